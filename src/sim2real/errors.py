@@ -1,0 +1,29 @@
+"""The one exception a user's mistake raises, and the nearest valid names it offers."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+class Sim2RealError(Exception):
+    """A mistake of the user or of the data, told in one line.
+
+    The command line prints the message and exits with code 2; no traceback follows.
+    """
+
+
+def nearest(name: str, valid: Iterable[str], *, most: int = 3) -> str:
+    """A phrase naming the valid names closest to `name`, or all when there are few, or ''."""
+    names = sorted(set(valid))
+    close = difflib.get_close_matches(name, names, n=most, cutoff=0.5)
+    if not close:
+        # A path is often right but for one part: compare the last part alone.
+        tails = {n.rsplit("/", 1)[-1]: n for n in names}
+        tail = difflib.get_close_matches(name.rsplit("/", 1)[-1], tails, n=most, cutoff=0.6)
+        close = [tails[t] for t in tail]
+    if close:
+        return f"; did you mean {', '.join(repr(c) for c in close)}?"
+    if 0 < len(names) <= 8:
+        return f"; there are {', '.join(repr(n) for n in names)}"
+    return ""

@@ -1,0 +1,93 @@
+"""Writing files so that a crash, a full disk or a Ctrl-C never leaves half of one."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from sim2real.errors import Sim2RealError
+
+
+@contextmanager
+def atomic_path(path: Path | str) -> Iterator[Path]:
+    """A temporary path beside `path` that replaces it when the block ends without an error.
+
+    The content is on disk before the name changes. An `OSError` (a full disk, say) becomes a
+    `Sim2RealError`, and the temporary file is removed.
+    """
+    path = Path(path)
+    temporary: Path | None = None
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, name = tempfile.mkstemp(
+            dir=path.parent, prefix=f".{path.stem}-", suffix=path.suffix
+        )
+        os.close(handle)
+        temporary = Path(name)
+        yield temporary
+        _sync(temporary)
+        temporary.chmod(0o644)
+        temporary.replace(path)
+    except OSError as error:
+        raise Sim2RealError(f"cannot write {path}: {error.strerror or error}") from error
+    finally:
+        if temporary is not None:
+            temporary.unlink(missing_ok=True)
+
+
+@contextmanager
+def atomic_folder(path: Path | str) -> Iterator[Path]:
+    """A temporary folder beside `path` that becomes it when the block ends without an error.
+
+    `path` must not exist yet: a folder is published once and never edited in place.
+    """
+    path = Path(path)
+    if path.exists():
+        raise Sim2RealError(f"{path} exists already; choose a new folder")
+    temporary: Path | None = None
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        temporary = Path(tempfile.mkdtemp(dir=path.parent, prefix=f".{path.name}-"))
+        yield temporary
+        for file in temporary.rglob("*"):
+            if file.is_file():
+                _sync(file)
+        temporary.chmod(0o755)
+        temporary.replace(path)
+    except OSError as error:
+        raise Sim2RealError(f"cannot write {path}: {error.strerror or error}") from error
+    finally:
+        if temporary is not None:
+            shutil.rmtree(temporary, ignore_errors=True)
+
+
+def write_text(path: Path | str, text: str) -> None:
+    """Replace the file's content by `text`, whole or not at all."""
+    with atomic_path(path) as temporary:
+        temporary.write_text(text, encoding="utf-8")
+
+
+def write_json(path: Path | str, value: Any) -> None:
+    """Replace the file's content by `value` as indented JSON, whole or not at all."""
+    write_text(path, json.dumps(value, indent=2, allow_nan=False) + "\n")
+
+
+def read_json(path: Path | str) -> Any:
+    """The JSON value in the file; a missing or malformed file is a `Sim2RealError`."""
+    try:
+        return json.loads(Path(path).read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise Sim2RealError(f"no such file: {path}") from None
+    except (OSError, UnicodeDecodeError, json.JSONDecodeError, RecursionError) as error:
+        raise Sim2RealError(f"{path} is not readable JSON: {error}") from error
+
+
+def _sync(path: Path) -> None:
+    with path.open("rb") as file:
+        os.fsync(file.fileno())

@@ -1,0 +1,203 @@
+"""Joint distributions: what identification knows of several parameters at once.
+
+A joint distribution samples like an independent one: one keyed draw a (world, episode) gives a
+row of values, one column a parameter, with their correlations kept.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor
+
+from sim2real.errors import Sim2RealError, nearest
+from sim2real.params.draws import Key, uniform
+
+_TRIES = 16
+
+
+@dataclass(frozen=True, kw_only=True)
+class JointDistribution(ABC):
+    """A probability distribution over several named parameters."""
+
+    kind: ClassVar[str]
+    names: tuple[str, ...]
+    """Parameters, in the order of the columns."""
+
+    @abstractmethod
+    def sample(self, seed: int, *, worlds: Tensor, episodes: Tensor) -> Tensor:
+        """(worlds, names) values, each row a function of (seed, world, episode) alone."""
+
+    @abstractmethod
+    def log_prob(self, x: Tensor) -> Tensor:
+        """(rows,) log density of (rows, names) values."""
+
+    @abstractmethod
+    def quantile(self, p: Tensor) -> Tensor:
+        """(len(p), names) marginal quantiles."""
+
+    @abstractmethod
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for JSON or TOML."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class GaussianPosterior(JointDistribution):
+    """A Gaussian with full covariance, cut at the parameters' bounds."""
+
+    kind: ClassVar[str] = "gaussian"
+    mean: tuple[float, ...]
+    covariance: tuple[tuple[float, ...], ...]
+    low: tuple[float, ...]
+    high: tuple[float, ...]
+
+    def __post_init__(self) -> None:
+        n = len(self.names)
+        shapes = {len(self.mean), len(self.low), len(self.high), len(self.covariance)}
+        if shapes != {n} or any(len(row) != n for row in self.covariance):
+            raise Sim2RealError(f"gaussian posterior: every field needs {n} entries, one a name")
+        matrix = torch.tensor(self.covariance, dtype=torch.float64)
+        if not torch.allclose(matrix, matrix.T, rtol=1e-8, atol=0.0):
+            raise Sim2RealError("gaussian posterior: the covariance is not symmetric")
+        if torch.linalg.cholesky_ex(matrix).info.item() != 0:
+            raise Sim2RealError("gaussian posterior: the covariance is not positive definite")
+
+    def _root(self, device: torch.device) -> Tensor:
+        matrix = torch.tensor(self.covariance, dtype=torch.float64, device=device)
+        return torch.linalg.cholesky(matrix)
+
+    def _row(self, values: tuple[float, ...], device: torch.device) -> Tensor:
+        return torch.tensor(values, dtype=torch.float64, device=device)
+
+    def sample(self, seed: int, *, worlds: Tensor, episodes: Tensor) -> Tensor:
+        """Rows inside the bounds by rejection; a row still outside after 16 tries is clamped."""
+        device = worlds.device
+        root, mean = self._root(device), self._row(self.mean, device)
+        low, high = self._row(self.low, device), self._row(self.high, device)
+        keys = [Key.of(seed, f"joint/{name}") for name in self.names]
+        result = mean.expand(worlds.numel(), -1)
+        missing = torch.ones_like(worlds, dtype=torch.bool)
+        for attempt in range(_TRIES):
+            columns = [
+                torch.special.ndtri(uniform(key, worlds=worlds, episodes=episodes, index=attempt))
+                for key in keys
+            ]
+            row = mean + torch.stack(columns, dim=-1) @ root.T
+            inside = ((row >= low) & (row <= high)).all(-1)
+            last = attempt == _TRIES - 1
+            take = missing if last else missing & inside
+            result = torch.where(take[:, None], row, result)
+            missing = missing & ~inside
+        return torch.clamp(result, low, high)
+
+    def log_prob(self, x: Tensor) -> Tensor:
+        """Density of the uncut Gaussian inside the bounds, -inf outside (not renormalised)."""
+        root = self._root(x.device)
+        z = torch.linalg.solve_triangular(
+            root, (x - self._row(self.mean, x.device)).T, upper=False
+        )
+        norm = torch.log(torch.diagonal(root)).sum() + 0.5 * len(self.names) * math.log(
+            2 * math.pi
+        )
+        inside = (x >= self._row(self.low, x.device)) & (x <= self._row(self.high, x.device))
+        return torch.where(inside.all(-1), -0.5 * (z * z).sum(0) - norm, -math.inf)
+
+    def quantile(self, p: Tensor) -> Tensor:
+        """Marginal quantiles of the uncut Gaussian, clamped to the bounds."""
+        matrix = torch.tensor(self.covariance, dtype=torch.float64, device=p.device)
+        std = torch.sqrt(torch.diagonal(matrix))
+        value = self._row(self.mean, p.device) + torch.special.ndtri(p)[:, None] * std
+        return torch.clamp(
+            value, self._row(self.low, p.device), self._row(self.high, p.device)
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "kind": self.kind,
+            "names": list(self.names),
+            "mean": list(self.mean),
+            "covariance": [list(row) for row in self.covariance],
+            "low": list(self.low),
+            "high": list(self.high),
+        }
+
+
+@dataclass(frozen=True, kw_only=True)
+class Empirical(JointDistribution):
+    """A weighted set of samples; a draw is one of them."""
+
+    kind: ClassVar[str] = "empirical"
+    samples: tuple[tuple[float, ...], ...]
+    weights: tuple[float, ...] = ()
+
+    def __post_init__(self) -> None:
+        weights = self.weights or (1.0,) * len(self.samples)
+        object.__setattr__(self, "weights", weights)
+        if not self.samples or any(len(row) != len(self.names) for row in self.samples):
+            raise Sim2RealError(f"empirical posterior: needs rows of {len(self.names)} values")
+        if len(weights) != len(self.samples) or min(weights) < 0 or sum(weights) <= 0:
+            raise Sim2RealError("empirical posterior: needs one weight >= 0 a sample, not all zero")
+
+    def _tensors(self, device: torch.device) -> tuple[Tensor, Tensor]:
+        weights = torch.tensor(self.weights, dtype=torch.float64, device=device)
+        samples = torch.tensor(self.samples, dtype=torch.float64, device=device)
+        return samples, weights / weights.sum()
+
+    def sample(self, seed: int, *, worlds: Tensor, episodes: Tensor) -> Tensor:
+        samples, weights = self._tensors(worlds.device)
+        p = uniform(Key.of(seed, "joint/empirical"), worlds=worlds, episodes=episodes)
+        index = torch.searchsorted(torch.cumsum(weights, 0), p).clamp(max=len(self.samples) - 1)
+        return samples[index]
+
+    def log_prob(self, x: Tensor) -> Tensor:
+        """Log probability of rows that are samples; -inf for any other row."""
+        samples, weights = self._tensors(x.device)
+        same = (x[:, None, :] == samples).all(-1).double()
+        return torch.log(same @ weights)
+
+    def quantile(self, p: Tensor) -> Tensor:
+        samples, weights = self._tensors(p.device)
+        values, order = samples.sort(dim=0)
+        edges = torch.cumsum(weights[order], dim=0).T.contiguous()
+        index = torch.searchsorted(edges, p.double().expand(len(edges), -1).contiguous())
+        return values.gather(0, index.clamp(max=len(self.samples) - 1).T)
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "kind": self.kind,
+            "names": list(self.names),
+            "samples": [list(row) for row in self.samples],
+            "weights": list(self.weights),
+        }
+
+
+def joint_from_dict(data: Mapping[str, Any]) -> JointDistribution:
+    """The joint distribution that `to_dict` described; malformed data is a `Sim2RealError`."""
+    kinds = {"gaussian": GaussianPosterior, "empirical": Empirical}
+    kind = str(data.get("kind"))
+    if kind not in kinds:
+        raise Sim2RealError(f"unknown joint distribution {kind!r}{nearest(kind, kinds)}")
+    try:
+        names = tuple(str(name) for name in data["names"])
+        if kind == "gaussian":
+            mean, low, high = (
+                tuple(float(value) for value in data[field]) for field in ("mean", "low", "high")
+            )
+            covariance = tuple(tuple(float(v) for v in row) for row in data["covariance"])
+            return GaussianPosterior(
+                names=names, mean=mean, covariance=covariance, low=low, high=high
+            )
+        return Empirical(
+            names=names,
+            samples=tuple(tuple(float(v) for v in row) for row in data["samples"]),
+            weights=tuple(float(v) for v in data.get("weights", ())),
+        )
+    except KeyError as error:
+        raise Sim2RealError(f"{kind} posterior: field {error} is missing") from None
+    except (TypeError, ValueError) as error:
+        raise Sim2RealError(f"{kind} posterior: {error}") from None

@@ -1,0 +1,143 @@
+"""One thing that can differ between simulation and reality."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from sim2real.errors import Sim2RealError, nearest
+from sim2real.params.dimension import KINDS, Dimension, dimension_of
+from sim2real.params.distributions import Distribution, Fixed, distribution_from_dict
+
+OPERATIONS = ("set", "scale", "add")
+_PATH = re.compile(r"^[a-z]+/[^/\s]+/[a-z_0-9]+(\[\d+\])?$")
+_OPTION = re.compile(r"^option/[a-z_0-9]+(\[\d+\])?$")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Parameter:
+    """A named quantity with its unit, nominal value, bounds and prior.
+
+    The name is a path, `kind/object/attribute` (`option/attribute` for the simulator's own
+    options); the object may hold wildcards, and the attribute one index: `body/pole/mass`,
+    `geom/finger*/friction`, `body/pole/ipos[2]`.
+    """
+
+    name: str
+    """Path of the parameter."""
+    dimension: Dimension
+    """The dimension of the gap it belongs to."""
+    unit: str = ""
+    """SI unit of the value; '' for a ratio."""
+    operation: str = "set"
+    """How the value meets the model: 'set' it, 'scale' the nominal by it, or 'add' it."""
+    nominal: float
+    """The value that stands for the model as written (1 for 'scale', 0 for 'add')."""
+    bounds: tuple[float, float] = (-math.inf, math.inf)
+    """Values outside are refused, by draws and by fits."""
+    prior: Distribution
+    """What is believed before any data."""
+
+    def __post_init__(self) -> None:
+        kind, _, _ = split_path(self.name)
+        if kind not in KINDS:
+            raise Sim2RealError(f"{self.name}: unknown kind {kind!r}{nearest(kind, KINDS)}")
+        if self.operation not in OPERATIONS:
+            raise Sim2RealError(
+                f"{self.name}: unknown operation {self.operation!r}"
+                f"{nearest(self.operation, OPERATIONS)}"
+            )
+        low, high = self.bounds
+        if not low <= high:
+            raise Sim2RealError(f"{self.name}: bounds {low:g} .. {high:g} are not in order")
+        if not math.isfinite(self.nominal):
+            raise Sim2RealError(f"{self.name}: nominal value {self.nominal} is not finite")
+        if not low <= self.nominal <= high:
+            raise Sim2RealError(
+                f"{self.name}: bounds {low:g} .. {high:g} exclude the nominal value"
+                f" {self.nominal:g}"
+            )
+        least, most = self.prior.support
+        slack = 1e-9 * max(1.0, abs(low), abs(high))
+        finite = math.isfinite(least), math.isfinite(most)
+        if (finite[0] and least < low - slack) or (finite[1] and most > high + slack):
+            raise Sim2RealError(
+                f"{self.name}: prior reaches {least:g} .. {most:g}, outside the bounds"
+                f" {low:g} .. {high:g}"
+            )
+
+    def to_dict(self) -> dict[str, Any]:
+        """The parameter as plain data for JSON or TOML, without its name."""
+        data: dict[str, Any] = {
+            "dimension": str(self.dimension),
+            "unit": self.unit,
+            "operation": self.operation,
+            "nominal": self.nominal,
+        }
+        if any(math.isfinite(bound) for bound in self.bounds):
+            data["bounds"] = list(self.bounds)
+        data["prior"] = self.prior.to_dict()
+        return data
+
+    @classmethod
+    def from_dict(
+        cls, name: str, data: Mapping[str, Any], *, nominal: float | None = None
+    ) -> Parameter:
+        """Read a parameter; `nominal` serves 'set' parameters that do not state their own."""
+        if not isinstance(data, Mapping):
+            raise Sim2RealError(f"{name}: expected a table of fields, got {data!r}")
+        known = {"dimension", "unit", "operation", "nominal", "bounds", "prior"}
+        for field in data:
+            if field not in known:
+                raise Sim2RealError(f"{name}: unknown field {field!r}{nearest(field, known)}")
+        kind, _, attribute = split_path(name)
+        if kind not in KINDS:
+            raise Sim2RealError(f"{name}: unknown kind {kind!r}{nearest(kind, KINDS)}")
+        stated = data.get("dimension")
+        if stated is not None and stated not in list(Dimension):
+            raise Sim2RealError(
+                f"{name}: unknown dimension {stated!r}{nearest(str(stated), list(Dimension))}"
+            )
+        operation = str(data.get("operation", "set"))
+        value = data.get("nominal", {"scale": 1.0, "add": 0.0}.get(operation, nominal))
+        if value is None:
+            raise Sim2RealError(f"{name}: no nominal value is given, and the model has none")
+        try:
+            number = float(value)
+            low, high = (float(bound) for bound in data.get("bounds", (-math.inf, math.inf)))
+        except (TypeError, ValueError):
+            raise Sim2RealError(
+                f"{name}: nominal must be a number and bounds two numbers"
+            ) from None
+        prior = data.get("prior")
+        try:
+            given = Fixed(value=number) if prior is None else distribution_from_dict(prior)
+        except Sim2RealError as error:
+            raise Sim2RealError(f"{name}: {error}") from None
+        return cls(
+            name=name,
+            dimension=Dimension(stated) if stated else dimension_of(kind, attribute),
+            unit=str(data.get("unit", "")),
+            operation=operation,
+            nominal=number,
+            bounds=(low, high),
+            prior=given,
+        )
+
+    def with_prior(self, prior: Distribution) -> Parameter:
+        """The same parameter with another prior."""
+        return replace(self, prior=prior)
+
+
+def split_path(name: str) -> tuple[str, str, str]:
+    """(kind, object, attribute) of a parameter's path; options have the object ''."""
+    if _OPTION.match(name):
+        kind, attribute = name.split("/", 1)
+        return kind, "", attribute
+    if not _PATH.match(name):
+        raise Sim2RealError(f"{name!r} is not a parameter path like 'body/pole/mass'")
+    kind, thing, attribute = name.split("/")
+    return kind, thing, attribute

@@ -1,0 +1,18 @@
+"""What a robot should do: tasks, and the environment that runs one in many worlds."""
+
+from sim2real.tasks.env import Step, TaskEnv
+from sim2real.tasks.registry import find_task, task_names
+from sim2real.tasks.task import Draw, Measurements, PrivilegedTerm, Task, Term, check_actor
+
+__all__ = [
+    "Draw",
+    "Measurements",
+    "PrivilegedTerm",
+    "Step",
+    "Task",
+    "TaskEnv",
+    "Term",
+    "check_actor",
+    "find_task",
+    "task_names",
+]

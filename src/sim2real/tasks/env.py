@@ -1,0 +1,178 @@
+"""A task in its worlds: the step that learners, players and evaluators call."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from sim2real.params import DrawTable
+from sim2real.randomize import Events, Sampler, make_sampler
+from sim2real.tasks.task import Draw, Measurements, Task, check_actor
+from sim2real.twin import Twin
+from sim2real.worlds import CpuWorlds
+
+
+@dataclass(frozen=True)
+class Step:
+    """What one control period gave, (worlds, ...) each."""
+
+    actor: Tensor
+    """Observations after the period; of the new episode where one has ended."""
+    critic: Tensor
+    reward: Tensor
+    terminated: Tensor
+    """Ended by a state from which there is no going on (a diverged world)."""
+    truncated: Tensor
+    """Ended by the time limit."""
+    success: Tensor
+    """Of worlds that ended: whether the episode was a success."""
+    ended: Tensor
+    """Indices of the worlds that ended."""
+    final: Tensor | None
+    """Last observations of the ended episodes, where asked for: all worlds' rows."""
+
+
+class TaskEnv:
+    """Many worlds that do one task over and over, each episode with parameters of its own.
+
+    An action is clipped to [-1, 1]; a world whose episode ends starts the next one in the same
+    call. Everything random is keyed by `seed`.
+    """
+
+    def __init__(
+        self, task: type[Task], *, worlds: int, seed: int = 0, source: str = "prior",
+        twin: Twin | None = None, threads: int = 0, keep_final: bool = False,
+    ) -> None:
+        self.seed = seed
+        self.twin = twin or Twin.load(task.twin)
+        period_s = 1.0 / task.rate_hz
+        self.worlds = CpuWorlds(self.twin, count=worlds, period_s=period_s, seed=seed,
+                                threads=threads)
+        self.device = self.worlds.device
+        self.steps = round(task.episode_s * task.rate_hz)
+        """Control periods in an episode."""
+        self._hold = round(task.hold_s * task.rate_hz)
+        self._keep_final = keep_final
+        self.sampler: Sampler = make_sampler(
+            self.twin, source, worlds=worlds, seed=seed, device=self.device
+        )
+        memory = self.worlds.memory
+        memory["action"] = torch.zeros(worlds, len(task.actions), device=self.device)
+        memory["episode"] = torch.full((worlds,), -1, dtype=torch.int64, device=self.device)
+        memory["age"] = torch.zeros(worlds, dtype=torch.int64, device=self.device)
+        memory["held"] = torch.zeros(worlds, dtype=torch.int64, device=self.device)
+        for goal, width in task.goals.items():
+            memory[goal] = torch.zeros(worlds, width, device=self.device)
+        streams = [*self.sampler.streams, *(f"task/{name}" for name in task.draws)]
+        self._draws = DrawTable(streams, seed=seed, device=self.device)
+        self.task = task(self.worlds)
+        self._events = Events(self.worlds, seed=seed)
+        self._measurements = Measurements(self.worlds, tuple(task.goals))
+        check_actor(self.task, self._measurements)
+        frame = self._frame()
+        memory["frames"] = frame[:, None, :].repeat(1, task.history, 1)
+        self._everyone = torch.arange(worlds, device=self.device)
+        self._reset(self._everyone)
+        self.actor, self.critic = self._observe()
+        self.actor_width, self.critic_width = self.actor.shape[1], self.critic.shape[1]
+
+    @property
+    def episode(self) -> Tensor:
+        """(worlds,) number of the episode each world is in."""
+        return self.worlds.memory["episode"]
+
+    @property
+    def age(self) -> Tensor:
+        """(worlds,) control periods since each world's episode began."""
+        return self.worlds.memory["age"]
+
+    def reset(self) -> tuple[Tensor, Tensor]:
+        """Start a new episode in every world; (actor, critic) observations."""
+        self._reset(self._everyone)
+        self.actor, self.critic = self._observe()
+        return self.actor, self.critic
+
+    def step(self, action: Tensor) -> Step:
+        """Do one control period with actions (worlds, actions)."""
+        memory, worlds = self.worlds.memory, self.worlds
+        action = torch.clamp(action, -1.0, 1.0)
+        memory["action"].copy_(action)
+        self._events.apply()
+        terminated = worlds.step(self.task.command(action))
+        reward = torch.nan_to_num(self.task.reward(action).float())
+        memory["age"] += 1
+        held = memory["held"]
+        held += 1
+        held *= self.task.reached()
+        truncated = (memory["age"] >= self.steps) & ~terminated
+        success = truncated & (held >= self._hold)
+        ended = worlds.ids(truncated | terminated)
+        final = None
+        if len(ended):
+            if self._keep_final:
+                self._push_frame()
+                final = self._observation()[0].clone()
+            self.sampler.observe(ended, success[ended])
+            self._reset(ended)
+            if self._keep_final:
+                self.actor, self.critic = self._observation()
+                return Step(self.actor, self.critic, reward, terminated, truncated, success,
+                            ended, final)
+        self.actor, self.critic = self._observe()
+        return Step(self.actor, self.critic, reward, terminated, truncated, success, ended, final)
+
+    def state_dict(self) -> dict[str, Any]:
+        """Everything that a resumed run needs to go on bit for bit."""
+        return {"worlds": self.worlds.state_dict(), "sampler": self.sampler.state_dict(),
+                "actor": self.actor.clone(), "critic": self.critic.clone()}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Go on from `state_dict`."""
+        self.worlds.load_state_dict(state["worlds"])
+        self.sampler.load_state_dict(state["sampler"])
+        self.actor, self.critic = state["actor"].clone(), state["critic"].clone()
+
+    def _reset(self, ids: Tensor) -> None:
+        memory = self.worlds.memory
+        memory["episode"][ids] += 1
+        episodes = memory["episode"][ids]
+        p = self._draws.draw(ids, episodes)
+        mine = len(self.sampler.streams)
+        self.worlds.set_parameters(self.sampler.values(p[:, :mine], ids, episodes), ids)
+        self.worlds.reset(ids)
+        for name in ("action", "age", "held"):
+            memory[name][ids] = 0
+        self._events.begin(ids)
+        self.task.reset(ids, Draw(self.task.draws, p[:, mine:]))
+        self.worlds.begin(ids)
+        # A new episode's past is its first frame.
+        memory["frames"][ids] = self._frame()[ids][:, None, :]
+
+    def _observe(self) -> tuple[Tensor, Tensor]:
+        self._push_frame()
+        return self._observation()
+
+    def _push_frame(self) -> None:
+        frames = self.worlds.memory["frames"]
+        if self.task.history > 1:
+            frames[:, :-1] = frames[:, 1:].clone()
+        frames[:, -1] = self._frame()
+
+    def _frame(self) -> Tensor:
+        parts = []
+        for term in self.task.actor:
+            value = term.read(self._measurements)
+            parts.append(value if term.scale == 1.0 else value * term.scale)
+        return torch.cat(parts, dim=1)
+
+    def _observation(self) -> tuple[Tensor, Tensor]:
+        actor = self.worlds.memory["frames"].flatten(1)
+        parts = [actor]
+        for term in self.task.critic:
+            value = term.read(self.worlds).float()
+            parts.append(value if term.scale == 1.0 else value * term.scale)
+        critic = torch.cat(parts, dim=1)
+        return actor.clone(), torch.nan_to_num(critic)

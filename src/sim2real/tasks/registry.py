@@ -1,0 +1,41 @@
+"""Tasks by name: the built-in ones, and those of other packages.
+
+A package adds a task with an entry point in the group `sim2real.tasks`, whose name is the task's
+name and whose value is its `Task` class.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from importlib.metadata import entry_points
+from typing import TYPE_CHECKING
+
+from sim2real.errors import Sim2RealError, nearest
+
+if TYPE_CHECKING:
+    from sim2real.tasks.task import Task
+
+GROUP = "sim2real.tasks"
+_BUILT_IN = {
+    "pendulum-swingup": "sim2real.tasks.pendulum:PendulumSwingup",
+    "arm-reach": "sim2real.tasks.arm.reach:ArmReach",
+    "arm-push": "sim2real.tasks.arm.push:ArmPush",
+}
+
+
+def task_names() -> list[str]:
+    """Every task that can be asked for."""
+    return sorted({*_BUILT_IN, *(point.name for point in entry_points(group=GROUP))})
+
+
+def find_task(name: str) -> type[Task]:
+    """The task of that name; an unknown name says what is near."""
+    if name in _BUILT_IN:
+        module, _, attribute = _BUILT_IN[name].partition(":")
+        found: type[Task] = getattr(import_module(module), attribute)
+        return found
+    for point in entry_points(group=GROUP):
+        if point.name == name:
+            loaded: type[Task] = point.load()
+            return loaded
+    raise Sim2RealError(f"unknown task {name!r}{nearest(name, task_names())}")

@@ -1,0 +1,176 @@
+"""What a task is: observation, action, reward, success and reset, on tensors of many worlds.
+
+A task says what its actor sees as a list of terms, each naming the sensors that give it. A term
+is handed only measurements, never the simulated truth; what the critic may see besides is a
+second list, and its terms get the worlds themselves.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar
+
+import torch
+from torch import Tensor
+
+from sim2real.errors import Sim2RealError, nearest
+from sim2real.worlds import Worlds
+
+
+class Measurements:
+    """What the robot's computer knows: sensor readings, goals it was given, its last action."""
+
+    def __init__(self, worlds: Worlds, goals: Sequence[str]) -> None:
+        self._worlds = worlds
+        self._goals = tuple(goals)
+        self._columns: dict[tuple[str, ...], Tensor | slice] = {}
+        self.used: set[str] = set()
+        """Sources read since the last `clear`, for checking a term against its declaration."""
+
+    def sensor(self, *names: str) -> Tensor:
+        """(worlds, numbers) float32 readings of the named sensors, in that order."""
+        if names not in self._columns:
+            self._columns[names] = self._find(names)
+        self.used.update(names)
+        return self._worlds.measured[:, self._columns[names]]
+
+    @property
+    def action(self) -> Tensor:
+        """(worlds, actions) the policy's last output."""
+        self.used.add("action")
+        return self._worlds.memory["action"]
+
+    def goal(self, name: str) -> Tensor:
+        """A goal that was given to the robot."""
+        if name not in self._goals:
+            raise Sim2RealError(f"{name!r} is not a goal of the task{nearest(name, self._goals)}")
+        self.used.add(name)
+        return self._worlds.memory[name]
+
+    def _find(self, names: tuple[str, ...]) -> Tensor | slice:
+        model = self._worlds.model
+        valid = [model.sensor(k).name for k in range(model.nsensor)]
+        columns: list[int] = []
+        for name in names:
+            if name not in valid:
+                raise Sim2RealError(f"the model has no sensor {name!r}{nearest(name, valid)}")
+            row = model.sensor(name).id
+            first = int(model.sensor_adr[row])
+            columns.extend(range(first, first + int(model.sensor_dim[row])))
+        if columns == list(range(columns[0], columns[0] + len(columns))):
+            return slice(columns[0], columns[0] + len(columns))
+        return torch.tensor(columns, device=self._worlds.device)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Term:
+    """One named part of the actor's observation."""
+
+    name: str
+    unit: str
+    """Unit of the values before scaling."""
+    sources: tuple[str, ...]
+    """Sensors, goals, or 'action': everything the term is computed from."""
+    read: Callable[[Measurements], Tensor]
+    """(worlds, numbers) values in `unit`."""
+    scale: float = 1.0
+    """Factor that brings the values to about one for the network."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class PrivilegedTerm:
+    """One named part of what only the critic sees, computed from the simulated truth."""
+
+    name: str
+    read: Callable[[Worlds], Tensor]
+    scale: float = 1.0
+
+
+class Draw:
+    """Keyed uniform draws for a task's resets: functions of (seed, name, world, episode)."""
+
+    def __init__(self, names: Sequence[str], p: Tensor) -> None:
+        self._columns = {name: column for column, name in enumerate(names)}
+        self._p = p
+
+    def uniform(self, name: str, low: float, high: float) -> Tensor:
+        """(n,) draws between two bounds; `name` is one of the task's `draws`."""
+        if name not in self._columns:
+            raise Sim2RealError(f"the task draws no {name!r}{nearest(name, self._columns)}")
+        return low + (high - low) * self._p[:, self._columns[name]]
+
+
+class Task(ABC):
+    """What the robot should do. One instance belongs to one set of worlds."""
+
+    name: ClassVar[str]
+    twin: ClassVar[Path]
+    """Folder or TOML file of the twin it is trained with."""
+    rate_hz: ClassVar[float]
+    """Control rate [Hz]."""
+    episode_s: ClassVar[float]
+    """Length of an episode [s]."""
+    hold_s: ClassVar[float]
+    """How long the goal must have been held when the episode ends, to count as a success [s]."""
+    actions: ClassVar[tuple[str, ...]]
+    """Names of the actions, in order, each within about -1 to 1."""
+    draws: ClassVar[tuple[str, ...]] = ()
+    """Names of the random numbers a reset needs."""
+    goals: ClassVar[Mapping[str, int]] = {}
+    """Goals given to the robot: name and width."""
+    actor: ClassVar[tuple[Term, ...]]
+    """What the policy sees."""
+    critic: ClassVar[tuple[PrivilegedTerm, ...]] = ()
+    """What only the critic sees, besides."""
+    history: ClassVar[int] = 1
+    """Periods of the actor's terms the policy sees, oldest first."""
+    camera: ClassVar[str] = "front"
+    """Camera that films it."""
+
+    def __init__(self, worlds: Worlds) -> None:
+        self.worlds = worlds
+
+    @abstractmethod
+    def reset(self, ids: Tensor, draw: Draw) -> None:
+        """Write the first state of worlds `ids`: qpos, qvel, ctrl, goals."""
+
+    @abstractmethod
+    def command(self, action: Tensor) -> Tensor:
+        """(worlds, controls) command for a clipped action (worlds, actions)."""
+
+    @abstractmethod
+    def reward(self, action: Tensor) -> Tensor:
+        """(worlds,) reward of the period just simulated."""
+
+    @abstractmethod
+    def reached(self) -> Tensor:
+        """(worlds,) whether the goal is met at this moment, judged from the truth."""
+
+
+def check_actor(task: Task, measurements: Measurements) -> None:
+    """Refuse an actor that sees what no sensor gives, or other than it declares."""
+    model = task.worlds.model
+    known = {model.sensor(k).name for k in range(model.nsensor)} | set(task.goals) | {"action"}
+    for term in task.actor:
+        if not term.sources:
+            raise Sim2RealError(
+                f"task {task.name!r}: the actor reads {term.name!r}, which no sensor gives; make it"
+                " a critic's term or name its sensors"
+            )
+        for source in term.sources:
+            if source not in known:
+                raise Sim2RealError(
+                    f"task {task.name!r}: the actor reads {term.name!r} from {source!r}, which no"
+                    f" sensor gives{nearest(source, known)}"
+                )
+        measurements.used.clear()
+        term.read(measurements)
+        extra = measurements.used - set(term.sources)
+        if extra:
+            raise Sim2RealError(
+                f"task {task.name!r}: the actor's {term.name!r} reads {sorted(extra)} without"
+                " declaring it"
+            )

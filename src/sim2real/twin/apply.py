@@ -1,0 +1,171 @@
+"""Writing parameter values into many worlds at once.
+
+All parameters are compiled once into a few gathers and scatters, one set for each field they
+touch, so that applying a draw costs the same for one world or a thousand. Values are computed
+from the nominal model: applying the same draw twice, or after any other draw, gives the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import mujoco
+import torch
+from torch import Tensor
+
+from sim2real.errors import Sim2RealError
+from sim2real.params import Parameter
+from sim2real.twin.address import (
+    PSEUDO_INERTIA,
+    Place,
+    check_operation,
+    quantity,
+    resolve,
+    vector_needs_index,
+)
+from sim2real.twin.inertia import perturbed_inertia
+
+FieldOf = Callable[[str], Tensor]
+"""Gives the (worlds, elements) tensor of a model field or effect table."""
+
+
+@dataclass(frozen=True)
+class _Layer:
+    """Elements of one field that are written in one pass; no element occurs twice."""
+
+    field: str
+    index: Tensor
+    column: Tensor
+    offset: Tensor
+    slope: Tensor
+    power: Tensor | None
+    nominal: Tensor | None
+
+
+class Applier:
+    """Compiled parameters of one twin, ready to be written into worlds."""
+
+    def __init__(
+        self, place: Place, parameters: Sequence[Parameter], *, device: torch.device | str = "cpu"
+    ) -> None:
+        """Resolve every parameter; raises `Sim2RealError` where two move the same number."""
+        self.names = [parameter.name for parameter in parameters]
+        self._device = torch.device(device)
+        self._layers: list[_Layer] = []
+        self._inertias: dict[int, tuple[Tensor, Tensor]] = {}
+        self._model = place.model
+        self._compile(place, parameters)
+        constants = set(mujoco.MjModel._setconst_inputs)
+        self.fields = sorted({layer.field for layer in self._layers} | self._inertia_fields())
+        self.needs_constants = any(field in constants for field in self.fields)
+
+    def __call__(self, values: Tensor, ids: Tensor, field_of: FieldOf) -> None:
+        """Write `values` (n, parameters) into the worlds `ids` (n,)."""
+        rows = ids[:, None]
+        started: set[str] = set()
+        for layer in self._layers:
+            field = field_of(layer.field)
+            chosen = layer.offset + layer.slope * values[:, layer.column]
+            if layer.power is not None and layer.nominal is not None:
+                known = field[rows, layer.index] if layer.field in started else layer.nominal
+                chosen = known * chosen**layer.power
+            started.add(layer.field)
+            field[rows, layer.index] = chosen.to(field.dtype)
+        for body, (component, column) in self._inertias.items():
+            theta = torch.zeros(len(ids), 10, dtype=values.dtype, device=values.device)
+            theta[:, component] = values[:, column]
+            parts = perturbed_inertia(theta, *self._body(body, values))
+            targets = ("body_mass", "body_ipos", "body_inertia", "body_iquat")
+            for name, part in zip(targets, parts, strict=True):
+                field = field_of(name)
+                width = field.shape[1] // self._model.nbody
+                field[ids, body * width : (body + 1) * width] = part.reshape(len(ids), width)
+
+    def _compile(self, place: Place, parameters: Sequence[Parameter]) -> None:
+        owner: dict[tuple[str, int], str] = {}
+        direct: dict[str, list[tuple[int, int, float, float]]] = {}
+        follow: dict[tuple[str, int], list[tuple[int, int, float, float, float]]] = {}
+        depth: dict[tuple[str, int], int] = {}
+        inertias: dict[int, list[tuple[int, int]]] = {}
+        for column, parameter in enumerate(parameters):
+            check_operation(parameter)
+            if vector_needs_index(place, parameter):
+                raise Sim2RealError(
+                    f"{parameter.name}: is a vector; name one component, as in"
+                    f" {parameter.name}[0], or use operation = 'scale'"
+                )
+            for address in resolve(place, parameter.name):
+                a, b = quantity(parameter, address)
+                for write in address.writes:
+                    key = (write.field, write.index)
+                    if write.power is None and key in owner:
+                        raise Sim2RealError(
+                            f"{parameter.name} and {owner[key]} both move"
+                            f" {write.field} of {address.thing or 'the simulator'!r}"
+                        )
+                    if write.field == PSEUDO_INERTIA:
+                        inertias.setdefault(write.index // 10, []).append(
+                            (write.index % 10, column)
+                        )
+                    elif write.power is None:
+                        direct.setdefault(write.field, []).append(
+                            (write.index, column, write.gain * a, write.gain * b)
+                        )
+                    else:
+                        level = depth[key] = depth.get(key, 0) + 1
+                        q0 = address.nominal
+                        if q0 == 0:
+                            raise Sim2RealError(
+                                f"{parameter.name}: {address.thing!r} has none to begin with"
+                            )
+                        follow.setdefault((write.field, level), []).append(
+                            (write.index, column, a / q0, b / q0, write.power)
+                        )
+                    if write.power is None:
+                        owner[key] = parameter.name
+        for field, rows in direct.items():
+            self._layers.append(self._layer(field, rows))
+        for (field, _), powered in sorted(follow.items(), key=lambda item: item[0][1]):
+            layer = self._layer(field, [row[:4] for row in powered])
+            power = torch.tensor([row[4] for row in powered], dtype=torch.float64)
+            self._layers.append(
+                _Layer(field, layer.index, layer.column, layer.offset, layer.slope,
+                       power.to(self._device), self._nominal(field)[layer.index])
+            )
+        for body, pairs in inertias.items():
+            if ("body_mass", body) in owner:
+                raise Sim2RealError(
+                    f"{owner['body_mass', body]} and its pseudo_inertia both move the same mass"
+                )
+            component, column = (torch.tensor(part, device=self._device)
+                                 for part in zip(*pairs, strict=True))
+            self._inertias[body] = (component, column)
+
+    def _layer(self, field: str, rows: Sequence[tuple[int, int, float, float]]) -> _Layer:
+        index, column, offset, slope = zip(*rows, strict=True)
+        return _Layer(
+            field=field,
+            index=torch.tensor(index, device=self._device),
+            column=torch.tensor(column, device=self._device),
+            offset=torch.tensor(offset, dtype=torch.float64, device=self._device),
+            slope=torch.tensor(slope, dtype=torch.float64, device=self._device),
+            power=None,
+            nominal=None,
+        )
+
+    def _nominal(self, field: str) -> Tensor:
+        return torch.from_numpy(getattr(self._model, field).reshape(-1)).to(self._device)
+
+    def _body(self, body: int, like: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        model = self._model
+        mass, com, inertia, quat = (
+            torch.tensor(part[body], dtype=like.dtype, device=like.device)
+            for part in (model.body_mass, model.body_ipos, model.body_inertia, model.body_iquat)
+        )
+        return mass, com, inertia, quat
+
+    def _inertia_fields(self) -> set[str]:
+        if not self._inertias:
+            return set()
+        return {"body_mass", "body_ipos", "body_inertia", "body_iquat"}

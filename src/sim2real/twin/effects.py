@@ -1,0 +1,247 @@
+"""Hardware effects: what a motor, a gear, a bus and a sensor add to the bare model.
+
+Where the engine can do it, it does: delays live in MuJoCo's own history buffers, Stribeck
+friction is a passive LuGre element, backlash a small free joint between motor and load. The
+rest (command quantisation and slew, sensor noise, bias, hold and dropout, load-dependent
+friction) acts once a control period on tensors; see `worlds/hardware.py`.
+
+Each number below is the nominal value of a parameter of the same name
+(`actuator/hinge/delay`, `sensor/imu/noise`, `joint/hinge/backlash`).
+"""
+
+from __future__ import annotations
+
+import fnmatch
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, fields
+from typing import Any
+
+import mujoco
+
+from sim2real.errors import Sim2RealError, nearest
+
+_LUGRE_STIFFNESS = 200.0
+_BACKLASH_SUFFIX = "_backlash"
+_FRICTION_SUFFIX = "_stribeck"
+
+
+@dataclass(frozen=True, kw_only=True)
+class ActuatorEffects:
+    """Between a command leaving the policy and the force at the joint."""
+
+    delay: float = 0.0
+    """Mean delay [s], fractional, held by the engine."""
+    delay_jitter: float = 0.0
+    """Half-width of the uniform jitter around the mean, redrawn each period [s]."""
+    delay_max: float = 0.0
+    """Longest delay the history buffer can hold [s]; asking for more is an error."""
+    quantum: float = 0.0
+    """Step of the command's resolution [control units]; 0 for none."""
+    slew: float = math.inf
+    """Fastest change of the command [control units/s]."""
+    period: float = 0.0
+    """Time between commands the device accepts [s]; 0 accepts every one."""
+    missed: float = 0.0
+    """Probability that a command is lost and the last one stays."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SensorEffects:
+    """Between a quantity and what the robot's computer reads of it."""
+
+    delay: float = 0.0
+    """Mean delay [s], fractional, held by the engine."""
+    delay_jitter: float = 0.0
+    """Half-width of the uniform jitter around the mean, redrawn each period [s]."""
+    delay_max: float = 0.0
+    """Longest delay the history buffer can hold [s]; asking for more is an error."""
+    noise: float = 0.0
+    """Standard deviation of white noise [sensor units]."""
+    bias: float = 0.0
+    """Constant offset [sensor units]."""
+    walk: float = 0.0
+    """Growth of the bias's random walk [sensor units / sqrt(s)]."""
+    scale: float = 1.0
+    """Ratio of reading to quantity."""
+    quantum: float = 0.0
+    """Step of the reading's resolution [sensor units]; 0 for none."""
+    period: float = 0.0
+    """Time between new readings [s]; between them the last one is repeated. 0: always new."""
+    dropout: float = 0.0
+    """Probability that a reading is lost and the last one is repeated."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class JointEffects:
+    """What the gear adds at a joint."""
+
+    backlash: float = 0.0
+    """Free play between motor and load [rad or m], the whole width; 0 for no such joint."""
+    encoder: str = "motor"
+    """Which side of the play the joint's position and velocity sensors sit on."""
+    static_friction: float = 0.0
+    """Break-away friction of the Stribeck element [N m or N]; 0 for no such element."""
+    coulomb_friction: float = 0.0
+    """Sliding friction of the Stribeck element [N m or N]."""
+    stribeck_velocity: float = 0.1
+    """Speed at which friction falls from static towards sliding [rad/s or m/s]."""
+    load_friction: float = 0.0
+    """Extra friction for each unit of force the gear carries [ratio]."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Effects:
+    """The hardware effects of a whole twin, by full name of the thing they belong to."""
+
+    actuators: Mapping[str, ActuatorEffects]
+    sensors: Mapping[str, SensorEffects]
+    joints: Mapping[str, JointEffects]
+
+
+def read_effects(data: Mapping[str, Any], model: mujoco.MjModel) -> Effects:
+    """Effects from the `[effects]` table, wildcards resolved against the model's names."""
+    for group in data:
+        if group not in ("actuator", "sensor", "joint"):
+            raise Sim2RealError(
+                f"[effects.{group}] is unknown{nearest(group, ('actuator', 'sensor', 'joint'))}"
+            )
+    actuators = _read(data, "actuator", ActuatorEffects, names(model, "actuator"))
+    sensors = _read(data, "sensor", SensorEffects, names(model, "sensor"))
+    joints = _read(data, "joint", JointEffects, names(model, "joint"))
+    for where, table in (("actuator", actuators), ("sensor", sensors)):
+        for name, effects in table.items():
+            longest = effects.delay + effects.delay_jitter
+            if longest > effects.delay_max + 1e-12:
+                raise Sim2RealError(
+                    f"[effects.{where}.{name}]: delay + jitter = {longest:g} s exceeds"
+                    f" delay_max = {effects.delay_max:g} s"
+                )
+    return Effects(actuators=actuators, sensors=sensors, joints=joints)
+
+
+def add_to_spec(spec: mujoco.MjSpec, effects: Effects, *, timestep_s: float) -> None:
+    """Write the effects that the engine holds into the spec.
+
+    `timestep_s` is the shortest time step any world will use: it sizes the history buffers.
+    """
+    for kind, things in (("actuator", spec.actuators), ("sensor", spec.sensors)):
+        table = effects.actuators if kind == "actuator" else effects.sensors
+        for thing in things:
+            declared = table.get(thing.name)
+            if declared is not None and declared.delay_max > 0:
+                thing.nsample = math.ceil(declared.delay_max / timestep_s - 1e-9) + 1
+                thing.interp = 1
+                thing.delay = declared.delay
+    for name, joint_effects in effects.joints.items():
+        joint = spec.joint(name)
+        if joint_effects.backlash > 0:
+            _add_backlash(spec, joint, joint_effects, timestep_s)
+        if joint_effects.static_friction > 0:
+            _add_stribeck(spec, joint, joint_effects)
+
+
+def backlash_joint(name: str) -> str:
+    """Name of the joint that holds the free play of joint `name`."""
+    return name + _BACKLASH_SUFFIX
+
+
+def stribeck_actuator(name: str) -> str:
+    """Name of the passive element that holds the Stribeck friction of joint `name`."""
+    return name + _FRICTION_SUFFIX
+
+
+def _add_backlash(
+    spec: mujoco.MjSpec, joint: Any, effects: JointEffects, timestep_s: float
+) -> None:
+    """Put the play in series: a second joint on the same axis, free within its width.
+
+    The motor and its armature stay on the first joint; the load moves with the sum of both.
+    """
+    if joint.type not in (mujoco.mjtJoint.mjJNT_HINGE, mujoco.mjtJoint.mjJNT_SLIDE):
+        raise Sim2RealError(f"joint {joint.name!r}: backlash needs a hinge or a slide")
+    if not max(joint.armature, 0.0) > 0:
+        raise Sim2RealError(
+            f"joint {joint.name!r}: backlash needs an armature on the joint (the motor's own"
+            " inertia, which moves alone inside the play)"
+        )
+    half = effects.backlash / 2
+    joint.parent.add_joint(
+        name=backlash_joint(joint.name), type=joint.type, axis=joint.axis, pos=joint.pos,
+        limited=mujoco.mjtLimited.mjLIMITED_TRUE, range=[-half, half],
+        solref_limit=[max(4 * timestep_s, 0.004), 1.0], damping=[1e-4, 0, 0], armature=1e-5,
+    )
+    if effects.encoder == "motor":
+        return
+    if effects.encoder != "output":
+        raise Sim2RealError(
+            f"joint {joint.name!r}: encoder is 'motor' or 'output', not {effects.encoder!r}"
+        )
+    tendon = spec.add_tendon(name=f"{joint.name}_output")
+    tendon.wrap_joint(joint.name, 1.0)
+    tendon.wrap_joint(backlash_joint(joint.name), 1.0)
+    swap = {
+        mujoco.mjtSensor.mjSENS_JOINTPOS: mujoco.mjtSensor.mjSENS_TENDONPOS,
+        mujoco.mjtSensor.mjSENS_JOINTVEL: mujoco.mjtSensor.mjSENS_TENDONVEL,
+    }
+    for sensor in spec.sensors:
+        if sensor.type in swap and sensor.objname == joint.name:
+            sensor.type = swap[sensor.type]
+            sensor.objtype = mujoco.mjtObj.mjOBJ_TENDON
+            sensor.objname = tendon.name
+
+
+def _add_stribeck(spec: mujoco.MjSpec, joint: Any, effects: JointEffects) -> None:
+    if effects.static_friction < effects.coulomb_friction:
+        raise Sim2RealError(
+            f"joint {joint.name!r}: static friction {effects.static_friction:g} is below the"
+            f" sliding friction {effects.coulomb_friction:g}"
+        )
+    element = spec.add_actuator(
+        name=stribeck_actuator(joint.name), target=joint.name,
+        trntype=mujoco.mjtTrn.mjTRN_JOINT,
+    )
+    # Bristles that bend by 1 mrad at the sliding friction, damped critically for a small rotor.
+    stiffness = max(_LUGRE_STIFFNESS, 1e3 * effects.coulomb_friction)
+    element.set_to_dcmotor(
+        motorconst=[0.0, 0.0], resistance=1.0, ctrlspec=int(mujoco.mjtCtrlInput.mjINPUT_NONE),
+        lugre=[stiffness, 2 * math.sqrt(stiffness * 1e-3), effects.coulomb_friction,
+               effects.static_friction, effects.stribeck_velocity],
+    )
+
+
+def names(model: mujoco.MjModel, kind: str) -> list[str]:
+    """Names of all objects of a kind; an unnamed one is ''."""
+    count = {"actuator": model.nactuator, "sensor": model.nsensor, "joint": model.njnt,
+             "body": model.nbody, "geom": model.ngeom, "pair": model.npair,
+             "camera": model.ncam, "light": model.nlight, "material": model.nmat,
+             "site": model.nsite, "tendon": model.ntendon, "equality": model.neq}[kind]
+    return [getattr(model, kind)(i).name for i in range(count)]
+
+
+def _read(
+    data: Mapping[str, Any], group: str, cls: type[Any], valid: Iterable[str]
+) -> dict[str, Any]:
+    """Tables of one group, later patterns refining earlier ones."""
+    known = {field.name: field.type for field in fields(cls)}
+    valid = [name for name in valid if name]
+    merged: dict[str, dict[str, Any]] = {}
+    for pattern, table in data.get(group, {}).items():
+        matched = fnmatch.filter(valid, pattern)
+        if not matched:
+            raise Sim2RealError(
+                f"[effects.{group}.{pattern}] matches no {group}{nearest(pattern, valid)}"
+            )
+        for field, value in table.items():
+            if field not in known:
+                raise Sim2RealError(
+                    f"[effects.{group}.{pattern}]: unknown effect {field!r}{nearest(field, known)}"
+                )
+            number = isinstance(value, int | float) and not isinstance(value, bool)
+            if field != "encoder" and (not number or value < 0 and field != "bias"):
+                raise Sim2RealError(
+                    f"[effects.{group}.{pattern}]: {field} = {value!r} must be a number >= 0"
+                )
+        for name in matched:
+            merged.setdefault(name, {}).update(table)
+    return {name: cls(**table) for name, table in merged.items()}

@@ -1,0 +1,244 @@
+"""A robot as simulated: model, hardware effects, channel map and parameters, in one folder.
+
+A twin is a folder with a `twin.toml` and its MJCF. It has a version, the hash of everything in
+it, and is never edited in place: a change makes a new folder that knows its parent.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import shutil
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import mujoco
+import tomli_w
+
+from sim2real.errors import Sim2RealError, nearest
+from sim2real.files import atomic_folder, read_json, write_json
+from sim2real.params import JointDistribution, Parameter, joint_from_dict
+from sim2real.twin.address import Place, nominal_of, prepare_model
+from sim2real.twin.effects import add_to_spec, read_effects
+from sim2real.twin.events import read_events
+from sim2real.twin.source import compile_spec, load_spec, model_files, one_line
+
+TWIN_FILE = "twin.toml"
+POSTERIOR_FILE = "posterior.json"
+_TABLES = {"twin", "effects", "events", "channels", "parameters"}
+_HEADER = {"name", "model", "base", "parent"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Channel:
+    """How one channel of a log is called and measured in the model: model = scale·log + offset."""
+
+    source: str
+    """Name in the model: `sensor/…`, `actuator/…` or `joint/…`."""
+    unit: str = ""
+    """Unit of the model's quantity."""
+    scale: float = 1.0
+    offset: float = 0.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Twin:
+    """One version of a simulated robot."""
+
+    name: str
+    folder: Path
+    """Where its files lie."""
+    files: tuple[Path, ...]
+    """The model's files, the MJCF itself first."""
+    parent: str = ""
+    """Version of the twin this one was made from; '' for an original."""
+    effects: Mapping[str, Any] = field(default_factory=dict)
+    """The `[effects]` table as written."""
+    events: Mapping[str, Any] = field(default_factory=dict)
+    """The `[events]` table as written."""
+    channels: Mapping[str, Channel] = field(default_factory=dict)
+    """Channel map from log names to model names."""
+    parameters: tuple[Parameter, ...] = ()
+    """What can differ, in the order of the file."""
+    posterior: JointDistribution | None = None
+    """What identification found, if it was run."""
+
+    @classmethod
+    def load(cls, path: Path | str, *, check: bool = True) -> Twin:
+        """Read the twin in a folder (or described by a TOML file).
+
+        With `check`, a parameter that moves nothing in the simulation is an error.
+        """
+        path = Path(path)
+        file = path / TWIN_FILE if path.is_dir() else path
+        if not file.is_file():
+            raise Sim2RealError(f"no twin at {path}: {file} does not exist")
+        data = _read_tables(file)
+        header = data.get("twin", {})
+        model = header.get("model")
+        if not isinstance(model, str):
+            raise Sim2RealError(f"{file}: [twin] needs model = \"….xml\"")
+        folder = file.parent
+        posterior = None
+        if path.is_dir() and (folder / POSTERIOR_FILE).exists():
+            posterior = joint_from_dict(read_json(folder / POSTERIOR_FILE))
+        twin = cls(
+            name=str(header.get("name", folder.resolve().name)),
+            folder=folder,
+            files=tuple(model_files(folder, model)),
+            parent=str(header.get("parent", "")),
+            effects=data.get("effects", {}),
+            events=data.get("events", {}),
+            channels=_read_channels(file, data.get("channels", {})),
+            posterior=posterior,
+        )
+        twin = replace(twin, parameters=twin._read_parameters(data.get("parameters", {})))
+        if check:
+            from sim2real.twin.probe import check_effects
+
+            check_effects(twin)
+        return twin
+
+    def save(self, folder: Path | str) -> Twin:
+        """Write the twin to a new folder, whole or not at all, and return it as loaded there."""
+        source = self.folder.resolve()
+        with atomic_folder(folder) as temporary:
+            for file in self.files:
+                target = temporary / file.relative_to(source)
+                target.parent.mkdir(parents=True, exist_ok=True)
+                shutil.copyfile(file, target)
+            (temporary / TWIN_FILE).write_text(tomli_w.dumps(self.to_dict()), encoding="utf-8")
+            if self.posterior is not None:
+                write_json(temporary / POSTERIOR_FILE, self.posterior.to_dict())
+        return Twin.load(folder, check=False)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The content of `twin.toml`."""
+        model = self.files[0].relative_to(self.folder.resolve())
+        channels = {
+            name: {"source": c.source, "unit": c.unit, "scale": c.scale, "offset": c.offset}
+            for name, c in self.channels.items()
+        }
+        return {
+            "twin": {"name": self.name, "model": str(model), "parent": self.parent},
+            "effects": dict(self.effects),
+            "events": dict(self.events),
+            "channels": channels,
+            "parameters": {p.name: p.to_dict() for p in self.parameters},
+        }
+
+    @property
+    def version(self) -> str:
+        """Twelve hexadecimal digits of the hash of everything the twin is made of."""
+        digest = hashlib.sha256()
+        digest.update(json.dumps(self.to_dict(), sort_keys=True, default=str).encode())
+        for file in sorted(self.files):
+            digest.update(str(file.relative_to(self.folder.resolve())).encode())
+            digest.update(hashlib.sha256(file.read_bytes()).digest())
+        if self.posterior is not None:
+            digest.update(json.dumps(self.posterior.to_dict(), sort_keys=True).encode())
+        return digest.hexdigest()[:12]
+
+    def place(self) -> Place:
+        """The compiled model with effects and events, ready for parameters.
+
+        A new one each time: nobody else's changes are in it.
+        """
+        spec = load_spec(self.folder, str(self.files[0].relative_to(self.folder.resolve())))
+        bare = compile_spec(spec, self.files[0])
+        effects = read_effects(self.effects, bare)
+        add_to_spec(spec, effects, timestep_s=self._shortest_step(bare.opt.timestep))
+        model = compile_spec(spec, self.files[0]) if self.effects else bare
+        prepare_model(model, [parameter.name for parameter in self.parameters])
+        return Place(model, effects, read_events(self.events, model))
+
+    def parameter(self, name: str) -> Parameter:
+        """The declared parameter of that name."""
+        for parameter in self.parameters:
+            if parameter.name == name:
+                return parameter
+        valid = [parameter.name for parameter in self.parameters]
+        raise Sim2RealError(f"twin {self.name!r} has no parameter {name!r}{nearest(name, valid)}")
+
+    def with_parameters(self, *parameters: Parameter) -> Twin:
+        """A copy with these parameters instead, whose parent is this twin."""
+        return replace(self, parameters=tuple(parameters), parent=self.version)
+
+    def with_posterior(self, posterior: JointDistribution) -> Twin:
+        """A copy that knows `posterior`, whose parent is this twin."""
+        for name in posterior.names:
+            self.parameter(name)
+        return replace(self, posterior=posterior, parent=self.version)
+
+    def _shortest_step(self, nominal: float) -> float:
+        for parameter in self.parameters:
+            if parameter.name == "option/timestep":
+                least = parameter.prior.support[0]
+                least = least * nominal if parameter.operation == "scale" else least
+                return least if math.isfinite(least) and least > 0 else nominal
+        return nominal
+
+    def _read_parameters(self, data: Mapping[str, Any]) -> tuple[Parameter, ...]:
+        # The model must take its per-world form before nominal values are read from it.
+        place = self.place()
+        prepare_model(place.model, _paths(data))
+        return tuple(
+            Parameter.from_dict(name, table, nominal=nominal_of(place, name))
+            for name, table in data.items()
+        )
+
+
+def _paths(data: Mapping[str, Any]) -> list[str]:
+    if not isinstance(data, Mapping):
+        raise Sim2RealError(f"[parameters] must hold tables, not {data!r}")
+    return list(data)
+
+
+def _read_tables(file: Path) -> dict[str, Any]:
+    """The TOML of a twin, with the tables of its `base` file (same folder) underneath."""
+    try:
+        data = tomllib.loads(file.read_text(encoding="utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise Sim2RealError(f"{file} is not TOML: {one_line(error)}") from None
+    except OSError as error:
+        raise Sim2RealError(f"cannot read {file}: {error.strerror}") from None
+    for table, value in data.items():
+        if table not in _TABLES:
+            raise Sim2RealError(f"{file}: unknown table [{table}]{nearest(table, _TABLES)}")
+        if not isinstance(value, dict):
+            raise Sim2RealError(f"{file}: {table} must be a table")
+    for key in data.get("twin", {}):
+        if key not in _HEADER:
+            raise Sim2RealError(f"{file}: [twin] has no {key!r}{nearest(key, _HEADER)}")
+    base = data.get("twin", {}).pop("base", None)
+    if base is None:
+        return data
+    if Path(str(base)).name != base or not (file.parent / base).is_file() or base == file.name:
+        raise Sim2RealError(f"{file}: base = {base!r} is not another file of the same folder")
+    return _merge(_read_tables(file.parent / base), data)
+
+
+def _merge(under: dict[str, Any], over: dict[str, Any]) -> dict[str, Any]:
+    merged = dict(under)
+    for key, value in over.items():
+        both = isinstance(value, dict) and isinstance(merged.get(key), dict)
+        merged[key] = _merge(merged[key], value) if both and "kind" not in value else value
+    return merged
+
+
+def _read_channels(file: Path, data: Mapping[str, Any]) -> dict[str, Channel]:
+    channels = {}
+    known = Channel.__dataclass_fields__
+    for name, table in data.items():
+        values = {"source": table} if isinstance(table, str) else dict(table)
+        for key in values:
+            if key not in known:
+                raise Sim2RealError(f"{file}: channel {name!r} has no {key!r}{nearest(key, known)}")
+        if "source" not in values:
+            raise Sim2RealError(f"{file}: channel {name!r} needs a source")
+        channels[name] = Channel(**values)
+    return channels

@@ -1,0 +1,374 @@
+"""Worlds on the CPU: `mujoco.batch.Batch` with per-world parameters.
+
+One call a control period advances every world on a pool of threads; there is no Python loop over
+worlds or over physics steps. Results are bit-identical at any number of threads.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+import math
+import warnings
+from typing import Any
+
+import mujoco
+import numpy as np
+import torch
+from mujoco.batch import Batch, SimulationError
+from torch import Tensor
+
+from sim2real.errors import Sim2RealError
+from sim2real.params import Key
+from sim2real.twin import Applier, Twin
+from sim2real.worlds.hardware import CommandModel, EffectTables, SensorModel
+from sim2real.worlds.noise import NoiseStream
+
+_BROKEN = [
+    int(kind)
+    for kind in (
+        mujoco.mjtWarning.mjWARN_INERTIA,
+        mujoco.mjtWarning.mjWARN_BADQPOS,
+        mujoco.mjtWarning.mjWARN_BADQVEL,
+        mujoco.mjtWarning.mjWARN_BADQACC,
+    )
+]
+
+
+class CpuWorlds:
+    """`Worlds` on this machine's processor cores."""
+
+    def __init__(
+        self, twin: Twin, *, count: int, period_s: float, seed: int = 0, threads: int = 0
+    ) -> None:
+        """`count` worlds of the twin; `threads` 0 takes every core."""
+        self.twin = twin
+        self.count = count
+        self.device = torch.device("cpu")
+        self.period_s = period_s
+        self.tick = 0
+        self.diverged = 0
+        """Worlds that have diverged since the start."""
+        self.memory: dict[str, Tensor] = {}
+        self._place = twin.place()
+        self.model = self._place.model
+        self.events = self._place.events
+        self._batch = Batch(self.model, count, threads)
+        self._everyone = torch.arange(count)
+        self._fields: dict[str, Tensor] = {}
+        self._derived: dict[str, Tensor] = {}
+        self._applier = Applier(self._place, twin.parameters)
+        self.tables = EffectTables(
+            self._place, twin.parameters, count=count, device=self.device
+        )
+        nominal = torch.tensor([p.nominal for p in twin.parameters], dtype=torch.float64)
+        self.values = nominal.repeat(count, 1)
+        self._substeps = torch.full((count,), _substeps(period_s, self.model.opt.timestep))
+        self._varied_steps = "opt.timestep" in self._applier.fields
+        self._limited = _check_delays(twin)
+        self._commands = CommandModel(self.tables, self._everyone, self.model.nu, seed=seed,
+                                      period_s=period_s)
+        self._sensors = SensorModel(self.tables, self._everyone, self.model.nsensordata, seed=seed,
+                                    period_s=period_s)
+        self.measured = self._sensors.last
+        self._delays = _Delays(self, seed)
+        self._load_friction = self.tables.live("joint.load_friction")
+        self._dry_friction = torch.from_numpy(self.model.dof_frictionloss).repeat(count, 1)
+        stage_acc = int(mujoco.mjtStage.mjSTAGE_ACC)
+        accelerations = (self.model.sensor_needstage == stage_acc).any()
+        self._start_stage = stage_acc if accelerations else int(mujoco.mjtStage.mjSTAGE_VEL)
+        self._warned = 0
+        self.derived("sensordata")
+        if self._load_friction:
+            self.derived("qfrc_actuator")
+        self.set_parameters(self.values.clone(), self._everyone)
+        self.reset(self._everyone)
+        self.begin(self._everyone)
+
+    def state(self, name: str) -> Tensor:
+        """The live (worlds, ...) tensor of a state field: qpos, qvel, ctrl, mocap_pos, …"""
+        if name not in self._fields:
+            self._fields[name] = _alias(self._batch.bind(name))
+        return self._fields[name]
+
+    def derived(self, name: str) -> Tensor:
+        """The (worlds, ...) tensor of a computed field, refreshed by every call. Read only."""
+        if name not in self._derived:
+            self._derived[name] = _alias(self._batch.bind(name))
+        return self._derived[name]
+
+    def field(self, name: str) -> Tensor:
+        """The live (worlds, elements) tensor of a model field or an effect table."""
+        if name.startswith("effect."):
+            return self.tables[name[len("effect.") :]]
+        if name not in self._fields:
+            values = self._batch.expand(name)
+            self._fields[name] = _alias(values.reshape(self.count, -1))
+        return self._fields[name]
+
+    def ids(self, mask: Tensor) -> Tensor:
+        """Indices of the worlds where a (worlds,) mask holds."""
+        return mask.nonzero().squeeze(-1)
+
+    def set_parameters(self, values: Tensor, ids: Tensor) -> None:
+        """Give worlds `ids` (n,) the parameter values (n, parameters), from their next start."""
+        if values.shape != (len(ids), len(self.twin.parameters)):
+            raise Sim2RealError(
+                f"values of shape {tuple(values.shape)} do not fit {len(ids)} worlds and"
+                f" {len(self.twin.parameters)} parameters"
+            )
+        for column, name, longest in self._limited:
+            if len(ids) and float(values[:, column].max()) > longest + 1e-12:
+                raise Sim2RealError(
+                    f"{name} = {float(values[:, column].max()):g} s is beyond the"
+                    f" {longest:g} s its history buffer holds; raise delay_max"
+                )
+        self.values[ids] = values
+        self._applier(values, ids, self._target)
+        if self._varied_steps:
+            step = self.field("opt.timestep")
+            self._substeps[ids] = torch.round(self.period_s / step[ids, 0]).long().clamp(min=1)
+            step[ids, 0] = self.period_s / self._substeps[ids].double()
+
+    def reset(self, ids: Tensor) -> None:
+        """Put worlds `ids` into the model's initial state; the task then writes its own."""
+        if len(ids) == 0:
+            return
+        rows = self._rows(ids)
+        if self._applier.needs_constants:
+            self._batch.set_const(rows)
+        self._batch.reset(rows, stage=int(mujoco.mjtStage.mjSTAGE_NONE))
+
+    def begin(self, ids: Tensor) -> None:
+        """Start worlds `ids` from the state now written: derived fields, histories, readings."""
+        if len(ids) == 0:
+            return
+        self._delays.suspend(ids)
+        self._batch.forward(self._rows(ids), self._start_stage)
+        quantities = self.derived("sensordata")[ids]
+        command = self.state("ctrl")[ids]
+        self._delays.begin(ids, command, quantities)
+        self._commands.begin(ids, command)
+        self._sensors.begin(ids, quantities, self.tick)
+
+    def step(self, command: Tensor) -> Tensor:
+        """Advance one control period; the (worlds,) mask of those that diverged."""
+        self.tick += 1
+        self.state("ctrl").copy_(self._commands(command, self.tick))
+        self._delays.jitter(self.tick)
+        if self._load_friction:
+            self._set_load_friction()
+        broken = self._advance()
+        self._sensors(self.derived("sensordata"), self.tick)
+        return broken
+
+    def world(self, index: int) -> tuple[mujoco.MjModel, mujoco.MjData]:
+        """One world as a model and its data, computed forward: to render it or to look inside."""
+        model, data = self._batch.get_model(index), self._batch.get_data(index)
+        mujoco.mj_forward(model, data)
+        return model, data
+
+    def state_dict(self) -> dict[str, Any]:
+        """Everything that a resumed run needs to go on bit for bit."""
+        return {
+            "tick": self.tick,
+            "diverged": self.diverged,
+            "values": self.values.clone(),
+            "state": torch.from_numpy(self._batch.state.copy()),
+            "derived": {name: tensor.clone() for name, tensor in self._derived.items()},
+            "memory": {name: tensor.clone() for name, tensor in self.memory.items()},
+            "held": {name: getattr(owner, part).clone() for name, owner, part in self._held()},
+        }
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Go on from `state_dict`."""
+        if state["state"].shape != self._batch.state.shape:
+            raise Sim2RealError("the saved state is of another model or number of worlds")
+        self.tick, self.diverged = int(state["tick"]), int(state["diverged"])
+        self.set_parameters(state["values"], self._everyone)
+        if self._applier.needs_constants:
+            self._batch.set_const()
+        self._delays.suspend(self._everyone)
+        self._batch.state[:] = state["state"].numpy()
+        for name, tensor in state["derived"].items():
+            self.derived(name).copy_(tensor)
+        for name, tensor in state["memory"].items():
+            # In place where it exists: tasks may hold on to their tensors.
+            if name in self.memory:
+                self.memory[name].copy_(tensor)
+            else:
+                self.memory[name] = tensor.clone()
+        for name, owner, part in self._held():
+            getattr(owner, part).copy_(state["held"][name])
+        self._delays.restore()
+
+    def _held(self) -> list[tuple[str, Any, str]]:
+        return [
+            ("command", self._commands, "last"),
+            ("command_wait", self._commands, "waited"),
+            ("drift", self._sensors, "drift"),
+            ("reading", self._sensors, "last"),
+            ("reading_wait", self._sensors, "waited"),
+        ]
+
+    def _rows(self, ids: Tensor) -> np.ndarray | None:
+        return None if len(ids) == self.count else ids.numpy().astype(np.int32)
+
+    def _advance(self) -> Tensor:
+        broken = torch.zeros(self.count, dtype=torch.bool)
+        counts = torch.unique(self._substeps) if self._varied_steps else self._substeps[:1]
+        for substeps in counts.tolist():
+            rows = np.flatnonzero(self._substeps == substeps) if len(counts) > 1 else None
+            try:
+                self._batch.step(rows, nstep=substeps)
+            except SimulationError as error:
+                broken[torch.from_numpy(error.ids.astype(np.int64))] = True
+        warned = int(self._batch.warning[:, _BROKEN, 1].sum())
+        if warned != self._warned:
+            hit = self._batch.warning[:, _BROKEN, 1].any(axis=1)
+            broken |= torch.from_numpy(hit)
+            self._batch.warning[hit] = 0
+            self._warned = int(self._batch.warning[:, _BROKEN, 1].sum())
+        self.diverged += int(broken.sum())
+        return broken
+
+    def _set_load_friction(self) -> None:
+        """Friction grows with the force the gear carried in the last physics step."""
+        load = self.derived("qfrc_actuator").abs()
+        friction = self._dry_friction + self.tables["joint.load_friction"] * load
+        self.field("dof_frictionloss").copy_(friction)
+
+    def _target(self, name: str) -> Tensor:
+        """Where a parameter's values go: load-dependent friction starts from a table of its own."""
+        if name == "dof_frictionloss" and self._load_friction:
+            return self._dry_friction
+        return self.field(name)
+
+
+class _Delays:
+    """The engine's delay buffers: filled at a start, jittered each period."""
+
+    def __init__(self, worlds: CpuWorlds, seed: int) -> None:
+        self._worlds = worlds
+        model, tables = worlds.model, worlds.tables
+        self._actuators = [
+            row for row in range(model.nactuator)
+            if model.actuator_history[row, 0] > 0 and model.actuator_ctrlnum[row] == 1
+        ]
+        self._sensors = [row for row in range(model.nsensor) if model.sensor_history[row, 0] > 0]
+        self._controls = [int(model.actuator_ctrladr[row]) for row in self._actuators]
+        self._readings = [int(model.sensor_adr[row]) for row in self._sensors]
+        self._ctrl_slots = _slots(model.actuator_history, model.actuator_historyadr,
+                                  self._actuators, [1] * len(self._actuators), self._controls)
+        widths = [int(model.sensor_dim[row]) for row in self._sensors]
+        self._sensor_slots = _slots(model.sensor_history, model.sensor_historyadr, self._sensors,
+                                    widths, self._readings)
+        self._streams = {
+            "actuator": NoiseStream(Key.of(seed, "actuator/delay"), worlds=worlds._everyone,
+                                    channels=max(1, len(self._actuators))),
+            "sensor": NoiseStream(Key.of(seed, "sensor/delay"), worlds=worlds._everyone,
+                                  channels=max(1, len(self._sensors))),
+        }
+        self._jitters = {
+            group: tables.live(f"{group}.delay_jitter") for group in ("actuator", "sensor")
+        }
+
+    def suspend(self, ids: Tensor) -> None:
+        """Let sensors read the present: a start has no past yet."""
+        if self._sensors:
+            self._worlds.field("sensor_delay")[ids[:, None], torch.tensor(self._sensors)] = 0.0
+
+    def begin(self, ids: Tensor, command: Tensor, quantities: Tensor) -> None:
+        """Fill the buffers of worlds `ids` as if they had always been where they start."""
+        history = self._worlds.state("history") if self._actuators or self._sensors else None
+        for (slots, sources), values in (
+            (self._ctrl_slots, command), (self._sensor_slots, quantities)
+        ):
+            if history is not None and len(slots):
+                history[ids[:, None], slots] = values[:, sources]
+        for group, rows, columns in self._groups():
+            delay = self._worlds.tables[f"{group}.delay"][ids][:, columns]
+            self._worlds.field(f"{group}_delay")[ids[:, None], torch.tensor(rows)] = delay.double()
+
+    def restore(self) -> None:
+        """Write the delays in force, after `suspend` and a load."""
+        for group, rows, columns in self._groups():
+            delay = self._worlds.tables[f"{group}.delay"][:, columns]
+            self._worlds.field(f"{group}_delay")[:, rows] = delay.double()
+
+    def jitter(self, tick: int) -> None:
+        """Redraw this period's delays around their means."""
+        for group, rows, columns in self._groups():
+            if not self._jitters[group]:
+                continue
+            tables = self._worlds.tables
+            shift = self._streams[group].at(tick) * 2.0 - 1.0
+            delay = tables[f"{group}.delay"][:, columns]
+            delay = delay + tables[f"{group}.delay_jitter"][:, columns] * shift
+            most = tables[f"{group}.delay_max"][:, columns]
+            delay = torch.minimum(torch.clamp(delay, min=0.0), most)
+            self._worlds.field(f"{group}_delay")[:, rows] = delay.double()
+
+    def _groups(self) -> list[tuple[str, list[int], list[int]]]:
+        both = [("actuator", self._actuators, self._controls),
+                ("sensor", self._sensors, self._readings)]
+        return [group for group in both if group[1]]
+
+
+def _slots(
+    history: np.ndarray, address: np.ndarray, rows: list[int], widths: list[int],
+    sources: list[int],
+) -> tuple[Tensor, Tensor]:
+    """Where a buffer keeps its values, and which number of the source each slot holds.
+
+    A buffer is laid out as: user, cursor, one time a sample, then the samples.
+    """
+    slots: list[int] = []
+    numbers: list[int] = []
+    for row, width, source in zip(rows, widths, sources, strict=True):
+        samples = int(history[row, 0])
+        first = int(address[row]) + 2 + samples
+        for sample in range(samples):
+            slots.extend(first + sample * width + k for k in range(width))
+            numbers.extend(source + k for k in range(width))
+    return torch.tensor(slots, dtype=torch.int64), torch.tensor(numbers, dtype=torch.int64)
+
+
+def _check_delays(twin: Twin) -> list[tuple[int, str, float]]:
+    """(column, name, longest) of delay parameters, whose priors must fit their buffers."""
+    found = []
+    effects = twin.place().effects
+    for column, parameter in enumerate(twin.parameters):
+        if not parameter.name.endswith("/delay"):
+            continue
+        kind, pattern, _ = parameter.name.split("/")
+        tables: Any = effects.actuators if kind == "actuator" else effects.sensors
+        for name in fnmatch.filter(tables, pattern):
+            most = tables[name].delay_max
+            longest = {"scale": most / (tables[name].delay or math.inf),
+                       "add": most - tables[name].delay}.get(parameter.operation, most)
+            reach = parameter.prior.support[1]
+            if math.isfinite(reach) and reach > longest + 1e-12:
+                raise Sim2RealError(
+                    f"{parameter.name}: its prior reaches {reach:g}, beyond delay_max ="
+                    f" {most:g} s of {kind} {name!r}"
+                )
+            found.append((column, parameter.name, longest))
+    return found
+
+
+def _substeps(period_s: float, timestep_s: float) -> int:
+    count = round(period_s / timestep_s)
+    if count < 1 or abs(count * timestep_s - period_s) > 1e-9:
+        raise Sim2RealError(
+            f"a control period of {period_s:g} s is not a whole number of time steps of"
+            f" {timestep_s:g} s"
+        )
+    return count
+
+
+def _alias(array: np.ndarray) -> Tensor:
+    """A tensor over the array's memory, also where the array is marked read-only."""
+    # A first use inside inference mode must not make a tensor that only works there.
+    with warnings.catch_warnings(), torch.inference_mode(False):
+        warnings.simplefilter("ignore", UserWarning)
+        return torch.from_numpy(array)

@@ -1,0 +1,208 @@
+"""Hardware effects that act once a control period, on tensors of the worlds' device.
+
+The command model stands between the policy and the actuators, the sensor model between the
+simulated quantities and what the robot's computer reads. Effects whose nominal value is neutral
+and which no parameter moves cost nothing.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import fields
+from typing import Any
+
+import mujoco
+import torch
+from torch import Tensor
+
+from sim2real.params import Key, Parameter
+from sim2real.twin import ActuatorEffects, Effects, JointEffects, Place, SensorEffects, resolve
+from sim2real.twin.events import event_attributes
+from sim2real.worlds.noise import NoiseStream
+
+
+class EffectTables:
+    """Per-world values of every effect that lives beside the model: (worlds, things) each."""
+
+    def __init__(
+        self, place: Place, parameters: Iterable[Parameter], *, count: int, device: torch.device
+    ) -> None:
+        self._device = device
+        self._count = count
+        model, effects = place.model, place.effects
+        self._tables: dict[str, Tensor] = {}
+        self._live: set[str] = set()
+        controls = _spread(model, effects, "actuator")
+        self._add("actuator", ActuatorEffects(), controls, model.nu)
+        self._add("sensor", SensorEffects(), _spread(model, effects, "sensor"), model.nsensordata)
+        self._add("joint", JointEffects(), _spread(model, effects, "joint"), model.nv)
+        for column, event in enumerate(place.events.values()):
+            for name, value in event_attributes(event).items():
+                key = f"environment.{name}"
+                table = self._tables.setdefault(key, self._empty(len(place.events), 0.0))
+                table[:, column] = value
+                self._live.add(key)
+        for parameter in parameters:
+            for address in resolve(place, parameter.name):
+                self._live.update(
+                    w.field[len("effect.") :] for w in address.writes if w.field.startswith("eff")
+                )
+
+    def __getitem__(self, key: str) -> Tensor:
+        return self._tables[key]
+
+    def live(self, key: str) -> bool:
+        """Whether the effect differs from neutral in any world, now or by a parameter."""
+        return key in self._live
+
+    def _add(self, group: str, neutral: Any, declared: dict[int, Any], width: int) -> None:
+        for field in fields(neutral):
+            default = getattr(neutral, field.name)
+            if isinstance(default, str):
+                continue
+            key = f"{group}.{field.name}"
+            table = self._tables[key] = self._empty(width, default)
+            for element, effects in declared.items():
+                table[:, element] = getattr(effects, field.name)
+                if getattr(effects, field.name) != default:
+                    self._live.add(key)
+
+    def _empty(self, width: int, value: float) -> Tensor:
+        return torch.full((self._count, width), value, dtype=torch.float32, device=self._device)
+
+
+def _spread(model: mujoco.MjModel, effects: Effects, group: str) -> dict[int, Any]:
+    """Declared effects by element: control, sensor number or degree of freedom."""
+    found: dict[int, Any] = {}
+    if group == "actuator":
+        for name, actuator in effects.actuators.items():
+            row = model.actuator(name).id
+            first = int(model.actuator_ctrladr[row])
+            for element in range(first, first + int(model.actuator_ctrlnum[row])):
+                found[element] = actuator
+    elif group == "sensor":
+        for name, sensor in effects.sensors.items():
+            row = model.sensor(name).id
+            first = int(model.sensor_adr[row])
+            for element in range(first, first + int(model.sensor_dim[row])):
+                found[element] = sensor
+    else:
+        for name, joint in effects.joints.items():
+            found[int(model.jnt_dofadr[model.joint(name).id])] = joint
+    return found
+
+
+class CommandModel:
+    """What a device makes of a command: lost or late ones, slew and resolution."""
+
+    def __init__(self, tables: EffectTables, worlds: Tensor, width: int, *, seed: int,
+                 period_s: float) -> None:
+        self._tables = tables
+        self._period_s = period_s
+        self._lost = NoiseStream(Key.of(seed, "actuator/missed"), worlds=worlds, channels=width)
+        self._waits = tables.live("actuator.period")
+        self._loses = tables.live("actuator.missed")
+        self._slews = tables.live("actuator.slew")
+        self._rounds = tables.live("actuator.quantum")
+        shape = (len(worlds), width)
+        self.last = torch.zeros(shape, dtype=torch.float32, device=worlds.device)
+        """The command each device holds."""
+        self.waited = torch.full(shape, math.inf, dtype=torch.float32, device=worlds.device)
+        """Time since each device took a command [s]."""
+
+    def __call__(self, command: Tensor, tick: int) -> Tensor:
+        """The command as the devices take it, (worlds, controls)."""
+        if not (self._waits or self._loses or self._slews or self._rounds):
+            return command
+        tables, taken = self._tables, command.float()
+        if self._rounds:
+            taken = _rounded(taken, tables["actuator.quantum"])
+        if self._slews:
+            reach = tables["actuator.slew"] * self._period_s
+            taken = torch.clamp(taken, self.last - reach, self.last + reach)
+        if self._waits:
+            self.waited += self._period_s
+            due = self.waited >= tables["actuator.period"] - 0.5 * self._period_s
+            self.waited.masked_fill_(due, 0.0)
+            taken = torch.where(due, taken, self.last)
+        if self._loses:
+            lost = self._lost.at(tick) < tables["actuator.missed"]
+            taken = torch.where(lost, self.last, taken)
+        self.last.copy_(taken)
+        return taken
+
+    def begin(self, ids: Tensor, command: Tensor) -> None:
+        """Start worlds `ids` with their devices holding `command` (n, controls)."""
+        self.last[ids] = command.float()
+        self.waited[ids] = math.inf
+
+
+class SensorModel:
+    """What a computer reads of a quantity: noise, bias, scale, resolution, hold and loss."""
+
+    def __init__(self, tables: EffectTables, worlds: Tensor, width: int, *, seed: int,
+                 period_s: float) -> None:
+        self._tables = tables
+        self._period_s = period_s
+        self._white = NoiseStream(Key.of(seed, "sensor/noise"), worlds=worlds, channels=width,
+                                  gaussian=True)
+        self._wander = NoiseStream(Key.of(seed, "sensor/walk"), worlds=worlds, channels=width,
+                                   gaussian=True)
+        self._lost = NoiseStream(Key.of(seed, "sensor/dropout"), worlds=worlds, channels=width)
+        live = {name: tables.live(f"sensor.{name}") for name in
+                ("noise", "bias", "walk", "scale", "quantum", "period", "dropout")}
+        self._live = live
+        self._holds = live["period"] or live["dropout"]
+        shape = (len(worlds), width)
+        self.drift = torch.zeros(shape, dtype=torch.float32, device=worlds.device)
+        """The random walk of each bias [sensor units]."""
+        self.last = torch.zeros(shape, dtype=torch.float32, device=worlds.device)
+        """The reading each sensor shows."""
+        self.waited = torch.full(shape, math.inf, dtype=torch.float32, device=worlds.device)
+        """Time since each sensor's last new reading [s]."""
+
+    def __call__(self, quantity: Tensor, tick: int) -> Tensor:
+        """Readings of true quantities (worlds, numbers), float32; kept in `last`."""
+        tables, live = self._tables, self._live
+        if live["walk"]:
+            step = tables["sensor.walk"] * math.sqrt(self._period_s)
+            self.drift += step * self._wander.at(tick)
+        reading = self._distort(quantity.float(), self.drift, slice(None))
+        if live["noise"]:
+            reading = torch.addcmul(reading, tables["sensor.noise"], self._white.at(tick))
+        if live["quantum"]:
+            reading = _rounded(reading, tables["sensor.quantum"])
+        if self._holds:
+            self.waited += self._period_s
+            fresh = self.waited >= tables["sensor.period"] - 0.5 * self._period_s
+            fresh &= self._lost.at(tick) >= tables["sensor.dropout"]
+            self.waited.masked_fill_(fresh, 0.0)
+            reading = torch.where(fresh, reading, self.last)
+        self.last.copy_(reading)
+        return self.last
+
+    def begin(self, ids: Tensor, quantity: Tensor, tick: int) -> None:
+        """Start worlds `ids` at true quantities (n, numbers): a fresh reading, no drift yet."""
+        self.drift[ids] = 0.0
+        self.waited[ids] = 0.0
+        reading = self._distort(quantity.float(), self.drift[ids], ids)
+        if self._live["noise"]:
+            reading = reading + self._tables["sensor.noise"][ids] * self._white.at(tick)[ids]
+        if self._live["quantum"]:
+            reading = _rounded(reading, self._tables["sensor.quantum"][ids])
+        self.last[ids] = reading
+
+    def _distort(self, value: Tensor, drift: Tensor, rows: Tensor | slice) -> Tensor:
+        if self._live["scale"]:
+            value = value * self._tables["sensor.scale"][rows]
+        if self._live["bias"]:
+            value = value + self._tables["sensor.bias"][rows]
+        if self._live["walk"]:
+            value = value + drift
+        return value
+
+
+def _rounded(value: Tensor, quantum: Tensor) -> Tensor:
+    safe = torch.where(quantum > 0, quantum, 1.0)
+    return torch.where(quantum > 0, torch.round(value / safe) * safe, value)
