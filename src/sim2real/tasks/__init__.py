@@ -2,7 +2,15 @@
 
 from sim2real.tasks.env import Step, TaskEnv
 from sim2real.tasks.registry import find_task, task_names
-from sim2real.tasks.task import Draw, Measurements, PrivilegedTerm, Task, Term, check_actor
+from sim2real.tasks.task import (
+    Draw,
+    Measurements,
+    PrivilegedTerm,
+    Task,
+    Term,
+    Training,
+    check_actor,
+)
 
 __all__ = [
     "Draw",
@@ -12,6 +20,7 @@ __all__ = [
     "Task",
     "TaskEnv",
     "Term",
+    "Training",
     "check_actor",
     "find_task",
     "task_names",

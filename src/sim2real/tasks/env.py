@@ -76,7 +76,7 @@ class TaskEnv:
         memory["frames"] = frame[:, None, :].repeat(1, task.history, 1)
         self._everyone = torch.arange(worlds, device=self.device)
         self._reset(self._everyone)
-        self.actor, self.critic = self._observe()
+        self.actor, self.critic = self._observe(self._everyone)
         self.actor_width, self.critic_width = self.actor.shape[1], self.critic.shape[1]
 
     @property
@@ -92,7 +92,7 @@ class TaskEnv:
     def reset(self) -> tuple[Tensor, Tensor]:
         """Start a new episode in every world; (actor, critic) observations."""
         self._reset(self._everyone)
-        self.actor, self.critic = self._observe()
+        self.actor, self.critic = self._observe(self._everyone)
         return self.actor, self.critic
 
     def step(self, action: Tensor) -> Step:
@@ -113,15 +113,12 @@ class TaskEnv:
         final = None
         if len(ended):
             if self._keep_final:
-                self._push_frame()
-                final = self._observation()[0].clone()
+                past = memory["frames"].clone()
+                final, _ = self._observe(ended[:0])
+                memory["frames"].copy_(past)
             self.sampler.observe(ended, success[ended])
             self._reset(ended)
-            if self._keep_final:
-                self.actor, self.critic = self._observation()
-                return Step(self.actor, self.critic, reward, terminated, truncated, success,
-                            ended, final)
-        self.actor, self.critic = self._observe()
+        self.actor, self.critic = self._observe(ended)
         return Step(self.actor, self.critic, reward, terminated, truncated, success, ended, final)
 
     def state_dict(self) -> dict[str, Any]:
@@ -148,31 +145,26 @@ class TaskEnv:
         self._events.begin(ids)
         self.task.reset(ids, Draw(self.task.draws, p[:, mine:]))
         self.worlds.begin(ids)
-        # A new episode's past is its first frame.
-        memory["frames"][ids] = self._frame()[ids][:, None, :]
 
-    def _observe(self) -> tuple[Tensor, Tensor]:
-        self._push_frame()
-        return self._observation()
-
-    def _push_frame(self) -> None:
-        frames = self.worlds.memory["frames"]
+    def _observe(self, started: Tensor) -> tuple[Tensor, Tensor]:
+        """(actor, critic) observations; the past of worlds just `started` is their first frame."""
+        frame, frames = self._frame(), self.worlds.memory["frames"]
         if self.task.history > 1:
             frames[:, :-1] = frames[:, 1:].clone()
-        frames[:, -1] = self._frame()
-
-    def _frame(self) -> Tensor:
-        parts = []
-        for term in self.task.actor:
-            value = term.read(self._measurements)
-            parts.append(value if term.scale == 1.0 else value * term.scale)
-        return torch.cat(parts, dim=1)
-
-    def _observation(self) -> tuple[Tensor, Tensor]:
-        actor = self.worlds.memory["frames"].flatten(1)
+        frames[:, -1] = frame
+        if self.task.history > 1 and len(started):
+            frames[started] = frame[started][:, None, :]
+        actor = frames.flatten(1).clone()
         parts = [actor]
         for term in self.task.critic:
             value = term.read(self.worlds).float()
             parts.append(value if term.scale == 1.0 else value * term.scale)
-        critic = torch.cat(parts, dim=1)
-        return actor.clone(), torch.nan_to_num(critic)
+        return actor, torch.nan_to_num(torch.cat(parts, dim=1))
+
+    def _frame(self) -> Tensor:
+        parts = []
+        self._measurements.renew()
+        for term in self.task.actor:
+            value = term.read(self._measurements)
+            parts.append(value if term.scale == 1.0 else value * term.scale)
+        return torch.cat(parts, dim=1)

@@ -29,6 +29,23 @@ class Measurements:
         self._columns: dict[tuple[str, ...], Tensor | slice] = {}
         self.used: set[str] = set()
         """Sources read since the last `clear`, for checking a term against its declaration."""
+        self._computed: dict[str, tuple[Tensor, frozenset[str]]] = {}
+
+    def once(self, name: str, compute: Callable[[Measurements], Tensor]) -> Tensor:
+        """What `compute` gives, worked out once a period however many terms use it."""
+        if name not in self._computed:
+            before = set(self.used)
+            self.used.clear()
+            value = compute(self)
+            self._computed[name] = (value, frozenset(self.used))
+            self.used |= before
+        value, sources = self._computed[name]
+        self.used |= sources
+        return value
+
+    def renew(self) -> None:
+        """Forget what was worked out: a new period has begun."""
+        self._computed.clear()
 
     def sensor(self, *names: str) -> Tensor:
         """(worlds, numbers) float32 readings of the named sensors, in that order."""
@@ -103,6 +120,36 @@ class Draw:
         return low + (high - low) * self._p[:, self._columns[name]]
 
 
+@dataclass(frozen=True, kw_only=True)
+class Training:
+    """PPO settings that suit a task; the trainer's own options override them."""
+
+    worlds: int = 1024
+    """Worlds trained in at once."""
+    iterations: int = 300
+    """Updates of the policy."""
+    steps: int = 24
+    """Control periods of every world in one update."""
+    hidden: tuple[int, ...] = (128, 128)
+    """Widths of the hidden layers, of actor and critic each."""
+    gamma: float = 0.99
+    """Discount a control period."""
+    lam: float = 0.95
+    """Discount of the advantage estimate."""
+    learning_rate: float = 1e-3
+    """First learning rate; it adapts to keep the policy's change in bounds."""
+    desired_kl: float = 0.01
+    """Change of the policy in one update that is aimed at."""
+    entropy: float = 0.002
+    """Reward for staying undecided."""
+    noise: float = 0.7
+    """First standard deviation of the exploration."""
+    epochs: int = 5
+    """Passes over the data of one update."""
+    batches: int = 4
+    """Parts the data of one update is split into."""
+
+
 class Task(ABC):
     """What the robot should do. One instance belongs to one set of worlds."""
 
@@ -127,6 +174,8 @@ class Task(ABC):
     """What only the critic sees, besides."""
     history: ClassVar[int] = 1
     """Periods of the actor's terms the policy sees, oldest first."""
+    training: ClassVar[Training] = Training()
+    """Settings that suit it."""
     camera: ClassVar[str] = "front"
     """Camera that films it."""
 
@@ -166,6 +215,7 @@ def check_actor(task: Task, measurements: Measurements) -> None:
                     f"task {task.name!r}: the actor reads {term.name!r} from {source!r}, which no"
                     f" sensor gives{nearest(source, known)}"
                 )
+        measurements.renew()
         measurements.used.clear()
         term.read(measurements)
         extra = measurements.used - set(term.sources)

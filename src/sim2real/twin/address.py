@@ -131,28 +131,27 @@ def _thing(place: Place, name: str, kind: str, thing: str, stem: str, index: int
     for prefix in PREFIXES[kind]:
         field = prefix + stem
         if field in MODEL_FIELDS and _array(model, field).dtype.kind == "f":
-            at = int(model.jnt_dofadr[row]) if prefix == "dof_" else row
-            return _plain(model, name, thing, field, at, index)
+            if prefix == "dof_":
+                first = int(model.jnt_dofadr[row])
+                later = [int(a) for a in model.jnt_dofadr if a > first]
+                dofs = min(later, default=model.nv) - first
+                return _plain(model, name, thing, field, first, dofs, index)
+            width = int(np.prod(_array(model, field).shape[1:]))
+            return _plain(model, name, thing, field, row * width, width, index)
     raise Sim2RealError(
         f"{name}: a {kind} has no {stem!r}{nearest(stem, known_attributes(place, kind))}"
     )
 
 
 def _plain(
-    model: mujoco.MjModel, name: str, thing: str, field: str, row: int, index: int | None
+    model: mujoco.MjModel, name: str, thing: str, field: str, first: int, width: int,
+    index: int | None,
 ) -> Address:
-    array = _array(model, field)
-    width = int(np.prod(array.shape[1:])) if array.ndim > 1 else 1
-    flat = array.reshape(-1)
-    components = _components(name, width, index)
-    first = row * width + components[0]
-    nominal = float(flat[first])
-    writes = []
-    for component in components:
-        element = row * width + component
-        # A shared scalar keeps the ratios between the components it moves.
-        gain = float(flat[element]) / nominal if nominal else 1.0
-        writes.append(Write(field, element, gain))
+    flat = _array(model, field).reshape(-1)
+    elements = [first + component for component in _components(name, width, index)]
+    nominal = float(flat[elements[0]])
+    # A shared scalar keeps the ratios between the components it moves.
+    writes = (Write(field, e, float(flat[e]) / nominal if nominal else 1.0) for e in elements)
     return Address(name, thing, nominal, tuple(writes))
 
 

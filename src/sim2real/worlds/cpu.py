@@ -77,6 +77,9 @@ class CpuWorlds:
         accelerations = (self.model.sensor_needstage == stage_acc).any()
         self._start_stage = stage_acc if accelerations else int(mujoco.mjtStage.mjSTAGE_VEL)
         self._warned = 0
+        self._batch.reset(stage=int(mujoco.mjtStage.mjSTAGE_NONE))
+        self._rows_of_state = torch.from_numpy(self._batch.state)
+        self._first_row = self._rows_of_state[0].clone()
         self.derived("sensordata")
         if self._load_friction:
             self.derived("qfrc_actuator")
@@ -136,7 +139,12 @@ class CpuWorlds:
         rows = self._rows(ids)
         if self._applier.needs_constants:
             self._batch.set_const(rows)
-        self._batch.reset(rows, stage=int(mujoco.mjtStage.mjSTAGE_NONE))
+        if self._varied_steps:
+            self._batch.reset(rows, stage=int(mujoco.mjtStage.mjSTAGE_NONE))
+        else:
+            # A world is its row of state, and every first row is the same: copying it is much
+            # cheaper than a reset of the engine's whole data.
+            self._rows_of_state[ids] = self._first_row
 
     def begin(self, ids: Tensor) -> None:
         """Start worlds `ids` from the state now written: derived fields, histories, readings."""

@@ -7,7 +7,7 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from sim2real.tasks.task import Draw, PrivilegedTerm, Task, Term
+from sim2real.tasks.task import Draw, PrivilegedTerm, Task, Term, Training
 from sim2real.worlds import Worlds
 
 MAX_TORQUE_NM = 1.5
@@ -33,6 +33,7 @@ class PendulumSwingup(Task):
     actions = ("torque",)
     draws = ("angle", "speed")
     history = 3
+    training = Training(worlds=512, iterations=150, steps=24, hidden=(64, 64), gamma=0.98)
     actor = (
         Term(name="direction", unit="", sources=("hinge_pos",),
              read=lambda m: torch.cat([torch.cos(m.sensor("hinge_pos")),

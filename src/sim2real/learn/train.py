@@ -1,0 +1,233 @@
+"""The training loop: rsl_rl's PPO in randomised worlds, resumable at any iteration."""
+
+from __future__ import annotations
+
+import signal
+import time
+from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from rsl_rl.algorithms import PPO
+from torch.utils.tensorboard import SummaryWriter
+
+from sim2real.errors import Sim2RealError
+from sim2real.files import write_json
+from sim2real.learn.checkpoint import latest_checkpoint, load_checkpoint, save_checkpoint
+from sim2real.learn.config import TrainConfig
+from sim2real.learn.ppo import make_ppo
+from sim2real.learn.run import Run
+from sim2real.learn.vecenv import RslRlEnv
+from sim2real.params import Key, uniform
+from sim2real.randomize import AutomaticRanges
+from sim2real.tasks import TaskEnv, find_task
+from sim2real.twin import Twin
+
+RESULT_FILE = "result.json"
+_WINDOW = 1000
+
+
+@dataclass(frozen=True)
+class Progress:
+    """Where a training run stands."""
+
+    iteration: int
+    iterations: int
+    success: float
+    """Share of the last episodes that succeeded; nan before the first ends."""
+    reward: float
+    """Mean reward of a control period in this iteration."""
+    steps: int
+    """Environment steps so far."""
+    steps_per_s: float
+    """Environment steps a second, learning included, in this iteration."""
+    diverged: int
+    """Worlds that diverged so far."""
+
+
+@dataclass(frozen=True)
+class TrainResult:
+    """How a training run ended."""
+
+    run: Path
+    finished: bool
+    """False when interrupted: `--resume` goes on."""
+    iterations: int
+    steps: int
+    success: float
+    seconds: float
+    """Time spent training, over all its sessions."""
+    diverged: int
+
+
+class Trainer:
+    """One run: the environment, the learner, and what is known of its progress."""
+
+    def __init__(self, run: Run) -> None:
+        self.run = run
+        training = run.training
+        # Threads of the learner decide the order of sums: fixed, so that a seed repeats.
+        torch.manual_seed(run.seed)
+        task = find_task(run.task)
+        twin = Twin.load(run.twin) if run.twin else None
+        self.env = TaskEnv(task, worlds=training.worlds, seed=run.seed, source=run.source,
+                           twin=twin, threads=run.threads)
+        self.vec = RslRlEnv(self.env)
+        self.ppo: PPO = make_ppo(self.vec, training)
+        self.ppo.train_mode()
+        self.iteration = 0
+        self.seconds = 0.0
+        self.outcomes: deque[bool] = deque(maxlen=_WINDOW)
+        self.widths: list[list[float]] = []
+        everyone = torch.arange(training.worlds)
+        ages = uniform(Key.of(run.seed, "first-age"), worlds=everyone, episodes=everyone * 0)
+        # Worlds begin at different ages, so that an update never sees only one part of episodes.
+        self.env.age.copy_((ages * self.env.steps).long())
+
+    @property
+    def steps(self) -> int:
+        """Environment steps so far."""
+        return self.iteration * self.run.training.steps * self.run.training.worlds
+
+    @property
+    def success(self) -> float:
+        """Share of the last episodes that succeeded; nan before the first ends."""
+        return sum(self.outcomes) / len(self.outcomes) if self.outcomes else float("nan")
+
+    def iterate(self) -> tuple[Progress, dict[str, float]]:
+        """One update of the policy: a piece of experience, then learning from it."""
+        begin = time.perf_counter()
+        rewards = torch.zeros(())
+        with torch.inference_mode():
+            observations = self.vec.get_observations()
+            for _ in range(self.run.training.steps):
+                actions = self.ppo.act(observations)
+                episodes = self.env.episode.clone()
+                observations, reward, done, extras = self.vec.step(actions)
+                self.ppo.process_env_step(observations, reward, done, extras)
+                rewards += reward.mean()
+                step = self.vec.last
+                if step is not None and len(step.ended):
+                    # A world's first episode began late, and says nothing about success.
+                    whole = step.ended[episodes[step.ended] > 0]
+                    self.outcomes.extend(step.success[whole].tolist())
+            self.ppo.compute_returns(observations)
+        losses = self.ppo.update()
+        self.iteration += 1
+        elapsed = time.perf_counter() - begin
+        self.seconds += elapsed
+        if isinstance(self.env.sampler, AutomaticRanges):
+            self.widths.append(self.env.sampler.width().tolist())
+        training = self.run.training
+        progress = Progress(
+            iteration=self.iteration, iterations=training.iterations, success=self.success,
+            reward=float(rewards) / training.steps, steps=self.steps,
+            steps_per_s=training.steps * training.worlds / elapsed,
+            diverged=self.env.worlds.diverged,
+        )
+        return progress, losses
+
+    def save(self) -> Path:
+        """Write a checkpoint."""
+        content: dict[str, Any] = {
+            "iteration": self.iteration, "seconds": self.seconds,
+            "outcomes": [bool(outcome) for outcome in self.outcomes], "widths": self.widths,
+            "learner": self.ppo.save(), "env": self.env.state_dict(),
+            "rng": torch.get_rng_state(), "twin": self.env.twin.version,
+        }
+        return save_checkpoint(self.run.folder, self.iteration, content)
+
+    def load(self) -> None:
+        """Go on from the newest checkpoint."""
+        path = latest_checkpoint(self.run.folder)
+        content = load_checkpoint(path)
+        if content["twin"] != self.env.twin.version:
+            raise Sim2RealError(
+                f"{path} was trained in twin version {content['twin']}, but the twin is now"
+                f" {self.env.twin.version}"
+            )
+        self.ppo.load(content["learner"], None, True)
+        self.env.load_state_dict(content["env"])
+        self.iteration, self.seconds = content["iteration"], content["seconds"]
+        self.outcomes.extend(content["outcomes"])
+        self.widths = content["widths"]
+        torch.set_rng_state(content["rng"])
+
+
+def train(
+    config: TrainConfig, *, report: Callable[[Progress], None] = lambda progress: None
+) -> TrainResult:
+    """Train as configured; Ctrl-C ends after the iteration, with a checkpoint to resume from."""
+    resuming = config.resume is not None
+    run = Run.open(config.resume) if config.resume is not None else Run.create(config)
+    trainer = Trainer(run)
+    if resuming:
+        trainer.load()
+    writer = SummaryWriter(str(run.folder / "tensorboard"), purge_step=trainer.iteration)
+    try:
+        with _interruptible() as stopped:
+            reached = False
+            while trainer.iteration < run.training.iterations and not reached and not stopped():
+                progress, losses = trainer.iterate()
+                _log(writer, progress, losses)
+                report(progress)
+                full = len(trainer.outcomes) == _WINDOW
+                goal = config.target_success
+                reached = goal is not None and full and trainer.success >= goal
+                if trainer.iteration % config.save_every == 0:
+                    trainer.save()
+            trainer.save()
+    finally:
+        writer.close()
+    result = TrainResult(
+        run=run.folder, finished=reached or trainer.iteration >= run.training.iterations,
+        iterations=trainer.iteration, steps=trainer.steps, success=trainer.success,
+        seconds=trainer.seconds, diverged=trainer.env.worlds.diverged,
+    )
+    write_json(run.folder / RESULT_FILE, {
+        **{k: v for k, v in vars(result).items() if k != "run"},
+        "success": None if result.success != result.success else result.success,
+        "twin": trainer.env.twin.version, "worlds": run.training.worlds,
+    })
+    if trainer.widths:
+        from sim2real.learn.plots import plot_ranges
+
+        plot_ranges(run.folder / "ranges.png", trainer.widths,
+                    [parameter.name for parameter in trainer.env.twin.parameters])
+    return result
+
+
+def _log(writer: SummaryWriter, progress: Progress, losses: dict[str, float]) -> None:
+    at = progress.iteration
+    writer.add_scalar("train/reward", progress.reward, at)
+    writer.add_scalar("train/steps_per_s", progress.steps_per_s, at)
+    writer.add_scalar("train/diverged", progress.diverged, at)
+    if progress.success == progress.success:
+        writer.add_scalar("train/success", progress.success, at)
+    for name, value in losses.items():
+        writer.add_scalar(f"loss/{name}", value, at)
+
+
+@contextmanager
+def _interruptible() -> Iterator[Callable[[], bool]]:
+    """A question whether Ctrl-C (or SIGTERM) has been asked for; a second one kills at once."""
+    asked: list[int] = []
+
+    def ask(number: int, frame: object) -> None:
+        asked.append(number)
+        signal.signal(number, signal.SIG_DFL)
+
+    try:
+        before = {number: signal.signal(number, ask) for number in (signal.SIGINT, signal.SIGTERM)}
+    except ValueError:  # not the main thread: nobody presses keys there
+        yield lambda: False
+        return
+    try:
+        yield lambda: bool(asked)
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -1,0 +1,72 @@
+"""The desk arm's tasks, and what they share: servos that follow a joint target.
+
+The policy moves the target rather than the joint: `target += MAX_STEP_RAD * action`, kept within
+reach of the measured position, so that a servo that sags or lags is led on until it arrives.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from sim2real.tasks.task import Measurements, Task, Term
+from sim2real.worlds import Worlds
+
+JOINTS = ("shoulder_pan", "shoulder_lift", "elbow_flex", "wrist_flex", "wrist_roll", "gripper")
+MAX_STEP_RAD = 0.12
+"""Farthest a target moves in one period."""
+MAX_LEAD_RAD = 0.35
+"""Farthest a target may be ahead of its joint."""
+POSITIONS = tuple(f"{joint}_pos" for joint in JOINTS)
+VELOCITIES = tuple(f"{joint}_vel" for joint in JOINTS)
+
+
+def joint_terms() -> tuple[Term, ...]:
+    """What the servos tell: positions, speeds, how far each target leads, and the last action."""
+    return (
+        Term(name="joint_pos", unit="rad", sources=POSITIONS,
+             read=lambda m: m.sensor(*POSITIONS)),
+        Term(name="joint_vel", unit="rad/s", sources=VELOCITIES, scale=0.2,
+             read=lambda m: m.sensor(*VELOCITIES)),
+        Term(name="joint_lead", unit="rad", sources=(*POSITIONS, "joint_target"), scale=3.0,
+             read=lambda m: m.goal("joint_target") - m.sensor(*POSITIONS)),
+        Term(name="last_action", unit="", sources=("action",), read=lambda m: m.action),
+    )
+
+
+class ArmTask(Task):
+    """A task of the desk arm whose actions move joint targets."""
+
+    rate_hz = 25.0
+
+    def __init__(self, worlds: Worlds) -> None:
+        super().__init__(worlds)
+        model = worlds.model
+        self._qpos = torch.tensor([int(model.joint(j).qposadr[0]) for j in JOINTS])
+        limits = torch.from_numpy(model.actuator_ctrlrange).float().to(worlds.device)
+        self._low, self._high = limits[:, 0], limits[:, 1]
+        self._measurements = Measurements(worlds, ("joint_target",))
+        self._tool = model.site("tool").id
+        worlds.derived("site_xpos")
+        worlds.derived("site_xmat")
+
+    def start_joints(self, ids: Tensor, angles: Tensor) -> None:
+        """Put worlds `ids` at joint angles (n, 6), at rest, their targets there too."""
+        self.worlds.state("qpos")[ids[:, None], self._qpos] = angles
+        self.worlds.state("ctrl")[ids] = angles
+        self.worlds.memory["joint_target"][ids] = angles.float()
+
+    def command(self, action: Tensor) -> Tensor:
+        """Joint targets [rad]."""
+        target = self.worlds.memory["joint_target"]
+        measured = self._measurements.sensor(*POSITIONS)
+        moved = target + MAX_STEP_RAD * action
+        moved = torch.clamp(moved, measured - MAX_LEAD_RAD, measured + MAX_LEAD_RAD)
+        target.copy_(torch.clamp(moved, self._low, self._high))
+        return target
+
+    def tool_pose(self) -> tuple[Tensor, Tensor]:
+        """True position (worlds, 3) [m] and rotation (worlds, 3, 3) of the tool."""
+        position = self.worlds.derived("site_xpos")[:, self._tool]
+        rotation = self.worlds.derived("site_xmat")[:, self._tool]
+        return position, rotation.view(-1, 3, 3)

@@ -1,0 +1,124 @@
+"""`arm-push`: push a cube across the table to a goal, with the closed gripper."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from sim2real.tasks.arm import JOINTS, POSITIONS, ArmTask, joint_terms
+from sim2real.tasks.arm.kinematics import Chain
+from sim2real.tasks.task import Draw, Measurements, PrivilegedTerm, Term, Training
+from sim2real.worlds import Worlds
+
+NEAR_M = 0.03
+"""Largest distance of the cube from its goal that counts as there."""
+_HOME = (0.0, -0.6, 0.9, 1.0, 0.0, -0.1)
+_CUBE_HALF_M = 0.02
+_BEHIND_M = 0.035
+"""How far behind the cube's centre, seen from the goal, the gripper should push."""
+_PUSH_HEIGHT_M = 0.022
+
+
+class ArmPush(ArmTask):
+    """Push a cube 6 to 14 cm, ahead or to a side; success is the cube resting at its goal."""
+
+    name = "arm-push"
+    twin = Path(__file__).parent / "push.toml"
+    episode_s = 6.0
+    hold_s = 0.5
+    actions = JOINTS[:5]
+    draws = ("cube/x", "cube/y", "cube/yaw", "goal/distance", "goal/angle",
+             *(f"start/{joint}" for joint in JOINTS[:5]))
+    goals = {"joint_target": 6, "goal": 2}  # noqa: RUF012
+    training = Training(worlds=1024, iterations=400, hidden=(128, 128), gamma=0.98)
+
+    def __init__(self, worlds: Worlds) -> None:
+        super().__init__(worlds)
+        model = worlds.model
+        chain = Chain(model, "tool", device=worlds.device)
+        self._cube = int(model.joint("cube").qposadr[0])
+        self._marker = int(model.body("goal").mocapid[0])
+        self._closed = torch.tensor(_HOME[5:], device=worlds.device)
+
+        def tool(m: Measurements) -> Tensor:
+            return m.once("tool", lambda m: chain.pose(m.sensor(*POSITIONS[:5]))[0])
+
+        def push(m: Measurements) -> Tensor:
+            """Cube from the gripper, goal from the cube, and the way to behind the cube."""
+            cube, goal, at = m.sensor("cube_pos"), m.goal("goal"), tool(m)
+            way = goal - cube[:, :2]
+            return torch.cat([cube - at, way, _behind(cube, goal) - at], dim=1)
+
+        seen = (*POSITIONS[:5], "cube_pos", "goal")
+        self.actor = (
+            *joint_terms(),
+            Term(name="tool_position", unit="m", sources=POSITIONS[:5], scale=5.0, read=tool),
+            Term(name="cube_position", unit="m", sources=("cube_pos",), scale=5.0,
+                 read=lambda m: m.sensor("cube_pos")),
+            Term(name="push", unit="m", sources=seen, scale=10.0, read=push),
+        )
+        start = self._cube
+        dof = int(model.joint("cube").dofadr[0])
+        self.critic = (
+            PrivilegedTerm(name="true_cube", scale=5.0,
+                           read=lambda w: w.state("qpos")[:, start : start + 3]),
+            PrivilegedTerm(name="true_cube_vel", read=lambda w: w.state("qvel")[:, dof : dof + 6]),
+            PrivilegedTerm(name="true_joint_vel", read=lambda w: w.state("qvel")[:, :6], scale=0.2),
+            PrivilegedTerm(name="parameters", read=lambda w: w.values),
+        )
+
+    def reset(self, ids: Tensor, draw: Draw) -> None:
+        """The gripper closed above the table, the cube in front of it, the goal beyond."""
+        start = [draw.uniform(f"start/{joint}", home - 0.15, home + 0.15)
+                 for joint, home in zip(JOINTS[:5], _HOME[:5], strict=True)]
+        closed = self._closed.expand(len(ids)).double()
+        self.start_joints(ids, torch.stack([*start, closed], dim=1))
+        x, y = draw.uniform("cube/x", 0.24, 0.30), draw.uniform("cube/y", -0.10, 0.10)
+        yaw = draw.uniform("cube/yaw", -math.pi / 4, math.pi / 4)
+        distance = draw.uniform("goal/distance", 0.06, 0.14)
+        angle = draw.uniform("goal/angle", -math.pi / 2, math.pi / 2)
+        goal = torch.stack([x + distance * torch.cos(angle), y + distance * torch.sin(angle)], 1)
+        zero = torch.zeros_like(x)
+        height = torch.full_like(x, _CUBE_HALF_M * 1.08)
+        turn = [torch.cos(yaw / 2), zero, zero, torch.sin(yaw / 2)]
+        pose = torch.stack([x, y, height, *turn], dim=1)
+        self.worlds.state("qpos")[ids, self._cube : self._cube + 7] = pose
+        self.worlds.memory["goal"][ids] = goal.float()
+        self.worlds.state("mocap_pos")[ids, self._marker, :2] = goal
+
+    def command(self, action: Tensor) -> Tensor:
+        """Five joints are led by the action; the jaw stays closed."""
+        still = torch.zeros(len(action), 1, device=action.device)
+        return super().command(torch.cat([action, still], dim=1))
+
+    def reward(self, action: Tensor) -> Tensor:
+        """Go behind the cube, bring it to the goal, leave it there; restless actions cost."""
+        cube = self._cube_position()
+        goal = self.worlds.memory["goal"]
+        tool, _ = self.tool_pose()
+        left = (goal - cube[:, :2]).norm(dim=1)
+        behind = (_behind(cube, goal) - tool).norm(dim=1)
+        there = torch.exp(-(left / 0.02).square())
+        approach = (1.0 - there) * (-behind - 0.3 * torch.tanh(behind / 0.03))
+        low = torch.relu(0.012 - tool[:, 2]) * 20.0
+        return (approach - 6.0 * left + 1.5 * there + 0.5 * torch.exp(-left / 0.05)
+                - low - 0.02 * action.square().sum(1))
+
+    def reached(self) -> Tensor:
+        """The cube is at its goal."""
+        left = self.worlds.memory["goal"] - self._cube_position()[:, :2]
+        return left.norm(dim=1) < NEAR_M
+
+    def _cube_position(self) -> Tensor:
+        return self.worlds.state("qpos")[:, self._cube : self._cube + 3]
+
+
+def _behind(cube: Tensor, goal: Tensor) -> Tensor:
+    """(n, 3) where to push from: behind the cube as seen from the goal."""
+    way = goal - cube[:, :2]
+    direction = way / way.norm(dim=1, keepdim=True).clamp(min=1e-3)
+    back = cube[:, :2] - _BEHIND_M * direction
+    return torch.cat([back, torch.full_like(back[:, :1], _PUSH_HEIGHT_M)], dim=1)
