@@ -16,10 +16,17 @@ _GROUPS = {"actor": ["actor"], "critic": ["critic"]}
 def make_actor(observations: TensorDict, actions: int, training: Training) -> MLPModel:
     """A policy network with its normaliser inside."""
     return MLPModel(
-        observations, _GROUPS, "actor", actions, hidden_dims=list(training.hidden),
-        activation="elu", obs_normalization=True,
+        observations,
+        _GROUPS,
+        "actor",
+        actions,
+        hidden_dims=list(training.hidden),
+        activation="elu",
+        obs_normalization=True,
         distribution_cfg={
-            "class_name": "GaussianDistribution", "init_std": training.noise, "std_type": "log",
+            "class_name": "GaussianDistribution",
+            "init_std": training.noise,
+            "std_type": "log",
         },
     )
 
@@ -28,13 +35,28 @@ def make_ppo(env: RslRlEnv, training: Training) -> PPO:
     """PPO with fresh networks for the environment."""
     observations = env.get_observations()
     actor = make_actor(observations, env.num_actions, training)
-    critic = MLPModel(observations, _GROUPS, "critic", 1, hidden_dims=list(training.hidden),
-                      activation="elu", obs_normalization=True)
-    storage = RolloutStorage("rl", env.num_envs, training.steps, observations,
-                             [env.num_actions], str(env.device))
+    critic = MLPModel(
+        observations,
+        _GROUPS,
+        "critic",
+        1,
+        hidden_dims=list(training.hidden),
+        activation="elu",
+        obs_normalization=True,
+    )
+    storage = RolloutStorage(
+        "rl", env.num_envs, training.steps, observations, [env.num_actions], str(env.device)
+    )
     return PPO(
-        actor, critic, storage, device=str(env.device),
-        num_learning_epochs=training.epochs, num_mini_batches=training.batches,
-        gamma=training.gamma, lam=training.lam, learning_rate=training.learning_rate,
-        desired_kl=training.desired_kl, entropy_coef=training.entropy,
+        actor,
+        critic,
+        storage,
+        device=str(env.device),
+        num_learning_epochs=training.epochs,
+        num_mini_batches=training.batches,
+        gamma=training.gamma,
+        lam=training.lam,
+        learning_rate=training.learning_rate,
+        desired_kl=training.desired_kl,
+        entropy_coef=training.entropy,
     )

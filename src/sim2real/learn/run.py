@@ -33,8 +33,11 @@ class Run:
         if not config.task:
             raise Sim2RealError("name a task to train, or a run to --resume")
         training = find_task(config.task).training
-        changes = {name: value for name in ("worlds", "iterations")
-                   if (value := getattr(config, name)) is not None}
+        changes = {
+            name: value
+            for name in ("worlds", "iterations")
+            if (value := getattr(config, name)) is not None
+        }
         if min(changes.values(), default=1) < 1:
             raise Sim2RealError(f"worlds and iterations must be at least 1, got {changes}")
         stamp = time.strftime("%Y%m%d-%H%M%S")
@@ -44,8 +47,13 @@ class Run:
             copy += 1
             folder = config.out / config.task / f"{stamp}-{copy}"
         run = cls(
-            folder=folder, task=config.task, seed=config.seed, source=config.source,
-            twin=config.twin, training=replace(training, **changes), threads=config.threads,
+            folder=folder,
+            task=config.task,
+            seed=config.seed,
+            source=config.source,
+            twin=config.twin,
+            training=replace(training, **changes),
+            threads=config.threads,
         )
         write_json(folder / CONFIG_FILE, run.to_dict())
         return run
@@ -60,9 +68,13 @@ class Run:
             training = data["training"]
             training["hidden"] = tuple(training["hidden"])
             return cls(
-                folder=folder, task=data["task"], seed=data["seed"], source=data["source"],
+                folder=folder,
+                task=data["task"],
+                seed=data["seed"],
+                source=data["source"],
                 twin=Path(data["twin"]) if data["twin"] else None,
-                training=Training(**training), threads=data["threads"],
+                training=Training(**training),
+                threads=data["threads"],
             )
         except (KeyError, TypeError) as error:
             raise Sim2RealError(f"{folder / CONFIG_FILE} is malformed: {error}") from None
@@ -70,7 +82,10 @@ class Run:
     def to_dict(self) -> dict[str, Any]:
         """The content of the run's configuration file."""
         return {
-            "task": self.task, "seed": self.seed, "source": self.source,
-            "twin": str(self.twin) if self.twin else None, "threads": self.threads,
+            "task": self.task,
+            "seed": self.seed,
+            "source": self.source,
+            "twin": str(self.twin) if self.twin else None,
+            "threads": self.threads,
             "training": asdict(self.training),
         }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import signal
 import time
 from collections import deque
@@ -63,6 +64,10 @@ class TrainResult:
     """Time spent training, over all its sessions."""
     diverged: int
 
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for JSON."""
+        return {**vars(self), "run": str(self.run), "success": _plain(self.success)}
+
 
 class Trainer:
     """One run: the environment, the learner, and what is known of its progress."""
@@ -74,8 +79,14 @@ class Trainer:
         torch.manual_seed(run.seed)
         task = find_task(run.task)
         twin = Twin.load(run.twin) if run.twin else None
-        self.env = TaskEnv(task, worlds=training.worlds, seed=run.seed, source=run.source,
-                           twin=twin, threads=run.threads)
+        self.env = TaskEnv(
+            task,
+            worlds=training.worlds,
+            seed=run.seed,
+            source=run.source,
+            twin=twin,
+            threads=run.threads,
+        )
         self.vec = RslRlEnv(self.env)
         self.ppo: PPO = make_ppo(self.vec, training)
         self.ppo.train_mode()
@@ -83,6 +94,7 @@ class Trainer:
         self.seconds = 0.0
         self.outcomes: deque[bool] = deque(maxlen=_WINDOW)
         self.widths: list[list[float]] = []
+        self.history: list[list[float]] = []
         everyone = torch.arange(training.worlds)
         ages = uniform(Key.of(run.seed, "first-age"), worlds=everyone, episodes=everyone * 0)
         # Worlds begin at different ages, so that an update never sees only one part of episodes.
@@ -123,9 +135,13 @@ class Trainer:
         if isinstance(self.env.sampler, AutomaticRanges):
             self.widths.append(self.env.sampler.width().tolist())
         training = self.run.training
+        self.history.append([self.steps, self.success, float(rewards) / training.steps])
         progress = Progress(
-            iteration=self.iteration, iterations=training.iterations, success=self.success,
-            reward=float(rewards) / training.steps, steps=self.steps,
+            iteration=self.iteration,
+            iterations=training.iterations,
+            success=self.success,
+            reward=float(rewards) / training.steps,
+            steps=self.steps,
             steps_per_s=training.steps * training.worlds / elapsed,
             diverged=self.env.worlds.diverged,
         )
@@ -134,10 +150,15 @@ class Trainer:
     def save(self) -> Path:
         """Write a checkpoint."""
         content: dict[str, Any] = {
-            "iteration": self.iteration, "seconds": self.seconds,
-            "outcomes": [bool(outcome) for outcome in self.outcomes], "widths": self.widths,
-            "learner": self.ppo.save(), "env": self.env.state_dict(),
-            "rng": torch.get_rng_state(), "twin": self.env.twin.version,
+            "iteration": self.iteration,
+            "seconds": self.seconds,
+            "outcomes": [bool(outcome) for outcome in self.outcomes],
+            "widths": self.widths,
+            "history": self.history,
+            "learner": self.ppo.save(),
+            "env": self.env.state_dict(),
+            "rng": torch.get_rng_state(),
+            "twin": self.env.twin.version,
         }
         return save_checkpoint(self.run.folder, self.iteration, content)
 
@@ -154,7 +175,7 @@ class Trainer:
         self.env.load_state_dict(content["env"])
         self.iteration, self.seconds = content["iteration"], content["seconds"]
         self.outcomes.extend(content["outcomes"])
-        self.widths = content["widths"]
+        self.widths, self.history = content["widths"], content["history"]
         torch.set_rng_state(content["rng"])
 
 
@@ -184,21 +205,33 @@ def train(
     finally:
         writer.close()
     result = TrainResult(
-        run=run.folder, finished=reached or trainer.iteration >= run.training.iterations,
-        iterations=trainer.iteration, steps=trainer.steps, success=trainer.success,
-        seconds=trainer.seconds, diverged=trainer.env.worlds.diverged,
+        run=run.folder,
+        finished=reached or trainer.iteration >= run.training.iterations,
+        iterations=trainer.iteration,
+        steps=trainer.steps,
+        success=trainer.success,
+        seconds=trainer.seconds,
+        diverged=trainer.env.worlds.diverged,
     )
-    write_json(run.folder / RESULT_FILE, {
-        **{k: v for k, v in vars(result).items() if k != "run"},
-        "success": None if result.success != result.success else result.success,
-        "twin": trainer.env.twin.version, "worlds": run.training.worlds,
-    })
-    if trainer.widths:
-        from sim2real.learn.plots import plot_ranges
-
-        plot_ranges(run.folder / "ranges.png", trainer.widths,
-                    [parameter.name for parameter in trainer.env.twin.parameters])
+    write_json(
+        run.folder / RESULT_FILE,
+        {
+            **result.to_dict(),
+            "twin": trainer.env.twin.version,
+            "worlds": run.training.worlds,
+            "history": [[_plain(value) for value in row] for row in trainer.history],
+            "ranges": {
+                "names": [parameter.name for parameter in trainer.env.twin.parameters],
+                "widths": trainer.widths,
+            },
+        },
+    )
     return result
+
+
+def _plain(value: float) -> float | None:
+    """A number for JSON, which has no nan."""
+    return None if math.isnan(value) else value
 
 
 def _log(writer: SummaryWriter, progress: Progress, losses: dict[str, float]) -> None:
@@ -206,7 +239,7 @@ def _log(writer: SummaryWriter, progress: Progress, losses: dict[str, float]) ->
     writer.add_scalar("train/reward", progress.reward, at)
     writer.add_scalar("train/steps_per_s", progress.steps_per_s, at)
     writer.add_scalar("train/diverged", progress.diverged, at)
-    if progress.success == progress.success:
+    if not math.isnan(progress.success):
         writer.add_scalar("train/success", progress.success, at)
     for name, value in losses.items():
         writer.add_scalar(f"loss/{name}", value, at)

@@ -12,7 +12,7 @@ from torch import Tensor
 from sim2real.tasks import Step, TaskEnv
 
 
-class RslRlEnv(VecEnv):
+class RslRlEnv(VecEnv):  # type: ignore[misc]
     """`TaskEnv` behind rsl_rl's `VecEnv`, with observation groups `actor` and `critic`."""
 
     def __init__(self, env: TaskEnv) -> None:

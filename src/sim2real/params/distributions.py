@@ -140,7 +140,8 @@ class Normal(Distribution):
         return -math.inf, math.inf
 
     def quantile(self, p: Tensor) -> Tensor:
-        return self.mean + self.std * torch.special.ndtri(p)
+        value: Tensor = self.mean + self.std * torch.special.ndtri(p)
+        return value
 
     def log_prob(self, x: Tensor) -> Tensor:
         z = (x - self.mean) / self.std
@@ -249,7 +250,9 @@ def distribution_from_dict(data: Mapping[str, Any]) -> Distribution:
     known = set(cls.__dataclass_fields__)
     for name in fields:
         if name not in known:
-            raise Sim2RealError(f"{kind} distribution: unknown field {name!r}{nearest(name, known)}")
+            raise Sim2RealError(
+                f"{kind} distribution: unknown field {name!r}{nearest(name, known)}"
+            )
     try:
         if cls is Choice:
             return Choice(**{name: tuple(value) for name, value in fields.items()})

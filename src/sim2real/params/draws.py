@@ -46,7 +46,7 @@ def philox(
     device = counter[0].device
     low, high = (torch.as_tensor(word, dtype=torch.int64, device=device) for word in key)
     # Counters differ in every element but keys only by stream: they broadcast against each other.
-    c0, c1, c2, c3 = torch.broadcast_tensors(*counter, low)[:4]
+    c0, c1, c2, c3 = _broadcast(*counter, low)[:4]
     shape = c0.shape
     # Both halves of a round go through each operation together: small draws are bound by the
     # number of operations, not by their size.
@@ -66,12 +66,20 @@ def philox(
     return even[1], odd[0], even[0], odd[1]
 
 
+def _broadcast(*tensors: Tensor) -> tuple[Tensor, ...]:
+    return tuple(torch.broadcast_tensors(*tensors))  # type: ignore[no-untyped-call]
+
+
 def uniform(key: Key, *, worlds: Tensor, episodes: Tensor, index: int = 0) -> Tensor:
     """Uniform draws in (0, 1), float64 with 52 random bits, one for each (world, episode)."""
-    worlds, episodes = torch.broadcast_tensors(worlds, episodes)
+    worlds, episodes = _broadcast(worlds, episodes)
     shape = worlds.shape
     # Pieces that stay in the cache are several times faster than one long pass.
-    pieces = zip(worlds.reshape(-1).split(_PIECE), episodes.reshape(-1).split(_PIECE), strict=True)
+    pieces = zip(
+        torch.split(worlds.reshape(-1), _PIECE),
+        torch.split(episodes.reshape(-1), _PIECE),
+        strict=True,
+    )
     drawn = [_uniform_piece(key, world, episode, index) for world, episode in pieces]
     return (torch.cat(drawn) if len(drawn) != 1 else drawn[0]).view(shape)
 

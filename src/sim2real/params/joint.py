@@ -69,7 +69,8 @@ class GaussianPosterior(JointDistribution):
 
     def _root(self, device: torch.device) -> Tensor:
         matrix = torch.tensor(self.covariance, dtype=torch.float64, device=device)
-        return torch.linalg.cholesky(matrix)
+        root: Tensor = torch.linalg.cholesky(matrix)
+        return root
 
     def _row(self, values: tuple[float, ...], device: torch.device) -> Tensor:
         return torch.tensor(values, dtype=torch.float64, device=device)
@@ -98,12 +99,8 @@ class GaussianPosterior(JointDistribution):
     def log_prob(self, x: Tensor) -> Tensor:
         """Density of the uncut Gaussian inside the bounds, -inf outside (not renormalised)."""
         root = self._root(x.device)
-        z = torch.linalg.solve_triangular(
-            root, (x - self._row(self.mean, x.device)).T, upper=False
-        )
-        norm = torch.log(torch.diagonal(root)).sum() + 0.5 * len(self.names) * math.log(
-            2 * math.pi
-        )
+        z = torch.linalg.solve_triangular(root, (x - self._row(self.mean, x.device)).T, upper=False)
+        norm = torch.log(torch.diagonal(root)).sum() + 0.5 * len(self.names) * math.log(2 * math.pi)
         inside = (x >= self._row(self.low, x.device)) & (x <= self._row(self.high, x.device))
         return torch.where(inside.all(-1), -0.5 * (z * z).sum(0) - norm, -math.inf)
 
@@ -112,9 +109,7 @@ class GaussianPosterior(JointDistribution):
         matrix = torch.tensor(self.covariance, dtype=torch.float64, device=p.device)
         std = torch.sqrt(torch.diagonal(matrix))
         value = self._row(self.mean, p.device) + torch.special.ndtri(p)[:, None] * std
-        return torch.clamp(
-            value, self._row(self.low, p.device), self._row(self.high, p.device)
-        )
+        return torch.clamp(value, self._row(self.low, p.device), self._row(self.high, p.device))
 
     def to_dict(self) -> dict[str, Any]:
         return {

@@ -29,7 +29,10 @@ class AutomaticRanges:
     """
 
     def __init__(
-        self, parameters: Sequence[Parameter], *, worlds: int,
+        self,
+        parameters: Sequence[Parameter],
+        *,
+        worlds: int,
         device: torch.device | str = "cpu",
     ) -> None:
         def row(values: list[float]) -> Tensor:
@@ -88,8 +91,10 @@ class AutomaticRanges:
 
     def state_dict(self) -> dict[str, Any]:
         """Ranges, edges under test and their counts."""
-        return {name: getattr(self, name).clone()
-                for name in ("low", "high", "edge", "tried", "succeeded")}
+        return {
+            name: getattr(self, name).clone()
+            for name in ("low", "high", "edge", "tried", "succeeded")
+        }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Go on from `state_dict`."""

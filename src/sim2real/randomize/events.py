@@ -25,12 +25,19 @@ class Events:
         everyone = torch.arange(worlds.count, device=worlds.device)
         count = max(1, len(events))
         self._uniform = NoiseStream(Key.of(seed, "events"), worlds=everyone, channels=2 * count)
-        self._normal = NoiseStream(Key.of(seed, "gusts"), worlds=everyone, channels=count,
-                                   gaussian=True)
-        self._pushes = [(column, worlds.model.body(event.body).id)
-                        for column, event in enumerate(events.values()) if isinstance(event, Push)]
-        self._winds = [(column, worlds.model.body(event.body).id)
-                       for column, event in enumerate(events.values()) if isinstance(event, Wind)]
+        self._normal = NoiseStream(
+            Key.of(seed, "gusts"), worlds=everyone, channels=count, gaussian=True
+        )
+        self._pushes = [
+            (column, worlds.model.body(event.body).id)
+            for column, event in enumerate(events.values())
+            if isinstance(event, Push)
+        ]
+        self._winds = [
+            (column, worlds.model.body(event.body).id)
+            for column, event in enumerate(events.values())
+            if isinstance(event, Wind)
+        ]
         shape = (worlds.count, count)
         memory = worlds.memory
         for name in ("event_left_s", "event_angle", "event_gust"):
@@ -78,4 +85,6 @@ class Events:
             tables["environment.gust"][:, column] * math.sqrt(1 - keep * keep) * draw
         )
         speed = tables["environment.speed"][:, column] + gust
-        force[:, 0] += 0.5 * _AIR_DENSITY * tables["environment.area"][:, column] * speed * speed.abs()
+        force[:, 0] += (
+            0.5 * _AIR_DENSITY * tables["environment.area"][:, column] * speed * speed.abs()
+        )

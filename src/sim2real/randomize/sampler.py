@@ -61,7 +61,10 @@ class Independent:
     """Every parameter from a distribution of its own."""
 
     def __init__(
-        self, parameters: Sequence[Parameter], distributions: Sequence[Distribution], *,
+        self,
+        parameters: Sequence[Parameter],
+        distributions: Sequence[Distribution],
+        *,
         device: torch.device | str = "cpu",
     ) -> None:
         self.streams = tuple(parameter.name for parameter in parameters)
@@ -102,7 +105,11 @@ class FromPosterior(Independent):
     """Identified parameters jointly from a posterior, the others from their priors."""
 
     def __init__(
-        self, parameters: Sequence[Parameter], posterior: JointDistribution, *, seed: int,
+        self,
+        parameters: Sequence[Parameter],
+        posterior: JointDistribution,
+        *,
+        seed: int,
         device: torch.device | str = "cpu",
     ) -> None:
         super().__init__(parameters, [p.prior for p in parameters], device=device)

@@ -24,7 +24,7 @@ class Step:
     critic: Tensor
     reward: Tensor
     terminated: Tensor
-    """Ended by a state from which there is no going on (a diverged world)."""
+    """Ended by a state from which there is no going on: a diverged world, a failed task."""
     truncated: Tensor
     """Ended by the time limit."""
     success: Tensor
@@ -43,14 +43,22 @@ class TaskEnv:
     """
 
     def __init__(
-        self, task: type[Task], *, worlds: int, seed: int = 0, source: str = "prior",
-        twin: Twin | None = None, threads: int = 0, keep_final: bool = False,
+        self,
+        task: type[Task],
+        *,
+        worlds: int,
+        seed: int = 0,
+        source: str = "prior",
+        twin: Twin | None = None,
+        threads: int = 0,
+        keep_final: bool = False,
     ) -> None:
         self.seed = seed
         self.twin = twin or Twin.load(task.twin)
         period_s = 1.0 / task.rate_hz
-        self.worlds = CpuWorlds(self.twin, count=worlds, period_s=period_s, seed=seed,
-                                threads=threads)
+        self.worlds = CpuWorlds(
+            self.twin, count=worlds, period_s=period_s, seed=seed, threads=threads
+        )
         self.device = self.worlds.device
         self.steps = round(task.episode_s * task.rate_hz)
         """Control periods in an episode."""
@@ -103,6 +111,9 @@ class TaskEnv:
         self._events.apply()
         terminated = worlds.step(self.task.command(action))
         reward = torch.nan_to_num(self.task.reward(action).float())
+        failed = self.task.failed()
+        if failed is not None:
+            terminated = terminated | failed
         memory["age"] += 1
         held = memory["held"]
         held += 1
@@ -123,8 +134,12 @@ class TaskEnv:
 
     def state_dict(self) -> dict[str, Any]:
         """Everything that a resumed run needs to go on bit for bit."""
-        return {"worlds": self.worlds.state_dict(), "sampler": self.sampler.state_dict(),
-                "actor": self.actor.clone(), "critic": self.critic.clone()}
+        return {
+            "worlds": self.worlds.state_dict(),
+            "sampler": self.sampler.state_dict(),
+            "actor": self.actor.clone(),
+            "critic": self.critic.clone(),
+        }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Go on from `state_dict`."""

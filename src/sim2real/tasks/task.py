@@ -168,9 +168,9 @@ class Task(ABC):
     """Names of the random numbers a reset needs."""
     goals: ClassVar[Mapping[str, int]] = {}
     """Goals given to the robot: name and width."""
-    actor: ClassVar[tuple[Term, ...]]
+    actor: tuple[Term, ...]
     """What the policy sees."""
-    critic: ClassVar[tuple[PrivilegedTerm, ...]] = ()
+    critic: tuple[PrivilegedTerm, ...] = ()
     """What only the critic sees, besides."""
     history: ClassVar[int] = 1
     """Periods of the actor's terms the policy sees, oldest first."""
@@ -193,6 +193,10 @@ class Task(ABC):
     @abstractmethod
     def reward(self, action: Tensor) -> Tensor:
         """(worlds,) reward of the period just simulated."""
+
+    def failed(self) -> Tensor | None:
+        """(worlds,) whether there is no going on; None for a task that cannot fail early."""
+        return None
 
     @abstractmethod
     def reached(self) -> Tensor:

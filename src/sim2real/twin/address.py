@@ -25,15 +25,25 @@ from sim2real.twin import effects as hardware
 from sim2real.twin.events import Event, event_attributes
 
 PREFIXES = {
-    "body": ("body_",), "joint": ("jnt_", "dof_"), "geom": ("geom_",), "pair": ("pair_",),
-    "actuator": ("actuator_",), "sensor": ("sensor_",), "camera": ("cam_",),
-    "light": ("light_",), "material": ("mat_",), "site": ("site_",), "tendon": ("tendon_",),
+    "body": ("body_",),
+    "joint": ("jnt_", "dof_"),
+    "geom": ("geom_",),
+    "pair": ("pair_",),
+    "actuator": ("actuator_",),
+    "sensor": ("sensor_",),
+    "camera": ("cam_",),
+    "light": ("light_",),
+    "material": ("mat_",),
+    "site": ("site_",),
+    "tendon": ("tendon_",),
     "equality": ("eq_",),
 }
 PSEUDO_INERTIA = "pseudo_inertia"
 _GREY = {"diffuse", "ambient", "specular"}
-_EFFECT_ONLY = {"actuator": {"delay", "delay_jitter", "quantum", "slew", "period", "missed"},
-                "joint": {"load_friction"}}
+_EFFECT_ONLY = {
+    "actuator": {"delay", "delay_jitter", "quantum", "slew", "period", "missed"},
+    "joint": {"load_friction"},
+}
 
 
 @dataclass(frozen=True)
@@ -110,8 +120,9 @@ def quantity(parameter: Parameter, address: Address) -> tuple[float, float]:
 def known_attributes(place: Place, kind: str) -> list[str]:
     """Every attribute a parameter of this kind may name."""
     plain = {
-        field[len(prefix):]
-        for prefix in PREFIXES[kind] for field in MODEL_FIELDS
+        field[len(prefix) :]
+        for prefix in PREFIXES[kind]
+        for field in MODEL_FIELDS
         if field.startswith(prefix) and _array(place.model, field).dtype.kind == "f"
     }
     derived = {attribute for owner, attribute in _DERIVED if owner == kind}
@@ -144,7 +155,12 @@ def _thing(place: Place, name: str, kind: str, thing: str, stem: str, index: int
 
 
 def _plain(
-    model: mujoco.MjModel, name: str, thing: str, field: str, first: int, width: int,
+    model: mujoco.MjModel,
+    name: str,
+    thing: str,
+    field: str,
+    first: int,
+    width: int,
     index: int | None,
 ) -> Address:
     flat = _array(model, field).reshape(-1)
@@ -203,7 +219,10 @@ def _object(place: Place, name: str, pattern: str, attribute: str) -> list[Addre
         if stem != "size" and ((("body", stem) in _DERIVED) or f"body_{stem}" in MODEL_FIELDS):
             found.append(_thing(place, name, "body", body, stem, index))
             continue
-        first, count = model.body_geomadr[model.body(body).id], model.body_geomnum[model.body(body).id]
+        first, count = (
+            model.body_geomadr[model.body(body).id],
+            model.body_geomnum[model.body(body).id],
+        )
         geoms = [model.geom(g).name for g in range(first, first + count)]
         if stem == "size":
             found.append(_whole_size(place, name, body, geoms))
@@ -217,10 +236,13 @@ def _effect(
 ) -> Address:
     """A number that lives beside the model, in the tables of hardware effects."""
     model = place.model
-    tables = {"actuator": place.effects.actuators, "sensor": place.effects.sensors,
-              "joint": place.effects.joints}
+    tables: dict[str, Any] = {
+        "actuator": place.effects.actuators,
+        "sensor": place.effects.sensors,
+        "joint": place.effects.joints,
+    }
     cls = _effect_class(kind)
-    declared = tables[kind].get(thing)  # type: ignore[attr-defined]
+    declared = tables[kind].get(thing)
     if stem in ("delay", "delay_jitter") and (declared is None or not declared.delay_max):
         raise Sim2RealError(
             f"{name}: has no effect, since {kind} {thing!r} has no history buffer; declare"
@@ -267,18 +289,21 @@ def _pair_friction(
     """Both sliding directions of a pair."""
     pair = place.model.pair(thing).id
     at = [0, 1] if index is None else [index]
-    return (float(place.model.pair_friction[pair, at[0]]),
-            [Write("pair_friction", 5 * pair + k) for k in at])
+    return (
+        float(place.model.pair_friction[pair, at[0]]),
+        [Write("pair_friction", 5 * pair + k) for k in at],
+    )
 
 
 def _solref(field: str, component: int) -> Callable[..., tuple[float, list[Write]]]:
     def address(
         place: Place, name: str, thing: str, index: int | None
     ) -> tuple[float, list[Write]]:
-        kind = field.split("_")[0]
+        kind = field.split("_", maxsplit=1)[0]
         row = getattr(place.model, kind)(thing).id
         nominal = -float(getattr(place.model, field)[row, component])
         return nominal, [Write(field, 2 * row + component, -1.0)]
+
     return address
 
 
@@ -311,7 +336,8 @@ def _whole_size(place: Place, name: str, body: str, geoms: list[str]) -> Address
 
 
 def _actuator(
-    position: list[tuple[str, int, float]] | None, dcmotor: list[tuple[str, int, float]] | None,
+    position: list[tuple[str, int, float]] | None,
+    dcmotor: list[tuple[str, int, float]] | None,
     motor: list[tuple[str, int, float]] | None = None,
 ) -> Callable[..., tuple[float, list[Write]]]:
     """An attribute of the actuator models that have it: (field, component, gain)."""
@@ -332,9 +358,8 @@ def _actuator(
             raise Sim2RealError(f"{name}: has no effect, since actuator {thing!r} is a {kind}")
         field, component, gain = places[0]
         nominal = float(getattr(model, field)[row, component]) / gain
-        return nominal, [
-            Write(f, row * getattr(model, f).shape[1] + c, g) for f, c, g in places
-        ]
+        return nominal, [Write(f, row * getattr(model, f).shape[1] + c, g) for f, c, g in places]
+
     return address
 
 
@@ -346,8 +371,10 @@ def _force_limit(
         raise Sim2RealError(
             f"{name}: has no effect, since actuator {thing!r} has no forcerange to limit it"
         )
-    return (float(place.model.actuator_forcerange[row, 1]),
-            [Write("actuator_forcerange", 2 * row + 1), Write("actuator_forcerange", 2 * row, -1.0)])
+    return (
+        float(place.model.actuator_forcerange[row, 1]),
+        [Write("actuator_forcerange", 2 * row + 1), Write("actuator_forcerange", 2 * row, -1.0)],
+    )
 
 
 def _gear(place: Place, name: str, thing: str, index: int | None) -> tuple[float, list[Write]]:
@@ -362,7 +389,10 @@ def _backlash(place: Place, name: str, thing: str, index: int | None) -> tuple[f
             f"{name}: has no effect; declare a nominal backlash > 0 in [effects.joint.{thing}]"
         )
     row = place.model.joint(hardware.backlash_joint(thing)).id
-    return declared.backlash, [Write("jnt_range", 2 * row, -0.5), Write("jnt_range", 2 * row + 1, 0.5)]
+    return declared.backlash, [
+        Write("jnt_range", 2 * row, -0.5),
+        Write("jnt_range", 2 * row + 1, 0.5),
+    ]
 
 
 def _stribeck(component: int) -> Callable[..., tuple[float, list[Write]]]:
@@ -379,6 +409,7 @@ def _stribeck(component: int) -> Callable[..., tuple[float, list[Write]]]:
         nominal = float(place.model.actuator_biasprm[row, component])
         width = place.model.actuator_biasprm.shape[1]
         return nominal, [Write("actuator_biasprm", row * width + component)]
+
     return address
 
 
@@ -400,7 +431,8 @@ _DERIVED: dict[tuple[str, str], Callable[..., tuple[float, list[Write]]]] = {
     ("actuator", "gear"): _gear,
     ("actuator", "force_limit"): _force_limit,
     ("actuator", "kp"): _actuator(
-        [("actuator_gainprm", 0, 1.0), ("actuator_biasprm", 1, -1.0)], [("actuator_gainprm", 4, 1.0)]
+        [("actuator_gainprm", 0, 1.0), ("actuator_biasprm", 1, -1.0)],
+        [("actuator_gainprm", 4, 1.0)],
     ),
     ("actuator", "kd"): _KV,
     ("actuator", "kv"): _KV,
@@ -424,9 +456,13 @@ def prepare_model(model: mujoco.MjModel, names: Iterable[str]) -> None:
         stem, _ = _split_index(attribute)
         geoms = _matching_geoms(model, kind, pattern)
         if stem in ("stiffness", "damping") and kind in ("geom", "pair", "object"):
-            rows = geoms if kind != "pair" else [
-                model.pair(n).id for n in fnmatch.filter(hardware.names(model, "pair"), pattern)
-            ]
+            rows = (
+                geoms
+                if kind != "pair"
+                else [
+                    model.pair(n).id for n in fnmatch.filter(hardware.names(model, "pair"), pattern)
+                ]
+            )
             solref = model.pair_solref if kind == "pair" else model.geom_solref
             for row in rows:
                 timeconst, dampratio = solref[row]
@@ -455,8 +491,8 @@ def _matching_geoms(model: mujoco.MjModel, kind: str, pattern: str) -> list[int]
 
 def check_operation(parameter: Parameter) -> None:
     """Refuse an operation that has no meaning for the attribute."""
-    kind, _, attribute = split_path(parameter.name)
-    stem, index = _split_index(attribute)
+    _kind, _, attribute = split_path(parameter.name)
+    stem, _index = _split_index(attribute)
     if stem == "size" and parameter.operation != "scale":
         raise Sim2RealError(f"{parameter.name}: a shape is scaled; use operation = 'scale'")
     if stem == PSEUDO_INERTIA and parameter.operation != "add":
@@ -473,8 +509,11 @@ def vector_needs_index(place: Place, parameter: Parameter) -> bool:
         return False
     if (kind, stem) in _DERIVED or _is_effect(kind, stem) or kind in ("option", "environment"):
         return False
-    return any(len(address.writes) > 1 for address in resolve(place, parameter.name)
-               if all(write.field.endswith(f"_{stem}") for write in address.writes))
+    return any(
+        len(address.writes) > 1
+        for address in resolve(place, parameter.name)
+        if all(write.field.endswith(f"_{stem}") for write in address.writes)
+    )
 
 
 def _is_effect(kind: str, stem: str) -> bool:
@@ -483,8 +522,11 @@ def _is_effect(kind: str, stem: str) -> bool:
 
 
 def _effect_class(kind: str) -> Any:
-    return {"actuator": hardware.ActuatorEffects, "sensor": hardware.SensorEffects,
-            "joint": hardware.JointEffects}.get(kind)
+    return {
+        "actuator": hardware.ActuatorEffects,
+        "sensor": hardware.SensorEffects,
+        "joint": hardware.JointEffects,
+    }.get(kind)
 
 
 def _split_index(attribute: str) -> tuple[str, int | None]:

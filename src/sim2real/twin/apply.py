@@ -130,17 +130,26 @@ class Applier:
             layer = self._layer(field, [row[:4] for row in powered])
             power = torch.tensor([row[4] for row in powered], dtype=torch.float64)
             self._layers.append(
-                _Layer(field, layer.index, layer.column, layer.offset, layer.slope,
-                       power.to(self._device), self._nominal(field)[layer.index])
+                _Layer(
+                    field,
+                    layer.index,
+                    layer.column,
+                    layer.offset,
+                    layer.slope,
+                    power.to(self._device),
+                    self._nominal(field)[layer.index],
+                )
             )
         for body, pairs in inertias.items():
             if ("body_mass", body) in owner:
                 raise Sim2RealError(
                     f"{owner['body_mass', body]} and its pseudo_inertia both move the same mass"
                 )
-            component, column = (torch.tensor(part, device=self._device)
-                                 for part in zip(*pairs, strict=True))
-            self._inertias[body] = (component, column)
+            components, columns = zip(*pairs, strict=True)
+            self._inertias[body] = (
+                torch.tensor(components, device=self._device),
+                torch.tensor(columns, device=self._device),
+            )
 
     def _layer(self, field: str, rows: Sequence[tuple[int, int, float, float]]) -> _Layer:
         index, column, offset, slope = zip(*rows, strict=True)

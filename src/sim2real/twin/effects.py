@@ -167,9 +167,15 @@ def _add_backlash(
         )
     half = effects.backlash / 2
     joint.parent.add_joint(
-        name=backlash_joint(joint.name), type=joint.type, axis=joint.axis, pos=joint.pos,
-        limited=mujoco.mjtLimited.mjLIMITED_TRUE, range=[-half, half],
-        solref_limit=[max(4 * timestep_s, 0.004), 1.0], damping=[1e-4, 0, 0], armature=1e-5,
+        name=backlash_joint(joint.name),
+        type=joint.type,
+        axis=joint.axis,
+        pos=joint.pos,
+        limited=mujoco.mjtLimited.mjLIMITED_TRUE,
+        range=[-half, half],
+        solref_limit=[max(4 * timestep_s, 0.004), 1.0],
+        damping=[1e-4, 0, 0],
+        armature=1e-5,
     )
     if effects.encoder == "motor":
         return
@@ -198,24 +204,42 @@ def _add_stribeck(spec: mujoco.MjSpec, joint: Any, effects: JointEffects) -> Non
             f" sliding friction {effects.coulomb_friction:g}"
         )
     element = spec.add_actuator(
-        name=stribeck_actuator(joint.name), target=joint.name,
+        name=stribeck_actuator(joint.name),
+        target=joint.name,
         trntype=mujoco.mjtTrn.mjTRN_JOINT,
     )
     # Bristles that bend by 1 mrad at the sliding friction, damped critically for a small rotor.
     stiffness = max(_LUGRE_STIFFNESS, 1e3 * effects.coulomb_friction)
     element.set_to_dcmotor(
-        motorconst=[0.0, 0.0], resistance=1.0, ctrlspec=int(mujoco.mjtCtrlInput.mjINPUT_NONE),
-        lugre=[stiffness, 2 * math.sqrt(stiffness * 1e-3), effects.coulomb_friction,
-               effects.static_friction, effects.stribeck_velocity],
+        motorconst=[0.0, 0.0],
+        resistance=1.0,
+        ctrlspec=int(mujoco.mjtCtrlInput.mjINPUT_NONE),
+        lugre=[
+            stiffness,
+            2 * math.sqrt(stiffness * 1e-3),
+            effects.coulomb_friction,
+            effects.static_friction,
+            effects.stribeck_velocity,
+        ],
     )
 
 
 def names(model: mujoco.MjModel, kind: str) -> list[str]:
     """Names of all objects of a kind; an unnamed one is ''."""
-    count = {"actuator": model.nactuator, "sensor": model.nsensor, "joint": model.njnt,
-             "body": model.nbody, "geom": model.ngeom, "pair": model.npair,
-             "camera": model.ncam, "light": model.nlight, "material": model.nmat,
-             "site": model.nsite, "tendon": model.ntendon, "equality": model.neq}[kind]
+    count = {
+        "actuator": model.nactuator,
+        "sensor": model.nsensor,
+        "joint": model.njnt,
+        "body": model.nbody,
+        "geom": model.ngeom,
+        "pair": model.npair,
+        "camera": model.ncam,
+        "light": model.nlight,
+        "material": model.nmat,
+        "site": model.nsite,
+        "tendon": model.ntendon,
+        "equality": model.neq,
+    }[kind]
     return [getattr(model, kind)(i).name for i in range(count)]
 
 
@@ -238,7 +262,7 @@ def _read(
                     f"[effects.{group}.{pattern}]: unknown effect {field!r}{nearest(field, known)}"
                 )
             number = isinstance(value, int | float) and not isinstance(value, bool)
-            if field != "encoder" and (not number or value < 0 and field != "bias"):
+            if field != "encoder" and (not number or (value < 0 and field != "bias")):
                 raise Sim2RealError(
                     f"[effects.{group}.{pattern}]: {field} = {value!r} must be a number >= 0"
                 )

@@ -69,18 +69,47 @@ def _quaternion(rotation: Tensor) -> Tensor:
     xx, yy, zz = m[:, 0, 0], m[:, 1, 1], m[:, 2, 2]
     rows = torch.stack(
         [
-            torch.stack([1 + xx + yy + zz, m[:, 2, 1] - m[:, 1, 2], m[:, 0, 2] - m[:, 2, 0],
-                         m[:, 1, 0] - m[:, 0, 1]], -1),
-            torch.stack([m[:, 2, 1] - m[:, 1, 2], 1 + xx - yy - zz, m[:, 0, 1] + m[:, 1, 0],
-                         m[:, 0, 2] + m[:, 2, 0]], -1),
-            torch.stack([m[:, 0, 2] - m[:, 2, 0], m[:, 0, 1] + m[:, 1, 0], 1 - xx + yy - zz,
-                         m[:, 1, 2] + m[:, 2, 1]], -1),
-            torch.stack([m[:, 1, 0] - m[:, 0, 1], m[:, 0, 2] + m[:, 2, 0], m[:, 1, 2] + m[:, 2, 1],
-                         1 - xx - yy + zz], -1),
+            torch.stack(
+                [
+                    1 + xx + yy + zz,
+                    m[:, 2, 1] - m[:, 1, 2],
+                    m[:, 0, 2] - m[:, 2, 0],
+                    m[:, 1, 0] - m[:, 0, 1],
+                ],
+                -1,
+            ),
+            torch.stack(
+                [
+                    m[:, 2, 1] - m[:, 1, 2],
+                    1 + xx - yy - zz,
+                    m[:, 0, 1] + m[:, 1, 0],
+                    m[:, 0, 2] + m[:, 2, 0],
+                ],
+                -1,
+            ),
+            torch.stack(
+                [
+                    m[:, 0, 2] - m[:, 2, 0],
+                    m[:, 0, 1] + m[:, 1, 0],
+                    1 - xx + yy - zz,
+                    m[:, 1, 2] + m[:, 2, 1],
+                ],
+                -1,
+            ),
+            torch.stack(
+                [
+                    m[:, 1, 0] - m[:, 0, 1],
+                    m[:, 0, 2] + m[:, 2, 0],
+                    m[:, 1, 2] + m[:, 2, 1],
+                    1 - xx - yy + zz,
+                ],
+                -1,
+            ),
         ],
         dim=1,
     )
     # Each row is the quaternion times four of its components: take the row of the largest.
     best = rows.diagonal(dim1=1, dim2=2).argmax(-1)
     picked = rows[torch.arange(len(m), device=m.device), best]
-    return picked / picked.norm(dim=-1, keepdim=True)
+    quat: Tensor = picked / picked.norm(dim=-1, keepdim=True)
+    return quat

@@ -34,7 +34,7 @@ def check_effects(twin: Twin) -> None:
     Applier(place, twin.parameters)
     moved = []
     for parameter in twin.parameters:
-        kind, _, attribute = split_path(parameter.name)
+        kind, _, _attribute = split_path(parameter.name)
         writes = [w for address in resolve(place, parameter.name) for w in address.writes]
         if all(write.field.startswith("effect.") for write in writes):
             continue  # the tables of effects act by construction
@@ -87,7 +87,9 @@ def _motions(model: mujoco.MjModel, batch: Batch, variants: int) -> np.ndarray:
         if model.jnt_type[joint] >= int(mujoco.mjtJoint.mjJNT_SLIDE):
             low, high = model.jnt_range[joint] if model.jnt_limited[joint] else (-1.0, 1.0)
             # Reach past the limits, so that their stiffness shows too.
-            qpos[:, at] = rng.uniform(low - 0.02 * (high - low), high + 0.02 * (high - low), _STATES)
+            qpos[:, at] = rng.uniform(
+                low - 0.02 * (high - low), high + 0.02 * (high - low), _STATES
+            )
     batch.bind("qpos")[:] = np.tile(qpos, (variants, 1))
     batch.bind("qvel")[:] = np.tile(rng.normal(0, 2.0, (_STATES, model.nv)), (variants, 1))
     outputs = [batch.bind(name) for name in ("sensordata", "qfrc_actuator", "xpos")]
@@ -100,7 +102,8 @@ def _motions(model: mujoco.MjModel, batch: Batch, variants: int) -> np.ndarray:
         parts = [batch.bind("qpos"), batch.bind("qvel"), *outputs]
         numbers.append(np.concatenate([p.reshape(len(p), -1) for p in parts], axis=1))
     record = np.concatenate(numbers, axis=1).reshape(variants, _STATES, -1)
-    return np.nan_to_num(record).transpose(1, 0, 2)
+    numbers_first: np.ndarray = np.nan_to_num(record).transpose(1, 0, 2)
+    return numbers_first
 
 
 def _ends(parameter: Parameter) -> tuple[float, float]:

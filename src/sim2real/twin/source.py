@@ -15,8 +15,13 @@ from sim2real.errors import Sim2RealError
 
 _MOST_BYTES = 64 * 1024 * 1024
 _MOST_DEPTH = 16
-_DIRECTORIES = {"mesh": "meshdir", "skin": "meshdir", "flexcomp": "meshdir",
-                "texture": "texturedir", "hfield": "texturedir"}
+_DIRECTORIES = {
+    "mesh": "meshdir",
+    "skin": "meshdir",
+    "flexcomp": "meshdir",
+    "texture": "texturedir",
+    "hfield": "texturedir",
+}
 _FILE_ATTRIBUTES = ("file", "fileright", "fileleft", "fileup", "filedown", "filefront", "fileback")
 
 
@@ -94,7 +99,7 @@ def _parse(path: Path) -> Element:
     try:
         if path.stat().st_size > _MOST_BYTES:
             raise Sim2RealError(f"{path} is larger than {_MOST_BYTES // 2**20} MiB")
-        parser = XMLParser(target=_NoDoctype())  # noqa: S314
+        parser = XMLParser(target=_NoDoctype())
         parser.feed(path.read_bytes())
         root: Element = parser.close()
         return root

@@ -16,7 +16,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-import mujoco
 import tomli_w
 
 from sim2real.errors import Sim2RealError, nearest
@@ -81,7 +80,7 @@ class Twin:
         header = data.get("twin", {})
         model = header.get("model")
         if not isinstance(model, str):
-            raise Sim2RealError(f"{file}: [twin] needs model = \"….xml\"")
+            raise Sim2RealError(f'{file}: [twin] needs model = "….xml"')
         folder = file.parent
         posterior = None
         if path.is_dir() and (folder / POSTERIOR_FILE).exists():

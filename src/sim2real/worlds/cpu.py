@@ -9,6 +9,7 @@ from __future__ import annotations
 import fnmatch
 import math
 import warnings
+from collections.abc import Mapping
 from typing import Any
 
 import mujoco
@@ -19,7 +20,7 @@ from torch import Tensor
 
 from sim2real.errors import Sim2RealError
 from sim2real.params import Key
-from sim2real.twin import Applier, Twin
+from sim2real.twin import Applier, Event, Twin
 from sim2real.worlds.hardware import CommandModel, EffectTables, SensorModel
 from sim2real.worlds.noise import NoiseStream
 
@@ -51,24 +52,24 @@ class CpuWorlds:
         self.memory: dict[str, Tensor] = {}
         self._place = twin.place()
         self.model = self._place.model
-        self.events = self._place.events
+        self.events: Mapping[str, Event] = self._place.events
         self._batch = Batch(self.model, count, threads)
         self._everyone = torch.arange(count)
         self._fields: dict[str, Tensor] = {}
         self._derived: dict[str, Tensor] = {}
         self._applier = Applier(self._place, twin.parameters)
-        self.tables = EffectTables(
-            self._place, twin.parameters, count=count, device=self.device
-        )
+        self.tables = EffectTables(self._place, twin.parameters, count=count, device=self.device)
         nominal = torch.tensor([p.nominal for p in twin.parameters], dtype=torch.float64)
         self.values = nominal.repeat(count, 1)
         self._substeps = torch.full((count,), _substeps(period_s, self.model.opt.timestep))
         self._varied_steps = "opt.timestep" in self._applier.fields
         self._limited = _check_delays(twin)
-        self._commands = CommandModel(self.tables, self._everyone, self.model.nu, seed=seed,
-                                      period_s=period_s)
-        self._sensors = SensorModel(self.tables, self._everyone, self.model.nsensordata, seed=seed,
-                                    period_s=period_s)
+        self._commands = CommandModel(
+            self.tables, self._everyone, self.model.nu, seed=seed, period_s=period_s
+        )
+        self._sensors = SensorModel(
+            self.tables, self._everyone, self.model.nsensordata, seed=seed, period_s=period_s
+        )
         self.measured = self._sensors.last
         self._delays = _Delays(self, seed)
         self._load_friction = self.tables.live("joint.load_friction")
@@ -169,9 +170,14 @@ class CpuWorlds:
         self._sensors(self.derived("sensordata"), self.tick)
         return broken
 
-    def world(self, index: int) -> tuple[mujoco.MjModel, mujoco.MjData]:
-        """One world as a model and its data, computed forward: to render it or to look inside."""
-        model, data = self._batch.get_model(index), self._batch.get_data(index)
+    def world(
+        self, index: int, *, model: mujoco.MjModel | None = None
+    ) -> tuple[mujoco.MjModel, mujoco.MjData]:
+        """One world as a model and its data, computed forward: to render it or to look inside.
+
+        `model`, from an earlier call, is written into instead of a new one.
+        """
+        model, data = self._batch.get_model(index, model), self._batch.get_data(index)
         mujoco.mj_forward(model, data)
         return model, data
 
@@ -259,22 +265,35 @@ class _Delays:
         self._worlds = worlds
         model, tables = worlds.model, worlds.tables
         self._actuators = [
-            row for row in range(model.nactuator)
+            row
+            for row in range(model.nactuator)
             if model.actuator_history[row, 0] > 0 and model.actuator_ctrlnum[row] == 1
         ]
         self._sensors = [row for row in range(model.nsensor) if model.sensor_history[row, 0] > 0]
         self._controls = [int(model.actuator_ctrladr[row]) for row in self._actuators]
         self._readings = [int(model.sensor_adr[row]) for row in self._sensors]
-        self._ctrl_slots = _slots(model.actuator_history, model.actuator_historyadr,
-                                  self._actuators, [1] * len(self._actuators), self._controls)
+        self._ctrl_slots = _slots(
+            model.actuator_history,
+            model.actuator_historyadr,
+            self._actuators,
+            [1] * len(self._actuators),
+            self._controls,
+        )
         widths = [int(model.sensor_dim[row]) for row in self._sensors]
-        self._sensor_slots = _slots(model.sensor_history, model.sensor_historyadr, self._sensors,
-                                    widths, self._readings)
+        self._sensor_slots = _slots(
+            model.sensor_history, model.sensor_historyadr, self._sensors, widths, self._readings
+        )
         self._streams = {
-            "actuator": NoiseStream(Key.of(seed, "actuator/delay"), worlds=worlds._everyone,
-                                    channels=max(1, len(self._actuators))),
-            "sensor": NoiseStream(Key.of(seed, "sensor/delay"), worlds=worlds._everyone,
-                                  channels=max(1, len(self._sensors))),
+            "actuator": NoiseStream(
+                Key.of(seed, "actuator/delay"),
+                worlds=worlds._everyone,
+                channels=max(1, len(self._actuators)),
+            ),
+            "sensor": NoiseStream(
+                Key.of(seed, "sensor/delay"),
+                worlds=worlds._everyone,
+                channels=max(1, len(self._sensors)),
+            ),
         }
         self._jitters = {
             group: tables.live(f"{group}.delay_jitter") for group in ("actuator", "sensor")
@@ -289,7 +308,8 @@ class _Delays:
         """Fill the buffers of worlds `ids` as if they had always been where they start."""
         history = self._worlds.state("history") if self._actuators or self._sensors else None
         for (slots, sources), values in (
-            (self._ctrl_slots, command), (self._sensor_slots, quantities)
+            (self._ctrl_slots, command),
+            (self._sensor_slots, quantities),
         ):
             if history is not None and len(slots):
                 history[ids[:, None], slots] = values[:, sources]
@@ -317,13 +337,18 @@ class _Delays:
             self._worlds.field(f"{group}_delay")[:, rows] = delay.double()
 
     def _groups(self) -> list[tuple[str, list[int], list[int]]]:
-        both = [("actuator", self._actuators, self._controls),
-                ("sensor", self._sensors, self._readings)]
+        both = [
+            ("actuator", self._actuators, self._controls),
+            ("sensor", self._sensors, self._readings),
+        ]
         return [group for group in both if group[1]]
 
 
 def _slots(
-    history: np.ndarray, address: np.ndarray, rows: list[int], widths: list[int],
+    history: np.ndarray,
+    address: np.ndarray,
+    rows: list[int],
+    widths: list[int],
     sources: list[int],
 ) -> tuple[Tensor, Tensor]:
     """Where a buffer keeps its values, and which number of the source each slot holds.
@@ -352,8 +377,10 @@ def _check_delays(twin: Twin) -> list[tuple[int, str, float]]:
         tables: Any = effects.actuators if kind == "actuator" else effects.sensors
         for name in fnmatch.filter(tables, pattern):
             most = tables[name].delay_max
-            longest = {"scale": most / (tables[name].delay or math.inf),
-                       "add": most - tables[name].delay}.get(parameter.operation, most)
+            longest = {
+                "scale": most / (tables[name].delay or math.inf),
+                "add": most - tables[name].delay,
+            }.get(parameter.operation, most)
             reach = parameter.prior.support[1]
             if math.isfinite(reach) and reach > longest + 1e-12:
                 raise Sim2RealError(

@@ -96,8 +96,9 @@ def _spread(model: mujoco.MjModel, effects: Effects, group: str) -> dict[int, An
 class CommandModel:
     """What a device makes of a command: lost or late ones, slew and resolution."""
 
-    def __init__(self, tables: EffectTables, worlds: Tensor, width: int, *, seed: int,
-                 period_s: float) -> None:
+    def __init__(
+        self, tables: EffectTables, worlds: Tensor, width: int, *, seed: int, period_s: float
+    ) -> None:
         self._tables = tables
         self._period_s = period_s
         self._lost = NoiseStream(Key.of(seed, "actuator/missed"), worlds=worlds, channels=width)
@@ -141,17 +142,22 @@ class CommandModel:
 class SensorModel:
     """What a computer reads of a quantity: noise, bias, scale, resolution, hold and loss."""
 
-    def __init__(self, tables: EffectTables, worlds: Tensor, width: int, *, seed: int,
-                 period_s: float) -> None:
+    def __init__(
+        self, tables: EffectTables, worlds: Tensor, width: int, *, seed: int, period_s: float
+    ) -> None:
         self._tables = tables
         self._period_s = period_s
-        self._white = NoiseStream(Key.of(seed, "sensor/noise"), worlds=worlds, channels=width,
-                                  gaussian=True)
-        self._wander = NoiseStream(Key.of(seed, "sensor/walk"), worlds=worlds, channels=width,
-                                   gaussian=True)
+        self._white = NoiseStream(
+            Key.of(seed, "sensor/noise"), worlds=worlds, channels=width, gaussian=True
+        )
+        self._wander = NoiseStream(
+            Key.of(seed, "sensor/walk"), worlds=worlds, channels=width, gaussian=True
+        )
         self._lost = NoiseStream(Key.of(seed, "sensor/dropout"), worlds=worlds, channels=width)
-        live = {name: tables.live(f"sensor.{name}") for name in
-                ("noise", "bias", "walk", "scale", "quantum", "period", "dropout")}
+        live = {
+            name: tables.live(f"sensor.{name}")
+            for name in ("noise", "bias", "walk", "scale", "quantum", "period", "dropout")
+        }
         self._live = live
         self._holds = live["period"] or live["dropout"]
         shape = (len(worlds), width)

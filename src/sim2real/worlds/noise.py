@@ -19,9 +19,7 @@ _BLOCK = 64
 class NoiseStream:
     """(worlds, channels) float32 draws, one set a control period."""
 
-    def __init__(
-        self, key: Key, *, worlds: Tensor, channels: int, gaussian: bool = False
-    ) -> None:
+    def __init__(self, key: Key, *, worlds: Tensor, channels: int, gaussian: bool = False) -> None:
         self._key = key
         self._worlds = worlds
         self._channels = channels

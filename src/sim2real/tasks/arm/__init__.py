@@ -1,10 +1,12 @@
 """The desk arm's tasks, and what they share: servos that follow a joint target.
 
-The policy moves the target rather than the joint: `target += MAX_STEP_RAD * action`, kept within
+The policy moves the target rather than the joint: `target += step_rad * action`, kept within
 reach of the measured position, so that a servo that sags or lags is led on until it arrives.
 """
 
 from __future__ import annotations
+
+from typing import ClassVar
 
 import torch
 from torch import Tensor
@@ -13,8 +15,6 @@ from sim2real.tasks.task import Measurements, Task, Term
 from sim2real.worlds import Worlds
 
 JOINTS = ("shoulder_pan", "shoulder_lift", "elbow_flex", "wrist_flex", "wrist_roll", "gripper")
-MAX_STEP_RAD = 0.12
-"""Farthest a target moves in one period."""
 MAX_LEAD_RAD = 0.35
 """Farthest a target may be ahead of its joint."""
 POSITIONS = tuple(f"{joint}_pos" for joint in JOINTS)
@@ -24,12 +24,21 @@ VELOCITIES = tuple(f"{joint}_vel" for joint in JOINTS)
 def joint_terms() -> tuple[Term, ...]:
     """What the servos tell: positions, speeds, how far each target leads, and the last action."""
     return (
-        Term(name="joint_pos", unit="rad", sources=POSITIONS,
-             read=lambda m: m.sensor(*POSITIONS)),
-        Term(name="joint_vel", unit="rad/s", sources=VELOCITIES, scale=0.2,
-             read=lambda m: m.sensor(*VELOCITIES)),
-        Term(name="joint_lead", unit="rad", sources=(*POSITIONS, "joint_target"), scale=3.0,
-             read=lambda m: m.goal("joint_target") - m.sensor(*POSITIONS)),
+        Term(name="joint_pos", unit="rad", sources=POSITIONS, read=lambda m: m.sensor(*POSITIONS)),
+        Term(
+            name="joint_vel",
+            unit="rad/s",
+            sources=VELOCITIES,
+            scale=0.2,
+            read=lambda m: m.sensor(*VELOCITIES),
+        ),
+        Term(
+            name="joint_lead",
+            unit="rad",
+            sources=(*POSITIONS, "joint_target"),
+            scale=3.0,
+            read=lambda m: m.goal("joint_target") - m.sensor(*POSITIONS),
+        ),
         Term(name="last_action", unit="", sources=("action",), read=lambda m: m.action),
     )
 
@@ -38,6 +47,8 @@ class ArmTask(Task):
     """A task of the desk arm whose actions move joint targets."""
 
     rate_hz = 25.0
+    step_rad: ClassVar[float] = 0.12
+    """Farthest a target moves in one period [rad]."""
 
     def __init__(self, worlds: Worlds) -> None:
         super().__init__(worlds)
@@ -60,7 +71,7 @@ class ArmTask(Task):
         """Joint targets [rad]."""
         target = self.worlds.memory["joint_target"]
         measured = self._measurements.sensor(*POSITIONS)
-        moved = target + MAX_STEP_RAD * action
+        moved = target + self.step_rad * action
         moved = torch.clamp(moved, measured - MAX_LEAD_RAD, measured + MAX_LEAD_RAD)
         target.copy_(torch.clamp(moved, self._low, self._high))
         return target

@@ -17,25 +17,33 @@ class Chain:
             bodies.append(body)
             body = int(model.body_parentid[body])
         bodies.reverse()
-        self.joints = [model.joint(int(model.body_jntadr[b])).name for b in bodies
-                       if model.body_jntnum[b]]
+        self.joints = [
+            model.joint(int(model.body_jntadr[b])).name for b in bodies if model.body_jntnum[b]
+        ]
         """Names of the chain's joints, base first."""
         self._links: list[tuple[Tensor, Tensor, int | None]] = []
-        axes = []
+        axes: list[Tensor] = []
         for b in bodies:
             joint = len(axes) if model.body_jntnum[b] else None
             if joint is not None:
                 axes.append(torch.tensor(model.jnt_axis[int(model.body_jntadr[b])]))
-            self._links.append((
-                torch.tensor(model.body_pos[b], dtype=torch.float32, device=device),
-                _matrix(torch.tensor(model.body_quat[b])).float().to(device), joint,
-            ))
+            self._links.append(
+                (
+                    torch.tensor(model.body_pos[b], dtype=torch.float32, device=device),
+                    _matrix(torch.tensor(model.body_quat[b])).float().to(device),
+                    joint,
+                )
+            )
         axis = torch.stack(axes).float().to(device)
         zero = torch.zeros(len(axes), device=device)
         x, y, z = axis.unbind(1)
         self._cross = torch.stack(
-            [torch.stack([zero, -z, y], 1), torch.stack([z, zero, -x], 1),
-             torch.stack([-y, x, zero], 1)], dim=1,
+            [
+                torch.stack([zero, -z, y], 1),
+                torch.stack([z, zero, -x], 1),
+                torch.stack([-y, x, zero], 1),
+            ],
+            dim=1,
         )
         self._cross2 = self._cross @ self._cross
         self._eye = torch.eye(3, device=device)

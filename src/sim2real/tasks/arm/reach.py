@@ -52,20 +52,35 @@ class ArmReach(ArmTask):
 
         self.actor = (
             *joint_terms(),
-            Term(name="to_target", unit="m, rad", sources=(*POSITIONS[:5], "target_position",
-                                                           "target_rotation"), read=offset),
-            Term(name="target_position", unit="m", sources=("target_position",), scale=5.0,
-                 read=lambda m: m.goal("target_position")),
-            Term(name="target_rotation", unit="", sources=("target_rotation",),
-                 read=lambda m: m.goal("target_rotation")[:, :6]),
+            Term(
+                name="to_target",
+                unit="m, rad",
+                sources=(*POSITIONS[:5], "target_position", "target_rotation"),
+                read=offset,
+            ),
+            Term(
+                name="target_position",
+                unit="m",
+                sources=("target_position",),
+                scale=5.0,
+                read=lambda m: m.goal("target_position"),
+            ),
+            Term(
+                name="target_rotation",
+                unit="",
+                sources=("target_rotation",),
+                read=lambda m: m.goal("target_rotation")[:, :6],
+            ),
         )
         self._poses = _reachable_poses(worlds.model, device=worlds.device)
         self._marker = int(worlds.model.body("target").mocapid[0])
 
     def reset(self, ids: Tensor, draw: Draw) -> None:
         """Around the home pose; the target is a pose the arm can take, clear of the table."""
-        start = [draw.uniform(f"start/{joint}", home - 0.3, home + 0.3)
-                 for joint, home in zip(JOINTS, _HOME, strict=True)]
+        start = [
+            draw.uniform(f"start/{joint}", home - 0.3, home + 0.3)
+            for joint, home in zip(JOINTS, _HOME, strict=True)
+        ]
         self.start_joints(ids, torch.stack(start, dim=1))
         position, rotation, quat = self._poses
         chosen = draw.uniform("pose", 0, len(position)).long().clamp(max=len(position) - 1)
@@ -104,7 +119,9 @@ def _reachable_poses(
     data = mujoco.MjData(model)
     low, high = np.array(_RANGE).T
     columns = [int(model.joint(joint).qposadr[0]) for joint in JOINTS]
-    positions, rotations, quats = [], [], []
+    positions: list[np.ndarray] = []
+    rotations: list[np.ndarray] = []
+    quats: list[np.ndarray] = []
     while len(positions) < _POSES:
         data.qpos[columns] = rng.uniform(low, high)
         mujoco.mj_kinematics(model, data)

@@ -35,18 +35,31 @@ class PendulumSwingup(Task):
     history = 3
     training = Training(worlds=512, iterations=150, steps=24, hidden=(64, 64), gamma=0.98)
     actor = (
-        Term(name="direction", unit="", sources=("hinge_pos",),
-             read=lambda m: torch.cat([torch.cos(m.sensor("hinge_pos")),
-                                       torch.sin(m.sensor("hinge_pos"))], dim=1)),
-        Term(name="speed", unit="rad/s", sources=("hinge_vel",), scale=0.15,
-             read=lambda m: m.sensor("hinge_vel")),
+        Term(
+            name="direction",
+            unit="",
+            sources=("hinge_pos",),
+            read=lambda m: torch.cat(
+                [torch.cos(m.sensor("hinge_pos")), torch.sin(m.sensor("hinge_pos"))], dim=1
+            ),
+        ),
+        Term(
+            name="speed",
+            unit="rad/s",
+            sources=("hinge_vel",),
+            scale=0.15,
+            read=lambda m: m.sensor("hinge_vel"),
+        ),
         Term(name="last_action", unit="", sources=("action",), read=lambda m: m.action),
     )
     critic = (
         PrivilegedTerm(name="true_speed", read=lambda w: w.state("qvel")[:, :1], scale=0.15),
-        PrivilegedTerm(name="true_direction",
-                       read=lambda w: torch.cat([torch.cos(w.state("qpos")[:, :1]),
-                                                 torch.sin(w.state("qpos")[:, :1])], dim=1)),
+        PrivilegedTerm(
+            name="true_direction",
+            read=lambda w: torch.cat(
+                [torch.cos(w.state("qpos")[:, :1]), torch.sin(w.state("qpos")[:, :1])], dim=1
+            ),
+        ),
     )
 
     def __init__(self, worlds: Worlds) -> None:
@@ -75,5 +88,3 @@ class PendulumSwingup(Task):
     def reached(self) -> Tensor:
         """Upright and slow."""
         return (_from_upright(self._angle) < UPRIGHT_RAD) & (self._speed.abs() < SLOW_RAD_S)
-
-

@@ -1,0 +1,1 @@
+"""Measurements behind the project's claims, each against a peer in the same run."""

@@ -1,0 +1,45 @@
+"""Options of the benchmarks; light, so that the command line starts at once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar
+
+
+@dataclass(frozen=True, kw_only=True)
+class BenchSim:
+    """Speed and memory of randomised worlds, against MuJoCo, Gymnasium and EnvPool."""
+
+    name: ClassVar[str] = "sim"
+    worlds: int = 1024
+    """Worlds of the speed measurements."""
+    seconds: float = 8.0
+    """Time for each measured part [s]."""
+    out: Path | None = None
+    """Also write the JSON here, as `benchmarks/sim.json`."""
+    json: bool = False
+    """Print the result as one JSON object."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class BenchTrain:
+    """Training of the built-in tasks, and time to success against Stable-Baselines3's PPO."""
+
+    name: ClassVar[str] = "train"
+    tasks: tuple[str, ...] = ("pendulum-swingup", "arm-reach", "arm-push")
+    """Tasks to train."""
+    episodes: int = 500
+    """Randomised episodes each policy is evaluated over."""
+    seed: int = 0
+    """Seed of the training runs."""
+    peer: bool = True
+    """Whether to run Stable-Baselines3 too."""
+    peer_limit: float = 20.0
+    """Give the peer up after this many times our own time."""
+    runs: Path = Path("runs/bench")
+    """Folder for the runs."""
+    out: Path | None = None
+    """Also write the JSON here, as `benchmarks/train.json`."""
+    json: bool = False
+    """Print the result as one JSON object."""

@@ -1,0 +1,135 @@
+"""Running a benchmark: where it ran, what it gave, whether the target was met."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from sim2real.bench.config import BenchSim, BenchTrain
+from sim2real.errors import Sim2RealError
+from sim2real.files import write_json
+
+
+@dataclass(frozen=True, kw_only=True)
+class Result:
+    """One number, with what it is compared to."""
+
+    name: str
+    value: float
+    unit: str
+    peer: str = ""
+    """What a ratio is against."""
+    target: str = ""
+    """What should be reached, as '>= 0.8'."""
+    note: str = ""
+
+    @property
+    def met(self) -> bool | None:
+        """Whether the target was reached; None without one."""
+        if not self.target:
+            return None
+        sign, number = self.target.split()
+        return self.value >= float(number) if sign == ">=" else self.value <= float(number)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for JSON."""
+        return {**asdict(self), "met": self.met}
+
+
+Report = Callable[[str], None]
+
+
+def run_bench(config: BenchSim | BenchTrain) -> int:
+    """Run one benchmark, print it, and write it where asked."""
+    from sim2real.bench.sim import bench_sim
+    from sim2real.bench.train import bench_train
+
+    def report(text: str) -> None:
+        sys.stderr.write(text + "\n")
+
+    begin = time.time()
+    if isinstance(config, BenchSim):
+        results = bench_sim(config, report)
+    else:
+        results = bench_train(config, report)
+    data = {
+        "bench": config.name,
+        "command": "sim2real " + " ".join(sys.argv[1:]),
+        "commit": commit(),
+        "machine": machine(),
+        "date": time.strftime("%Y-%m-%d", time.gmtime(begin)),
+        "seconds": round(time.time() - begin, 1),
+        "results": [r.to_dict() for r in results],
+    }
+    if config.out is not None:
+        write_json(config.out, data)
+    if config.json:
+        sys.stdout.write(json.dumps(data) + "\n")
+    else:
+        _print_table(results)
+    return 0
+
+
+def commit() -> str:
+    """The commit of the code, marked where it has changes; '' outside a checkout."""
+    folder = Path(__file__).parent
+    try:
+        found = subprocess.run(
+            ["git", "describe", "--always", "--dirty", "--abbrev=12"],
+            cwd=folder,
+            check=True,
+            capture_output=True,
+            text=True,
+            timeout=10,
+        )
+    except (OSError, subprocess.SubprocessError):
+        return ""
+    return found.stdout.strip()
+
+
+def machine() -> dict[str, Any]:
+    """The machine and the versions that decide its speed."""
+    model = ""
+    info = Path("/proc/cpuinfo")
+    if info.exists():
+        lines = [line for line in info.read_text().splitlines() if line.startswith("model name")]
+        model = lines[0].split(":", 1)[1].strip() if lines else ""
+    return {
+        "cpu": model or platform.processor(),
+        "cores": len(os.sched_getaffinity(0)),
+        "python": platform.python_version(),
+        "system": platform.system(),
+        **{name: version(name) for name in ("mujoco", "torch", "numpy", "rsl-rl-lib")},
+    }
+
+
+def require(module: str) -> None:
+    """Refuse to go on without a peer's package."""
+    try:
+        __import__(module)
+    except ImportError:
+        raise Sim2RealError(
+            f"the benchmark needs {module}: pip install 'sim2real[bench]'"
+        ) from None
+
+
+def _print_table(results: list[Result]) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table()
+    for column in ("name", "value", "unit", "target", "met", "peer"):
+        table.add_column(column)
+    for r in results:
+        met = {True: "yes", False: "NO", None: ""}[r.met]
+        table.add_row(r.name, f"{r.value:.4g}", r.unit, r.target, met, r.peer or r.note)
+    Console().print(table)

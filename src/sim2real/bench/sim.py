@@ -1,0 +1,218 @@
+"""`sim2real bench sim`: what randomisation, sensors, observations and rewards cost."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+
+import numpy as np
+import torch
+from mujoco.batch import Batch
+
+from sim2real.bench.ant import Ant, ant_twin
+from sim2real.bench.config import BenchSim
+from sim2real.bench.run import Report, Result, require
+from sim2real.tasks import Task, TaskEnv, find_task
+from sim2real.twin import Twin
+
+_MEMORY = """
+import resource, sys, torch
+from sim2real.tasks import TaskEnv, find_task
+env = TaskEnv(find_task("pendulum-swingup"), worlds=4096)
+for _ in range(50):
+    env.step(torch.zeros(4096, 1))
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20)
+"""
+
+
+def bench_sim(config: BenchSim, report: Report) -> list[Result]:
+    """Every measurement of the simulation."""
+    for module in ("envpool", "gymnasium"):
+        require(module)
+    results = []
+    for label, name in (("pendulum", "pendulum-swingup"), ("arm_push", "arm-push")):
+        report(f"{name}: environment against bare Batch.step")
+        ratio, env_rate, raw_rate = _env_over_raw(find_task(name), config)
+        results.append(
+            Result(
+                name=f"sim.env_over_raw.{label}",
+                value=ratio,
+                unit="ratio",
+                target=">= 0.80",
+                peer="mujoco.batch.Batch.step on the same model, commands and substeps",
+                note=f"{env_rate:,.0f} against {raw_rate:,.0f} steps/s, {config.worlds} worlds",
+            )
+        )
+    results += _ant(config, report)
+    report("memory of 4096 pendulum worlds, and --help")
+    peak = subprocess.run(
+        [sys.executable, "-c", _MEMORY], check=True, capture_output=True, text=True
+    )
+    results.append(
+        Result(
+            name="sim.memory_gib.pendulum_4096",
+            value=float(peak.stdout),
+            unit="GiB",
+            target="<= 1.0",
+            note="peak of the whole process",
+        )
+    )
+    results.append(
+        Result(
+            name="sim.help_s",
+            value=_help_seconds(),
+            unit="s",
+            target="<= 0.5",
+            note="median of five",
+        )
+    )
+    return results
+
+
+def _env_over_raw(task: type[Task], config: BenchSim) -> tuple[float, float, float]:
+    """(ratio, environment rate, raw rate), measured in turns so that both see the same machine.
+
+    The raw side gets the same starts and commands, on the nominal model with the same history
+    buffers, and nothing else.
+    """
+    env = TaskEnv(task, worlds=config.worlds)
+    count = env.worlds.count
+    # Episodes end at all times, as they do in training, not all at once.
+    env.age.copy_(torch.randint(0, env.steps, (count,), generator=torch.manual_seed(0)))
+    raw = Batch(env.twin.place().model, count, 0)
+    raw.state[:] = env.worlds.state_dict()["state"].numpy()
+    ctrl = raw.bind("ctrl")
+    substeps = round(env.worlds.period_s / env.worlds.model.opt.timestep)
+    generator = torch.manual_seed(1)
+    ours, bare = 0.0, 0.0
+    rounds = periods = 0
+    while ours + bare < 2 * config.seconds or rounds < 3:
+        commands = []
+        actions = torch.rand(20, count, len(task.actions), generator=generator) * 2 - 1
+        begin = time.perf_counter()
+        for action in actions:
+            env.step(action)
+            commands.append(env.worlds.state("ctrl"))
+        middle = time.perf_counter()
+        recorded = [command.clone().numpy() for command in commands]
+        start = time.perf_counter()
+        for command in recorded:
+            ctrl[:] = command
+            raw.step(nstep=substeps)
+        end = time.perf_counter()
+        rounds += 1
+        if rounds > 1:  # the first round warms up
+            ours += middle - begin
+            bare += end - start
+            periods += len(actions)
+        raw.state[:] = env.worlds.state_dict()["state"].numpy()
+    steps = periods * count
+    return bare / ours, steps / ours, steps / bare
+
+
+def _ant(config: BenchSim, report: Report) -> list[Result]:
+    with ant_twin() as twin:
+        rate = _ant_rate(twin, config)
+    report(f"ant: ours {rate:,.0f} steps/s; now EnvPool and Gymnasium")
+    pool = max(_envpool_rate(count, config) for count in (64, 256, 1024))
+    processes = max(_gymnasium_rate(count, config) for count in (2, 4, 8))
+    with ant_twin() as twin:  # once more after the peers: the machine's speed wanders
+        rate = (rate + _ant_rate(twin, config)) / 2
+    return [
+        Result(
+            name="sim.over_gymnasium.ant",
+            value=rate / processes,
+            unit="ratio",
+            target=">= 5.0",
+            peer="gymnasium.vector.AsyncVectorEnv, Ant-v5, best of 2, 4, 8 processes",
+            note=f"{rate:,.0f} against {processes:,.0f} steps/s",
+        ),
+        Result(
+            name="sim.over_envpool.ant",
+            value=rate / pool,
+            unit="ratio",
+            target=">= 1.0",
+            peer="envpool Ant-v5, best of 64, 256, 1024 environments",
+            note=f"{rate:,.0f} against {pool:,.0f} steps/s",
+        ),
+    ]
+
+
+def _ant_rate(twin: Twin, config: BenchSim) -> float:
+    env = TaskEnv(Ant, worlds=config.worlds, twin=twin)
+    generator = torch.manual_seed(0)
+    actions = torch.rand(16, config.worlds, 8, generator=generator) * 2 - 1
+    step = 0
+
+    def advance() -> int:
+        nonlocal step
+        env.step(actions[step % 16])
+        step += 1
+        return config.worlds
+
+    return _rate(advance, config.seconds)
+
+
+def _envpool_rate(count: int, config: BenchSim) -> float:
+    import envpool
+
+    env = envpool.make(
+        "Ant-v5", env_type="gymnasium", num_envs=count, num_threads=len(os.sched_getaffinity(0))
+    )
+    env.reset()
+    actions = np.random.default_rng(0).uniform(-1, 1, (16, count, 8))
+    step = 0
+
+    def advance() -> int:
+        nonlocal step
+        env.step(actions[step % 16])
+        step += 1
+        return count
+
+    rate = _rate(advance, config.seconds / 2)
+    env.close()
+    return rate
+
+
+def _gymnasium_rate(count: int, config: BenchSim) -> float:
+    import gymnasium
+
+    env = gymnasium.make_vec("Ant-v5", num_envs=count, vectorization_mode="async")
+    env.reset(seed=0)
+    actions = np.random.default_rng(0).uniform(-1, 1, (16, count, 8)).astype(np.float32)
+    step = 0
+
+    def advance() -> int:
+        nonlocal step
+        env.step(actions[step % 16])
+        step += 1
+        return count
+
+    rate = _rate(advance, config.seconds / 2)
+    env.close()
+    return rate
+
+
+def _rate(advance: Callable[[], int], seconds: float) -> float:
+    """Environment steps a second of a function that does some, after a warm-up."""
+    for _ in range(3):
+        advance()
+    begin = time.perf_counter()
+    done = 0
+    while time.perf_counter() - begin < seconds:
+        done += advance()
+    return done / (time.perf_counter() - begin)
+
+
+def _help_seconds() -> float:
+    times = []
+    for _ in range(5):
+        begin = time.perf_counter()
+        subprocess.run(
+            [sys.executable, "-m", "sim2real.cli", "--help"], check=True, capture_output=True
+        )
+        times.append(time.perf_counter() - begin)
+    return sorted(times)[2]

@@ -1,0 +1,185 @@
+"""`sim2real bench train`: success and time of the built-in tasks, and of a peer on one."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from sim2real.bench.config import BenchTrain
+from sim2real.bench.run import Report, Result, require
+from sim2real.evaluate.intervals import wilson
+from sim2real.evaluate.trials import run_trials
+from sim2real.learn.config import TrainConfig
+from sim2real.learn.policy import Policy
+from sim2real.learn.run import Run
+from sim2real.learn.train import Trainer, train
+from sim2real.tasks import find_task
+
+_GOAL = 0.95
+_CHECK_EPISODES = 200
+_CHECK_SEED = 500_000
+_MINUTES = {"arm-push": "<= 15"}
+
+
+def bench_train(config: BenchTrain, report: Report) -> list[Result]:
+    """Every measurement of training."""
+    results: list[Result] = []
+    for name in config.tasks:
+        report(f"{name}: training")
+        results += _task(name, config, report)
+    if config.peer and "pendulum-swingup" in config.tasks:
+        require("stable_baselines3")
+        results.append(_over_sb3(config, report))
+    return results
+
+
+def _task(name: str, config: BenchTrain, report: Report) -> list[Result]:
+    begin = time.perf_counter()
+    trained = train(TrainConfig(task=name, seed=config.seed, out=config.runs))
+    minutes = (time.perf_counter() - begin) / 60
+    policy = Policy.open(trained.run)
+    trials = run_trials(
+        find_task(name), policy, episodes=config.episodes, seed=1_000_000, source="prior"
+    )
+    rate = wilson(int(trials.success.sum()), len(trials.success))
+    report(f"{name}: {rate} after {minutes:.1f} min")
+    return [
+        Result(
+            name=f"train.success.{name}",
+            value=rate.value,
+            unit="share",
+            target=">= 0.95",
+            note=str(rate),
+        ),
+        Result(
+            name=f"train.success_low.{name}",
+            value=rate.low,
+            unit="share",
+            target=">= 0.92",
+            note="lower end of the 95 % Wilson interval",
+        ),
+        Result(
+            name=f"train.minutes.{name}",
+            value=minutes,
+            unit="min",
+            target=_MINUTES.get(name, ""),
+            note=f"{trained.steps:,} environment steps",
+        ),
+    ]
+
+
+def _over_sb3(config: BenchTrain, report: Report) -> Result:
+    ours, our_steps = _our_time(config.runs, config.seed)
+    report(f"time to {100 * _GOAL:.0f} %: ours {ours:.0f} s ({our_steps:,} steps); now SB3")
+    peer, peer_steps, reached = _sb3_time(config.seed, config.peer_limit * ours, report)
+    more = "" if reached else ", not reached: a lower bound"
+    return Result(
+        name="train.over_sb3.pendulum",
+        value=peer / ours,
+        unit="ratio",
+        target=">= 3.0",
+        peer="stable_baselines3.PPO, gymnasium.make in a DummyVecEnv of 8",
+        note=f"{ours:.0f} s, {our_steps:,} steps against {peer:.0f} s, {peer_steps:,} steps{more}",
+    )
+
+
+def _success(policy: Callable[[Tensor], Tensor]) -> float:
+    """Success of a deterministic policy over fresh randomised episodes."""
+    trials = run_trials(
+        find_task("pendulum-swingup"),
+        policy,
+        episodes=_CHECK_EPISODES,
+        seed=_CHECK_SEED,
+        source="prior",
+    )
+    return float(trials.success.mean())
+
+
+def _our_time(runs: Path, seed: int) -> tuple[float, int]:
+    """Training seconds and steps until a check passes; the checks' own time is not counted."""
+    trainer = Trainer(
+        Run.create(TrainConfig(task="pendulum-swingup", seed=seed, out=runs, iterations=600))
+    )
+    while trainer.iteration < trainer.run.training.iterations:
+        trainer.iterate()
+        if trainer.iteration % 5 == 0 and trainer.success > 0.5:
+            trainer.save()
+            if _success(Policy(trainer.run)) >= _GOAL:
+                break
+    return trainer.seconds, trainer.steps
+
+
+def _sb3_time(seed: int, limit_s: float, report: Report) -> tuple[float, int, bool]:
+    """The same for Stable-Baselines3's PPO, with the settings its zoo uses for such tasks."""
+    import gymnasium
+    from stable_baselines3 import PPO
+    from stable_baselines3.common.callbacks import BaseCallback
+    from stable_baselines3.common.vec_env import DummyVecEnv
+
+    envs = DummyVecEnv(
+        [lambda k=k: gymnasium.make("sim2real/pendulum-swingup-v0") for k in range(8)]
+    )
+    envs.seed(seed)
+    model = PPO(
+        "MlpPolicy",
+        envs,
+        seed=seed,
+        n_steps=512,
+        batch_size=256,
+        n_epochs=10,
+        gamma=0.98,
+        gae_lambda=0.95,
+        learning_rate=1e-3,
+        ent_coef=0.0,
+        policy_kwargs={"net_arch": [64, 64]},
+        device="cpu",
+    )
+
+    class Check(BaseCallback):  # type: ignore[misc]
+        """Stops when a check passes or the time is over; its own time is not counted."""
+
+        def __init__(self) -> None:
+            super().__init__()
+            self.begin = time.perf_counter()
+            self.spent = 0.0
+            self.reached = False
+            self.recent: list[bool] = []
+
+        def _on_step(self) -> bool:
+            for info in self.locals["infos"]:
+                if "is_success" in info:
+                    self.recent = [*self.recent[-199:], bool(info["is_success"])]
+            return self.seconds() < limit_s and not self.reached
+
+        def _on_rollout_end(self) -> None:
+            if len(self.recent) < 50 or np.mean(self.recent) < 0.5:
+                return
+            begin = time.perf_counter()
+            self.reached = _success(_sb3_policy(model)) >= _GOAL
+            self.spent += time.perf_counter() - begin
+
+        def seconds(self) -> float:
+            """Training time so far."""
+            return time.perf_counter() - self.begin - self.spent
+
+    check = Check()
+    model.learn(total_timesteps=100_000_000, callback=check)
+    report(
+        f"SB3: {check.seconds():.0f} s, {model.num_timesteps:,} steps,"
+        f" {'reached' if check.reached else 'stopped'}"
+    )
+    return check.seconds(), int(model.num_timesteps), check.reached
+
+
+def _sb3_policy(model: Any) -> Callable[[Tensor], Tensor]:
+    def act(observations: Tensor) -> Tensor:
+        actions, _ = model.predict(observations.numpy(), deterministic=True)
+        return torch.from_numpy(np.asarray(actions))
+
+    return act

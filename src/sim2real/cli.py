@@ -1,0 +1,307 @@
+"""The verbs of the command line.
+
+Only what parsing needs is imported here; a verb imports its room when it runs, so that `--help`
+answers at once. A user's mistake is one line on standard error and exit code 2.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import tyro
+
+from sim2real.bench.config import BenchSim, BenchTrain
+from sim2real.demo.config import DemoConfig
+from sim2real.errors import Sim2RealError
+from sim2real.evaluate.config import EvaluateConfig, PlayConfig
+from sim2real.learn.config import TrainConfig
+
+if TYPE_CHECKING:
+    from sim2real.evaluate.evaluate import Evaluation
+
+
+@dataclass(frozen=True, kw_only=True)
+class TwinShow:
+    """Show a twin: its version, parameters, effects and channels."""
+
+    folder: Annotated[Path, tyro.conf.Positional]
+    """Folder of the twin."""
+    json: bool = False
+    """Print as JSON."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TwinLint:
+    """Look for the classic mistakes in a twin; exit code 1 if there are warnings."""
+
+    folder: Annotated[Path, tyro.conf.Positional]
+    """Folder of the twin."""
+    json: bool = False
+    """Print as JSON."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tasks:
+    """List the tasks that can be trained."""
+
+    json: bool = False
+    """Print as JSON."""
+
+
+_sub = tyro.conf.subcommand
+Twins = Annotated[
+    Annotated[TwinShow, _sub("show")] | Annotated[TwinLint, _sub("lint")],
+    tyro.conf.OmitSubcommandPrefixes,
+]
+Benches = Annotated[
+    Annotated[BenchSim, _sub("sim")] | Annotated[BenchTrain, _sub("train")],
+    tyro.conf.OmitSubcommandPrefixes,
+]
+
+
+@dataclass(frozen=True, kw_only=True)
+class TwinVerb:
+    """Look at a twin: show it, or lint it."""
+
+    what: Twins
+
+
+@dataclass(frozen=True, kw_only=True)
+class BenchVerb:
+    """Measure what the project promises: simulation speed, training."""
+
+    what: Benches
+
+
+Verb = (
+    Annotated[DemoConfig, _sub("demo")]
+    | Annotated[TrainConfig, _sub("train")]
+    | Annotated[PlayConfig, _sub("play")]
+    | Annotated[EvaluateConfig, _sub("evaluate")]
+    | Annotated[TwinVerb, _sub("twin")]
+    | Annotated[Tasks, _sub("tasks")]
+    | Annotated[BenchVerb, _sub("bench")]
+)
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run one verb; the exit code."""
+    verb = tyro.cli(
+        Verb,
+        prog="sim2real",
+        description="Measure, explain and close the gap between simulation and the real robot.",
+        args=arguments,
+        config=(tyro.conf.OmitSubcommandPrefixes,),
+    )
+    try:
+        return _run(verb)
+    except Sim2RealError as error:
+        _say_error(str(error))
+        return 2
+    except KeyboardInterrupt:
+        _say_error("interrupted")
+        return 130
+    except OSError as error:
+        if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EACCES, errno.EROFS, errno.EFBIG):
+            _say_error(f"cannot write: {error.strerror} ({error.filename or 'disk'})")
+            return 2
+        raise
+
+
+def _run(verb: Any) -> int:
+    if isinstance(verb, TwinVerb):
+        verb = verb.what
+    if isinstance(verb, BenchVerb):
+        verb = verb.what
+    runners: dict[type, Callable[[Any], int]] = {
+        DemoConfig: _demo,
+        TrainConfig: _train,
+        PlayConfig: _play,
+        EvaluateConfig: _evaluate,
+        TwinShow: _twin_show,
+        TwinLint: _twin_lint,
+        Tasks: _tasks,
+        BenchSim: _bench,
+        BenchTrain: _bench,
+    }
+    return runners[type(verb)](verb)
+
+
+def _train(config: TrainConfig) -> int:
+    from sim2real.learn.train import train
+    from sim2real.report.progress import training_bar
+
+    with training_bar(config.task or str(config.resume), quiet=config.json) as report:
+        result = train(config, report=report)
+    from sim2real.report.plots import plot_run
+
+    plot_run(result.run)
+    if config.json:
+        _print_json(result.to_dict())
+    else:
+        state = "finished" if result.finished else "interrupted"
+        _say(
+            f"{state} after {result.iterations} iterations, {result.steps:,} steps,"
+            f" {result.seconds:.0f} s; training success {100 * result.success:.1f} %"
+        )
+        _say(f"run: {result.run}")
+        if not result.finished:
+            _say(f"go on with: sim2real train --resume {result.run}")
+    return 0 if result.finished else 130
+
+
+def _evaluate(config: EvaluateConfig) -> int:
+    from sim2real.evaluate.evaluate import evaluate
+    from sim2real.report.plots import plot_evaluation
+    from sim2real.report.progress import bar
+
+    with bar("evaluate", quiet=config.json) as report:
+        result, folder = evaluate(config, report=report)
+    plot_evaluation(folder / "evaluation.png", result)
+    if config.json:
+        _print_json(result.to_dict())
+    else:
+        _show_evaluation(result)
+        _say(f"written: {folder}")
+    return 0
+
+
+def _show_evaluation(result: Evaluation) -> None:
+    from rich.table import Table
+
+    _say(f"success {result.success}")
+    if not result.effects:
+        return
+    table = Table(
+        title="success along each parameter, lowest fifth to highest", title_justify="left"
+    )
+    table.add_column("parameter")
+    table.add_column("range")
+    table.add_column("success in fifths [%]")
+    table.add_column("p", justify="right")
+    for effect in result.effects:
+        rates = "  ".join(f"{100 * rate.value:5.1f}" for rate in effect.rates)
+        style = "bold red" if effect.p_value < 0.01 else ""
+        table.add_row(
+            effect.name,
+            f"{effect.edges[0]:.3g} .. {effect.edges[-1]:.3g}",
+            rates,
+            f"{effect.p_value:.2g}",
+            style=style,
+        )
+    _console().print(table)
+
+
+def _play(config: PlayConfig) -> int:
+    from sim2real.evaluate.play import play
+    from sim2real.report.progress import bar
+
+    with bar("play", quiet=config.json or config.viewer) as report:
+        path, outcomes = play(config, report=report)
+    if config.json:
+        _print_json({"video": str(path) if path else None, "success": outcomes})
+    else:
+        _say(f"{sum(outcomes)} of {len(outcomes)} episodes succeeded")
+        if path:
+            _say(f"video: {path}")
+    return 0
+
+
+def _twin_show(config: TwinShow) -> int:
+    from sim2real.twin import Twin
+
+    twin = Twin.load(config.folder)
+    if config.json:
+        _print_json({"version": twin.version, **twin.to_dict()})
+        return 0
+    from rich.table import Table
+
+    _say(
+        f"twin {twin.name}, version {twin.version}"
+        + (f", parent {twin.parent}" if twin.parent else "")
+    )
+    table = Table()
+    for column in ("parameter", "dimension", "operation", "nominal", "unit", "prior"):
+        table.add_column(column)
+    for p in twin.parameters:
+        prior = {k: v for k, v in p.prior.to_dict().items() if k != "kind"}
+        text = " ".join(
+            f"{k}={v:.4g}" if isinstance(v, float) else f"{k}={v}" for k, v in prior.items()
+        )
+        table.add_row(
+            p.name,
+            str(p.dimension),
+            p.operation,
+            f"{p.nominal:.4g}",
+            p.unit,
+            f"{p.prior.kind} {text}",
+        )
+    _console().print(table)
+    return 0
+
+
+def _twin_lint(config: TwinLint) -> int:
+    from sim2real.twin.lint import lint
+    from sim2real.twin.twin import Twin
+
+    findings = lint(Twin.load(config.folder))
+    if config.json:
+        _print_json([vars(finding) for finding in findings])
+    else:
+        for finding in findings:
+            _say(f"{finding.severity}: {finding.place}: {finding.message}; {finding.remedy}")
+        if not findings:
+            _say("nothing to complain about")
+    return 1 if any(finding.severity == "warning" for finding in findings) else 0
+
+
+def _tasks(config: Tasks) -> int:
+    from sim2real.tasks.registry import find_task, task_names
+
+    found = {name: (find_task(name).__doc__ or "").strip().splitlines()[0] for name in task_names()}
+    if config.json:
+        _print_json(found)
+    else:
+        for name, text in found.items():
+            _say(f"{name:20s} {text}")
+    return 0
+
+
+def _demo(config: DemoConfig) -> int:
+    from sim2real.demo.demo import demo
+
+    return demo(config)
+
+
+def _bench(config: BenchSim | BenchTrain) -> int:
+    from sim2real.bench.run import run_bench
+
+    return run_bench(config)
+
+
+def _console() -> Any:
+    from rich.console import Console
+
+    return Console()
+
+
+def _say(text: str) -> None:
+    sys.stdout.write(text + "\n")
+
+
+def _print_json(value: Any) -> None:
+    sys.stdout.write(json.dumps(value, default=str) + "\n")
+
+
+def _say_error(text: str) -> None:
+    sys.stderr.write("error: " + " ".join(text.split()) + "\n")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,152 @@
+"""How often a policy succeeds, and at which parameter values it does not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy import stats
+
+from sim2real.errors import Sim2RealError
+from sim2real.evaluate.config import EvaluateConfig
+from sim2real.evaluate.intervals import Rate, wilson
+from sim2real.evaluate.trials import Trials, run_trials
+from sim2real.files import atomic_path, write_json
+from sim2real.learn.policy import Policy
+from sim2real.tasks import find_task
+from sim2real.twin import Twin
+
+_BINS = 5
+
+
+@dataclass(frozen=True)
+class ParameterEffect:
+    """Success along one parameter's range."""
+
+    name: str
+    edges: tuple[float, ...]
+    """Borders of the bins, each with as many trials."""
+    rates: tuple[Rate, ...]
+    """Success in each bin."""
+    p_value: float
+    """Chance of so uneven a split between failed and successful draws if it did not matter
+    (two-sided Mann-Whitney, Holm-corrected over the parameters)."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for JSON."""
+        return {
+            "name": self.name,
+            "edges": list(self.edges),
+            "p_value": self.p_value,
+            "rates": [rate.to_dict() for rate in self.rates],
+        }
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """A policy's success with what it depends on."""
+
+    trials: Trials
+    source: str
+    success: Rate
+    effects: tuple[ParameterEffect, ...]
+    """One for each parameter that varied, the most telling first."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for JSON."""
+        return {
+            "task": self.trials.task,
+            "twin": self.trials.twin,
+            "seed": self.trials.seed,
+            "source": self.source,
+            "success": self.success.to_dict(),
+            "diverged": int(self.trials.diverged.sum()),
+            "mean_reward": float(self.trials.reward.mean()),
+            "parameters": [effect.to_dict() for effect in self.effects],
+        }
+
+
+def evaluate(
+    config: EvaluateConfig, *, report: Callable[[int, int], None] = lambda done, of: None
+) -> tuple[Evaluation, Path]:
+    """Evaluate a run as configured; the result and the folder it was written to."""
+    if config.episodes < 1:
+        raise Sim2RealError(f"--episodes must be at least 1, got {config.episodes}")
+    policy = Policy.open(config.run)
+    run = policy.run
+    source = config.params or run.source
+    if source == "adr":
+        source = "prior"  # the widest an automatic range may become
+    twin = Twin.load(run.twin) if run.twin else None
+    trials = run_trials(
+        find_task(run.task),
+        policy,
+        episodes=config.episodes,
+        seed=config.seed,
+        source=source,
+        twin=twin,
+        threads=config.threads,
+        report=report,
+    )
+    result = summarise(trials, source=source, confidence=config.confidence)
+    folder = config.out or config.run / "evaluate"
+    write_json(folder / "evaluation.json", result.to_dict())
+    with atomic_path(folder / "trials.npz") as path, path.open("wb") as file:
+        np.savez(
+            file,
+            names=np.array(trials.names),
+            values=trials.values,
+            success=trials.success,
+            reward=trials.reward,
+            diverged=trials.diverged,
+        )
+    return result, folder
+
+
+def summarise(trials: Trials, *, source: str, confidence: float = 0.95) -> Evaluation:
+    """Rates and tests from trials."""
+    n = len(trials.success)
+    effects = []
+    for column, name in enumerate(trials.names):
+        values = trials.values[:, column]
+        if np.ptp(values) > 0 and n >= 2 * _BINS:
+            effects.append(_effect(name, values, trials.success, confidence))
+    effects = _holm(effects)
+    return Evaluation(
+        trials=trials,
+        source=source,
+        success=wilson(int(trials.success.sum()), n, confidence=confidence),
+        effects=tuple(sorted(effects, key=lambda effect: effect.p_value)),
+    )
+
+
+def _effect(
+    name: str, values: np.ndarray, success: np.ndarray, confidence: float
+) -> ParameterEffect:
+    edges = np.unique(np.quantile(values, np.linspace(0, 1, _BINS + 1)))
+    which = np.clip(np.searchsorted(edges, values, side="right") - 1, 0, len(edges) - 2)
+    rates = [
+        wilson(int(success[which == k].sum()), int((which == k).sum()), confidence=confidence)
+        for k in range(len(edges) - 1)
+        if (which == k).any()
+    ]
+    failed, won = values[~success], values[success]
+    p_value = 1.0
+    if len(failed) and len(won):
+        p_value = float(stats.mannwhitneyu(failed, won).pvalue)
+    return ParameterEffect(name, tuple(float(e) for e in edges), tuple(rates), p_value)
+
+
+def _holm(effects: list[ParameterEffect]) -> list[ParameterEffect]:
+    """Holm's correction: among many parameters, some look telling by chance."""
+    order = sorted(range(len(effects)), key=lambda k: effects[k].p_value)
+    corrected = list(effects)
+    largest = 0.0
+    for rank, k in enumerate(order):
+        effect = effects[k]
+        largest = max(largest, min(1.0, effect.p_value * (len(effects) - rank)))
+        corrected[k] = ParameterEffect(effect.name, effect.edges, effect.rates, largest)
+    return corrected

@@ -1,0 +1,49 @@
+"""The policy of a training run, for use."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import torch
+from tensordict import TensorDict
+from torch import Tensor
+
+from sim2real.errors import Sim2RealError
+from sim2real.learn.checkpoint import latest_checkpoint, load_checkpoint
+from sim2real.learn.ppo import make_actor
+from sim2real.learn.run import Run
+
+
+class Policy:
+    """A trained actor: observations in, the mean action out, deterministic."""
+
+    def __init__(self, run: Run) -> None:
+        """Load the newest checkpoint of a run."""
+        self.run = run
+        path = latest_checkpoint(run.folder)
+        content = load_checkpoint(path)
+        weights = content["learner"]["actor_state_dict"]
+        self.twin_version: str = content["twin"]
+        """Version of the twin it was trained in."""
+        width = int(weights["mlp.0.weight"].shape[1])
+        actions = int(weights["distribution.log_std_param"].shape[0])
+        like = TensorDict({"actor": torch.zeros(1, width)}, batch_size=[1])
+        self._actor = make_actor(like, actions, run.training)
+        try:
+            self._actor.load_state_dict(weights)
+        except RuntimeError as error:
+            raise Sim2RealError(f"{path} does not fit its run's configuration: {error}") from None
+        self._actor.eval()
+        self.width = width
+
+    @classmethod
+    def open(cls, folder: Path | str) -> Policy:
+        """The policy of the run in a folder."""
+        return cls(Run.open(Path(folder)))
+
+    def __call__(self, observations: Tensor) -> Tensor:
+        """(n, actions) actions for the actor's observations (n, width)."""
+        with torch.inference_mode():
+            batch = TensorDict({"actor": observations}, batch_size=[len(observations)])
+            action: Tensor = self._actor(batch)
+        return action
