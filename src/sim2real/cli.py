@@ -181,16 +181,16 @@ def _show_evaluation(result: Evaluation) -> None:
     table = Table(
         title="success along each parameter, lowest fifth to highest", title_justify="left"
     )
-    table.add_column("parameter")
-    table.add_column("range")
-    table.add_column("success in fifths [%]")
+    table.add_column("parameter", overflow="fold")
+    table.add_column("range", no_wrap=True)
+    table.add_column("success in fifths [%]", no_wrap=True)
     table.add_column("p", justify="right")
     for effect in result.effects:
-        rates = "  ".join(f"{100 * rate.value:5.1f}" for rate in effect.rates)
+        rates = " ".join(f"{100 * rate.value:3.0f}" for rate in effect.rates)
         style = "bold red" if effect.p_value < 0.01 else ""
         table.add_row(
             effect.name,
-            f"{effect.edges[0]:.3g} .. {effect.edges[-1]:.3g}",
+            f"{effect.edges[0]:.2g} .. {effect.edges[-1]:.2g}",
             rates,
             f"{effect.p_value:.2g}",
             style=style,
@@ -227,21 +227,16 @@ def _twin_show(config: TwinShow) -> int:
         + (f", parent {twin.parent}" if twin.parent else "")
     )
     table = Table()
-    for column in ("parameter", "dimension", "operation", "nominal", "unit", "prior"):
+    table.add_column("parameter", overflow="fold")
+    for column in ("dimension", "nominal", "unit", "prior"):
         table.add_column(column)
     for p in twin.parameters:
         prior = {k: v for k, v in p.prior.to_dict().items() if k != "kind"}
         text = " ".join(
             f"{k}={v:.4g}" if isinstance(v, float) else f"{k}={v}" for k, v in prior.items()
         )
-        table.add_row(
-            p.name,
-            str(p.dimension),
-            p.operation,
-            f"{p.nominal:.4g}",
-            p.unit,
-            f"{p.prior.kind} {text}",
-        )
+        nominal = {"scale": "×", "add": "+"}.get(p.operation, "") + f"{p.nominal:.4g}"
+        table.add_row(p.name, str(p.dimension), nominal, p.unit, f"{p.prior.kind} {text}")
     _console().print(table)
     return 0
 

@@ -96,7 +96,7 @@ class VectorEnv(gymnasium.vector.VectorEnv):  # type: ignore[misc]
         """A picture of each world, with `render_mode="rgb_array"`."""
         if self.render_mode != "rgb_array":
             return None
-        from sim2real.evaluate.video import Camera
+        from sim2real.tasks.camera import Camera
 
         if self._camera is None:
             self._camera = Camera(self.env)

@@ -94,8 +94,11 @@ def resolve(place: Place, name: str) -> list[Address]:
     if kind == "object":
         return _object(place, name, pattern, attribute)
     if kind not in PREFIXES:
-        raise Sim2RealError(f"{name}: nothing in a model is of kind {kind!r}")
+        raise Sim2RealError(
+            f"{name}: nothing in a model is of kind {kind!r}{nearest(kind, PREFIXES)}"
+        )
     valid = [thing for thing in hardware.names(place.model, kind) if thing]
+    valid = [thing for thing in valid if thing not in hardware.added_names(place.effects)]
     matched = fnmatch.filter(valid, pattern)
     if not matched:
         raise Sim2RealError(f"{name}: the model has no {kind} {pattern!r}{nearest(pattern, valid)}")

@@ -31,7 +31,7 @@ class ActuatorEffects:
     """Between a command leaving the policy and the force at the joint."""
 
     delay: float = 0.0
-    """Mean delay [s], fractional, held by the engine."""
+    """Mean delay [s], fractional, held by the engine; one that is shorter than a physics step acts as one."""
     delay_jitter: float = 0.0
     """Half-width of the uniform jitter around the mean, redrawn each period [s]."""
     delay_max: float = 0.0
@@ -149,6 +149,11 @@ def backlash_joint(name: str) -> str:
 def stribeck_actuator(name: str) -> str:
     """Name of the passive element that holds the Stribeck friction of joint `name`."""
     return name + _FRICTION_SUFFIX
+
+
+def added_names(effects: Effects) -> set[str]:
+    """Names of what the effects put into the model; paths and wildcards do not see them."""
+    return {name(joint) for joint in effects.joints for name in (backlash_joint, stribeck_actuator)}
 
 
 def _add_backlash(

@@ -40,7 +40,7 @@ class ArmPush(ArmTask):
         *(f"start/{joint}" for joint in JOINTS[:5]),
     )
     goals = {"joint_target": 6, "goal": 2}  # noqa: RUF012
-    training = Training(worlds=1024, iterations=400, hidden=(128, 128), gamma=0.98)
+    training = Training(worlds=1024, iterations=320, hidden=(128, 128), gamma=0.98)
 
     def __init__(self, worlds: Worlds) -> None:
         super().__init__(worlds)
@@ -91,7 +91,7 @@ class ArmPush(ArmTask):
         ]
         closed = self._closed.expand(len(ids)).double()
         self.start_joints(ids, torch.stack([*start, closed], dim=1))
-        x, y = draw.uniform("cube/x", 0.21, 0.27), draw.uniform("cube/y", -0.08, 0.08)
+        x, y = draw.uniform("cube/x", 0.23, 0.28), draw.uniform("cube/y", -0.08, 0.08)
         yaw = draw.uniform("cube/yaw", -math.pi / 4, math.pi / 4)
         distance = draw.uniform("goal/distance", 0.06, 0.12)
         angle = draw.uniform("goal/angle", -math.pi / 2, math.pi / 2)

@@ -1,0 +1,55 @@
+# Two commands do everything on a fresh machine with Python, pip and make: `make demo` and
+# `make test`. Both make .venv themselves, with every version pinned by constraints.txt.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
+
+.PHONY: demo test test-fast check format bench-sim bench-train clean
+
+demo: $(VENV)/.base
+	@scripts/system-packages --check
+	$(BIN)/sim2real demo
+
+test: $(VENV)/.dev
+	$(BIN)/python -m pytest
+
+test-fast: $(VENV)/.dev
+	$(BIN)/python -m pytest -m "not slow"
+
+check: $(VENV)/.dev
+	$(BIN)/ruff format --check src tests
+	$(BIN)/ruff check src tests
+	$(BIN)/mypy
+	$(BIN)/python -m pytest tests/test_imports.py
+
+format: $(VENV)/.dev
+	$(BIN)/ruff format src tests
+	$(BIN)/ruff check --fix src tests
+
+bench-sim: $(VENV)/.bench
+	$(BIN)/sim2real bench sim --out benchmarks/sim.json
+
+bench-train: $(VENV)/.bench
+	$(BIN)/sim2real bench train --out benchmarks/train.json
+
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+		|| { echo "sim2real needs Python 3.11 or newer; set PYTHON=python3.11" >&2; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.base: pyproject.toml constraints.txt | $(BIN)/python
+	$(PIP) -e .
+	@touch $@
+
+$(VENV)/.dev: $(VENV)/.base
+	$(PIP) -e '.[dev]'
+	@touch $@
+
+$(VENV)/.bench: $(VENV)/.base
+	$(PIP) -e '.[bench]'
+	@touch $@
+
+clean:
+	rm -rf $(VENV) runs .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -1,0 +1,56 @@
+"""Small twins that tests make for themselves."""
+
+from pathlib import Path
+
+import pytest
+
+SLIDER = """
+<mujoco model="slider">
+  <compiler angle="radian"/>
+  <option timestep="0.002" integrator="implicitfast" cone="elliptic" impratio="10"/>
+  <worldbody>
+    <light name="key" pos="0 0 2" diffuse="0.5 0.6 0.7"/>
+    <camera name="front" pos="0 -2 0.5" xyaxes="1 0 0 0 0 1" fovy="45"/>
+    <geom name="floor" type="plane" size="2 2 0.1" friction="0.3 0.005 0.0001"/>
+    <body name="arm" pos="0 0 0.6">
+      <joint name="hinge" axis="0 1 0" damping="0.05" armature="0.01" range="-2.5 2.5"/>
+      <geom name="link" type="capsule" size="0.02" fromto="0 0 0 0.3 0 0.05" mass="0.4"
+            contype="0" conaffinity="0"/>
+      <body name="fore" pos="0.3 0 0.05">
+        <joint name="elbow" axis="0 1 0" damping="0.02" armature="0.005" range="-2 2"/>
+        <geom name="tip" type="box" size="0.1 0.02 0.03" pos="0.1 0 0" mass="0.2"
+              contype="0" conaffinity="0"/>
+      </body>
+    </body>
+    <body name="block" pos="0.2 0.5 0.05">
+      <freejoint name="block"/>
+      <geom name="block" type="box" size="0.05 0.05 0.05" mass="0.3" friction="0.5 0.005 0.0001"/>
+    </body>
+    <body name="wall" pos="1 1 0.5"><geom name="wall" type="box" size="0.1 0.1 0.5"/></body>
+  </worldbody>
+  <actuator>
+    <position name="hinge" joint="hinge" kp="20" kv="1" ctrlrange="-2 2" forcerange="-5 5"/>
+    <dcmotor name="elbow" joint="elbow" motorconst="0.5 0" resistance="2" input="pos"
+             controller="8 0 0.125 0 0 12" saturation="2 0 0" ctrlrange="-2 2"/>
+  </actuator>
+  <sensor>
+    <jointpos name="hinge_pos" joint="hinge"/>
+    <jointvel name="hinge_vel" joint="hinge"/>
+    <jointpos name="elbow_pos" joint="elbow"/>
+  </sensor>
+</mujoco>
+"""
+
+
+@pytest.fixture
+def make_twin(tmp_path: Path):
+    """Writes a twin folder from TOML text (and MJCF), and gives its path."""
+
+    def make(toml: str = "", xml: str = SLIDER, name: str = "twin") -> Path:
+        folder = tmp_path / name
+        folder.mkdir()
+        (folder / "model.xml").write_text(xml)
+        (folder / "twin.toml").write_text(f'[twin]\nname = "slider"\nmodel = "model.xml"\n{toml}')
+        return folder
+
+    return make

@@ -1,0 +1,117 @@
+"""Evaluation: honest intervals, and parameters that matter told from those that do not."""
+
+import json
+
+import numpy as np
+import pytest
+import torch
+
+from sim2real.errors import Sim2RealError
+from sim2real.evaluate.config import EvaluateConfig, PlayConfig
+from sim2real.evaluate.evaluate import evaluate, summarise
+from sim2real.evaluate.intervals import wilson
+from sim2real.evaluate.play import play
+from sim2real.evaluate.trials import Trials, run_trials
+from sim2real.learn.config import TrainConfig
+from sim2real.learn.train import train
+from sim2real.report.plots import plot_evaluation
+from sim2real.tasks import find_task
+
+
+def test_wilson_gives_the_textbook_interval():
+    """Newcombe (1998), table I: 81 of 263 and 0 of 20."""
+    rate = wilson(81, 263)
+    assert (rate.low, rate.high) == pytest.approx((0.2553, 0.3662), abs=5e-5)
+    none = wilson(0, 20)
+    assert (none.low, none.high) == pytest.approx((0.0, 0.1611), abs=5e-5)
+
+
+@pytest.mark.parametrize(("successes", "n"), [(1, 0), (3, 2), (-1, 5)])
+def test_a_rate_that_is_none_is_refused(successes, n):
+    with pytest.raises(Sim2RealError):
+        wilson(successes, n)
+
+
+def planted(rng: np.random.Generator, n: int = 600) -> Trials:
+    """Trials that fail where the first parameter is high, whatever the others are."""
+    values = rng.uniform(0, 1, (n, 6))
+    success = values[:, 0] + 0.1 * rng.normal(size=n) < 0.8
+    return Trials(
+        task="t", twin="v", seed=0, names=tuple("abcdef"), values=values, success=success,
+        reward=np.zeros(n), diverged=np.zeros(n, dtype=bool),
+    )  # fmt: skip
+
+
+def test_the_parameter_that_matters_comes_first_and_alone():
+    result = summarise(planted(np.random.default_rng(0)), source="prior")
+    assert result.effects[0].name == "a" and result.effects[0].p_value < 1e-10
+    assert result.effects[0].rates[0].value > 0.95 > 0.4 > result.effects[0].rates[-1].value
+    assert all(effect.p_value > 0.05 for effect in result.effects[1:])
+
+
+def test_parameters_that_do_not_matter_are_rarely_accused():
+    rng = np.random.default_rng(1)
+    accused = 0
+    for _ in range(200):
+        trials = planted(rng, n=100)
+        shuffled = Trials(**{**vars(trials), "success": rng.permutation(trials.success)})
+        accused += any(e.p_value < 0.05 for e in summarise(shuffled, source="prior").effects)
+    assert accused / 200 < 0.1
+
+
+def test_a_trial_depends_on_the_seed_and_its_number_alone():
+    task = find_task("pendulum-swingup")
+
+    def policy(observations: torch.Tensor) -> torch.Tensor:
+        return observations[:, 1:2]
+
+    few = run_trials(task, policy, episodes=5, seed=3, source="prior")
+    more = run_trials(task, policy, episodes=9, seed=3, source="prior")
+    assert np.array_equal(few.values, more.values[:5])
+    assert np.array_equal(few.reward, more.reward[:5])
+
+
+@pytest.fixture(scope="module")
+def short_run(tmp_path_factory):
+    """A run that has learned next to nothing."""
+    out = tmp_path_factory.mktemp("runs")
+    return train(TrainConfig(task="pendulum-swingup", worlds=16, iterations=2, out=out)).run
+
+
+def test_evaluate_writes_its_trials_plot_and_json(short_run, tmp_path):
+    config = EvaluateConfig(run=short_run, episodes=40, out=tmp_path / "out")
+    result, folder = evaluate(config)
+    plot_evaluation(folder / "evaluation.png", result)
+    written = json.loads((folder / "evaluation.json").read_text())
+    assert written["success"]["n"] == 40
+    assert {p["name"] for p in written["parameters"]} == set(result.trials.names)
+    saved = np.load(folder / "trials.npz")
+    assert saved["values"].shape == (40, len(result.trials.names))
+    assert (folder / "evaluation.png").stat().st_size > 1000
+
+
+def test_a_file_of_parameters_decides_where_it_is_tried(short_run, tmp_path):
+    file = tmp_path / "params.json"
+    file.write_text(json.dumps({"body/pole/mass": 1.0}))
+    result, _ = evaluate(
+        EvaluateConfig(run=short_run, episodes=10, params=str(file), out=tmp_path / "out")
+    )
+    column = result.trials.names.index("body/pole/mass")
+    assert (result.trials.values[:, column] == 1.0).all()
+    assert result.effects == ()
+
+
+def test_play_films_its_episodes(short_run, tmp_path):
+    import av
+
+    path, outcomes = play(
+        PlayConfig(run=short_run, episodes=1, out=tmp_path / "film.mp4", size=(160, 120))
+    )
+    assert len(outcomes) == 1
+    with av.open(str(path)) as container:
+        frames = [frame.to_ndarray(format="rgb24") for frame in container.decode(video=0)]
+    assert len(frames) == 250
+    assert frames[0].shape == (120, 160, 3)
+    # Something is there, and it moves.
+    assert frames[0].std() > 10
+    assert np.abs(frames[0].astype(int) - frames[60].astype(int)).max() > 50
