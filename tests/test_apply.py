@@ -175,7 +175,7 @@ def test_visual_parameters_reach_the_rendered_model(make_twin):
 def test_a_random_pseudo_inertia_is_always_a_real_body():
     theta = torch.randn(500, 10, generator=torch.manual_seed(0), dtype=torch.float64) * 0.3
     nominal = (0.5, [0.1, 0.0, 0.02], [2e-3, 3e-3, 4e-3], [0.9, 0.1, 0.3, 0.2])
-    mass, com, moments, quat = perturbed_inertia(
+    mass, _, moments, quat = perturbed_inertia(
         theta, *(torch.tensor(part, dtype=torch.float64) for part in nominal)
     )
     assert (mass > 0).all() and (moments > 0).all()

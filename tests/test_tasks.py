@@ -87,9 +87,9 @@ def test_the_guard_itself_catches_a_transfer(monkeypatch):
         lambda: float(x[0]),
         lambda: bool((x > 0).all()),
         lambda: x[x > 0],
-        lambda: (x > 0).nonzero(),
-        lambda: x.numpy(),
-        lambda: x.tolist(),
+        (x > 0).nonzero,
+        lambda: torch.Tensor.numpy(x),
+        lambda: torch.Tensor.tolist(x),
     ):
         with pytest.raises(AssertionError), guarded(monkeypatch):
             leak()
@@ -118,8 +118,8 @@ def test_the_actor_sees_measurements_and_never_the_truth(name):
     actor, _ = env._observe(torch.arange(2))
     assert not torch.equal(actor, before)
     env.worlds.measured -= 0.37
-    for name in ("qpos", "qvel"):
-        env.worlds.state(name).add_(0.21)
+    for field in ("qpos", "qvel"):
+        env.worlds.state(field).add_(0.21)
     truth_moved, _ = env._observe(torch.arange(2))
     torch.testing.assert_close(truth_moved, before, atol=1e-5, rtol=0)
 

@@ -109,7 +109,7 @@ def test_a_malformed_twin_is_one_clear_error(make_twin, toml, words):
 def test_a_friction_that_a_rougher_partner_overrules_is_an_error(make_twin):
     xml = SLIDER.replace('friction="0.3 0.005 0.0001"', 'friction="1 0.005 0.0001"')
     toml = '[parameters."geom/block/friction"]\nprior = {kind = "uniform", low=0.2, high=0.8}'
-    with pytest.raises(Sim2RealError, match="takes the larger friction.*'floor' has 1"):
+    with pytest.raises(Sim2RealError, match=r"takes the larger friction.*'floor' has 1"):
         Twin.load(make_twin(toml, xml))
     raised = xml.replace('mass="0.3" friction', 'mass="0.3" priority="1" friction')
     Twin.load(make_twin(toml, raised, "raised"))

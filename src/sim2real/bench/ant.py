@@ -43,7 +43,7 @@ prior = { kind = "uniform", low = 0.7, high = 1.4 }
 [parameters."geom/floor/friction"]
 operation = "scale"
 prior = { kind = "uniform", low = 1.0, high = 1.5 }
-[parameters."actuator/*/gear"]
+[parameters."body/aux_*/mass"]
 operation = "scale"
 prior = { kind = "uniform", low = 0.8, high = 1.2 }
 [parameters."sensor/torso_*/noise"]

@@ -40,30 +40,38 @@ class Key:
 
 
 def philox(
-    counter: tuple[Tensor, Tensor, Tensor, Tensor], key: tuple[Tensor | int, Tensor | int]
+    counter: tuple[Tensor, Tensor, Tensor, Tensor], keys: Tensor
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Four 32-bit words (in int64 tensors) for each counter; inputs broadcast together."""
-    device = counter[0].device
-    low, high = (torch.as_tensor(word, dtype=torch.int64, device=device) for word in key)
-    # Counters differ in every element but keys only by stream: they broadcast against each other.
-    c0, c1, c2, c3 = _broadcast(*counter, low)[:4]
-    shape = c0.shape
+    """Four 32-bit words (in int64 tensors) for each counter, under a schedule of round keys.
+
+    Counters broadcast together; `keys` is what `key_schedule` gives for the counters' device.
+    """
+    c0, c1, c2, c3 = _broadcast(*counter)
     # Both halves of a round go through each operation together: small draws are bound by the
     # number of operations, not by their size.
     even, odd = torch.stack([c2, c0]), torch.stack([c1, c3])
-    keys = torch.stack([low, high])
-    keys = keys.view(2, *(1,) * (len(shape) - low.dim()), *low.shape)
-    ones = (2,) + (1,) * len(shape)
-    multiplier = torch.tensor([_MULTIPLIER_1, _MULTIPLIER_0], device=device).view(ones)
-    weyl = torch.tensor([_WEYL_0, _WEYL_1], device=device).view(ones)
-    for _ in range(_ROUNDS):
+    ones = (1,) * (c0.dim() + 1 - (keys.dim() - 1))
+    keys = keys.view(_ROUNDS + 1, 2, *ones, *keys.shape[2:])
+    for round_ in range(_ROUNDS):
         # int64 products wrap, but their bits are those of the unsigned product.
-        product = even * multiplier
+        product = even * keys[_ROUNDS]
         high_word = (product >> 32).bitwise_and_(_MASK)
-        even = high_word.bitwise_xor_(odd).bitwise_xor_(keys).flip(0)
+        even = high_word.bitwise_xor_(odd).bitwise_xor_(keys[round_]).flip(0)
         odd = product.bitwise_and_(_MASK)
-        keys = (keys + weyl) & _MASK
     return even[1], odd[0], even[0], odd[1]
+
+
+def key_schedule(keys: Sequence[Key], *, device: torch.device | str) -> Tensor:
+    """(rounds + 1, 2, keys) key words of each round, and last the two multipliers."""
+    rounds = [
+        [
+            [(key.low + r * _WEYL_0) & _MASK for key in keys],
+            [(key.high + r * _WEYL_1) & _MASK for key in keys],
+        ]
+        for r in range(_ROUNDS)
+    ]
+    multipliers = [[_MULTIPLIER_1] * len(keys), [_MULTIPLIER_0] * len(keys)]
+    return torch.tensor([*rounds, multipliers], dtype=torch.int64, device=device)
 
 
 def _broadcast(*tensors: Tensor) -> tuple[Tensor, ...]:
@@ -86,7 +94,8 @@ def uniform(key: Key, *, worlds: Tensor, episodes: Tensor, index: int = 0) -> Te
 
 def _uniform_piece(key: Key, worlds: Tensor, episodes: Tensor, index: int) -> Tensor:
     high = torch.full_like(worlds, index)
-    words = philox((worlds & _MASK, episodes & _MASK, high, worlds >> 32), (key.low, key.high))
+    schedule = key_schedule([key], device=worlds.device)
+    words = philox((worlds & _MASK, episodes & _MASK, high, worlds >> 32), schedule)
     return to_unit(words[0], words[1])
 
 
@@ -96,16 +105,14 @@ class DrawTable:
     def __init__(
         self, names: Sequence[str], *, seed: int, device: torch.device | str = "cpu"
     ) -> None:
-        keys = [Key.of(seed, name) for name in names]
-        self._low = torch.tensor([key.low for key in keys], dtype=torch.int64, device=device)
-        self._high = torch.tensor([key.high for key in keys], dtype=torch.int64, device=device)
+        self._count = len(names)
+        self._schedule = key_schedule([Key.of(seed, name) for name in names], device=device)
 
     def draw(self, worlds: Tensor, episodes: Tensor) -> Tensor:
         """(worlds, names) float64 in (0, 1): what `uniform` gives for each name."""
-        world, episode = worlds[:, None], episodes[:, None]
-        zero = torch.zeros_like(world)
-        counter = (world & _MASK, episode & _MASK, zero, world >> 32)
-        words = philox(counter, (self._low, self._high))
+        world = worlds[:, None].expand(-1, self._count)
+        counter = (world & _MASK, episodes[:, None] & _MASK, torch.zeros_like(world), world >> 32)
+        words = philox(counter, self._schedule)
         return to_unit(words[0], words[1])
 
 
@@ -117,7 +124,7 @@ def uniform_block(key: Key, *, worlds: Tensor, ticks: Tensor, channels: int) -> 
     group = torch.arange(-(-channels // 4), dtype=torch.int64, device=worlds.device)
     world, tick = worlds[None, :, None], ticks[:, None, None]
     counter = (world & _MASK, tick & _MASK, group + ((tick >> 32) << 16), world >> 32)
-    words = philox(counter, (key.low, key.high))
+    words = philox(counter, key_schedule([key], device=worlds.device))
     # 23 bits and a half step stay strictly inside (0, 1) in float32.
     unit = (torch.stack(words, dim=-1) >> 9).float().add_(0.5).mul_(1.0 / (1 << 23))
     return unit.flatten(-2)[..., :channels]

@@ -31,7 +31,7 @@ class ActuatorEffects:
     """Between a command leaving the policy and the force at the joint."""
 
     delay: float = 0.0
-    """Mean delay [s], fractional, held by the engine; one that is shorter than a physics step acts as one."""
+    """Mean delay [s], fractional, held by the engine; below one physics step, one step."""
     delay_jitter: float = 0.0
     """Half-width of the uniform jitter around the mean, redrawn each period [s]."""
     delay_max: float = 0.0

@@ -19,10 +19,9 @@ from mujoco.batch import Batch, SimulationError
 from torch import Tensor
 
 from sim2real.errors import Sim2RealError
-from sim2real.params import Key
 from sim2real.twin import Applier, Event, Twin
+from sim2real.worlds.delays import DelayGroup
 from sim2real.worlds.hardware import CommandModel, EffectTables, SensorModel
-from sim2real.worlds.noise import NoiseStream
 
 _BROKEN = [
     int(kind)
@@ -71,7 +70,10 @@ class CpuWorlds:
             self.tables, self._everyone, self.model.nsensordata, seed=seed, period_s=period_s
         )
         self.measured = self._sensors.last
-        self._delays = _Delays(self, seed)
+        self._command_delays, self._sensor_delays = (
+            DelayGroup(kind, self.model, self.tables, self._live, worlds=self._everyone, seed=seed)
+            for kind in ("actuator", "sensor")
+        )
         self._load_friction = self.tables.live("joint.load_friction")
         self._dry_friction = torch.from_numpy(self.model.dof_frictionloss).repeat(count, 1)
         stage_acc = int(mujoco.mjtStage.mjSTAGE_ACC)
@@ -151,11 +153,12 @@ class CpuWorlds:
         """Start worlds `ids` from the state now written: derived fields, histories, readings."""
         if len(ids) == 0:
             return
-        self._delays.suspend(ids)
+        self._sensor_delays.suspend(ids)
         self._batch.forward(self._rows(ids), self._start_stage)
         quantities = self.derived("sensordata")[ids]
         command = self.state("ctrl")[ids]
-        self._delays.begin(ids, command, quantities)
+        self._command_delays.begin(ids, command)
+        self._sensor_delays.begin(ids, quantities)
         self._commands.begin(ids, command)
         self._sensors.begin(ids, quantities, self.tick)
 
@@ -163,7 +166,8 @@ class CpuWorlds:
         """Advance one control period; the (worlds,) mask of those that diverged."""
         self.tick += 1
         self.state("ctrl").copy_(self._commands(command, self.tick))
-        self._delays.jitter(self.tick)
+        self._command_delays.jitter(self.tick)
+        self._sensor_delays.jitter(self.tick)
         if self._load_friction:
             self._set_load_friction()
         broken = self._advance()
@@ -201,7 +205,6 @@ class CpuWorlds:
         self.set_parameters(state["values"], self._everyone)
         if self._applier.needs_constants:
             self._batch.set_const()
-        self._delays.suspend(self._everyone)
         self._batch.state[:] = state["state"].numpy()
         for name, tensor in state["derived"].items():
             self.derived(name).copy_(tensor)
@@ -213,7 +216,8 @@ class CpuWorlds:
                 self.memory[name] = tensor.clone()
         for name, owner, part in self._held():
             getattr(owner, part).copy_(state["held"][name])
-        self._delays.restore()
+        for delays in (self._command_delays, self._sensor_delays):
+            delays.restore(self._everyone)
 
     def _held(self) -> list[tuple[str, Any, str]]:
         return [
@@ -251,119 +255,14 @@ class CpuWorlds:
         friction = self._dry_friction + self.tables["joint.load_friction"] * load
         self.field("dof_frictionloss").copy_(friction)
 
+    def _live(self, name: str) -> Tensor:
+        return self.state(name) if name == "history" else self.field(name)
+
     def _target(self, name: str) -> Tensor:
         """Where a parameter's values go: load-dependent friction starts from a table of its own."""
         if name == "dof_frictionloss" and self._load_friction:
             return self._dry_friction
         return self.field(name)
-
-
-class _Delays:
-    """The engine's delay buffers: filled at a start, jittered each period."""
-
-    def __init__(self, worlds: CpuWorlds, seed: int) -> None:
-        self._worlds = worlds
-        model, tables = worlds.model, worlds.tables
-        self._actuators = [
-            row
-            for row in range(model.nactuator)
-            if model.actuator_history[row, 0] > 0 and model.actuator_ctrlnum[row] == 1
-        ]
-        self._sensors = [row for row in range(model.nsensor) if model.sensor_history[row, 0] > 0]
-        self._controls = [int(model.actuator_ctrladr[row]) for row in self._actuators]
-        self._readings = [int(model.sensor_adr[row]) for row in self._sensors]
-        self._ctrl_slots = _slots(
-            model.actuator_history,
-            model.actuator_historyadr,
-            self._actuators,
-            [1] * len(self._actuators),
-            self._controls,
-        )
-        widths = [int(model.sensor_dim[row]) for row in self._sensors]
-        self._sensor_slots = _slots(
-            model.sensor_history, model.sensor_historyadr, self._sensors, widths, self._readings
-        )
-        self._streams = {
-            "actuator": NoiseStream(
-                Key.of(seed, "actuator/delay"),
-                worlds=worlds._everyone,
-                channels=max(1, len(self._actuators)),
-            ),
-            "sensor": NoiseStream(
-                Key.of(seed, "sensor/delay"),
-                worlds=worlds._everyone,
-                channels=max(1, len(self._sensors)),
-            ),
-        }
-        self._jitters = {
-            group: tables.live(f"{group}.delay_jitter") for group in ("actuator", "sensor")
-        }
-
-    def suspend(self, ids: Tensor) -> None:
-        """Let sensors read the present: a start has no past yet."""
-        if self._sensors:
-            self._worlds.field("sensor_delay")[ids[:, None], torch.tensor(self._sensors)] = 0.0
-
-    def begin(self, ids: Tensor, command: Tensor, quantities: Tensor) -> None:
-        """Fill the buffers of worlds `ids` as if they had always been where they start."""
-        history = self._worlds.state("history") if self._actuators or self._sensors else None
-        for (slots, sources), values in (
-            (self._ctrl_slots, command),
-            (self._sensor_slots, quantities),
-        ):
-            if history is not None and len(slots):
-                history[ids[:, None], slots] = values[:, sources]
-        for group, rows, columns in self._groups():
-            delay = self._worlds.tables[f"{group}.delay"][ids][:, columns]
-            self._worlds.field(f"{group}_delay")[ids[:, None], torch.tensor(rows)] = delay.double()
-
-    def restore(self) -> None:
-        """Write the delays in force, after `suspend` and a load."""
-        for group, rows, columns in self._groups():
-            delay = self._worlds.tables[f"{group}.delay"][:, columns]
-            self._worlds.field(f"{group}_delay")[:, rows] = delay.double()
-
-    def jitter(self, tick: int) -> None:
-        """Redraw this period's delays around their means."""
-        for group, rows, columns in self._groups():
-            if not self._jitters[group]:
-                continue
-            tables = self._worlds.tables
-            shift = self._streams[group].at(tick) * 2.0 - 1.0
-            delay = tables[f"{group}.delay"][:, columns]
-            delay = delay + tables[f"{group}.delay_jitter"][:, columns] * shift
-            most = tables[f"{group}.delay_max"][:, columns]
-            delay = torch.minimum(torch.clamp(delay, min=0.0), most)
-            self._worlds.field(f"{group}_delay")[:, rows] = delay.double()
-
-    def _groups(self) -> list[tuple[str, list[int], list[int]]]:
-        both = [
-            ("actuator", self._actuators, self._controls),
-            ("sensor", self._sensors, self._readings),
-        ]
-        return [group for group in both if group[1]]
-
-
-def _slots(
-    history: np.ndarray,
-    address: np.ndarray,
-    rows: list[int],
-    widths: list[int],
-    sources: list[int],
-) -> tuple[Tensor, Tensor]:
-    """Where a buffer keeps its values, and which number of the source each slot holds.
-
-    A buffer is laid out as: user, cursor, one time a sample, then the samples.
-    """
-    slots: list[int] = []
-    numbers: list[int] = []
-    for row, width, source in zip(rows, widths, sources, strict=True):
-        samples = int(history[row, 0])
-        first = int(address[row]) + 2 + samples
-        for sample in range(samples):
-            slots.extend(first + sample * width + k for k in range(width))
-            numbers.extend(source + k for k in range(width))
-    return torch.tensor(slots, dtype=torch.int64), torch.tensor(numbers, dtype=torch.int64)
 
 
 def _check_delays(twin: Twin) -> list[tuple[int, str, float]]:
