@@ -81,6 +81,26 @@ def test_a_parameter_moves_as_a_model_compiled_with_it(
     assert np.abs(ours - plain[:, 0]).max() > 1e-6
 
 
+PAIR = """<contact><pair name="slide" geom1="floor" geom2="block" friction="0.5 0.5 0.005 0.0001
+0.0001"/></contact><actuator>"""
+
+
+def test_a_pair_is_reached_like_everything_else(make_twin):
+    xml = SLIDER.replace("<actuator>", PAIR)
+    ours = {}
+    for name, value in (("friction", 0.2), ("stiffness", 1000.0)):
+        toml = parameter(f"pair/slide/{name}", low=0.9 * value, high=1.1 * value)
+        ours[name] = moved(make_twin(toml, xml, name), value)
+    smooth = xml.replace('"0.5 0.5 0.005', '"0.2 0.2 0.005')
+    soft = xml.replace('name="slide"', 'name="slide" solref="-1000 -100"')
+    for name, reference in (("friction", smooth), ("stiffness", soft)):
+        worlds = CpuWorlds(
+            Twin.load(make_twin("", reference, f"ref-{name}")), count=1, period_s=PERIOD_S
+        )
+        np.testing.assert_allclose(ours[name], motion(worlds)[:, 0], rtol=1e-9, atol=1e-10)
+    assert np.abs(ours["friction"] - ours["stiffness"]).max() > 1e-4
+
+
 def test_contact_stiffness_and_damping_equal_the_direct_solref(make_twin):
     toml = parameter("geom/block/stiffness", low=900, high=1100)
     ours = moved(make_twin(toml), 1000.0)

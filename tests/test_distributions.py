@@ -46,7 +46,7 @@ def test_quantiles_and_densities_match_scipy(ours, theirs):
     x = ours.quantile(p)
     np.testing.assert_allclose(ours.log_prob(x), theirs.logpdf(x), rtol=1e-6, atol=1e-8)
     outside = torch.tensor([ours.support[0] - 1, ours.support[1] + 1], dtype=torch.float64)
-    if np.isfinite(outside).all():
+    if bool(torch.isfinite(outside).all()):
         assert torch.isneginf(ours.log_prob(outside)).all()
 
 
@@ -169,6 +169,7 @@ def test_dimensions_follow_from_the_path():
         "geom/finger/friction": Dimension.CONTACT,
         "actuator/hinge/kp": Dimension.ACTUATION,
         "actuator/hinge/delay": Dimension.LATENCY,
+        "actuator/hinge/backlash": Dimension.ACTUATION,
         "sensor/imu/bias": Dimension.SENSING,
         "camera/wrist/fovy": Dimension.VISUAL,
         "object/cube/mass": Dimension.OBJECT,

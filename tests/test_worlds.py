@@ -272,7 +272,7 @@ def test_backlash_leaves_the_load_free_within_its_width(make_twin):
     [effects.joint.hinge]
     backlash = 0.1
     encoder = "output"
-    [parameters."joint/hinge/backlash"]
+    [parameters."actuator/hinge/backlash"]
     prior = { kind = "uniform", low = 0.02, high = 0.3 }
     """
     worlds = CpuWorlds(Twin.load(make_twin(toml)), count=2, period_s=PERIOD_S)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+import math
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 
 class Sim2RealError(Exception):
@@ -27,3 +29,17 @@ def nearest(name: str, valid: Iterable[str], *, most: int = 3) -> str:
     if 0 < len(names) <= 8:
         return f"; there are {', '.join(repr(n) for n in names)}"
     return ""
+
+
+def table_at(value: Any, where: str) -> Mapping[str, Any]:
+    """`value` if it is a table, as read from TOML or JSON; else an error that says where."""
+    if not isinstance(value, Mapping):
+        raise Sim2RealError(f"{where} must be a table, not {value!r}")
+    return value
+
+
+def number_at(value: Any, where: str) -> float:
+    """`value` if it is a finite number; else an error that says where."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        raise Sim2RealError(f"{where} must be a number, not {value!r}")
+    return float(value)

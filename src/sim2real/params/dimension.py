@@ -48,7 +48,7 @@ _OF_KIND = {
     "human": Dimension.HUMAN,
     "option": Dimension.NUMERICS,
 }
-_LATE = frozenset({"delay", "delay_jitter", "hold", "dropout_hold", "stale"})
+_LATE = frozenset({"delay", "delay_jitter", "period", "missed"})
 _SURROUNDINGS = frozenset({"gravity", "wind", "density", "viscosity", "magnetic"})
 
 KINDS: tuple[str, ...] = tuple(_OF_KIND)
@@ -60,6 +60,8 @@ def dimension_of(kind: str, attribute: str) -> Dimension:
     stem = attribute.split("[", 1)[0]
     if kind in ("actuator", "sensor") and stem in _LATE:
         return Dimension.LATENCY
+    if stem == "backlash":
+        return Dimension.ACTUATION
     if kind == "option" and stem in _SURROUNDINGS:
         return Dimension.ENVIRONMENT
     if kind == "geom" and stem == "rgba":

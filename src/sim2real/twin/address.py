@@ -398,6 +398,17 @@ def _backlash(place: Place, name: str, thing: str, index: int | None) -> tuple[f
     ]
 
 
+def _actuator_backlash(
+    place: Place, name: str, thing: str, index: int | None
+) -> tuple[float, list[Write]]:
+    """The play of the joint an actuator drives."""
+    row = place.model.actuator(thing).id
+    if place.model.actuator_trntype[row] != int(mujoco.mjtTrn.mjTRN_JOINT):
+        raise Sim2RealError(f"{name}: actuator {thing!r} does not drive a joint")
+    joint = place.model.joint(int(place.model.actuator_trnid[row, 0])).name
+    return _backlash(place, name, joint, index)
+
+
 def _stribeck(component: int) -> Callable[..., tuple[float, list[Write]]]:
     def address(
         place: Place, name: str, thing: str, index: int | None
@@ -431,6 +442,7 @@ _DERIVED: dict[tuple[str, str], Callable[..., tuple[float, list[Write]]]] = {
     ("joint", "coulomb_friction"): _stribeck(3),
     ("joint", "static_friction"): _stribeck(4),
     ("joint", "stribeck_velocity"): _stribeck(5),
+    ("actuator", "backlash"): _actuator_backlash,
     ("actuator", "gear"): _gear,
     ("actuator", "force_limit"): _force_limit,
     ("actuator", "kp"): _actuator(

@@ -19,7 +19,7 @@ from typing import Any
 
 import mujoco
 
-from sim2real.errors import Sim2RealError, nearest
+from sim2real.errors import Sim2RealError, nearest, number_at, table_at
 
 _LUGRE_STIFFNESS = 200.0
 _BACKLASH_SUFFIX = "_backlash"
@@ -184,10 +184,6 @@ def _add_backlash(
     )
     if effects.encoder == "motor":
         return
-    if effects.encoder != "output":
-        raise Sim2RealError(
-            f"joint {joint.name!r}: encoder is 'motor' or 'output', not {effects.encoder!r}"
-        )
     tendon = spec.add_tendon(name=f"{joint.name}_output")
     tendon.wrap_joint(joint.name, 1.0)
     tendon.wrap_joint(backlash_joint(joint.name), 1.0)
@@ -255,22 +251,19 @@ def _read(
     known = {field.name: field.type for field in fields(cls)}
     valid = [name for name in valid if name]
     merged: dict[str, dict[str, Any]] = {}
-    for pattern, table in data.get(group, {}).items():
+    for pattern, table in table_at(data.get(group, {}), f"[effects.{group}]").items():
+        where = f"[effects.{group}.{pattern}]"
         matched = fnmatch.filter(valid, pattern)
         if not matched:
-            raise Sim2RealError(
-                f"[effects.{group}.{pattern}] matches no {group}{nearest(pattern, valid)}"
-            )
-        for field, value in table.items():
+            raise Sim2RealError(f"{where} matches no {group}{nearest(pattern, valid)}")
+        for field, value in table_at(table, where).items():
             if field not in known:
-                raise Sim2RealError(
-                    f"[effects.{group}.{pattern}]: unknown effect {field!r}{nearest(field, known)}"
-                )
-            number = isinstance(value, int | float) and not isinstance(value, bool)
-            if field != "encoder" and (not number or (value < 0 and field != "bias")):
-                raise Sim2RealError(
-                    f"[effects.{group}.{pattern}]: {field} = {value!r} must be a number >= 0"
-                )
+                raise Sim2RealError(f"{where}: unknown effect {field!r}{nearest(field, known)}")
+            if field == "encoder":
+                if value not in ("motor", "output"):
+                    raise Sim2RealError(f"{where}: encoder is 'motor' or 'output', not {value!r}")
+            elif number_at(value, f"{where}: {field}") < 0 and field != "bias":
+                raise Sim2RealError(f"{where}: {field} = {value!r} must be a number >= 0")
         for name in matched:
             merged.setdefault(name, {}).update(table)
     return {name: cls(**table) for name, table in merged.items()}

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 
 import mujoco
 
-from sim2real.errors import Sim2RealError, nearest
+from sim2real.errors import Sim2RealError, nearest, number_at, table_at
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,7 +62,7 @@ def read_events(data: Mapping[str, Any], model: mujoco.MjModel) -> dict[str, Eve
     bodies = [model.body(i).name for i in range(1, model.nbody)]
     events: dict[str, Event] = {}
     for name, table in data.items():
-        values = dict(table)
+        values = dict(table_at(table, f"[events.{name}]"))
         kind = str(values.pop("kind", name))
         if kind not in _KINDS:
             raise Sim2RealError(f"[events.{name}]: unknown kind {kind!r}{nearest(kind, _KINDS)}")
@@ -77,5 +77,8 @@ def read_events(data: Mapping[str, Any], model: mujoco.MjModel) -> dict[str, Eve
             raise Sim2RealError(
                 f"[events.{name}]: the model has no body {body!r}{nearest(str(body), bodies)}"
             )
+        for field, value in values.items():
+            if field != "body":
+                number_at(value, f"[events.{name}]: {field}")
         events[name] = _KINDS[kind](**values)
     return events

@@ -18,7 +18,7 @@ from typing import Any
 
 import tomli_w
 
-from sim2real.errors import Sim2RealError, nearest
+from sim2real.errors import Sim2RealError, nearest, number_at, table_at
 from sim2real.files import atomic_folder, read_json, write_json
 from sim2real.params import JointDistribution, Parameter, joint_from_dict
 from sim2real.twin.address import Place, nominal_of, prepare_model
@@ -233,11 +233,17 @@ def _read_channels(file: Path, data: Mapping[str, Any]) -> dict[str, Channel]:
     channels = {}
     known = Channel.__dataclass_fields__
     for name, table in data.items():
-        values = {"source": table} if isinstance(table, str) else dict(table)
+        where = f"{file}: channel {name!r}"
+        values = dict(table_at({"source": table} if isinstance(table, str) else table, where))
         for key in values:
             if key not in known:
-                raise Sim2RealError(f"{file}: channel {name!r} has no {key!r}{nearest(key, known)}")
-        if "source" not in values:
-            raise Sim2RealError(f"{file}: channel {name!r} needs a source")
-        channels[name] = Channel(**values)
+                raise Sim2RealError(f"{where} has no {key!r}{nearest(key, known)}")
+        if not isinstance(values.get("source"), str):
+            raise Sim2RealError(f"{where} needs a source")
+        channels[name] = Channel(
+            source=values["source"],
+            unit=str(values.get("unit", "")),
+            scale=number_at(values.get("scale", 1.0), f"{where}: scale"),
+            offset=number_at(values.get("offset", 0.0), f"{where}: offset"),
+        )
     return channels
