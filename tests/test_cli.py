@@ -56,7 +56,15 @@ def test_a_mistake_is_one_line_and_exit_code_two(arguments, words, tmp_path, mon
 def test_a_mistake_in_a_run_leaves_nothing_behind(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert main(["train", "pendulum-swingup", "--source", "piror"]) == 2
-    assert not list(tmp_path.rglob("*.pt"))
+    assert main(["train", "pendulum-swingup", "--twin", "nowhere"]) == 2
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_demo_never_removes_what_is_not_a_demo(tmp_path, capsys):
+    (tmp_path / "thesis.tex").write_text("years of work")
+    assert main(["demo", "--out", str(tmp_path)]) == 2
+    assert "not an earlier demo" in capsys.readouterr().err
+    assert (tmp_path / "thesis.tex").exists()
 
 
 def test_twin_show_prints_json(capsys):
@@ -124,5 +132,5 @@ def test_a_full_disk_is_one_line_and_no_half_file(tmp_path):
     assert done.returncode == 2
     assert done.stderr.strip().splitlines()[-1].startswith("error: cannot write")
     assert "Traceback" not in done.stderr
-    assert not list(tmp_path.rglob("*.pt"))
+    assert not list(tmp_path.rglob("*.pt")) and not list(tmp_path.rglob("*.sha256"))
     assert not [p for p in tmp_path.rglob(".*") if p.is_file()]

@@ -17,7 +17,7 @@ from sim2real.report.plots import plot_run
 
 def trainer(out: Path, **changes) -> Trainer:
     options = {"task": "pendulum-swingup", "worlds": 16, "iterations": 6, "out": out, **changes}
-    return Trainer(Run.create(TrainConfig(**options)))
+    return Trainer(Run.plan(TrainConfig(**options), learner_threads=2).create())
 
 
 def weights(done: Trainer) -> torch.Tensor:
@@ -113,6 +113,22 @@ def test_a_damaged_checkpoint_is_one_clear_error(tmp_path, damage):
     with pytest.raises(Sim2RealError, match="checkpoint") as caught:
         load_checkpoint(path)
     assert "\n" not in str(caught.value)
+
+
+def test_resuming_with_other_options_is_refused(tmp_path):
+    with pytest.raises(Sim2RealError, match="leave other options out"):
+        train(TrainConfig(resume=tmp_path, worlds=8))
+
+
+def test_a_file_of_ranges_is_kept_with_the_run(tmp_path):
+    file = tmp_path / "ranges.json"
+    file.write_text(json.dumps({"body/pole/mass": 0.9}))
+    made = iterated(tmp_path / "run", 1, source=str(file))
+    made.save()
+    file.unlink()
+    again = Trainer(Run.open(made.run.folder))
+    again.load()
+    assert (again.env.worlds.values[:, 0] == 0.9).all()
 
 
 def test_a_checkpoint_with_code_in_it_is_refused(tmp_path):

@@ -139,7 +139,7 @@ def cheating(**changes):
         ),
         (
             Term(name="sly", unit="", sources=("action",), read=lambda m: m.sensor("hinge_vel")),
-            "without declaring",
+            "declares .* but reads",
         ),
     ],
 )

@@ -97,6 +97,13 @@ def test_a_folder_without_a_twin_is_refused(tmp_path):
         ('[effects.actuator.hinge]\ndelay = 0.1', "exceeds delay_max"),
         ('[effects.sensor.hinge_pos]\nnoise = -1.0', "number >= 0"),
         ('[events.push]\nbody = "arn"', "'arm'"),
+        ('[parameters."sensor/hinge_pos/noise"]\noperation = "scale"', "nominal value of zero"),
+        ('[parameters."geom/block/friction[5]"]', "beyond the 3"),
+        (
+            '[parameters."body/arm/mass"]\nbounds = [0.3, 0.5]\n'
+            'prior = {kind = "normal", mean = 0.4, std = 0.1}',
+            "use a truncated-normal",
+        ),
         ('[channels]\ntheta = { unit = "rad" }', "needs a source"),
     ],
 )  # fmt: skip
@@ -133,6 +140,11 @@ BOMB = """<!DOCTYPE lolz [<!ENTITY a "ha"><!ENTITY b "&a;&a;&a;&a;&a;&a;&a;&a;">
         ('<mujoco><include file="missing.xml"/></mujoco>', "is not in"),
         ("<mujoco><worldbody>", "not XML"),
         ("", "not XML"),
+        ("<robot/>", "not an MJCF model"),
+        (
+            '<mujoco><asset><mesh file="x.stl"/></asset><include file="late.xml"/></mujoco>',
+            "is not in",
+        ),
         ("<mujoco><worldboddy/></mujoco>", "worldboddy"),
         ("<mujoco><worldbody><body><joint/></body></worldbody></mujoco>", "mass"),
     ],

@@ -69,9 +69,16 @@ def drive(worlds: CpuWorlds, periods: int = 40) -> torch.Tensor:
 @pytest.mark.parametrize("threads", [2, 5])
 def test_results_are_bit_identical_at_any_number_of_threads(make_twin, threads):
     twin = Twin.load(make_twin(EVERYTHING))
-    one = drive(CpuWorlds(twin, count=7, period_s=PERIOD_S, seed=3, threads=1))
-    many = drive(CpuWorlds(twin, count=7, period_s=PERIOD_S, seed=3, threads=threads))
-    assert torch.equal(one, many)
+
+    def run(threads: int) -> torch.Tensor:
+        worlds = CpuWorlds(twin, count=7, period_s=PERIOD_S, seed=3, threads=threads)
+        first = drive(worlds, 15)
+        some = torch.tensor([1, 4])
+        worlds.reset(some)
+        worlds.begin(some)
+        return torch.cat([first, drive(worlds, 15)])
+
+    assert torch.equal(run(1), run(threads))
 
 
 def test_a_world_does_not_depend_on_how_many_others_there_are(make_twin):
@@ -244,7 +251,7 @@ def commands(make_twin, effects: str, targets: list[float], count: int = 1) -> n
     return np.stack(record)
 
 
-def test_commands_are_rounded_slewed_and_held(make_twin):
+def test_commands_are_rounded_to_their_resolution(make_twin):
     rounded = commands(make_twin, "quantum = 0.1", [0.234, -0.27])
     assert rounded[:, 0].tolist() == pytest.approx([0.2, -0.3])
 
@@ -257,6 +264,16 @@ def test_a_slew_limit_bounds_the_change_of_a_command(make_twin):
 def test_a_device_with_its_own_period_takes_every_third_command(make_twin):
     taken = commands(make_twin, "period = 0.06", [0.1 * k for k in range(9)])[:, 0]
     assert taken.tolist() == pytest.approx([0.0, 0.0, 0.0, 0.3, 0.3, 0.3, 0.6, 0.6, 0.6], abs=1e-6)
+
+
+def test_a_period_between_two_ticks_is_right_on_average(make_twin):
+    taken = commands(make_twin, "period = 0.05", [0.001 * k for k in range(200)])[:, 0]
+    assert (np.diff(taken) > 1e-6).sum() == pytest.approx(200 / 2.5, abs=1)
+
+
+def test_a_slow_device_still_slews_between_its_commands(make_twin):
+    taken = commands(make_twin, "period = 0.06\nslew = 5.0", [1.0] * 12)[:, 0]
+    assert taken.tolist() == pytest.approx([min(0.1 * k, 1.0) for k in range(1, 13)], abs=1e-6)
 
 
 def test_missed_commands_leave_the_last_one(make_twin):
@@ -319,6 +336,51 @@ def test_load_friction_grows_with_the_torque_the_gear_carries(make_twin):
         friction = float(worlds.field("dof_frictionloss")[0, 0])
         assert friction == pytest.approx(0.2 * load, abs=1e-6)
     assert friction > 0.1
+
+
+def test_a_sensor_loses_its_reading_as_a_whole(make_twin):
+    xml = SLIDER.replace("<sensor>", '<sensor><framepos name="tip" objtype="body" objname="fore"/>')
+    toml = "[effects.sensor.tip]\nnoise = 0.1\ndropout = 0.4"
+    worlds = CpuWorlds(Twin.load(make_twin(toml, xml)), count=30, period_s=PERIOD_S)
+    last = worlds.measured[:, :3].clone()
+    for _ in range(30):
+        worlds.step(torch.zeros(30, 2))
+        same = worlds.measured[:, :3] == last
+        assert torch.equal(same.any(1), same.all(1))
+        last = worlds.measured[:, :3].clone()
+
+
+def test_a_delay_written_in_the_model_itself_is_kept(make_twin):
+    xml = SLIDER.replace('kv="1"', 'kv="1" nsample="30" delay="0.02"')
+    worlds = CpuWorlds(Twin.load(make_twin("", xml)), count=1, period_s=0.002)
+    worlds.derived("qfrc_actuator")
+    start(worlds)
+    force = []
+    for _ in range(20):
+        worlds.step(torch.tensor([[1.0, 0.0]]))
+        force.append(float(worlds.derived("qfrc_actuator")[0, 0]))
+    assert int(np.argmax(np.array(force) > 2.5)) == 10
+
+
+def test_an_ideal_servo_given_a_motor_loses_torque_with_speed(make_twin):
+    """At speed w a DC motor gives at most K/R (V - K w), however hard the servo pulls."""
+    toml = """
+    [effects.actuator.hinge]
+    resistance = 2.0
+    motorconst = 1.5
+    voltage_limit = 12.0
+    [parameters."actuator/hinge/voltage_limit"]
+    prior = { kind = "uniform", low = 6.0, high = 14.0 }
+    """
+    xml = SLIDER.replace('kp="20"', 'kp="2000"').replace('forcerange="-5 5"', 'forcerange="-50 50"')
+    worlds = CpuWorlds(Twin.load(make_twin(toml, xml)), count=2, period_s=0.002)
+    worlds.derived("qfrc_actuator")
+    start(worlds, [[12.0], [6.0]])
+    for _ in range(20):
+        before = worlds.state("qvel")[:, 0].clone()
+        worlds.step(torch.tensor([[2.0, 0.0]]).repeat(2, 1))
+        limit = 1.5 / 2.0 * (torch.tensor([12.0, 6.0]) - 1.5 * before)
+        torch.testing.assert_close(worlds.derived("qfrc_actuator")[:, 0], limit.double())
 
 
 def test_worlds_may_differ_in_their_time_step(make_twin):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import errno
 import json
+import math
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -291,7 +292,18 @@ def _say(text: str) -> None:
 
 
 def _print_json(value: Any) -> None:
-    sys.stdout.write(json.dumps(value, default=str) + "\n")
+    sys.stdout.write(json.dumps(_finite(value), default=str) + "\n")
+
+
+def _finite(value: Any) -> Any:
+    """The value with numbers that JSON does not know (infinite bounds, nan) as None."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    if isinstance(value, dict):
+        return {key: _finite(part) for key, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(part) for part in value]
+    return value
 
 
 def _say_error(text: str) -> None:

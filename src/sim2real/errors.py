@@ -40,6 +40,8 @@ def table_at(value: Any, where: str) -> Mapping[str, Any]:
 
 def number_at(value: Any, where: str) -> float:
     """`value` if it is a finite number; else an error that says where."""
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+    whole = isinstance(value, int) and abs(value) > 1e300
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    if not number or whole or not math.isfinite(value):
         raise Sim2RealError(f"{where} must be a number, not {value!r}")
     return float(value)

@@ -6,26 +6,28 @@ import json
 import shutil
 import sys
 import time
+from pathlib import Path
 
 from sim2real.demo.config import DemoConfig
+from sim2real.errors import Sim2RealError
 from sim2real.evaluate.config import EvaluateConfig, PlayConfig
 from sim2real.evaluate.evaluate import evaluate
 from sim2real.evaluate.play import play
-from sim2real.files import write_json
+from sim2real.files import write_json, write_text
 from sim2real.learn.config import TrainConfig
 from sim2real.learn.train import train
 from sim2real.report.plots import plot_evaluation, plot_run
 from sim2real.report.progress import bar, training_bar
 
 TASK = "pendulum-swingup"
+_MARK = ".sim2real-demo"
 
 
 def demo(config: DemoConfig) -> int:
     """Run the demo; the exit code."""
     begin = time.perf_counter()
     out, quiet = config.out, config.json
-    if out.exists():
-        shutil.rmtree(out)
+    _clear(out)
     _say(
         f"1/3  training {TASK} in randomised worlds: every episode has its own mass, friction,"
         " delay, noise …",
@@ -78,6 +80,15 @@ def demo(config: DemoConfig) -> int:
         f"summary  {out / 'summary.json'}"
     )
     return 0
+
+
+def _clear(out: Path) -> None:
+    """Make room for a demo: an earlier demo is removed, anything else is left alone."""
+    if out.exists() and not (out / _MARK).is_file() and (not out.is_dir() or any(out.iterdir())):
+        raise Sim2RealError(f"{out} exists and is not an earlier demo; choose another --out")
+    if out.exists():
+        shutil.rmtree(out)
+    write_text(out / _MARK, "made by sim2real demo; replaced by the next one\n")
 
 
 def _say(text: str, *, quiet: bool = False) -> None:

@@ -28,7 +28,7 @@ class ParameterEffect:
 
     name: str
     edges: tuple[float, ...]
-    """Borders of the bins, each with as many trials."""
+    """Borders of the bins: fifths of the trials, or the values of a choice."""
     rates: tuple[Rate, ...]
     """Success in each bin."""
     p_value: float
@@ -126,12 +126,16 @@ def summarise(trials: Trials, *, source: str, confidence: float = 0.95) -> Evalu
 def _effect(
     name: str, values: np.ndarray, success: np.ndarray, confidence: float
 ) -> ParameterEffect:
-    edges = np.unique(np.quantile(values, np.linspace(0, 1, _BINS + 1)))
-    which = np.clip(np.searchsorted(edges, values, side="right") - 1, 0, len(edges) - 2)
+    distinct = np.unique(values)
+    if len(distinct) <= _BINS:  # a choice: one bin a value
+        edges = np.append(distinct, distinct[-1])
+        which = np.searchsorted(distinct, values)
+    else:
+        edges = np.unique(np.quantile(values, np.linspace(0, 1, _BINS + 1)))
+        which = np.clip(np.searchsorted(edges, values, side="right") - 1, 0, len(edges) - 2)
     rates = [
         wilson(int(success[which == k].sum()), int((which == k).sum()), confidence=confidence)
         for k in range(len(edges) - 1)
-        if (which == k).any()
     ]
     failed, won = values[~success], values[success]
     p_value = 1.0

@@ -19,6 +19,10 @@ def play(
     config: PlayConfig, *, report: Callable[[int, int], None] = lambda done, of: None
 ) -> tuple[Path | None, list[bool]]:
     """Play a run as configured: the video's path (none with the viewer) and the outcomes."""
+    if config.episodes < 1:
+        raise Sim2RealError(f"--episodes must be at least 1, got {config.episodes}")
+    if min(config.size) < 16 or any(side % 2 for side in config.size):
+        raise Sim2RealError(f"--size {config.size} must be even numbers of at least 16 pixels")
     policy = Policy.open(config.run)
     run = policy.run
     source = config.params or ("prior" if run.source == "adr" else run.source)

@@ -98,7 +98,7 @@ def _one_each(
         step = env.step(policy(env.actor))
         reward += torch.where(running, step.reward, 0.0)
         success |= running & step.success
-        diverged |= running & step.terminated
+        diverged |= running & step.diverged
         running &= ~(step.terminated | step.truncated)
         if period % 10 == 0 or period == env.steps - 1:
             report(period + 1, env.steps)

@@ -27,8 +27,12 @@ def save_checkpoint(folder: Path, iteration: int, content: dict[str, Any]) -> Pa
     path = folder / f"checkpoint-{iteration:06d}.pt"
     # The digest goes first: a checkpoint without its digest would look damaged.
     write_text(path.with_suffix(".sha256"), hashlib.sha256(data).hexdigest() + "\n")
-    with atomic_path(path) as temporary:
-        temporary.write_bytes(data)
+    try:
+        with atomic_path(path) as temporary:
+            temporary.write_bytes(data)
+    except Sim2RealError:
+        path.with_suffix(".sha256").unlink(missing_ok=True)
+        raise
     for old in _checkpoints(folder)[:-_KEEP]:
         old.unlink()
         old.with_suffix(".sha256").unlink(missing_ok=True)

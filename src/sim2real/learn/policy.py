@@ -43,6 +43,11 @@ class Policy:
 
     def __call__(self, observations: Tensor) -> Tensor:
         """(n, actions) actions for the actor's observations (n, width)."""
+        if observations.shape[1] != self.width:
+            raise Sim2RealError(
+                f"the policy of {self.run.folder} reads {self.width} numbers, but the task gives"
+                f" {observations.shape[1]}: the task has changed since"
+            )
         with torch.inference_mode():
             batch = TensorDict({"actor": observations}, batch_size=[len(observations)])
             action: Tensor = self._actor(batch)

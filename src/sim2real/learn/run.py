@@ -1,4 +1,4 @@
-"""The folder of a training run: its configuration, log, checkpoints and result."""
+"""The folder of a training run: its configuration, checkpoints, events and result."""
 
 from __future__ import annotations
 
@@ -8,28 +8,34 @@ from pathlib import Path
 from typing import Any
 
 from sim2real.errors import Sim2RealError
-from sim2real.files import read_json, write_json
+from sim2real.files import read_json, write_json, write_text
 from sim2real.learn.config import TrainConfig
 from sim2real.tasks import Training, find_task
 
 CONFIG_FILE = "config.json"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Run:
-    """One training run on disk."""
+    """One training run: what it was asked for, and the folder it is kept in."""
 
     folder: Path
     task: str
     seed: int
     source: str
+    """A named source, or the path of a file of ranges; a copy of it lies in the folder."""
     twin: Path | None
     training: Training
     threads: int
+    """Threads of the simulation."""
+    learner_threads: int
+    """Threads of the learner: they decide the order of its sums, so a run keeps them."""
+    target_success: float | None
+    save_every: int
 
     @classmethod
-    def create(cls, config: TrainConfig) -> Run:
-        """A new run folder for a configuration."""
+    def plan(cls, config: TrainConfig, *, learner_threads: int) -> Run:
+        """The run a configuration asks for; nothing is written yet."""
         if not config.task:
             raise Sim2RealError("name a task to train, or a run to --resume")
         training = find_task(config.task).training
@@ -38,25 +44,40 @@ class Run:
             for name in ("worlds", "iterations")
             if (value := getattr(config, name)) is not None
         }
-        if min(changes.values(), default=1) < 1:
-            raise Sim2RealError(f"worlds and iterations must be at least 1, got {changes}")
-        stamp = time.strftime("%Y%m%d-%H%M%S")
-        folder = config.out / config.task / stamp
-        copy = 1
-        while folder.exists():
-            copy += 1
-            folder = config.out / config.task / f"{stamp}-{copy}"
-        run = cls(
-            folder=folder,
+        if min((*changes.values(), config.save_every)) < 1:
+            raise Sim2RealError("--worlds, --iterations and --save-every must be at least 1")
+        return cls(
+            folder=config.out / config.task / time.strftime("%Y%m%d-%H%M%S"),
             task=config.task,
             seed=config.seed,
             source=config.source,
-            twin=config.twin,
+            twin=config.twin.resolve() if config.twin else None,
             training=replace(training, **changes),
             threads=config.threads,
+            learner_threads=learner_threads,
+            target_success=config.target_success,
+            save_every=config.save_every,
         )
-        write_json(folder / CONFIG_FILE, run.to_dict())
-        return run
+
+    def create(self) -> Run:
+        """Make the run's folder with its configuration; the run as kept there."""
+        folder, copy = self.folder, 1
+        while True:
+            try:
+                folder.mkdir(parents=True)
+                break
+            except FileExistsError:
+                copy += 1
+                folder = self.folder.with_name(f"{self.folder.name}-{copy}")
+            except OSError as error:
+                raise Sim2RealError(f"cannot make {folder}: {error.strerror}") from None
+        source = self.source
+        if Path(source).is_file():
+            kept = folder / f"params{Path(source).suffix}"
+            write_text(kept, Path(source).read_text(encoding="utf-8"))
+            source = kept.name
+        write_json(folder / CONFIG_FILE, replace(self, source=source).to_dict())
+        return Run.open(folder)
 
     @classmethod
     def open(cls, folder: Path) -> Run:
@@ -65,27 +86,18 @@ class Run:
             raise Sim2RealError(f"{folder} is not a training run: it has no {CONFIG_FILE}")
         data = read_json(folder / CONFIG_FILE)
         try:
-            training = data["training"]
+            values = dict(data)
+            training = dict(values.pop("training"))
             training["hidden"] = tuple(training["hidden"])
-            return cls(
-                folder=folder,
-                task=data["task"],
-                seed=data["seed"],
-                source=data["source"],
-                twin=Path(data["twin"]) if data["twin"] else None,
-                training=Training(**training),
-                threads=data["threads"],
-            )
-        except (KeyError, TypeError) as error:
+            if (folder / values["source"]).is_file():
+                values["source"] = str(folder / values["source"])
+            values["twin"] = Path(values["twin"]) if values["twin"] else None
+            return cls(folder=folder, training=Training(**training), **values)
+        except (KeyError, TypeError, ValueError) as error:
             raise Sim2RealError(f"{folder / CONFIG_FILE} is malformed: {error}") from None
 
     def to_dict(self) -> dict[str, Any]:
         """The content of the run's configuration file."""
-        return {
-            "task": self.task,
-            "seed": self.seed,
-            "source": self.source,
-            "twin": str(self.twin) if self.twin else None,
-            "threads": self.threads,
-            "training": asdict(self.training),
-        }
+        data = asdict(self)
+        del data["folder"]
+        return {**data, "twin": str(self.twin) if self.twin else None}

@@ -8,7 +8,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -75,7 +75,7 @@ class Trainer:
     def __init__(self, run: Run) -> None:
         self.run = run
         training = run.training
-        # Threads of the learner decide the order of sums: fixed, so that a seed repeats.
+        torch.set_num_threads(run.learner_threads)
         torch.manual_seed(run.seed)
         task = find_task(run.task)
         twin = Twin.load(run.twin) if run.twin else None
@@ -183,25 +183,32 @@ def train(
     config: TrainConfig, *, report: Callable[[Progress], None] = lambda progress: None
 ) -> TrainResult:
     """Train as configured; Ctrl-C ends after the iteration, with a checkpoint to resume from."""
-    resuming = config.resume is not None
-    run = Run.open(config.resume) if config.resume is not None else Run.create(config)
-    trainer = Trainer(run)
-    if resuming:
+    if config.resume is not None:
+        given = replace(config, resume=None, json=False)
+        if given != TrainConfig():
+            raise Sim2RealError("--resume continues a run as it was begun; leave other options out")
+        trainer = Trainer(Run.open(config.resume))
         trainer.load()
+    else:
+        trainer = Trainer(Run.plan(config, learner_threads=torch.get_num_threads()))
+        trainer.run = trainer.run.create()
+    run = trainer.run
     writer = SummaryWriter(str(run.folder / "tensorboard"), purge_step=trainer.iteration)
+    saved, reached = trainer.iteration, False
     try:
         with _interruptible() as stopped:
-            reached = False
             while trainer.iteration < run.training.iterations and not reached and not stopped():
                 progress, losses = trainer.iterate()
                 _log(writer, progress, losses)
                 report(progress)
                 full = len(trainer.outcomes) == _WINDOW
-                goal = config.target_success
+                goal = run.target_success
                 reached = goal is not None and full and trainer.success >= goal
-                if trainer.iteration % config.save_every == 0:
+                if trainer.iteration % run.save_every == 0:
                     trainer.save()
-            trainer.save()
+                    saved = trainer.iteration
+            if saved != trainer.iteration:
+                trainer.save()
     finally:
         writer.close()
     result = TrainResult(

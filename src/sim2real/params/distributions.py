@@ -69,7 +69,7 @@ class Fixed(Distribution):
         return torch.full_like(p, self.value)
 
     def log_prob(self, x: Tensor) -> Tensor:
-        return torch.where(x == self.value, 0.0, -math.inf)
+        return torch.where(x == self.value, torch.zeros_like(x), -math.inf)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -93,7 +93,8 @@ class Uniform(Distribution):
 
     def log_prob(self, x: Tensor) -> Tensor:
         inside = (x >= self.low) & (x <= self.high)
-        return torch.where(inside, -math.log(self.high - self.low), -math.inf)
+        level = torch.full_like(x, -math.log(self.high - self.low))
+        return torch.where(inside, level, -math.inf)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -260,5 +261,5 @@ def distribution_from_dict(data: Mapping[str, Any]) -> Distribution:
         if not all(math.isfinite(value) for value in numbers.values()):
             raise Sim2RealError(f"{kind} distribution: every field must be finite, got {numbers}")
         return cls(**numbers)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         raise Sim2RealError(f"{kind} distribution: {error}") from None

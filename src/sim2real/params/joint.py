@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor
 
-from sim2real.errors import Sim2RealError, nearest
+from sim2real.errors import Sim2RealError, nearest, table_at
 from sim2real.params.draws import Key, uniform
 
 _TRIES = 16
@@ -40,6 +40,10 @@ class JointDistribution(ABC):
     @abstractmethod
     def quantile(self, p: Tensor) -> Tensor:
         """(len(p), names) marginal quantiles."""
+
+    @abstractmethod
+    def support(self) -> list[tuple[float, float]]:
+        """Smallest and largest possible value of each parameter."""
 
     @abstractmethod
     def to_dict(self) -> dict[str, Any]:
@@ -111,6 +115,9 @@ class GaussianPosterior(JointDistribution):
         value = self._row(self.mean, p.device) + torch.special.ndtri(p)[:, None] * std
         return torch.clamp(value, self._row(self.low, p.device), self._row(self.high, p.device))
 
+    def support(self) -> list[tuple[float, float]]:
+        return list(zip(self.low, self.high, strict=True))
+
     def to_dict(self) -> dict[str, Any]:
         return {
             "kind": self.kind,
@@ -162,6 +169,9 @@ class Empirical(JointDistribution):
         index = torch.searchsorted(edges, p.double().expand(len(edges), -1).contiguous())
         return values.gather(0, index.clamp(max=len(self.samples) - 1).T)
 
+    def support(self) -> list[tuple[float, float]]:
+        return [(min(column), max(column)) for column in zip(*self.samples, strict=True)]
+
     def to_dict(self) -> dict[str, Any]:
         return {
             "kind": self.kind,
@@ -174,7 +184,7 @@ class Empirical(JointDistribution):
 def joint_from_dict(data: Mapping[str, Any]) -> JointDistribution:
     """The joint distribution that `to_dict` described; malformed data is a `Sim2RealError`."""
     kinds = {"gaussian": GaussianPosterior, "empirical": Empirical}
-    kind = str(data.get("kind"))
+    kind = str(table_at(data, "a posterior").get("kind"))
     if kind not in kinds:
         raise Sim2RealError(f"unknown joint distribution {kind!r}{nearest(kind, kinds)}")
     try:
@@ -194,5 +204,5 @@ def joint_from_dict(data: Mapping[str, Any]) -> JointDistribution:
         )
     except KeyError as error:
         raise Sim2RealError(f"{kind} posterior: field {error} is missing") from None
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError, RuntimeError) as error:
         raise Sim2RealError(f"{kind} posterior: {error}") from None

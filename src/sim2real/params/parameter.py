@@ -62,11 +62,11 @@ class Parameter:
             )
         least, most = self.prior.support
         slack = 1e-9 * max(1.0, abs(low), abs(high))
-        finite = math.isfinite(least), math.isfinite(most)
-        if (finite[0] and least < low - slack) or (finite[1] and most > high + slack):
+        if least < low - slack or most > high + slack:
+            hint = "" if math.isfinite(most - least) else "; use a truncated-normal"
             raise Sim2RealError(
                 f"{self.name}: prior reaches {least:g} .. {most:g}, outside the bounds"
-                f" {low:g} .. {high:g}"
+                f" {low:g} .. {high:g}{hint}"
             )
 
     def to_dict(self) -> dict[str, Any]:
@@ -108,7 +108,7 @@ class Parameter:
         try:
             number = float(value)
             low, high = (float(bound) for bound in data.get("bounds", (-math.inf, math.inf)))
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             raise Sim2RealError(
                 f"{name}: nominal must be a number and bounds two numbers"
             ) from None

@@ -15,7 +15,7 @@ from typing import Any, Protocol
 import torch
 from torch import Tensor
 
-from sim2real.errors import Sim2RealError, nearest
+from sim2real.errors import Sim2RealError, nearest, number_at, table_at
 from sim2real.files import read_json
 from sim2real.params import (
     Distribution,
@@ -119,6 +119,13 @@ class FromPosterior(Independent):
                 raise Sim2RealError(
                     f"the posterior knows {name!r}, which the twin does not{nearest(name, valid)}"
                 )
+        for name, (least, most) in zip(posterior.names, posterior.support(), strict=True):
+            low, high = parameters[valid.index(name)].bounds
+            if least < low - 1e-9 or most > high + 1e-9:
+                raise Sim2RealError(
+                    f"the posterior of {name} reaches {least:g} .. {most:g}, outside its bounds"
+                    f" {low:g} .. {high:g}"
+                )
         self._columns = torch.tensor([valid.index(name) for name in posterior.names], device=device)
         self._posterior = posterior
         self._seed = seed
@@ -175,8 +182,8 @@ def _from_file(twin: Twin, path: Path, *, seed: int, device: torch.device | str)
                 f"{path}: twin {twin.name!r} has no parameter {name!r}{nearest(name, valid)}"
             )
         column = valid.index(name)
-        if isinstance(value, int | float) and not isinstance(value, bool):
-            chosen[column] = Fixed(value=float(value))
+        if isinstance(value, int | float):
+            chosen[column] = Fixed(value=number_at(value, f"{path}: {name}"))
         else:
             chosen[column] = distribution_from_dict(value)
         low, high = twin.parameters[column].bounds
@@ -197,7 +204,5 @@ def _read_table(path: Path) -> Mapping[str, Any]:
             data = tomllib.loads(path.read_text(encoding="utf-8"))
         except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
             raise Sim2RealError(f"{path} is not readable TOML: {error}") from None
-    if not isinstance(data, Mapping):
-        raise Sim2RealError(f"{path}: expected a table of parameters")
-    table: Mapping[str, Any] = data.get("parameters", data)
-    return table
+    table = table_at(data, f"{path}, which")
+    return table_at(table.get("parameters", table), f"{path}: parameters")

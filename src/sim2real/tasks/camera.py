@@ -8,7 +8,7 @@ import sys
 import mujoco
 import numpy as np
 
-from sim2real.errors import Sim2RealError
+from sim2real.errors import Sim2RealError, nearest
 from sim2real.tasks.env import TaskEnv
 
 _PACKAGES = "libegl1 libegl-mesa0 libgl1 libgl1-mesa-dri"
@@ -20,6 +20,12 @@ class Camera:
     def __init__(self, env: TaskEnv, *, width: int = 640, height: int = 480) -> None:
         self._env = env
         self._model, _ = env.worlds.world(0)
+        cameras = [self._model.camera(k).name for k in range(self._model.ncam)]
+        if env.task.camera not in cameras:
+            raise Sim2RealError(
+                f"twin {env.twin.name!r} has no camera {env.task.camera!r} to film task"
+                f" {env.task.name!r}{nearest(env.task.camera, cameras)}"
+            )
         self._renderer = _renderer(self._model, width=width, height=height)
 
     def picture(self, world: int = 0) -> np.ndarray:

@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from sim2real.errors import Sim2RealError
 from sim2real.params import DrawTable
 from sim2real.randomize import Events, Sampler, make_sampler
 from sim2real.tasks.task import Draw, Measurements, Task, check_actor
@@ -15,7 +16,7 @@ from sim2real.twin import Twin
 from sim2real.worlds import CpuWorlds
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Step:
     """What one control period gave, (worlds, ...) each."""
 
@@ -24,7 +25,10 @@ class Step:
     critic: Tensor
     reward: Tensor
     terminated: Tensor
-    """Ended by a state from which there is no going on: a diverged world, a failed task."""
+    """Ended by what there is no going on from: a diverged world, a failed task, no number as
+    an action."""
+    diverged: Tensor
+    """Of the terminated ones, those whose simulation broke down."""
     truncated: Tensor
     """Ended by the time limit."""
     success: Tensor
@@ -76,7 +80,12 @@ class TaskEnv:
             memory[goal] = torch.zeros(worlds, width, device=self.device)
         streams = [*self.sampler.streams, *(f"task/{name}" for name in task.draws)]
         self._draws = DrawTable(streams, seed=seed, device=self.device)
-        self.task = task(self.worlds)
+        try:
+            self.task = task(self.worlds)
+        except KeyError as error:
+            raise Sim2RealError(
+                f"twin {self.twin.name!r} does not fit task {task.name!r}: {error.args[0]}"
+            ) from None
         self._events = Events(self.worlds, seed=seed)
         self._measurements = Measurements(self.worlds, tuple(task.goals))
         check_actor(self.task, self._measurements)
@@ -106,11 +115,14 @@ class TaskEnv:
     def step(self, action: Tensor) -> Step:
         """Do one control period with actions (worlds, actions)."""
         memory, worlds = self.worlds.memory, self.worlds
-        action = torch.clamp(action, -1.0, 1.0)
+        absurd = ~torch.isfinite(action).all(dim=1)
+        action = torch.nan_to_num(action).clamp_(-1.0, 1.0)
         memory["action"].copy_(action)
         self._events.apply()
-        terminated = worlds.step(self.task.command(action))
-        reward = torch.nan_to_num(self.task.reward(action).float())
+        diverged = worlds.step(self.task.command(action))
+        reward = torch.nan_to_num(self.task.reward(action).float(), posinf=0.0, neginf=0.0)
+        reward = reward.masked_fill(diverged, 0.0)
+        terminated = diverged | absurd
         failed = self.task.failed()
         if failed is not None:
             terminated = terminated | failed
@@ -130,7 +142,17 @@ class TaskEnv:
             self.sampler.observe(ended, success[ended])
             self._reset(ended)
         self.actor, self.critic = self._observe(ended)
-        return Step(self.actor, self.critic, reward, terminated, truncated, success, ended, final)
+        return Step(
+            actor=self.actor,
+            critic=self.critic,
+            reward=reward,
+            terminated=terminated,
+            diverged=diverged,
+            truncated=truncated,
+            success=success,
+            ended=ended,
+            final=final,
+        )
 
     def state_dict(self) -> dict[str, Any]:
         """Everything that a resumed run needs to go on bit for bit."""

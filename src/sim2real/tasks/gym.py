@@ -12,6 +12,7 @@ from gymnasium.vector import AutoresetMode
 from sim2real.errors import Sim2RealError
 from sim2real.tasks.env import TaskEnv
 from sim2real.tasks.registry import find_task, task_names
+from sim2real.twin import Twin
 
 NAMESPACE = "sim2real"
 
@@ -41,13 +42,18 @@ class VectorEnv(gymnasium.vector.VectorEnv):  # type: ignore[misc]
         num_envs: int = 1,
         *,
         source: str = "prior",
+        twin: str | None = None,
         seed: int = 0,
         threads: int = 0,
         render_mode: str | None = None,
     ) -> None:
         self.render_mode = render_mode
         self.num_envs = num_envs
-        self._options: dict[str, Any] = {"source": source, "threads": threads}
+        self._options: dict[str, Any] = {
+            "source": source,
+            "threads": threads,
+            "twin": Twin.load(twin) if twin is not None else None,
+        }
         self._task = find_task(task)
         self._camera: Any = None
         self.env = self._make(seed)
@@ -119,11 +125,20 @@ class SingleEnv(gymnasium.Env[np.ndarray, np.ndarray]):  # type: ignore[misc]
 
     metadata: dict[str, Any] = {"render_modes": ["rgb_array"], "render_fps": 50}  # noqa: RUF012
 
-    def __init__(self, task: str, *, source: str = "prior", render_mode: str | None = None) -> None:
+    def __init__(
+        self,
+        task: str,
+        *,
+        source: str = "prior",
+        twin: str | None = None,
+        render_mode: str | None = None,
+    ) -> None:
         if render_mode not in (None, "rgb_array"):
             raise Sim2RealError(f"render_mode is 'rgb_array' or None, not {render_mode!r}")
         self.render_mode = render_mode
-        self._worlds = VectorEnv(task, 1, source=source, threads=1, render_mode=render_mode)
+        self._worlds = VectorEnv(
+            task, 1, source=source, twin=twin, threads=1, render_mode=render_mode
+        )
         self.observation_space = self._worlds.single_observation_space
         self.action_space = self._worlds.single_action_space
         self.metadata = {**type(self).metadata, "render_fps": self._worlds.metadata["render_fps"]}

@@ -221,10 +221,27 @@ def check_actor(task: Task, measurements: Measurements) -> None:
                 )
         measurements.renew()
         measurements.used.clear()
-        term.read(measurements)
-        extra = measurements.used - set(term.sources)
-        if extra:
+        before = term.read(measurements).clone()
+        if measurements.used != set(term.sources):
             raise Sim2RealError(
-                f"task {task.name!r}: the actor's {term.name!r} reads {sorted(extra)} without"
-                " declaring it"
+                f"task {task.name!r}: the actor's {term.name!r} declares {sorted(term.sources)} but"
+                f" reads {sorted(measurements.used)}"
             )
+        _refuse_truth(task, term, measurements, before)
+
+
+def _refuse_truth(task: Task, term: Term, measurements: Measurements, before: Tensor) -> None:
+    """Move the simulated truth under a term's feet: one that notices has looked at it."""
+    fields = [task.worlds.state(name) for name in ("qpos", "qvel")]
+    kept = [field.clone() for field in fields]
+    for field in fields:
+        field.add_(0.1234)
+    measurements.renew()
+    after = term.read(measurements)
+    for field, value in zip(fields, kept, strict=True):
+        field.copy_(value)
+    if not torch.equal(before, after):
+        raise Sim2RealError(
+            f"task {task.name!r}: the actor's {term.name!r} changes with the simulated truth, which"
+            " no sensor gives"
+        )

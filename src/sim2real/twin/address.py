@@ -39,6 +39,14 @@ PREFIXES = {
     "equality": ("eq_",),
 }
 PSEUDO_INERTIA = "pseudo_inertia"
+_SHAPED_BY_ASSETS = {
+    int(kind)
+    for kind in (
+        mujoco.mjtGeom.mjGEOM_MESH,
+        mujoco.mjtGeom.mjGEOM_HFIELD,
+        mujoco.mjtGeom.mjGEOM_SDF,
+    )
+}
 _GREY = {"diffuse", "ambient", "specular"}
 _EFFECT_ONLY = {
     "actuator": {"delay", "delay_jitter", "quantum", "slew", "period", "missed"},
@@ -60,7 +68,9 @@ class Write:
     """Element of the flattened field."""
     gain: float = 1.0
     power: float | None = None
-    """Set for a number that follows: several may follow into the same element."""
+    """Set for a number that follows the quantity's ratio to its nominal."""
+    owned: bool = True
+    """Whether no other parameter may move it; a mere consequence (an inertia) may have several."""
 
 
 @dataclass(frozen=True)
@@ -102,6 +112,9 @@ def resolve(place: Place, name: str) -> list[Address]:
     matched = fnmatch.filter(valid, pattern)
     if not matched:
         raise Sim2RealError(f"{name}: the model has no {kind} {pattern!r}{nearest(pattern, valid)}")
+    if kind == "body" and pattern not in matched:
+        # A wildcard means the bodies that have a mass, not the world and empty frames.
+        matched = [body for body in matched if place.model.body(body).mass[0] > 0] or matched
     return [_thing(place, name, kind, thing, stem, index) for thing in matched]
 
 
@@ -145,12 +158,13 @@ def _thing(place: Place, name: str, kind: str, thing: str, stem: str, index: int
     for prefix in PREFIXES[kind]:
         field = prefix + stem
         if field in MODEL_FIELDS and _array(model, field).dtype.kind == "f":
-            if prefix == "dof_":
-                first = int(model.jnt_dofadr[row])
-                later = [int(a) for a in model.jnt_dofadr if a > first]
-                dofs = min(later, default=model.nv) - first
-                return _plain(model, name, thing, field, first, dofs, index)
             width = int(np.prod(_array(model, field).shape[1:]))
+            if prefix == "dof_":
+                row = int(model.jnt_dofadr[row])
+                width = min([int(a) for a in model.jnt_dofadr if a > row], default=model.nv) - row
+                return _plain(model, name, thing, field, row, width, index)
+            if field == "actuator_ctrlrange":
+                row = _controls(model, name, thing)[0]
             return _plain(model, name, thing, field, row * width, width, index)
     raise Sim2RealError(
         f"{name}: a {kind} has no {stem!r}{nearest(stem, known_attributes(place, kind))}"
@@ -168,10 +182,21 @@ def _plain(
 ) -> Address:
     flat = _array(model, field).reshape(-1)
     elements = [first + component for component in _components(name, width, index)]
-    nominal = float(flat[elements[0]])
-    # A shared scalar keeps the ratios between the components it moves.
-    writes = (Write(field, e, float(flat[e]) / nominal if nominal else 1.0) for e in elements)
-    return Address(name, thing, nominal, tuple(writes))
+    values = [float(flat[element]) for element in elements]
+    if len(elements) == 1 or not any(values):
+        return Address(name, thing, values[0], tuple(Write(field, e) for e in elements))
+    # Several components moved by one number keep their ratios.
+    nominal = next(value for value in values if value)
+    return Address(name, thing, nominal, tuple(Write(field, e, power=1.0) for e in elements))
+
+
+def _controls(model: mujoco.MjModel, name: str, thing: str) -> list[int]:
+    """Controls of an actuator; one without any takes no command."""
+    row = model.actuator(thing).id
+    first, count = int(model.actuator_ctrladr[row]), int(model.actuator_ctrlnum[row])
+    if count == 0:
+        raise Sim2RealError(f"{name}: has no effect, since actuator {thing!r} takes no command")
+    return list(range(first, first + count))
 
 
 def _components(name: str, width: int, index: int | None) -> list[int]:
@@ -222,15 +247,18 @@ def _object(place: Place, name: str, pattern: str, attribute: str) -> list[Addre
         if stem != "size" and ((("body", stem) in _DERIVED) or f"body_{stem}" in MODEL_FIELDS):
             found.append(_thing(place, name, "body", body, stem, index))
             continue
-        first, count = (
-            model.body_geomadr[model.body(body).id],
-            model.body_geomnum[model.body(body).id],
-        )
-        geoms = [model.geom(g).name for g in range(first, first + count)]
+        row = model.body(body).id
+        first, count = int(model.body_geomadr[row]), int(model.body_geomnum[row])
+        geoms = list(range(first, first + count))
         if stem == "size":
             found.append(_whole_size(place, name, body, geoms))
             continue
-        found.extend(_thing(place, name, "geom", geom, stem, index) for geom in geoms)
+        unnamed = [geom for geom in geoms if not model.geom(geom).name]
+        if unnamed:
+            raise Sim2RealError(f"{name}: geom {unnamed[0]} of body {body!r} has no name; name it")
+        found.extend(
+            _thing(place, name, "geom", model.geom(geom).name, stem, index) for geom in geoms
+        )
     return found
 
 
@@ -246,6 +274,9 @@ def _effect(
     }
     cls = _effect_class(kind)
     declared = tables[kind].get(thing)
+    whole = stem in ("delay", "delay_jitter", "period", "dropout", "missed")
+    if whole and index is not None:
+        raise Sim2RealError(f"{name}: belongs to the whole {kind}; leave the index out")
     if stem in ("delay", "delay_jitter") and (declared is None or not declared.delay_max):
         raise Sim2RealError(
             f"{name}: has no effect, since {kind} {thing!r} has no history buffer; declare"
@@ -259,14 +290,14 @@ def _effect(
     elif kind == "joint":
         elements = [int(model.jnt_dofadr[row])]
     else:
-        elements = [int(model.actuator_ctrladr[row])]
+        elements = _controls(model, name, thing)
     writes = tuple(Write(f"effect.{kind}.{stem}", element) for element in elements)
     return Address(name, thing, nominal, writes)
 
 
 def _mass(place: Place, name: str, thing: str, index: int | None) -> tuple[float, list[Write]]:
     body = place.model.body(thing).id
-    inertia = [Write("body_inertia", 3 * body + k, power=1.0) for k in range(3)]
+    inertia = [Write("body_inertia", 3 * body + k, power=1.0, owned=False) for k in range(3)]
     return float(place.model.body_mass[body]), [Write("body_mass", body), *inertia]
 
 
@@ -282,7 +313,7 @@ def _pseudo_inertia(
 def _friction(place: Place, name: str, thing: str, index: int | None) -> tuple[float, list[Write]]:
     """Sliding friction of a geom; torsional and rolling are friction[1] and friction[2]."""
     geom = place.model.geom(thing).id
-    at = index or 0
+    at = _components(name, 3, index or 0)[0]
     return float(place.model.geom_friction[geom, at]), [Write("geom_friction", 3 * geom + at)]
 
 
@@ -291,7 +322,7 @@ def _pair_friction(
 ) -> tuple[float, list[Write]]:
     """Both sliding directions of a pair."""
     pair = place.model.pair(thing).id
-    at = [0, 1] if index is None else [index]
+    at = [0, 1] if index is None else _components(name, 5, index)
     return (
         float(place.model.pair_friction[pair, at[0]]),
         [Write("pair_friction", 5 * pair + k) for k in at],
@@ -314,54 +345,67 @@ def _geom_size(place: Place, name: str, thing: str, index: int | None) -> tuple[
     """Uniform scale of one collision shape, with its bounding volumes."""
     if index is not None:
         raise Sim2RealError(f"{name}: a geom is scaled as a whole; use geom/{thing}/size")
-    return 1.0, _size_writes(place.model, place.model.geom(thing).id)
+    return 1.0, _size_writes(place.model, name, place.model.geom(thing).id)
 
 
-def _size_writes(model: mujoco.MjModel, geom: int) -> list[Write]:
+def _size_writes(model: mujoco.MjModel, name: str, geom: int) -> list[Write]:
+    if int(model.geom_type[geom]) in _SHAPED_BY_ASSETS:
+        raise Sim2RealError(f"{name}: the shape of geom {geom} comes from an asset; scale that")
     return [
         *(Write("geom_size", 3 * geom + k, power=1.0) for k in range(3)),
-        Write("geom_rbound", geom, power=1.0),
-        *(Write("geom_aabb", 6 * geom + k, power=1.0) for k in range(6)),
+        Write("geom_rbound", geom, power=1.0, owned=False),
+        *(Write("geom_aabb", 6 * geom + k, power=1.0, owned=False) for k in range(6)),
     ]
 
 
-def _whole_size(place: Place, name: str, body: str, geoms: list[str]) -> Address:
-    """Uniform scale of a whole body: shapes, their places, and inertia at constant mass."""
+def _whole_size(place: Place, name: str, body: str, geoms: list[int]) -> Address:
+    """Uniform scale of a whole body: shapes, sites, their places, and inertia at constant mass."""
     model = place.model
     row = model.body(body).id
-    writes = [Write("body_inertia", 3 * row + k, power=2.0) for k in range(3)]
-    writes += [Write("body_ipos", 3 * row + k, power=1.0) for k in range(3)]
+
+    def follow(field: str, thing: int, power: float) -> list[Write]:
+        return [Write(field, 3 * thing + k, power=power, owned=False) for k in range(3)]
+
+    writes = [*follow("body_inertia", row, 2.0), *follow("body_ipos", row, 1.0)]
     for geom in geoms:
-        at = model.geom(geom).id
-        writes += _size_writes(model, at)
-        writes += [Write("geom_pos", 3 * at + k, power=1.0) for k in range(3)]
+        writes += _size_writes(model, name, geom) + follow("geom_pos", geom, 1.0)
+    for site in range(model.nsite):
+        if model.site_bodyid[site] == row:
+            writes += follow("site_pos", site, 1.0)
     return Address(name, body, 1.0, tuple(writes))
 
 
-def _actuator(
-    position: list[tuple[str, int, float]] | None,
-    dcmotor: list[tuple[str, int, float]] | None,
-    motor: list[tuple[str, int, float]] | None = None,
-) -> Callable[..., tuple[float, list[Write]]]:
-    """An attribute of the actuator models that have it: (field, component, gain)."""
+def actuator_kind(model: mujoco.MjModel, row: int) -> str:
+    """'position servo', 'velocity servo', 'DC motor', 'plain motor', or 'special actuator'."""
+    bias, gain = int(model.actuator_biastype[row]), int(model.actuator_gaintype[row])
+    prm = model.actuator_biasprm[row]
+    if bias == int(mujoco.mjtBias.mjBIAS_DCMOTOR):
+        return "DC motor"
+    if bias == int(mujoco.mjtBias.mjBIAS_AFFINE) and gain == int(mujoco.mjtGain.mjGAIN_FIXED):
+        if prm[1] < 0:
+            return "position servo"
+        if prm[1] == 0 and prm[2] < 0:
+            return "velocity servo"
+    if bias == int(mujoco.mjtBias.mjBIAS_NONE) and gain == int(mujoco.mjtGain.mjGAIN_FIXED):
+        return "plain motor"
+    return "special actuator"
+
+
+def _actuator(**places: list[tuple[str, int, float]]) -> Callable[..., tuple[float, list[Write]]]:
+    """An attribute of the kinds of actuator that have it: (field, component, gain) each."""
 
     def address(
         place: Place, name: str, thing: str, index: int | None
     ) -> tuple[float, list[Write]]:
         model = place.model
         row = model.actuator(thing).id
-        bias = model.actuator_biastype[row]
-        if bias == mujoco.mjtBias.mjBIAS_DCMOTOR:
-            kind, places = "DC motor", dcmotor
-        elif bias == mujoco.mjtBias.mjBIAS_AFFINE:
-            kind, places = "position or velocity servo", position
-        else:
-            kind, places = "plain motor", motor
-        if places is None:
+        kind = actuator_kind(model, row)
+        found = places.get(kind.replace(" ", "_"))
+        if found is None:
             raise Sim2RealError(f"{name}: has no effect, since actuator {thing!r} is a {kind}")
-        field, component, gain = places[0]
+        field, component, gain = found[0]
         nominal = float(getattr(model, field)[row, component]) / gain
-        return nominal, [Write(f, row * getattr(model, f).shape[1] + c, g) for f, c, g in places]
+        return nominal, [Write(f, row * getattr(model, f).shape[1] + c, g) for f, c, g in found]
 
     return address
 
@@ -369,19 +413,21 @@ def _actuator(
 def _force_limit(
     place: Place, name: str, thing: str, index: int | None
 ) -> tuple[float, list[Write]]:
-    row = place.model.actuator(thing).id
-    if not place.model.actuator_forcelimited[row]:
+    model, row = place.model, place.model.actuator(thing).id
+    low, high = (float(edge) for edge in model.actuator_forcerange[row])
+    if not model.actuator_forcelimited[row] or high <= 0:
         raise Sim2RealError(
             f"{name}: has no effect, since actuator {thing!r} has no forcerange to limit it"
         )
-    return (
-        float(place.model.actuator_forcerange[row, 1]),
-        [Write("actuator_forcerange", 2 * row + 1), Write("actuator_forcerange", 2 * row, -1.0)],
-    )
+    return high, [
+        Write("actuator_forcerange", 2 * row + 1),
+        Write("actuator_forcerange", 2 * row, low / high),
+    ]
 
 
 def _gear(place: Place, name: str, thing: str, index: int | None) -> tuple[float, list[Write]]:
-    row, at = place.model.actuator(thing).id, index or 0
+    row = int(place.model.actuator_outadr[place.model.actuator(thing).id])
+    at = _components(name, 6, index or 0)[0]
     return float(place.model.actuator_gear[row, at]), [Write("actuator_gear", 6 * row + at)]
 
 
@@ -427,7 +473,12 @@ def _stribeck(component: int) -> Callable[..., tuple[float, list[Write]]]:
     return address
 
 
-_KV = _actuator([("actuator_biasprm", 2, -1.0)], [("actuator_gainprm", 6, 1.0)])
+_GAIN, _BIAS = "actuator_gainprm", "actuator_biasprm"
+_KV = _actuator(
+    position_servo=[(_BIAS, 2, -1.0)],
+    velocity_servo=[(_GAIN, 0, 1.0), (_BIAS, 2, -1.0)],
+    DC_motor=[(_GAIN, 6, 1.0)],
+)
 _DERIVED: dict[tuple[str, str], Callable[..., tuple[float, list[Write]]]] = {
     ("body", "mass"): _mass,
     ("body", PSEUDO_INERTIA): _pseudo_inertia,
@@ -446,25 +497,24 @@ _DERIVED: dict[tuple[str, str], Callable[..., tuple[float, list[Write]]]] = {
     ("actuator", "gear"): _gear,
     ("actuator", "force_limit"): _force_limit,
     ("actuator", "kp"): _actuator(
-        [("actuator_gainprm", 0, 1.0), ("actuator_biasprm", 1, -1.0)],
-        [("actuator_gainprm", 4, 1.0)],
+        position_servo=[(_GAIN, 0, 1.0), (_BIAS, 1, -1.0)], DC_motor=[(_GAIN, 4, 1.0)]
     ),
     ("actuator", "kd"): _KV,
     ("actuator", "kv"): _KV,
-    ("actuator", "ki"): _actuator(None, [("actuator_gainprm", 5, 1.0)]),
-    ("actuator", "gain"): _actuator(None, None, [("actuator_gainprm", 0, 1.0)]),
-    ("actuator", "resistance"): _actuator(None, [("actuator_gainprm", 0, 1.0)]),
-    ("actuator", "motorconst"): _actuator(None, [("actuator_gainprm", 1, 1.0)]),
-    ("actuator", "voltage_limit"): _actuator(None, [("actuator_gainprm", 7, 1.0)]),
-    ("actuator", "cogging"): _actuator(None, [("actuator_biasprm", 0, 1.0)]),
+    ("actuator", "ki"): _actuator(DC_motor=[(_GAIN, 5, 1.0)]),
+    ("actuator", "gain"): _actuator(plain_motor=[(_GAIN, 0, 1.0)]),
+    ("actuator", "resistance"): _actuator(DC_motor=[(_GAIN, 0, 1.0)]),
+    ("actuator", "motorconst"): _actuator(DC_motor=[(_GAIN, 1, 1.0)]),
+    ("actuator", "voltage_limit"): _actuator(DC_motor=[(_GAIN, 7, 1.0)]),
+    ("actuator", "cogging"): _actuator(DC_motor=[(_BIAS, 0, 1.0)]),
 }
 
 
 def prepare_model(model: mujoco.MjModel, names: Iterable[str]) -> None:
     """Give the model the form that per-world values of these parameters need.
 
-    Contact stiffness and damping need the direct form of `solref`; frames that will move must
-    not be flagged as coinciding with their body's.
+    Contact stiffness and damping need the direct form of `solref`; geoms and sites that will
+    move must not be flagged as coinciding with their body's frame.
     """
     for name in names:
         kind, pattern, attribute = split_path(name)
@@ -483,16 +533,21 @@ def prepare_model(model: mujoco.MjModel, names: Iterable[str]) -> None:
                 timeconst, dampratio = solref[row]
                 if timeconst > 0:
                     solref[row] = -1 / (timeconst * dampratio) ** 2, -2 / timeconst
-        if kind in ("body", "object") and stem in ("ipos", "iquat", "size", PSEUDO_INERTIA):
-            for body in fnmatch.filter(hardware.names(model, "body"), pattern):
-                row = model.body(body).id
-                model.body_sameframe[row] = 0
-                model.body_simple[row] = 0
-                model.dof_simplenum[:] = 0
         if stem in ("pos", "quat", "size"):
             model.geom_sameframe[geoms] = 0
-        if kind == "site" and stem in ("pos", "quat"):
+        if stem in ("pos", "quat", "size") and kind in ("site", "object"):
             model.site_sameframe[:] = 0
+
+
+def moving_frames(model: mujoco.MjModel, names: Iterable[str]) -> list[str]:
+    """Bodies whose inertial frame these parameters move within the body."""
+    found = []
+    for name in names:
+        kind, pattern, attribute = split_path(name)
+        stem, _ = _split_index(attribute)
+        if kind in ("body", "object") and stem in ("ipos", "iquat", "size", PSEUDO_INERTIA):
+            found += fnmatch.filter(hardware.names(model, "body"), pattern)
+    return [body for body in dict.fromkeys(found) if body and body != "world"]
 
 
 def _matching_geoms(model: mujoco.MjModel, kind: str, pattern: str) -> list[int]:

@@ -8,7 +8,7 @@ from the nominal model: applying the same draw twice, or after any other draw, g
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import mujoco
 import torch
@@ -39,8 +39,10 @@ class _Layer:
     column: Tensor
     offset: Tensor
     slope: Tensor
-    power: Tensor | None
-    nominal: Tensor | None
+    power: Tensor | None = None
+    nominal: Tensor | None = None
+    fresh: Tensor | None = None
+    """Elements no earlier layer has written: they start from the nominal value."""
 
 
 class Applier:
@@ -58,19 +60,19 @@ class Applier:
         self._compile(place, parameters)
         constants = set(mujoco.MjModel._setconst_inputs)
         self.fields = sorted({layer.field for layer in self._layers} | self._inertia_fields())
-        self.needs_constants = any(field in constants for field in self.fields)
+        self.needs_constants = any(
+            field in constants or field.startswith("opt.") for field in self.fields
+        )
 
     def __call__(self, values: Tensor, ids: Tensor, field_of: FieldOf) -> None:
         """Write `values` (n, parameters) into the worlds `ids` (n,)."""
         rows = ids[:, None]
-        started: set[str] = set()
         for layer in self._layers:
             field = field_of(layer.field)
             chosen = layer.offset + layer.slope * values[:, layer.column]
-            if layer.power is not None and layer.nominal is not None:
-                known = field[rows, layer.index] if layer.field in started else layer.nominal
+            if layer.power is not None and layer.nominal is not None and layer.fresh is not None:
+                known = torch.where(layer.fresh, layer.nominal, field[rows, layer.index])
                 chosen = known * chosen**layer.power
-            started.add(layer.field)
             field[rows, layer.index] = chosen.to(field.dtype)
         for body, (component, column) in self._inertias.items():
             theta = torch.zeros(len(ids), 10, dtype=values.dtype, device=values.device)
@@ -99,11 +101,13 @@ class Applier:
                 a, b = quantity(parameter, address)
                 for write in address.writes:
                     key = (write.field, write.index)
-                    if write.power is None and key in owner:
+                    if write.owned and key in owner:
                         raise Sim2RealError(
                             f"{parameter.name} and {owner[key]} both move"
                             f" {write.field} of {address.thing or 'the simulator'!r}"
                         )
+                    if write.owned:
+                        owner[key] = parameter.name
                     if write.field == PSEUDO_INERTIA:
                         inertias.setdefault(write.index // 10, []).append(
                             (write.index % 10, column)
@@ -122,28 +126,28 @@ class Applier:
                         follow.setdefault((write.field, level), []).append(
                             (write.index, column, a / q0, b / q0, write.power)
                         )
-                    if write.power is None:
-                        owner[key] = parameter.name
         for field, rows in direct.items():
             self._layers.append(self._layer(field, rows))
+        written = {(field, row[0]) for field, rows in direct.items() for row in rows}
         for (field, _), powered in sorted(follow.items(), key=lambda item: item[0][1]):
             layer = self._layer(field, [row[:4] for row in powered])
             power = torch.tensor([row[4] for row in powered], dtype=torch.float64)
+            fresh = torch.tensor([(field, row[0]) not in written for row in powered])
+            written |= {(field, row[0]) for row in powered}
             self._layers.append(
-                _Layer(
-                    field,
-                    layer.index,
-                    layer.column,
-                    layer.offset,
-                    layer.slope,
-                    power.to(self._device),
-                    self._nominal(field)[layer.index],
+                replace(
+                    layer,
+                    power=power.to(self._device),
+                    nominal=self._nominal(field)[layer.index],
+                    fresh=fresh.to(self._device),
                 )
             )
         for body, pairs in inertias.items():
-            if ("body_mass", body) in owner:
+            rival = next((key for key in written if _of_body(key, body)), None)
+            if rival is not None:
                 raise Sim2RealError(
-                    f"{owner['body_mass', body]} and its pseudo_inertia both move the same mass"
+                    f"body {self._model.body(body).name!r}: pseudo_inertia and another parameter"
+                    f" both move its {rival[0]}"
                 )
             components, columns = zip(*pairs, strict=True)
             self._inertias[body] = (
@@ -159,8 +163,6 @@ class Applier:
             column=torch.tensor(column, device=self._device),
             offset=torch.tensor(offset, dtype=torch.float64, device=self._device),
             slope=torch.tensor(slope, dtype=torch.float64, device=self._device),
-            power=None,
-            nominal=None,
         )
 
     def _nominal(self, field: str) -> Tensor:
@@ -178,3 +180,8 @@ class Applier:
         if not self._inertias:
             return set()
         return {"body_mass", "body_ipos", "body_inertia", "body_iquat"}
+
+
+def _of_body(key: tuple[str, int], body: int) -> bool:
+    widths = {"body_mass": 1, "body_ipos": 3, "body_inertia": 3, "body_iquat": 4}
+    return key[0] in widths and key[1] // widths[key[0]] == body

@@ -14,7 +14,7 @@ from __future__ import annotations
 import fnmatch
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import mujoco
@@ -22,6 +22,7 @@ import mujoco
 from sim2real.errors import Sim2RealError, nearest, number_at, table_at
 
 _LUGRE_STIFFNESS = 200.0
+_LONGEST_DELAY_S = 10.0
 _BACKLASH_SUFFIX = "_backlash"
 _FRICTION_SUFFIX = "_stribeck"
 
@@ -36,6 +37,12 @@ class ActuatorEffects:
     """Half-width of the uniform jitter around the mean, redrawn each period [s]."""
     delay_max: float = 0.0
     """Longest delay the history buffer can hold [s]; asking for more is an error."""
+    resistance: float = 0.0
+    """Of a DC motor in place of an ideal servo or motor [ohm]; needs the next two as well."""
+    motorconst: float = 0.0
+    """Torque constant of that motor at the joint [N m/A]."""
+    voltage_limit: float = 0.0
+    """Supply voltage: torque fades with speed as the back-EMF uses it up [V]."""
     quantum: float = 0.0
     """Step of the command's resolution [control units]; 0 for none."""
     slew: float = math.inf
@@ -109,6 +116,8 @@ def read_effects(data: Mapping[str, Any], model: mujoco.MjModel) -> Effects:
     actuators = _read(data, "actuator", ActuatorEffects, names(model, "actuator"))
     sensors = _read(data, "sensor", SensorEffects, names(model, "sensor"))
     joints = _read(data, "joint", JointEffects, names(model, "joint"))
+    _adopt_delays(model, "actuator", actuators, ActuatorEffects)
+    _adopt_delays(model, "sensor", sensors, SensorEffects)
     for where, table in (("actuator", actuators), ("sensor", sensors)):
         for name, effects in table.items():
             longest = effects.delay + effects.delay_jitter
@@ -120,6 +129,18 @@ def read_effects(data: Mapping[str, Any], model: mujoco.MjModel) -> Effects:
     return Effects(actuators=actuators, sensors=sensors, joints=joints)
 
 
+def _adopt_delays(model: mujoco.MjModel, kind: str, table: dict[str, Any], cls: type[Any]) -> None:
+    """Take over delays that the MJCF itself declares, where the twin says nothing of them."""
+    for name in filter(None, names(model, kind)):
+        row = getattr(model, kind)(name).id
+        samples = int(getattr(model, f"{kind}_history")[row, 0])
+        declared = table.get(name, cls())
+        if samples > 0 and not declared.delay_max:
+            delay = float(getattr(model, f"{kind}_delay")[row])
+            longest = samples * model.opt.timestep
+            table[name] = replace(declared, delay=delay, delay_max=max(delay, longest))
+
+
 def add_to_spec(spec: mujoco.MjSpec, effects: Effects, *, timestep_s: float) -> None:
     """Write the effects that the engine holds into the spec.
 
@@ -129,10 +150,18 @@ def add_to_spec(spec: mujoco.MjSpec, effects: Effects, *, timestep_s: float) -> 
         table = effects.actuators if kind == "actuator" else effects.sensors
         for thing in things:
             declared = table.get(thing.name)
+            if declared is not None and declared.delay_max > _LONGEST_DELAY_S:
+                raise Sim2RealError(
+                    f"{kind} {thing.name!r}: delay_max = {declared.delay_max:g} s is longer than"
+                    f" {_LONGEST_DELAY_S:g} s"
+                )
             if declared is not None and declared.delay_max > 0:
                 thing.nsample = math.ceil(declared.delay_max / timestep_s - 1e-9) + 1
-                thing.interp = 1
+                thing.interp = max(1, int(thing.interp))
                 thing.delay = declared.delay
+    for name, actuator_effects in effects.actuators.items():
+        if actuator_effects.resistance > 0:
+            _make_dcmotor(spec.actuator(name), actuator_effects)
     for name, joint_effects in effects.joints.items():
         joint = spec.joint(name)
         if joint_effects.backlash > 0:
@@ -196,6 +225,33 @@ def _add_backlash(
             sensor.type = swap[sensor.type]
             sensor.objtype = mujoco.mjtObj.mjOBJ_TENDON
             sensor.objname = tendon.name
+
+
+def _make_dcmotor(element: Any, effects: ActuatorEffects) -> None:
+    """Give an ideal position servo or torque motor the torque-speed limit of a DC motor."""
+    if not (effects.motorconst > 0 and effects.voltage_limit > 0):
+        raise Sim2RealError(
+            f"actuator {element.name!r}: a DC motor needs resistance, motorconst and voltage_limit"
+        )
+    kp, kd = -float(element.biasprm[1]), -float(element.biasprm[2])
+    affine = element.biastype == mujoco.mjtBias.mjBIAS_AFFINE
+    plain = element.biastype == mujoco.mjtBias.mjBIAS_NONE
+    fixed = element.gaintype == mujoco.mjtGain.mjGAIN_FIXED
+    if not fixed or not (plain or (affine and kp > 0)):
+        raise Sim2RealError(
+            f"actuator {element.name!r}: only a position servo or a torque motor can be made a DC"
+            " motor"
+        )
+    limit = float(element.forcerange[1]) if element.forcelimited else 0.0
+    kind = mujoco.mjtCtrlInput.mjINPUT_POS if affine else mujoco.mjtCtrlInput.mjINPUT_FF
+    gains = [kp, 0.0, kd] if affine else [0.0, 0.0, 0.0]
+    element.set_to_dcmotor(
+        motorconst=[effects.motorconst, 0.0],
+        resistance=effects.resistance,
+        controller=[*gains, 0.0, 0.0, effects.voltage_limit],
+        saturation=[limit, 0.0, 0.0],
+        ctrlspec=int(kind),
+    )
 
 
 def _add_stribeck(spec: mujoco.MjSpec, joint: Any, effects: JointEffects) -> None:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import mujoco
 import numpy as np
 
+from sim2real.twin.address import actuator_kind
 from sim2real.twin.twin import Twin
 
 
@@ -86,7 +87,7 @@ def _servos(model: mujoco.MjModel) -> Iterator[Finding]:
             continue
         dof = int(model.jnt_dofadr[model.actuator_trnid[row, 0]])
         kp, kd = _gains(model, row)
-        gear = float(model.actuator_gear[row, 0])
+        gear = float(model.actuator_gear[int(model.actuator_outadr[row]), 0])
         moment = float(inertia[dof]) + float(model.actuator_armature[row]) * gear * gear
         if kp <= 0 or moment <= 0:
             continue
@@ -113,10 +114,10 @@ def _servos(model: mujoco.MjModel) -> Iterator[Finding]:
 
 
 def _gains(model: mujoco.MjModel, row: int) -> tuple[float, float]:
-    bias = model.actuator_biastype[row]
-    if bias == int(mujoco.mjtBias.mjBIAS_DCMOTOR):
+    kind = actuator_kind(model, row)
+    if kind == "DC motor":
         return float(model.actuator_gainprm[row, 4]), float(model.actuator_gainprm[row, 6])
-    if bias == int(mujoco.mjtBias.mjBIAS_AFFINE):
+    if kind == "position servo":
         return -float(model.actuator_biasprm[row, 1]), -float(model.actuator_biasprm[row, 2])
     return 0.0, 0.0
 
@@ -205,10 +206,9 @@ def _limits(model: mujoco.MjModel) -> Iterator[Finding]:
             continue
         place = f"actuator/{model.actuator(row).name or row}"
         control = int(model.actuator_ctrladr[row])
-        force = (
-            model.actuator_forcelimited[row]
-            or model.jnt_actfrclimited[max(0, int(model.actuator_trnid[row, 0]))]
-        )
+        force = bool(model.actuator_forcelimited[row])
+        if model.actuator_trntype[row] == int(mujoco.mjtTrn.mjTRN_JOINT):
+            force |= bool(model.jnt_actfrclimited[int(model.actuator_trnid[row, 0])])
         if not model.actuator_ctrllimited[control]:
             yield Finding(
                 "warning",

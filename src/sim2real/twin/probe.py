@@ -35,13 +35,18 @@ def check_effects(twin: Twin) -> None:
     moved = []
     for parameter in twin.parameters:
         kind, _, _attribute = split_path(parameter.name)
-        writes = [w for address in resolve(place, parameter.name) for w in address.writes]
+        addresses = resolve(place, parameter.name)
+        writes = [write for address in addresses for write in address.writes]
+        if parameter.operation == "scale" and not any(address.nominal for address in addresses):
+            raise Sim2RealError(
+                f"{parameter.name}: has no effect, since it scales a nominal value of zero"
+            )
         if all(write.field.startswith("effect.") for write in writes):
             continue  # the tables of effects act by construction
-        if all(w.field.startswith(("geom_", "pair_")) for w in writes):
-            _check_contact(place, parameter)
-        elif kind in _SEEN or parameter.dimension == Dimension.VISUAL:
+        if kind in _SEEN or parameter.dimension == Dimension.VISUAL:
             _check_seen(place, parameter)
+        elif all(w.field.startswith(("geom_", "pair_")) for w in writes):
+            _check_contact(place, parameter)
         else:
             moved.append(parameter)
     idle = idle_parameters(place, moved)
@@ -170,7 +175,11 @@ def _partners(model: mujoco.MjModel, geom: int) -> list[int]:
     body = model.geom_bodyid[geom]
     weld = model.body_weldid[body]
     found = []
+    excluded = {int(signature) for signature in model.exclude_signature}
     for other in range(model.ngeom):
+        first, second = sorted((int(body), int(model.geom_bodyid[other])))
+        if (first << 16) + second in excluded:
+            continue
         if model.body_weldid[model.geom_bodyid[other]] == weld:
             continue
         if (model.geom_contype[geom] & model.geom_conaffinity[other]) or (

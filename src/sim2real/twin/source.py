@@ -15,13 +15,7 @@ from sim2real.errors import Sim2RealError
 
 _MOST_BYTES = 64 * 1024 * 1024
 _MOST_DEPTH = 16
-_DIRECTORIES = {
-    "mesh": "meshdir",
-    "skin": "meshdir",
-    "flexcomp": "meshdir",
-    "texture": "texturedir",
-    "hfield": "texturedir",
-}
+_MESHES, _TEXTURES = "meshdir", "texturedir"
 _FILE_ATTRIBUTES = ("file", "fileright", "fileleft", "fileup", "filedown", "filefront", "fileback")
 
 
@@ -39,9 +33,28 @@ def model_files(folder: Path, model: str) -> list[Path]:
     leads outside the folder.
     """
     folder = folder.resolve()
-    files: list[Path] = []
-    directories: dict[str, str] = {}
-    _collect(folder, _inside(folder, model, "the twin"), files, directories, depth=0)
+    main = _inside(folder, folder, model, "the twin")
+    parsed: dict[Path, Element] = {}
+    _read_includes(folder, main.parent, main, parsed, depth=0)
+    directories = {"meshdir": "", "texturedir": ""}
+    for root in parsed.values():
+        for compiler in root.iter("compiler"):
+            for name, before in list(directories.items()):
+                directories[name] = compiler.get(name, compiler.get("assetdir", before))
+    files = list(parsed)
+    for path, root in parsed.items():
+        for element in root.iter():
+            if not isinstance(element.tag, str) or element.tag == "include":
+                continue
+            where = directories[_TEXTURES if element.tag == "texture" else _MESHES]
+            for attribute in _FILE_ATTRIBUTES:
+                value = element.get(attribute)
+                if value is None:
+                    continue
+                name = str(Path(where) / value)
+                file = _inside(folder, main.parent, name, f"<{element.tag}> in {path.name}")
+                if file not in files:
+                    files.append(file)
     return files
 
 
@@ -67,32 +80,21 @@ def one_line(error: BaseException) -> str:
     return " ".join(str(error).split())
 
 
-def _collect(
-    folder: Path, path: Path, files: list[Path], directories: dict[str, str], *, depth: int
+def _read_includes(
+    folder: Path, base: Path, path: Path, parsed: dict[Path, Element], *, depth: int
 ) -> None:
+    """Parse a file and, through its includes and attached models, all it is made of."""
     if depth > _MOST_DEPTH:
         raise Sim2RealError(f"{path}: includes are nested more than {_MOST_DEPTH} deep")
-    if path in files:
+    if path in parsed:
         return
-    files.append(path)
-    root = _parse(path)
-    for compiler in root.iter("compiler"):
-        both = compiler.get("assetdir")
-        for name in ("meshdir", "texturedir"):
-            value = compiler.get(name, both)
-            if value is not None:
-                directories[name] = value
+    root = parsed[path] = _parse(path)
     for element in root.iter():
-        for attribute in _FILE_ATTRIBUTES:
-            value = element.get(attribute)
-            if value is None or not isinstance(element.tag, str):
-                continue
-            where = directories.get(_DIRECTORIES.get(element.tag, ""), "")
-            target = _inside(folder, str(Path(where) / value), f"<{element.tag}> in {path.name}")
-            if element.tag in ("include", "model"):
-                _collect(folder, target, files, directories, depth=depth + 1)
-            elif target not in files:
-                files.append(target)
+        if element.tag in ("include", "model") and element.get("file") is not None:
+            # MuJoCo resolves every include against the main model's folder.
+            name = str(element.get("file"))
+            target = _inside(folder, base, name, f"<{element.tag}> in {path.name}")
+            _read_includes(folder, base, target, parsed, depth=depth + 1)
 
 
 def _parse(path: Path) -> Element:
@@ -102,6 +104,8 @@ def _parse(path: Path) -> Element:
         parser = XMLParser(target=_NoDoctype())
         parser.feed(path.read_bytes())
         root: Element = parser.close()
+        if root.tag not in ("mujoco", "mujocoinclude"):
+            raise Sim2RealError(f"its root is <{root.tag}>, not <mujoco>: not an MJCF model")
         return root
     except ParseError as error:
         raise Sim2RealError(f"{path} is not XML: {one_line(error)}") from None
@@ -111,10 +115,14 @@ def _parse(path: Path) -> Element:
         raise Sim2RealError(f"cannot read {path}: {error.strerror}") from None
 
 
-def _inside(folder: Path, name: str, where: str) -> Path:
-    path = (folder / name).resolve()
+def _inside(folder: Path, base: Path, name: str, where: str) -> Path:
+    try:
+        path = (base / name).resolve()
+        found = path.is_file()
+    except (OSError, ValueError) as error:
+        raise Sim2RealError(f"{where} names {name!r}: {error}") from None
     if not path.is_relative_to(folder):
         raise Sim2RealError(f"{where} names {name!r}, which lies outside the folder {folder}")
-    if not path.is_file():
+    if not found:
         raise Sim2RealError(f"{where} names {name!r}, which is not in {folder}")
     return path

@@ -16,12 +16,13 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+import mujoco
 import tomli_w
 
 from sim2real.errors import Sim2RealError, nearest, number_at, table_at
 from sim2real.files import atomic_folder, read_json, write_json
 from sim2real.params import JointDistribution, Parameter, joint_from_dict
-from sim2real.twin.address import Place, nominal_of, prepare_model
+from sim2real.twin.address import Place, moving_frames, nominal_of, prepare_model
 from sim2real.twin.effects import add_to_spec, read_effects
 from sim2real.twin.events import read_events
 from sim2real.twin.source import compile_spec, load_spec, model_files, one_line
@@ -150,9 +151,10 @@ class Twin:
         spec = load_spec(self.folder, str(self.files[0].relative_to(self.folder.resolve())))
         bare = compile_spec(spec, self.files[0])
         effects = read_effects(self.effects, bare)
-        add_to_spec(spec, effects, timestep_s=self._shortest_step(bare.opt.timestep))
-        model = compile_spec(spec, self.files[0]) if self.effects else bare
-        prepare_model(model, [parameter.name for parameter in self.parameters])
+        add_to_spec(spec, effects, timestep_s=self.shortest_step(bare.opt.timestep))
+        names = [parameter.name for parameter in self.parameters]
+        model = _compile_with_moving_frames(spec, self.files[0], moving_frames(bare, names))
+        prepare_model(model, names)
         return Place(model, effects, read_events(self.events, model))
 
     def parameter(self, name: str) -> Parameter:
@@ -173,11 +175,13 @@ class Twin:
             self.parameter(name)
         return replace(self, posterior=posterior, parent=self.version)
 
-    def _shortest_step(self, nominal: float) -> float:
+    def shortest_step(self, nominal: float) -> float:
+        """Shortest time step any world may have, where the model's own is `nominal` [s]."""
         for parameter in self.parameters:
             if parameter.name == "option/timestep":
                 least = parameter.prior.support[0]
-                least = least * nominal if parameter.operation == "scale" else least
+                least *= nominal if parameter.operation == "scale" else 1.0
+                least += nominal if parameter.operation == "add" else 0.0
                 return least if math.isfinite(least) and least > 0 else nominal
         return nominal
 
@@ -191,13 +195,47 @@ class Twin:
         )
 
 
+def _compile_with_moving_frames(
+    spec: mujoco.MjSpec, path: Path, bodies: list[str]
+) -> mujoco.MjModel:
+    """Compile so that the inertial frames of `bodies` may move within them, per world.
+
+    A body whose inertial frame is its own frame gets a diagonal mass matrix from the compiler; it
+    is compiled with a shifted frame, and the true values are written back.
+    """
+    model = compile_spec(spec, path)
+    if not bodies:
+        return model
+    true = {body: _inertial(model, body) for body in bodies}
+    for body, (mass, inertia, pos, quat) in true.items():
+        element = spec.body(body)
+        element.explicitinertial = True
+        element.mass, element.inertia, element.iquat = mass, inertia, quat
+        element.ipos = pos + 0.01
+        element.fullinertia = [math.nan] * 6
+    shifted = compile_spec(spec, path)
+    for body, (mass, inertia, pos, quat) in true.items():
+        row = shifted.body(body).id
+        shifted.body_mass[row], shifted.body_inertia[row] = mass, inertia
+        shifted.body_ipos[row], shifted.body_iquat[row] = pos, quat
+    mujoco.mj_setConst(shifted, mujoco.MjData(shifted))
+    return shifted
+
+
+def _inertial(model: mujoco.MjModel, body: str) -> tuple[Any, Any, Any, Any]:
+    row = model.body(body).id
+    fields = (model.body_mass, model.body_inertia, model.body_ipos, model.body_iquat)
+    mass, inertia, pos, quat = (field[row].copy() for field in fields)
+    return mass, inertia, pos, quat
+
+
 def _paths(data: Mapping[str, Any]) -> list[str]:
     if not isinstance(data, Mapping):
         raise Sim2RealError(f"[parameters] must hold tables, not {data!r}")
     return list(data)
 
 
-def _read_tables(file: Path) -> dict[str, Any]:
+def _read_tables(file: Path, *, depth: int = 0) -> dict[str, Any]:
     """The TOML of a twin, with the tables of its `base` file (same folder) underneath."""
     try:
         data = tomllib.loads(file.read_text(encoding="utf-8"))
@@ -216,9 +254,11 @@ def _read_tables(file: Path) -> dict[str, Any]:
     base = data.get("twin", {}).pop("base", None)
     if base is None:
         return data
+    if depth > 8:
+        raise Sim2RealError(f"{file}: base files refer to each other in a circle")
     if Path(str(base)).name != base or not (file.parent / base).is_file() or base == file.name:
         raise Sim2RealError(f"{file}: base = {base!r} is not another file of the same folder")
-    return _merge(_read_tables(file.parent / base), data)
+    return _merge(_read_tables(file.parent / base, depth=depth + 1), data)
 
 
 def _merge(under: dict[str, Any], over: dict[str, Any]) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import fnmatch
 import math
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import mujoco
@@ -19,19 +19,49 @@ from mujoco.batch import Batch, SimulationError
 from torch import Tensor
 
 from sim2real.errors import Sim2RealError
-from sim2real.twin import Applier, Event, Twin
+from sim2real.twin import Applier, Effects, Event, Twin
 from sim2real.worlds.delays import DelayGroup
 from sim2real.worlds.hardware import CommandModel, EffectTables, SensorModel
 
-_BROKEN = [
-    int(kind)
-    for kind in (
-        mujoco.mjtWarning.mjWARN_INERTIA,
-        mujoco.mjtWarning.mjWARN_BADQPOS,
-        mujoco.mjtWarning.mjWARN_BADQVEL,
-        mujoco.mjtWarning.mjWARN_BADQACC,
-    )
-]
+_EARLY = frozenset(
+    [
+        "sensordata",
+        "xpos",
+        "xquat",
+        "xmat",
+        "xipos",
+        "xiquat",
+        "ximat",
+        "xanchor",
+        "xaxis",
+        "geom_xpos",
+        "geom_xmat",
+        "geom_xquat",
+        "site_xpos",
+        "site_xmat",
+        "site_xquat",
+        "cam_xpos",
+        "cam_xmat",
+        "light_xpos",
+        "light_xdir",
+        "subtree_com",
+        "cdof",
+        "cinert",
+        "ten_length",
+        "ten_velocity",
+        "actuator_length",
+        "actuator_velocity",
+        "cvel",
+        "qfrc_bias",
+        "qfrc_passive",
+        "qfrc_spring",
+        "qfrc_damper",
+        "qfrc_gravcomp",
+        "ncon",
+        "energy",
+    ]
+)
+"""Derived fields that are there before accelerations are computed."""
 
 
 class CpuWorlds:
@@ -62,12 +92,13 @@ class CpuWorlds:
         self.values = nominal.repeat(count, 1)
         self._substeps = torch.full((count,), _substeps(period_s, self.model.opt.timestep))
         self._varied_steps = "opt.timestep" in self._applier.fields
-        self._limited = _check_delays(twin)
+        self._limited = _check_delays(twin, self._place.effects)
         self._commands = CommandModel(
             self.tables, self._everyone, self.model.nu, seed=seed, period_s=period_s
         )
+        widths = torch.from_numpy(self.model.sensor_dim).long()
         self._sensors = SensorModel(
-            self.tables, self._everyone, self.model.nsensordata, seed=seed, period_s=period_s
+            self.tables, self._everyone, widths, seed=seed, period_s=period_s
         )
         self.measured = self._sensors.last
         self._command_delays, self._sensor_delays = (
@@ -79,7 +110,6 @@ class CpuWorlds:
         stage_acc = int(mujoco.mjtStage.mjSTAGE_ACC)
         accelerations = (self.model.sensor_needstage == stage_acc).any()
         self._start_stage = stage_acc if accelerations else int(mujoco.mjtStage.mjSTAGE_VEL)
-        self._warned = 0
         self._batch.reset(stage=int(mujoco.mjtStage.mjSTAGE_NONE))
         self._rows_of_state = torch.from_numpy(self._batch.state)
         self._first_row = self._rows_of_state[0].clone()
@@ -100,6 +130,9 @@ class CpuWorlds:
         """The (worlds, ...) tensor of a computed field, refreshed by every call. Read only."""
         if name not in self._derived:
             self._derived[name] = _alias(self._batch.bind(name))
+            if name not in _EARLY:
+                # Without it, a start would leave another world's value there.
+                self._start_stage = int(mujoco.mjtStage.mjSTAGE_ACC)
         return self._derived[name]
 
     def field(self, name: str) -> Tensor:
@@ -132,6 +165,12 @@ class CpuWorlds:
         self._applier(values, ids, self._target)
         if self._varied_steps:
             step = self.field("opt.timestep")
+            shortest = self.twin.shortest_step(self.model.opt.timestep)
+            if len(ids) and float(step[ids].min()) < shortest * (1 - 1e-9):
+                raise Sim2RealError(
+                    f"option/timestep = {float(step[ids].min()):g} s is below the {shortest:g} s of"
+                    " its prior, for which the delay buffers are made"
+                )
             self._substeps[ids] = torch.round(self.period_s / step[ids, 0]).long().clamp(min=1)
             step[ids, 0] = self.period_s / self._substeps[ids].double()
 
@@ -141,7 +180,7 @@ class CpuWorlds:
             return
         rows = self._rows(ids)
         if self._applier.needs_constants:
-            self._batch.set_const(rows)
+            self._guarded(lambda: self._batch.set_const(rows))
         if self._varied_steps:
             self._batch.reset(rows, stage=int(mujoco.mjtStage.mjSTAGE_NONE))
         else:
@@ -154,9 +193,11 @@ class CpuWorlds:
         if len(ids) == 0:
             return
         self._sensor_delays.suspend(ids)
-        self._batch.forward(self._rows(ids), self._start_stage)
-        quantities = self.derived("sensordata")[ids]
         command = self.state("ctrl")[ids]
+        self._command_delays.begin(ids, command)
+        self._guarded(lambda: self._batch.forward(self._rows(ids), self._start_stage))
+        quantities = self.derived("sensordata")[ids]
+        # The forward pass may have noted the present in a buffer: the past goes in after it.
         self._command_delays.begin(ids, command)
         self._sensor_delays.begin(ids, quantities)
         self._commands.begin(ids, command)
@@ -222,11 +263,24 @@ class CpuWorlds:
     def _held(self) -> list[tuple[str, Any, str]]:
         return [
             ("command", self._commands, "last"),
+            ("command_target", self._commands, "target"),
             ("command_wait", self._commands, "waited"),
             ("drift", self._sensors, "drift"),
             ("reading", self._sensors, "last"),
             ("reading_wait", self._sensors, "waited"),
         ]
+
+    def _guarded(self, call: Callable[[], None]) -> None:
+        """Run a call of the engine; a world it cannot start is the parameters' fault."""
+        try:
+            call()
+        except SimulationError as error:
+            world = int(error.ids[0])
+            values = ", ".join(
+                f"{parameter.name} = {float(value):.4g}"
+                for parameter, value in zip(self.twin.parameters, self.values[world], strict=True)
+            )
+            raise Sim2RealError(f"a world cannot start ({error}) with {values}") from None
 
     def _rows(self, ids: Tensor) -> np.ndarray | None:
         return None if len(ids) == self.count else ids.numpy().astype(np.int32)
@@ -240,12 +294,10 @@ class CpuWorlds:
                 self._batch.step(rows, nstep=substeps)
             except SimulationError as error:
                 broken[torch.from_numpy(error.ids.astype(np.int64))] = True
-        warned = int(self._batch.warning[:, _BROKEN, 1].sum())
-        if warned != self._warned:
-            hit = self._batch.warning[:, _BROKEN, 1].any(axis=1)
-            broken |= torch.from_numpy(hit)
-            self._batch.warning[hit] = 0
-            self._warned = int(self._batch.warning[:, _BROKEN, 1].sum())
+        warning = self._batch.warning[:, :, 1]
+        if warning.any():
+            broken |= torch.from_numpy(warning.any(axis=1))
+            self._batch.warning[:] = 0
         self.diverged += int(broken.sum())
         return broken
 
@@ -265,17 +317,16 @@ class CpuWorlds:
         return self.field(name)
 
 
-def _check_delays(twin: Twin) -> list[tuple[int, str, float]]:
+def _check_delays(twin: Twin, effects: Effects) -> list[tuple[int, str, float]]:
     """(column, name, longest) of delay parameters, whose priors must fit their buffers."""
     found = []
-    effects = twin.place().effects
     for column, parameter in enumerate(twin.parameters):
         if not parameter.name.endswith("/delay"):
             continue
         kind, pattern, _ = parameter.name.split("/")
         tables: Any = effects.actuators if kind == "actuator" else effects.sensors
         for name in fnmatch.filter(tables, pattern):
-            most = tables[name].delay_max
+            most = tables[name].delay_max - tables[name].delay_jitter
             longest = {
                 "scale": most / (tables[name].delay or math.inf),
                 "add": most - tables[name].delay,
@@ -283,8 +334,8 @@ def _check_delays(twin: Twin) -> list[tuple[int, str, float]]:
             reach = parameter.prior.support[1]
             if math.isfinite(reach) and reach > longest + 1e-12:
                 raise Sim2RealError(
-                    f"{parameter.name}: its prior reaches {reach:g}, beyond delay_max ="
-                    f" {most:g} s of {kind} {name!r}"
+                    f"{parameter.name}: its prior reaches {reach:g}, beyond delay_max less jitter"
+                    f" = {most:g} s of {kind} {name!r}"
                 )
             found.append((column, parameter.name, longest))
     return found

@@ -107,44 +107,49 @@ class CommandModel:
         self._slews = tables.live("actuator.slew")
         self._rounds = tables.live("actuator.quantum")
         shape = (len(worlds), width)
+        self.target = torch.zeros(shape, dtype=torch.float32, device=worlds.device)
+        """The command each device took last."""
         self.last = torch.zeros(shape, dtype=torch.float32, device=worlds.device)
-        """The command each device holds."""
-        self.waited = torch.full(shape, math.inf, dtype=torch.float32, device=worlds.device)
+        """What each device makes of it now, on its way there at its slew rate."""
+        self.waited = torch.zeros(shape, dtype=torch.float32, device=worlds.device)
         """Time since each device took a command [s]."""
 
     def __call__(self, command: Tensor, tick: int) -> Tensor:
-        """The command as the devices take it, (worlds, controls)."""
+        """The command as the devices carry it out, (worlds, controls)."""
         if not (self._waits or self._loses or self._slews or self._rounds):
             return command
         tables, taken = self._tables, command.float()
         if self._rounds:
             taken = _rounded(taken, tables["actuator.quantum"])
+        if self._waits:
+            due = _due(self.waited, tables["actuator.period"], self._period_s)
+            taken = torch.where(due, taken, self.target)
+        if self._loses:
+            lost = self._lost.at(tick) < tables["actuator.missed"]
+            taken = torch.where(lost, self.target, taken)
+        self.target.copy_(taken)
         if self._slews:
             reach = tables["actuator.slew"] * self._period_s
             taken = torch.clamp(taken, self.last - reach, self.last + reach)
-        if self._waits:
-            self.waited += self._period_s
-            due = self.waited >= tables["actuator.period"] - 0.5 * self._period_s
-            self.waited.masked_fill_(due, 0.0)
-            taken = torch.where(due, taken, self.last)
-        if self._loses:
-            lost = self._lost.at(tick) < tables["actuator.missed"]
-            taken = torch.where(lost, self.last, taken)
         self.last.copy_(taken)
         return taken
 
     def begin(self, ids: Tensor, command: Tensor) -> None:
         """Start worlds `ids` with their devices holding `command` (n, controls)."""
+        self.target[ids] = command.float()
         self.last[ids] = command.float()
-        self.waited[ids] = math.inf
+        # The first command is taken at once.
+        self.waited[ids] = self._tables["actuator.period"][ids] - self._period_s
 
 
 class SensorModel:
     """What a computer reads of a quantity: noise, bias, scale, resolution, hold and loss."""
 
     def __init__(
-        self, tables: EffectTables, worlds: Tensor, width: int, *, seed: int, period_s: float
+        self, tables: EffectTables, worlds: Tensor, widths: Tensor, *, seed: int, period_s: float
     ) -> None:
+        """`widths` (sensors,) are the numbers of each sensor's reading."""
+        width = int(widths.sum())
         self._tables = tables
         self._period_s = period_s
         self._white = NoiseStream(
@@ -153,7 +158,11 @@ class SensorModel:
         self._wander = NoiseStream(
             Key.of(seed, "sensor/walk"), worlds=worlds, channels=width, gaussian=True
         )
-        self._lost = NoiseStream(Key.of(seed, "sensor/dropout"), worlds=worlds, channels=width)
+        # A sensor loses its reading as a whole, all numbers of it.
+        self._sensor = torch.arange(len(widths), device=worlds.device).repeat_interleave(widths)
+        self._lost = NoiseStream(
+            Key.of(seed, "sensor/dropout"), worlds=worlds, channels=max(1, len(widths))
+        )
         live = {
             name: tables.live(f"sensor.{name}")
             for name in ("noise", "bias", "walk", "scale", "quantum", "period", "dropout")
@@ -165,7 +174,7 @@ class SensorModel:
         """The random walk of each bias [sensor units]."""
         self.last = torch.zeros(shape, dtype=torch.float32, device=worlds.device)
         """The reading each sensor shows."""
-        self.waited = torch.full(shape, math.inf, dtype=torch.float32, device=worlds.device)
+        self.waited = torch.zeros(shape, dtype=torch.float32, device=worlds.device)
         """Time since each sensor's last new reading [s]."""
 
     def __call__(self, quantity: Tensor, tick: int) -> Tensor:
@@ -180,10 +189,8 @@ class SensorModel:
         if live["quantum"]:
             reading = _rounded(reading, tables["sensor.quantum"])
         if self._holds:
-            self.waited += self._period_s
-            fresh = self.waited >= tables["sensor.period"] - 0.5 * self._period_s
-            fresh &= self._lost.at(tick) >= tables["sensor.dropout"]
-            self.waited.masked_fill_(fresh, 0.0)
+            fresh = _due(self.waited, tables["sensor.period"], self._period_s)
+            fresh = fresh & (self._lost.at(tick)[:, self._sensor] >= tables["sensor.dropout"])
             reading = torch.where(fresh, reading, self.last)
         self.last.copy_(reading)
         return self.last
@@ -207,6 +214,14 @@ class SensorModel:
         if self._live["walk"]:
             value = value + drift
         return value
+
+
+def _due(waited: Tensor, period: Tensor, tick_s: float) -> Tensor:
+    """Whether a device's own period is over, counting on in `waited`; the mean rate is exact."""
+    waited += tick_s
+    due = waited >= period - 0.5 * tick_s
+    waited.copy_(torch.where(due, (waited - period).clamp(-tick_s, tick_s), waited))
+    return due
 
 
 def _rounded(value: Tensor, quantum: Tensor) -> Tensor:

@@ -53,7 +53,8 @@ class ArmTask(Task):
     def __init__(self, worlds: Worlds) -> None:
         super().__init__(worlds)
         model = worlds.model
-        self._qpos = torch.tensor([int(model.joint(j).qposadr[0]) for j in JOINTS])
+        addresses = [int(model.joint(j).qposadr[0]) for j in JOINTS]
+        self._qpos = torch.tensor(addresses, device=worlds.device)
         limits = torch.from_numpy(model.actuator_ctrlrange).float().to(worlds.device)
         self._low, self._high = limits[:, 0], limits[:, 1]
         self._measurements = Measurements(worlds, ("joint_target",))
