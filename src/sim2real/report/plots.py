@@ -46,6 +46,7 @@ def plot_evaluation(path: Path, evaluation: Evaluation) -> None:
         axis.set_title(effect.name, fontsize=8)
         axis.set_xlabel(f"p = {effect.p_value:.2g}", fontsize=8)
         axis.tick_params(labelsize=7)
+        axis.locator_params(axis="x", nbins=4)
         axis.grid(alpha=0.3)
     for axis in axes[len(effects) :]:
         axis.set_visible(False)

@@ -16,15 +16,10 @@ from torch import Tensor
 
 from sim2real.errors import Sim2RealError
 from sim2real.params import Parameter
-from sim2real.twin.address import (
-    PSEUDO_INERTIA,
-    Place,
-    check_operation,
-    quantity,
-    resolve,
-    vector_needs_index,
-)
+from sim2real.twin.address import check_operation, quantity, resolve, vector_needs_index
+from sim2real.twin.attributes import PSEUDO_INERTIA
 from sim2real.twin.inertia import perturbed_inertia
+from sim2real.twin.place import Place
 
 FieldOf = Callable[[str], Tensor]
 """Gives the (worlds, elements) tensor of a model field or effect table."""

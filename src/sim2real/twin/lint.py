@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import mujoco
 import numpy as np
 
-from sim2real.twin.address import actuator_kind
+from sim2real.twin.attributes import actuator_kind
 from sim2real.twin.twin import Twin
 
 

@@ -19,8 +19,9 @@ from mujoco.batch import Batch, SimulationError
 
 from sim2real.errors import Sim2RealError
 from sim2real.params import Dimension, Parameter, split_path
-from sim2real.twin.address import Place, resolve
+from sim2real.twin.address import resolve
 from sim2real.twin.apply import Applier
+from sim2real.twin.place import Place
 from sim2real.twin.twin import Twin
 
 _STATES = 6

@@ -22,9 +22,11 @@ import tomli_w
 from sim2real.errors import Sim2RealError, nearest, number_at, table_at
 from sim2real.files import atomic_folder, read_json, write_json
 from sim2real.params import JointDistribution, Parameter, joint_from_dict
-from sim2real.twin.address import Place, moving_frames, nominal_of, prepare_model
+from sim2real.twin.address import nominal_of
 from sim2real.twin.effects import add_to_spec, read_effects
 from sim2real.twin.events import read_events
+from sim2real.twin.place import Place
+from sim2real.twin.prepare import moving_frames, prepare_model
 from sim2real.twin.source import compile_spec, load_spec, model_files, one_line
 
 TWIN_FILE = "twin.toml"
