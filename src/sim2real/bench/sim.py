@@ -117,6 +117,7 @@ def _env_over_raw(task: type[Task], config: BenchSim) -> tuple[float, float, flo
 def _ant(config: BenchSim, report: Report) -> list[Result]:
     with ant_twin() as twin:
         rate = _ant_rate(twin, config)
+        bare = _bare_ant_rate(twin, config)
     report(f"ant: ours {rate:,.0f} steps/s; now EnvPool and Gymnasium")
     pool = max(_envpool_rate(count, config) for count in (64, 256, 1024))
     processes = max(_gymnasium_rate(count, config) for count in (2, 4, 8))
@@ -130,6 +131,13 @@ def _ant(config: BenchSim, report: Report) -> list[Result]:
             target=">= 5.0",
             peer="gymnasium.vector.AsyncVectorEnv, Ant-v5, best of 2, 4, 8 processes",
             note=f"{rate:,.0f} against {processes:,.0f} steps/s",
+        ),
+        Result(
+            name="sim.bare_over_gymnasium.ant",
+            value=bare / processes,
+            unit="ratio",
+            peer="the same peer",
+            note=f"what bare Batch.step alone reaches: {bare:,.0f} steps/s",
         ),
         Result(
             name="sim.over_envpool.ant",
@@ -155,6 +163,24 @@ def _ant_rate(twin: Twin, config: BenchSim) -> float:
         return config.worlds
 
     return _rate(advance, config.seconds)
+
+
+def _bare_ant_rate(twin: Twin, config: BenchSim) -> float:
+    """Batch.step alone, with random commands: no randomisation, sensors, resets or rewards."""
+    batch = Batch(twin.place().model, config.worlds, 0)
+    batch.reset()
+    ctrl = batch.bind("ctrl")
+    actions = np.random.default_rng(0).uniform(-1, 1, (16, *ctrl.shape))
+    step = 0
+
+    def advance() -> int:
+        nonlocal step
+        ctrl[:] = actions[step % 16]
+        batch.step(nstep=5)
+        step += 1
+        return config.worlds
+
+    return _rate(advance, config.seconds / 2)
 
 
 def _envpool_rate(count: int, config: BenchSim) -> float:

@@ -19,6 +19,9 @@ def prepare_model(model: mujoco.MjModel, names: Iterable[str]) -> None:
     Contact stiffness and damping need the direct form of `solref`; geoms and sites that will
     move must not be flagged as coinciding with their body's frame.
     """
+    if model.ntree <= 1:
+        # One tree is one island: looking for more costs 8 % of the speed and finds nothing.
+        model.opt.disableflags |= int(mujoco.mjtDisableBit.mjDSBL_ISLAND)
     for name in names:
         kind, pattern, attribute = split_path(name)
         stem, _ = split_index(attribute)
