@@ -11,7 +11,7 @@ ROOT = Path(sim2real.__file__).parent
 FLOORS = [
     {"errors"},
     {"files"},
-    {"params"},
+    {"params", "data"},
     {"twin"},
     {"worlds"},
     {"randomize"},

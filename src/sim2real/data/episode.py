@@ -1,0 +1,165 @@
+"""An episode: named channels, each with its own time stamps, unit and shape.
+
+Joint positions at 500 Hz stand beside images at 30 Hz; nothing is resampled on the way in. An
+episode is immutable, and its id is a hash of its content: the same data, the same id, anywhere.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+
+import numpy as np
+
+from sim2real.data.provenance import Provenance
+from sim2real.errors import Sim2RealError, nearest
+
+_NAME = re.compile(r"^[A-Za-z0-9_][A-Za-z0-9_.:/\-]*$")
+_KINDS = "biuf"
+
+
+@dataclass(frozen=True, eq=False)
+class Signal:
+    """One numeric channel: values (samples, ...) at times (samples,) [s]."""
+
+    times: np.ndarray
+    """Time stamps [s], float64, as recorded: also repeated or backward ones are kept."""
+    values: np.ndarray
+    """Values, one row a time stamp; numbers or booleans."""
+    unit: str = ""
+    """SI unit, '' for a ratio or a count."""
+
+    def __post_init__(self) -> None:
+        times = np.array(self.times, dtype=np.float64)
+        values = np.array(self.values)
+        if times.ndim != 1:
+            raise Sim2RealError(f"time stamps must be a list, not of shape {times.shape}")
+        if values.dtype.kind not in _KINDS:
+            raise Sim2RealError(f"values must be numbers, not {values.dtype}")
+        if values.ndim < 1 or len(values) != len(times):
+            raise Sim2RealError(
+                f"{len(times)} time stamps do not fit values of shape {values.shape}"
+            )
+        # Little-endian and contiguous, so that equal content has equal bytes everywhere.
+        values = np.ascontiguousarray(values.astype(values.dtype.newbyteorder("<"), copy=False))
+        for array in (times, values):
+            array.flags.writeable = False
+        object.__setattr__(self, "times", times)
+        object.__setattr__(self, "values", values)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Shape of one sample."""
+        return self.values.shape[1:]
+
+    @property
+    def rate_hz(self) -> float:
+        """Median rate [Hz]; nan for fewer than two samples."""
+        steps = np.diff(self.times)
+        middle = float(np.median(steps)) if len(steps) else 0.0
+        return 1.0 / middle if middle > 0 else float("nan")
+
+    def between(self, start_s: float, end_s: float) -> Signal:
+        """The samples with start <= time < end."""
+        inside = (self.times >= start_s) & (self.times < end_s)
+        return Signal(self.times[inside], self.values[inside], self.unit)
+
+    def digest(self) -> bytes:
+        """Hash of the content."""
+        hasher = hashlib.sha256()
+        hasher.update(f"{self.values.dtype.str}|{self.values.shape}|{self.unit}|".encode())
+        hasher.update(self.times.tobytes())
+        hasher.update(self.values.tobytes())
+        return hasher.digest()
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Signal) and self.digest() == other.digest()
+
+    def __hash__(self) -> int:
+        return hash(self.digest())
+
+
+@dataclass(frozen=True, eq=False)
+class Episode:
+    """Channels that were recorded together, how it ended, and where it comes from."""
+
+    channels: Mapping[str, Signal]
+    provenance: Provenance
+    outcome: str = ""
+    """'success', 'failure', or '' where nobody judged."""
+    id: str = field(init=False)
+    """Hash of the content, 32 hexadecimal digits."""
+
+    def __post_init__(self) -> None:
+        if self.outcome not in ("", "success", "failure"):
+            raise Sim2RealError(f"outcome is 'success', 'failure' or '', not {self.outcome!r}")
+        if not self.channels:
+            raise Sim2RealError("an episode needs at least one channel")
+        for name, signal in self.channels.items():
+            if not _NAME.match(name):
+                raise Sim2RealError(f"{name!r} is not a channel name like 'observation.state'")
+            if not isinstance(signal, Signal):
+                raise Sim2RealError(f"channel {name!r} is a {type(signal).__name__}, not a Signal")
+        ordered = {name: self.channels[name] for name in sorted(self.channels)}
+        object.__setattr__(self, "channels", MappingProxyType(ordered))
+        object.__setattr__(self, "id", self._hash())
+
+    def __getitem__(self, name: str) -> Signal:
+        if name not in self.channels:
+            raise Sim2RealError(
+                f"episode {self.id} has no channel {name!r}{nearest(name, self.channels)}"
+            )
+        return self.channels[name]
+
+    @property
+    def start_s(self) -> float:
+        """First time stamp of any channel [s]."""
+        return min(
+            (float(s.times.min()) for s in self.channels.values() if len(s.times)), default=0.0
+        )
+
+    @property
+    def end_s(self) -> float:
+        """Last time stamp of any channel [s]."""
+        return max(
+            (float(s.times.max()) for s in self.channels.values() if len(s.times)), default=0.0
+        )
+
+    @property
+    def duration_s(self) -> float:
+        """Time from the first sample to the last [s]."""
+        return self.end_s - self.start_s
+
+    def derive(
+        self,
+        process: str,
+        *,
+        channels: Mapping[str, Signal] | None = None,
+        outcome: str | None = None,
+    ) -> Episode:
+        """A new episode made from this one, which its provenance names as the parent."""
+        if not process:
+            raise Sim2RealError("say what was done: a derived episode names its process")
+        return Episode(
+            channels=self.channels if channels is None else channels,
+            provenance=replace(self.provenance, parents=(self.id,), process=process),
+            outcome=self.outcome if outcome is None else outcome,
+        )
+
+    def _hash(self) -> str:
+        hasher = hashlib.sha256()
+        hasher.update(self.provenance.to_json().encode())
+        hasher.update(f"|{self.outcome}|".encode())
+        for name, signal in self.channels.items():
+            hasher.update(f"{name}|".encode())
+            hasher.update(signal.digest())
+        return hasher.hexdigest()[:32]
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Episode) and self.id == other.id
+
+    def __hash__(self) -> int:
+        return hash(self.id)

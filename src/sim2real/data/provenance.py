@@ -1,0 +1,117 @@
+"""Where an episode comes from: simulated, real or generated, by what, and from which parents."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from enum import StrEnum
+from typing import Any
+
+from sim2real.errors import Sim2RealError, nearest, number_at, table_at
+
+
+class Origin(StrEnum):
+    """The kind of world an episode happened in."""
+
+    SIMULATED = "simulated"
+    """In the worlds of a twin."""
+    REAL = "real"
+    """On hardware, or on what stands in for it."""
+    GENERATED = "generated"
+    """Made by a model that learned from others: a world model, an image translator."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Provenance:
+    """Everything needed to trace an episode, and to know whether it may be used."""
+
+    kind: Origin
+    task: str = ""
+    """Task that was done; '' for a recording without one."""
+    twin: str = ""
+    """Name of the twin it was simulated with, or whose robot it is."""
+    twin_version: str = ""
+    """Version of that twin."""
+    parameters: Mapping[str, float] = field(default_factory=dict)
+    """The draw it was simulated with, by parameter."""
+    seed: int | None = None
+    """Seed of the simulation."""
+    engine: str = ""
+    """Simulator."""
+    engine_version: str = ""
+    policy: str = ""
+    """Hash of the policy's bundle; '' for none or a person."""
+    robot: str = ""
+    """Model of the robot."""
+    serial: str = ""
+    """Its serial number."""
+    site: str = ""
+    """Where it stood."""
+    operator: str = ""
+    """Who ran it, as a pseudonym."""
+    calibration: Mapping[str, Any] = field(default_factory=dict)
+    """Calibration in force: offsets, intrinsics, file hashes."""
+    participants: tuple[str, ...] = ()
+    """Pseudonyms of people in the recording; each needs a consent record."""
+    software: Mapping[str, str] = field(default_factory=dict)
+    """Versions of the software that made it, by package."""
+    commit: str = ""
+    """Commit of the code that made it."""
+    parents: tuple[str, ...] = ()
+    """Ids of the episodes it was made from."""
+    process: str = ""
+    """What was done to the parents: 'filter 20 Hz', 'repair repeated time stamps', …"""
+
+    def __post_init__(self) -> None:
+        if self.kind not in list(Origin):
+            raise Sim2RealError(
+                f"provenance: kind {self.kind!r} is unknown{nearest(str(self.kind), list(Origin))}"
+            )
+        object.__setattr__(self, "kind", Origin(self.kind))
+        for name, value in self.parameters.items():
+            if not math.isfinite(value):
+                raise Sim2RealError(f"provenance: parameter {name} = {value} is not finite")
+        for parent in self.parents:
+            if not parent:
+                raise Sim2RealError("provenance: a parent's id is empty")
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data; what is empty is left out."""
+        data: dict[str, Any] = {}
+        for entry in fields(self):
+            value = getattr(self, entry.name)
+            if isinstance(value, tuple):
+                value = list(value)
+            elif isinstance(value, Mapping):
+                value = dict(value)
+            if value not in ("", None, [], {}):
+                data[entry.name] = str(value) if isinstance(value, Origin) else value
+        return data
+
+    def to_json(self) -> str:
+        """Canonical JSON: the same provenance always gives the same text."""
+        return json.dumps(self.to_dict(), sort_keys=True, separators=(",", ":"), allow_nan=False)
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Provenance:
+        """Provenance from plain data; malformed data is a `Sim2RealError`."""
+        values = dict(table_at(data, "provenance"))
+        known = {entry.name for entry in fields(cls)}
+        for name in values:
+            if name not in known:
+                raise Sim2RealError(f"provenance has no field {name!r}{nearest(name, known)}")
+        if "kind" not in values:
+            raise Sim2RealError("provenance needs a kind: simulated, real or generated")
+        for name in ("parents", "participants"):
+            if name in values:
+                if isinstance(values[name], str):
+                    raise Sim2RealError(f"provenance: {name} must be a list")
+                values[name] = tuple(str(entry) for entry in values[name])
+        for name in ("parameters", "calibration", "software"):
+            if name in values:
+                values[name] = dict(table_at(values[name], f"provenance: {name}"))
+        for name, value in values.get("parameters", {}).items():
+            values["parameters"][name] = number_at(value, f"provenance: parameter {name}")
+        return cls(**values)
