@@ -1,0 +1,164 @@
+"""How episodes lie in Arrow tables.
+
+An episode is one row of `episodes` (what it is, without its samples) and one row of `signals` for
+each channel. Samples keep their type: each row fills the one list column that holds it exactly.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from sim2real.data.episode import Episode, Signal
+from sim2real.data.provenance import Provenance
+from sim2real.errors import Sim2RealError
+
+EPISODES = pa.schema(
+    [
+        ("id", pa.string()),
+        ("kind", pa.string()),
+        ("outcome", pa.string()),
+        ("task", pa.string()),
+        ("twin", pa.string()),
+        ("twin_version", pa.string()),
+        ("policy", pa.string()),
+        ("robot", pa.string()),
+        ("serial", pa.string()),
+        ("site", pa.string()),
+        ("operator", pa.string()),
+        ("participants", pa.list_(pa.string())),
+        ("parents", pa.list_(pa.string())),
+        ("process", pa.string()),
+        ("start_s", pa.float64()),
+        ("duration_s", pa.float64()),
+        ("channels", pa.list_(pa.string())),
+        ("samples", pa.int64()),
+        ("provenance", pa.string()),
+        ("added", pa.timestamp("us", tz="UTC")),
+    ]
+)
+"""One row an episode; `provenance` is the whole of it as JSON, the columns are its parts."""
+
+_LISTS = {
+    "f64": pa.list_(pa.float64()),
+    "f32": pa.list_(pa.float32()),
+    "i64": pa.list_(pa.int64()),
+    "u64": pa.list_(pa.uint64()),
+    "raw": pa.binary(),
+}
+SIGNALS = pa.schema(
+    [
+        ("episode", pa.string()),
+        ("channel", pa.string()),
+        ("unit", pa.string()),
+        ("dtype", pa.string()),
+        ("shape", pa.list_(pa.int32())),
+        ("times", pa.list_(pa.float64())),
+        *_LISTS.items(),
+    ]
+)
+"""One row a channel; `shape` is that of one sample, `dtype` numpy's name of its type."""
+
+
+def episode_rows(episodes: Sequence[Episode]) -> pa.Table:
+    """Rows of `episodes`."""
+    added = datetime.now(UTC)
+    rows = [_episode_row(episode, added) for episode in episodes]
+    return pa.Table.from_pylist(rows, schema=EPISODES)
+
+
+def signal_rows(episodes: Iterable[Episode]) -> pa.Table:
+    """Rows of `signals`."""
+    columns: dict[str, list[Any]] = {name: [] for name in SIGNALS.names}
+    for episode in episodes:
+        for name, signal in episode.channels.items():
+            columns["episode"].append(episode.id)
+            columns["channel"].append(name)
+            columns["unit"].append(signal.unit)
+            columns["dtype"].append(signal.values.dtype.str)
+            columns["shape"].append(list(signal.shape))
+            columns["times"].append(signal.times)
+            place = _place(signal.values.dtype)
+            flat = signal.values.reshape(-1)
+            for column in _LISTS:
+                columns[column].append(None)
+            columns[place][-1] = flat.tobytes() if place == "raw" else flat
+    arrays = [pa.array(columns[entry.name], type=entry.type) for entry in SIGNALS]
+    return pa.Table.from_arrays(arrays, schema=SIGNALS)
+
+
+def read_episode(episode: dict[str, Any], signals: pa.Table) -> Episode:
+    """The episode of one row of `episodes` and its rows of `signals`.
+
+    The id is computed anew from what was read: data that has changed is an error.
+    """
+    channels = {}
+    for row in range(signals.num_rows):
+        name = signals["channel"][row].as_py()
+        channels[name] = _read_signal(signals, row)
+    found = Episode(
+        channels=channels,
+        provenance=Provenance.from_dict(json.loads(episode["provenance"])),
+        outcome=episode["outcome"],
+    )
+    if found.id != episode["id"]:
+        raise Sim2RealError(
+            f"episode {episode['id']} is damaged: its content now has the id {found.id}"
+        )
+    return found
+
+
+def _read_signal(signals: pa.Table, row: int) -> Signal:
+    dtype = np.dtype(signals["dtype"][row].as_py())
+    shape = tuple(signals["shape"][row].as_py())
+    times = signals["times"][row].values.to_numpy(zero_copy_only=False)
+    place = _place(dtype)
+    cell = signals[place][row]
+    if place == "raw":
+        values = np.frombuffer(cell.as_py(), dtype=dtype)
+    else:
+        values = cell.values.to_numpy(zero_copy_only=False).astype(dtype, copy=False)
+    return Signal(times, values.reshape(len(times), *shape), signals["unit"][row].as_py())
+
+
+def _place(dtype: np.dtype[Any]) -> str:
+    """The list column that holds a type exactly and can be queried; bytes for the small ones."""
+    kind, size = dtype.kind, dtype.itemsize
+    if kind == "f" and size in (4, 8):
+        return f"f{8 * size}"
+    if kind == "i" and size == 8:
+        return "i64"
+    if kind == "u" and size == 8:
+        return "u64"
+    return "raw"
+
+
+def _episode_row(episode: Episode, added: datetime) -> dict[str, Any]:
+    source = episode.provenance
+    return {
+        "id": episode.id,
+        "kind": str(source.kind),
+        "outcome": episode.outcome,
+        "task": source.task,
+        "twin": source.twin,
+        "twin_version": source.twin_version,
+        "policy": source.policy,
+        "robot": source.robot,
+        "serial": source.serial,
+        "site": source.site,
+        "operator": source.operator,
+        "participants": list(source.participants),
+        "parents": list(source.parents),
+        "process": source.process,
+        "start_s": episode.start_s,
+        "duration_s": episode.duration_s,
+        "channels": list(episode.channels),
+        "samples": sum(len(signal.times) for signal in episode.channels.values()),
+        "provenance": source.to_json(),
+        "added": added,
+    }

@@ -1,0 +1,114 @@
+"""The lake: what was appended is there, whole, once, in every version from then on."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from sim2real.data import Episode, Provenance, Signal
+from sim2real.data.lake import Lake
+from sim2real.errors import Sim2RealError
+
+
+def episode(k: int, kind: str = "simulated", **changes) -> Episode:
+    times = np.arange(20) * 0.02
+    channels = {
+        "q": Signal(times, np.full((20, 3), float(k)), "rad"),
+        "count": Signal(times, np.arange(20) + 2**60, ""),
+        "small": Signal(times[:5], np.full((5, 2, 2), k % 200, dtype="u1"), ""),
+        "single": Signal(times, np.sin(times + k).astype("f4"), "N"),
+        "on": Signal(times, times > 0.1, ""),
+    }
+    source = Provenance(kind=kind, task="pendulum-swingup", seed=k, **changes)
+    return Episode(channels=channels, provenance=source, outcome="success" if k % 2 else "failure")
+
+
+def test_an_episode_comes_back_as_it_went_in(tmp_path):
+    lake = Lake.create(tmp_path / "lake")
+    given = [episode(k) for k in range(5)]
+    ids = lake.append(given)
+    assert ids == [e.id for e in given] and len(lake) == 5
+    for one in given:
+        again = lake.get(one.id)
+        assert again == one
+        for name, signal in one.channels.items():
+            assert again[name].values.dtype == signal.values.dtype
+            assert np.array_equal(again[name].values, signal.values)
+    assert [e.id for e in lake.read(ids[::-1])] == ids[::-1]
+
+
+def test_appending_twice_keeps_one(tmp_path):
+    lake = Lake.create(tmp_path / "lake")
+    lake.append(episode(1))
+    lake.append([episode(1), episode(2), episode(2)])
+    assert len(lake) == 2
+
+
+def test_provenance_answers_sql(tmp_path):
+    lake = Lake.create(tmp_path / "lake")
+    lake.append([episode(k) for k in range(6)])
+    lake.append(episode(7, kind="real", robot="so101", site="lab"))
+    found = lake.query(
+        "select kind, count(*) as n, avg((outcome = 'success')::int) as rate from episodes"
+        " group by kind order by kind"
+    ).to_pylist()
+    assert found == [
+        {"kind": "real", "n": 1, "rate": 1.0},
+        {"kind": "simulated", "n": 6, "rate": 0.5},
+    ]
+    mean = lake.query(
+        "select avg(v) as v from (select unnest(f64) as v from signals join episodes"
+        " on episode = id where channel = 'q' and kind = 'real')"
+    )
+    assert mean["v"][0].as_py() == 7.0
+
+
+def test_a_version_is_the_data_as_it_was(tmp_path):
+    lake = Lake.create(tmp_path / "lake")
+    lake.append(episode(1))
+    then = lake.version
+    lake.append(episode(2))
+    assert lake.query("select count(*) as n from episodes", version=then)["n"][0].as_py() == 1
+    assert len(lake) == 2
+    with pytest.raises(Sim2RealError, match="no episode"):
+        lake.get(episode(2).id, version=then)
+
+
+def test_a_lake_is_opened_only_where_there_is_one(tmp_path):
+    with pytest.raises(Sim2RealError, match="no lake at"):
+        Lake.open(tmp_path / "nowhere")
+    Lake.create(tmp_path / "lake").append(episode(1))
+    assert len(Lake.open(tmp_path / "lake")) == 1
+    assert len(Lake.create(tmp_path / "lake")) == 1
+
+
+@pytest.mark.parametrize("sql", ["selct 1", "select nothing from episodes", "select 1 from xyz"])
+def test_a_query_that_is_none_is_one_clear_error(tmp_path, sql):
+    lake = Lake.create(tmp_path / "lake")
+    with pytest.raises(Sim2RealError, match="query failed") as caught:
+        lake.query(sql)
+    assert "\n" not in str(caught.value)
+
+
+WRITER = """
+import sys
+sys.path.insert(0, {tests!r})
+from test_lake import episode
+from sim2real.data.lake import Lake
+lake = Lake.open({uri!r})
+for k in range(10):
+    lake.append(episode(1000 * int(sys.argv[1]) + k))
+"""
+
+
+def test_writers_at_once_lose_nothing(tmp_path):
+    uri = str(tmp_path / "lake")
+    Lake.create(uri)
+    code = WRITER.format(tests=str(__import__("pathlib").Path(__file__).parent), uri=uri)
+    writers = [subprocess.Popen([sys.executable, "-c", code, str(w)]) for w in range(3)]
+    assert all(writer.wait(timeout=120) == 0 for writer in writers)
+    lake = Lake.open(uri)
+    assert len(lake) == 30
+    expected = {episode(1000 * w + k).id for w in range(3) for k in range(10)}
+    assert {e.id for e in lake.read(sorted(expected))} == expected
