@@ -6,8 +6,7 @@ import sys
 import numpy as np
 import pytest
 
-from sim2real.data import Episode, Provenance, Signal
-from sim2real.data.lake import Lake
+from sim2real.data import Episode, Label, Lake, Provenance, Signal
 from sim2real.errors import Sim2RealError
 
 
@@ -89,6 +88,56 @@ def test_a_query_that_is_none_is_one_clear_error(tmp_path, sql):
     with pytest.raises(Sim2RealError, match="query failed") as caught:
         lake.query(sql)
     assert "\n" not in str(caught.value)
+
+
+def test_a_label_is_superseded_and_never_overwritten(tmp_path):
+    lake = Lake.create(tmp_path / "lake")
+    (one,) = lake.append(episode(1))
+    (first,) = lake.label(Label(episode=one, tag="phase", value="grasp", start_s=0.1, end_s=0.2,
+                                who="ana"))  # fmt: skip
+    lake.label(Label(episode=one, tag="phase", value="lift", who="ben", supersedes=first))
+    assert len(lake.query("select * from labels")) == 2
+    current = lake.query("select value, who from current_labels").to_pylist()
+    assert current == [{"value": "lift", "who": "ben"}]
+    joined = lake.query(
+        "select count(*) as n from episodes join current_labels on episode = episodes.id"
+    )
+    assert joined["n"][0].as_py() == 1
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"tag": "sucess"}, "'success'"),
+        ({"who": ""}, "who made it"),
+        ({"tag": "note"}, "needs a value"),
+        ({"start_s": 1.0}, "begin and an end"),
+        ({"start_s": 2.0, "end_s": 1.0}, "is none"),
+        ({"episode": "nobody"}, "no episode"),
+    ],
+)
+def test_a_label_that_is_none_is_refused(tmp_path, changes, words):
+    lake = Lake.create(tmp_path / "lake")
+    (one,) = lake.append(episode(1))
+    with pytest.raises(Sim2RealError, match=words):
+        lake.label(Label(**{"episode": one, "tag": "success", "who": "ana", **changes}))
+    assert len(lake.query("select * from labels")) == 0
+
+
+def test_lineage_is_walked_both_ways(tmp_path):
+    lake = Lake.create(tmp_path / "lake")
+    raw = episode(1, kind="real")
+    filtered = raw.derive("filter")
+    cut = filtered.derive("cut", outcome="")
+    other = raw.derive("resample")
+    lost = episode(9).derive("repair")
+    lake.append([raw, filtered, cut, other, lost])
+    walk = {r["id"]: r["steps"] for r in lake.lineage(filtered.id).to_pylist()}
+    assert walk == {raw.id: -1, filtered.id: 0, cut.id: 1}
+    steps = {r["id"]: r["steps"] for r in lake.lineage(raw.id).to_pylist()}
+    assert steps == {raw.id: 0, filtered.id: 1, other.id: 1, cut.id: 2}
+    absent = {r["id"]: r["present"] for r in lake.lineage(lost.id).to_pylist()}
+    assert absent == {episode(9).id: False, lost.id: True}
 
 
 WRITER = """

@@ -18,11 +18,29 @@ from deltalake import DeltaTable, WriterProperties, write_deltalake
 from deltalake.exceptions import DeltaError, TableNotFoundError
 
 from sim2real.data.episode import Episode
+from sim2real.data.labels import LABELS, Label, label_rows
 from sim2real.data.tables import EPISODES, SIGNALS, episode_rows, read_episode, signal_rows
-from sim2real.errors import Sim2RealError, nearest
+from sim2real.errors import Sim2RealError
 
-_TABLES = {"episodes": EPISODES, "signals": SIGNALS}
-_ROWS_A_GROUP = {"episodes": 65_536, "signals": 256}
+_TABLES = {"episodes": EPISODES, "signals": SIGNALS, "labels": LABELS}
+_ROWS_A_GROUP = {"episodes": 65_536, "signals": 256, "labels": 65_536}
+_CURRENT = """create view current_labels as select * from labels where id not in
+    (select supersedes from labels where supersedes <> '')"""
+_LINEAGE = """
+with recursive
+    edges as (select id as child, unnest(parents) as parent from episodes),
+    up as (
+        select $id as id, 0 as steps
+        union select edges.parent, up.steps - 1 from up join edges on edges.child = up.id
+    ),
+    down as (
+        select $id as id, 0 as steps
+        union select edges.child, down.steps + 1 from down join edges on edges.parent = down.id
+    )
+select id, steps, process, kind, episodes.id is not null as present
+from (select * from up union select * from down) as walk left join episodes using (id)
+order by steps, id
+"""
 
 
 class Lake:
@@ -77,7 +95,7 @@ class Lake:
         """The episode of an id, checked against it; an unknown id is a `Sim2RealError`."""
         for episode in self.read([id_], version=version):
             return episode
-        raise Sim2RealError(f"no episode {id_!r} in {self.uri}{nearest(id_, [])}")
+        raise Sim2RealError(f"no episode {id_!r} in {self.uri}")
 
     def read(self, ids: Sequence[str], *, version: int | None = None) -> Iterator[Episode]:
         """Episodes by id, in the order asked for; unknown ids are left out."""
@@ -98,12 +116,16 @@ class Lake:
                 yield read_episode(by_id[id_], mine.combine_chunks())
 
     def query(self, sql: str, *, version: int | None = None, **tables: pa.Table) -> pa.Table:
-        """The answer to a SQL query over `episodes` and `signals` (and `tables` given along)."""
+        """The answer to a SQL query over `episodes`, `signals`, `labels` and `current_labels`.
+
+        `tables` given along can be queried by their names.
+        """
         connection = duckdb.connect()
         try:
             for name in _TABLES:
                 at = version if name == "episodes" else None
                 self._view(connection, name, at)
+            connection.execute(_CURRENT)
             for name, table in tables.items():
                 connection.register(name, table)
             answer = connection.sql(sql)
@@ -112,6 +134,25 @@ class Lake:
             raise Sim2RealError(f"the query failed: {_short(error)}") from None
         finally:
             connection.close()
+
+    def label(self, labels: Label | Iterable[Label]) -> list[str]:
+        """Add labels, all of them or none; each must be about an episode that is there."""
+        given = [labels] if isinstance(labels, Label) else list(labels)
+        about = sorted({label.episode for label in given})
+        for missing in sorted(set(about) - set(self._present(about))):
+            raise Sim2RealError(f"no episode {missing!r} in {self.uri} to label")
+        if given:
+            self._write("labels", label_rows(given))
+        return [label.id for label in given]
+
+    def lineage(self, id_: str) -> pa.Table:
+        """Where an episode comes from (steps < 0) and what was made of it (steps > 0).
+
+        A parent that is not in the lake is listed with `present` false.
+        """
+        if not self._present([id_]):
+            raise Sim2RealError(f"no episode {id_!r} in {self.uri}")
+        return self.query(_LINEAGE.replace("$id", "'" + id_.replace("'", "''") + "'"))
 
     def __len__(self) -> int:
         return int(self.query("select count(*) as n from episodes")["n"][0].as_py())

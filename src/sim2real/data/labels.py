@@ -1,0 +1,77 @@
+"""What people say about episodes: tags and intervals, with who and when.
+
+A label is never overwritten. One that corrects another names it, and the other is then no longer
+current; both stay.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime
+
+import pyarrow as pa
+
+from sim2real.errors import Sim2RealError, nearest
+
+TAGS = ("success", "failure", "phase", "dimension", "note")
+
+LABELS = pa.schema(
+    [
+        ("id", pa.string()),
+        ("episode", pa.string()),
+        ("tag", pa.string()),
+        ("value", pa.string()),
+        ("start_s", pa.float64()),
+        ("end_s", pa.float64()),
+        ("who", pa.string()),
+        ("at", pa.timestamp("us", tz="UTC")),
+        ("supersedes", pa.string()),
+    ]
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Label:
+    """One remark about an episode, or about an interval of it."""
+
+    episode: str
+    """Id of the episode."""
+    tag: str
+    """'success', 'failure', 'phase' (of a failure), 'dimension' (of the gap) or 'note'."""
+    value: str = ""
+    """What the tag says: the phase, the dimension, free text."""
+    start_s: float | None = None
+    """Begin of the interval [s]; None for the whole episode."""
+    end_s: float | None = None
+    """End of the interval [s]."""
+    who: str
+    """Who says so."""
+    at: datetime = field(default_factory=lambda: datetime.now(UTC))
+    """When it was said."""
+    supersedes: str = ""
+    """Id of the label this one corrects."""
+    id: str = field(init=False)
+    """Hash of all of the above."""
+
+    def __post_init__(self) -> None:
+        if self.tag not in TAGS:
+            raise Sim2RealError(f"a label has no tag {self.tag!r}{nearest(self.tag, TAGS)}")
+        if not self.who:
+            raise Sim2RealError("a label says who made it")
+        if self.tag in ("phase", "dimension", "note") and not self.value:
+            raise Sim2RealError(f"a {self.tag!r} label needs a value")
+        if (self.start_s is None) != (self.end_s is None):
+            raise Sim2RealError("an interval has a begin and an end")
+        start, end = self.start_s or 0.0, self.end_s or 0.0
+        if not (math.isfinite(start) and math.isfinite(end) and start <= end):
+            raise Sim2RealError(f"an interval from {start} to {end} s is none")
+        said = {name: getattr(self, name) for name in LABELS.names if name != "id"}
+        text = "|".join(f"{name}={value}" for name, value in sorted(said.items()))
+        object.__setattr__(self, "id", hashlib.sha256(text.encode()).hexdigest()[:32])
+
+
+def label_rows(labels: list[Label]) -> pa.Table:
+    """Rows of the table `labels`."""
+    return pa.Table.from_pylist([asdict(label) for label in labels], schema=LABELS)
