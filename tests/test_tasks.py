@@ -12,7 +12,6 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from sim2real.errors import Sim2RealError
 from sim2real.tasks import PrivilegedTerm, TaskEnv, Term, find_task, registry, task_names
-from sim2real.tasks.gym import register
 from sim2real.worlds import CpuWorlds
 
 TASKS = ("pendulum-swingup", "arm-reach", "arm-push")
@@ -210,16 +209,14 @@ def test_the_arm_follows_its_targets_and_sags_under_gravity():
 
 @pytest.mark.parametrize("name", TASKS)
 def test_gymnasium_accepts_the_single_environment(name):
-    register()
-    env = gymnasium.make(f"sim2real/{name}-v0")
+    env = gymnasium.make(f"sim2real.tasks.gym:sim2real/{name}-v0")
     check_env(env.unwrapped, skip_render_check=True)
     env.close()
 
 
 @pytest.mark.parametrize("name", TASKS)
 def test_make_vec_gives_many_worlds_with_final_observations(name):
-    register()
-    env = gymnasium.make_vec(f"sim2real/{name}-v0", num_envs=5)
+    env = gymnasium.make_vec(f"sim2real.tasks.gym:sim2real/{name}-v0", num_envs=5)
     observation, _ = env.reset(seed=3)
     assert observation in env.observation_space
     again, _ = env.reset(seed=3)

@@ -125,7 +125,10 @@ def _sb3_time(seed: int, limit_s: float, report: Report) -> tuple[float, int, bo
     from stable_baselines3.common.vec_env import DummyVecEnv
 
     envs = DummyVecEnv(
-        [lambda k=k: gymnasium.make("sim2real/pendulum-swingup-v0") for k in range(8)]
+        [
+            lambda k=k: gymnasium.make("sim2real.tasks.gym:sim2real/pendulum-swingup-v0")
+            for k in range(8)
+        ]
     )
     envs.seed(seed)
     model = PPO(

@@ -1,4 +1,8 @@
-"""Tasks as Gymnasium environments: `sim2real/<task>-v0` for `make` and `make_vec`."""
+"""Tasks as Gymnasium environments: `sim2real/<task>-v0` for `make` and `make_vec`.
+
+Importing this module makes them known to Gymnasium, as its convention is; so does the id
+`sim2real.tasks.gym:sim2real/<task>-v0`, which imports it.
+"""
 
 from __future__ import annotations
 
@@ -18,8 +22,10 @@ NAMESPACE = "sim2real"
 
 
 def register() -> None:
-    """Make every task known to Gymnasium; called by Gymnasium itself through an entry point."""
+    """Make every task known to Gymnasium that is not yet."""
     for name in task_names():
+        if f"{NAMESPACE}/{name}-v0" in gymnasium.registry:
+            continue
         gymnasium.register(
             id=f"{NAMESPACE}/{name}-v0",
             entry_point="sim2real.tasks.gym:SingleEnv",
@@ -177,3 +183,6 @@ class SingleEnv(gymnasium.Env[np.ndarray, np.ndarray]):  # type: ignore[misc]
 
 def _box(width: int) -> gymnasium.spaces.Box:
     return gymnasium.spaces.Box(-np.inf, np.inf, (width,), np.float32)
+
+
+register()
