@@ -35,7 +35,7 @@ class BenchTrain:
     """Seed of the training runs."""
     peer: bool = True
     """Whether to run Stable-Baselines3 too."""
-    peer_limit: float = 20.0
+    peer_limit: float = 10.0
     """Give the peer up after this many times our own time."""
     runs: Path = Path("runs/bench")
     """Folder for the runs."""

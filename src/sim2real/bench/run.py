@@ -56,7 +56,7 @@ def run_bench(config: BenchSim | BenchTrain) -> int:
     def report(text: str) -> None:
         sys.stderr.write(text + "\n")
 
-    begin = time.time()
+    begin, code = time.time(), commit()
     if isinstance(config, BenchSim):
         results = bench_sim(config, report)
     else:
@@ -64,7 +64,7 @@ def run_bench(config: BenchSim | BenchTrain) -> int:
     data = {
         "bench": config.name,
         "command": "sim2real " + " ".join(sys.argv[1:]),
-        "commit": commit(),
+        "commit": code,
         "machine": machine(),
         "date": time.strftime("%Y-%m-%d", time.gmtime(begin)),
         "seconds": round(time.time() - begin, 1),
