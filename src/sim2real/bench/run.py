@@ -57,21 +57,24 @@ def run_bench(config: BenchSim | BenchTrain) -> int:
         sys.stderr.write(text + "\n")
 
     begin, code = time.time(), commit()
-    if isinstance(config, BenchSim):
-        results = bench_sim(config, report)
-    else:
-        results = bench_train(config, report)
-    data = {
+    found = (
+        bench_sim(config, report) if isinstance(config, BenchSim) else bench_train(config, report)
+    )
+    data: dict[str, Any] = {
         "bench": config.name,
         "command": "sim2real " + " ".join(sys.argv[1:]),
         "commit": code,
         "machine": machine(),
         "date": time.strftime("%Y-%m-%d", time.gmtime(begin)),
-        "seconds": round(time.time() - begin, 1),
-        "results": [r.to_dict() for r in results],
+        "results": [],
     }
-    if config.out is not None:
-        write_json(config.out, data)
+    results = []
+    for result in found:
+        results.append(result)
+        data["results"].append(result.to_dict())
+        data["seconds"] = round(time.time() - begin, 1)
+        if config.out is not None:
+            write_json(config.out, data)  # after each: what is killed has not been for nothing
     if config.json:
         sys.stdout.write(json.dumps(data) + "\n")
     else:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -28,16 +28,14 @@ _CHECK_SEED = 500_000
 _MINUTES = {"arm-push": "<= 15"}
 
 
-def bench_train(config: BenchTrain, report: Report) -> list[Result]:
+def bench_train(config: BenchTrain, report: Report) -> Iterator[Result]:
     """Every measurement of training."""
-    results: list[Result] = []
     if config.peer and "pendulum-swingup" in config.tasks:
         require("stable_baselines3")
-        results += _over_sb3(config, report)
+        yield from _over_sb3(config, report)
     for name in config.tasks:
         report(f"{name}: training")
-        results += _task(name, config, report)
-    return results
+        yield from _task(name, config, report)
 
 
 def _task(name: str, config: BenchTrain, report: Report) -> list[Result]:

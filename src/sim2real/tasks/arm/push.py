@@ -40,7 +40,7 @@ class ArmPush(ArmTask):
         *(f"start/{joint}" for joint in JOINTS[:5]),
     )
     goals = {"joint_target": 6, "goal": 2}  # noqa: RUF012
-    training = Training(worlds=1024, iterations=320, hidden=(128, 128), gamma=0.98)
+    training = Training(worlds=1024, iterations=240, hidden=(128, 128), gamma=0.98)
 
     def __init__(self, worlds: Worlds) -> None:
         super().__init__(worlds)
