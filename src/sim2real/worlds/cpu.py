@@ -194,7 +194,9 @@ class CpuWorlds:
             return
         self._sensor_delays.suspend(ids)
         command = self.state("ctrl")[ids]
-        self._command_delays.begin(ids, command)
+        if self._start_stage == int(mujoco.mjtStage.mjSTAGE_ACC):
+            # Forces are computed from the buffers, which must hold the command by then.
+            self._command_delays.begin(ids, command)
         self._guarded(lambda: self._batch.forward(self._rows(ids), self._start_stage))
         quantities = self.derived("sensordata")[ids]
         # The forward pass may have noted the present in a buffer: the past goes in after it.

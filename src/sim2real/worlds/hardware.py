@@ -189,9 +189,12 @@ class SensorModel:
         if live["quantum"]:
             reading = _rounded(reading, tables["sensor.quantum"])
         if self._holds:
-            fresh = _due(self.waited, tables["sensor.period"], self._period_s)
-            fresh = fresh & (self._lost.at(tick)[:, self._sensor] >= tables["sensor.dropout"])
-            reading = torch.where(fresh, reading, self.last)
+            if live["period"]:
+                fresh = _due(self.waited, tables["sensor.period"], self._period_s)
+                reading = torch.where(fresh, reading, self.last)
+            if live["dropout"]:
+                lost = self._lost.at(tick)[:, self._sensor] < tables["sensor.dropout"]
+                reading = torch.where(lost, self.last, reading)
         self.last.copy_(reading)
         return self.last
 

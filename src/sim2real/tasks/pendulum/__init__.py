@@ -33,16 +33,7 @@ class PendulumSwingup(Task):
     actions = ("torque",)
     draws = ("angle", "speed")
     history = 3
-    training = Training(
-        worlds=256,
-        iterations=250,
-        steps=16,
-        hidden=(64, 64),
-        gamma=0.98,
-        entropy=0.0,
-        noise=1.0,
-        desired_kl=0.02,
-    )
+    training = Training(worlds=256, iterations=140, hidden=(64, 64), gamma=0.98)
     actor = (
         Term(
             name="direction",
