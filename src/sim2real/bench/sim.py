@@ -88,11 +88,13 @@ def _env_over_raw(task: type[Task], config: BenchSim) -> tuple[float, float, flo
     ctrl = raw.bind("ctrl")
     substeps = round(env.worlds.period_s / env.worlds.model.opt.timestep)
     generator = torch.manual_seed(1)
-    ours, bare = 0.0, 0.0
-    rounds = periods = 0
-    while ours + bare < 2 * config.seconds or rounds < 3:
+    ours: list[float] = []
+    bare: list[float] = []
+    round_steps = 20
+    warm = False
+    while sum(ours) + sum(bare) < 2 * config.seconds or len(ours) < 3:
         commands = []
-        actions = torch.rand(20, count, len(task.actions), generator=generator) * 2 - 1
+        actions = torch.rand(round_steps, count, len(task.actions), generator=generator) * 2 - 1
         begin = time.perf_counter()
         with torch.inference_mode():  # as in training
             for action in actions:
@@ -104,14 +106,15 @@ def _env_over_raw(task: type[Task], config: BenchSim) -> tuple[float, float, flo
             ctrl[:] = command.numpy()
             raw.step(nstep=substeps)
         end = time.perf_counter()
-        rounds += 1
-        if rounds > 1:  # the first round warms up
-            ours += middle - begin
-            bare += end - start
-            periods += len(actions)
+        if warm:  # the first round warms up
+            ours.append(middle - begin)
+            bare.append(end - start)
+        warm = True
         raw.state[:] = env.worlds.state_dict()["state"].numpy()
-    steps = periods * count
-    return bare / ours, steps / ours, steps / bare
+    # Medians: on a shared machine, a round that was disturbed says nothing.
+    ratio = float(np.median(np.array(bare) / np.array(ours)))
+    steps = round_steps * count
+    return ratio, steps / float(np.median(ours)), steps / float(np.median(bare))
 
 
 def _ant(config: BenchSim, report: Report) -> list[Result]:
