@@ -7,6 +7,8 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from itertools import cycle
+from typing import Any
 
 import numpy as np
 import torch
@@ -157,14 +159,7 @@ def _ant_rate(twin: Twin, config: BenchSim) -> float:
     env = TaskEnv(Ant, worlds=config.worlds, twin=twin)
     generator = torch.manual_seed(0)
     actions = torch.rand(16, config.worlds, 8, generator=generator) * 2 - 1
-    step = 0
-
-    def advance() -> int:
-        nonlocal step
-        env.step(actions[step % 16])
-        step += 1
-        return config.worlds
-
+    advance = _stepper(env, actions, config.worlds)
     return _rate(advance, config.seconds)
 
 
@@ -194,14 +189,7 @@ def _envpool_rate(count: int, config: BenchSim) -> float:
     )
     env.reset()
     actions = np.random.default_rng(0).uniform(-1, 1, (16, count, 8))
-    step = 0
-
-    def advance() -> int:
-        nonlocal step
-        env.step(actions[step % 16])
-        step += 1
-        return count
-
+    advance = _stepper(env, actions, count)
     rate = _rate(advance, config.seconds / 2)
     env.close()
     return rate
@@ -213,17 +201,21 @@ def _gymnasium_rate(count: int, config: BenchSim) -> float:
     env = gymnasium.make_vec("Ant-v5", num_envs=count, vectorization_mode="async")
     env.reset(seed=0)
     actions = np.random.default_rng(0).uniform(-1, 1, (16, count, 8)).astype(np.float32)
-    step = 0
-
-    def advance() -> int:
-        nonlocal step
-        env.step(actions[step % 16])
-        step += 1
-        return count
-
+    advance = _stepper(env, actions, count)
     rate = _rate(advance, config.seconds / 2)
     env.close()
     return rate
+
+
+def _stepper(env: Any, actions: Any, count: int) -> Callable[[], int]:
+    """A function that steps `count` environments with the next of the actions, over and over."""
+    upcoming = cycle(actions)
+
+    def advance() -> int:
+        env.step(next(upcoming))
+        return count
+
+    return advance
 
 
 def _rate(advance: Callable[[], int], seconds: float) -> float:
