@@ -30,6 +30,14 @@ def assert_loads_or_explains(folder: Path) -> None:
         assert str(error) and "\n" not in str(error)
 
 
+def assert_text_loads_or_explains(folder: Path, text: str) -> None:
+    (folder / "twin.toml").write_text(text)
+    try:
+        assert_loads_or_explains(folder)
+    except Exception as error:
+        raise AssertionError(f"{type(error).__name__}: {error}\n{text}") from error
+
+
 @pytest.mark.parametrize("seed", range(4))
 def test_random_parameters_load_or_explain(make_twin, seed):
     rng = random.Random(seed)
@@ -41,12 +49,7 @@ def test_random_parameters_load_or_explain(make_twin, seed):
             lines.append(f'[parameters."{path}"]')
             for field in rng.sample(FIELDS, rng.randint(0, 3)):
                 lines.append(f"{field} = {rng.choice(VALUES)}")
-        text = "\n".join(lines)
-        (folder / "twin.toml").write_text(text)
-        try:
-            assert_loads_or_explains(folder)
-        except Exception as error:
-            raise AssertionError(f"{type(error).__name__}: {error}\n{text}") from error
+        assert_text_loads_or_explains(folder, "\n".join(lines))
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -66,12 +69,7 @@ def test_random_tables_load_or_explain(make_twin, seed):
             for key in rng.sample(keys, rng.randint(0, 3)):
                 if f'{key} = "model.xml"' not in lines[-1]:
                     lines.append(f"{key} = {rng.choice(VALUES)}")
-        text = "\n".join(lines)
-        (folder / "twin.toml").write_text(text)
-        try:
-            assert_loads_or_explains(folder)
-        except Exception as error:
-            raise AssertionError(f"{type(error).__name__}: {error}\n{text}") from error
+        assert_text_loads_or_explains(folder, "\n".join(lines))
 
 
 @pytest.mark.parametrize("seed", range(3))
