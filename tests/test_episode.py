@@ -8,10 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from sim2real.data import Episode, Origin, Provenance, Signal
+from sim2real.data import Consent, Episode, Origin, Provenance, Signal
 from sim2real.errors import Sim2RealError
 
-REAL = Provenance(kind=Origin.REAL, robot="so101", serial="7", participants=("p1",))
+PERSON = Consent(participant="p1", scope=("training",), expires="2027-12-31")
+REAL = Provenance(kind=Origin.REAL, robot="so101", serial="7", consent=(PERSON,))
 
 
 def episode(**changes) -> Episode:

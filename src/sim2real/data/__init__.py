@@ -1,8 +1,10 @@
 """Episodes with provenance, labels about them, and the lake they are kept in."""
 
+from sim2real.data.consent import Consent
 from sim2real.data.episode import Episode, Signal
 from sim2real.data.labels import Label
 from sim2real.data.lake import Lake
 from sim2real.data.provenance import Origin, Provenance
+from sim2real.data.video import Video
 
-__all__ = ["Episode", "Label", "Lake", "Origin", "Provenance", "Signal"]
+__all__ = ["Consent", "Episode", "Label", "Lake", "Origin", "Provenance", "Signal", "Video"]

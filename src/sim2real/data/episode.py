@@ -7,6 +7,7 @@ episode is immutable, and its id is a hash of its content: the same data, the sa
 from __future__ import annotations
 
 import hashlib
+import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -15,6 +16,7 @@ from types import MappingProxyType
 import numpy as np
 
 from sim2real.data.provenance import Provenance
+from sim2real.data.video import Video
 from sim2real.errors import Sim2RealError, nearest
 
 _NAME = re.compile(r"^[A-Za-z0-9_][A-Za-z0-9_.:/\-]*$")
@@ -31,8 +33,12 @@ class Signal:
     """Values, one row a time stamp; numbers or booleans."""
     unit: str = ""
     """SI unit, '' for a ratio or a count."""
+    stated_hz: float = 0.0
+    """Rate the source claims to have recorded at [Hz]; 0 where it claims none."""
 
     def __post_init__(self) -> None:
+        if not (math.isfinite(self.stated_hz) and self.stated_hz >= 0):
+            raise Sim2RealError(f"a stated rate of {self.stated_hz} Hz is none")
         times = np.array(self.times, dtype=np.float64)
         values = np.array(self.values)
         if times.ndim != 1:
@@ -65,12 +71,13 @@ class Signal:
     def between(self, start_s: float, end_s: float) -> Signal:
         """The samples with start <= time < end."""
         inside = (self.times >= start_s) & (self.times < end_s)
-        return Signal(self.times[inside], self.values[inside], self.unit)
+        return replace(self, times=self.times[inside], values=self.values[inside])
 
     def digest(self) -> bytes:
         """Hash of the content."""
         hasher = hashlib.sha256()
-        hasher.update(f"{self.values.dtype.str}|{self.values.shape}|{self.unit}|".encode())
+        head = f"{self.values.dtype.str}|{self.values.shape}|{self.unit}|{self.stated_hz}|"
+        hasher.update(head.encode())
         hasher.update(self.times.tobytes())
         hasher.update(self.values.tobytes())
         return hasher.digest()
@@ -86,7 +93,7 @@ class Signal:
 class Episode:
     """Channels that were recorded together, how it ended, and where it comes from."""
 
-    channels: Mapping[str, Signal]
+    channels: Mapping[str, Signal | Video]
     provenance: Provenance
     outcome: str = ""
     """'success', 'failure', or '' where nobody judged."""
@@ -101,18 +108,29 @@ class Episode:
         for name, signal in self.channels.items():
             if not _NAME.match(name):
                 raise Sim2RealError(f"{name!r} is not a channel name like 'observation.state'")
-            if not isinstance(signal, Signal):
+            if not isinstance(signal, Signal | Video):
                 raise Sim2RealError(f"channel {name!r} is a {type(signal).__name__}, not a Signal")
         ordered = {name: self.channels[name] for name in sorted(self.channels)}
         object.__setattr__(self, "channels", MappingProxyType(ordered))
         object.__setattr__(self, "id", self._hash())
 
     def __getitem__(self, name: str) -> Signal:
-        if name not in self.channels:
+        """The numeric channel of that name."""
+        if name not in self.signals:
             raise Sim2RealError(
-                f"episode {self.id} has no channel {name!r}{nearest(name, self.channels)}"
+                f"episode {self.id} has no channel {name!r}{nearest(name, self.signals)}"
             )
-        return self.channels[name]
+        return self.signals[name]
+
+    @property
+    def signals(self) -> dict[str, Signal]:
+        """The numeric channels."""
+        return {n: s for n, s in self.channels.items() if isinstance(s, Signal)}
+
+    @property
+    def videos(self) -> dict[str, Video]:
+        """The channels of pictures."""
+        return {n: s for n, s in self.channels.items() if isinstance(s, Video)}
 
     @property
     def start_s(self) -> float:
@@ -137,7 +155,7 @@ class Episode:
         self,
         process: str,
         *,
-        channels: Mapping[str, Signal] | None = None,
+        channels: Mapping[str, Signal | Video] | None = None,
         outcome: str | None = None,
     ) -> Episode:
         """A new episode made from this one, which its provenance names as the parent."""

@@ -26,7 +26,7 @@ LABELS = pa.schema(
         ("start_s", pa.float64()),
         ("end_s", pa.float64()),
         ("who", pa.string()),
-        ("at", pa.timestamp("us", tz="UTC")),
+        ("created", pa.timestamp("us", tz="UTC")),
         ("supersedes", pa.string()),
     ]
 )
@@ -48,7 +48,7 @@ class Label:
     """End of the interval [s]."""
     who: str
     """Who says so."""
-    at: datetime = field(default_factory=lambda: datetime.now(UTC))
+    created: datetime = field(default_factory=lambda: datetime.now(UTC))
     """When it was said."""
     supersedes: str = ""
     """Id of the label this one corrects."""

@@ -1,31 +1,79 @@
 """One place for simulated and real episodes: Delta tables in a folder, SQL through DuckDB.
 
-An append writes the samples first and the episode's row last, each as one Delta commit: an episode
+An append writes films and samples first and the episode's row last, each as one commit: an episode
 is there when its row is, and never by half. Appends from many processes do not disturb each other.
 Every commit of `episodes` is a version of the lake, and a query may ask for any of them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+import json
+import re
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import duckdb
 import pyarrow as pa
-import pyarrow.compute as pc
-from deltalake import DeltaTable, WriterProperties, write_deltalake
-from deltalake.exceptions import DeltaError, TableNotFoundError
+import pyarrow.dataset as pads
 
+from sim2real.data.consent import Consent
+from sim2real.data.delta import Table
 from sim2real.data.episode import Episode
 from sim2real.data.labels import LABELS, Label, label_rows
-from sim2real.data.tables import EPISODES, SIGNALS, episode_rows, read_episode, signal_rows
+from sim2real.data.rows import EPISODES, SIGNALS, episode_rows, read_episode, signal_rows
+from sim2real.data.storage import Storage
 from sim2real.errors import Sim2RealError
 
-_TABLES = {"episodes": EPISODES, "signals": SIGNALS, "labels": LABELS}
-_ROWS_A_GROUP = {"episodes": 65_536, "signals": 256, "labels": 65_536}
+_WHEN = pa.timestamp("us", tz="UTC")
+CONSENTS = pa.schema(
+    [
+        ("participant", pa.string()),
+        ("scope", pa.list_(pa.string())),
+        ("expires", pa.string()),
+        ("who", pa.string()),
+        ("created", _WHEN),
+    ]
+)
+"""Agreements as they were last recorded; the newest of a participant is in force."""
+DATASETS = pa.schema(
+    [
+        ("id", pa.string()),
+        ("name", pa.string()),
+        ("version", pa.int64()),
+        ("episodes", pa.list_(pa.string())),
+        ("manifest", pa.string()),
+        ("created", _WHEN),
+    ]
+)
+"""What was trained on: the manifest of each mixture."""
+POLICIES = pa.schema([("policy", pa.string()), ("dataset", pa.string()), ("created", _WHEN)])
+"""Which policy was made from which data set."""
+WITHDRAWALS = pa.schema(
+    [
+        ("id", pa.string()),
+        ("created", _WHEN),
+        ("episodes", pa.list_(pa.string())),
+        ("datasets", pa.list_(pa.string())),
+        ("policies", pa.list_(pa.string())),
+    ]
+)
+"""What is left of data that was erased: no name, no pseudonym, no sample."""
+_TABLES = {
+    "episodes": (EPISODES, ("id",), 65_536),
+    "signals": (SIGNALS, ("episode", "channel"), 256),
+    "labels": (LABELS, ("id",), 65_536),
+    "consents": (CONSENTS, ("participant", "created"), 65_536),
+    "datasets": (DATASETS, ("id",), 1_024),
+    "policies": (POLICIES, ("policy", "dataset"), 65_536),
+    "withdrawals": (WITHDRAWALS, ("id",), 65_536),
+}
 _CURRENT = """create view current_labels as select * from labels where id not in
     (select supersedes from labels where supersedes <> '')"""
+_SIGNALS = """create view signals as
+    select * from stored_signals semi join episodes on stored_signals.episode = episodes.id"""
 _LINEAGE = """
 with recursive
     edges as (select id as child, unnest(parents) as parent from episodes),
@@ -41,54 +89,63 @@ select id, steps, process, kind, episodes.id is not null as present
 from (select * from up union select * from down) as walk left join episodes using (id)
 order by steps, id
 """
+_FEW = 1000
+_WORD = re.compile(r"[a-z_]+")
 
 
 class Lake:
     """Episodes on disk or object storage; safe to use from many processes at once."""
 
-    def __init__(self, uri: str, *, storage_options: dict[str, str] | None = None) -> None:
+    def __init__(
+        self, uri: str | Path, *, storage_options: Mapping[str, str] | None = None
+    ) -> None:
         """The lake at a folder or an `s3://` address; see `create` and `open`."""
-        self.uri = uri.rstrip("/")
-        self._options = storage_options
+        self.storage = Storage(str(uri), storage_options)
+        self.uri = str(uri)
+        self.tables = {
+            name: Table(self.storage, name, schema, key=key, group=group)
+            for name, (schema, key, group) in _TABLES.items()
+        }
 
     @classmethod
-    def create(cls, uri: str | Path, *, storage_options: dict[str, str] | None = None) -> Lake:
+    def create(cls, uri: str | Path, *, storage_options: Mapping[str, str] | None = None) -> Lake:
         """The lake at `uri`, made there if there is none."""
-        lake = cls(str(uri), storage_options=storage_options)
-        for name, schema in _TABLES.items():
-            try:
-                DeltaTable.create(
-                    lake._path(name), schema, mode="ignore", storage_options=storage_options
-                )
-            except (DeltaError, OSError) as error:
-                raise Sim2RealError(f"cannot make a lake at {uri}: {_short(error)}") from None
+        lake = cls(uri, storage_options=storage_options)
+        for name in reversed(_TABLES):  # the episodes' table last: where it is, all are
+            lake.tables[name].create()
         return lake
 
     @classmethod
-    def open(cls, uri: str | Path, *, storage_options: dict[str, str] | None = None) -> Lake:
+    def open(cls, uri: str | Path, *, storage_options: Mapping[str, str] | None = None) -> Lake:
         """The lake that is already at `uri`."""
-        lake = cls(str(uri), storage_options=storage_options)
-        lake._table("episodes")
+        lake = cls(uri, storage_options=storage_options)
+        _ = lake.version
         return lake
 
     @property
     def version(self) -> int:
         """Number of the newest version: "the data this policy was trained on"."""
-        return self._table("episodes").version()
+        return self.tables["episodes"].version
 
     def append(self, episodes: Episode | Iterable[Episode]) -> list[str]:
         """Add episodes, all of them or none; those already there are left as they are.
 
-        Returns their ids. When this returns, they are on disk.
+        Returns their ids. When this returns, they are stored. An episode that was erased because
+        a person withdrew is refused.
         """
         given = [episodes] if isinstance(episodes, Episode) else list(episodes)
         fresh = {episode.id: episode for episode in given}
-        for known in self._present(list(fresh)):
+        for known in self.present(list(fresh)):
             del fresh[known]
         if fresh:
             chosen = list(fresh.values())
-            self._write("signals", signal_rows(chosen))
-            self._write("episodes", episode_rows(chosen))
+            self._refuse_withdrawn(list(fresh))
+            for episode in chosen:
+                for video in episode.videos.values():
+                    if not self.storage.exists(_film(video.file)):
+                        self.storage.write(_film(video.file), video.mp4)
+            self.tables["signals"].append(signal_rows(chosen))
+            self.tables["episodes"].append(episode_rows(chosen))
         return [episode.id for episode in given]
 
     def get(self, id_: str, *, version: int | None = None) -> Episode:
@@ -99,33 +156,18 @@ class Lake:
 
     def read(self, ids: Sequence[str], *, version: int | None = None) -> Iterator[Episode]:
         """Episodes by id, in the order asked for; unknown ids are left out."""
-        chosen = pa.table({"id": pa.array(list(ids), pa.string())})
-        rows = self.query(
-            "select episodes.* from episodes semi join chosen using (id)",
-            version=version,
-            chosen=chosen,
-        )
-        signals = self.query(
-            "select signals.* from signals semi join chosen on signals.episode = chosen.id",
-            chosen=chosen,
-        )
-        by_id = {row["id"]: row for row in rows.to_pylist()}
-        for id_ in ids:
-            if id_ in by_id:
-                mine = signals.filter(pc.equal(signals["episode"], id_))
-                yield read_episode(by_id[id_], mine.combine_chunks())
+        for begin in range(0, len(ids), _FEW):
+            yield from self._read(list(ids[begin : begin + _FEW]), version)
 
     def query(self, sql: str, *, version: int | None = None, **tables: pa.Table) -> pa.Table:
-        """The answer to a SQL query over `episodes`, `signals`, `labels` and `current_labels`.
+        """The answer to a SQL query.
 
-        `tables` given along can be queried by their names.
+        It may ask for `episodes`, `signals`, `labels`, `current_labels`, `consents`, `datasets`,
+        `policies` and `withdrawals`; `tables` given along can be queried by their names.
         """
         connection = duckdb.connect()
         try:
-            for name in _TABLES:
-                at = version if name == "episodes" else None
-                self._view(connection, name, at)
-            connection.execute(_CURRENT)
+            self._views(connection, set(_WORD.findall(sql.lower())), version)
             for name, table in tables.items():
                 connection.register(name, table)
             answer = connection.sql(sql)
@@ -135,14 +177,46 @@ class Lake:
         finally:
             connection.close()
 
+    def present(self, ids: Sequence[str]) -> list[str]:
+        """Those of the ids that are episodes here."""
+        if not ids:
+            return []
+        if len(ids) <= _FEW:
+            sql = f"select distinct id from episodes where id in ({_quoted(ids)})"
+            return sorted(self.query(sql)["id"].to_pylist())
+        chosen = pa.table({"id": pa.array(list(ids), pa.string())})
+        found = self.query("select id from episodes semi join chosen using (id)", chosen=chosen)
+        return sorted(set(found["id"].to_pylist()))
+
+    def resolve(self, start: str) -> str:
+        """The id that begins with `start`; none or several is a `Sim2RealError`."""
+        if not re.fullmatch(r"[0-9a-f]{1,32}", start):
+            raise Sim2RealError(f"{start!r} is not an episode's id, nor the begin of one")
+        sql = f"select distinct id from episodes where id >= '{start}' and id <= '{start}g' limit 2"
+        found: list[str] = self.query(sql)["id"].to_pylist()
+        if len(found) != 1:
+            how = "several episodes begin with" if found else "no episode"
+            raise Sim2RealError(f"{how} {start!r} in {self.uri}")
+        return found[0]
+
     def label(self, labels: Label | Iterable[Label]) -> list[str]:
-        """Add labels, all of them or none; each must be about an episode that is there."""
+        """Add labels, all of them or none; each must be about an episode that is there.
+
+        One that supersedes another must name a label of the same episode.
+        """
         given = [labels] if isinstance(labels, Label) else list(labels)
         about = sorted({label.episode for label in given})
-        for missing in sorted(set(about) - set(self._present(about))):
+        for missing in sorted(set(about) - set(self.present(about))):
             raise Sim2RealError(f"no episode {missing!r} in {self.uri} to label")
+        corrected = {label.supersedes: label.episode for label in given if label.supersedes}
+        if corrected:
+            sql = f"select id, episode from labels where id in ({_quoted(list(corrected))})"
+            known = {row["id"]: row["episode"] for row in self.query(sql).to_pylist()}
+            for id_, episode in corrected.items():
+                if known.get(id_) != episode:
+                    raise Sim2RealError(f"episode {episode} has no label {id_!r} to supersede")
         if given:
-            self._write("labels", label_rows(given))
+            self.tables["labels"].append(label_rows(given))
         return [label.id for label in given]
 
     def lineage(self, id_: str) -> pa.Table:
@@ -150,54 +224,122 @@ class Lake:
 
         A parent that is not in the lake is listed with `present` false.
         """
-        if not self._present([id_]):
+        if not self.present([id_]):
             raise Sim2RealError(f"no episode {id_!r} in {self.uri}")
-        return self.query(_LINEAGE.replace("$id", "'" + id_.replace("'", "''") + "'"))
+        return self.query(_LINEAGE.replace("$id", _quoted([id_])))
+
+    def grant(self, consent: Consent, *, who: str) -> None:
+        """Record what a participant agrees to from now on; it replaces what episodes carry."""
+        if not who:
+            raise Sim2RealError("a consent says who recorded it")
+        row = {**consent.to_dict(), "who": who, "created": datetime.now(UTC)}
+        self.tables["consents"].append(pa.Table.from_pylist([row], schema=CONSENTS))
+
+    def consents(self) -> dict[str, Consent]:
+        """The agreements recorded with `grant` that are in force, by participant."""
+        sql = "select participant, scope, expires from consents order by created"
+        return {
+            row["participant"]: Consent.from_dict({k: v for k, v in row.items() if v is not None})
+            for row in self.query(sql).to_pylist()
+        }
+
+    def permit(self, ids: Sequence[str], purpose: str) -> None:
+        """Refuse, with a `Sim2RealError` that names it, an episode its people have not agreed to.
+
+        `purpose` is 'training', 'evaluation' or 'sharing'.
+        """
+        chosen = pa.table({"id": pa.array(list(ids), pa.string())})
+        found = self.query(
+            "select id, provenance from episodes semi join chosen using (id)"
+            " where len(participants) > 0 order by id",
+            chosen=chosen,
+        )
+        granted = self.consents() if found.num_rows else {}
+        for row in found.to_pylist():
+            for carried in json.loads(row["provenance"])["consent"]:
+                consent = Consent.from_dict(carried)
+                why = granted.get(consent.participant, consent).refusal(purpose)
+                if why:
+                    raise Sim2RealError(f"episode {row['id']} may not be used: {why}")
+
+    def record_policy(self, policy: str, dataset: str) -> None:
+        """Remember that a policy was made from a data set, so that a withdrawal can name it."""
+        sql = f"select count(*) as n from datasets where id = {_quoted([dataset])}"
+        if not self.query(sql)["n"][0].as_py():
+            raise Sim2RealError(f"no data set {dataset!r} in {self.uri}")
+        row = {"policy": policy, "dataset": dataset, "created": datetime.now(UTC)}
+        self.tables["policies"].append(pa.Table.from_pylist([row], schema=POLICIES))
+
+    def compact(self, *, most_bytes: int = 1 << 28) -> int:
+        """Merge small files into large ones; older versions stay. How many files became fewer.
+
+        Rows that two processes appended at the same moment become one, and rows are sorted, so
+        that finding an episode reads little.
+        """
+        return sum(table.compact(most_bytes=most_bytes) for table in self.tables.values())
+
+    def film(self, file: str) -> bytes:
+        """Content of a video file by its hash."""
+        return self.storage.read(_film(file))
 
     def __len__(self) -> int:
         return int(self.query("select count(*) as n from episodes")["n"][0].as_py())
 
-    def _present(self, ids: list[str]) -> list[str]:
-        chosen = pa.table({"id": pa.array(ids, pa.string())})
-        found = self.query("select id from episodes semi join chosen using (id)", chosen=chosen)
-        known: list[str] = found["id"].to_pylist()
-        return sorted(set(known))
+    def _read(self, ids: list[str], version: int | None) -> Iterator[Episode]:
+        listed = _quoted(ids)
+        rows = self.query(f"select * from episodes where id in ({listed})", version=version)
+        signals = self.query(f"select * from stored_signals where episode in ({listed})")
+        signals = signals.combine_chunks().sort_by("episode")
+        names = signals["episode"].to_pylist()
+        by_id = {row["id"]: row for row in rows.to_pylist()}
+        for id_ in ids:
+            if id_ in by_id:
+                first, end = bisect_left(names, id_), bisect_right(names, id_)
+                yield read_episode(by_id[id_], signals.slice(first, end - first), self.film)
 
-    def _view(self, connection: Any, name: str, version: int | None) -> None:
+    def _refuse_withdrawn(self, ids: list[str]) -> None:
+        erased = self.query("select unnest(episodes) as id from withdrawals")["id"].to_pylist()
+        for id_ in sorted(set(erased) & set(ids)):
+            raise Sim2RealError(f"episode {id_} was erased: a person in it withdrew")
+
+    def _views(self, connection: Any, words: set[str], version: int | None) -> None:
+        """Views of the tables that a query names."""
+        if "current_labels" in words:
+            words.add("labels")
+        if "signals" in words:
+            words |= {"stored_signals", "episodes"}
+        for name in self.tables:
+            stored = f"stored_{name}" if name == "signals" else name
+            if stored in words:
+                self._view(connection, stored, name, version if name == "episodes" else None)
+        if "signals" in words:
+            connection.execute(_SIGNALS)
+        if "current_labels" in words:
+            connection.execute(_CURRENT)
+
+    def _view(self, connection: Any, view: str, name: str, version: int | None) -> None:
         """Let DuckDB read the table's Parquet files itself: it prunes, streams and spills."""
-        files = self._table(name, version).file_uris()
-        if files:
-            listed = ", ".join("'" + file.replace("'", "''") + "'" for file in files)
-            connection.execute(f"create view {name} as select * from read_parquet([{listed}])")
-        else:
-            connection.register(name, _TABLES[name].empty_table())
-
-    def _write(self, name: str, rows: pa.Table) -> None:
-        properties = WriterProperties(
-            compression="ZSTD", compression_level=1, max_row_group_size=_ROWS_A_GROUP[name]
-        )
-        try:
-            write_deltalake(
-                self._path(name),
-                rows,
-                mode="append",
-                storage_options=self._options,
-                writer_properties=properties,
+        files = [self.storage.path(file) for file in self.tables[name].files(version)]
+        if not files:
+            connection.register(view, self.tables[name].schema.empty_table())
+        elif self.storage.local:
+            connection.execute(
+                f"create view {view} as select * from read_parquet([{_quoted(files)}])"
             )
-        except (DeltaError, OSError) as error:
-            raise Sim2RealError(f"cannot write to {self.uri}: {_short(error)}") from None
+        else:
+            connection.register(
+                view, pads.dataset(files, filesystem=self.storage.files, format="parquet")
+            )
 
-    def _table(self, name: str, version: int | None = None) -> DeltaTable:
-        try:
-            return DeltaTable(self._path(name), version=version, storage_options=self._options)
-        except TableNotFoundError:
-            raise Sim2RealError(f"no lake at {self.uri}") from None
-        except (DeltaError, OSError) as error:
-            wanted = f" version {version} of" if version is not None else ""
-            raise Sim2RealError(f"cannot read{wanted} {self.uri}: {_short(error)}") from None
 
-    def _path(self, name: str) -> str:
-        return f"{self.uri}/{name}"
+def _film(file: str) -> str:
+    if not re.fullmatch(r"[0-9a-f]{64}", file):
+        raise Sim2RealError(f"{file!r} is not the hash of a film")
+    return f"videos/{file}.mp4"
+
+
+def _quoted(values: Sequence[str]) -> str:
+    return ", ".join("'" + value.replace("'", "''") + "'" for value in values)
 
 
 def _short(error: BaseException) -> str:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, fields
 from enum import StrEnum
 from typing import Any
 
+from sim2real.data.consent import Consent
 from sim2real.errors import Sim2RealError, nearest, number_at, table_at
 
 
@@ -53,8 +54,10 @@ class Provenance:
     """Who ran it, as a pseudonym."""
     calibration: Mapping[str, Any] = field(default_factory=dict)
     """Calibration in force: offsets, intrinsics, file hashes."""
-    participants: tuple[str, ...] = ()
-    """Pseudonyms of people in the recording; each needs a consent record."""
+    consent: tuple[Consent, ...] = ()
+    """What each person in the recording has agreed to; empty where there are none."""
+    source: str = ""
+    """File it was imported from, as 'name sha256:…'; '' for one made here."""
     software: Mapping[str, str] = field(default_factory=dict)
     """Versions of the software that made it, by package."""
     commit: str = ""
@@ -77,13 +80,18 @@ class Provenance:
             if not parent:
                 raise Sim2RealError("provenance: a parent's id is empty")
 
+    @property
+    def participants(self) -> list[str]:
+        """Pseudonyms of the people in the recording."""
+        return sorted({consent.participant for consent in self.consent})
+
     def to_dict(self) -> dict[str, Any]:
         """Plain data; what is empty is left out."""
         data: dict[str, Any] = {}
         for entry in fields(self):
             value = getattr(self, entry.name)
             if isinstance(value, tuple):
-                value = list(value)
+                value = [v.to_dict() if isinstance(v, Consent) else v for v in value]
             elif isinstance(value, Mapping):
                 value = dict(value)
             if value not in ("", None, [], {}):
@@ -104,14 +112,19 @@ class Provenance:
                 raise Sim2RealError(f"provenance has no field {name!r}{nearest(name, known)}")
         if "kind" not in values:
             raise Sim2RealError("provenance needs a kind: simulated, real or generated")
-        for name in ("parents", "participants"):
-            if name in values:
-                if isinstance(values[name], str):
-                    raise Sim2RealError(f"provenance: {name} must be a list")
-                values[name] = tuple(str(entry) for entry in values[name])
+        for name in ("parents", "consent"):
+            if not isinstance(values.get(name, []), list | tuple):
+                raise Sim2RealError(f"provenance: {name} must be a list")
+        values["parents"] = tuple(str(entry) for entry in values.get("parents", ()))
+        values["consent"] = tuple(Consent.from_dict(entry) for entry in values.get("consent", ()))
         for name in ("parameters", "calibration", "software"):
             if name in values:
                 values[name] = dict(table_at(values[name], f"provenance: {name}"))
         for name, value in values.get("parameters", {}).items():
             values["parameters"][name] = number_at(value, f"provenance: parameter {name}")
+        for entry in fields(cls):
+            if entry.default == "" and not isinstance(values.get(entry.name, ""), str):
+                raise Sim2RealError(f"provenance: {entry.name} must be text")
+        if not isinstance(values.get("seed"), int | None):
+            raise Sim2RealError("provenance: seed must be a whole number")
         return cls(**values)

@@ -7,7 +7,7 @@ each channel. Samples keep their type: each row fills the one list column that h
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from sim2real.data.episode import Episode, Signal
 from sim2real.data.provenance import Provenance
+from sim2real.data.video import Video
 from sim2real.errors import Sim2RealError
 
 EPISODES = pa.schema(
@@ -56,13 +57,19 @@ SIGNALS = pa.schema(
         ("episode", pa.string()),
         ("channel", pa.string()),
         ("unit", pa.string()),
+        ("stated_hz", pa.float64()),
         ("dtype", pa.string()),
         ("shape", pa.list_(pa.int32())),
         ("times", pa.list_(pa.float64())),
         *_LISTS.items(),
+        ("file", pa.string()),
     ]
 )
-"""One row a channel; `shape` is that of one sample, `dtype` numpy's name of its type."""
+"""One row a channel; `shape` is that of one sample, `dtype` numpy's name of its type.
+
+A video has the type 'mp4', and `file` is the hash of its film.
+"""
+VIDEO = "mp4"
 
 
 def episode_rows(episodes: Sequence[Episode]) -> pa.Table:
@@ -73,39 +80,49 @@ def episode_rows(episodes: Sequence[Episode]) -> pa.Table:
 
 
 def signal_rows(episodes: Iterable[Episode]) -> pa.Table:
-    """Rows of `signals`."""
+    """Rows of `signals`, in the order of the episodes' ids."""
     columns: dict[str, list[Any]] = {name: [] for name in SIGNALS.names}
-    for episode in episodes:
-        for name, signal in episode.channels.items():
+    for episode in sorted(episodes, key=lambda episode: episode.id):
+        for name, channel in episode.channels.items():
+            for column in (*_LISTS, "file"):
+                columns[column].append(None)
+            if isinstance(channel, Video):
+                columns["dtype"].append(VIDEO)
+                columns["file"][-1] = channel.file
+            else:
+                columns["dtype"].append(channel.values.dtype.str)
+                place = _place(channel.values.dtype)
+                flat = channel.values.reshape(-1)
+                columns[place][-1] = flat.tobytes() if place == "raw" else flat
             columns["episode"].append(episode.id)
             columns["channel"].append(name)
-            columns["unit"].append(signal.unit)
-            columns["dtype"].append(signal.values.dtype.str)
-            columns["shape"].append(list(signal.shape))
-            columns["times"].append(signal.times)
-            place = _place(signal.values.dtype)
-            flat = signal.values.reshape(-1)
-            for column in _LISTS:
-                columns[column].append(None)
-            columns[place][-1] = flat.tobytes() if place == "raw" else flat
+            columns["unit"].append(channel.unit)
+            columns["stated_hz"].append(channel.stated_hz)
+            columns["shape"].append(list(channel.shape))
+            columns["times"].append(channel.times)
     arrays = [pa.array(columns[entry.name], type=entry.type) for entry in SIGNALS]
     return pa.Table.from_arrays(arrays, schema=SIGNALS)
 
 
-def read_episode(episode: dict[str, Any], signals: pa.Table) -> Episode:
+def read_episode(
+    episode: dict[str, Any], signals: pa.Table, film: Callable[[str], bytes]
+) -> Episode:
     """The episode of one row of `episodes` and its rows of `signals`.
 
-    The id is computed anew from what was read: data that has changed is an error.
+    `film` gives the content of a video file by its name. The id is computed anew from what was
+    read: data that has changed is an error.
     """
-    channels = {}
-    for row in range(signals.num_rows):
-        name = signals["channel"][row].as_py()
-        channels[name] = _read_signal(signals, row)
-    found = Episode(
-        channels=channels,
-        provenance=Provenance.from_dict(json.loads(episode["provenance"])),
-        outcome=episode["outcome"],
-    )
+    try:
+        channels: dict[str, Signal | Video] = {}
+        for row in range(signals.num_rows):
+            channels[signals["channel"][row].as_py()] = read_channel(signals, row, film)
+        found = Episode(
+            channels=channels,
+            provenance=Provenance.from_dict(json.loads(episode["provenance"])),
+            outcome=episode["outcome"],
+        )
+    except (Sim2RealError, ValueError, TypeError) as error:
+        raise Sim2RealError(f"episode {episode['id']} is damaged: {error}") from None
     if found.id != episode["id"]:
         raise Sim2RealError(
             f"episode {episode['id']} is damaged: its content now has the id {found.id}"
@@ -113,17 +130,21 @@ def read_episode(episode: dict[str, Any], signals: pa.Table) -> Episode:
     return found
 
 
-def _read_signal(signals: pa.Table, row: int) -> Signal:
+def read_channel(signals: pa.Table, row: int, film: Callable[[str], bytes]) -> Signal | Video:
+    """The channel of one row of `signals`."""
+    times = signals["times"][row].values.to_numpy(zero_copy_only=False)
+    unit, stated_hz = signals["unit"][row].as_py(), signals["stated_hz"][row].as_py()
+    if signals["dtype"][row].as_py() == VIDEO:
+        return Video(times, film(signals["file"][row].as_py()), stated_hz, unit)
     dtype = np.dtype(signals["dtype"][row].as_py())
     shape = tuple(signals["shape"][row].as_py())
-    times = signals["times"][row].values.to_numpy(zero_copy_only=False)
     place = _place(dtype)
     cell = signals[place][row]
     if place == "raw":
         values = np.frombuffer(cell.as_py(), dtype=dtype)
     else:
         values = cell.values.to_numpy(zero_copy_only=False).astype(dtype, copy=False)
-    return Signal(times, values.reshape(len(times), *shape), signals["unit"][row].as_py())
+    return Signal(times, values.reshape(len(times), *shape), unit, stated_hz)
 
 
 def _place(dtype: np.dtype[Any]) -> str:
@@ -152,7 +173,7 @@ def _episode_row(episode: Episode, added: datetime) -> dict[str, Any]:
         "serial": source.serial,
         "site": source.site,
         "operator": source.operator,
-        "participants": list(source.participants),
+        "participants": source.participants,
         "parents": list(source.parents),
         "process": source.process,
         "start_s": episode.start_s,

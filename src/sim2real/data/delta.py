@@ -1,0 +1,357 @@
+"""One Delta table whose files are sealed: whatever changes in them later is found.
+
+A data file is named after the hash of its content. Each file of the log gets a seal, its hash in
+a file of its own, as soon as it is written; one that a killed writer left without is sealed by
+whoever verifies next. The log holds names, sizes and counts, and nothing of the data itself.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import re
+import time
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from deltalake import CommitProperties, DeltaTable, PostCommitHookProperties
+from deltalake.exceptions import DeltaError, TableNotFoundError
+from deltalake.transaction import AddAction, RemoveAction
+
+from sim2real.data.storage import Storage
+from sim2real.errors import Sim2RealError
+
+_PART = re.compile(r"part-([0-9a-f]{64})\.parquet$")
+_COMMIT = re.compile(r"_delta_log/(\d{20})\.json$")
+_CHECKPOINT = re.compile(r"_delta_log/(\d{20})\.checkpoint\.parquet$")
+_SEAL = re.compile(r"^[0-9a-f]{64}\n$")
+_CHECKPOINT_EVERY = 100
+_RETRIES = 1000
+_KEEP_LOG = {
+    "delta.logRetentionDuration": "interval 36500 days",
+    "delta.enableExpiredLogCleanup": "false",
+}
+_PROTOCOL_WORDS = (DeltaError, OSError, ValueError)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Damage:
+    """One thing that is not as it was written."""
+
+    file: str
+    """File or episode it is about."""
+    message: str
+
+
+class Table:
+    """A table of fixed schema; rows are added, never changed."""
+
+    def __init__(
+        self, storage: Storage, name: str, schema: pa.Schema, *, key: tuple[str, ...], group: int
+    ) -> None:
+        """The table `name` of a lake, whose rows differ in the columns `key`.
+
+        `group` is the number of rows of a Parquet row group.
+        """
+        self.storage, self.name, self.schema = storage, name, schema
+        self._key, self._group = key, group
+
+    def create(self) -> None:
+        """Make the table where there is none."""
+        if self.storage.exists(_commit_name(self.name, 0)):
+            return
+        try:
+            DeltaTable.create(
+                self._uri,
+                self.schema,
+                mode="ignore",
+                configuration=_KEEP_LOG,
+                storage_options=self.storage.options,
+            )
+        except _PROTOCOL_WORDS as error:
+            raise Sim2RealError(
+                f"cannot make a lake at {self.storage.uri}: {_line(error)}"
+            ) from None
+        self._seal(_commit_name(self.name, 0))
+
+    @property
+    def version(self) -> int:
+        """Number of the newest version."""
+        return self._open().version()
+
+    def files(self, version: int | None = None) -> list[str]:
+        """Names of the data files of a version, the newest if none is given."""
+        paths = self._open(version).file_uris()
+        return sorted(f"{self.name}/{path.rsplit('/', 1)[-1]}" for path in paths)
+
+    def append(self, rows: pa.Table) -> None:
+        """Add rows as one commit: all of them or none."""
+        self._commit([self._write(rows)], [])
+
+    def rows(self, file: str) -> pa.Table:
+        """Rows of one data file; one that is damaged is a `Sim2RealError`."""
+        try:
+            return pq.read_table(
+                self.storage.path(file), filesystem=self.storage.files, schema=self.schema
+            )
+        except (pa.ArrowException, OSError) as error:
+            raise Sim2RealError(f"cannot read {self.storage.uri}/{file}: {_line(error)}") from None
+
+    def compact(self, *, most_bytes: int) -> int:
+        """Write the rows of many small files into few large ones, sorted, each key once.
+
+        Older versions keep their files. Returns how many files became fewer.
+        """
+        sizes = {file: self._size(file) for file in self.files()}
+        small = [file for file, size in sizes.items() if size < most_bytes / 2]
+        groups: list[list[str]] = [[]]
+        filled = 0
+        for file in small:
+            if filled + sizes[file] > most_bytes:
+                groups.append([])
+                filled = 0
+            groups[-1].append(file)
+            filled += sizes[file]
+        fewer = 0
+        for group in groups:
+            if len(group) > 1:
+                merged = pa.concat_tables([self.rows(file) for file in group])
+                self._commit([self._write(_once(merged, self._key))], group)
+                fewer += len(group) - 1
+        return fewer
+
+    def all_rows(self, columns: list[str] | None = None) -> Iterator[pa.Table]:
+        """Rows of every data file, of every version and of killed writers."""
+        for file in self._parts():
+            rows = self.rows(file)
+            yield rows if columns is None else rows.select(columns)
+
+    def rewrite(self, change: Callable[[pa.Table], pa.Table]) -> None:
+        """Pass the rows of every data file through `change`, in every version.
+
+        History is rewritten: each version stays, with what `change` gives, and what it takes away
+        is in no file any more. Safe to repeat after an interruption.
+        """
+        renamed, replaced = {}, []
+        for file in self._parts():
+            rows = self.rows(file)
+            changed = change(rows)
+            if not changed.equals(rows):
+                renamed[file.rsplit("/", 1)[-1]] = self._write(changed)
+                replaced.append(file)
+        if not renamed:
+            return
+        logs = [name for name in self._log() if _COMMIT.search(name)]
+        for log in logs:
+            old = self.storage.read(log)
+            new = _rename(old, renamed)
+            if new != old:
+                self.storage.write(log, new)
+            if any(action.path.encode() in new for action in renamed.values()):
+                self._seal(log)  # also where an earlier attempt was killed before sealing
+        for name in self._log():
+            if _CHECKPOINT.search(name):  # they hold the old names
+                self.storage.delete(name)
+                self.storage.delete(self._seal_of(name))
+        for file in replaced:
+            self.storage.delete(file)
+
+    def verify(self) -> Iterator[Damage]:
+        """What is not as it was written: every file is hashed again."""
+        parts, log = self._parts(), self._log()
+        sealed = {
+            name.rsplit("/", 1)[-1].removesuffix(".sha256")
+            for name in self.storage.names(self._seals)
+        }
+        present = {name.rsplit("/", 1)[-1] for name in log}
+        for lost in sorted(sealed - present):
+            yield Damage(file=f"{self.name}/_delta_log/{lost}", message="is missing")
+        sound = True
+        for name in log:
+            if not (_COMMIT.search(name) or _CHECKPOINT.search(name)):
+                continue
+            problem = self._log_problem(name)
+            if problem:
+                sound = False
+                yield Damage(file=name, message=problem)
+        commits = sorted(int(m[1]) for name in log if (m := _COMMIT.search(name)))
+        if commits != list(range(len(commits))):
+            sound = False
+            yield Damage(file=f"{self.name}/_delta_log", message="a version is missing")
+        for file in parts:
+            named = _PART.search(file)
+            if named is None or self.storage.digest(file) != named[1]:
+                yield Damage(file=file, message="has changed since it was written")
+        if sound:
+            for lost in sorted(self._referenced(log) - set(parts)):
+                yield Damage(file=lost, message="is missing")
+
+    def _log_problem(self, name: str) -> str:
+        seal = self._seal_of(name)
+        if not self.storage.exists(seal):
+            if _COMMIT.search(name) and not _is_log(self.storage.read(name)):
+                return "is not a log, and nobody sealed it"
+            self._seal(name)
+            return ""
+        content = self.storage.read(seal)
+        if content != f"{self.storage.digest(name)}\n".encode():
+            if not _SEAL.match(content.decode("ascii", "replace")):
+                return f"its seal {seal} has changed since it was written"
+            return "it, or its seal, has changed since it was written"
+        return ""
+
+    def _referenced(self, log: Iterable[str]) -> set[str]:
+        found = set()
+        for name in log:
+            if _COMMIT.search(name):
+                for line in self.storage.read(name).splitlines():
+                    added = json.loads(line).get("add")
+                    if added:
+                        found.add(f"{self.name}/{added['path']}")
+        return found
+
+    def _parts(self) -> list[str]:
+        """All data files, also those no version names: a killed writer may have left them."""
+        return [
+            name
+            for name in self.storage.names(self.name)
+            if name.endswith(".parquet") and name.count("/") == 1 and "/." not in name
+        ]
+
+    def _log(self) -> list[str]:
+        return self.storage.names(f"{self.name}/_delta_log")
+
+    def _write(self, rows: pa.Table) -> AddAction:
+        buffer = io.BytesIO()
+        pq.write_table(
+            rows.cast(self.schema),
+            buffer,
+            row_group_size=self._group,
+            compression="zstd",
+            compression_level=1,
+        )
+        content = buffer.getbuffer()
+        path = f"part-{hashlib.sha256(content).hexdigest()}.parquet"
+        self.storage.write(f"{self.name}/{path}", bytes(content))
+        return AddAction(
+            path=path,
+            size=len(content),
+            partition_values={},
+            modification_time=int(time.time() * 1000),
+            data_change=True,
+            stats=json.dumps({"numRecords": rows.num_rows}),
+        )
+
+    def _commit(self, added: list[AddAction], removed: list[str]) -> None:
+        gone = [self._removal(file) for file in removed]
+        for action in added:
+            action.data_change = not removed
+        table = self._open()
+        begin = table.version() + 1
+        try:
+            table.create_write_transaction(
+                [*added, *gone],
+                mode="append",
+                schema=self.schema,
+                commit_properties=CommitProperties(max_commit_retries=_RETRIES),
+                post_commithook_properties=PostCommitHookProperties(
+                    create_checkpoint=False, cleanup_expired_logs=False
+                ),
+            )
+        except _PROTOCOL_WORDS as error:
+            raise Sim2RealError(f"cannot write to {self.storage.uri}: {_line(error)}") from None
+        version = self._version_with(added[0].path, begin)
+        self._seal(_commit_name(self.name, version))
+        if version % _CHECKPOINT_EVERY == 0:
+            self._checkpoint(version)
+
+    def _version_with(self, path: str, begin: int) -> int:
+        """The version that added a file: others may have committed since `begin`."""
+        version = begin
+        while path.encode() not in self.storage.read(_commit_name(self.name, version)):
+            version += 1
+        return version
+
+    def _checkpoint(self, version: int) -> None:
+        """So that opening the table need not read every commit; a hint that may fail."""
+        try:
+            self._open(version).create_checkpoint()
+        except _PROTOCOL_WORDS:
+            return
+        self._seal(f"{self.name}/_delta_log/{version:020d}.checkpoint.parquet")
+        self.storage.delete(f"{self.name}/_delta_log/_last_checkpoint")
+
+    def _removal(self, file: str) -> RemoveAction:
+        return RemoveAction(
+            path=file.rsplit("/", 1)[-1],
+            deletion_timestamp=int(time.time() * 1000),
+            data_change=False,
+        )
+
+    def _seal(self, name: str) -> None:
+        self.storage.write(self._seal_of(name), f"{self.storage.digest(name)}\n".encode())
+
+    def _seal_of(self, name: str) -> str:
+        return f"{self._seals}/{name.rsplit('/', 1)[-1]}.sha256"
+
+    @property
+    def _seals(self) -> str:
+        return f"seals/{self.name}"
+
+    def _size(self, file: str) -> int:
+        return int(self.storage.files.get_file_info(self.storage.path(file)).size)
+
+    @property
+    def _uri(self) -> str:
+        return f"{self.storage.uri}/{self.name}"
+
+    def _open(self, version: int | None = None) -> DeltaTable:
+        try:
+            return DeltaTable(self._uri, version=version, storage_options=self.storage.options)
+        except TableNotFoundError:
+            raise Sim2RealError(f"no lake at {self.storage.uri}") from None
+        except _PROTOCOL_WORDS as error:
+            wanted = f" version {version} of" if version is not None else ""
+            raise Sim2RealError(f"cannot read{wanted} {self.storage.uri}: {_line(error)}") from None
+
+
+def _commit_name(table: str, version: int) -> str:
+    return f"{table}/_delta_log/{version:020d}.json"
+
+
+def _once(rows: pa.Table, key: tuple[str, ...]) -> pa.Table:
+    """The rows in the order of the key, each key once."""
+    order = rows.select(key).append_column("row", pa.array(range(rows.num_rows)))
+    first = order.group_by(list(key), use_threads=False).aggregate([("row", "min")])
+    first = first.sort_by([(name, "ascending") for name in key])
+    return rows.take(first["row_min"])
+
+
+def _rename(log: bytes, renamed: dict[str, AddAction]) -> bytes:
+    return b"".join(_rename_line(line, renamed) for line in log.splitlines(keepends=True))
+
+
+def _rename_line(line: bytes, renamed: dict[str, AddAction]) -> bytes:
+    action: dict[str, Any] = json.loads(line)
+    entry = action.get("add") or action.get("remove") or {}
+    new = renamed.get(entry.get("path", ""))
+    if new is None:
+        return line
+    for field in {"path", "size", "stats"} & set(entry):
+        entry[field] = getattr(new, field)
+    return json.dumps(action, separators=(",", ":")).encode() + b"\n"
+
+
+def _is_log(content: bytes) -> bool:
+    try:
+        return all(isinstance(json.loads(line), dict) for line in content.splitlines())
+    except ValueError:
+        return False
+
+
+def _line(error: BaseException) -> str:
+    return " ".join(str(error).split())[:300]

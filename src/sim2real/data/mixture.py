@@ -1,0 +1,258 @@
+"""Training sets mixed from simulated and real episodes, in an exact ratio.
+
+A mixture is a few SQL selections with weights. Resolved against a version of a lake it becomes a
+manifest, which says what is in it and gives the same batches whenever it is asked again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import pyarrow as pa
+
+from sim2real.data.lake import DATASETS, Lake
+from sim2real.errors import Sim2RealError, number_at, table_at
+from sim2real.files import read_json, write_json
+
+
+@dataclass(frozen=True, kw_only=True)
+class Part:
+    """One ingredient."""
+
+    name: str
+    select: str
+    """SQL that gives the ids: "select id from episodes where kind = 'real'"."""
+    weight: float
+    """Share of each batch, relative to the other parts' weights."""
+
+    def __post_init__(self) -> None:
+        if number_at(self.weight, f"the weight of part {self.name!r}") <= 0:
+            raise Sim2RealError(f"the weight of part {self.name!r} must be positive")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Mixture:
+    """Selections with weights, and how batches are drawn from them."""
+
+    name: str
+    parts: tuple[Part, ...]
+    by: Literal["episode", "frame"] = "episode"
+    """What the ratio counts: whole episodes, or frames (samples of a clock channel)."""
+    clock: str = ""
+    """Channel whose samples are the frames; needed for `by = "frame"`."""
+    seed: int = 0
+    """Seed of the order."""
+    purpose: str = "training"
+    """What the people in the episodes must have agreed to."""
+
+    def __post_init__(self) -> None:
+        if not self.parts or len({part.name for part in self.parts}) < len(self.parts):
+            raise Sim2RealError(f"mixture {self.name!r} needs parts with names of their own")
+        if self.by not in ("episode", "frame"):
+            raise Sim2RealError(f"a mixture is by 'episode' or by 'frame', not {self.by!r}")
+        if self.by == "frame" and not self.clock:
+            raise Sim2RealError("a mixture by frame needs a clock channel")
+
+    def resolve(self, lake: Lake, *, version: int | None = None, record: bool = True) -> Manifest:
+        """What is in the mixture, at a version of the lake (the newest if none is given).
+
+        An episode in two parts, a part without episodes, and an episode whose people have not
+        agreed are `Sim2RealError`s. `record` writes the manifest to the lake's `datasets`.
+        """
+        at = lake.version if version is None else version
+        chosen: list[list[str]] = []
+        seen: dict[str, str] = {}
+        for part in self.parts:
+            answer = lake.query(part.select, version=at)
+            if answer.column_names[:1] != ["id"]:
+                raise Sim2RealError(f"part {part.name!r} must select the column id first")
+            ids = sorted(set(answer["id"].to_pylist()))
+            if not ids:
+                raise Sim2RealError(f"part {part.name!r} selects no episode")
+            for id_ in ids:
+                if seen.setdefault(id_, part.name) != part.name:
+                    raise Sim2RealError(f"episode {id_} is in {seen[id_]!r} and in {part.name!r}")
+            chosen.append(ids)
+        lake.permit(list(seen), self.purpose)
+        frames = _frames(lake, list(seen), self.clock) if self.clock else {}
+        manifest = Manifest(
+            name=self.name,
+            lake=lake.uri,
+            version=at,
+            by=self.by,
+            clock=self.clock,
+            seed=self.seed,
+            purpose=self.purpose,
+            parts=tuple(
+                Share(**asdict(part), ids=tuple(ids), frames=tuple(frames.get(i, 0) for i in ids))
+                for part, ids in zip(self.parts, chosen, strict=True)
+            ),
+        )
+        if record:
+            record_dataset(lake, manifest)
+        return manifest
+
+
+@dataclass(frozen=True, kw_only=True)
+class Share(Part):
+    """A part and the episodes it selected."""
+
+    ids: tuple[str, ...]
+    frames: tuple[int, ...]
+    """Samples of the clock channel, an episode; zeros without a clock."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Batch:
+    """One batch, in a shuffled order; all arrays are as long as the batch."""
+
+    part: np.ndarray
+    """Number of the part each item is from."""
+    episode: np.ndarray
+    """Number of the episode in the manifest's `ids`."""
+    frame: np.ndarray
+    """Number of the frame in the episode; 0 in a mixture by episode."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Manifest:
+    """What a mixture held: enough to draw the same batches again."""
+
+    name: str
+    lake: str
+    version: int
+    by: str
+    clock: str
+    seed: int
+    purpose: str
+    parts: tuple[Share, ...]
+
+    @property
+    def id(self) -> str:
+        """Hash of the content."""
+        text = json.dumps(self.to_dict(), sort_keys=True)
+        return hashlib.sha256(text.encode()).hexdigest()[:32]
+
+    @property
+    def ids(self) -> list[str]:
+        """Episodes of all parts, in the order that batches number them."""
+        return [id_ for part in self.parts for id_ in part.ids]
+
+    def batches(self, size: int, *, start: int = 0) -> Iterator[Batch]:
+        """Batches without end, from number `start` on: what was interrupted goes on from there."""
+        while True:
+            yield self.batch(start, size)
+            start += 1
+
+    def batch(self, number: int, size: int) -> Batch:
+        """The batch of that number; it depends on the manifest, the number and the size alone.
+
+        After any number of batches each part's count is within one of its exact share. By
+        episode, a part is gone through in a new order each time, none twice before all; by frame,
+        each frame of a part is equally likely.
+        """
+        before, after = self._counts(number * size), self._counts((number + 1) * size)
+        if (after < before).any() or size < 1:
+            raise Sim2RealError(f"a batch of {size} is too small for the smallest part")
+        parts, episodes, frames = [], [], []
+        first = 0
+        for k, part in enumerate(self.parts):
+            count = int(after[k] - before[k])
+            if self.by == "episode":
+                chosen = self._in_turn(k, int(before[k]), count)
+                frame = np.zeros(count, dtype=np.int64)
+            else:
+                ends = np.cumsum(part.frames)
+                place = self._random(k, number).integers(int(ends[-1]), size=count)
+                chosen = np.searchsorted(ends, place, side="right")
+                frame = place - (ends - np.asarray(part.frames))[chosen]
+            parts.append(np.full(count, k))
+            episodes.append(first + chosen)
+            frames.append(frame)
+            first += len(part.ids)
+        order = self._random(len(self.parts), number).permutation(size)
+        return Batch(
+            part=np.concatenate(parts)[order],
+            episode=np.concatenate(episodes)[order],
+            frame=np.concatenate(frames)[order],
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for JSON."""
+        return json.loads(json.dumps(asdict(self)))  # type: ignore[no-any-return]
+
+    def save(self, path: Path | str) -> None:
+        """Write the manifest as JSON."""
+        write_json(path, self.to_dict())
+
+    @classmethod
+    def load(cls, path: Path | str) -> Manifest:
+        """The manifest in a file; a malformed one is a `Sim2RealError`."""
+        data = dict(table_at(read_json(path), f"{path}"))
+        try:
+            shares = tuple(
+                Share(**{**part, "ids": tuple(part["ids"]), "frames": tuple(part["frames"])})
+                for part in data.pop("parts")
+            )
+            return cls(**data, parts=shares)
+        except (KeyError, TypeError) as error:
+            raise Sim2RealError(f"{path} is not a manifest: {error}") from None
+
+    def _counts(self, items: int) -> np.ndarray:
+        """Items of each part among the first so many: exact shares, remainders to the largest."""
+        weights = np.array([part.weight for part in self.parts])
+        exact = weights / weights.sum() * items
+        counts: np.ndarray = np.floor(exact + 1e-9).astype(np.int64)
+        left = items - int(counts.sum())
+        counts[np.argsort(counts - exact, kind="stable")[:left]] += 1
+        return counts
+
+    def _in_turn(self, part: int, begin: int, count: int) -> np.ndarray:
+        size = len(self.parts[part].ids)
+        places = np.arange(begin, begin + count)
+        chosen = np.empty(count, dtype=np.int64)
+        for lap in np.unique(places // size):
+            order = self._random(part, int(lap)).permutation(size)
+            inside = places // size == lap
+            chosen[inside] = order[places[inside] % size]
+        return chosen
+
+    def _random(self, stream: int, number: int) -> np.random.Generator:
+        return np.random.Generator(np.random.Philox(key=[self.seed, (stream << 48) + number]))
+
+
+def record_dataset(lake: Lake, manifest: Manifest) -> None:
+    """Write a manifest to the lake's `datasets`, once."""
+    known = lake.query(f"select count(*) as n from datasets where id = '{manifest.id}'")
+    if not known["n"][0].as_py():
+        row: Mapping[str, Any] = {
+            "id": manifest.id,
+            "name": manifest.name,
+            "version": manifest.version,
+            "episodes": manifest.ids,
+            "manifest": json.dumps(manifest.to_dict(), sort_keys=True),
+            "created": datetime.now(UTC),
+        }
+        lake.tables["datasets"].append(pa.Table.from_pylist([row], schema=DATASETS))
+
+
+def _frames(lake: Lake, ids: list[str], clock: str) -> dict[str, int]:
+    chosen = pa.table({"id": pa.array(ids, pa.string())})
+    name = clock.replace("'", "''")
+    found = lake.query(
+        "select episode, len(times) as n from stored_signals semi join chosen"
+        f" on stored_signals.episode = chosen.id where channel = '{name}'",
+        chosen=chosen,
+    )
+    frames = dict(zip(found["episode"].to_pylist(), found["n"].to_pylist(), strict=True))
+    for id_ in ids:
+        if not frames.get(id_):
+            raise Sim2RealError(f"episode {id_} has no samples of the clock channel {clock!r}")
+    return frames

@@ -1,0 +1,142 @@
+"""A channel of pictures, kept as one mp4 and read by time.
+
+The mp4 is the content: it is encoded once, hashed as it is, and never encoded again on its way in
+and out of a lake. Its frames are numbered by their order; the true time of each stands beside it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import av
+import numpy as np
+
+from sim2real.errors import Sim2RealError
+
+KEY_EVERY = 16
+"""Frames from one key frame to the next: the most that is decoded in vain on a random read."""
+
+
+@dataclass(frozen=True, eq=False)
+class Video:
+    """One channel of pictures at times (frames,) [s]."""
+
+    times: np.ndarray
+    """Time stamp of each frame [s], float64."""
+    mp4: bytes
+    """The encoded film."""
+    stated_hz: float = 0.0
+    """Rate the source claims to have recorded at [Hz]; 0 where it claims none."""
+    unit: str = ""
+
+    def __post_init__(self) -> None:
+        times = np.array(self.times, dtype=np.float64)
+        if times.ndim != 1 or not len(times):
+            raise Sim2RealError("a video needs the time stamp of each of its frames")
+        times.flags.writeable = False
+        object.__setattr__(self, "times", times)
+        with self._open() as container:
+            stream = _stream(container)
+            frames = stream.frames or sum(1 for p in container.demux(stream) if p.size)
+            if frames != len(times):
+                raise Sim2RealError(f"{len(times)} time stamps do not fit {frames} frames of video")
+            object.__setattr__(self, "_size", (stream.height, stream.width))
+
+    @classmethod
+    def encode(
+        cls,
+        times: np.ndarray,
+        frames: Iterable[np.ndarray],
+        *,
+        stated_hz: float = 0.0,
+        crf: int = 23,
+    ) -> Video:
+        """A video of RGB pictures (height, width, 3), bytes; sides must be even."""
+        rate = Fraction(stated_hz or _rate(np.asarray(times)) or 30).limit_denominator(1000)
+        buffer = io.BytesIO()
+        try:
+            with av.open(buffer, "w", format="mp4") as container:
+                stream = container.add_stream("h264", rate=rate)
+                stream.pix_fmt = "yuv420p"
+                # No B frames: a frame's order is its place in the file.
+                stream.options = {"crf": str(crf), "g": str(KEY_EVERY), "bf": "0"}
+                for picture in frames:
+                    if not stream.is_open:
+                        stream.width, stream.height = picture.shape[1], picture.shape[0]
+                    container.mux(stream.encode(av.VideoFrame.from_ndarray(picture, "rgb24")))
+                container.mux(stream.encode())
+        except (av.FFmpegError, ValueError, TypeError) as error:
+            raise Sim2RealError(f"cannot encode the video: {error}") from None
+        return cls(times, buffer.getvalue(), stated_hz)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Shape of one picture: height, width, 3."""
+        return (*getattr(self, "_size"), 3)  # noqa: B009
+
+    @property
+    def rate_hz(self) -> float:
+        """Median rate [Hz]; nan for fewer than two frames."""
+        return _rate(self.times) or float("nan")
+
+    @property
+    def file(self) -> str:
+        """Hash of the film, which is its name in a lake."""
+        return hashlib.sha256(self.mp4).hexdigest()
+
+    def frames(self, start_s: float, end_s: float) -> Iterator[tuple[float, np.ndarray]]:
+        """Time and picture (height, width, 3) of the frames with start <= time < end.
+
+        Decoding starts at the key frame before and ends at the last frame asked for.
+        """
+        inside = np.flatnonzero((self.times >= start_s) & (self.times < end_s))
+        if not len(inside):
+            return
+        first, last, wanted = int(inside[0]), int(inside[-1]), set(inside.tolist())
+        try:
+            with self._open() as container:
+                stream = _stream(container)
+                rate, base = stream.average_rate, stream.time_base
+                begin = stream.start_time or 0
+                container.seek(
+                    begin + round(Fraction(first) / rate / base), stream=stream, backward=True
+                )
+                for frame in container.decode(stream):
+                    index = round((frame.pts - begin) * base * rate)
+                    if index in wanted:
+                        yield float(self.times[index]), frame.to_ndarray(format="rgb24")
+                    if index >= last:
+                        return
+        except av.FFmpegError as error:
+            raise Sim2RealError(f"the video cannot be decoded: {error}") from None
+
+    def digest(self) -> bytes:
+        """Hash of the content."""
+        hasher = hashlib.sha256()
+        hasher.update(f"video/mp4|{len(self.times)}|{self.unit}|{self.stated_hz}|".encode())
+        hasher.update(self.times.tobytes())
+        hasher.update(hashlib.sha256(self.mp4).digest())
+        return hasher.digest()
+
+    def _open(self) -> Any:
+        try:
+            return av.open(io.BytesIO(self.mp4), "r", format="mp4")
+        except (av.FFmpegError, ValueError) as error:
+            raise Sim2RealError(f"not a video that can be read: {error}") from None
+
+
+def _stream(container: Any) -> Any:
+    if not container.streams.video:
+        raise Sim2RealError("the file holds no video")
+    return container.streams.video[0]
+
+
+def _rate(times: np.ndarray) -> float:
+    steps = np.diff(times)
+    middle = float(np.median(steps)) if len(steps) else 0.0
+    return 1.0 / middle if middle > 0 else 0.0

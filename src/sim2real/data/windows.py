@@ -1,0 +1,176 @@
+"""Windows of many episodes, gathered fast: what training reads.
+
+The chosen channels are laid out once as flat arrays in files that are mapped into memory; a batch
+of windows is then one gather a channel. Each channel is read at the samples of a clock channel, and
+holds its last value from one of its own samples to the next.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Collection, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from sim2real.data.align import held
+from sim2real.data.episode import Signal
+from sim2real.data.lake import Lake
+from sim2real.data.rows import read_channel
+from sim2real.data.storage import Storage
+from sim2real.errors import Sim2RealError
+from sim2real.files import atomic_folder, read_json, write_json
+
+_AT_ONCE = 500
+_CACHE = "windows"
+
+
+class Windows:
+    """Channels of the episodes `ids`, at the samples of a clock channel."""
+
+    def __init__(self, folder: Path) -> None:
+        """Open what `Windows.of` laid out in a folder."""
+        index = read_json(folder / "index.json")
+        self.ids: list[str] = index["ids"]
+        self.channels: list[str] = index["channels"]
+        self._ends = np.cumsum(index["frames"])
+        self._values = {
+            name: np.load(folder / f"{k}.npy", mmap_mode="r")
+            for k, name in enumerate(self.channels)
+        }
+
+    @classmethod
+    def of(
+        cls,
+        lake: Lake,
+        ids: Sequence[str],
+        *,
+        channels: Sequence[str],
+        clock: str = "",
+        folder: Path | None = None,
+        report: Callable[[int, int], None] = lambda done, of: None,
+    ) -> Windows:
+        """Windows over the episodes; laid out on the first call, opened on the next ones.
+
+        `clock` is the first channel if not given. `folder` is where the arrays are kept, the
+        lake's own if not given; it must be given for a lake on object storage.
+        """
+        if folder is None and not lake.storage.local:
+            raise Sim2RealError("windows of a lake on object storage need a local folder")
+        root = Path(lake.storage.path(_CACHE)) if folder is None else folder
+        if not ids or not channels:
+            raise Sim2RealError("windows need episodes and channels")
+        clock = clock or channels[0]
+        key = hashlib.sha256(json.dumps([list(ids), list(channels), clock]).encode())
+        place = root / key.hexdigest()[:32]
+        if not place.exists():
+            with atomic_folder(place) as temporary:
+                _lay_out(lake, list(ids), list(channels), clock, temporary, report)
+        return cls(place)
+
+    @property
+    def frames(self) -> np.ndarray:
+        """Number of frames of each episode."""
+        return np.diff(self._ends, prepend=0)
+
+    def take(self, episodes: np.ndarray, starts: np.ndarray, length: int) -> dict[str, np.ndarray]:
+        """Windows (windows, length, …) of each channel, from the given frames on.
+
+        Where a window reaches past the end of its episode, the last frame is repeated.
+        """
+        first, last = self._ends[episodes] - self.frames[episodes], self._ends[episodes] - 1
+        rows = np.minimum((first + starts)[:, None] + np.arange(length), last[:, None])
+        return {name: values[rows] for name, values in self._values.items()}
+
+
+def forget(storage: Storage, ids: Collection[str]) -> None:
+    """Delete the layouts in a lake that hold any of these episodes."""
+    for name in storage.names(_CACHE):
+        if name.endswith("/index.json"):
+            held_ids = json.loads(storage.read(name))["ids"]
+            if not set(ids).isdisjoint(held_ids):
+                storage.delete_folder(name.removesuffix("/index.json"))
+
+
+def _lay_out(
+    lake: Lake,
+    ids: list[str],
+    channels: list[str],
+    clock: str,
+    folder: Path,
+    report: Callable[[int, int], None],
+) -> None:
+    frames: list[int] = []
+    writers: dict[str, _Column] = {}
+    for begin in range(0, len(ids), _AT_ONCE):
+        chosen = ids[begin : begin + _AT_ONCE]
+        found = _signals(lake, chosen, {*channels, clock})
+        for id_ in chosen:
+            mine = found.get(id_, {})
+            for name in (clock, *channels):
+                if name not in mine:
+                    raise Sim2RealError(f"episode {id_} has no samples of channel {name!r}")
+            at = mine[clock].times
+            frames.append(len(at))
+            for k, name in enumerate(channels):
+                signal = mine[name]
+                same = np.array_equal(signal.times, at)
+                values = signal.values if same else signal.values[held(signal.times, at)]
+                if name not in writers:
+                    writers[name] = _Column(folder / f"{k}.npy", values)
+                writers[name].add(id_, name, values)
+        report(min(begin + _AT_ONCE, len(ids)), len(ids))
+    for writer in writers.values():
+        writer.close(sum(frames))
+    write_json(folder / "index.json", {"ids": ids, "channels": channels, "frames": frames})
+
+
+def _signals(lake: Lake, ids: list[str], channels: set[str]) -> dict[str, dict[str, Signal]]:
+    names = pa.table({"channel": pa.array(sorted(channels), pa.string())})
+    wanted = ", ".join(f"'{id_}'" for id_ in ids)
+    rows = lake.query(
+        "select stored_signals.* from stored_signals semi join names using (channel)"
+        f" where episode in ({wanted})",
+        names=names,
+    ).combine_chunks()
+    found: dict[str, dict[str, Signal]] = {}
+    for row in range(rows.num_rows):
+        signal = read_channel(rows, row, lake.film)
+        if isinstance(signal, Signal) and len(signal.times):
+            mine = found.setdefault(rows["episode"][row].as_py(), {})
+            mine[rows["channel"][row].as_py()] = signal
+    return found
+
+
+class _Column:
+    """One channel of all episodes, written as a numpy file whose length is known at the end."""
+
+    def __init__(self, path: Path, like: np.ndarray) -> None:
+        self._dtype, self._shape = like.dtype, like.shape[1:]
+        self._file = path.open("wb")
+        self._header(0)
+
+    def add(self, episode: str, channel: str, values: np.ndarray) -> None:
+        if values.dtype != self._dtype or values.shape[1:] != self._shape:
+            raise Sim2RealError(
+                f"channel {channel!r} of episode {episode} is {values.dtype}{values.shape[1:]},"
+                f" others are {self._dtype}{self._shape}"
+            )
+        self._file.write(np.ascontiguousarray(values).data)
+
+    def close(self, frames: int) -> None:
+        self._file.seek(0)
+        self._header(frames)
+        self._file.close()
+
+    def _header(self, frames: int) -> None:
+        # The header has room for any length, so that it can be written again at the end.
+        described: dict[str, Any] = {
+            "descr": np.lib.format.dtype_to_descr(self._dtype),
+            "fortran_order": False,
+            "shape": (frames, *self._shape),
+        }
+        np.lib.format.write_array_header_1_0(self._file, described)
