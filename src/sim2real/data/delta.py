@@ -12,6 +12,7 @@ import io
 import json
 import re
 import time
+import uuid
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -59,6 +60,9 @@ class Table:
         """
         self.storage, self.name, self.schema = storage, name, schema
         self._key, self._group = key, group
+        self._newest: DeltaTable | None = None
+        self._rewritten = b""
+        self._seen: dict[str, set[str]] = {}
 
     def create(self) -> None:
         """Make the table where there is none."""
@@ -88,15 +92,32 @@ class Table:
         paths = self._open(version).file_uris()
         return sorted(f"{self.name}/{path.rsplit('/', 1)[-1]}" for path in paths)
 
+    def known(self, column: str, values: Iterable[str]) -> set[str]:
+        """Those of the values that a column of texts, or of lists of texts, holds.
+
+        Each data file is read once and remembered, so that asking often costs little.
+        """
+        files = self.files()
+        self._seen = {file: self._seen.get(file) or self._texts(file, column) for file in files}
+        given = set(values)
+        return set().union(*(given & seen for seen in self._seen.values()))
+
+    def _texts(self, file: str, column: str) -> set[str]:
+        cells = self.rows(file, [column])[column].combine_chunks()
+        return set((cells.flatten() if pa.types.is_list(cells.type) else cells).to_pylist())
+
     def append(self, rows: pa.Table) -> None:
         """Add rows as one commit: all of them or none."""
         self._commit([self._write(rows)], [])
 
-    def rows(self, file: str) -> pa.Table:
+    def rows(self, file: str, columns: list[str] | None = None) -> pa.Table:
         """Rows of one data file; one that is damaged is a `Sim2RealError`."""
         try:
             return pq.read_table(
-                self.storage.path(file), filesystem=self.storage.files, schema=self.schema
+                self.storage.path(file),
+                filesystem=self.storage.files,
+                schema=self.schema,
+                columns=columns,
             )
         except (pa.ArrowException, OSError) as error:
             raise Sim2RealError(f"cannot read {self.storage.uri}/{file}: {_line(error)}") from None
@@ -127,8 +148,7 @@ class Table:
     def all_rows(self, columns: list[str] | None = None) -> Iterator[pa.Table]:
         """Rows of every data file, of every version and of killed writers."""
         for file in self._parts():
-            rows = self.rows(file)
-            yield rows if columns is None else rows.select(columns)
+            yield self.rows(file, columns)
 
     def rewrite(self, change: Callable[[pa.Table], pa.Table]) -> None:
         """Pass the rows of every data file through `change`, in every version.
@@ -145,6 +165,7 @@ class Table:
                 replaced.append(file)
         if not renamed:
             return
+        self.storage.write(self._mark, _fresh_mark())
         logs = [name for name in self._log() if _COMMIT.search(name)]
         for log in logs:
             old = self.storage.read(log)
@@ -157,6 +178,7 @@ class Table:
             if _CHECKPOINT.search(name):  # they hold the old names
                 self.storage.delete(name)
                 self.storage.delete(self._seal_of(name))
+        self.storage.write(self._mark, _fresh_mark())
         for file in replaced:
             self.storage.delete(file)
 
@@ -186,6 +208,10 @@ class Table:
             named = _PART.search(file)
             if named is None or self.storage.digest(file) != named[1]:
                 yield Damage(file=file, message="has changed since it was written")
+        if self.storage.exists(self._mark):
+            name, _, seal = self.storage.read(self._mark).partition(b" ")
+            if hashlib.sha256(name).hexdigest().encode() != seal:
+                yield Damage(file=self._mark, message="has changed since it was written")
         if sound:
             for lost in sorted(self._referenced(log) - set(parts)):
                 yield Damage(file=lost, message="is missing")
@@ -306,10 +332,28 @@ class Table:
         return int(self.storage.files.get_file_info(self.storage.path(file)).size)
 
     @property
+    def _mark(self) -> str:
+        """File that changes when history is rewritten, so that open tables are read anew."""
+        return f"seals/{self.name}.rewritten"
+
+    @property
     def _uri(self) -> str:
         return f"{self.storage.uri}/{self.name}"
 
     def _open(self, version: int | None = None) -> DeltaTable:
+        if version is not None:
+            return self._load(version)
+        mark = self.storage.read(self._mark) if self.storage.exists(self._mark) else b""
+        if self._newest is None or mark != self._rewritten:
+            self._newest, self._rewritten = self._load(None), mark
+        else:
+            try:
+                self._newest.update_incremental()
+            except _PROTOCOL_WORDS:
+                self._newest = self._load(None)
+        return self._newest
+
+    def _load(self, version: int | None) -> DeltaTable:
         try:
             return DeltaTable(self._uri, version=version, storage_options=self.storage.options)
         except TableNotFoundError:
@@ -317,6 +361,11 @@ class Table:
         except _PROTOCOL_WORDS as error:
             wanted = f" version {version} of" if version is not None else ""
             raise Sim2RealError(f"cannot read{wanted} {self.storage.uri}: {_line(error)}") from None
+
+
+def _fresh_mark() -> bytes:
+    name = uuid.uuid4().hex.encode()
+    return name + b" " + hashlib.sha256(name).hexdigest().encode()
 
 
 def _commit_name(table: str, version: int) -> str:

@@ -135,11 +135,12 @@ class Lake:
         """
         given = [episodes] if isinstance(episodes, Episode) else list(episodes)
         fresh = {episode.id: episode for episode in given}
-        for known in self.present(list(fresh)):
+        for known in self.tables["episodes"].known("id", fresh):
             del fresh[known]
         if fresh:
             chosen = list(fresh.values())
-            self._refuse_withdrawn(list(fresh))
+            for erased in sorted(self.tables["withdrawals"].known("episodes", fresh)):
+                raise Sim2RealError(f"episode {erased} was erased: a person in it withdrew")
             for episode in chosen:
                 for video in episode.videos.values():
                     if not self.storage.exists(_film(video.file)):
@@ -177,16 +178,9 @@ class Lake:
         finally:
             connection.close()
 
-    def present(self, ids: Sequence[str]) -> list[str]:
-        """Those of the ids that are episodes here."""
-        if not ids:
-            return []
-        if len(ids) <= _FEW:
-            sql = f"select distinct id from episodes where id in ({_quoted(ids)})"
-            return sorted(self.query(sql)["id"].to_pylist())
-        chosen = pa.table({"id": pa.array(list(ids), pa.string())})
-        found = self.query("select id from episodes semi join chosen using (id)", chosen=chosen)
-        return sorted(set(found["id"].to_pylist()))
+    def present(self, ids: Iterable[str]) -> list[str]:
+        """Those of the ids that are episodes here, sorted."""
+        return sorted(self.tables["episodes"].known("id", ids))
 
     def resolve(self, start: str) -> str:
         """The id that begins with `start`; none or several is a `Sim2RealError`."""
@@ -296,11 +290,6 @@ class Lake:
             if id_ in by_id:
                 first, end = bisect_left(names, id_), bisect_right(names, id_)
                 yield read_episode(by_id[id_], signals.slice(first, end - first), self.film)
-
-    def _refuse_withdrawn(self, ids: list[str]) -> None:
-        erased = self.query("select unnest(episodes) as id from withdrawals")["id"].to_pylist()
-        for id_ in sorted(set(erased) & set(ids)):
-            raise Sim2RealError(f"episode {id_} was erased: a person in it withdrew")
 
     def _views(self, connection: Any, words: set[str], version: int | None) -> None:
         """Views of the tables that a query names."""

@@ -81,6 +81,11 @@ class Storage:
         start = len(self.root) + 1
         return sorted(info.path[start:] for info in found if info.type == pafs.FileType.File)
 
+    def size(self) -> int:
+        """Bytes of all files."""
+        chosen = pafs.FileSelector(self.root, recursive=True)
+        return sum(info.size or 0 for info in self.files.get_file_info(chosen))
+
     def digest(self, name: str) -> str:
         """SHA-256 of a file's content."""
         hasher = hashlib.sha256()

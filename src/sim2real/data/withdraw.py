@@ -43,7 +43,7 @@ def withdraw(lake: Lake, participant: str) -> Withdrawal:
 
     Safe to repeat: after an interruption, calling it again ends the work.
     """
-    ids = _affected(lake, participant)
+    ids = affected(lake, participant)
     known = lake.query("select distinct participant from consents")["participant"].to_pylist()
     if not ids and participant not in known:
         raise Sim2RealError(f"no data of participant {participant!r} in {lake.uri}")
@@ -69,7 +69,7 @@ def withdraw(lake: Lake, participant: str) -> Withdrawal:
     return found
 
 
-def _affected(lake: Lake, participant: str) -> set[str]:
+def affected(lake: Lake, participant: str) -> set[str]:
     """Episodes with the person in any version, and everything derived from them."""
     ids: set[str] = set()
     children: dict[str, set[str]] = {}

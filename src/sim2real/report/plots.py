@@ -10,9 +10,13 @@ import numpy as np
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
+from sim2real.data.video import Video
 from sim2real.files import atomic_path, read_json
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from sim2real.data import Episode
     from sim2real.evaluate.evaluate import Evaluation
 
 _COLOUR = "#1f5fa8"
@@ -100,3 +104,36 @@ def _write(figure: Figure, path: Path) -> None:
     FigureCanvasAgg(figure)
     with atomic_path(path) as temporary:
         figure.savefig(temporary, dpi=110, format=path.suffix.lstrip("."))
+
+
+def plot_episode(path: Path, episode: Episode, channels: Sequence[str]) -> None:
+    """Each channel over time, its components as lines; of a video, a few pictures."""
+    figure = Figure(figsize=(10, 1.9 * len(channels) + 0.6), layout="constrained")
+    axes = figure.subplots(len(channels), 1, squeeze=False).ravel()
+    for axis, name in zip(axes, channels, strict=True):
+        channel = episode.channels[name]
+        if isinstance(channel, Video):
+            _filmstrip(axis, channel)
+            axis.set_ylabel(name)
+            continue
+        flat = channel.values.reshape(len(channel.times), -1)
+        lines = axis.plot(channel.times, flat, linewidth=0.8)
+        if 1 < len(lines) <= 10:
+            axis.legend(lines, range(len(lines)), fontsize=7, ncols=5, loc="upper right")
+        axis.set_ylabel(f"{name}\n[{channel.unit or '-'}]")
+        axis.set_xlim(episode.start_s, max(episode.end_s, episode.start_s + 1e-9))
+        axis.grid(alpha=0.3)
+    axes[-1].set_xlabel("time [s]")
+    figure.suptitle(f"episode {episode.id}  {episode.outcome}", fontsize=10)
+    _write(figure, path)
+
+
+def _filmstrip(axis: Axes, video: Video, pictures: int = 6) -> None:
+    chosen = np.linspace(0, len(video.times) - 1, min(pictures, len(video.times))).astype(int)
+    strip = []
+    for index in chosen:
+        time = float(video.times[index])
+        strip += [p for _, p in video.frames(time, float(np.nextafter(time, np.inf)))][:1]
+    axis.imshow(np.concatenate(strip, axis=1))
+    axis.set_xticks([])
+    axis.set_yticks([])

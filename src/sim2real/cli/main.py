@@ -1,4 +1,4 @@
-"""The verbs of the command line.
+"""The verbs of the command line; those about data are in `data.py` beside this.
 
 Only what parsing needs is imported here; a verb imports its room when it runs, so that `--help`
 answers at once. A user's mistake is one line on standard error and exit code 2.
@@ -7,9 +7,6 @@ answers at once. A user's mistake is one line on standard error and exit code 2.
 from __future__ import annotations
 
 import errno
-import json
-import math
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +15,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import tyro
 
 from sim2real.bench.config import BenchSim, BenchTrain
+from sim2real.cli.data import DataVerb, run_data
+from sim2real.cli.output import print_json, say, say_error
 from sim2real.demo.config import DemoConfig
 from sim2real.errors import Sim2RealError
 from sim2real.evaluate.config import EvaluateConfig, PlayConfig
@@ -87,6 +86,7 @@ Verb = (
     | Annotated[EvaluateConfig, _sub("evaluate")]
     | Annotated[TwinVerb, _sub("twin")]
     | Annotated[Tasks, _sub("tasks")]
+    | Annotated[DataVerb, _sub("data")]
     | Annotated[BenchVerb, _sub("bench")]
 )
 
@@ -103,14 +103,14 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         return _run(verb)
     except Sim2RealError as error:
-        _say_error(str(error))
+        say_error(str(error))
         return 2
     except KeyboardInterrupt:
-        _say_error("interrupted")
+        say_error("interrupted")
         return 130
     except OSError as error:
         if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EACCES, errno.EROFS, errno.EFBIG):
-            _say_error(f"cannot write: {error.strerror} ({error.filename or 'disk'})")
+            say_error(f"cannot write: {error.strerror} ({error.filename or 'disk'})")
             return 2
         raise
 
@@ -120,6 +120,8 @@ def _run(verb: Any) -> int:
         verb = verb.what
     if isinstance(verb, BenchVerb):
         verb = verb.what
+    if isinstance(verb, DataVerb):
+        return run_data(verb.what)
     runners: dict[type, Callable[[Any], int]] = {
         DemoConfig: _demo,
         TrainConfig: _train,
@@ -144,16 +146,16 @@ def _train(config: TrainConfig) -> int:
 
     plot_run(result.run)
     if config.json:
-        _print_json(result.to_dict())
+        print_json(result.to_dict())
     else:
         state = "finished" if result.finished else "interrupted"
-        _say(
+        say(
             f"{state} after {result.iterations} iterations, {result.steps:,} steps,"
             f" {result.seconds:.0f} s; training success {100 * result.success:.1f} %"
         )
-        _say(f"run: {result.run}")
+        say(f"run: {result.run}")
         if not result.finished:
-            _say(f"go on with: sim2real train --resume {result.run}")
+            say(f"go on with: sim2real train --resume {result.run}")
     return 0 if result.finished else 130
 
 
@@ -166,17 +168,17 @@ def _evaluate(config: EvaluateConfig) -> int:
         result, folder = evaluate(config, report=report)
     plot_evaluation(folder / "evaluation.png", result)
     if config.json:
-        _print_json(result.to_dict())
+        print_json(result.to_dict())
     else:
         _show_evaluation(result)
-        _say(f"written: {folder}")
+        say(f"written: {folder}")
     return 0
 
 
 def _show_evaluation(result: Evaluation) -> None:
     from rich.table import Table
 
-    _say(f"success {result.success}")
+    say(f"success {result.success}")
     if not result.effects:
         return
     table = Table(
@@ -206,11 +208,11 @@ def _play(config: PlayConfig) -> int:
     with bar("play", quiet=config.json or config.viewer) as report:
         path, outcomes = play(config, report=report)
     if config.json:
-        _print_json({"video": str(path) if path else None, "success": outcomes})
+        print_json({"video": str(path) if path else None, "success": outcomes})
     else:
-        _say(f"{sum(outcomes)} of {len(outcomes)} episodes succeeded")
+        say(f"{sum(outcomes)} of {len(outcomes)} episodes succeeded")
         if path:
-            _say(f"video: {path}")
+            say(f"video: {path}")
     return 0
 
 
@@ -219,11 +221,11 @@ def _twin_show(config: TwinShow) -> int:
 
     twin = Twin.load(config.folder)
     if config.json:
-        _print_json({"version": twin.version, **twin.to_dict()})
+        print_json({"version": twin.version, **twin.to_dict()})
         return 0
     from rich.table import Table
 
-    _say(
+    say(
         f"twin {twin.name}, version {twin.version}"
         + (f", parent {twin.parent}" if twin.parent else "")
     )
@@ -248,12 +250,12 @@ def _twin_lint(config: TwinLint) -> int:
 
     findings = lint(Twin.load(config.folder))
     if config.json:
-        _print_json([vars(finding) for finding in findings])
+        print_json([vars(finding) for finding in findings])
     else:
         for finding in findings:
-            _say(f"{finding.severity}: {finding.place}: {finding.message}; {finding.remedy}")
+            say(f"{finding.severity}: {finding.place}: {finding.message}; {finding.remedy}")
         if not findings:
-            _say("nothing to complain about")
+            say("nothing to complain about")
     return 1 if any(finding.severity == "warning" for finding in findings) else 0
 
 
@@ -262,10 +264,10 @@ def _tasks(config: Tasks) -> int:
 
     found = {name: (find_task(name).__doc__ or "").strip().splitlines()[0] for name in task_names()}
     if config.json:
-        _print_json(found)
+        print_json(found)
     else:
         for name, text in found.items():
-            _say(f"{name:20s} {text}")
+            say(f"{name:20s} {text}")
     return 0
 
 
@@ -285,30 +287,3 @@ def _console() -> Any:
     from rich.console import Console
 
     return Console()
-
-
-def _say(text: str) -> None:
-    sys.stdout.write(text + "\n")
-
-
-def _print_json(value: Any) -> None:
-    sys.stdout.write(json.dumps(_finite(value), default=str) + "\n")
-
-
-def _finite(value: Any) -> Any:
-    """The value with numbers that JSON does not know (infinite bounds, nan) as None."""
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    if isinstance(value, dict):
-        return {key: _finite(part) for key, part in value.items()}
-    if isinstance(value, list | tuple):
-        return [_finite(part) for part in value]
-    return value
-
-
-def _say_error(text: str) -> None:
-    sys.stderr.write("error: " + " ".join(text.split()) + "\n")
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -1,0 +1,465 @@
+"""`sim2real data …`: looking at a lake, adding to what is said about it, keeping it sound."""
+
+from __future__ import annotations
+
+import getpass
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import tyro
+
+from sim2real.cli.output import print_json, print_table, say
+from sim2real.cli.transfer import (
+    DEFAULT_LAKE,
+    DataCheck,
+    DataExport,
+    DataImport,
+    check,
+    export,
+    import_,
+)
+
+if TYPE_CHECKING:
+    from sim2real.data import Lake
+
+_LISTED = "id, kind, task, robot, outcome, duration_s, samples, channels, added"
+_STATS = """
+select kind, task, robot, outcome, count(*) as episodes, sum(duration_s) as seconds,
+    sum(samples) as samples from episodes group by all order by all
+"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class _InLake:
+    """Options of every verb that works on a lake."""
+
+    lake: str = DEFAULT_LAKE
+    """Folder or `s3://` address of the lake; the variable SIM2REAL_LAKE is its default."""
+    json: bool = False
+    """Print as JSON."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class DataQuery(_InLake):
+    """Ask the lake with SQL: episodes, signals, labels, current_labels, consents, datasets, …"""
+
+    sql: Annotated[str, tyro.conf.Positional]
+    """The query, as "select kind, count(*) from episodes group by kind"."""
+    version: int | None = None
+    """Version of the lake to ask; the newest if not given."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class DataLs(_InLake):
+    """List episodes, the newest first."""
+
+    where: str = "true"
+    """Condition in SQL, as "kind = 'real' and outcome = 'failure'"."""
+    limit: int = 50
+    """Most episodes to list."""
+    version: int | None = None
+    """Version of the lake to list; the newest if not given."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class DataShow(_InLake):
+    """Show an episode: where it comes from, and its channels as curves."""
+
+    id: Annotated[str, tyro.conf.Positional]
+    """Id of the episode, or the begin of it."""
+    png: Path | None = None
+    """Draw the curves into this file instead of the terminal."""
+    channels: tuple[str, ...] = ()
+    """Channels to draw; all if none is given."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class DataStats(_InLake):
+    """Count what is in the lake, by kind, task, robot and outcome."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class DataLabel(_InLake):
+    """Say something about an episode; what was said before stays."""
+
+    id: Annotated[str, tyro.conf.Positional]
+    """Id of the episode, or the begin of it."""
+    tag: Annotated[
+        Literal["success", "failure", "phase", "dimension", "note"], tyro.conf.Positional
+    ]
+    """What is said."""
+    value: str = ""
+    """The phase of the failure, the dimension of the gap, or free text."""
+    start: float | None = None
+    """Begin of the interval it is about [s]."""
+    end: float | None = None
+    """End of the interval [s]."""
+    who: str = ""
+    """Who says so; the user's name if not given."""
+    supersedes: str = ""
+    """Id of the label that this one corrects."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ConsentGrant(_InLake):
+    """Record what a participant agrees to from now on."""
+
+    participant: Annotated[str, tyro.conf.Positional]
+    """Pseudonym of the person."""
+    scope: tuple[Literal["training", "evaluation", "sharing"], ...] = ()
+    """What their data may be used for; nothing if not given."""
+    expires: str = ""
+    """Last day, as 2027-12-31; without end if not given."""
+    who: str = ""
+    """Who records it; the user's name if not given."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ConsentLs(_InLake):
+    """List the participants, what they agreed to, and how many episodes they are in."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ConsentWithdraw(_InLake):
+    """Erase a participant's data from every table, version and file, and list what it went into."""
+
+    participant: Annotated[str, tyro.conf.Positional]
+    """Pseudonym of the person."""
+    dry_run: bool = False
+    """Only say how many episodes would go."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class DataConsent:
+    """Consent of the people in recordings: grant, ls, withdraw."""
+
+    what: Annotated[
+        Annotated[ConsentGrant, tyro.conf.subcommand("grant")]
+        | Annotated[ConsentLs, tyro.conf.subcommand("ls")]
+        | Annotated[ConsentWithdraw, tyro.conf.subcommand("withdraw")],
+        tyro.conf.OmitSubcommandPrefixes,
+    ]
+
+
+@dataclass(frozen=True, kw_only=True)
+class DataLineage(_InLake):
+    """Show what an episode was made from, and what was made from it."""
+
+    id: Annotated[str, tyro.conf.Positional]
+    """Id of the episode, or the begin of it."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class DataVerify(_InLake):
+    """Hash every file and episode again; exit code 1 if anything has changed."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class DataCompact(_InLake):
+    """Merge small files into large ones; every version stays."""
+
+
+_sub = tyro.conf.subcommand
+Whats = Annotated[
+    Annotated[DataImport, _sub("import")]
+    | Annotated[DataExport, _sub("export")]
+    | Annotated[DataCheck, _sub("check")]
+    | Annotated[DataQuery, _sub("query")]
+    | Annotated[DataLs, _sub("ls")]
+    | Annotated[DataShow, _sub("show")]
+    | Annotated[DataStats, _sub("stats")]
+    | Annotated[DataLabel, _sub("label")]
+    | Annotated[DataConsent, _sub("consent")]
+    | Annotated[DataLineage, _sub("lineage")]
+    | Annotated[DataVerify, _sub("verify")]
+    | Annotated[DataCompact, _sub("compact")],
+    tyro.conf.OmitSubcommandPrefixes,
+]
+
+
+@dataclass(frozen=True, kw_only=True)
+class DataVerb:
+    """Episodes with provenance: import, check, query, label, export, keep."""
+
+    what: Whats
+
+
+def run_data(verb: Any) -> int:
+    """Run one of the verbs above; the exit code."""
+    if isinstance(verb, DataConsent):
+        verb = verb.what
+    runners: dict[type, Callable[[Any], int]] = {
+        DataImport: import_,
+        DataExport: export,
+        DataCheck: check,
+        DataQuery: _query,
+        DataLs: _ls,
+        DataShow: _show,
+        DataStats: _stats,
+        DataLabel: _label,
+        ConsentGrant: _grant,
+        ConsentLs: _consents,
+        ConsentWithdraw: _withdraw,
+        DataLineage: _lineage,
+        DataVerify: _verify,
+        DataCompact: _compact,
+    }
+    return runners[type(verb)](verb)
+
+
+def _open(verb: _InLake) -> Lake:
+    from sim2real.data import Lake
+
+    return Lake.open(verb.lake)
+
+
+def _query(verb: DataQuery) -> int:
+    _print_answer(_open(verb).query(verb.sql, version=verb.version), verb.json)
+    return 0
+
+
+def _ls(verb: DataLs) -> int:
+    sql = (
+        f"select {_LISTED} from episodes where {verb.where} order by added desc limit {verb.limit}"
+    )
+    rows = _open(verb).query(sql, version=verb.version).to_pylist()
+    if verb.json:
+        print_json(rows)
+        return 0
+    for row in rows:
+        row["id"], row["added"] = row["id"][:12], row["added"].strftime("%Y-%m-%d %H:%M")
+        row["channels"] = len(row["channels"])
+    titles = ("id", "kind", "task", "robot", "outcome", "s", "samples", "ch.", "added")
+    print_table(titles, (row.values() for row in rows))
+    return 0
+
+
+def _print_answer(answer: Any, as_json: bool) -> None:
+    if as_json:
+        print_json(answer.to_pylist())
+    else:
+        print_table(answer.column_names, (row.values() for row in answer.to_pylist()))
+
+
+def _show(verb: DataShow) -> int:
+    from sim2real.report.terminal import curve
+
+    lake = _open(verb)
+    episode = lake.get(lake.resolve(verb.id))
+    names = verb.channels or tuple(episode.channels)
+    chosen = {name: episode.channels.get(name) or episode[name] for name in names}
+    labels = lake.query(
+        "select tag, value, start_s, end_s, who, created, id from current_labels"
+        f" where episode = '{episode.id}' order by created"
+    ).to_pylist()
+    if verb.png is not None:
+        from sim2real.report.plots import plot_episode
+
+        plot_episode(verb.png, episode, list(chosen))
+    shapes = {
+        name: {
+            "unit": channel.unit,
+            "shape": list(channel.shape),
+            "samples": len(channel.times),
+            "rate_hz": channel.rate_hz,
+            "stated_hz": channel.stated_hz,
+        }
+        for name, channel in chosen.items()
+    }
+    if verb.json:
+        print_json(
+            {
+                "id": episode.id,
+                "outcome": episode.outcome,
+                "start_s": episode.start_s,
+                "duration_s": episode.duration_s,
+                "provenance": episode.provenance.to_dict(),
+                "channels": shapes,
+                "labels": labels,
+                "png": str(verb.png) if verb.png else None,
+            }
+        )
+        return 0
+    say(f"episode {episode.id}  {episode.outcome or 'not judged'}  {episode.duration_s:.3f} s")
+    for key, value in episode.provenance.to_dict().items():
+        say(f"  {key}: {value}")
+    for label in labels:
+        when = f" {label['start_s']}–{label['end_s']} s" if label["start_s"] is not None else ""
+        say(f"  label {label['tag']} {label['value']}{when} by {label['who']} ({label['id']})")
+    for name, channel in chosen.items():
+        fact = shapes[name]
+        say(
+            f"{name} [{channel.unit or '-'}] {fact['samples']} samples of {fact['shape']}"
+            f" at {fact['rate_hz']:.5g} Hz"
+        )
+        signal = episode.signals.get(name)
+        if verb.png is None and signal is not None and len(signal.times):
+            flat = signal.values.reshape(len(signal.times), -1).astype(float)
+            for k in range(min(flat.shape[1], 8)):
+                say(f"  [{k}] {flat[:, k].min():.5g} .. {flat[:, k].max():.5g}")
+                for line in curve(signal.times, flat[:, k]):
+                    say("  " + line)
+    if verb.png is not None:
+        say(f"plot: {verb.png}")
+    return 0
+
+
+def _stats(verb: DataStats) -> int:
+    lake = _open(verb)
+    groups = lake.query(_STATS)
+    totals = lake.query(
+        "select count(*) as episodes, coalesce(sum(duration_s), 0) as seconds,"
+        " coalesce(sum(samples), 0)::bigint as samples from episodes"
+    ).to_pylist()[0]
+    totals["labels"] = lake.query("select count(*) as n from current_labels")["n"][0].as_py()
+    totals["version"] = lake.version
+    totals["bytes"] = lake.storage.size()
+    if verb.json:
+        print_json({**totals, "groups": groups.to_pylist()})
+        return 0
+    say(
+        f"{totals['episodes']:,} episodes, {totals['seconds'] / 3600:.2f} h,"
+        f" {totals['samples']:,} samples, {totals['labels']:,} labels,"
+        f" {totals['bytes'] / 1e6:,.1f} MB, version {totals['version']}"
+    )
+    _print_answer(groups, as_json=False)
+    return 0
+
+
+def _label(verb: DataLabel) -> int:
+    from sim2real.data import Label
+
+    lake = _open(verb)
+    label = Label(
+        episode=lake.resolve(verb.id),
+        tag=verb.tag,
+        value=verb.value,
+        start_s=verb.start,
+        end_s=verb.end,
+        who=verb.who or getpass.getuser(),
+        supersedes=verb.supersedes,
+    )
+    lake.label(label)
+    if verb.json:
+        print_json({"label": label.id, "episode": label.episode})
+    else:
+        say(f"label {label.id} on episode {label.episode}")
+    return 0
+
+
+def _grant(verb: ConsentGrant) -> int:
+    from sim2real.data import Consent
+
+    consent = Consent(participant=verb.participant, scope=verb.scope, expires=verb.expires)
+    _open(verb).grant(consent, who=verb.who or getpass.getuser())
+    if verb.json:
+        print_json(consent.to_dict())
+    else:
+        scope = ", ".join(consent.scope) or "nothing"
+        say(
+            f"{consent.participant}: {scope}"
+            + (f" until {consent.expires}" * bool(consent.expires))
+        )
+    return 0
+
+
+def _consents(verb: ConsentLs) -> int:
+    lake = _open(verb)
+    found = lake.query(
+        "select participant, count(*) as episodes, min(added) as first from"
+        " (select unnest(participants) as participant, added from episodes)"
+        " group by participant order by participant"
+    ).to_pylist()
+    granted = lake.consents()
+    rows = []
+    for name in sorted({row["participant"] for row in found} | set(granted)):
+        count = sum(row["episodes"] for row in found if row["participant"] == name)
+        consent = granted.get(name)
+        rows.append(
+            {
+                "participant": name,
+                "episodes": count,
+                "granted": list(consent.scope) if consent else None,
+                "expires": consent.expires if consent else None,
+            }
+        )
+    if verb.json:
+        print_json(rows)
+    else:
+        print_table(
+            ("participant", "episodes", "granted", "expires"),
+            (
+                [
+                    row["participant"],
+                    row["episodes"],
+                    "as the episodes carry" if row["granted"] is None else row["granted"],
+                    row["expires"],
+                ]
+                for row in rows
+            ),
+        )
+    return 0
+
+
+def _withdraw(verb: ConsentWithdraw) -> int:
+    from sim2real.data.withdraw import affected, withdraw
+
+    lake = _open(verb)
+    if verb.dry_run:
+        ids = sorted(affected(lake, verb.participant))
+        if verb.json:
+            print_json({"dry_run": True, "episodes": ids})
+        else:
+            say(f"{len(ids)} episodes would be erased from every version; nothing is done yet")
+        return 0
+    gone = withdraw(lake, verb.participant)
+    if verb.json:
+        print_json(gone.to_dict())
+        return 0
+    say(f"erased {len(gone.episodes)} episodes; tombstone {gone.id}")
+    for title, made in (("data sets", gone.datasets), ("policies", gone.policies)):
+        say(f"{title} made from them: {', '.join(made) or 'none'}")
+    return 0
+
+
+def _lineage(verb: DataLineage) -> int:
+    lake = _open(verb)
+    walk = lake.lineage(lake.resolve(verb.id)).to_pylist()
+    if verb.json:
+        print_json(walk)
+        return 0
+    for row in walk:
+        depth = row["steps"] - min(r["steps"] for r in walk)
+        what = f"{row['kind']}" if row["present"] else "not in this lake"
+        how = f" by {row['process']}" if row["process"] else ""
+        mark = "  <- this" if row["steps"] == 0 else ""
+        say(f"{'  ' * depth}{row['id']}  {what}{how}{mark}")
+    return 0
+
+
+def _verify(verb: DataVerify) -> int:
+    from sim2real.data.verify import verify
+    from sim2real.report.progress import bar
+
+    lake = _open(verb)
+    with bar("verify", quiet=verb.json) as report:
+        damage = verify(lake, report=report)
+    if verb.json:
+        print_json({"sound": not damage, "damage": [vars(one) for one in damage]})
+    else:
+        for one in damage:
+            say(f"{one.file}: {one.message}")
+        say(f"{len(damage)} things have changed" if damage else "everything is as it was written")
+    return 1 if damage else 0
+
+
+def _compact(verb: DataCompact) -> int:
+    lake = _open(verb)
+    fewer = lake.compact()
+    if verb.json:
+        print_json({"files_fewer": fewer, "version": lake.version})
+    else:
+        say(f"{fewer} files fewer; version {lake.version}")
+    return 0

@@ -1,0 +1,279 @@
+"""`sim2real data import | export | check`: episodes in, out, and looked at on the way."""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import tyro
+
+from sim2real.cli.output import print_json, say
+from sim2real.errors import Sim2RealError
+from sim2real.files import read_json
+
+if TYPE_CHECKING:
+    from sim2real.data import Episode, Lake, Provenance
+    from sim2real.data.check import Finding
+
+DEFAULT_LAKE = os.environ.get("SIM2REAL_LAKE", "lake")
+_AT_ONCE = 32
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Reading:
+    """How files become episodes."""
+
+    format: str = ""
+    """csv, npz, json, mat, hdf5, mcap or lerobot; found out if not given."""
+    channels: Path | None = None
+    """Channel map (TOML) for CSV, npz, JSON and MATLAB files."""
+    rate_hz: float = 0.0
+    """Rate of rows that have no time stamps [Hz]."""
+    kind: Literal["real", "simulated", "generated"] = "real"
+    """What kind of world the episodes happened in."""
+    task: str = ""
+    """Task that was done, where the file does not say."""
+    robot: str = ""
+    """Model of the robot, where the file does not say."""
+    serial: str = ""
+    """Its serial number."""
+    site: str = ""
+    """Where it stood."""
+    operator: str = ""
+    """Who ran it, as a pseudonym."""
+    provenance: Path | None = None
+    """TOML or JSON file with more provenance: consent, calibration, parameters, …"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class DataImport(_Reading):
+    """Import recordings into a lake; what is there already is skipped, so it can be repeated."""
+
+    paths: Annotated[tuple[Path, ...], tyro.conf.Positional]
+    """Files or folders."""
+    lake: str = DEFAULT_LAKE
+    """Folder or `s3://` address of the lake; made if there is none."""
+    json: bool = False
+    """Print as JSON."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class DataExport:
+    """Write episodes of a lake to another format."""
+
+    out: Annotated[Path, tyro.conf.Positional]
+    """File or folder to write; must not exist."""
+    ids: tuple[str, ...] = ()
+    """Ids of the episodes, or the begins of them."""
+    where: str = ""
+    """Condition in SQL, instead of ids: "kind = 'real'"."""
+    format: Literal["lerobot", "mcap", "hdf5", "npz", "csv"] = "lerobot"
+    """Format to write."""
+    rate_hz: float = 0.0
+    """Rate for formats that have one for all channels [Hz]."""
+    clock: str = ""
+    """Or the channel whose samples are the frames."""
+    purpose: Literal["training", "evaluation", "sharing"] = "training"
+    """What the people in the episodes must have agreed to."""
+    version: int | None = None
+    """Version of the lake; the newest if not given."""
+    lake: str = DEFAULT_LAKE
+    """Folder or `s3://` address of the lake."""
+    json: bool = False
+    """Print as JSON."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class DataCheck(_Reading):
+    """Find what ruins identification and training; exit code 1 if there is an error or warning.
+
+    Time stamps that lie, stuck or clipped channels, absurd values, wrong units, shifted actions.
+    """
+
+    what: Annotated[tuple[str, ...], tyro.conf.Positional] = ()
+    """Files or folders, or ids of episodes in the lake; all of the lake if none is given."""
+    repair: bool = False
+    """Make a new episode with the fixes, in the lake."""
+    lake: str = DEFAULT_LAKE
+    """Folder or `s3://` address of the lake."""
+    json: bool = False
+    """Print as JSON."""
+
+
+def import_(verb: DataImport) -> int:
+    """Import files, a batch of episodes at a time."""
+    from sim2real.data import Lake
+    from sim2real.report.progress import bar
+
+    if not verb.paths:
+        raise Sim2RealError("name a file or a folder to import")
+    base = _base(verb)
+    first = _episodes(verb, verb.paths[0], base)
+    begin = next(first, None)  # nothing is made for a file that cannot be read
+    lake = Lake.create(verb.lake)
+    before, ids = len(lake), []
+    with bar("import", quiet=verb.json) as report:
+        for number, path in enumerate(verb.paths):
+            batch: list[Episode] = []
+            for episode in _chain(begin, first) if number == 0 else _episodes(verb, path, base):
+                batch.append(episode)
+                if len(batch) == _AT_ONCE:
+                    ids += lake.append(batch)
+                    batch = []
+            ids += lake.append(batch)
+            report(number + 1, len(verb.paths))
+    fresh = len(lake) - before
+    if verb.json:
+        print_json({"lake": verb.lake, "version": lake.version, "episodes": ids, "new": fresh})
+    else:
+        known = len(ids) - fresh
+        say(f"{fresh} episodes imported into {verb.lake}" + (f", {known} known" if known else ""))
+    return 0
+
+
+def export(verb: DataExport) -> int:
+    """Write episodes to another format, and record what left the lake."""
+    from sim2real.data import Lake
+    from sim2real.data.formats import write_episodes
+    from sim2real.data.mixture import Mixture, Part, record_dataset
+    from sim2real.report.progress import bar
+
+    lake = Lake.open(verb.lake)
+    if bool(verb.ids) == bool(verb.where):
+        raise Sim2RealError("say which episodes: ids, or a condition with --where")
+    chosen = ", ".join(f"'{lake.resolve(start)}'" for start in verb.ids)
+    condition = verb.where or f"id in ({chosen})"
+    part = Part(name="all", select=f"select id from episodes where {condition}", weight=1.0)
+    mixture = Mixture(name=f"export {verb.out.name}", parts=(part,), purpose=verb.purpose)
+    manifest = mixture.resolve(lake, version=verb.version, record=False)
+    if verb.out.exists():
+        raise Sim2RealError(f"{verb.out} exists already; choose a new name")
+    with bar("export", quiet=verb.json) as report:
+
+        def episodes() -> Iterator[Episode]:
+            for done, episode in enumerate(lake.read(manifest.ids), 1):
+                yield episode
+                report(done, len(manifest.ids))
+
+        write_episodes(
+            verb.out, episodes(), format=verb.format, rate_hz=verb.rate_hz, clock=verb.clock
+        )
+    record_dataset(lake, manifest)
+    if verb.json:
+        print_json({"out": str(verb.out), "dataset": manifest.id, "episodes": manifest.ids})
+    else:
+        say(f"{len(manifest.ids)} episodes written to {verb.out}; data set {manifest.id}")
+    return 0
+
+
+def check(verb: DataCheck) -> int:
+    """Check episodes of files or of the lake."""
+    from sim2real.data import Lake
+    from sim2real.data.check import check as find
+    from sim2real.data.check import repair
+
+    lake: Lake | None = None
+    if verb.repair:
+        lake = Lake.create(verb.lake) if verb.what else Lake.open(verb.lake)
+    rows, worst = [], 0
+    for place, episode in _to_check(verb):
+        findings = find(episode)
+        worst += sum(finding.severity != "note" for finding in findings)
+        row: dict[str, Any] = {
+            "episode": episode.id,
+            "source": place,
+            "findings": [finding.to_dict() for finding in findings],
+        }
+        if lake is not None and any(finding.repairable for finding in findings):
+            fixed = repair(episode, findings)
+            lake.append([episode, fixed])
+            row |= {"repaired": fixed.id, "process": fixed.provenance.process}
+        rows.append(row)
+        if not verb.json:
+            _say_findings(row, findings)
+    if verb.json:
+        print_json({"episodes": rows})
+    elif not worst:
+        say(f"nothing wrong in {len(rows)} episodes")
+    return 1 if worst else 0
+
+
+def _to_check(verb: DataCheck) -> Iterator[tuple[str, Episode]]:
+    from sim2real.data import Lake
+
+    files = [Path(what) for what in verb.what if Path(what).exists()]
+    base = _base(verb)
+    for path in files:
+        for episode in _episodes(verb, path, base):
+            yield str(path), episode
+    starts = [what for what in verb.what if not Path(what).exists()]
+    if not starts and verb.what:
+        return
+    for start in starts:
+        if not all(sign in "0123456789abcdef" for sign in start):
+            raise Sim2RealError(f"no such file or folder, and not an episode's id: {start}")
+    lake = Lake.open(verb.lake)
+    everything = "select id from episodes order by added, id"
+    ids = [lake.resolve(start) for start in starts] or lake.query(everything)["id"].to_pylist()
+    for episode in lake.read(ids):
+        yield verb.lake, episode
+
+
+def _say_findings(row: dict[str, Any], findings: list[Finding]) -> None:
+    if findings:
+        say(f"episode {row['episode']} from {row['source']}")
+    for finding in findings:
+        place = finding.place
+        where = (
+            finding.channel if place.component is None else f"{finding.channel}[{place.component}]"
+        )
+        say(
+            f"  {finding.severity}: {finding.kind}: {where},"
+            f" {place.start_s:.4g}–{place.end_s:.4g} s: {finding.message}; {finding.remedy}"
+        )
+    if "repaired" in row:
+        say(f"  repaired as episode {row['repaired']} ({row['process']})")
+
+
+def _episodes(verb: _Reading, path: Path, base: Provenance) -> Iterator[Episode]:
+    from sim2real.data.formats import read_episodes
+    from sim2real.data.formats.channelmap import ChannelMap
+
+    channels = ChannelMap.load(verb.channels) if verb.channels is not None else None
+    return read_episodes(
+        path, base=base, format=verb.format, channels=channels, rate_hz=verb.rate_hz
+    )
+
+
+def _chain(begin: Episode | None, rest: Iterator[Episode]) -> Iterator[Episode]:
+    if begin is not None:
+        yield begin
+        yield from rest
+
+
+def _base(verb: _Reading) -> Provenance:
+    """The provenance that the user gives."""
+    from sim2real.data import Provenance
+
+    given: dict[str, Any] = {"kind": verb.kind}
+    if verb.provenance is not None:
+        given |= _table(verb.provenance)
+    base = Provenance.from_dict(given)
+    named = {key: getattr(verb, key) for key in ("task", "robot", "serial", "site", "operator")}
+    return replace(base, **{key: value for key, value in named.items() if value})
+
+
+def _table(path: Path) -> dict[str, Any]:
+    if path.suffix == ".json":
+        found: dict[str, Any] = read_json(path)
+        return found
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise Sim2RealError(f"cannot read {path}: {error.strerror or error}") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise Sim2RealError(f"{path} is not readable TOML: {error}") from None
