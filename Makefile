@@ -6,7 +6,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: demo test test-fast check format bench-sim bench-train clean
+.PHONY: demo test test-fast test-interop check format bench-sim bench-train bench-data clean
 
 demo: $(VENV)/.base
 	@scripts/system-packages --check
@@ -17,6 +17,11 @@ test: $(VENV)/.dev
 
 test-fast: $(VENV)/.dev
 	$(BIN)/python -m pytest -m "not slow"
+
+# Data sets exchanged with LeRobot's own package, which lives in an environment of its own.
+test-interop: $(VENV)/.dev
+	scripts/interop-env
+	$(BIN)/python -m pytest tests/interop
 
 check: $(VENV)/.dev
 	$(BIN)/ruff format --check src tests
@@ -33,6 +38,10 @@ bench-sim: $(VENV)/.bench
 
 bench-train: $(VENV)/.bench
 	$(BIN)/sim2real bench train --out benchmarks/train.json
+
+bench-data: $(VENV)/.base
+	scripts/interop-env
+	$(BIN)/sim2real bench data --out benchmarks/data.json
 
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
@@ -52,4 +61,4 @@ $(VENV)/.bench: $(VENV)/.base
 	@touch $@
 
 clean:
-	rm -rf $(VENV) runs .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) .venv-interop runs .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import torch
 
+from sim2real.data import Lake
 from sim2real.errors import Sim2RealError
 from sim2real.evaluate.config import EvaluateConfig, PlayConfig
 from sim2real.evaluate.evaluate import evaluate, summarise
@@ -89,6 +90,28 @@ def test_evaluate_writes_its_trials_plot_and_json(short_run, tmp_path):
     saved = np.load(folder / "trials.npz")
     assert saved["values"].shape == (40, len(result.trials.names))
     assert (folder / "evaluation.png").stat().st_size > 1000
+
+
+def test_episodes_are_kept_with_their_draws(short_run, tmp_path):
+    uri = str(tmp_path / "lake")
+    config = EvaluateConfig(run=short_run, episodes=6, out=tmp_path / "out", lake=uri)
+    result, _ = evaluate(config)
+    lake = Lake.open(uri)
+    assert len(lake) == 6
+    for k, row in enumerate(
+        lake.query("select id from episodes order by (provenance->>'world')::int").to_pylist()
+    ):
+        one = lake.get(row["id"])
+        draw = dict(zip(result.trials.names, result.trials.values[k], strict=True))
+        assert one.provenance.parameters == pytest.approx(draw)
+        assert one.provenance.twin_version == result.trials.twin
+        assert (one.outcome == "success") == result.trials.success[k]
+        hinge = one["sensor/hinge_pos"]
+        assert hinge.unit == "rad" and hinge.rate_hz == pytest.approx(50)
+        # What was measured is the truth but for noise, bias and delay.
+        assert np.abs(hinge.values - one["truth/qpos"].values).max() < 0.5
+    evaluate(config)
+    assert len(lake) == 6  # the same seed gives the same episodes
 
 
 def test_a_file_of_parameters_decides_where_it_is_tried(short_run, tmp_path):

@@ -43,3 +43,24 @@ class BenchTrain:
     """Also write the JSON here, as `benchmarks/train.json`."""
     json: bool = False
     """Print the result as one JSON object."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class BenchData:
+    """Writing, reading and querying episodes, against LeRobot's own data sets."""
+
+    name: ClassVar[str] = "data"
+    lerobot: Path = Path(".venv-interop/bin/python")
+    """Python of an environment with LeRobot; `scripts/interop-env` makes it."""
+    episodes: int = 10_000
+    """Episodes that windows are read from."""
+    queried: int = 1_000_000
+    """Episodes whose provenance is queried."""
+    frames: int = 100_000_000
+    """Frames that are queried."""
+    folder: Path | None = None
+    """Where the lakes are made, several gigabytes; a temporary folder if not given."""
+    out: Path | None = None
+    """Also write the JSON here, as `benchmarks/data.json`."""
+    json: bool = False
+    """Print the result as one JSON object."""

@@ -8,15 +8,17 @@ import platform
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from sim2real.bench.config import BenchSim, BenchTrain
+from sim2real.bench.config import BenchData, BenchSim, BenchTrain
 from sim2real.errors import Sim2RealError
 from sim2real.files import write_json
+
+_VERSIONS = ("mujoco", "torch", "numpy", "rsl-rl-lib", "pyarrow", "deltalake", "duckdb")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,18 +50,31 @@ class Result:
 Report = Callable[[str], None]
 
 
-def run_bench(config: BenchSim | BenchTrain) -> int:
+Bench = BenchSim | BenchTrain | BenchData
+
+
+def _results(config: Bench, report: Report) -> Iterable[Result]:
+    if isinstance(config, BenchSim):
+        from sim2real.bench.sim import bench_sim
+
+        return bench_sim(config, report)
+    if isinstance(config, BenchTrain):
+        from sim2real.bench.train import bench_train
+
+        return bench_train(config, report)
+    from sim2real.bench.data import bench_data
+
+    return bench_data(config, report)
+
+
+def run_bench(config: Bench) -> int:
     """Run one benchmark, print it, and write it where asked."""
-    from sim2real.bench.sim import bench_sim
-    from sim2real.bench.train import bench_train
 
     def report(text: str) -> None:
         sys.stderr.write(text + "\n")
 
     begin, code = time.time(), commit()
-    found = (
-        bench_sim(config, report) if isinstance(config, BenchSim) else bench_train(config, report)
-    )
+    found = _results(config, report)
     data: dict[str, Any] = {
         "bench": config.name,
         "command": "sim2real " + " ".join(sys.argv[1:]),
@@ -111,7 +126,7 @@ def machine() -> dict[str, Any]:
         "cores": len(os.sched_getaffinity(0)),
         "python": platform.python_version(),
         "system": platform.system(),
-        **{name: version(name) for name in ("mujoco", "torch", "numpy", "rsl-rl-lib")},
+        **{name: version(name) for name in _VERSIONS},
     }
 
 

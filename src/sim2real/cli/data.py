@@ -232,7 +232,7 @@ def _ls(verb: DataLs) -> int:
         row["id"], row["added"] = row["id"][:12], row["added"].strftime("%Y-%m-%d %H:%M")
         row["channels"] = len(row["channels"])
     titles = ("id", "kind", "task", "robot", "outcome", "s", "samples", "ch.", "added")
-    print_table(titles, (row.values() for row in rows))
+    print_table(titles, (row.values() for row in rows), whole=("id", "kind", "outcome", "s"))
     return 0
 
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import tyro
 
-from sim2real.bench.config import BenchSim, BenchTrain
+from sim2real.bench.config import BenchData, BenchSim, BenchTrain
 from sim2real.cli.data import DataVerb, run_data
 from sim2real.cli.output import print_json, say, say_error
 from sim2real.demo.config import DemoConfig
@@ -60,7 +60,9 @@ Twins = Annotated[
     tyro.conf.OmitSubcommandPrefixes,
 ]
 Benches = Annotated[
-    Annotated[BenchSim, _sub("sim")] | Annotated[BenchTrain, _sub("train")],
+    Annotated[BenchSim, _sub("sim")]
+    | Annotated[BenchTrain, _sub("train")]
+    | Annotated[BenchData, _sub("data")],
     tyro.conf.OmitSubcommandPrefixes,
 ]
 
@@ -74,7 +76,7 @@ class TwinVerb:
 
 @dataclass(frozen=True, kw_only=True)
 class BenchVerb:
-    """Measure what the project promises: simulation speed, training."""
+    """Measure what the project promises: simulation speed, training, data."""
 
     what: Benches
 
@@ -132,6 +134,7 @@ def _run(verb: Any) -> int:
         Tasks: _tasks,
         BenchSim: _bench,
         BenchTrain: _bench,
+        BenchData: _bench,
     }
     return runners[type(verb)](verb)
 
@@ -277,7 +280,7 @@ def _demo(config: DemoConfig) -> int:
     return demo(config)
 
 
-def _bench(config: BenchSim | BenchTrain) -> int:
+def _bench(config: BenchSim | BenchTrain | BenchData) -> int:
     from sim2real.bench.run import run_bench
 
     return run_bench(config)

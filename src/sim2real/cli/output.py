@@ -24,16 +24,18 @@ def print_json(value: Any) -> None:
     sys.stdout.write(json.dumps(_finite(value), default=str) + "\n")
 
 
-def print_table(columns: Sequence[str], rows: Iterable[Sequence[Any]], *, title: str = "") -> None:
-    """Print a table that folds into the width of the terminal."""
+def print_table(
+    columns: Sequence[str], rows: Iterable[Iterable[Any]], *, whole: Sequence[str] = ()
+) -> None:
+    """Print a table that folds into the width of the terminal, but not in the columns `whole`."""
     from rich.box import SIMPLE_HEAD
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
-    table = Table(title=title or None, title_justify="left", box=SIMPLE_HEAD, pad_edge=False)
+    table = Table(box=SIMPLE_HEAD, pad_edge=False)
     for column in columns:
-        table.add_column(column, overflow="fold")
+        table.add_column(column, overflow="fold", no_wrap=column in whole)
     for row in rows:
         table.add_row(*(Text(_cell(value)) for value in row))
     Console().print(table)

@@ -209,8 +209,8 @@ class Table:
             if named is None or self.storage.digest(file) != named[1]:
                 yield Damage(file=file, message="has changed since it was written")
         if self.storage.exists(self._mark):
-            name, _, seal = self.storage.read(self._mark).partition(b" ")
-            if hashlib.sha256(name).hexdigest().encode() != seal:
+            mark, _, seal = self.storage.read(self._mark).partition(b" ")
+            if hashlib.sha256(mark).hexdigest().encode() != seal:
                 yield Damage(file=self._mark, message="has changed since it was written")
         if sound:
             for lost in sorted(self._referenced(log) - set(parts)):

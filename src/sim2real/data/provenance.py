@@ -39,6 +39,8 @@ class Provenance:
     """The draw it was simulated with, by parameter."""
     seed: int | None = None
     """Seed of the simulation."""
+    world: int | None = None
+    """Which of the worlds under that seed."""
     engine: str = ""
     """Simulator."""
     engine_version: str = ""
@@ -125,6 +127,7 @@ class Provenance:
         for entry in fields(cls):
             if entry.default == "" and not isinstance(values.get(entry.name, ""), str):
                 raise Sim2RealError(f"provenance: {entry.name} must be text")
-        if not isinstance(values.get("seed"), int | None):
-            raise Sim2RealError("provenance: seed must be a whole number")
+        for name in ("seed", "world"):
+            if not isinstance(values.get(name), int | None):
+                raise Sim2RealError(f"provenance: {name} must be a whole number")
         return cls(**values)

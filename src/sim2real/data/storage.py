@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -19,12 +20,16 @@ class Storage:
     """Named files below one root; a write is whole or not at all."""
 
     def __init__(self, uri: str, options: Mapping[str, str] | None = None) -> None:
-        """Files below `uri`; `options` are the credentials of object storage (`AWS_…`)."""
+        """Files below `uri`.
+
+        `options` are the credentials of object storage (`AWS_ACCESS_KEY_ID`, `AWS_ENDPOINT_URL`,
+        …); environment variables of these names stand in for what is not given.
+        """
         self.local = "://" not in uri
         self.uri = str(Path(uri).absolute()) if self.local else uri.rstrip("/")
         self.options = dict(options) if options else None
         try:
-            self.files, self.root = _filesystem(self.uri, options or {})
+            self.files, self.root = _filesystem(self.uri, dict(options or {}))
         except (OSError, ValueError) as error:
             raise Sim2RealError(f"{uri} is no place for a lake: {_line(error)}") from None
 
@@ -98,13 +103,14 @@ class Storage:
         return hasher.hexdigest()
 
 
-def _filesystem(uri: str, options: Mapping[str, str]) -> tuple[Any, str]:
+def _filesystem(uri: str, options: dict[str, str]) -> tuple[Any, str]:
     if "://" not in uri:
         return pafs.LocalFileSystem(), uri
     if not uri.startswith("s3://"):
         files, root = pafs.FileSystem.from_uri(uri)
         return files, str(root)
-    given = {key.upper().removeprefix("AWS_"): value for key, value in options.items()}
+    named = {key: value for key, value in os.environ.items() if key.startswith("AWS_")} | options
+    given = {key.upper().removeprefix("AWS_"): value for key, value in named.items()}
     endpoint = given.get("ENDPOINT_URL", "")
     scheme, _, host = endpoint.rpartition("://")
     chosen = {
@@ -115,8 +121,8 @@ def _filesystem(uri: str, options: Mapping[str, str]) -> tuple[Any, str]:
         "endpoint_override": host or None,
         "scheme": scheme or None,
     }
-    named = {key: value for key, value in chosen.items() if value is not None}
-    return pafs.S3FileSystem(**named), uri.removeprefix("s3://")
+    said = {key: value for key, value in chosen.items() if value is not None}
+    return pafs.S3FileSystem(**said), uri.removeprefix("s3://")
 
 
 def _line(error: BaseException) -> str:

@@ -26,6 +26,8 @@ class EvaluateConfig:
     """Confidence of the intervals."""
     out: Path | None = None
     """Folder for trials, plot and JSON; `evaluate` inside the run by default."""
+    lake: str = ""
+    """Also keep every episode, with its draw and provenance, in the lake at this address."""
     threads: int = 0
     """Threads of the simulation; 0 for all cores."""
     json: bool = False

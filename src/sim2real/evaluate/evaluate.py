@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
+from sim2real.data import Lake
 from sim2real.errors import Sim2RealError
 from sim2real.evaluate.config import EvaluateConfig
 from sim2real.evaluate.intervals import Rate, wilson
@@ -89,6 +90,8 @@ def evaluate(
         source=source,
         twin=twin,
         threads=config.threads,
+        keep=Lake.create(config.lake).append if config.lake else None,
+        policy_id=policy.id,
         report=report,
     )
     result = summarise(trials, source=source, confidence=config.confidence)

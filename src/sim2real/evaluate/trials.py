@@ -11,6 +11,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from sim2real.data import Episode
+from sim2real.evaluate.record import Record
 from sim2real.tasks import Task, TaskEnv
 from sim2real.twin import Twin
 
@@ -46,11 +48,14 @@ def run_trials(
     source: str,
     twin: Twin | None = None,
     threads: int = 0,
+    keep: Callable[[list[Episode]], object] | None = None,
+    policy_id: str = "",
     report: Callable[[int, int], None] = lambda done, of: None,
 ) -> Trials:
     """Try a policy in `episodes` worlds, each for one episode with parameters of its own.
 
-    Trial k depends on the seed and k alone, not on how many others there are.
+    Trial k depends on the seed and k alone, not on how many others there are. `keep` is given
+    what happened as episodes, made by the policy `policy_id`.
     """
     parts: list[tuple[Tensor, Tensor, Tensor, Tensor]] = []
     rounds = math.ceil(episodes / _MOST_WORLDS)
@@ -61,7 +66,10 @@ def run_trials(
             task, worlds=count, seed=seed + part, source=source, twin=twin, threads=threads
         )
         twin = env.twin
-        parts.append(_one_each(env, policy, partial(_report_part, report, part, rounds)))
+        record = Record(env) if keep is not None else None
+        parts.append(_one_each(env, policy, record, partial(_report_part, report, part, rounds)))
+        if keep is not None and record is not None:
+            keep(record.episodes(parts[-1][0], success=parts[-1][1], policy=policy_id))
     assert env is not None
     values, success, reward, diverged = (
         torch.cat(column).numpy() for column in zip(*parts, strict=True)
@@ -85,7 +93,10 @@ def _report_part(
 
 
 def _one_each(
-    env: TaskEnv, policy: Callable[[Tensor], Tensor], report: Callable[[int, int], None]
+    env: TaskEnv,
+    policy: Callable[[Tensor], Tensor],
+    record: Record | None,
+    report: Callable[[int, int], None],
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """One episode in every world."""
     count = env.worlds.count
@@ -95,7 +106,10 @@ def _one_each(
     diverged = torch.zeros(count, dtype=torch.bool)
     running = torch.ones(count, dtype=torch.bool)
     for period in range(env.steps):
-        step = env.step(policy(env.actor))
+        action = policy(env.actor)
+        if record is not None:
+            record.add(action, running)
+        step = env.step(action)
         reward += torch.where(running, step.reward, 0.0)
         success |= running & step.success
         diverged |= running & step.diverged

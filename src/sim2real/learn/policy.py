@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from pathlib import Path
 
 import torch
@@ -22,6 +23,8 @@ class Policy:
         self.run = run
         path = latest_checkpoint(run.folder)
         content = load_checkpoint(path)
+        self.id = hashlib.sha256(path.read_bytes()).hexdigest()[:32]
+        """Hash of the checkpoint."""
         weights = content["learner"]["actor_state_dict"]
         self.twin_version: str = content["twin"]
         """Version of the twin it was trained in."""

@@ -1,0 +1,124 @@
+"""Flat tops: a sensor that was driven beyond its range."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from sim2real.data.check.finding import Finding, Place
+from sim2real.data.check.names import Quantity
+from sim2real.data.check.pairs import Motion
+from sim2real.data.check.stuck import runs_of
+from sim2real.data.check.tracks import Track
+
+LONG = 3
+"""Samples that a flat top holds at least."""
+TOPS = 3
+"""Flat tops needed: one may be chance, or rest."""
+SHOWN_TOPS = 2
+"""… where the partner of the channel tells of motion meanwhile."""
+HIDDEN_QUANTA = 3.0
+"""What the flat top hides must exceed what quantisation can hide, one quantum, by this."""
+FINE = 1e-5
+"""Resolution as a share of the range below which a series is no count of an encoder."""
+CONTRADICTS = 0.25
+"""Share of the speed at its edges that the partner shows over a flat top; a parabola's is 0.5."""
+
+
+def check_clipped(tracks: list[Track], motions: list[Motion]) -> Iterator[Finding]:
+    """Measured channels with flat tops at their extremes that were entered with speed."""
+    partners: dict[int, Motion] = {}
+    for motion in motions:
+        if motion.confirmed:
+            partners.setdefault(id(motion.position), motion)
+            partners.setdefault(id(motion.velocity), motion)
+    for track in tracks:
+        if track.role.driven or track.role.quantity == Quantity.TIME or track.span == 0:
+            continue
+        if len(np.unique(track.values[:4096])) < 20:
+            continue  # a switch, a mode, a coarse count
+        for bound in (float(track.values.max()), float(track.values.min())):
+            tops = _flat_tops(track, bound)
+            if len(tops) < SHOWN_TOPS:
+                continue
+            real = _real(track, tops, partners.get(id(track)))
+            if real.sum() >= max(0.5 * len(tops), TOPS if id(track) not in partners else 2):
+                yield _finding(track, bound, tops[real])
+
+
+def _flat_tops(track: Track, bound: float) -> np.ndarray:
+    """First and last sample of each stretch at a bound, without those at the ends of the log."""
+    at = track.values == bound
+    if at.sum() < LONG * SHOWN_TOPS:
+        return np.zeros((0, 2), dtype=int)
+    tops = runs_of(at[1:] & at[:-1])
+    inside = (tops[:, 0] >= 3) & (tops[:, 1] < len(track.values) - 3)
+    return tops[inside & (tops[:, 1] - tops[:, 0] + 1 >= LONG)]
+
+
+def _real(track: Track, tops: np.ndarray, motion: Motion | None) -> np.ndarray:
+    """Which flat tops are a sensor's, not a joint's.
+
+    A sensor's range cuts the top off a curve: it enters with a speed v and leaves with about the
+    same after a time T, and a parabola between the two would have risen by v T / 4. At a natural
+    turning point of a quantised signal that is one quantum at most; for a joint that rests at its
+    stop it is more than all of its range.
+    """
+    lengths = tops[:, 1] - tops[:, 0] + 1
+    # The speed over as many samples as half of the top: over one, flicker would be speed.
+    wide = np.clip(lengths // 2, 2, 25)
+    last = len(track.values) - 1
+    before, after = np.maximum(tops[:, 0] - wide, 0), np.minimum(tops[:, 1] + wide, last)
+    top = track.values[tops[:, 0]]
+    enter = np.abs(track.values[before] - top) / wide
+    leave = np.abs(track.values[after] - top) / wide
+    slower = np.minimum(enter, leave)
+    hidden = 0.25 * slower * lengths
+    quantum = HIDDEN_QUANTA * track.quantum
+    real = (hidden > quantum) & (hidden < track.span) & (slower * wide > quantum)
+    real &= slower > 0.1 * np.maximum(enter, leave)
+    if motion is None or motion.lag is None:
+        # A quantised joint at its stop, a cruise at full speed: as flat as a clipped sensor.
+        fine = track.quantum < FINE * track.span or track.role.quantity == Quantity.EFFORT
+        return real if fine else np.zeros(len(tops), dtype=bool)
+    if track is motion.position:
+        return real & (_moves(track, motion, tops) > CONTRADICTS * slower / track.step_s)
+    excess = _moves(track, motion, tops) - abs(float(top[0]))
+    return real & (excess > np.maximum(CONTRADICTS * hidden, quantum))
+
+
+def _moves(track: Track, motion: Motion, tops: np.ndarray) -> np.ndarray:
+    """Mean speed over each flat top as the partner tells it, in the units of the track."""
+    assert motion.lag is not None
+    ratio = abs(1.0 / motion.si if motion.units_known else motion.slope()[0])
+    late = motion.lag.lag_s
+    if track is motion.position:
+        partner = motion.velocity
+        told = np.interp(track.times + late, partner.times, np.abs(partner.values)) * ratio
+        return np.array([told[first + 1 : last].mean() for first, last in tops])
+    partner = motion.position
+    ends = np.interp(track.times[tops] - late, partner.times, partner.values)
+    spans = np.maximum(track.times[tops[:, 1]] - track.times[tops[:, 0]], track.step_s)
+    return np.asarray(np.abs(ends[:, 1] - ends[:, 0]) / spans / ratio)
+
+
+def _finding(track: Track, bound: float, tops: np.ndarray) -> Finding:
+    count = int((tops[:, 1] - tops[:, 0] + 1).sum())
+    first, last = int(tops[0, 0]), int(tops[-1, 1])
+    return Finding(
+        kind="clipped",
+        severity="error",
+        channel=track.channel,
+        place=Place(
+            component=track.component,
+            start_s=float(track.times[first]),
+            end_s=float(track.times[last]),
+            first=int(track.index[first]),
+            last=int(track.index[last]),
+            count=count,
+        ),
+        message=f"{track.label} is flat at {bound:.6g} {track.unit} in {len(tops)} stretches, "
+        f"{count} samples, each entered and left with speed".replace("  ", " "),
+        remedy="the values beyond are lost: leave these stretches out, or record with more range",
+    )

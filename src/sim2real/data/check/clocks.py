@@ -1,0 +1,287 @@
+"""Faults that the time stamps of a channel show by themselves, and against other channels'."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import combinations
+
+import numpy as np
+
+from sim2real.data.check.finding import Finding, Place
+from sim2real.data.check.names import Quantity
+from sim2real.data.check.tracks import Track, growing
+from sim2real.data.episode import Episode
+
+GAP_STEPS = 2.5
+"""A step this many times the median is a gap: a late sample reaches 2, one lost sample is 2."""
+GAP_SPREAD = 2.0
+"""… and this many times the 95th percentile, so that sampling by events is no gap."""
+RATE_TOLERANCE = 0.02
+"""Loops paced by sleeping lose up to 1-2 %; 2 % of time is 4 % of every acceleration."""
+CRYSTAL = 2e-4
+"""Two quartz clocks are within 100 ppm each: more apart is no tolerance of their parts."""
+
+
+@dataclass(frozen=True)
+class Clock:
+    """Time stamps, and the channels that have exactly these."""
+
+    times: np.ndarray
+    names: tuple[str, ...]
+    stated_hz: float
+    index: np.ndarray
+    """A strictly growing subset."""
+
+    @property
+    def steps(self) -> np.ndarray:
+        """Steps of the growing subset [s]."""
+        return np.diff(self.times[self.index])
+
+
+def clocks(episode: Episode) -> list[Clock]:
+    """The different clocks of an episode; channels with equal stamps share one."""
+    groups: dict[bytes, list[str]] = {}
+    for name, channel in episode.channels.items():
+        groups.setdefault(channel.times.tobytes(), []).append(name)
+    found = []
+    for names in groups.values():
+        times = episode.channels[names[0]].times
+        stated_hz = max(episode.channels[name].stated_hz for name in names)
+        found.append(Clock(times, tuple(names), stated_hz, growing(times)))
+    return found
+
+
+def check_clock(clock: Clock) -> Iterator[Finding]:
+    """Stamps that are not finite, repeated, backward, missing, or at another rate than stated."""
+    times = clock.times
+    finite = np.isfinite(times)
+    if not finite.all():
+        rows = np.flatnonzero(~finite)
+        yield _finding(
+            clock,
+            "time-not-finite",
+            rows,
+            f"{len(rows)} of {len(times)} time stamps are not finite",
+            "interpolate them between their neighbours, or drop the samples",
+            samples=rows,
+        )
+    index = np.flatnonzero(finite)
+    steps = np.diff(times[index])
+    if len(steps) < 1:
+        return
+    repeated = index[1:][steps == 0]
+    if len(repeated):
+        yield _finding(
+            clock,
+            "time-repeated",
+            repeated,
+            f"{len(repeated)} of {len(times)} time stamps repeat the one before",
+            "drop rows logged twice; spread others up to the next stamp, or log a finer clock",
+            samples=repeated,
+        )
+    backward = index[1:][steps < 0]
+    if len(backward):
+        yield _finding(
+            clock,
+            "time-backward",
+            backward,
+            f"{len(backward)} time stamps step back, by up to {-float(steps.min()):.6g} s",
+            "sort rows that were logged out of order; log a clock that is never set",
+            samples=backward,
+        )
+    yield from _gaps(clock)
+    yield from _stated_rate(clock)
+
+
+def _gaps(clock: Clock) -> Iterator[Finding]:
+    steps = clock.steps
+    if len(steps) < 5:
+        return
+    limit = _gap_limit(steps)
+    # Repeated and backward stamps leave holes of their own: those are told already.
+    whole = np.diff(clock.index) == 1
+    wide = np.flatnonzero((steps > limit) & whole)
+    if len(wide):
+        rows = clock.index[wide + 1]
+        middle = float(np.median(steps))
+        lost = int(round(float(steps[wide].sum()) / middle)) - len(wide)
+        yield _finding(
+            clock,
+            "time-gap",
+            rows,
+            f"{len(wide)} gaps of up to {float(steps[wide].max()):.6g} s where the step is "
+            f"{middle:.6g} s: about {lost} samples are missing",
+            "split the episode there; do not differentiate or integrate across",
+            severity="warning",
+            repairable=False,
+        )
+
+
+def _gap_limit(steps: np.ndarray) -> float:
+    return max(GAP_STEPS * float(np.median(steps)), GAP_SPREAD * float(np.quantile(steps, 0.95)))
+
+
+def _stated_rate(clock: Clock) -> Iterator[Finding]:
+    steps = clock.steps
+    if clock.stated_hz <= 0 or len(steps) < 10:
+        return
+    steps = steps[steps <= _gap_limit(steps)]
+    mean = float(steps.mean())
+    ratio = 1.0 / (mean * clock.stated_hz)
+    uncertain = 4.0 * float(steps.std()) / mean / np.sqrt(len(steps))
+    if abs(ratio - 1.0) <= RATE_TOLERANCE + uncertain:
+        return
+    scale = _decimal(ratio)
+    cause = f"; the stamps seem to be in units of {scale:g} s" if scale else ""
+    yield _finding(
+        clock,
+        "time-rate",
+        np.array([0, len(clock.times) - 1]),
+        f"stated {clock.stated_hz:.6g} Hz, but the time stamps show {1.0 / mean:.6g} Hz "
+        f"({100 * (ratio - 1):+.3g} %){cause}",
+        "give the stamps in seconds" if scale else "use the time stamps, not sample / stated rate",
+        # Stamps of another unit are scaled; else the claim is corrected and the stamps stay.
+        amount=-scale if scale else 1.0 / mean,
+    )
+
+
+def _decimal(ratio: float) -> float:
+    """The unit of the stamps [s] if their rate is off by a thousand, a million, …; else 0."""
+    for power in (3, 6, 9):
+        if abs(ratio * 10.0**power - 1.0) < 0.2:
+            return float(10.0**-power)
+    return 0.0
+
+
+def check_clock_channels(tracks: list[Track]) -> Iterator[Finding]:
+    """Channels that hold a clock themselves, such as wall time, against their time stamps."""
+    for track in tracks:
+        if track.role.quantity != Quantity.TIME or track.unit not in ("s", "ms", "us", "ns"):
+            continue
+        held, times = track.values * track.role.si, track.times
+        if len(held) < 20 or not (np.diff(held) > 0).all():
+            continue
+        rate, offset = np.polyfit(times - times[0], held - held[0], 1)
+        wander = held - held[0] - rate * (times - times[0]) - offset
+        away = abs(rate - 1.0) * (times[-1] - times[0])
+        noise = float(wander.std())
+        if away < max(track.step_s, 6 * noise) or abs(rate - 1.0) < CRYSTAL:
+            continue
+        kind = "time-rate" if abs(rate - 1.0) > RATE_TOLERANCE else "clock-drift"
+        yield Finding(
+            kind=kind,
+            severity="error",
+            channel=track.channel,
+            place=_place(track.times, np.array([0, len(times) - 1]), len(times)),
+            message=f"the clock in {track.label} runs {rate:.6g} s per second of time stamps "
+            f"({1e6 * (rate - 1):+.4g} ppm)",
+            remedy=f"take {track.channel} as the time, or find which of the two clocks is wrong",
+        )
+
+
+def check_spans(found: list[Clock], steady: set[frozenset[str]]) -> Iterator[Finding]:
+    """Clocks that should tick together and do not: their channels run apart.
+
+    `steady` holds pairs of channels whose motion shows that their clocks agree: motion is the
+    better witness.
+    """
+    told: set[str] = set()
+    regular = [clock for clock in found if len(clock.index) >= 100]
+    for one, other in combinations(regular, 2):
+        rate = _apart(one, other)
+        agree = any(len(p & set(one.names)) and len(p & set(other.names)) for p in steady)
+        if rate is None or agree:
+            continue
+        # The one that keeps a stated rate worse, else the one with fewer channels, is at fault.
+        if _fault(one) > _fault(other):
+            one, other, rate = other, one, 1.0 / rate
+        if other.names[0] in told or one.names[0] in told:
+            continue
+        told.update(other.names)
+        span = float(other.times[other.index[-1]] - other.times[other.index[0]])
+        yield _finding(
+            other,
+            "clock-drift",
+            np.array([0, len(other.times) - 1]),
+            f"its clock runs {1e6 * (rate - 1):+.4g} ppm against that of {one.names[0]}: "
+            f"{abs(rate - 1) * span:.4g} s apart after {span:.4g} s",
+            "stamp both channels with one clock, or scale the stamps of the wrong one",
+            amount=rate,
+        )
+
+
+def _apart(one: Clock, other: Clock) -> float | None:
+    """Rate of the second clock against the first where they should be equal, else None."""
+    a, b = one.times[one.index], other.times[other.index]
+    step_a, step_b = float(np.median(np.diff(a))), float(np.median(np.diff(b)))
+    if abs(step_a / step_b - 1.0) > 0.1:
+        return None  # two rates, or a clock that is wrong altogether: another kind
+    if len(a) == len(b) and abs(a[0] - b[0]) < 2 * step_a:
+        behind = b - a
+        index = np.arange(len(a))
+        slope, offset = np.polyfit(index, behind, 1)
+        grown = abs(slope) * len(a)
+        wander = float((behind - slope * index - offset).std())
+        # Free loops with jitter walk apart at random; that is no drift.
+        walk = float((np.diff(a) - np.diff(b)).std()) * np.sqrt(len(a))
+        rate = (b[-1] - b[0]) / (a[-1] - a[0])
+        clear = grown > max(step_a, 6 * walk, 5 * wander)
+        return rate if clear and abs(rate - 1.0) > CRYSTAL else None
+    if one.stated_hz != other.stated_hz or one.stated_hz <= 0:
+        return None
+    # Stamps without any jitter are counted by a device: then its rate is its clock's.
+    even = all(float(np.diff(t).std()) < 1e-4 * step_a for t in (a, b))
+    rate = step_b / step_a
+    grown = abs(rate - 1.0) * min(a[-1] - a[0], b[-1] - b[0])
+    return rate if even and grown > step_a and abs(rate - 1.0) > CRYSTAL else None
+
+
+def _fault(clock: Clock) -> tuple[float, int]:
+    kept = clock.times[clock.index]
+    rate = (len(kept) - 1) / (kept[-1] - kept[0])
+    wrong = abs(rate / clock.stated_hz - 1.0) if clock.stated_hz else 0.0
+    return (wrong if wrong > CRYSTAL / 2 else 0.0, -len(clock.names))
+
+
+def _place(times: np.ndarray, rows: np.ndarray, count: int) -> Place:
+    first, last = int(rows[0]), int(rows[-1])
+    return Place(
+        start_s=_near(times, first), end_s=_near(times, last), first=first, last=last, count=count
+    )
+
+
+def _near(times: np.ndarray, row: int) -> float:
+    """Time of a sample, or of the nearest one with a finite stamp."""
+    if np.isfinite(times[row]):
+        return float(times[row])
+    finite = np.flatnonzero(np.isfinite(times))
+    return float(times[finite[np.argmin(np.abs(finite - row))]]) if len(finite) else 0.0
+
+
+def _finding(
+    clock: Clock,
+    kind: str,
+    rows: np.ndarray,
+    message: str,
+    remedy: str,
+    *,
+    severity: str = "error",
+    repairable: bool = True,
+    samples: np.ndarray | None = None,
+    amount: float = 0.0,
+) -> Finding:
+    shared = f" (shared by {len(clock.names)} channels)" if len(clock.names) > 1 else ""
+    count = len(rows) if samples is not None or kind == "time-gap" else len(clock.times)
+    return Finding(
+        kind=kind,
+        severity=severity,
+        channel=clock.names[0],
+        also=clock.names[1:],
+        place=_place(clock.times, rows, count),
+        message=message + shared,
+        remedy=remedy,
+        repairable=repairable,
+        samples=() if samples is None else tuple(int(row) for row in samples),
+        amount=amount,
+    )

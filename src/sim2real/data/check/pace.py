@@ -1,0 +1,253 @@
+"""Time that runs at another rate than its stamps: told by motion, not by the stamps."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from sim2real.data.check.finding import Finding, Place
+from sim2real.data.check.lags import best_lag, changes, travelled
+from sim2real.data.check.pairs import Following, Motion
+from sim2real.data.check.tracks import Track
+from sim2real.data.check.units import FACTORS, NEAR
+
+SLOPE_TOLERANCE = 0.08
+"""Velocities of drives are right within 3 %, coarse ones at low speed within 7 %."""
+AGREE = 0.05
+"""All joints share the clock: their slopes must agree this well, else it is no clock's fault."""
+WINDOWS = 10
+"""Pieces of an episode in which the lag is measured."""
+LEAST_S = 0.003
+"""A lag that grows by less does no harm [s]."""
+EXPLAINS = 1.5
+"""Undoing a drift must lower the unexplained part of the response by this factor.
+
+A servo's lag changes with the frequency of its command; a fixed filter explains that, and is
+fitted with and without the drift before they are compared.
+"""
+
+
+def check_pace(motions: list[Motion]) -> Iterator[Finding]:
+    """Positions that travel more or less than their velocities tell, in all joints alike."""
+    slopes: list[tuple[float, Motion]] = []
+    witnesses: list[float] = []
+    for motion in motions:
+        if not motion.confirmed or not (motion.units_known or not motion.named):
+            continue
+        narrow, wide = motion.slope(1), motion.slope(3)
+        witnesses.append(narrow[0] * motion.si)
+        speed = float(np.sqrt(np.mean(motion.grid[2] ** 2)))
+        coarse = speed < 5 * motion.velocity.quantum
+        if min(narrow[1], wide[1]) < 0.97 or coarse or abs(narrow[0] / wide[0] - 1) > AGREE:
+            continue
+        # A delay and a filter both make a velocity late: the kinder explanation counts.
+        either = (wide[0] * motion.si, motion.slope_of_filtered() * motion.si)
+        slopes.append((min(either, key=lambda ratio: abs(ratio - 1)), motion))
+    if not slopes:
+        return
+    ratios = np.array([ratio for ratio, _ in slopes])
+    middle = float(np.median(ratios))
+    if np.abs(ratios / middle - 1).max() > AGREE or abs(middle - 1) < SLOPE_TOLERANCE:
+        return
+    # Pairs too coarse for an estimate still count as witnesses against it.
+    if np.abs(np.array(witnesses) / middle - 1).max() > 3 * AGREE:
+        return
+    motion = slopes[0][1]
+    milli = motion.step_s > 0.5 and abs(middle * 1e3 - 1) < NEAR
+    known = [f for size in FACTORS.values() for factor in size for f in (factor, 1 / factor)]
+    if not milli and (
+        not 0.2 < middle < 5 or any(abs(middle / factor - 1) < NEAR for factor in known)
+    ):
+        return
+    joints = len({m.position.label for _, m in slopes})
+    yield _finding(
+        motion.position,
+        "time-rate",
+        f"positions travel {middle:.4g} times what velocities and time stamps tell, in "
+        f"{joints} of {joints} pairs ({motion.position.label}, {motion.velocity.label}, …): "
+        f"a second of time stamps lasts {middle:.4g} s",
+        "stretch the time stamps by that factor, or find the scale that is wrong in both",
+        # One joint alone may as well have a wrong scale.
+        severity="error" if joints > 1 else "warning",
+        amount=middle,
+    )
+
+
+@dataclass(frozen=True)
+class Drift:
+    """How the lag between two channels grows."""
+
+    cause: Track
+    response: Track
+    rate: float
+    """Growth of the lag [s/s]; 0 for a steady lag."""
+    span_s: float
+
+
+def drifts(motions: list[Motion], followings: list[Following]) -> list[Drift]:
+    """How the lags between related channels grow, where that can be told."""
+    found: list[Drift] = []
+    for motion in motions:
+        if motion.lag is not None and (motion.named or motion.confirmed):
+            times, position, velocity = motion.grid
+            half = max(2, motion.half // 4)
+            drift = _drift(
+                times[half:-half], changes(position, half),
+                travelled(velocity, motion.step_s, half), floor=0.9,
+            )  # fmt: skip
+            if drift is not None:
+                found.append(Drift(motion.position, motion.velocity, drift, _span(times)))
+    for pair in followings:
+        times, command, position = pair.grid
+        half = max(1, int(0.01 / pair.step_s))
+        drift = _drift(
+            times[half:-half], changes(command, half), changes(position, half), floor=0.8
+        )
+        if drift is not None:
+            found.append(Drift(pair.command, pair.position, drift, _span(times)))
+    return found
+
+
+def check_drift(found: list[Drift]) -> Iterator[Finding]:
+    """Channels whose lag against related ones grows along the episode."""
+    steady = {d.cause.channel for d in found if d.rate == 0}
+    steady |= {d.response.channel for d in found if d.rate == 0}
+    rates: dict[tuple[str, str], list[Drift]] = {}
+    for drift_ in found:
+        if drift_.rate:
+            rates.setdefault((drift_.cause.channel, drift_.response.channel), []).append(drift_)
+    # One clock, one rate: joints that disagree are no clock.
+    rates = {
+        pair: ones
+        for pair, ones in rates.items()
+        if np.ptp([one.rate for one in ones]) <= 0.5 * abs(np.median([one.rate for one in ones]))
+    }
+    told: set[str] = set()
+    for pair, ones in rates.items():
+        wrong = _wrong(pair, list(rates), steady)
+        if told & set(pair):
+            continue
+        told.add(wrong)
+        one, rate = ones[0], float(np.median([one.rate for one in ones]))
+        cause, response = pair
+        rate = rate if wrong == response else -rate
+        right = cause if wrong == response else response
+        yield _finding(
+            one.response if wrong == response else one.cause,
+            "clock-drift",
+            f"its lag against {right} changes by {1e3 * rate * one.span_s:+.4g} ms in "
+            f"{one.span_s:.4g} s: its clock runs {1e6 * rate:+.4g} ppm off",
+            "stamp both channels with one clock, or scale the stamps of the wrong one",
+            severity="error",
+            amount=1.0 + rate,
+        )
+
+
+def _wrong(pair: tuple[str, str], drifting: list[tuple[str, str]], steady: set[str]) -> str:
+    """Which channel of a pair has the wrong clock.
+
+    The one that drifts against most others; else the one that no other channel vouches for; else
+    the response.
+    """
+    cause, response = pair
+
+    def guilt(name: str) -> tuple[int, bool]:
+        return sum(name in other for other in drifting), name not in steady
+
+    return cause if guilt(cause) > guilt(response) else response
+
+
+def _span(times: np.ndarray) -> float:
+    return float(times[-1] - times[0])
+
+
+def _drift(
+    times: np.ndarray, cause: np.ndarray, response: np.ndarray, *, floor: float
+) -> float | None:
+    """Growth of the lag [s/s], 0 where it is steady, None where it cannot be told."""
+    step = float(times[1] - times[0])
+    first = _growth(times, cause, response, floor)
+    if first is None or first[0] == 0:
+        return None if first is None else 0.0
+    rate = first[0]
+    straight = cause
+    for _ in range(2):  # what is left after undoing it is measured more exactly
+        straight = np.interp(times - rate * (times - times.mean()), times, cause)
+        rest = _growth(times, straight, response, floor)
+        rate += rest[1] if rest is not None else 0.0
+    better = _unexplained(cause, response, step) / max(
+        _unexplained(straight, response, step), 1e-12
+    )
+    return rate if better > EXPLAINS else 0.0
+
+
+def _growth(
+    times: np.ndarray, cause: np.ndarray, response: np.ndarray, floor: float
+) -> tuple[float, float] | None:
+    """Growth of the lag [s/s] if it is clear and else 0, and its best estimate; None if unknown."""
+    size = len(times) // WINDOWS
+    if size < 40:
+        return None
+    step = float(times[1] - times[0])
+    centres, lags = [], []
+    usual = (float(cause.std()), float(response.std()))
+    for begin in range(0, len(times) - size + 1, size):
+        x, y = cause[begin : begin + size], response[begin : begin + size]
+        if x.std() <= 0.1 * usual[0] or y.std() <= 0.1 * usual[1]:
+            continue
+        lag = best_lag(x, y, step, min(1.0, 0.3 * size * step))
+        if lag.correlation > floor and abs(lag.lag_s) < abs(lag.lags_s[0]) - step:
+            centres.append(float(times[begin + size // 2]))
+            lags.append(lag.lag_s)
+    if len(lags) < 6:
+        return None
+    at, lag_s = np.array(centres), np.array(lags)
+    upper = np.triu_indices(len(at), 1)
+    rate = float(np.median((lag_s[:, None] - lag_s)[upper] / (at[:, None] - at)[upper]))
+    line = lag_s - rate * (at - at.mean())
+    off = float(np.median(np.abs(line - np.median(line))))
+    grown = abs(rate) * float(at[-1] - at[0])
+    clear = grown > max(step, 8 * off, LEAST_S)
+    return (rate if clear else 0.0), rate
+
+
+def _unexplained(cause: np.ndarray, response: np.ndarray, step: float) -> float:
+    """Share of the response that the best fixed filter of the cause leaves."""
+    reach = min(int(0.6 / step), len(cause) // 4)
+    steps = np.unique(np.round(np.geomspace(1, max(reach, 2), 14)).astype(int))
+    taps = np.r_[-steps[: len(steps) // 2], 0, steps]
+    keep = slice(reach, len(cause) - reach, max(1, len(cause) // 8192))
+    rows = np.arange(len(cause))[keep]
+    if len(rows) < 4 * len(taps):
+        return 1.0
+    shifted = np.stack([cause[rows - tap] for tap in taps], axis=1)
+    wanted = response[rows] - response[rows].mean()
+    columns = shifted - shifted.mean(axis=0)
+    # A little ridge: neighbouring taps of a smooth series are nearly equal.
+    gram = columns.T @ columns
+    gram[np.diag_indices_from(gram)] += 1e-6 * np.trace(gram) / len(gram)
+    fit = columns @ np.linalg.solve(gram, columns.T @ wanted)
+    return float(np.sum((wanted - fit) ** 2) / max(float(wanted @ wanted), 1e-300))
+
+
+def _finding(
+    track: Track, kind: str, message: str, remedy: str, *, severity: str, amount: float
+) -> Finding:
+    return Finding(
+        kind=kind,
+        severity=severity,
+        channel=track.channel,
+        place=Place(
+            start_s=float(track.times[0]),
+            end_s=float(track.times[-1]),
+            first=int(track.index[0]),
+            last=int(track.index[-1]),
+            count=len(track.times),
+        ),
+        message=message,
+        remedy=remedy,
+        repairable=True,
+        amount=amount,
+    )

@@ -1,0 +1,175 @@
+"""Values that are frozen while they should move."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from sim2real.data.check.finding import Finding, Place
+from sim2real.data.check.names import Quantity
+from sim2real.data.check.pairs import Motion
+from sim2real.data.check.tracks import Track
+
+SHORTEST = 8
+"""Fewest repeats in a row: a value that fails less often is not worth the doubt."""
+BESIDE = 30
+"""Samples on each side that tell what is usual there."""
+JUMP = 5.0
+"""A frozen value returns with a step this many times larger than those around it."""
+MOVING = 0.3
+"""The partner moves if its travel is this share of its usual travel."""
+ROUNDING = 1e-6
+"""Noise below this share of the channel's largest value is a float's rounding, not a sensor's."""
+
+Run = tuple[int, int]
+"""First and last sample of a stretch of equal values."""
+
+
+def runs_of(same: np.ndarray) -> np.ndarray:
+    """First and last sample of each stretch in which every step is marked, (runs, 2)."""
+    edges = np.diff(np.r_[0, same.astype(np.int8), 0])
+    return np.stack([np.flatnonzero(edges == 1), np.flatnonzero(edges == -1)], axis=1)
+
+
+def check_stuck(tracks: list[Track], motions: list[Motion]) -> Iterator[Finding]:
+    """Frozen stretches of measured channels."""
+    found: dict[tuple[str, int, int], list[tuple[Track, str]]] = {}
+    partners = _partners(motions)
+    for track in tracks:
+        if track.role.driven or track.role.quantity == Quantity.TIME:
+            continue
+        for run, why in _frozen(track, partners.get(id(track), [])):
+            rows = (int(track.index[run[0]]), int(track.index[run[1]]))
+            found.setdefault((track.channel, *rows), []).append((track, why))
+    width = {track.channel: 0 for track in tracks}
+    for track in tracks:
+        width[track.channel] += 1
+    for (channel, first, last), ones in found.items():
+        if len(ones) == width[channel]:
+            yield _finding(ones[0][0], None, first, last, ones[0][1])
+        else:
+            for track, why in ones:
+                yield _finding(track, track.component, first, last, why)
+
+
+def _partners(motions: list[Motion]) -> dict[int, list[Motion]]:
+    """Pairs that may speak about a track, by the track."""
+    shown = {(m.position.channel, m.velocity.channel) for m in motions if m.confirmed}
+    found: dict[int, list[Motion]] = {}
+    for motion in motions:
+        # A value frozen all along confirms nothing; its neighbours in the channel do.
+        named = motion.named and (motion.position.channel, motion.velocity.channel) in shown
+        if motion.confirmed or named:
+            found.setdefault(id(motion.position), []).append(motion)
+            found.setdefault(id(motion.velocity), []).append(motion)
+    return found
+
+
+def _frozen(track: Track, motions: list[Motion]) -> Iterator[tuple[Run, str]]:
+    same = track.steps == 0
+    if not same.any():
+        return
+    runs = runs_of(same)
+    lengths = runs[:, 1] - runs[:, 0]
+    # A slow sensor in a fast log repeats every value; only what is far longer can be frozen.
+    others = np.sort(lengths)[: max(len(lengths) - max(3, len(lengths) // 20), 1)]
+    usual = float(others[-1]) if len(lengths) > 20 else 1.0
+    for (first, last), length in zip(runs, lengths, strict=True):
+        if length < SHORTEST:
+            continue
+        run, why = (int(first), int(last)), ""
+        if length >= 5 * usual:
+            why = _by_noise(track, run) or _by_jump(track, run)
+        for motion in motions:
+            why = why or _by_partner(track, motion, run)
+        if why:
+            yield run, why
+
+
+def _by_noise(track: Track, run: Run) -> str:
+    """The value carries noise before and after, and none within."""
+    first, last = run
+    if track.values[first] == 0.0:
+        return ""  # many sensors report an exact zero below a threshold
+    sides = [track.values[max(first - BESIDE, 0) : first], track.values[last + 1 :][:BESIDE]]
+    sides = [side for side in sides if len(side) >= 12]
+    # The samples that a repair bridged are straight lines, not noise.
+    if not sides or track.bad[max(first - BESIDE, 0) : last + BESIDE].any():
+        return ""
+    levels = []
+    for side in sides:
+        steps = np.diff(side)
+        bends = np.diff(steps, 1)
+        spread = float(np.sqrt(np.mean(bends**2) / 6))
+        turns = float(bends[1:] @ bends[:-1]) / max(float(bends @ bends), 1e-300)
+        # White noise turns at -2/3; motion is positive. Quantised rest is no noise.
+        noisy = turns < -0.3 and np.mean(steps == 0) < 0.05
+        if not noisy or spread < max(3 * track.quantum, ROUNDING * track.scale):
+            return ""
+        levels.append(spread)
+    return f"its noise of {np.mean(levels):.3g} is gone"
+
+
+def _by_jump(track: Track, run: Run) -> str:
+    """The value returns with a leap, where the series moves smoothly before and after."""
+    first, last = run
+    if track.role.quantity in (Quantity.EFFORT, Quantity.VELOCITY):
+        return ""  # these leap by themselves: contacts, dead zones
+    if track.values[first] == 0.0 or last + 13 > len(track.values) or first < 12:
+        return ""
+    leap = abs(float(track.steps[last]))
+    before, after = track.steps[first - 12 : first], track.steps[last + 1 : last + 12]
+    moving = min(np.mean(before != 0), np.mean(after != 0)) >= 0.5
+    around = float(np.abs(np.r_[before, after]).max())
+    large = leap > max(JUMP * around, JUMP * track.quantum, 0.005 * track.span)
+    return f"it returns with a leap of {leap:.3g}, {leap / around:.0f} steps" if (
+        moving and large
+    ) else ""
+
+
+def _by_partner(track: Track, motion: Motion, run: Run) -> str:
+    """The position rests while its velocity tells of travel, or the other way round."""
+    centre, told, moved, window_s = motion.travel
+    is_position = track is motion.position
+    late = motion.lag.lag_s if motion.lag is not None and motion.confirmed else 0.0
+    delay = 0.0 if is_position else late
+    margin = 0.5 * window_s + abs(late) * 0.5 + motion.step_s
+    first = np.searchsorted(centre, track.times[run[0]] - delay + margin)
+    end = np.searchsorted(centre, track.times[run[1]] - delay - margin)
+    if end - first < 3:
+        return ""
+    inside = slice(int(first), int(end))
+    ratio = motion.ratio
+    travel = told * ratio if is_position else moved
+    expected = 0.0 if is_position else track.values[run[0]] * window_s * ratio
+    gone = float(np.sqrt(np.mean((travel[inside] - expected) ** 2)))
+    usual = float(np.sqrt(np.mean(travel**2)))
+    fine = 5 * motion.position.quantum
+    if not is_position:
+        fine = max(fine, 3 * motion.velocity.quantum * window_s * abs(ratio))
+    if gone <= max(MOVING * usual, fine):
+        return ""
+    other = motion.velocity if is_position else motion.position
+    return f"{other.label} tells of {gone / window_s:.3g} per second there"
+
+
+def _finding(track: Track, component: int | None, first: int, last: int, why: str) -> Finding:
+    start, end = np.searchsorted(track.index, [first, last])
+    start_s, end_s = float(track.times[start]), float(track.times[end])
+    count = last - first + 1
+    name = track.channel if component is None else f"{track.channel}[{component}]"
+    return Finding(
+        kind="stuck",
+        severity="error",
+        channel=track.channel,
+        place=Place(
+            component=component, start_s=start_s, end_s=end_s, first=first, last=last, count=count
+        ),
+        message=f"{name} is frozen at {track.values[start]:.6g} for {count} samples "
+        f"({end_s - start_s:.4g} s from {start_s:.4g} s): {why}",
+        remedy="leave these samples out; look for a lost connection or a buffer that was not read",
+        repairable=count <= len(track.values) // 2,
+        # The first one was still measured: the others repeat it.
+        samples=tuple(range(first + 1, last + 1)),
+    )

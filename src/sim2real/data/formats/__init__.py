@@ -1,0 +1,142 @@
+"""Reading episodes from the formats that logs come in, and writing them.
+
+Each format is imported when it is first used; a damaged file is one clear `Sim2RealError`.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+from sim2real.data.episode import Episode
+from sim2real.data.formats.channelmap import ChannelMap
+from sim2real.data.provenance import Provenance
+from sim2real.errors import Sim2RealError, nearest
+
+FORMATS: dict[str, tuple[str, str, str]] = {
+    "csv": ("columns", "read_columns", "csv.write_csv"),
+    "npz": ("columns", "read_columns", "npz.write_npz"),
+    "json": ("columns", "read_columns", ""),
+    "mat": ("columns", "read_columns", ""),
+    "hdf5": ("hdf5", "read_hdf5", "hdf5_write.write_hdf5"),
+    "mcap": ("mcap", "read_mcap", "mcap.write_mcap"),
+    "lerobot": ("lerobot", "read_lerobot", "lerobot.write_lerobot"),
+}
+"""By name: the module and the function that read it, and what writes it ('' for nothing)."""
+
+_SUFFIXES = {".csv": "csv", ".csv.gz": "csv", ".tsv": "csv", ".npz": "npz", ".json": "json",
+             ".mat": "mat", ".hdf5": "hdf5", ".h5": "hdf5", ".mcap": "mcap"}  # fmt: skip
+_MAGIC = {
+    b"\x89HDF\r\n\x1a\n": "hdf5",
+    b"\x89MCAP0\r\n": "mcap",
+    b"PK\x03\x04": "npz",
+    b"MATLAB 5.0 MAT-file": "mat",
+    b"\x1f\x8b": "csv",
+    b"{": "json",
+    b"[": "json",
+}
+
+
+def detect(path: Path) -> str:
+    """Name of the format of a file or folder, by what it begins with and by its name.
+
+    A folder is a LeRobot data set, or it has the format of the first log in it.
+    """
+    path = Path(path)
+    if not path.exists():
+        raise Sim2RealError(f"no such file or folder: {path}")
+    if path.is_dir():
+        if (path / "meta" / "info.json").is_file():
+            return "lerobot"
+        files = sorted(p for p in path.rglob("*") if p.is_file() and _by_name(p))
+        if not files:
+            raise Sim2RealError(f"{path} holds no file of a known format: {', '.join(FORMATS)}")
+        # A JSON file beside logs is mostly a note about them.
+        return _by_name(next((p for p in files if p.suffix != ".json"), files[0]))
+    try:
+        with path.open("rb") as file:
+            start = file.read(64)
+    except OSError as error:
+        raise Sim2RealError(f"{path} cannot be read: {error.strerror or error}") from None
+    by_content = next((kind for magic, kind in _MAGIC.items() if start.startswith(magic)), "")
+    if by_content in ("hdf5", "mcap"):
+        return by_content
+    found = _by_name(path) or by_content
+    if not found:
+        raise Sim2RealError(f"{path} has no known format; say which: {', '.join(FORMATS)}")
+    return found
+
+
+def read_episodes(
+    path: Path,
+    *,
+    base: Provenance,
+    format: str = "",
+    channels: ChannelMap | None = None,
+    rate_hz: float = 0.0,
+) -> Iterator[Episode]:
+    """The episodes of a file or folder, one after the other.
+
+    `base` is the provenance that the caller knows; what the file knows completes it. `channels`
+    says how the columns of CSV, npz, JSON and MATLAB files become channels. `rate_hz` gives times
+    to rows that have none [Hz].
+    """
+    path = Path(path)
+    name = _known(format or ("csv" if channels is not None else detect(path)))
+    module, function, _ = FORMATS[name]
+    read = getattr(_module(module), function)
+    options: dict[str, Any] = {"base": base}
+    if module == "columns":
+        options |= {"channels": channels, "rate_hz": rate_hz}
+    elif channels is not None:
+        raise Sim2RealError(f"a channel map is for columns of CSV, npz, JSON or MATLAB, not {name}")
+    elif name == "hdf5":
+        options |= {"rate_hz": rate_hz}
+    if path.is_dir() and name == "mcap":
+        files = sorted(p for p in path.rglob("*") if p.is_file() and _by_name(p) == name)
+        if not files:
+            raise Sim2RealError(f"{path} holds no mcap file")
+        for file in files:
+            yield from read(file, **options)
+        return
+    yield from read(path, **options)
+
+
+def write_episodes(
+    path: Path,
+    episodes: Iterable[Episode],
+    *,
+    format: str,
+    rate_hz: float = 0.0,
+    clock: str = "",
+) -> None:
+    """Write episodes to a file or folder, whole or not at all.
+
+    Formats with one rate (hdf5, lerobot) take the times of the channel `clock`, or regular ones at
+    `rate_hz` [Hz]; the others keep every channel's own.
+    """
+    writer = FORMATS[_known(format)][2]
+    if not writer:
+        able = ", ".join(name for name, entry in FORMATS.items() if entry[2])
+        raise Sim2RealError(f"{format} is only read; write one of {able}")
+    module, function = writer.split(".")
+    single = {"rate_hz": rate_hz, "clock": clock} if format in ("hdf5", "lerobot") else {}
+    if not single and (rate_hz or clock):
+        raise Sim2RealError(f"{format} keeps the times of every channel: give no rate or clock")
+    getattr(_module(module), function)(Path(path), episodes, **single)
+
+
+def _module(name: str) -> Any:
+    return importlib.import_module(f"sim2real.data.formats.{name}")
+
+
+def _known(name: str) -> str:
+    if name not in FORMATS:
+        raise Sim2RealError(f"no format {name!r}{nearest(name, FORMATS)}")
+    return name
+
+
+def _by_name(path: Path) -> str:
+    return next((kind for end, kind in _SUFFIXES.items() if path.name.lower().endswith(end)), "")

@@ -1,0 +1,361 @@
+"""Channel maps: a small TOML file that says how the columns of a log become channels.
+
+    files = "*.csv"                          # which files of a folder; all by default
+    time = { from = "stamp", unit = "us" }   # or { rate_hz = 100 } where there is no time column
+
+    [channels.joint_pos]
+    from = ["q1", "q2"]                      # columns side by side; "states[0:2]" slices an array
+    unit = "deg"                             # as recorded; channels are in SI
+
+    [provenance]
+    robot = "so101"
+    task = { from = "trajectory" }           # a scalar of the file, or @file, @folder, @array
+
+Where a folder holds files of several kinds, each `[[recording]]` table adds to or replaces what
+stands above it. The first one that fits a file is used.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from sim2real.data.formats.faults import naming
+from sim2real.data.formats.units import si_unit
+from sim2real.data.provenance import Provenance
+from sim2real.errors import Sim2RealError, nearest, number_at, table_at
+
+DTYPES = ("float64", "float32", "float16", "int64", "int32", "int16", "int8", "uint64", "uint32",
+          "uint16", "uint8", "bool")  # fmt: skip
+PLACES = ("@file", "@folder", "@array", "@repeat")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scalar:
+    """A value taken from the recording itself: a scalar of the file, or a name."""
+
+    source: str
+    """Name of a scalar in the file, or one of @file, @folder, @array, @repeat."""
+    match: str = ""
+    """Pattern whose first group is taken from the text; '' for all of it."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Clock:
+    """Where time stamps come from."""
+
+    columns: tuple[str, ...] = ()
+    """The time column; empty where only a rate is known."""
+    unit: str = "s"
+    """Unit of the time column as recorded."""
+    rate_hz: float | Scalar = 0.0
+    """Rate that row numbers are turned into times with, where there is no time column [Hz]."""
+    stated_hz: float | Scalar = 0.0
+    """Rate the source claims to have recorded at [Hz]; `rate_hz` where that is given."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Channel:
+    """How one channel is made: picked, made signed, scaled, turned into SI, unwrapped."""
+
+    columns: tuple[str, ...]
+    """Columns or array slices, side by side."""
+    unit: str = ""
+    """Unit as recorded (after `scale` and `offset`); the channel is in SI."""
+    convert: bool = True
+    """Whether the unit is turned into SI; else it is kept as it is written."""
+    scale: float = 1.0
+    """Factor on the recorded values."""
+    offset: float = 0.0
+    """Added after the factor."""
+    signed_bits: int = 0
+    """Width of a register that was read as unsigned and is signed; 0 for none."""
+    unwrap: bool = False
+    """Whether jumps of a full turn are taken out (of a channel in rad)."""
+    dtype: str = ""
+    """Type of the values; '' for the file's own."""
+    shape: tuple[int, ...] | None = None
+    """Shape of one sample, where it is not a plain list."""
+    file: str = ""
+    """File of the folder it stands in, where several files make one episode."""
+    clock: Clock | None = None
+    """Its own time stamps, where the recording's do not hold."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Recording:
+    """One kind of recording: which files, what is in them, and where they come from."""
+
+    files: tuple[str, ...] = ("*",)
+    """Patterns of file names, or of folders where channels name their files."""
+    header: bool = True
+    """Whether the first line of a CSV file names its columns."""
+    rows: str = ""
+    """Key of a JSON object that holds the list of records."""
+    episodes: str = ""
+    """Pattern of array names, each of which is an episode; its columns are '[0]', '[1:4]'."""
+    repeats: bool = False
+    """Whether the first axis of the arrays counts repeats, each an episode."""
+    skip: int = 0
+    """Leading rows that are known to be bad."""
+    clock: Clock
+    channels: Mapping[str, Channel]
+    provenance: Mapping[str, Any] = field(default_factory=dict)
+    """Fields of the provenance; a `Scalar` is looked up in each recording."""
+    outcome: str | Scalar = ""
+    id: str = ""
+    """Id of the one episode, in maps that an exporter wrote; its content is checked against it."""
+
+    @property
+    def together(self) -> tuple[str, ...]:
+        """Files of a folder that make one episode; empty where each file is one."""
+        return tuple(sorted({channel.file for channel in self.channels.values()} - {""}))
+
+    def fits(self, path: Path) -> bool:
+        """Whether a file's (or folder's) name is one of this kind."""
+        return any(path.absolute().match(pattern) for pattern in self.files)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ChannelMap:
+    """The kinds of recordings that a folder holds, in order of preference."""
+
+    recordings: tuple[Recording, ...]
+
+    @classmethod
+    def load(cls, path: Path | str) -> ChannelMap:
+        """The channel map in a TOML file; what is wrong in it is one `Sim2RealError`."""
+        path = Path(path)
+        with naming(path):
+            try:
+                data = tomllib.loads(path.read_text(encoding="utf-8"))
+            except FileNotFoundError:
+                raise Sim2RealError(f"no such channel map: {path}") from None
+            except (OSError, ValueError, RecursionError) as error:
+                raise Sim2RealError(f"not a readable channel map: {error}") from None
+            return cls.from_dict(data)
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> ChannelMap:
+        """A channel map from plain data, as TOML gives it."""
+        shared = {name: value for name, value in data.items() if name != "recording"}
+        kinds = data.get("recording", [{}])
+        if not isinstance(kinds, list) or not kinds:
+            raise Sim2RealError("'recording' must be a list of tables: [[recording]]")
+        found = []
+        for number, kind in enumerate(kinds, 1):
+            where = f"recording {number}" if len(kinds) > 1 else "the map"
+            found.append(_recording(_merged(shared, table_at(kind, where)), where))
+        return cls(recordings=tuple(found))
+
+
+def _merged(shared: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
+    """Tables merged key by key; what the recording says itself counts."""
+    merged = dict(shared)
+    for name, value in own.items():
+        nested = name in ("channels", "provenance", "time") and isinstance(value, Mapping)
+        merged[name] = {**table_at(shared.get(name, {}), name), **value} if nested else value
+    return merged
+
+
+def _recording(data: Mapping[str, Any], where: str) -> Recording:
+    data = _renamed(data, "time", "clock")
+    _check_keys(data, Recording, where, clock="time")
+    if "clock" not in data:
+        raise Sim2RealError(f"{where} needs 'time', as {{ from = \"t\" }} or {{ rate_hz = 100 }}")
+    channels = {
+        name: _channel(table_at(entry, f"channel {name!r}"), f"channel {name!r}")
+        for name, entry in table_at(data.get("channels", {}), "'channels'").items()
+    }
+    if not channels:
+        raise Sim2RealError(f"{where} has no channels: add a table like [channels.joint_pos]")
+    if len({bool(channel.file) for channel in channels.values()}) > 1:
+        raise Sim2RealError(f"{where}: every channel or none names its 'file'")
+    episodes = _text(data, "episodes", where)
+    found = Recording(
+        files=_texts(data.get("files", "*"), f"{where}: 'files'"),
+        header=_flag(data, "header", where, default=True),
+        rows=_text(data, "rows", where),
+        episodes=episodes,
+        repeats=_flag(data, "repeats", where, default=False),
+        skip=_count(data, "skip", where),
+        clock=_clock(table_at(data["clock"], f"{where}: 'time'"), f"{where}: 'time'"),
+        channels=channels,
+        provenance=_provenance(table_at(data.get("provenance", {}), "'provenance'")),
+        outcome=_scalar_or_text(data.get("outcome", ""), f"{where}: 'outcome'"),
+        id=_text(data, "id", where),
+    )
+    if found.together and (found.episodes or found.repeats):
+        raise Sim2RealError(f"{where}: channels with a 'file' and several episodes do not go along")
+    return found
+
+
+def _channel(data: Mapping[str, Any], where: str) -> Channel:
+    data = _renamed(_renamed(data, "from", "columns"), "time", "clock")
+    _check_keys(data, Channel, where, columns="from", clock="time")
+    if "columns" not in data:
+        raise Sim2RealError(f"{where} needs 'from': the column it is read from")
+    bits, dtype = _count(data, "signed_bits", where), _text(data, "dtype", where)
+    if bits > 32:
+        raise Sim2RealError(f"{where}: a register of at most 32 bits is made signed, not {bits}")
+    if dtype and dtype not in DTYPES:
+        raise Sim2RealError(f"{where}: no dtype {dtype!r}{nearest(dtype, DTYPES)}")
+    unit, file = _text(data, "unit", where), _text(data, "file", where)
+    unwrap = _flag(data, "unwrap", where, default=False)
+    convert = _flag(data, "convert", where, default=True)
+    try:
+        si = si_unit(unit)[2] if convert else unit
+    except Sim2RealError as error:
+        raise Sim2RealError(f"{where}: {error}") from None
+    if unwrap and si != "rad":
+        raise Sim2RealError(f"{where}: only an angle is unwrapped; its unit is {unit!r}")
+    if file and (PurePosixPath(file).name != file or file in ("..", ".")):
+        raise Sim2RealError(f"{where}: 'file' is a name in the folder, not {file!r}")
+    shape = data.get("shape")
+    if shape is not None and not (
+        isinstance(shape, list) and all(isinstance(n, int) and n >= 0 for n in shape)
+    ):
+        raise Sim2RealError(f"{where}: 'shape' must be a list of whole numbers, not {shape!r}")
+    return Channel(
+        columns=_columns(data["columns"], f"{where}: 'from'"),
+        unit=unit,
+        convert=convert,
+        scale=number_at(data.get("scale", 1.0), f"{where}: 'scale'"),
+        offset=number_at(data.get("offset", 0.0), f"{where}: 'offset'"),
+        signed_bits=bits,
+        unwrap=unwrap,
+        dtype=dtype,
+        shape=None if shape is None else tuple(shape),
+        file=file,
+        clock=_clock(table_at(data["clock"], f"{where}: 'time'"), f"{where}: 'time'")
+        if "clock" in data
+        else None,
+    )
+
+
+def _clock(data: Mapping[str, Any], where: str) -> Clock:
+    data = _renamed(data, "from", "columns")
+    _check_keys(data, Clock, where, columns="from")
+    columns = _columns(data["columns"], f"{where}: 'from'") if "columns" in data else ()
+    rate = _scalar_or_number(data.get("rate_hz", 0.0), f"{where}: 'rate_hz'")
+    if len(columns) > 1 or bool(columns) == bool(rate):
+        raise Sim2RealError(f"{where} needs either 'from', one column, or 'rate_hz'")
+    unit = _text(data, "unit", where) or "s"
+    if si_unit(unit)[2] != "s":
+        raise Sim2RealError(f"{where}: {unit!r} is not a unit of time")
+    stated = _scalar_or_number(data.get("stated_hz", rate), f"{where}: 'stated_hz'")
+    return Clock(columns=columns, unit=unit, rate_hz=rate, stated_hz=stated)
+
+
+def _provenance(data: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields, with `Scalar`s in place of `{ from = … }`; the rest is checked as provenance."""
+    fixed: dict[str, Any] = {"kind": "real"}
+    found: dict[str, Any] = {}
+    for name, value in data.items():
+        if isinstance(value, Mapping) and "from" in value:
+            found[name] = _scalar(value, f"provenance: {name}")
+            fixed[name] = {"kind": "real", "seed": 0}.get(name, "")
+        elif isinstance(value, Mapping):
+            entries = {
+                key: _scalar(entry, f"provenance: {name}.{key}")
+                if isinstance(entry, Mapping) and "from" in entry
+                else entry
+                for key, entry in value.items()
+            }
+            known = {key: v for key, v in entries.items() if not isinstance(v, Scalar)}
+            found[name], fixed[name] = entries, known
+        else:
+            found[name] = fixed[name] = value
+    Provenance.from_dict(fixed)
+    return found
+
+
+def _scalar(value: Mapping[str, Any], where: str) -> Scalar:
+    data = _renamed(value, "from", "source")
+    _check_keys(data, Scalar, where, source="from")
+    source, match = _text(data, "source", where), _text(data, "match", where)
+    if source.startswith("@") and source not in PLACES:
+        raise Sim2RealError(f"{where}: no {source!r}{nearest(source, PLACES)}")
+    try:
+        groups = re.compile(match).groups
+    except (re.error, RecursionError, OverflowError) as error:
+        raise Sim2RealError(f"{where}: 'match' is not a pattern: {error}") from None
+    if match and groups != 1:
+        raise Sim2RealError(f"{where}: 'match' needs one group in brackets, as '^([a-z]+)_'")
+    return Scalar(source=source, match=match)
+
+
+def _scalar_or_text(value: Any, where: str) -> str | Scalar:
+    if isinstance(value, Mapping):
+        return _scalar(value, where)
+    if not isinstance(value, str):
+        raise Sim2RealError(f"{where} must be text or {{ from = … }}, not {value!r}")
+    return value
+
+
+def _scalar_or_number(value: Any, where: str) -> float | Scalar:
+    if isinstance(value, Scalar):
+        return value
+    if isinstance(value, Mapping):
+        return _scalar(value, where)
+    number = number_at(value, where)
+    if number < 0:
+        raise Sim2RealError(f"{where} must not be negative")
+    return number
+
+
+def _columns(value: Any, where: str) -> tuple[str, ...]:
+    entries = value if isinstance(value, list) else [value]
+    if not entries or not all(isinstance(entry, str) and entry for entry in entries):
+        raise Sim2RealError(f"{where} must be a column's name or a list of them, not {value!r}")
+    return tuple(entries)
+
+
+def _texts(value: Any, where: str) -> tuple[str, ...]:
+    found = _columns(value, where)
+    wrong = any(entry.startswith("/") or ".." in entry.split("/") for entry in found)
+    if wrong or not all(PurePosixPath(entry).parts for entry in found):
+        raise Sim2RealError(f"{where} are patterns of names inside the folder, not {value!r}")
+    return found
+
+
+def _text(data: Mapping[str, Any], name: str, where: str) -> str:
+    value = data.get(name, "")
+    if not isinstance(value, str):
+        raise Sim2RealError(f"{where}: {name!r} must be text, not {value!r}")
+    return value
+
+
+def _flag(data: Mapping[str, Any], name: str, where: str, *, default: bool) -> bool:
+    value = data.get(name, default)
+    if not isinstance(value, bool):
+        raise Sim2RealError(f"{where}: {name!r} must be true or false, not {value!r}")
+    return value
+
+
+def _count(data: Mapping[str, Any], name: str, where: str) -> int:
+    value = data.get(name, 0)
+    if not isinstance(value, int) or isinstance(value, bool) or value < 0:
+        raise Sim2RealError(f"{where}: {name!r} must be a whole number, not {value!r}")
+    return value
+
+
+def _renamed(data: Mapping[str, Any], written: str, name: str) -> dict[str, Any]:
+    """The data with a key as a map writes it (a word Python keeps to itself) under our name."""
+    return {
+        (name if key == written else f"{key}!" if key == name else key): value
+        for key, value in data.items()
+    }
+
+
+def _check_keys(data: Mapping[str, Any], kind: type, where: str, **written: str) -> None:
+    names = {entry.name for entry in fields(kind)}
+    valid = {written.get(name, name) for name in names}
+    for key in data:
+        if key not in names:
+            known = nearest(key.removesuffix("!"), valid)
+            raise Sim2RealError(f"{where} has no key {key.removesuffix('!')!r}{known}")

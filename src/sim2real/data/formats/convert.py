@@ -1,0 +1,163 @@
+"""From recorded columns to a channel in SI: pick, make signed, scale, unwrap."""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass
+
+import numpy as np
+
+from sim2real.data.episode import Signal
+from sim2real.data.formats.channelmap import Channel, Clock, Recording
+from sim2real.data.formats.table import Table
+from sim2real.data.formats.units import si_unit
+from sim2real.errors import Sim2RealError
+
+_SLICE = re.compile(r"(.*)\[(\d{1,9})?(:)?(\d{1,9})?\]$", re.DOTALL)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rows:
+    """The rows of one episode in a file."""
+
+    table: Table
+    skip: int = 0
+    """Leading rows to leave out."""
+    array: str = ""
+    """Array that is the episode; its columns are '[0]', '[1:4]'."""
+    repeat: int | None = None
+    """Place on the first axis, where that counts repeats."""
+
+    def missing(self, kind: Recording) -> str:
+        """What the recording needs and the file has not; '' if it has all."""
+        channels = kind.channels.values()
+        clocks = [kind.clock, *(channel.clock for channel in channels if channel.clock)]
+        wanted = [column for part in clocks for column in part.columns]
+        for column in [*wanted, *(name for part in channels for name in part.columns)]:
+            try:
+                self._find(column)
+            except Sim2RealError as error:
+                return str(error)
+        return ""
+
+    def repeats(self, kind: Recording) -> int:
+        """How often the episode was repeated: the length of the first axis."""
+        first = next(iter(kind.channels.values())).columns[0]
+        return len(self.table.column(self._find(first)[0]))
+
+    def column(self, column: str, dtype: str = "") -> np.ndarray:
+        """A column or array slice, (rows, ...), without the skipped rows."""
+        name, inside = self._find(column)
+        found = self.table.column(name, dtype)
+        if self.repeat is not None:
+            if found.ndim < 2 or self.repeat >= len(found):
+                raise Sim2RealError(f"{column!r} of shape {found.shape} has no axis of repeats")
+            found = found[self.repeat]
+        if found.ndim < 1:
+            raise Sim2RealError(f"{column!r} is a single value, not a column")
+        if inside is not None:
+            width = found.shape[1] if found.ndim > 1 else 0
+            # Python cuts a slice that is too long; here it is a mistake in the map.
+            last = (inside.stop or width) - 1 if isinstance(inside, slice) else inside
+            first = (inside.start or 0) if isinstance(inside, slice) else inside
+            if not first <= last < width:
+                raise Sim2RealError(f"{column!r} is outside of an array of shape {found.shape}")
+            found = found[:, inside]
+        return found[self.skip :]
+
+    def _find(self, column: str) -> tuple[str, int | slice | None]:
+        """Name of the array and place in its rows; a name that has brackets itself comes first."""
+        if column in self.table.loaders:
+            return column, None
+        parts = _SLICE.match(column)
+        if parts is not None and (parts[2] or parts[3]):
+            name = parts[1] or self.array
+            if name in self.table.loaders:
+                start, end = (int(part) if part else None for part in (parts[2], parts[4]))
+                if not parts[3]:
+                    return name, start
+                return name, slice(start, end)
+            column = name
+        self.table.column(column)  # Raises, and names those that are there.
+        return column, None
+
+
+def signal(channel: Channel, rows: Rows, clock: Clock) -> Signal:
+    """The channel with its time stamps; `clock` has its rates as numbers."""
+    parts = [rows.column(column, channel.dtype) for column in channel.columns]
+    if len({len(part) for part in parts}) > 1:
+        raise Sim2RealError(f"its columns have {', '.join(str(len(p)) for p in parts)} rows")
+    values = parts[0]
+    if len(parts) > 1:
+        if any(part.ndim > 2 for part in parts):
+            raise Sim2RealError("only columns and tables can stand side by side")
+        values = np.column_stack(parts)
+    values, unit = _in_si(channel, values)
+    if channel.shape is not None:
+        if math.prod(channel.shape) * len(values) != values.size:
+            raise Sim2RealError(f"samples of shape {values.shape[1:]} do not fit {channel.shape}")
+        values = values.reshape(len(values), *channel.shape)
+    return Signal(_times(rows, clock, len(values)), values, unit, _rate(clock.stated_hz))
+
+
+def _in_si(channel: Channel, values: np.ndarray) -> tuple[np.ndarray, str]:
+    """Values in SI, and the unit; values that need no change keep their type."""
+    factor, offset, unit = si_unit(channel.unit) if channel.convert else (1.0, 0.0, channel.unit)
+    if channel.signed_bits:
+        values = _signed(values, channel.signed_bits)
+    # What overflows is infinite, as it would be in the recorder.
+    with np.errstate(all="ignore"):
+        if (channel.scale, channel.offset) != (1.0, 0.0):
+            values = values.astype(np.float64) * channel.scale + channel.offset
+        if (factor, offset) != (1.0, 0.0):
+            values = values.astype(np.float64) * factor + offset
+        if channel.unwrap:
+            values = np.unwrap(values.astype(np.float64), axis=0)
+        if channel.dtype and values.dtype != channel.dtype:
+            whole = values.astype(channel.dtype)
+            if whole.dtype.kind in "iub" and not np.array_equal(whole, values):
+                raise Sim2RealError(f"its values do not fit {channel.dtype}")
+            values = whole
+    return values, unit
+
+
+def _signed(values: np.ndarray, bits: int) -> np.ndarray:
+    """Unsigned readings of a register as the signed numbers they are."""
+    half = 2 ** (bits - 1)
+    with np.errstate(all="ignore"):
+        whole = values.astype(np.int64)
+    if not np.array_equal(whole, values) or np.any((whole < -half) | (whole >= 2 * half)):
+        raise Sim2RealError(f"its values are not those of a register of {bits} bits")
+    return np.asarray((whole + half) % (2 * half) - half)
+
+
+def _times(rows: Rows, clock: Clock, count: int) -> np.ndarray:
+    """Time stamps [s] of `count` rows."""
+    if not clock.columns:
+        rate = _rate(clock.rate_hz)
+        if rate <= 0:
+            raise Sim2RealError(f"a rate of {rate} Hz gives no times")
+        return (rows.skip + np.arange(count)) / rate
+    found = rows.column(clock.columns[0])
+    if found.ndim == 2 and found.shape[1] == 1:
+        found = found[:, 0]
+    if found.ndim != 1:
+        raise Sim2RealError(f"the time {clock.columns[0]!r} has shape {found.shape}")
+    if len(found) != count:
+        raise Sim2RealError(f"{len(found)} time stamps do not fit {count} rows")
+    # Times that do not change keep their bits; microseconds lose none that matter.
+    factor = si_unit(clock.unit)[0]
+    times = found.astype(np.float64)
+    times = times if factor == 1.0 else times * factor
+    if not np.all(np.isfinite(times)):
+        row = int(np.flatnonzero(~np.isfinite(times))[0])
+        raise Sim2RealError(f"the time of row {row + 1 + rows.skip} is not a number")
+    return times
+
+
+def _rate(value: object) -> float:
+    rate = float(value) if isinstance(value, int | float) else math.nan
+    if not (math.isfinite(rate) and rate >= 0):
+        raise Sim2RealError(f"a rate of {rate} Hz is none")
+    return rate

@@ -1,0 +1,237 @@
+"""Columns of CSV files, plain or gzipped; and episodes written as such, exactly."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import json
+import math
+from collections.abc import Iterable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import tomli_w
+
+from sim2real.data.episode import Episode, Signal
+from sim2real.data.formats.channelmap import DTYPES, ChannelMap
+from sim2real.data.formats.table import Table, read_bytes, unpacked_limit
+from sim2real.data.formats.units import si_unit
+from sim2real.data.provenance import Provenance
+from sim2real.errors import Sim2RealError
+from sim2real.files import atomic_folder
+
+MAP = "channels.toml"
+"""Name of the channel map that an exporter leaves beside its files."""
+_TRUTH = {"true": True, "false": False, "1": True, "0": False}
+
+
+def read_csv(path: Path, *, header: bool = True) -> Table:
+    """The file's columns by their names; without a header, one column '' of all of them.
+
+    Cells are parted by commas, semicolons or tabs, whichever the first line has most of. An empty
+    cell is nan. A cell may hold a list, as in "[0.1, 0.2]".
+    """
+    data, digest = read_bytes(path)
+    if path.suffix == ".gz" or data[:2] == b"\x1f\x8b":
+        limit = unpacked_limit(len(data))
+        with gzip.open(io.BytesIO(data)) as file:
+            data = file.read(limit + 1)
+        if len(data) > limit:
+            raise Sim2RealError("unpacks to far more than its size")
+    text = data.decode("utf-8-sig")
+    first = text[: text.find("\n")] if "\n" in text else text
+    delimiter = max(",;\t", key=first.count)
+    lines = csv.reader(io.StringIO(text), delimiter=delimiter, skipinitialspace=True, strict=True)
+    rows = [row for row in lines if row]
+    if not rows:
+        raise Sim2RealError("empty")
+    names = [name.strip() for name in rows[0]] if header else [""] * len(rows[0])
+    names[0] = names[0].removeprefix("#").strip()  # As numpy.savetxt writes a header.
+    if header:
+        doubled = next((name for name in names if names.count(name) > 1), None)
+        if doubled is not None:
+            raise Sim2RealError(f"two columns are named {doubled!r}")
+        rows = rows[1:]
+    for number, row in enumerate(rows):
+        if len(row) != len(names):
+            raise Sim2RealError(
+                f"row {number + 1} has {len(row)} cells, the first line {len(names)}"
+            )
+    if not header:
+        return Table(loaders={"": partial(_matrix, rows)}, sha256=digest)
+    cells = dict(zip(names, zip(*rows, strict=True), strict=True)) if rows else {}
+    columns = {name: list(cells.get(name, ())) for name in names}
+    return Table(
+        loaders={name: partial(_numbers, name, column) for name, column in columns.items()},
+        texts=frozenset(name for name, column in columns.items() if _is_text(column)),
+        sha256=digest,
+    )
+
+
+def write_csv(folder: Path, episodes: Iterable[Episode]) -> None:
+    """Write each episode into a folder of its own: one CSV a clock, and the map that reads it.
+
+    The numbers are written so that they are read back exactly. Pictures cannot be, nor numbers
+    that no text holds (a nan with a payload): these are an error, and nothing is written.
+    """
+    with atomic_folder(folder) as temporary:
+        number = -1
+        for number, episode in enumerate(episodes):
+            try:
+                _write_episode(temporary / f"episode_{number:06d}", episode)
+            except (TypeError, ValueError, UnicodeError) as error:
+                raise Sim2RealError(
+                    f"episode {episode.id} cannot be written as text: {error}"
+                ) from None
+        if number < 0:
+            raise Sim2RealError(f"no episodes to write into {folder}")
+
+
+def _write_episode(folder: Path, episode: Episode) -> None:
+    folder.mkdir()
+    time = "@time" if "time" in episode.channels else "time"
+    clocks: dict[bytes, dict[str, list[str]]] = {}
+    channels: dict[str, Any] = {}
+    for name, signal in episode.channels.items():
+        if not isinstance(signal, Signal):
+            raise Sim2RealError(f"channel {name!r} is a video: CSV holds numbers only")
+        key = signal.times.tobytes()
+        if key not in clocks:
+            clocks[key] = {time: _cells(signal.times, "time")}
+        columns = _columns(name, signal)
+        clocks[key].update(columns)
+        converted = si_unit_or_none(signal.unit) != (1.0, 0.0, signal.unit)
+        channels[name] = {
+            "file": f"clock_{list(clocks).index(key)}.csv",
+            "from": list(columns),
+            "dtype": signal.values.dtype.name,
+            **({"shape": list(signal.shape)} if signal.shape else {}),
+            **({"unit": signal.unit} if signal.unit else {}),
+            **({"convert": False} if converted else {}),
+            "time": {"from": time, "stated_hz": signal.stated_hz},
+        }
+    for number, table in enumerate(clocks.values()):
+        with (folder / f"clock_{number}.csv").open("w", newline="", encoding="utf-8") as file:
+            writer = csv.writer(file, lineterminator="\n")
+            writer.writerow(table)
+            writer.writerows(zip(*table.values(), strict=True))
+    written: dict[str, Any] = {
+        "id": episode.id,
+        "outcome": episode.outcome,
+        "time": {"from": time},
+        "provenance": episode.provenance.to_dict(),
+        "channels": channels,
+    }
+    text = tomli_w.dumps(written)
+    (folder / MAP).write_text(text, encoding="utf-8", newline="\n")
+    again = ChannelMap.load(folder / MAP).recordings[0].provenance
+    if Provenance.from_dict(again) != episode.provenance:
+        raise Sim2RealError(f"episode {episode.id}: its provenance cannot be written as TOML")
+
+
+def si_unit_or_none(unit: str) -> tuple[float, float, str] | None:
+    """What a unit means, or None where it is not known."""
+    try:
+        return si_unit(unit)
+    except Sim2RealError:
+        return None
+
+
+def _columns(name: str, signal: Signal) -> dict[str, list[str]]:
+    """The channel's columns as text, by name: 'q' for one number a sample, else 'q[0]', …"""
+    if signal.values.dtype.name not in DTYPES or not math.prod(signal.shape):
+        raise Sim2RealError(
+            f"channel {name!r} of {signal.values.dtype} and shape {signal.shape} has no text form"
+        )
+    flat = signal.values.reshape(len(signal.times), math.prod(signal.shape))
+    names = [f"{name}[{i}]" for i in range(flat.shape[1])] if signal.shape else [name]
+    return {column: _cells(flat[:, i], name) for i, column in enumerate(names)}
+
+
+def _cells(values: np.ndarray, name: str) -> list[str]:
+    """Numbers as text, checked to give the same bits back."""
+    if values.dtype.kind == "b":
+        return [str(int(value)) for value in values.tolist()]
+    if values.dtype.kind in "iu":
+        return [str(value) for value in values.tolist()]
+    # The sign of a nan counts too: x86 makes negative ones.
+    numbers = values.astype(np.float64).tolist()
+    cells = ["-nan" if math.isnan(n) and math.copysign(1, n) < 0 else repr(n) for n in numbers]
+    again = np.array([float(cell) for cell in cells]).astype(values.dtype)
+    if again.tobytes() != np.ascontiguousarray(values).tobytes():
+        raise Sim2RealError(f"channel {name!r} holds a nan with a payload, which has no text form")
+    return cells
+
+
+def _is_text(cells: list[str]) -> bool:
+    """Whether the column's first cell that is not empty is neither number, truth nor list."""
+    cell = next((cell.strip() for cell in cells if cell.strip()), "0")
+    if cell.startswith("[") or cell.lower() in _TRUTH:
+        return False
+    try:
+        float(cell)
+    except ValueError:
+        return True
+    return False
+
+
+def _matrix(rows: list[list[str]], dtype: str) -> np.ndarray:
+    flat = _numbers("", [cell for row in rows for cell in row], dtype)
+    return flat.reshape(len(rows), len(rows[0]), *flat.shape[1:])
+
+
+def _numbers(name: str, cells: list[str], dtype: str) -> np.ndarray:
+    """A column of cells as numbers; what is none is named by its row."""
+    if dtype == "bool" or (cells and cells[0].strip().lower() in ("true", "false")):
+        return np.fromiter((_truth(name, n, c) for n, c in enumerate(cells)), bool, len(cells))
+    if cells and cells[0].lstrip().startswith("["):
+        return _lists(name, cells)
+    kind = int if dtype.startswith(("int", "uint")) else float
+    try:
+        if "_" in "".join(cells):  # Python takes 1_0 for ten; a log means nothing by it.
+            raise ValueError
+        if kind is int:
+            return np.array([int(cell) for cell in cells], dtype=dtype)
+        return np.fromiter((float(cell or "nan") for cell in cells), np.float64, len(cells))
+    except (ValueError, OverflowError):
+        for number, cell in enumerate(cells):
+            if not _reads(kind, cell):
+                raise Sim2RealError(
+                    f"column {name!r}, row {number + 1}: {cell[:40]!r} is not a number"
+                ) from None
+        raise Sim2RealError(f"column {name!r} does not fit {dtype}") from None
+
+
+def _reads(kind: type[int] | type[float], cell: str) -> bool:
+    try:
+        kind(cell or "nan")
+    except (ValueError, OverflowError):
+        return False
+    return "_" not in cell
+
+
+def _truth(name: str, number: int, cell: str) -> bool:
+    found = _TRUTH.get(cell.strip().lower())
+    if found is None:
+        raise Sim2RealError(
+            f"column {name!r}, row {number + 1}: {cell[:40]!r} is neither true nor false"
+        )
+    return found
+
+
+def _lists(name: str, cells: list[str]) -> np.ndarray:
+    """Cells that are lists, as one array; all must have the same length."""
+    # Python's own lists spell nan and inf as JSON does not.
+    text = ",".join(cells).replace("nan", "NaN").replace("inf", "Infinity")
+    try:
+        found = np.array(json.loads(f"[{text}]"))
+    except (ValueError, OverflowError, RecursionError):
+        raise Sim2RealError(
+            f"column {name!r}: its cells are not lists of the same length, like [0.1, 0.2]"
+        ) from None
+    if found.dtype.kind not in "biuf" or found.ndim < 2 or len(found) != len(cells):
+        raise Sim2RealError(f"column {name!r}: its cells are not lists of numbers")
+    return found.astype(np.float64) if found.dtype.kind in "iu" else found

@@ -1,0 +1,370 @@
+"""LeRobot data sets, versions 2.0, 2.1 and 3.0, read as episodes.
+
+A data set is a folder: `meta/info.json` names the features, the rate and where files lie; numbers
+are in Parquet, pictures in mp4 or in Parquet. From version 3.0 on one file holds many episodes.
+What a file claims is checked: a path that leaves the folder or a count that does not fit is an
+error.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from sim2real.data.episode import Episode, Signal
+from sim2real.data.formats.faults import naming
+from sim2real.data.formats.film import Film, decoded_picture, video_of
+from sim2real.data.formats.lerobot_files import (
+    INDEX_FEATURES,
+    TIME_FEATURE,
+    count_at,
+    filled,
+    numeric_column,
+    picture_column,
+    read_json,
+    read_parquet,
+    read_text,
+    text_at,
+)
+from sim2real.data.formats.lerobot_notes import NOTES_FILE, ChannelNote, Note, Notes
+from sim2real.data.formats.lerobot_write import write_lerobot
+from sim2real.data.provenance import Provenance
+from sim2real.data.video import Video
+from sim2real.errors import Sim2RealError, number_at, table_at
+
+__all__ = ["read_lerobot", "write_lerobot"]
+
+
+def read_lerobot(path: Path, *, base: Provenance) -> Iterator[Episode]:
+    """The episodes of the data set in folder `path`, in order.
+
+    Every numeric feature becomes a signal, every camera a video. What sim2real wrote itself comes
+    back with its own provenance, units and time stamps; else `base` is completed by the task, the
+    robot and the names of the features (in its calibration).
+    """
+    path = Path(path)
+    with naming(path):
+        info = _Info.load(path)
+        own = Notes.load(path)
+        data: _DataFile | None = None
+        films: dict[str, tuple[Path, Film]] = {}
+        try:
+            for place in _places(path, info):
+                if data is None or data.path != place.data:
+                    data = _DataFile.load(path, place.data, info)
+                yield _episode(info, own, data, place, films, base)
+        finally:
+            for _, film in films.values():
+                film.close()
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Info:
+    """What `meta/info.json` says."""
+
+    folder: Path
+    major: int
+    fps: float
+    robot: str
+    data_path: str
+    video_path: str
+    chunks_size: int
+    features: Mapping[str, Mapping[str, Any]]
+
+    @classmethod
+    def load(cls, folder: Path) -> _Info:
+        where = folder / "meta/info.json"
+        info = table_at(read_json(where), str(where))
+        version = re.match(r"^v?(\d+)\.", str(info.get("codebase_version")))
+        if not version or version[1] not in ("2", "3"):
+            raise Sim2RealError(
+                f"{where}: LeRobot version {info.get('codebase_version')!r} cannot be read, only"
+                " 2.0, 2.1 and 3.0"
+            )
+        fps = number_at(info.get("fps"), f"{where}: fps")
+        if not 0 < fps < 1e6:
+            raise Sim2RealError(f"{where}: {fps:g} frames a second are none")
+        features = table_at(info.get("features"), f"{where}: features")
+        for name, feature in features.items():
+            table_at(feature, f"{where}: feature {name}")
+            if not isinstance(feature.get("dtype"), str):
+                raise Sim2RealError(f"{where}: feature {name} has no dtype")
+        chunks_size = info.get("chunks_size", 1000)
+        if not isinstance(chunks_size, int) or chunks_size < 1:
+            raise Sim2RealError(f"{where}: chunks_size must be a whole number, not {chunks_size!r}")
+        return cls(
+            folder=folder,
+            major=int(version[1]),
+            fps=fps,
+            robot=text_at(info.get("robot_type") or "", f"{where}: robot_type"),
+            data_path=text_at(info.get("data_path"), f"{where}: data_path"),
+            video_path=text_at(info.get("video_path") or "", f"{where}: video_path"),
+            chunks_size=chunks_size,
+            features=features,
+        )
+
+    def of(self, *kinds: str) -> list[str]:
+        """Names of the features whose dtype is one of `kinds`."""
+        return [name for name, feature in self.features.items() if feature["dtype"] in kinds]
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Place:
+    """Where one episode lies."""
+
+    index: int
+    length: int
+    tasks: tuple[str, ...]
+    data: PurePosixPath
+    films: Mapping[str, tuple[PurePosixPath, float]]
+    """File of each camera, and where in it the episode begins [s]."""
+
+
+def _places(folder: Path, info: _Info) -> Iterator[_Place]:
+    rows = _rows_v3(folder, info) if info.major == 3 else _rows_v2(folder, info)
+    for row in rows:
+        index = row["episode_index"]
+        where = f"{folder}: episode {index}"
+        data_path = filled(info.data_path, {**row, **_numbers_at(row, "data/", where)})
+        films = {}
+        for key in info.of("video"):
+            numbers = _numbers_at(row, f"videos/{key}/", where)
+            begin = row.get(f"videos/{key}/from_timestamp", 0.0)
+            begin = number_at(begin, f"{where}: from_timestamp of {key}")
+            if not 0 <= begin < 1e9:
+                raise Sim2RealError(f"{where}: {key} begins at {begin:g} s")
+            film = filled(info.video_path, {**row, **numbers, "video_key": key})
+            films[key] = (film, begin)
+        yield _Place(
+            index=index,
+            length=row["length"],
+            tasks=tuple(row["tasks"]),
+            data=data_path,
+            films=films,
+        )
+
+
+def _numbers_at(row: Mapping[str, Any], prefix: str, where: str) -> dict[str, int]:
+    """The chunk and file numbers of a version 3 row; nothing for version 2."""
+    found = {}
+    for name in ("chunk_index", "file_index"):
+        if prefix + name in row:
+            found[name] = count_at(row[prefix + name], f"{where}: {prefix}{name}")
+    return found
+
+
+def _rows_v3(folder: Path, info: _Info) -> Iterator[dict[str, Any]]:
+    files = sorted((folder / "meta/episodes").glob("*/*.parquet"))
+    if not files:
+        raise Sim2RealError(f"{folder / 'meta/episodes'} holds no Parquet file")
+    wanted = {"episode_index", "length", "tasks", "data/chunk_index", "data/file_index"}
+    for key in info.of("video"):
+        wanted |= {f"videos/{key}/{n}" for n in ("chunk_index", "file_index", "from_timestamp")}
+    for file in files:
+        table = read_parquet(file, sorted(wanted))
+        absent = sorted(wanted - set(table.column_names))
+        if absent:
+            raise Sim2RealError(f"{file} has no column {absent[0]!r}")
+        for row in table.to_pylist():
+            yield {**row, **_checked(row, str(file))}
+
+
+def _rows_v2(folder: Path, info: _Info) -> Iterator[dict[str, Any]]:
+    file = folder / "meta/episodes.jsonl"
+    for number, line in enumerate(read_text(file).splitlines(), start=1):
+        if not line.strip():
+            continue
+        where = f"{file}, line {number}"
+        try:
+            row = table_at(json.loads(line), where)
+        except (ValueError, RecursionError):
+            raise Sim2RealError(f"{where} is not JSON") from None
+        row = _checked(row, where)
+        yield {**row, "episode_chunk": row["episode_index"] // info.chunks_size}
+
+
+def _checked(row: Mapping[str, Any], where: str) -> dict[str, Any]:
+    """Index, length and tasks of an episode's row."""
+    tasks = row.get("tasks") or []
+    if not isinstance(tasks, list) or not all(isinstance(task, str) for task in tasks):
+        raise Sim2RealError(f"{where}: tasks must be a list of texts")
+    return {
+        "episode_index": count_at(row.get("episode_index"), f"{where}: episode_index"),
+        "length": count_at(row.get("length"), f"{where}: length"),
+        "tasks": tasks,
+    }
+
+
+@dataclass(frozen=True, kw_only=True)
+class _DataFile:
+    """The frames of one Parquet file."""
+
+    path: PurePosixPath
+    sha256: str
+    columns: Mapping[str, np.ndarray]
+    pictures: Mapping[str, pa.Array]
+    spans: Mapping[int, tuple[int, int]]
+    """First row and number of rows of each episode."""
+
+    @classmethod
+    def load(cls, folder: Path, path: PurePosixPath, info: _Info) -> _DataFile:
+        file = folder / path
+        cameras = info.of("image")
+        wanted = [n for n, f in info.features.items() if f["dtype"] not in ("video", "string")]
+        table = read_parquet(file, [*wanted, "timestamp", "episode_index"])
+        absent = [name for name in wanted if name not in table.column_names]
+        if absent:
+            raise Sim2RealError(f"{file} has no column {absent[0]!r}")
+        columns = {}
+        for name in table.column_names:
+            if name not in cameras:
+                values = numeric_column(table[name], f"{file}: column {name}")
+                if values is not None:
+                    columns[name] = values
+        for name in ("episode_index", "timestamp"):
+            if name not in columns or columns[name].ndim > 2:
+                raise Sim2RealError(f"{file} has no numeric column {name!r}")
+        pictures = {name: picture_column(table[name], f"{file}: column {name}") for name in cameras}
+        spans = _spans(columns["episode_index"].reshape(-1), file)
+        with file.open("rb") as content:
+            digest = hashlib.file_digest(content, "sha256").hexdigest()
+        return cls(path=path, sha256=digest, columns=columns, pictures=pictures, spans=spans)
+
+
+def _spans(episodes: np.ndarray, file: Path) -> dict[int, tuple[int, int]]:
+    changes = np.flatnonzero(np.diff(episodes)) + 1
+    starts = [0, *changes.tolist()] if len(episodes) else []
+    ends = [*starts[1:], len(episodes)]
+    spans: dict[int, tuple[int, int]] = {}
+    for start, end in zip(starts, ends, strict=False):
+        index = int(episodes[start])
+        if index in spans:
+            raise Sim2RealError(f"{file}: the frames of episode {index} do not lie together")
+        spans[index] = (start, end - start)
+    return spans
+
+
+def _episode(
+    info: _Info,
+    own: Notes | None,
+    data: _DataFile,
+    place: _Place,
+    films: dict[str, tuple[Path, Film]],
+    base: Provenance,
+) -> Episode:
+    where = f"{info.folder / data.path}: episode {place.index}"
+    first, count = data.spans.get(place.index, (0, 0))
+    if count != place.length or not count:
+        raise Sim2RealError(f"{where} has {count} frames here, {place.length} by its metadata")
+    rows = slice(first, first + count)
+    note = own.note(place.index) if own else None
+    times = _times(data, rows, info.fps, note)
+    channels: dict[str, Signal | Video] = {}
+    for feature, values in data.columns.items():
+        if feature not in (*INDEX_FEATURES, TIME_FEATURE):
+            channel = note.channel(feature) if note else ChannelNote(name=_channel_name(feature))
+            shape = values.shape[1:] if channel.shape is None else channel.shape
+            picked = values[rows]
+            if picked[0].size != math.prod(shape):
+                raise Sim2RealError(f"{where}: feature {feature} does not have the shape {shape}")
+            stated_hz = info.fps if channel.stated_hz is None else channel.stated_hz
+            signal = Signal(times, picked.reshape(count, *shape), channel.unit, stated_hz)
+            _put(channels, channel.name, signal, where)
+    for feature in (*place.films, *data.pictures):
+        channel = note.channel(feature) if note else ChannelNote(name=_channel_name(feature))
+        if feature in place.films:
+            video = _cut(info, place, feature, films, times)
+        else:
+            cells = data.pictures[feature][rows]
+            shown = (decoded_picture(cell.as_py(), f"{where}: {feature}") for cell in cells)
+            video = video_of(times, shown, stated_hz=info.fps)
+        if channel.stated_hz is not None:
+            video = replace(video, stated_hz=channel.stated_hz)
+        _put(channels, channel.name, video, where)
+    if not channels:
+        raise Sim2RealError(f"{where} has no feature that is a number or a camera")
+    try:
+        if note is None:
+            return Episode(channels, _provenance(info, data, place, base), _outcome(data, rows))
+        found = Episode(channels, note.provenance, note.outcome)
+    except ValueError:
+        raise Sim2RealError(f"{where}: its metadata holds what no text or number is") from None
+    if found.id != note.id:
+        raise Sim2RealError(
+            f"{where} has changed since sim2real wrote it: without {NOTES_FILE} it is read as it is"
+        )
+    return found
+
+
+def _put(channels: dict[str, Any], name: str, channel: Signal | Video, where: str) -> None:
+    if name in channels:
+        raise Sim2RealError(f"{where}: two features would both be the channel {name!r}")
+    channels[name] = channel
+
+
+def _cut(
+    info: _Info,
+    place: _Place,
+    feature: str,
+    films: dict[str, tuple[Path, Film]],
+    times: np.ndarray,
+) -> Video:
+    """The episode's piece of a camera's film; the last film of each camera stays open."""
+    relative, begin_s = place.films[feature]
+    file = info.folder / relative
+    if feature not in films or films[feature][0] != file:
+        if feature in films:
+            films.pop(feature)[1].close()
+        films[feature] = (file, Film(file))
+    return films[feature][1].cut(begin_s, times, info.fps)
+
+
+def _times(data: _DataFile, rows: slice, fps: float, note: Note | None) -> np.ndarray:
+    """Time stamps of an episode's frames [s].
+
+    LeRobot keeps them in single precision; where they are those of the stated rate, they are
+    given in double precision.
+    """
+    if TIME_FEATURE in data.columns:
+        return data.columns[TIME_FEATURE][rows].astype(np.float64).reshape(-1)
+    stamps = data.columns["timestamp"][rows].reshape(-1)
+    regular = np.arange(len(stamps)) / fps
+    if note:
+        return note.start_s + regular
+    same = np.array_equal(regular.astype(stamps.dtype), stamps)
+    return regular if same else stamps.astype(np.float64)
+
+
+def _provenance(info: _Info, data: _DataFile, place: _Place, base: Provenance) -> Provenance:
+    names = {n: f["names"] for n, f in info.features.items() if f.get("names") is not None}
+    calibration = {**base.calibration, "names": names} if names else base.calibration
+    name = f"{info.folder.name}/{data.path}#{place.index}"
+    return replace(
+        base,
+        task=base.task or "; ".join(place.tasks),
+        robot=base.robot or info.robot,
+        calibration=calibration,
+        source=f"{name} sha256:{data.sha256}",
+    )
+
+
+def _outcome(data: _DataFile, rows: slice) -> str:
+    for name in ("next.success", "success", "is_success"):
+        if name in data.columns:
+            return "success" if np.any(data.columns[name][rows] > 0.5) else "failure"
+    return ""
+
+
+def _channel_name(feature: str) -> str:
+    """A channel's name for a feature's, whose signs are freer."""
+    name = re.sub(r"[^A-Za-z0-9_.:/\-]", "_", feature)
+    return name if re.match(r"[A-Za-z0-9_]", name) else f"_{name}"

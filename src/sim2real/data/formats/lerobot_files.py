@@ -1,0 +1,169 @@
+"""The files of a LeRobot data set: path templates, JSON and Parquet, none of them trusted."""
+
+from __future__ import annotations
+
+import json
+import logging
+import re
+from collections.abc import Mapping
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from sim2real.errors import Sim2RealError
+
+INDEX_FEATURES = ("timestamp", "frame_index", "episode_index", "index", "task_index")
+"""Features every data set has, which say where a frame stands."""
+TIME_FEATURE = "sim2real.time"
+"""Feature with the true time of each frame [s], where sim2real wrote the data set."""
+BYTES_MAX = 1 << 33
+"""Most bytes one Parquet file may unpack to."""
+_BYTES_FREE = 1 << 26
+_RATIO_MAX = 300
+"""A Parquet file may unpack to this many times its size, a small one to some bytes anyway."""
+_JSON_BYTES_MAX = 1 << 30
+_FIELD = re.compile(r"\{([a-z_]+)(?::0(\d)d)?\}")
+_log = logging.getLogger(__name__)
+
+
+def filled(template: str, values: Mapping[str, Any]) -> PurePosixPath:
+    """A path template such as 'data/chunk-{chunk_index:03d}/…' with its fields filled in.
+
+    Only known fields and zero-padded numbers are understood, and the path stays in its folder.
+    """
+
+    def fill(field: re.Match[str]) -> str:
+        value = values.get(field[1])
+        if isinstance(value, str) and field[2] is None:
+            return value
+        if isinstance(value, int) and not isinstance(value, bool):
+            return f"{value:0{field[2] or 1}d}"
+        raise Sim2RealError(f"the path {template!r} has a field {field[1]!r} that is not known")
+
+    text = _FIELD.sub(fill, template)
+    path = PurePosixPath(text)
+    unsafe = path.is_absolute() or ".." in path.parts or not path.parts
+    if unsafe or any(sign in text for sign in "{}\\:\0") or len(text) > 1000:
+        raise Sim2RealError(f"the path {template!r} is not one inside the data set")
+    return path
+
+
+def read_parquet(file: Path, columns: list[str]) -> pa.Table:
+    """Those of the columns that the Parquet file has; what cannot be read is a `Sim2RealError`."""
+    try:
+        most = min(BYTES_MAX, max(_BYTES_FREE, _RATIO_MAX * file.stat().st_size))
+        with pq.ParquetFile(file) as parquet:
+            there = parquet.schema_arrow
+            wanted = [name for name in dict.fromkeys(columns) if name in there.names]
+            # Few rows at a time where one may be a picture: a file can repeat it without end.
+            rows = 65536 if not any(_is_wide(there.field(name).type) for name in wanted) else 64
+            batches, size = [], 0
+            for batch in parquet.iter_batches(rows, columns=wanted):
+                size += batch.nbytes + batch.num_rows
+                if size > most:
+                    raise Sim2RealError(f"{file} unpacks to more than {most} bytes")
+                batches.append(batch)
+        table = pa.Table.from_batches(batches, pa.schema([there.field(name) for name in wanted]))
+        table.validate(full=True)
+        return table
+    except FileNotFoundError:
+        raise Sim2RealError(f"no such file: {file}") from None
+    except Sim2RealError:
+        raise
+    except Exception as error:  # damaged Parquet ends in many kinds of exception
+        message = " ".join(str(error).split())[:200]
+        raise Sim2RealError(f"{file} is not readable Parquet: {message}") from None
+
+
+def _is_wide(kind: pa.DataType) -> bool:
+    """Whether one cell may hold any number of bytes."""
+    number = pa.types.is_primitive(kind) or pa.types.is_boolean(kind)
+    fixed = pa.types.is_fixed_size_list(kind) and pa.types.is_primitive(kind.value_type)
+    return not (number or fixed)
+
+
+def numeric_column(column: pa.ChunkedArray, where: str) -> np.ndarray | None:
+    """The values (rows, ...) of a column of numbers or nested lists of them.
+
+    None, and a note in the log, for text and for lists whose length changes.
+    """
+    array = column.combine_chunks()
+    shape = [len(array)]
+    while True:
+        kind = array.type
+        if isinstance(kind, pa.BaseExtensionType):
+            array = array.storage
+            continue
+        if array.null_count:
+            raise Sim2RealError(f"{where} has empty cells")
+        if pa.types.is_fixed_size_list(kind):
+            width = kind.list_size
+        elif pa.types.is_list(kind) or pa.types.is_large_list(kind):
+            widths = pc.unique(pc.list_value_length(array)).to_pylist()
+            if len(widths) > 1:
+                _log.warning("%s is left out: its lists differ in length", where)
+                return None
+            width = widths[0] if widths else 0
+        else:
+            break
+        array = array.flatten()
+        shape.append(width)
+    number = pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind)
+    if not number:
+        _log.warning("%s is left out: it is %s, not numbers", where, kind)
+        return None
+    return np.asarray(array.to_numpy(zero_copy_only=False)).reshape(shape)
+
+
+def picture_column(column: pa.ChunkedArray, where: str) -> pa.Array:
+    """The encoded pictures of a column of {bytes, path}, or of bytes."""
+    array = column.combine_chunks()
+    if isinstance(array.type, pa.BaseExtensionType):
+        array = array.storage
+    if pa.types.is_struct(array.type):
+        if array.type.get_field_index("bytes") < 0:
+            raise Sim2RealError(f"{where} holds no pictures")
+        array = array.field("bytes")
+    if not (pa.types.is_binary(array.type) or pa.types.is_large_binary(array.type)):
+        raise Sim2RealError(f"{where} holds no pictures")
+    if array.null_count:
+        raise Sim2RealError(f"{where} has pictures in files of their own, which are not read")
+    return array
+
+
+def read_json(file: Path) -> Any:
+    """The JSON value in a file of reasonable size; anything else is a `Sim2RealError`."""
+    try:
+        return json.loads(read_text(file))
+    except (ValueError, RecursionError) as error:
+        raise Sim2RealError(f"{file} is not readable JSON: {error}") from None
+
+
+def read_text(file: Path) -> str:
+    """The text of a file of reasonable size; anything else is a `Sim2RealError`."""
+    try:
+        if file.stat().st_size > _JSON_BYTES_MAX:
+            raise Sim2RealError(f"{file} is too large for metadata")
+        return file.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        raise Sim2RealError(f"no such file: {file}") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise Sim2RealError(f"{file} is not readable text: {error}") from None
+
+
+def count_at(value: Any, where: str) -> int:
+    """`value` if it is a whole number of at least 0; else an error that says where."""
+    if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value < 1 << 53:
+        raise Sim2RealError(f"{where} must be a whole number, not {str(value)[:100]!r}")
+    return value
+
+
+def text_at(value: Any, where: str) -> str:
+    """`value` if it is text; else an error that says where."""
+    if not isinstance(value, str):
+        raise Sim2RealError(f"{where} must be text, not {str(value)[:100]!r}")
+    return value

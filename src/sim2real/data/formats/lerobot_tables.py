@@ -1,0 +1,132 @@
+"""The Parquet tables of a LeRobot data set: frames, tasks and episodes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from sim2real.data.formats.lerobot_stats import Stats
+
+CHUNK_FILES = 1000
+"""Most files in one folder."""
+DATA_MB = 100
+"""Size a Parquet file may grow to [MiB]."""
+FILE = "chunk-{chunk_index:03d}/file-{file_index:03d}"
+_DATA_BYTES = DATA_MB << 20
+_BATCH_BYTES = 16 << 20
+
+
+def placed(number: int) -> dict[str, int]:
+    """Chunk and file of the file with that number."""
+    chunk, file = divmod(number, CHUNK_FILES)
+    return {"chunk_index": chunk, "file_index": file}
+
+
+class DataFiles:
+    """Parquet files of many episodes each, a new one where the last would grow too large."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.number = -1
+        self.writer: pq.ParquetWriter | None = None
+        self.path = folder
+        self.batch: list[tuple[dict[str, np.ndarray], dict[str, Any]]] = []
+        self.bytes = 0
+
+    def add(self, columns: dict[str, np.ndarray], row: dict[str, Any]) -> None:
+        """Take an episode's columns; `row` will say where they went."""
+        self.batch.append((columns, row))
+        self.bytes += sum(values.nbytes for values in columns.values())
+        if self.bytes >= _BATCH_BYTES:
+            self._flush()
+
+    def finish(self) -> None:
+        self._flush()
+        if self.writer is not None:
+            self.writer.close()
+
+    def _flush(self) -> None:
+        if not self.batch:
+            return
+        names = self.batch[0][0]
+        table = pa.table(
+            {n: _column(np.concatenate([columns[n] for columns, _ in self.batch])) for n in names}
+        )
+        full = self.writer and self.path.stat().st_size + self.bytes >= _DATA_BYTES
+        if self.writer is None or full:
+            if self.writer is not None:
+                self.writer.close()
+            self.number += 1
+            self.path = self.folder / (FILE.format(**placed(self.number)) + ".parquet")
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            # A dictionary helps the columns that repeat; floats only lose time to it.
+            self.writer = pq.ParquetWriter(
+                self.path,
+                table.schema,
+                compression="snappy",
+                use_dictionary=["episode_index", "task_index"],
+            )
+        self.writer.write_table(table)
+        for _, row in self.batch:
+            row.update({f"data/{name}": value for name, value in placed(self.number).items()})
+        self.batch, self.bytes = [], 0
+
+
+def write_episodes(
+    folder: Path, rows: Sequence[Mapping[str, Any]], stats: Mapping[str, Sequence[Stats]]
+) -> None:
+    """The table of episodes: where each lies, and the statistics of its features."""
+    columns = {name: pa.array([row[name] for row in rows]) for name in rows[0]}
+    for name, entries in stats.items():
+        for key in entries[0]:
+            columns[f"stats/{name}/{key}"] = _nested(np.stack([entry[key] for entry in entries]))
+    table = pa.table(columns)
+    each = max(1, table.num_rows * _DATA_BYTES // max(table.nbytes, 1))
+    for number, start in enumerate(range(0, table.num_rows, each)):
+        part = table.slice(start, each)
+        for name, value in placed(number).items():
+            column = pa.array(np.full(part.num_rows, value))
+            part = part.append_column(f"meta/episodes/{name}", column)
+        path = folder / (FILE.format(**placed(number)) + ".parquet")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        pq.write_table(part, path, compression="snappy")
+
+
+def _column(values: np.ndarray) -> pa.Array:
+    """Values (rows, ...) as a column: numbers, lists of fixed length, or lists of lists."""
+    if values.size == len(values):
+        return pa.array(values.reshape(-1))
+    if values.ndim == 2:
+        return pa.FixedSizeListArray.from_arrays(pa.array(values.reshape(-1)), values.shape[1])
+    return _nested(values)
+
+
+def _nested(values: np.ndarray) -> pa.Array:
+    array = pa.array(values.reshape(-1))
+    for axis in range(values.ndim - 1, 0, -1):
+        rows = int(np.prod(values.shape[:axis]))
+        offsets = np.arange(rows + 1, dtype=np.int32) * values.shape[axis]
+        array = pa.ListArray.from_arrays(pa.array(offsets), array)
+    return array
+
+
+def write_tasks(file: Path, tasks: list[str]) -> None:
+    """The table of tasks, whose row labels are their texts as pandas keeps them."""
+    label = "__index_level_0__"
+    table = pa.table({"task_index": np.arange(len(tasks)), label: tasks})
+    columns: list[dict[str, Any]] = [
+        {"name": "task_index", "field_name": "task_index", "pandas_type": "int64"},
+        {"name": None, "field_name": label, "pandas_type": "unicode"},
+    ]
+    for column, kind in zip(columns, ("int64", "object"), strict=True):
+        column.update({"numpy_type": kind, "metadata": None})
+    pandas = {"index_columns": [label], "column_indexes": [], "columns": columns}
+    pandas |= {"creator": {"library": "pyarrow", "version": pa.__version__}}
+    pandas |= {"pandas_version": "2.2.0"}
+    pq.write_table(table.replace_schema_metadata({"pandas": json.dumps(pandas)}), file)

@@ -1,0 +1,361 @@
+"""MCAP recordings read as episodes: JSON, Protobuf and ROS 2 messages.
+
+Every number in a message becomes a sample of the channel `topic/field`, every array of fixed length
+a vector of it, every topic of pictures a video. Texts, and lists whose length changes, are left out
+with a note in the log. A file that was cut off is read up to there, and its provenance says so.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import mmap
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from sim2real.data.episode import Episode, Signal
+from sim2real.data.formats.faults import naming
+from sim2real.data.formats.film import video_of
+from sim2real.data.formats.mcap_decode import Decoder, NotUnderstood, decoder_of
+from sim2real.data.formats.mcap_own import OWN, own_episode
+from sim2real.data.formats.mcap_pictures import (
+    as_depth,
+    as_picture,
+    is_depth,
+    is_picture_schema,
+    not_understood,
+)
+from sim2real.data.formats.mcap_records import Channel, CutOff, Message, Metadata, Record, records
+from sim2real.data.formats.mcap_write import write_mcap
+from sim2real.data.formats.ros2 import short_name
+from sim2real.data.formats.rosunits import units_of
+from sim2real.data.provenance import Provenance
+from sim2real.data.video import Video
+from sim2real.errors import Sim2RealError
+
+__all__ = ["read_mcap", "write_mcap"]
+
+_CHANNELS_MAX = 4096
+_DEPTH_MAX = 16
+_STAMP_MAX_S = 60.0
+"""A message's own time stamp counts if it is within this of the time it was logged at [s]."""
+_JOINTS = "sensor_msgs/JointState"
+_log = logging.getLogger(__name__)
+
+
+def read_mcap(path: Path, *, base: Provenance) -> Iterator[Episode]:
+    """The episode of one MCAP file.
+
+    Times are in seconds from the first message on; when that was is `start_unix_ns` in the
+    calibration, with the clock each topic used. What sim2real wrote comes back as it was.
+    """
+    path = Path(path)
+    try:
+        with naming(path), path.open("rb") as file:
+            if not path.stat().st_size:
+                raise Sim2RealError(f"{path} is not an MCAP file: it is empty")
+            with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
+                digest = hashlib.sha256(content).hexdigest()
+                found = _Recording(path, content).episode(base, f"{path.name} sha256:{digest}")
+    except FileNotFoundError:
+        raise Sim2RealError(f"no such file: {path}") from None
+    except OSError as error:
+        raise Sim2RealError(f"{path} cannot be read: {error.strerror or error}") from None
+    yield found
+
+
+@dataclass
+class _Series:
+    """Samples of one field, gathered into arrays as they come."""
+
+    rows: list[int] = field(default_factory=list)
+    values: list[Any] = field(default_factory=list)
+    parts: list[np.ndarray] = field(default_factory=list)
+    trouble: str = ""
+
+    def add(self, row: int, value: Any) -> None:
+        self.rows.append(row)
+        self.values.append(value)
+        if len(self.values) >= 4096:
+            self.gather()
+
+    def gather(self) -> None:
+        if not self.values or self.trouble:
+            self.values = []
+            return
+        try:
+            part = np.array(self.values)
+        except (ValueError, OverflowError):
+            part = np.array(None)
+        if part.dtype.kind not in "biuf":
+            self.trouble = "its values differ in length or are too large"
+        elif part[0].size == 0:
+            self.trouble = "it is empty"
+        elif self.parts and part.shape[1:] != self.parts[0].shape[1:]:
+            self.trouble = "its values differ in length"
+        else:
+            self.parts.append(part)
+        self.values = []
+
+
+class _Topic:
+    """What is read of one topic."""
+
+    def __init__(self, channel: Channel, decode: Decoder) -> None:
+        self.channel, self.decode = channel, decode
+        schema = channel.schema
+        self.type = short_name(schema.name) if schema and "/" in schema.name else ""
+        self.units = units_of(self.type)
+        self.pictures = bool(schema) and is_picture_schema(schema.name if schema else "")
+        self.depth = False
+        self.series: dict[str, _Series] = {}
+        self.log_ns: list[int] = []
+        self.stamp_ns: list[int] = []
+        self.joints: list[str] = []
+        self.skipped: set[str] = set()
+
+
+class _Recording:
+    def __init__(self, path: Path, content: mmap.mmap) -> None:
+        self.path, self.content = path, content
+        self.topics: list[_Topic] = []
+        self.by_number: dict[int, tuple[Channel, _Topic | None]] = {}
+        self.unread: dict[str, str] = {}
+        self.cut_off = False
+
+    def episode(self, base: Provenance, source: str) -> Episode:
+        first = next(self._records(), None)
+        if isinstance(first, Metadata) and first.name == OWN:
+            return own_episode(self._records(), str(self.path), source)
+        for record in self._records():
+            if isinstance(record, CutOff):
+                self.cut_off = True
+            elif isinstance(record, Message):
+                self._take(record)
+        return self._built(base, source)
+
+    def _records(self) -> Iterator[Record]:
+        return records(self.content, str(self.path))
+
+    def _take(self, message: Message) -> None:
+        topic = self._topic(message.channel)
+        if topic is None:
+            return
+        table = self._decoded(topic, message)
+        if topic.type == _JOINTS:
+            table = self._joints(topic, table)
+        topic.log_ns.append(message.log_time_ns)
+        stamp = _stamp_ns(table)
+        if stamp is not None:
+            topic.stamp_ns.append(stamp)
+        if topic.pictures:
+            reason = not_understood(table)
+            if reason:
+                self._leave(topic.channel.topic, reason)
+                return
+            topic.depth = topic.depth or is_depth(table)
+            if topic.depth:
+                series = topic.series.setdefault("", _Series())
+                series.add(len(topic.log_ns) - 1, as_depth(table, self._where(topic)))
+            return
+        for name, value in _leaves(table):
+            if name not in topic.series:
+                if sum(len(t.series) for t in self.topics) >= _CHANNELS_MAX:
+                    raise Sim2RealError(f"{self.path} has more than {_CHANNELS_MAX} channels")
+                topic.series[name] = _Series()
+            topic.series[name].add(len(topic.log_ns) - 1, value)
+        topic.skipped.update(_texts(table))
+
+    def _topic(self, channel: Channel) -> _Topic | None:
+        """What is read of the channel's topic; None where it is left out."""
+        known = self.by_number.get(channel.id)
+        if known is None or known[0] is not channel:
+            known = (channel, self._opened(channel))
+            self.by_number[channel.id] = known
+        topic = known[1]
+        return None if topic is None or topic.channel.topic in self.unread else topic
+
+    def _opened(self, channel: Channel) -> _Topic | None:
+        for topic in self.topics:
+            if topic.channel.same(channel):
+                return topic
+        if channel.topic in self.unread:
+            return None
+        try:
+            topic = _Topic(channel, decoder_of(channel))
+        except NotUnderstood as reason:
+            self._leave(channel.topic, str(reason))
+            return None
+        except Sim2RealError as error:
+            raise Sim2RealError(f"{self.path}: topic {channel.topic!r}: {error}") from None
+        self.topics.append(topic)
+        return topic
+
+    def _leave(self, topic: str, reason: str) -> None:
+        _log.warning("%s: topic %s is left out: it is %s", self.path, topic, reason)
+        self.unread[topic] = reason
+
+    def _decoded(self, topic: _Topic, message: Message) -> dict[str, Any]:
+        try:
+            return topic.decode(message.data)
+        except Sim2RealError as error:
+            raise Sim2RealError(f"{self._where(topic)}: {error}") from None
+
+    def _where(self, topic: _Topic) -> str:
+        return f"{self.path}: topic {topic.channel.topic!r}"
+
+    def _joints(self, topic: _Topic, table: dict[str, Any]) -> dict[str, Any]:
+        """The joint state in the order of the first one; another set of joints is left out."""
+        names = table.get("name")
+        if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+            return table
+        topic.joints = topic.joints or names
+        if names == topic.joints:
+            return table
+        if sorted(names) != sorted(topic.joints) or len(set(names)) != len(names):
+            topic.skipped.add("states of other joints than the first")
+            return {"header": table.get("header")}
+        moved = dict(table)
+        for key in ("position", "velocity", "effort"):
+            values = table.get(key)
+            if isinstance(values, list | np.ndarray) and len(values) == len(names):
+                moved[key] = [values[names.index(name)] for name in topic.joints]
+        return moved
+
+    def _built(self, base: Provenance, source: str) -> Episode:
+        topics = [t for t in self.topics if t.log_ns and t.channel.topic not in self.unread]
+        start_ns = min((ns for topic in topics for ns in topic.log_ns), default=0)
+        channels: dict[str, Signal | Video] = {}
+        clocks: dict[str, str] = {}
+        names: dict[str, Any] = {}
+        for topic in topics:
+            times, clock = _times(topic, start_ns)
+            before = len(channels)
+            for name, channel in self._channels(topic, times):
+                if name in channels:
+                    raise Sim2RealError(f"{self.path}: two fields would be the channel {name!r}")
+                channels[name] = channel
+                if topic.joints:
+                    names[name] = topic.joints
+            if len(channels) > before:
+                clocks[topic.channel.topic] = clock
+            if topic.joints:
+                topic.skipped.discard("name")  # the names are kept in the calibration
+            if topic.skipped:
+                left = ", ".join(sorted(topic.skipped)[:8])
+                _log.warning("%s: left out: %s", self._where(topic), left)
+        if not channels:
+            why = "".join(f"; topic {topic!r} is {why}" for topic, why in self.unread.items())
+            whole = " that is whole" if self.cut_off else ""
+            raise Sim2RealError(f"{self.path} holds no number or picture{whole}{why[:300]}")
+        calibration = {**base.calibration, "clocks": clocks, "start_unix_ns": start_ns}
+        if names:
+            calibration["names"] = names
+        process = "read up to where the file was cut off" if self.cut_off else base.process
+        found = replace(base, source=source, calibration=calibration, process=process)
+        return Episode(channels, found)
+
+    def _channels(self, topic: _Topic, times: np.ndarray) -> Iterator[tuple[str, Signal | Video]]:
+        prefix = _channel_name(topic.channel.topic)
+        if topic.pictures and not topic.depth:
+            yield prefix, self._video(topic, times)
+            return
+        for name, series in topic.series.items():
+            series.gather()
+            if series.trouble:
+                topic.skipped.add(f"{name} ({series.trouble})")
+                continue
+            values = np.concatenate(series.parts)
+            unit = _unit(topic.units, name)
+            signal = Signal(times[np.array(series.rows, dtype=np.intp)], values, unit)
+            yield f"{prefix}/{_channel_name(name)}" if name else prefix, signal
+
+    def _video(self, topic: _Topic, times: np.ndarray) -> Video:
+        """The topic's video; pictures are read anew one by one, as they would not fit in memory."""
+        where = self._where(topic)
+        messages = (
+            r for r in self._records() if isinstance(r, Message) and r.channel.same(topic.channel)
+        )
+        return video_of(times, (as_picture(self._decoded(topic, m), where) for m in messages))
+
+
+def _times(topic: _Topic, start_ns: int) -> tuple[np.ndarray, str]:
+    """Time stamps [s], and the clock they are of: the message's own where it can be right."""
+    logged = topic.log_ns
+    stamps = topic.stamp_ns
+    limit = _STAMP_MAX_S * 1e9
+    sane = len(stamps) == len(logged) and all(
+        stamp > 0 and abs(stamp - log) < limit for stamp, log in zip(stamps, logged, strict=True)
+    )
+    picked = stamps if sane else logged
+    # Whole nanoseconds are subtracted before they are rounded to a float.
+    seconds = np.array([ns - start_ns for ns in picked], dtype=np.float64) * 1e-9
+    return seconds, "header.stamp" if sane else "log_time"
+
+
+def _stamp_ns(table: Mapping[str, Any]) -> int | None:
+    """The time a message itself says it is of [ns]."""
+    header = table.get("header")
+    stamp = header.get("stamp") if isinstance(header, dict) else None
+    stamp = table.get("timestamp") if stamp is None else stamp
+    if not isinstance(stamp, dict):
+        return None
+    seconds = stamp.get("sec", stamp.get("secs", stamp.get("seconds")))
+    parts = stamp.get("nanosec", stamp.get("nsec", stamp.get("nsecs", stamp.get("nanos"))))
+    if isinstance(seconds, int) and isinstance(parts, int) and abs(seconds) < 1 << 40:
+        return seconds * 10**9 + parts if 0 <= parts < 10**9 else None
+    return None
+
+
+def _leaves(
+    table: Mapping[str, Any], prefix: str = "", depth: int = 0
+) -> Iterator[tuple[str, Any]]:
+    """Name and value of every number and list of numbers in a table; its header is left out."""
+    for key, value in table.items():
+        if depth == 0 and key in ("header", "timestamp") and isinstance(value, dict):
+            continue
+        name = f"{prefix}{key}"
+        if isinstance(value, dict):
+            if depth < _DEPTH_MAX:
+                yield from _leaves(value, f"{name}.", depth + 1)
+        elif isinstance(value, bool | int | float | np.ndarray) or _numeric(value):
+            yield name, value
+
+
+def _texts(table: Mapping[str, Any]) -> Iterator[str]:
+    """Names of the fields at the top that are no numbers."""
+    for key, value in table.items():
+        texts = isinstance(value, list) and value and not _numeric(value)
+        if isinstance(value, str | bytes) or texts:
+            yield str(key)[:100]
+
+
+def _numeric(value: Any) -> bool:
+    """Whether this is a list of numbers, as far as its first one tells."""
+    if not isinstance(value, list):
+        return False
+    first: Any = value
+    for _ in range(_DEPTH_MAX):
+        if not isinstance(first, list):
+            return isinstance(first, bool | int | float)
+        if not first:
+            return False
+        first = first[0]
+    return False
+
+
+def _unit(units: Mapping[str, str], name: str) -> str:
+    """The unit of a field, or of the field it is a part of."""
+    parts = name.split(".")
+    paths = [".".join(parts[:end]) for end in range(len(parts), 0, -1)]
+    return next((units[path] for path in paths if path in units), "")
+
+
+def _channel_name(text: str) -> str:
+    name = re.sub(r"[^A-Za-z0-9_.:/\-]", "_", text.strip("/"))
+    return name if re.match(r"[A-Za-z0-9_]", name) else f"_{name}"

@@ -1,0 +1,90 @@
+"""Pictures in messages: raw or encoded, of ROS and of Foxglove's schemas."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from sim2real.data.formats.film import PIXELS_MAX, decoded_picture
+from sim2real.errors import Sim2RealError
+
+_SCHEMAS = ("Image", "CompressedImage", "RawImage")
+_PACKAGES = ("sensor_msgs", "foxglove", "foxglove_msgs")
+_COLOURS = {
+    "rgb8": (3, (0, 1, 2)), "bgr8": (3, (2, 1, 0)), "rgba8": (4, (0, 1, 2)),
+    "bgra8": (4, (2, 1, 0)), "mono8": (1, (0, 0, 0)), "8UC1": (1, (0, 0, 0)),
+    "8UC3": (3, (2, 1, 0)),
+}  # fmt: skip
+"""Bytes a pixel, and which of them are red, green and blue."""
+_DEPTHS = {"16UC1": "u2", "mono16": "u2", "32FC1": "f4"}
+
+
+def is_picture_schema(name: str) -> bool:
+    """Whether messages of the schema are pictures."""
+    parts = name.replace(".", "/").split("/")
+    return len(parts) > 1 and parts[0] in _PACKAGES and parts[-1] in _SCHEMAS
+
+
+def is_depth(table: Mapping[str, Any]) -> bool:
+    """Whether a picture has one wide number a pixel, which a video would spoil."""
+    return str(table.get("encoding", "")) in _DEPTHS
+
+
+def not_understood(table: Mapping[str, Any]) -> str:
+    """Why pictures like this one cannot be read; '' if they can."""
+    encoding = str(table.get("encoding", ""))[:40]
+    if encoding and encoding not in _COLOURS and encoding not in _DEPTHS:
+        return f"pictures in {encoding!r}"
+    coded = str(table.get("format", ""))[:40]
+    return f"pictures in {coded!r}" if "compressedDepth" in coded else ""
+
+
+def as_picture(table: Mapping[str, Any], where: str) -> np.ndarray:
+    """The RGB picture (height, width, 3) of a message."""
+    encoding = str(table.get("encoding", ""))
+    if not encoding:
+        return decoded_picture(_bytes(table, where), where)
+    if encoding not in _COLOURS:
+        raise Sim2RealError(f"{where}: a picture in {encoding[:40]!r}")
+    width, order = _COLOURS[encoding]
+    pixels = _rows(table, where, "u1", width)
+    return np.ascontiguousarray(pixels[:, :, list(order)])
+
+
+def as_depth(table: Mapping[str, Any], where: str) -> np.ndarray:
+    """The numbers (height, width) of a depth picture, as they were sent."""
+    encoding = str(table.get("encoding"))
+    if encoding not in _DEPTHS:
+        raise Sim2RealError(f"{where}: depth pictures turn into {encoding[:40]!r}")
+    order = ">" if table.get("is_bigendian") else "<"
+    return _rows(table, where, order + _DEPTHS[encoding], 1)[:, :, 0]
+
+
+def _rows(table: Mapping[str, Any], where: str, kind: str, parts: int) -> np.ndarray:
+    """Pixels (height, width, parts) out of rows that may be padded."""
+    height, width, step = (table.get(name, 0) for name in ("height", "width", "step"))
+    if not all(isinstance(n, int) and n > 0 for n in (height, width, step)):
+        raise Sim2RealError(f"{where}: a picture without a size")
+    data = _bytes(table, where)
+    size = np.dtype(kind).itemsize * parts
+    if height * width > PIXELS_MAX or width * size > step or height * step > len(data):
+        raise Sim2RealError(f"{where}: {len(data)} bytes are no {width} x {height} picture")
+    rows = np.frombuffer(data, "u1", height * step).reshape(height, step)[:, : width * size]
+    return np.ascontiguousarray(rows).view(kind).reshape(height, width, parts)
+
+
+def _bytes(table: Mapping[str, Any], where: str) -> bytes:
+    data = table.get("data", b"")
+    if isinstance(data, np.ndarray) and data.dtype.itemsize == 1:
+        return data.tobytes()
+    if isinstance(data, bytes):
+        return data
+    if isinstance(data, str):
+        try:
+            return base64.b64decode(data, validate=True)
+        except ValueError:
+            raise Sim2RealError(f"{where}: a picture is not in base 64") from None
+    raise Sim2RealError(f"{where}: a picture without bytes")

@@ -1,0 +1,222 @@
+"""The records of an MCAP file, one after the other, from a file that may be damaged or cut off.
+
+Only the data section is read, in the order it was recorded: a file whose recorder crashed has no
+summary, and up to the break it is as good as any other. What a record claims about its size is
+checked against what is there before any memory is taken.
+"""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import lz4.frame
+import zstandard
+
+from sim2real.errors import Sim2RealError
+
+MAGIC = b"\x89MCAP0\r\n"
+CHUNK_BYTES_MAX = 1 << 30
+"""Most bytes one chunk may unpack to."""
+_UNPACKED_FREE = 1 << 26
+_UNPACKED_RATIO = 300
+"""A file may unpack to this many times its own size, and some bytes more for small ones."""
+_SCHEMA, _CHANNEL, _MESSAGE, _CHUNK, _ATTACHMENT, _METADATA, _DATA_END = 3, 4, 5, 6, 9, 12, 15
+
+
+@dataclass(frozen=True, kw_only=True)
+class Schema:
+    """How the messages of a channel are laid out."""
+
+    name: str
+    encoding: str
+    data: bytes
+
+
+@dataclass(frozen=True, kw_only=True)
+class Channel:
+    """A topic, and what its messages are written in."""
+
+    id: int
+    topic: str
+    encoding: str
+    schema: Schema | None
+
+    def same(self, other: Channel) -> bool:
+        """Whether both are one topic, whatever their numbers: two senders declare it twice."""
+        return replace(self, id=0) == replace(other, id=0)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Message:
+    """One message of a channel."""
+
+    channel: Channel
+    log_time_ns: int
+    data: bytes
+
+
+@dataclass(frozen=True, kw_only=True)
+class Attachment:
+    """A file inside the file."""
+
+    name: str
+    media_type: str
+    data: bytes
+
+
+@dataclass(frozen=True, kw_only=True)
+class Metadata:
+    """A named table of texts."""
+
+    name: str
+    values: dict[str, str]
+
+
+@dataclass(frozen=True, kw_only=True)
+class CutOff:
+    """The file ends in the middle: what follows was never written."""
+
+    at: int
+    """Bytes of the file that are whole."""
+
+
+Record = Message | Attachment | Metadata | CutOff
+
+
+def records(file: Any, where: str) -> Iterator[Record]:
+    """The records of a file's bytes (or their map into memory).
+
+    A damaged record is a `Sim2RealError`; a file that ends early ends in a `CutOff`.
+    """
+    if bytes(file[:8]) != MAGIC:
+        raise Sim2RealError(f"{where} is not an MCAP file")
+    reader = _Reader(where, _UNPACKED_FREE + _UNPACKED_RATIO * len(file))
+    at = 8
+    while True:
+        if at + 9 > len(file):
+            yield CutOff(at=at)
+            return
+        kind, size = struct.unpack_from("<BQ", file, at)
+        if kind == 0:
+            raise Sim2RealError(f"{where}: damaged at byte {at}: there is no record of kind 0")
+        if size > len(file) - at - 9:
+            yield CutOff(at=at)
+            return
+        if kind == _DATA_END:
+            return
+        try:
+            # A copy: a view would keep a mapped file from being closed.
+            data = memoryview(bytes(file[at + 9 : at + 9 + size]))
+            yield from reader.read(kind, data, nested=False)
+        except (struct.error, UnicodeDecodeError, IndexError) as error:
+            raise Sim2RealError(f"{where}: damaged at byte {at}: {error}") from None
+        at += 9 + size
+
+
+class _Reader:
+    """Knows the schemas and channels seen so far, which later records refer to by number."""
+
+    def __init__(self, where: str, unpacked_max: int) -> None:
+        self.where = where
+        self.unpacked_left = unpacked_max
+        self.schemas: dict[int, Schema] = {}
+        self.channels: dict[int, Channel] = {}
+
+    def read(self, kind: int, data: memoryview, *, nested: bool) -> Iterator[Record]:
+        if kind == _MESSAGE:
+            number, _, log_time, _ = struct.unpack_from("<HIQQ", data)
+            if number not in self.channels:
+                raise Sim2RealError(f"{self.where}: a message of a channel {number} not declared")
+            channel = self.channels[number]
+            yield Message(channel=channel, log_time_ns=log_time, data=bytes(data[22:]))
+        elif kind == _SCHEMA:
+            fields = _Fields(data, 2)
+            (number,) = struct.unpack_from("<H", data)
+            schema = Schema(name=fields.text(), encoding=fields.text(), data=fields.block("<I"))
+            self.schemas[number] = schema
+        elif kind == _CHANNEL:
+            number, schema_number = struct.unpack_from("<HH", data)
+            fields = _Fields(data, 4)
+            topic, encoding = fields.text(), fields.text()
+            if schema_number and schema_number not in self.schemas:
+                raise Sim2RealError(f"{self.where}: topic {topic!r} has a schema not declared")
+            schema_found = self.schemas.get(schema_number)
+            self.channels[number] = Channel(
+                id=number, topic=topic, encoding=encoding, schema=schema_found
+            )
+        elif kind == _CHUNK and not nested:
+            yield from self._chunk(data)
+        elif kind == _ATTACHMENT and not nested:
+            fields = _Fields(data, 16)
+            name, media_type, content = fields.text(), fields.text(), fields.block("<Q")
+            (stated,) = struct.unpack_from("<I", data, fields.at)
+            if stated and stated != zlib.crc32(data[: fields.at]):
+                raise Sim2RealError(f"{self.where}: attachment {name!r} is damaged")
+            yield Attachment(name=name, media_type=media_type, data=content)
+        elif kind == _METADATA and not nested:
+            fields = _Fields(data, 0)
+            yield Metadata(name=fields.text(), values=fields.table())
+
+    def _chunk(self, data: memoryview) -> Iterator[Record]:
+        size, stated = struct.unpack_from("<QI", data, 16)
+        fields = _Fields(data, 28)
+        compression, packed = fields.text(), fields.block("<Q")
+        if size > CHUNK_BYTES_MAX or size > self.unpacked_left:
+            raise Sim2RealError(f"{self.where}: a chunk claims to unpack to {size} bytes: too many")
+        self.unpacked_left -= size
+        content = self._unpacked(compression, packed, size)
+        if len(content) != size or (stated and zlib.crc32(content) != stated):
+            raise Sim2RealError(f"{self.where}: a chunk is damaged: its checksum does not fit")
+        inside, at = memoryview(content), 0
+        while at < len(inside):
+            kind, length = struct.unpack_from("<BQ", inside, at)
+            if kind == 0 or length > len(inside) - at - 9:
+                raise Sim2RealError(f"{self.where}: a chunk is damaged: a record does not fit")
+            yield from self.read(kind, inside[at + 9 : at + 9 + length], nested=True)
+            at += 9 + length
+
+    def _unpacked(self, compression: str, packed: bytes, size: int) -> bytes:
+        """The chunk's content; never more than one byte beyond what it claims."""
+        try:
+            if compression == "zstd":
+                with zstandard.ZstdDecompressor().stream_reader(packed) as stream:
+                    return stream.read(size + 1)
+            if compression == "lz4":
+                return bytes(
+                    lz4.frame.LZ4FrameDecompressor().decompress(packed, max_length=size + 1)
+                )
+        except (zstandard.ZstdError, RuntimeError, EOFError, ValueError, MemoryError) as error:
+            raise Sim2RealError(f"{self.where}: a chunk does not unpack: {error}") from None
+        if compression:
+            raise Sim2RealError(f"{self.where}: compression {compression!r} is not known")
+        return packed
+
+
+class _Fields:
+    """Reads the texts, blocks and tables of one record; too short a record raises."""
+
+    def __init__(self, data: memoryview, at: int) -> None:
+        self.data, self.at = data, at
+
+    def block(self, length: str) -> bytes:
+        (size,) = struct.unpack_from(length, self.data, self.at)
+        start = self.at + struct.calcsize(length)
+        if size > len(self.data) - start:
+            raise IndexError("a field is longer than its record")
+        self.at = start + size
+        return bytes(self.data[start : self.at])
+
+    def text(self) -> str:
+        return self.block("<I").decode("utf-8")
+
+    def table(self) -> dict[str, str]:
+        inside = _Fields(memoryview(self.block("<I")), 0)
+        found: dict[str, str] = {}
+        while inside.at < len(inside.data):
+            key = inside.text()
+            found[key] = inside.text()
+        return found

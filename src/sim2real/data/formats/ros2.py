@@ -1,0 +1,334 @@
+"""ROS 2 messages: definitions (.msg and .idl) parsed, and CDR bytes decoded by them.
+
+No code is generated from a definition, and no size in a message is believed: a count is checked
+against the bytes that are left before anything is read.
+"""
+
+from __future__ import annotations
+
+import re
+import struct
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from sim2real.errors import Sim2RealError
+
+_PRIMITIVES = {
+    "bool": "?", "byte": "u1", "char": "u1",
+    "int8": "i1", "uint8": "u1", "int16": "i2", "uint16": "u2", "int32": "i4", "uint32": "u4",
+    "int64": "i8", "uint64": "u8", "float32": "f4", "float64": "f8",
+}  # fmt: skip
+_IDL = {
+    "boolean": "bool", "octet": "byte",
+    "float": "float32", "double": "float64", "short": "int16", "long": "int32",
+    "long long": "int64", "unsigned short": "uint16", "unsigned long": "uint32",
+    "unsigned long long": "uint64",
+}  # fmt: skip
+_DEPTH_MAX = 32
+_TIME = "builtin_interfaces/Time"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Field:
+    """One field of a message type."""
+
+    name: str
+    type: str
+    """A primitive, 'string', 'wstring', or the name of another message as 'package/Name'."""
+    count: int | None = 1
+    """Elements of an array of fixed length; None for a sequence, 1 for no array."""
+    is_array: bool = False
+
+
+Types = Mapping[str, list[Field]]
+"""Fields of each message type, by 'package/Name'."""
+
+
+def short_name(name: str) -> str:
+    """'sensor_msgs/Imu' for 'sensor_msgs/msg/Imu'."""
+    parts = re.split(r"/|::", name)
+    return f"{parts[0]}/{parts[-1]}"
+
+
+def parse_types(name: str, encoding: str, text: str) -> Types:
+    """The message type `name` and all it is made of, from a schema as MCAP keeps it."""
+    types: dict[str, list[Field]] = {}
+    for kind in ("Time", "Duration"):
+        types[f"builtin_interfaces/{kind}"] = [
+            Field(name="sec", type="int32"),
+            Field(name="nanosec", type="uint32"),
+        ]
+    pieces = re.split(r"^={20,}[ \t\r]*$", text, flags=re.MULTILINE)
+    for number, piece in enumerate(pieces):
+        own = name
+        body = piece
+        heading = re.match(r"\s*(?:MSG|IDL):\s*(\S+)", piece)
+        if heading:
+            own, body = heading[1], piece[heading.end() :]
+        elif number:
+            raise Sim2RealError(f"the definition of {name} has a part without a name")
+        if encoding == "ros2idl":
+            types.update(_parse_idl(body))
+        else:
+            types[short_name(own)] = _parse_msg(short_name(own).split("/")[0], body)
+    _check(short_name(name), types, 0)
+    return types
+
+
+def _check(name: str, types: Types, depth: int) -> None:
+    if depth > _DEPTH_MAX:
+        raise Sim2RealError(f"message type {name} contains itself")
+    if name not in types:
+        raise Sim2RealError(f"message type {name} is not defined")
+    for field in types[name]:
+        if field.type not in _PRIMITIVES and field.type not in ("string", "wstring"):
+            _check(field.type, types, depth + 1)
+
+
+_LINE = re.compile(
+    r"^(?P<type>[A-Za-z][\w/]*)(?:<=\d+)?(?P<array>\[(?P<bound><=)?(?P<count>\d*)\])?"
+    r"\s+(?P<name>[A-Za-z]\w*)\s*(?P<rest>.*)$"
+)
+
+
+def _parse_msg(package: str, text: str) -> list[Field]:
+    fields = []
+    for raw in text.splitlines():
+        line = raw.split("#", 1)[0].strip()
+        if not line:
+            continue
+        found = _LINE.match(line)
+        if not found:
+            raise Sim2RealError(f"{line[:80]!r} is not a field of a message")
+        if found["rest"].startswith("="):
+            continue  # a constant takes no room
+        kind = found["type"]
+        if kind == "Header":
+            kind = "std_msgs/Header"
+        elif kind in ("time", "duration"):
+            kind = f"builtin_interfaces/{kind.capitalize()}"
+        elif kind not in _PRIMITIVES and kind not in ("string", "wstring"):
+            kind = short_name(kind) if "/" in kind else f"{package}/{kind}"
+        fields.append(_field(found["name"], kind, found["array"], found["count"], found["bound"]))
+    return fields
+
+
+def _field(name: str, kind: str, array: str | None, count: str | None, bound: str | None) -> Field:
+    if not array:
+        return Field(name=name, type=kind)
+    if not count or bound:
+        return Field(name=name, type=kind, count=None, is_array=True)
+    if len(count) > 9:
+        raise Sim2RealError(f"field {name} is an array of {count[:20]} elements: too many")
+    return Field(name=name, type=kind, count=int(count), is_array=True)
+
+
+_TOKEN = re.compile(
+    r'//[^\n]*|/\*.*?\*/|^\s*#[^\n]*|@\w+|"(?:\\.|[^"\\])*"|[\w.]+|::|[^\s]',
+    re.DOTALL | re.MULTILINE,
+)
+
+
+def _parse_idl(text: str) -> dict[str, list[Field]]:
+    """Structures of an IDL file; a typedef of an array is the only other type understood."""
+    tokens = [t for t in _TOKEN.findall(text) if not t.startswith(("//", "/*"))]
+    tokens = [t for t in tokens if not t.lstrip().startswith("#")]
+    return _IdlParser(tokens).parse()
+
+
+class _IdlParser:
+    def __init__(self, tokens: list[str]) -> None:
+        self.tokens, self.at = tokens, 0
+        self.arrays: dict[str, tuple[str, int | None]] = {}
+        self.types: dict[str, list[Field]] = {}
+
+    def parse(self) -> dict[str, list[Field]]:
+        modules: list[str] = []
+        while self.at < len(self.tokens):
+            token = self._next()
+            if token.startswith("@"):
+                self._skip_annotation()
+            elif token == "module":
+                modules.append(self._next())
+                self._expect("{")
+            elif token == "struct":
+                name = self._next()
+                package = modules[0] if modules else name
+                self._expect("{")
+                self.types[f"{package}/{name}"] = self._members(package)
+            elif token == "typedef":
+                kind, count, is_array = self._type(modules[0] if modules else "")
+                name = self._next()
+                size = self._size()
+                self.arrays[name] = (kind, size if size is not None else count)
+                if size is None and not is_array:
+                    raise Sim2RealError(f"IDL: typedef {name} is not an array")
+                self._expect(";")
+            elif token in ("const", "enum", "union", "bitmask", "bitset"):
+                if token != "const":
+                    raise Sim2RealError(f"IDL: {token} is not understood")
+                while self._next() != ";":
+                    pass
+            elif token == "}":
+                if modules:
+                    modules.pop()
+            elif token != ";":
+                raise Sim2RealError(f"IDL: {token[:40]!r} is not understood")
+        return self.types
+
+    def _members(self, package: str) -> list[Field]:
+        fields = []
+        while (token := self._next()) != "}":
+            if token.startswith("@"):
+                self._skip_annotation()
+                continue
+            if token == ";":
+                continue
+            self.at -= 1
+            kind, count, is_array = self._type(package)
+            name = self._next()
+            size = self._size()
+            if size is not None:
+                count, is_array = size, True
+            self._expect(";")
+            if name != "structure_needs_at_least_one_member":
+                fields.append(Field(name=name, type=kind, count=count, is_array=is_array))
+        return fields
+
+    def _type(self, package: str) -> tuple[str, int | None, bool]:
+        """Type, count and whether it is an array."""
+        token = self._next()
+        if token == "sequence":
+            self._expect("<")
+            kind, _, nested = self._type(package)
+            if nested:
+                raise Sim2RealError("IDL: a sequence of arrays is not understood")
+            if (end := self._next()) == ",":
+                self._next()
+                end = self._next()
+            if end != ">":
+                raise Sim2RealError("IDL: a sequence does not end")
+            return kind, None, True
+        if token in ("string", "wstring"):
+            if self._peek() == "<":
+                self._next(), self._next()
+                self._expect(">")
+            return token, 1, False
+        words = [token]
+        while words[-1] in ("unsigned", "long") and self._peek() in ("long", "short", "double"):
+            words.append(self._next())
+        kind = _IDL.get(" ".join(words), " ".join(words))
+        if kind in _PRIMITIVES:
+            return kind, 1, False
+        names = [kind]
+        while self._peek() == "::":
+            self._next()
+            names.append(self._next())
+        if names[-1] in self.arrays:
+            kind, count = self.arrays[names[-1]]
+            return kind, count, True
+        return f"{names[0] if len(names) > 1 else package}/{names[-1]}", 1, False
+
+    def _size(self) -> int | None:
+        if self._peek() != "[":
+            return None
+        self._next()
+        size = self._next()
+        self._expect("]")
+        if not re.fullmatch(r"[0-9]{1,9}", size):
+            raise Sim2RealError(f"IDL: {size[:40]!r} is not the length of an array")
+        return int(size)
+
+    def _skip_annotation(self) -> None:
+        if self._peek() != "(":
+            return
+        depth = 0
+        while True:
+            token = self._next()
+            depth += (token == "(") - (token == ")")
+            if depth == 0:
+                return
+
+    def _peek(self) -> str:
+        return self.tokens[self.at] if self.at < len(self.tokens) else ""
+
+    def _next(self) -> str:
+        if self.at >= len(self.tokens):
+            raise Sim2RealError("IDL: the definition ends early")
+        self.at += 1
+        return self.tokens[self.at - 1]
+
+    def _expect(self, token: str) -> None:
+        found = self._next()
+        if found != token:
+            raise Sim2RealError(f"IDL: {found[:40]!r} stands where {token!r} should")
+
+
+def decode(data: bytes, name: str, types: Types) -> dict[str, Any]:
+    """The message in CDR `data` as a table: numbers, arrays, texts, bytes and tables of those."""
+    try:
+        return _Cdr(data).message(short_name(name), types)
+    except (struct.error, ValueError, UnicodeDecodeError) as error:
+        raise Sim2RealError(f"a message of {name} is damaged: {error}") from None
+
+
+class _Cdr:
+    """Reads one message. Values are aligned to their own size, from the end of the header on."""
+
+    def __init__(self, data: bytes) -> None:
+        if len(data) < 4 or data[0] or data[1] not in (0, 1, 6, 7):
+            raise ValueError("its encoding is not plain CDR")
+        self.data = memoryview(data)[4:]
+        self.order = "<" if data[1] & 1 else ">"
+        self.align_max = 8 if data[1] < 2 else 4
+        self.at = 0
+        # Elements without any bytes could be repeated without end; real messages have few.
+        self.elements_left = 64 + len(data)
+
+    def message(self, name: str, types: Types) -> dict[str, Any]:
+        self.elements_left -= 1
+        if self.elements_left < 0:
+            raise ValueError("more elements than bytes")
+        fields = types[name]
+        if not fields:
+            self._take(1, 1)
+        return {field.name: self._field(field, types) for field in fields}
+
+    def _field(self, field: Field, types: Types) -> Any:
+        if not field.is_array:
+            return self._single(field.type, types)
+        count = self._count() if field.count is None else field.count
+        if field.type in _PRIMITIVES:
+            return self._numbers(_PRIMITIVES[field.type], count)
+        if count > len(self.data) - self.at:
+            raise ValueError(f"{field.name} has {count} elements, more than there are bytes")
+        return [self._single(field.type, types) for _ in range(count)]
+
+    def _single(self, kind: str, types: Types) -> Any:
+        if kind in _PRIMITIVES:
+            return self._numbers(_PRIMITIVES[kind], 1)[0].item()
+        if kind == "string":
+            size = self._count()
+            return bytes(self._take(size, 1)).rstrip(b"\0").decode("utf-8", errors="replace")
+        if kind == "wstring":
+            raise ValueError("wide texts are not understood")
+        return self.message(kind, types)
+
+    def _numbers(self, kind: str, count: int) -> np.ndarray:
+        size = int(kind[1]) if kind != "?" else 1
+        dtype = np.dtype("u1" if kind == "?" else f"{self.order}{kind}")
+        values = np.frombuffer(self._take(size * count, size if count else 1), dtype)
+        return values != 0 if kind == "?" else values
+
+    def _count(self) -> int:
+        return int(self._numbers("u4", 1)[0])
+
+    def _take(self, size: int, align: int) -> memoryview:
+        start = self.at + (-self.at % min(align, self.align_max))
+        if size > len(self.data) - start:
+            raise ValueError(f"{size} bytes are missing at byte {start}")
+        self.at = start + size
+        return self.data[start : self.at]

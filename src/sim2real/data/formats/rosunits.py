@@ -1,0 +1,45 @@
+"""Units that the definitions of ROS messages fix, in SI.
+
+A joint state does not say whether a joint turns or slides: its numbers are taken for angles, as
+nearly all are.
+"""
+
+from __future__ import annotations
+
+_POINT = {"position": "m"}
+_TWIST = {"linear": "m/s", "angular": "rad/s"}
+_WRENCH = {"force": "N", "torque": "N m"}
+_ACCEL = {"linear": "m/s^2", "angular": "rad/s^2"}
+
+
+def _inside(field: str, units: dict[str, str]) -> dict[str, str]:
+    return {f"{field}.{name}": unit for name, unit in units.items()}
+
+
+_UNITS: dict[str, dict[str, str]] = {
+    "sensor_msgs/JointState": {"position": "rad", "velocity": "rad/s", "effort": "N m"},
+    "sensor_msgs/Imu": {"angular_velocity": "rad/s", "linear_acceleration": "m/s^2"},
+    "sensor_msgs/MagneticField": {"magnetic_field": "T"},
+    "sensor_msgs/FluidPressure": {"fluid_pressure": "Pa"},
+    "sensor_msgs/Illuminance": {"illuminance": "lx"},
+    "sensor_msgs/Range": {"range": "m", "min_range": "m", "max_range": "m"},
+    "sensor_msgs/BatteryState": {"voltage": "V", "current": "A"},
+    "geometry_msgs/Twist": _TWIST,
+    "geometry_msgs/TwistStamped": _inside("twist", _TWIST),
+    "geometry_msgs/Wrench": _WRENCH,
+    "geometry_msgs/WrenchStamped": _inside("wrench", _WRENCH),
+    "geometry_msgs/Accel": _ACCEL,
+    "geometry_msgs/AccelStamped": _inside("accel", _ACCEL),
+    "geometry_msgs/Point": {"x": "m", "y": "m", "z": "m"},
+    "geometry_msgs/PointStamped": {"point": "m"},
+    "geometry_msgs/Pose": _POINT,
+    "geometry_msgs/PoseStamped": _inside("pose", _POINT),
+    "geometry_msgs/Transform": {"translation": "m"},
+    "geometry_msgs/TransformStamped": {"transform.translation": "m"},
+    "nav_msgs/Odometry": {**_inside("pose.pose", _POINT), **_inside("twist.twist", _TWIST)},
+}
+
+
+def units_of(message_type: str) -> dict[str, str]:
+    """Unit of each field (and of all its parts) of a message type such as 'sensor_msgs/Imu'."""
+    return _UNITS.get(message_type, {})

@@ -1,0 +1,105 @@
+"""What worlds measured and did, kept as episodes with their provenance."""
+
+from __future__ import annotations
+
+from importlib.metadata import version
+
+import mujoco
+import numpy as np
+import torch
+from torch import Tensor
+
+from sim2real.data import Episode, Origin, Provenance, Signal
+from sim2real.tasks import TaskEnv
+
+_UNITS = {
+    mujoco.mjtSensor.mjSENS_ACCELEROMETER: "m/s^2",
+    mujoco.mjtSensor.mjSENS_VELOCIMETER: "m/s",
+    mujoco.mjtSensor.mjSENS_GYRO: "rad/s",
+    mujoco.mjtSensor.mjSENS_FORCE: "N",
+    mujoco.mjtSensor.mjSENS_TORQUE: "N m",
+    mujoco.mjtSensor.mjSENS_RANGEFINDER: "m",
+    mujoco.mjtSensor.mjSENS_FRAMEPOS: "m",
+    mujoco.mjtSensor.mjSENS_FRAMELINVEL: "m/s",
+    mujoco.mjtSensor.mjSENS_FRAMEANGVEL: "rad/s",
+}
+_OF_JOINT = {
+    mujoco.mjtSensor.mjSENS_JOINTPOS: ("rad", "m"),
+    mujoco.mjtSensor.mjSENS_JOINTVEL: ("rad/s", "m/s"),
+    mujoco.mjtSensor.mjSENS_JOINTACTFRC: ("N m", "N"),
+}
+
+
+class Record:
+    """Grows by a row each control period: readings at its begin, and the action from then on."""
+
+    def __init__(self, env: TaskEnv) -> None:
+        self._env = env
+        self._rows: list[dict[str, Tensor]] = []
+        self._running: list[Tensor] = []
+
+    def add(self, action: Tensor, running: Tensor) -> None:
+        """Keep one period of the worlds that are still `running` (worlds,)."""
+        worlds = self._env.worlds
+        self._rows.append(
+            {
+                "measured": worlds.measured.clone(),
+                "action": action.clone(),
+                "qpos": worlds.state("qpos").clone(),
+                "qvel": worlds.state("qvel").clone(),
+            }
+        )
+        self._running.append(running.clone())
+
+    def episodes(self, values: Tensor, *, success: Tensor, policy: str) -> list[Episode]:
+        """One episode a world; `values` are the draws (worlds, parameters)."""
+        env = self._env
+        stacked = {
+            name: torch.stack([row[name] for row in self._rows], dim=1).cpu().numpy()
+            for name in self._rows[0]
+        }
+        length = torch.stack(self._running).sum(dim=0).tolist()
+        names = [parameter.name for parameter in env.twin.parameters]
+        found = []
+        for world in range(env.worlds.count):
+            source = Provenance(
+                kind=Origin.SIMULATED,
+                task=env.task.name,
+                twin=env.twin.name,
+                twin_version=env.twin.version,
+                parameters=dict(zip(names, values[world].tolist(), strict=True)),
+                seed=env.seed,
+                world=world,
+                engine="mujoco",
+                engine_version=mujoco.__version__,
+                policy=policy,
+                software={"sim2real": version("sim2real")},
+            )
+            rows = {name: column[world, : length[world]] for name, column in stacked.items()}
+            outcome = "success" if bool(success[world]) else "failure"
+            found.append(Episode(channels=self._channels(rows), provenance=source, outcome=outcome))
+        return found
+
+    def _channels(self, rows: dict[str, np.ndarray]) -> dict[str, Signal]:
+        worlds = self._env.worlds
+        model, rate_hz = worlds.model, 1.0 / worlds.period_s
+        times = np.arange(len(rows["action"])) * worlds.period_s
+        channels = {
+            "action": Signal(times, rows["action"], "", rate_hz),
+            "truth/qpos": Signal(times, rows["qpos"], "", rate_hz),
+            "truth/qvel": Signal(times, rows["qvel"], "", rate_hz),
+        }
+        for sensor in range(model.nsensor):
+            begin, width = int(model.sensor_adr[sensor]), int(model.sensor_dim[sensor])
+            values = rows["measured"][:, begin : begin + width]
+            name = f"sensor/{model.sensor(sensor).name}"
+            channels[name] = Signal(times, values, _unit(model, sensor), rate_hz)
+        return channels
+
+
+def _unit(model: mujoco.MjModel, sensor: int) -> str:
+    kind = mujoco.mjtSensor(int(model.sensor_type[sensor]))
+    if kind in _OF_JOINT:
+        joint = int(model.sensor_objid[sensor])
+        return _OF_JOINT[kind][int(model.jnt_type[joint] == mujoco.mjtJoint.mjJNT_SLIDE)]
+    return _UNITS.get(kind, "")

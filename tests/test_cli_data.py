@@ -1,0 +1,188 @@
+"""`sim2real data …`: what each verb prints, and one clear line for every mistake."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from sim2real.cli import main
+from sim2real.data import Consent, Episode, Lake, Provenance, Signal
+from tests.test_lake import episode
+
+
+@pytest.fixture
+def lake(tmp_path, monkeypatch) -> Lake:
+    monkeypatch.chdir(tmp_path)
+    lake = Lake.create(tmp_path / "lake")
+    lake.append([episode(k) for k in range(4)])
+    person = Consent(participant="p-ana", scope=("evaluation",))
+    lake.append(episode(9, kind="real", robot="so101", consent=(person,)))
+    return lake
+
+
+def data(capsys, *arguments: str, code: int = 0):
+    """What `sim2real data … --json` prints."""
+    assert main(["data", *arguments, "--json"]) == code
+    return json.loads(capsys.readouterr().out)
+
+
+def say(capsys, *arguments: str, code: int = 0) -> str:
+    assert main(["data", *arguments]) == code
+    return capsys.readouterr().out
+
+
+def test_query_ls_and_stats_tell_what_is_there(lake, capsys):
+    assert data(capsys, "query", "select count(*) as n from episodes") == [{"n": 5}]
+    assert data(capsys, "query", "select count(*) as n from episodes", "--version", "1") == [
+        {"n": 4}
+    ]
+    (row,) = data(capsys, "ls", "--where", "kind = 'real'")
+    assert row["robot"] == "so101"
+    assert len(data(capsys, "ls", "--limit", "2")) == 2
+    found = data(capsys, "stats")
+    assert found["episodes"] == 5 and found["version"] == 2
+    assert {group["kind"] for group in found["groups"]} == {"simulated", "real"}
+    for verb in (["query", "select kind from episodes"], ["ls"], ["stats"]):
+        assert "simulated" in say(capsys, *verb)
+
+
+def test_show_draws_the_channels(lake, capsys, tmp_path):
+    one = episode(3)
+    found = data(capsys, "show", one.id[:10])
+    assert found["id"] == one.id and found["channels"]["q"]["unit"] == "rad"
+    text = say(capsys, "show", one.id, "--channels", "single")
+    assert any("⠀" < sign <= "⣿" for sign in text) and "small" not in text
+    say(capsys, "show", one.id, "--png", str(tmp_path / "one.png"))
+    assert (tmp_path / "one.png").stat().st_size > 10_000
+
+
+def test_labels_are_said_and_corrected(lake, capsys):
+    one = episode(1).id
+    first = data(capsys, "label", one[:12], "phase", "--value", "grasp", "--who", "ana")
+    assert first["episode"] == one
+    data(
+        capsys,
+        *("label", one, "phase", "--value", "lift", "--start", "0.1", "--end", "0.2"),
+        *("--supersedes", first["label"]),
+    )
+    sql = "select value, start_s from current_labels"
+    assert data(capsys, "query", sql) == [{"value": "lift", "start_s": 0.1}]
+    assert "lift" in say(capsys, "show", one)
+
+
+def test_lineage_shows_parents_and_children(lake, capsys):
+    child = episode(1).derive("cut to 1 s")
+    lake.append(child)
+    walk = data(capsys, "lineage", episode(1).id)
+    assert [(row["id"], row["steps"]) for row in walk] == [(episode(1).id, 0), (child.id, 1)]
+    assert "cut to 1 s" in say(capsys, "lineage", child.id)
+
+
+def test_verify_has_an_exit_code(lake, capsys):
+    assert data(capsys, "verify") == {"sound": True, "damage": []}
+    data(capsys, "compact")
+    part = sorted(Path(lake.uri).glob("signals/part-*.parquet"))[0]
+    content = bytearray(part.read_bytes())
+    content[len(content) // 2] ^= 1
+    part.write_bytes(content)
+    found = data(capsys, "verify", code=1)
+    assert not found["sound"] and any(part.name in one["file"] for one in found["damage"])
+
+
+def test_consent_is_granted_listed_and_withdrawn(lake, capsys, tmp_path):
+    person = data(capsys, "ls", "--where", "kind = 'real'")[0]["id"]
+    assert main(["data", "export", str(tmp_path / "out.npz"), "--ids", person[:9],
+                 "--format", "npz"]) == 2  # fmt: skip
+    error = capsys.readouterr().err
+    assert person in error and "p-ana has not agreed to training" in error
+    assert not (tmp_path / "out.npz").exists()
+    data(capsys, "consent", "grant", "p-ana", "--scope", "training", "--expires", "2030-01-31")
+    assert data(capsys, "consent", "ls") == [
+        {"participant": "p-ana", "episodes": 1, "granted": ["training"], "expires": "2030-01-31"}
+    ]
+    made = data(capsys, "export", str(tmp_path / "out.npz"), "--ids", person, "--format", "npz")
+    dry = data(capsys, "consent", "withdraw", "p-ana", "--dry-run")
+    assert dry["episodes"] == [person] and len(lake) == 5
+    gone = data(capsys, "consent", "withdraw", "p-ana")
+    assert gone["episodes"] == [person] and gone["datasets"] == [made["dataset"]]
+    assert len(lake) == 4 and data(capsys, "consent", "ls") == []
+
+
+def test_what_is_exported_imports_again(lake, capsys, tmp_path):
+    for format_ in ("npz", "csv", "mcap"):
+        out = tmp_path / f"out-{format_}"
+        name = out.with_suffix(".npz") if format_ == "npz" else out
+        data(capsys, "export", str(name), "--where", "kind = 'simulated'", "--format", format_)
+        again = data(capsys, "import", str(name), "--lake", str(tmp_path / format_))
+        assert again["new"] == 4
+        assert sorted(again["episodes"]) == sorted(episode(k).id for k in range(4))
+
+
+def test_import_takes_provenance_from_flags_and_files(capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "log.csv").write_text("time,q\n" + "\n".join(f"{k / 50},{k}" for k in range(20)))
+    (tmp_path / "who.toml").write_text(
+        'commit = "1a2b"\n[[consent]]\nparticipant = "p1"\nscope = ["training"]\n'
+    )
+    done = data(capsys, "import", "log.csv", "--robot", "so101", "--provenance", "who.toml")
+    source = Lake.open("lake").get(done["episodes"][0]).provenance
+    assert (source.robot, source.commit, source.participants) == ("so101", "1a2b", ["p1"])
+    assert source.source.startswith("log.csv sha256:")
+    assert data(capsys, "import", "log.csv", "--robot", "so101", "--provenance", "who.toml")[
+        "new"
+    ] == 0  # fmt: skip
+
+
+def test_check_finds_and_repairs_in_the_lake(capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    times = np.arange(500) * 0.01
+    values = np.sin(3 * times)
+    clean = Episode(
+        channels={"joint_pos": Signal(times, values, "rad")}, provenance=Provenance(kind="real")
+    )
+    broken = values.copy()
+    broken[100] = 1.4e306
+    damaged = clean.derive("seeded", channels={"joint_pos": Signal(times, broken, "rad")})
+    lake = Lake.create(tmp_path / "lake")
+    lake.append([clean, damaged])
+    assert data(capsys, "check", clean.id)["episodes"][0]["findings"] == []
+    (row,) = data(capsys, "check", damaged.id, code=1)["episodes"]
+    assert [finding["kind"] for finding in row["findings"]] == ["absurd"]
+    (row,) = data(capsys, "check", damaged.id, "--repair", code=1)["episodes"]
+    fixed = lake.get(row["repaired"])
+    assert fixed.provenance.parents == (damaged.id,) and "repair" in fixed.provenance.process
+    assert np.abs(fixed["joint_pos"].values).max() < 1.1
+    assert data(capsys, "check", fixed.id)["episodes"][0]["findings"] == []
+    assert "1.4" in say(capsys, "check", code=1)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["query", "selec 1"], "query failed"),
+        (["query", "select 1", "--lake", "nowhere"], "no lake at"),
+        (["query", "select * from episodes", "--version", "99"], "version 99"),
+        (["ls", "--where", "nothing = 1"], "query failed"),
+        (["show", "ffff"], "no episode"),
+        (["show", "../x"], "not an episode's id"),
+        (["label", "ffff", "success"], "no episode"),
+        (["lineage", "ffff"], "no episode"),
+        (["import", "nothing.csv"], "no such file"),
+        (["import", "."], "no file of a known format"),
+        (["export", "x"], "which episodes"),
+        (["export", "x", "--where", "kind = 'generated'"], "selects no episode"),
+        (["check", "nothing.csv"], "no such file"),
+        (["consent", "withdraw", "nobody"], "no data of participant"),
+        (["consent", "grant", "p", "--expires", "soon"], "is not a day"),
+        (["verify", "--lake", "nowhere"], "no lake at"),
+    ],
+)
+def test_a_mistake_is_one_line_and_exit_code_two(lake, arguments, words, capsys, tmp_path):
+    (tmp_path / "empty").mkdir()
+    if arguments == ["import", "."]:
+        arguments = ["import", "empty"]
+    assert main(["data", *arguments]) == 2
+    error = capsys.readouterr().err.strip().splitlines()
+    assert words in error[-1] and error[-1].startswith("error: ")
+    assert len(lake) == 5
