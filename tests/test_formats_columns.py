@@ -17,10 +17,10 @@ from hypothesis.extra import numpy as hnp
 from sim2real.data import Consent, Episode, Provenance, Signal, Video
 from sim2real.data.formats import FORMATS, detect, read_episodes, write_episodes
 from sim2real.data.formats.channelmap import ChannelMap
-from sim2real.data.formats.columns import read_columns
-from sim2real.data.formats.csv import write_csv
-from sim2real.data.formats.mat import read_mat
-from sim2real.data.formats.npz import write_npz
+from sim2real.data.formats.columns.csv import write_csv
+from sim2real.data.formats.columns.mat import read_mat
+from sim2real.data.formats.columns.npz import write_npz
+from sim2real.data.formats.columns.read import read_columns
 from sim2real.data.formats.units import si_unit
 from sim2real.errors import Sim2RealError
 from tests.format_faults import survives_all
@@ -201,7 +201,7 @@ def test_registers_become_signed_and_angles_continuous(tmp_path):
 
 @given(st.integers(1, 32), st.lists(st.integers(0, 2**62), min_size=1, max_size=5))
 def test_signed_registers_agree_with_twos_complement(bits, raw):
-    from sim2real.data.formats.convert import _signed
+    from sim2real.data.formats.columns.convert import _signed
 
     values = np.array(raw) % 2**bits
     found = _signed(values, bits)

@@ -15,8 +15,8 @@ from PIL import Image
 
 from sim2real.data import Episode, Origin, Provenance, Signal, Video
 from sim2real.data.formats import detect, read_episodes, write_episodes
-from sim2real.data.formats.hdf5 import Reader, read_hdf5
-from sim2real.data.formats.hdf5_write import write_hdf5
+from sim2real.data.formats.hdf5.read import Reader, read_hdf5
+from sim2real.data.formats.hdf5.write import write_hdf5
 from sim2real.errors import Sim2RealError
 from tests.format_faults import survives_all
 from tests.test_formats_columns import episodes
@@ -232,7 +232,7 @@ def test_a_reader_that_dies_or_hangs_is_an_error_and_the_next_file_is_read(tmp_p
             child = tmp_path / "child.py"
             child.write_text(f"input(); {code}")
             with monkeypatch.context() as patch:
-                patch.setattr("sim2real.data.formats.hdf5._CHILD", child)
+                patch.setattr("sim2real.data.formats.hdf5.read._CHILD", child)
                 reader.close()
                 with pytest.raises(Sim2RealError, match=r"a\.hdf5: damaged"):
                     list(read(path))

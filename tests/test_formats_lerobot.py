@@ -13,9 +13,9 @@ import pytest
 from PIL import Image
 
 from sim2real.data import Episode, Provenance, Signal, Video
-from sim2real.data.formats.lerobot import read_lerobot
-from sim2real.data.formats.lerobot_files import filled, read_parquet
-from sim2real.data.formats.lerobot_write import write_lerobot
+from sim2real.data.formats.lerobot.files import filled, read_parquet
+from sim2real.data.formats.lerobot.read import read_lerobot
+from sim2real.data.formats.lerobot.write import write_lerobot
 from sim2real.errors import Sim2RealError
 from tests.format_faults import MEMORY_LIMIT_BYTES, _peak_bytes, mutations, survives
 
@@ -131,9 +131,9 @@ def test_episodes_must_have_the_same_channels_and_rate(tmp_path):
 
 
 def test_large_data_sets_are_split_into_files(tmp_path, monkeypatch):
-    monkeypatch.setattr("sim2real.data.formats.lerobot_tables._BATCH_BYTES", 4000)
-    monkeypatch.setattr("sim2real.data.formats.lerobot_tables._DATA_BYTES", 16384)
-    monkeypatch.setattr("sim2real.data.formats.lerobot_tables.CHUNK_FILES", 2)
+    monkeypatch.setattr("sim2real.data.formats.lerobot.tables._BATCH_BYTES", 4000)
+    monkeypatch.setattr("sim2real.data.formats.lerobot.tables._DATA_BYTES", 16384)
+    monkeypatch.setattr("sim2real.data.formats.lerobot.tables.CHUNK_FILES", 2)
     episodes = [episode(seed) for seed in range(20)]
     write_lerobot(tmp_path / "set", episodes)
     assert len(list((tmp_path / "set/data").glob("*/*.parquet"))) > 2

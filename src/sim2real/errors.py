@@ -34,7 +34,7 @@ def nearest(name: str, valid: Iterable[str], *, most: int = 3) -> str:
 def table_at(value: Any, where: str) -> Mapping[str, Any]:
     """`value` if it is a table, as read from TOML or JSON; else an error that says where."""
     if not isinstance(value, Mapping):
-        raise Sim2RealError(f"{where} must be a table, not {value!r}")
+        raise Sim2RealError(f"{where} must be a table, not {_brief(value)}")
     return value
 
 
@@ -43,5 +43,13 @@ def number_at(value: Any, where: str) -> float:
     whole = isinstance(value, int) and abs(value) > 1e300
     number = isinstance(value, int | float) and not isinstance(value, bool)
     if not number or whole or not math.isfinite(value):
-        raise Sim2RealError(f"{where} must be a number, not {value!r}")
+        raise Sim2RealError(f"{where} must be a number, not {_brief(value)}")
     return float(value)
+
+
+def _brief(value: Any) -> str:
+    try:
+        text = repr(value)
+    except ValueError:  # a number of thousands of digits
+        return "a huge number"
+    return text if len(text) <= 80 else text[:77] + "…"

@@ -190,7 +190,9 @@ def _motion(episodes: int, frames: int) -> np.ndarray:
     rng = np.random.default_rng(1)
     time_s = np.arange(frames)[None, :, None] / _RATE_HZ
     pace, phase = rng.uniform(0.2, 3.0, (2, episodes, 1, _CHANNELS))
-    clean: np.ndarray = np.sin(pace * time_s + phase) + rng.normal(scale=1e-3, size=(episodes, frames, 1))
+    clean: np.ndarray = np.sin(pace * time_s + phase) + rng.normal(
+        scale=1e-3, size=(episodes, frames, 1)
+    )
     return np.asarray(clean, dtype=np.float32)
 
 

@@ -53,6 +53,7 @@ class Signal:
         values = np.ascontiguousarray(values.astype(values.dtype.newbyteorder("<"), copy=False))
         for array in (times, values):
             array.flags.writeable = False
+        object.__setattr__(self, "stated_hz", float(self.stated_hz))
         object.__setattr__(self, "times", times)
         object.__setattr__(self, "values", values)
 

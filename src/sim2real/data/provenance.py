@@ -81,6 +81,10 @@ class Provenance:
         for parent in self.parents:
             if not parent:
                 raise Sim2RealError("provenance: a parent's id is empty")
+        try:
+            self.to_json()
+        except (TypeError, ValueError, RecursionError) as error:
+            raise Sim2RealError(f"provenance cannot be kept as JSON: {error}") from None
 
     @property
     def participants(self) -> list[str]:

@@ -39,6 +39,7 @@ class Video:
         if times.ndim != 1 or not len(times):
             raise Sim2RealError("a video needs the time stamp of each of its frames")
         times.flags.writeable = False
+        object.__setattr__(self, "stated_hz", float(self.stated_hz))
         object.__setattr__(self, "times", times)
         with self._open() as container:
             stream = _stream(container)
@@ -133,7 +134,10 @@ class Video:
 def _stream(container: Any) -> Any:
     if not container.streams.video:
         raise Sim2RealError("the file holds no video")
-    return container.streams.video[0]
+    stream = container.streams.video[0]
+    if stream.codec_context is None:
+        raise Sim2RealError("the video has an unknown codec")
+    return stream
 
 
 def _rate(times: np.ndarray) -> float:

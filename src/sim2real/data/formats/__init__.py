@@ -15,16 +15,16 @@ from sim2real.data.formats.channelmap import ChannelMap
 from sim2real.data.provenance import Provenance
 from sim2real.errors import Sim2RealError, nearest
 
-FORMATS: dict[str, tuple[str, str, str]] = {
-    "csv": ("columns", "read_columns", "csv.write_csv"),
-    "npz": ("columns", "read_columns", "npz.write_npz"),
-    "json": ("columns", "read_columns", ""),
-    "mat": ("columns", "read_columns", ""),
-    "hdf5": ("hdf5", "read_hdf5", "hdf5_write.write_hdf5"),
-    "mcap": ("mcap", "read_mcap", "mcap.write_mcap"),
-    "lerobot": ("lerobot", "read_lerobot", "lerobot.write_lerobot"),
+FORMATS: dict[str, tuple[str, str]] = {
+    "csv": ("columns.read.read_columns", "columns.csv.write_csv"),
+    "npz": ("columns.read.read_columns", "columns.npz.write_npz"),
+    "json": ("columns.read.read_columns", ""),
+    "mat": ("columns.read.read_columns", ""),
+    "hdf5": ("hdf5.read.read_hdf5", "hdf5.write.write_hdf5"),
+    "mcap": ("mcap.read.read_mcap", "mcap.write.write_mcap"),
+    "lerobot": ("lerobot.read.read_lerobot", "lerobot.write.write_lerobot"),
 }
-"""By name: the module and the function that read it, and what writes it ('' for nothing)."""
+"""By name: the function that reads it and the one that writes it ('' for none)."""
 
 _SUFFIXES = {".csv": "csv", ".csv.gz": "csv", ".tsv": "csv", ".npz": "npz", ".json": "json",
              ".mat": "mat", ".hdf5": "hdf5", ".h5": "hdf5", ".mcap": "mcap"}  # fmt: skip
@@ -85,10 +85,10 @@ def read_episodes(
     """
     path = Path(path)
     name = _known(format or ("csv" if channels is not None else detect(path)))
-    module, function, _ = FORMATS[name]
-    read = getattr(_module(module), function)
+    reader, _ = FORMATS[name]
+    read = _function(reader)
     options: dict[str, Any] = {"base": base}
-    if module == "columns":
+    if reader.startswith("columns."):
         options |= {"channels": channels, "rate_hz": rate_hz}
     elif channels is not None:
         raise Sim2RealError(f"a channel map is for columns of CSV, npz, JSON or MATLAB, not {name}")
@@ -117,19 +117,19 @@ def write_episodes(
     Formats with one rate (hdf5, lerobot) take the times of the channel `clock`, or regular ones at
     `rate_hz` [Hz]; the others keep every channel's own.
     """
-    writer = FORMATS[_known(format)][2]
+    _, writer = FORMATS[_known(format)]
     if not writer:
-        able = ", ".join(name for name, entry in FORMATS.items() if entry[2])
+        able = ", ".join(name for name, (_, written) in FORMATS.items() if written)
         raise Sim2RealError(f"{format} is only read; write one of {able}")
-    module, function = writer.split(".")
     single = {"rate_hz": rate_hz, "clock": clock} if format in ("hdf5", "lerobot") else {}
     if not single and (rate_hz or clock):
         raise Sim2RealError(f"{format} keeps the times of every channel: give no rate or clock")
-    getattr(_module(module), function)(Path(path), episodes, **single)
+    _function(writer)(Path(path), episodes, **single)
 
 
-def _module(name: str) -> Any:
-    return importlib.import_module(f"sim2real.data.formats.{name}")
+def _function(name: str) -> Any:
+    module, _, function = name.rpartition(".")
+    return getattr(importlib.import_module(f"sim2real.data.formats.{module}"), function)
 
 
 def _known(name: str) -> str:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from sim2real.data.formats.lerobot_files import count_at, read_json, text_at
+from sim2real.data.formats.lerobot.files import count_at, read_json, text_at
 from sim2real.data.provenance import Provenance
 from sim2real.errors import Sim2RealError, number_at, table_at
 

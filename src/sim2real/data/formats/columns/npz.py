@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from sim2real.data.episode import Episode, Signal
-from sim2real.data.formats.table import Table, read_bytes, unpacked_limit
+from sim2real.data.formats.columns.table import Table, read_bytes, unpacked_limit
 from sim2real.data.provenance import Provenance
 from sim2real.data.video import Video
 from sim2real.errors import Sim2RealError, number_at, table_at

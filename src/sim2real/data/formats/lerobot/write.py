@@ -20,10 +20,10 @@ import numpy as np
 from sim2real.data.align import common_times, held, sampled
 from sim2real.data.episode import Episode, Signal
 from sim2real.data.formats.film import frame_times, opened, retimed, video_of
-from sim2real.data.formats.lerobot_files import INDEX_FEATURES, TIME_FEATURE
-from sim2real.data.formats.lerobot_notes import NOTES_FILE
-from sim2real.data.formats.lerobot_stats import Stats, aggregated, signal_stats, video_stats
-from sim2real.data.formats.lerobot_tables import (
+from sim2real.data.formats.lerobot.files import INDEX_FEATURES, TIME_FEATURE
+from sim2real.data.formats.lerobot.notes import NOTES_FILE
+from sim2real.data.formats.lerobot.stats import Stats, aggregated, signal_stats, video_stats
+from sim2real.data.formats.lerobot.tables import (
     CHUNK_FILES,
     DATA_MB,
     FILE,

@@ -10,7 +10,7 @@ import numpy as np
 
 from sim2real.data.episode import Signal
 from sim2real.data.formats.channelmap import Channel, Clock, Recording
-from sim2real.data.formats.table import Table
+from sim2real.data.formats.columns.table import Table
 from sim2real.data.formats.units import si_unit
 from sim2real.errors import Sim2RealError
 

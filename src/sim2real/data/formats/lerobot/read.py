@@ -23,7 +23,7 @@ import pyarrow as pa
 from sim2real.data.episode import Episode, Signal
 from sim2real.data.formats.faults import naming
 from sim2real.data.formats.film import Film, decoded_picture, video_of
-from sim2real.data.formats.lerobot_files import (
+from sim2real.data.formats.lerobot.files import (
     INDEX_FEATURES,
     TIME_FEATURE,
     count_at,
@@ -35,8 +35,8 @@ from sim2real.data.formats.lerobot_files import (
     read_text,
     text_at,
 )
-from sim2real.data.formats.lerobot_notes import NOTES_FILE, ChannelNote, Note, Notes
-from sim2real.data.formats.lerobot_write import write_lerobot
+from sim2real.data.formats.lerobot.notes import NOTES_FILE, ChannelNote, Note, Notes
+from sim2real.data.formats.lerobot.write import write_lerobot
 from sim2real.data.provenance import Provenance
 from sim2real.data.video import Video
 from sim2real.errors import Sim2RealError, number_at, table_at

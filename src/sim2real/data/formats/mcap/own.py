@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from sim2real.data.episode import Episode, Signal
-from sim2real.data.formats.mcap_records import Attachment, CutOff, Message, Metadata, Record
+from sim2real.data.formats.mcap.records import Attachment, CutOff, Message, Metadata, Record
 from sim2real.data.provenance import Provenance
 from sim2real.data.video import Video
 from sim2real.errors import Sim2RealError, number_at, table_at

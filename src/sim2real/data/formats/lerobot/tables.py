@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from sim2real.data.formats.lerobot_stats import Stats
+from sim2real.data.formats.lerobot.stats import Stats
 
 CHUNK_FILES = 1000
 """Most files in one folder."""

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from sim2real.data.formats.table import Table, read_bytes
+from sim2real.data.formats.columns.table import Table, read_bytes
 from sim2real.errors import Sim2RealError, nearest
 
 

@@ -17,7 +17,7 @@ import tomli_w
 
 from sim2real.data.episode import Episode, Signal
 from sim2real.data.formats.channelmap import DTYPES, ChannelMap
-from sim2real.data.formats.table import Table, read_bytes, unpacked_limit
+from sim2real.data.formats.columns.table import Table, read_bytes, unpacked_limit
 from sim2real.data.formats.units import si_unit
 from sim2real.data.provenance import Provenance
 from sim2real.errors import Sim2RealError

@@ -2,7 +2,7 @@
 
 Both hold one row a control step and no time stamps: times are row numbers over a rate, which is
 given, or stands in the file, or is ALOHA's 50 Hz. Pictures become videos. The file is read by a
-child process (`hdf5_child`), because the HDF5 library does not survive every damaged file.
+child process (`child.py`), because the HDF5 library does not survive every damaged file.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from typing import Any, Self
 import numpy as np
 
 from sim2real.data.episode import Episode, Signal
+from sim2real.data.formats.columns.table import channel_name, explained, unpacked_limit
 from sim2real.data.formats.film import decoded_picture, video_of
-from sim2real.data.formats.table import channel_name, explained, unpacked_limit
 from sim2real.data.provenance import Origin, Provenance
 from sim2real.data.video import Video
 from sim2real.errors import Sim2RealError, number_at, table_at
@@ -33,7 +33,7 @@ ALOHA_HZ = 50.0
 OWN = "sim2real"
 """Group with what `write_hdf5` knows beyond robomimic's layout."""
 _BLOCK_FRAMES = 16
-_CHILD = Path(__file__).with_name("hdf5_child.py")
+_CHILD = Path(__file__).with_name("child.py")
 _PICTURES_MIN_PIXELS = 8
 
 

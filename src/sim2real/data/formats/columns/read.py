@@ -16,12 +16,12 @@ from typing import Any
 
 from sim2real.data.episode import Episode
 from sim2real.data.formats.channelmap import Channel, ChannelMap, Clock, Recording, Scalar
-from sim2real.data.formats.convert import Rows, signal
-from sim2real.data.formats.csv import MAP, read_csv
-from sim2real.data.formats.json import read_json_table
-from sim2real.data.formats.mat import read_mat
-from sim2real.data.formats.npz import own_episodes, read_npz
-from sim2real.data.formats.table import Table, channel_name, explained
+from sim2real.data.formats.columns.convert import Rows, signal
+from sim2real.data.formats.columns.csv import MAP, read_csv
+from sim2real.data.formats.columns.json import read_json_table
+from sim2real.data.formats.columns.mat import read_mat
+from sim2real.data.formats.columns.npz import own_episodes, read_npz
+from sim2real.data.formats.columns.table import Table, channel_name, explained
 from sim2real.data.provenance import Provenance
 from sim2real.errors import Sim2RealError
 

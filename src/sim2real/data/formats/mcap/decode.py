@@ -14,8 +14,8 @@ import numpy as np
 from google.protobuf import descriptor_pb2, descriptor_pool, message, message_factory
 from google.protobuf.descriptor import Descriptor, FieldDescriptor
 
-from sim2real.data.formats import ros2
-from sim2real.data.formats.mcap_records import Channel
+from sim2real.data.formats.mcap import ros2
+from sim2real.data.formats.mcap.records import Channel
 from sim2real.errors import Sim2RealError
 
 Decoder = Callable[[bytes], dict[str, Any]]

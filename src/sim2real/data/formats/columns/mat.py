@@ -15,7 +15,7 @@ from pathlib import Path
 
 import numpy as np
 
-from sim2real.data.formats.table import Table, read_bytes, unpacked_limit
+from sim2real.data.formats.columns.table import Table, read_bytes, unpacked_limit
 from sim2real.errors import Sim2RealError
 
 _STORED = {1: "i1", 2: "u1", 3: "i2", 4: "u2", 5: "i4", 6: "u4", 7: "f4", 9: "f8", 12: "i8",

@@ -21,19 +21,19 @@ import numpy as np
 from sim2real.data.episode import Episode, Signal
 from sim2real.data.formats.faults import naming
 from sim2real.data.formats.film import video_of
-from sim2real.data.formats.mcap_decode import Decoder, NotUnderstood, decoder_of
-from sim2real.data.formats.mcap_own import OWN, own_episode
-from sim2real.data.formats.mcap_pictures import (
+from sim2real.data.formats.mcap.decode import Decoder, NotUnderstood, decoder_of
+from sim2real.data.formats.mcap.own import OWN, own_episode
+from sim2real.data.formats.mcap.pictures import (
     as_depth,
     as_picture,
     is_depth,
     is_picture_schema,
     not_understood,
 )
-from sim2real.data.formats.mcap_records import Channel, CutOff, Message, Metadata, Record, records
-from sim2real.data.formats.mcap_write import write_mcap
-from sim2real.data.formats.ros2 import short_name
-from sim2real.data.formats.rosunits import units_of
+from sim2real.data.formats.mcap.records import Channel, CutOff, Message, Metadata, Record, records
+from sim2real.data.formats.mcap.ros2 import short_name
+from sim2real.data.formats.mcap.units import units_of
+from sim2real.data.formats.mcap.write import write_mcap
 from sim2real.data.provenance import Provenance
 from sim2real.data.video import Video
 from sim2real.errors import Sim2RealError

@@ -1,0 +1,1 @@
+"""HDF5 files in robomimic's and ALOHA's layout."""

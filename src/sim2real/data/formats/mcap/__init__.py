@@ -1,0 +1,1 @@
+"""MCAP recordings: JSON, Protobuf and ROS 2 messages."""
