@@ -388,7 +388,7 @@ def test_metadata_that_cannot_be_kept_is_one_clear_error(tmp_path):
     (tmp_path / "set/meta/sim2real.json").unlink()
     file = tmp_path / "set/meta/info.json"
     file.write_text(file.read_text().replace('"names": null', '"names": [1e999]', 1))
-    with pytest.raises(Sim2RealError, match="metadata holds"):
+    with pytest.raises(Sim2RealError, match="cannot be kept as JSON"):
         list(read_lerobot(tmp_path / "set", base=BASE))
 
 

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from sim2real.data import Provenance
-from sim2real.data.formats.lerobot import read_lerobot
-from sim2real.data.formats.lerobot_write import write_lerobot
+from sim2real.data.formats.lerobot.read import read_lerobot
+from sim2real.data.formats.lerobot.write import write_lerobot
 from tests.test_formats_lerobot import RATE, episode
 
 HERE = Path(__file__).parent
