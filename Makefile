@@ -18,7 +18,7 @@ test: $(VENV)/.dev
 test-fast: $(VENV)/.dev
 	$(BIN)/python -m pytest -m "not slow"
 
-# Data sets exchanged with LeRobot's own package, which lives in an environment of its own.
+# Data sets exchanged with LeRobot itself and a lake on S3; both live in an environment of their own.
 test-interop: $(VENV)/.dev
 	scripts/interop-env
 	$(BIN)/python -m pytest tests/interop

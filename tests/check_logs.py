@@ -195,3 +195,136 @@ def with_times(episode: Episode, edit: object) -> Episode:
         for n, c in episode.channels.items()
     }
     return Episode(channels=channels, provenance=REAL)
+
+
+def moving(rng: np.random.Generator, values: np.ndarray, length: int) -> int:
+    """A random place in the middle of a log after which a joint moves more than it mostly does."""
+    inside = slice(len(values) // 5, 4 * len(values) // 5 - length)
+    paths = np.cumsum(np.abs(np.diff(values, prepend=values[0])))
+    path = (paths[length:] - paths[:-length])[inside]
+    return int(rng.choice(np.flatnonzero(path >= np.median(path)))) + inside.start
+
+
+def faulty(kind: str, seed: int) -> tuple[Episode, str, str]:
+    """A clean log with one fault; the kind and the channel that a check should tell."""
+    if kind == "shift of a force":
+        episode = pendulum(seed)
+        late = int(np.random.default_rng(seed).integers(6, 14))
+        return with_values(episode, "action", lambda v: _delay(v, late)), "shift", "action"
+    episode = arm(seed, least_s=12.0)
+    rng = np.random.default_rng(10_000 + seed)
+    position, velocity, command = names_of(episode)
+    signal = episode[position]
+    count, joints = signal.values.shape
+    step = 1 / signal.rate_hz
+    length = int(rng.integers(max(12, 0.3 / step), max(20, 1.0 / step)))
+    joint = int(rng.integers(joints))
+    at = moving(rng, signal.values[:, joint], length)
+    span = (count - 1) * step
+    if kind == "stamp repeated":
+        return with_times(episode, lambda t: _put(t, at, t[at - 1])), "time-repeated", ""
+    if kind == "stamp not finite":
+        return with_times(episode, lambda t: _put(t, at, np.nan)), "time-not-finite", ""
+    if kind == "stamp backward":
+        return with_times(episode, lambda t: _put(t, at, t[at - 3] - step / 10)), "time-backward", ""
+    if kind == "clock set back":
+        return with_times(episode, lambda t: t - 0.5 * (np.arange(count) >= at)), "time-backward", ""
+    if kind == "samples missing":
+        lost = range(at, at + int(rng.integers(3, 40)))
+        channels = {
+            name: replace(c, times=np.delete(c.times, lost), values=np.delete(c.values, lost, 0))
+            if len(c.times) == count
+            else c
+            for name, c in episode.channels.items()
+        }
+        return Episode(channels=channels, provenance=REAL), "time-gap", ""
+    if kind == "rate other than stated":
+        stated = signal.rate_hz * rng.choice([0.8, 0.95, 1.05, 1.25])
+        return changed(episode, position, stated_hz=stated), "time-rate", ""
+    if kind == "rate of motion":
+        factor = rng.choice([0.7, 0.8, 0.85, 1.2, 1.25, 1.4])
+        plain = {n: replace(c, stated_hz=0.0) for n, c in episode.channels.items()}
+        plain_episode = Episode(channels=plain, provenance=REAL)
+        return with_times(plain_episode, lambda t: t[0] + (t - t[0]) * factor), "time-rate", ""
+    if kind == "drifting stamps":
+        name = str(rng.choice([position, velocity, command]))
+        rate = 1 + rng.choice([-1, 1]) * rng.uniform(0.1, 0.3) / span
+        stamps = signal.times[0] + (signal.times - signal.times[0]) * rate
+        return changed(episode, name, times=stamps), "clock-drift", name
+    if kind == "drifting values":
+        name = str(rng.choice([position, velocity]))
+        ahead = np.linspace(0, rng.uniform(0.1, 0.3), count) * rng.choice([-1, 1])
+        drifted = with_values(episode, name, lambda v: _warp(v, signal.times, ahead))
+        keep = slice(int(0.4 / step), -int(0.4 / step))  # where there was nothing to read
+        channels = {
+            n: replace(c, times=c.times[keep], values=c.values[keep]) if len(c.times) == count else c
+            for n, c in drifted.channels.items()
+        }
+        return Episode(channels=channels, provenance=REAL), "clock-drift", name
+    if kind == "frozen joint":
+
+        def freeze(v: np.ndarray) -> None:
+            v[at : at + length, joint] = v[at, joint]
+
+        return with_values(episode, position, freeze), "stuck", position
+    if kind == "frozen channel":
+        name = str(rng.choice([position, velocity]))
+        return with_values(episode, name, lambda v: _put(v, slice(at, at + length), v[at])), "stuck", name
+    if kind == "clipped":
+        name = str(rng.choice([position, velocity]))
+        return with_values(episode, name, _clip), "clipped", name
+    name = str(rng.choice([position, velocity, command, "torque"]))
+    if kind == "not a number":
+        end = at + int(rng.integers(1, 20))
+        what = rng.choice([np.nan, np.inf, -np.inf])
+        return with_values(episode, name, lambda v: _put(v[:, joint], slice(at, end), what)), "not-finite", name
+    if kind == "huge":
+        what = rng.choice([1.4e306, -1e17, 1e13])
+        return with_values(episode, name, lambda v: _put(v[:, joint], at, what)), "absurd", name
+    if kind == "spikes":
+        name = str(rng.choice([position, velocity]))
+        rows = rng.choice(np.arange(50, count - 50), 5, replace=False)
+
+        def spike(v: np.ndarray) -> None:
+            size = max(np.ptp(v[:, joint]), 0.1) * rng.uniform(2, 10, 5)
+            v[rows, joint] += size * rng.choice([-1, 1], 5)
+
+        return with_values(episode, name, spike), "absurd", name
+    factor = {"rad": 180 / np.pi, "m": 1000.0, "deg": np.pi / 180}[signal.unit]
+    if kind == "other unit":
+        name = str(rng.choice([position, velocity, command]))
+        return with_values(episode, name, lambda v: np.multiply(v, factor, out=v)), "unit", name
+    if kind == "degrees alone":
+        degrees = signal.values * (1.0 if signal.unit == "deg" else 180 / np.pi)
+        return log(joint_pos=Signal(signal.times, degrees, "rad")), "unit", "joint_pos"
+    late = int(0.25 / step) + int(rng.integers(6, 15))
+    assert kind == "shift of a target", kind
+    return with_values(episode, command, lambda v: _delay(v, late)), "shift", command
+
+
+FAULTS = [
+    "stamp repeated", "stamp not finite", "stamp backward", "clock set back", "samples missing",
+    "rate other than stated", "rate of motion", "drifting stamps", "drifting values",
+    "frozen joint", "frozen channel", "clipped", "not a number", "huge", "spikes", "other unit",
+    "degrees alone", "shift of a target", "shift of a force",
+]  # fmt: skip
+
+
+def _put(array: np.ndarray, where: object, what: object) -> np.ndarray:
+    array[where] = what
+    return array
+
+
+def _delay(values: np.ndarray, late: int) -> None:
+    values[late:] = values[:-late].copy()
+    values[:late] = values[late]
+
+
+def _warp(values: np.ndarray, times: np.ndarray, ahead: np.ndarray) -> None:
+    for column in values.T:
+        column[:] = np.interp(times + ahead, times, column.copy())
+
+
+def _clip(values: np.ndarray) -> None:
+    low, high = np.quantile(values, [0.1, 0.9], axis=0)
+    np.clip(values, low, high, out=values)

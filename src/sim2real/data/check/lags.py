@@ -41,8 +41,10 @@ def on_one_grid(cause: Track, response: Track) -> tuple[np.ndarray, np.ndarray, 
     if count > MOST_SAMPLES:
         step, count = (end - start) / (MOST_SAMPLES - 1), MOST_SAMPLES
     grid = start + np.arange(count) * step
-    return grid, np.interp(grid, cause.times, cause.values), np.interp(
-        grid, response.times, response.values
+    return (
+        grid,
+        np.interp(grid, cause.times, cause.values),
+        np.interp(grid, response.times, response.values),
     )
 
 
@@ -76,9 +78,7 @@ def _correlations(cause: np.ndarray, response: np.ndarray, reach: int) -> np.nda
     count = len(cause)
     cause, response = cause - cause.mean(), response - response.mean()
     size = 1 << int(np.ceil(np.log2(count + reach + 1)))
-    product = np.fft.irfft(
-        np.conj(np.fft.rfft(cause, size)) * np.fft.rfft(response, size), size
-    )
+    product = np.fft.irfft(np.conj(np.fft.rfft(cause, size)) * np.fft.rfft(response, size), size)
     lags = np.arange(-reach, reach + 1)
     cross = product[lags]  # a negative index wraps, as a circular correlation does
     overlap = count - np.abs(lags)

@@ -32,6 +32,8 @@ WINDOW_S = 0.1
 """Rates are compared over windows at least this long [s]: quantisation averages out."""
 LAG_REACH_S = 0.5
 """The longest lag that is looked for [s]: slower servos are not position controlled."""
+SLEEP = 8
+"""Samples without change that count as rest."""
 CHANGES_S = (0.02, 0.3)
 """Windows over which a command and its position are compared [s]."""
 FEWEST = 60
@@ -86,7 +88,7 @@ class Motion:
         if len(times) < 8 * half:
             empty = np.zeros(0)
             return empty, empty, empty, 0.0
-        late = self.lag.lag_s if self.lag is not None and self.confirmed else 0.0
+        late = self.lag.lag_s if self.lag is not None and self.lag.correlation > 0.5 else 0.0
         told = travelled(shifted(velocity, -late / self.step_s), self.step_s, half)
         return times[half:-half], told, changes(position, half), 2 * half * self.step_s
 
@@ -111,9 +113,24 @@ class Motion:
         return slope_of(travelled(late, self.step_s, half), changes(position, half))
 
     @cached_property
-    def ratio(self) -> float:
-        """Travel of the position per travel of the velocity, as measured or as the units say."""
-        return self.slope()[0] if self.confirmed else 1.0 / self.si
+    def awake(self) -> tuple[float, float]:
+        """Slope and correlation over the windows in which neither of the two rests.
+
+        A frozen stretch spoils the correlation of a whole log; that of the rest still tells
+        whether the two are a pair.
+        """
+        centre, told, moved, window_s = self.travel
+        if self.lag is None or len(centre) < FEWEST:
+            return 0.0, 0.0
+        around = max(1, int(1.5 * window_s / self.step_s))
+        asleep = np.zeros(len(centre), dtype=bool)
+        for values in self.grid[1:]:
+            still = changes(values, 1)[: len(centre)] == 0
+            asleep[: len(still)] |= np.convolve(still, np.ones(SLEEP), "same") >= SLEEP - 0.5
+        asleep = np.convolve(asleep, np.ones(2 * around + 1), "same") > 0.5
+        if np.mean(asleep) > 0.9:
+            return 0.0, 0.0
+        return slope_of(told[~asleep], moved[~asleep])
 
     def slope_of_filtered(self) -> float:
         """The slope if the velocity went through a filter of first order, in stated units.
@@ -207,8 +224,7 @@ def _matched(
         same = [
             others
             for others in seconds.values()
-            if not others[0].role.command
-            and _compatible(ones[0], others[0])
+            if not others[0].role.command and _compatible(ones[0], others[0])
         ]
         named = [others for others in same if others[0].role.stem == ones[0].role.stem]
         same = [others for others in same if len(others) == len(ones)]

@@ -19,6 +19,8 @@ JUMP = 5.0
 """A frozen value returns with a step this many times larger than those around it."""
 MOVING = 0.3
 """The partner moves if its travel is this share of its usual travel."""
+AWAKE = 0.95
+"""Correlation that a position and its velocity need outside of rest to speak about each other."""
 ROUNDING = 1e-6
 """Noise below this share of the channel's largest value is a float's rounding, not a sensor's."""
 
@@ -55,15 +57,19 @@ def check_stuck(tracks: list[Track], motions: list[Motion]) -> Iterator[Finding]
 
 def _partners(motions: list[Motion]) -> dict[int, list[Motion]]:
     """Pairs that may speak about a track, by the track."""
-    shown = {(m.position.channel, m.velocity.channel) for m in motions if m.confirmed}
+    shown = {(m.position.channel, m.velocity.channel) for m in motions if _together(m)}
     found: dict[int, list[Motion]] = {}
     for motion in motions:
         # A value frozen all along confirms nothing; its neighbours in the channel do.
         named = motion.named and (motion.position.channel, motion.velocity.channel) in shown
-        if motion.confirmed or named:
+        if _together(motion) or named:
             found.setdefault(id(motion.position), []).append(motion)
             found.setdefault(id(motion.velocity), []).append(motion)
     return found
+
+
+def _together(motion: Motion) -> bool:
+    return motion.confirmed or motion.awake[1] > AWAKE
 
 
 def _frozen(track: Track, motions: list[Motion]) -> Iterator[tuple[Run, str]]:
@@ -123,16 +129,18 @@ def _by_jump(track: Track, run: Run) -> str:
     moving = min(np.mean(before != 0), np.mean(after != 0)) >= 0.5
     around = float(np.abs(np.r_[before, after]).max())
     large = leap > max(JUMP * around, JUMP * track.quantum, 0.005 * track.span)
-    return f"it returns with a leap of {leap:.3g}, {leap / around:.0f} steps" if (
-        moving and large
-    ) else ""
+    return (
+        f"it returns with a leap of {leap:.3g}, {leap / around:.0f} steps"
+        if (moving and large)
+        else ""
+    )
 
 
 def _by_partner(track: Track, motion: Motion, run: Run) -> str:
     """The position rests while its velocity tells of travel, or the other way round."""
     centre, told, moved, window_s = motion.travel
     is_position = track is motion.position
-    late = motion.lag.lag_s if motion.lag is not None and motion.confirmed else 0.0
+    late = motion.lag.lag_s if motion.lag is not None and motion.lag.correlation > 0.5 else 0.0
     delay = 0.0 if is_position else late
     margin = 0.5 * window_s + abs(late) * 0.5 + motion.step_s
     first = np.searchsorted(centre, track.times[run[0]] - delay + margin)
@@ -140,7 +148,8 @@ def _by_partner(track: Track, motion: Motion, run: Run) -> str:
     if end - first < 3:
         return ""
     inside = slice(int(first), int(end))
-    ratio = motion.ratio
+    slope, match = motion.awake
+    ratio = slope if match > AWAKE else 1.0 / motion.si
     travel = told * ratio if is_position else moved
     expected = 0.0 if is_position else track.values[run[0]] * window_s * ratio
     gone = float(np.sqrt(np.mean((travel[inside] - expected) ** 2)))

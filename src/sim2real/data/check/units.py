@@ -101,9 +101,7 @@ def _follows(pair: Following) -> bool:
     """Whether a command and a position are of one kind and move together."""
     lag = pair.lag
     same = pair.position.role.dimension == pair.command.role.dimension
-    return (
-        same and lag is not None and lag.correlation > 0.7 and pair.slope()[1] > FOLLOWS
-    )
+    return same and lag is not None and lag.correlation > 0.7 and pair.slope()[1] > FOLLOWS
 
 
 def _by_range(track: Track) -> str:
@@ -146,7 +144,7 @@ def _reversals(track: Track) -> int:
     """Times the track turns round by more than two turns."""
     level, away, turned = float(track.values[0]), 0, 0
     for value in track.values[:: max(1, len(track.values) // 2000)].tolist():
-        if away >= 0 and value > level or away <= 0 and value < level:
+        if (away >= 0 and value > level) or (away <= 0 and value < level):
             level, away = value, (1 if value > level else -1) if away == 0 else away
         elif abs(value - level) > 4 * math.pi:
             level, away, turned = value, -away, turned + 1
