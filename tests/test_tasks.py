@@ -202,7 +202,7 @@ def test_the_arm_follows_its_targets_and_sags_under_gravity():
     env = TaskEnv(find_task("arm-reach"), worlds=1, source="nominal")
     for _ in range(60):
         env.step(torch.zeros(1, 6))
-    lead = env.worlds.memory["joint_target"][0] - env.worlds.state("qpos")[0, :6]
+    lead = env.worlds.memory["command"][0] - env.worlds.state("qpos")[0, :6]
     assert float(lead.abs().max()) < 0.08
     assert float(lead[1:4].abs().max()) > 0.003
 

@@ -12,7 +12,7 @@ import gymnasium
 import torch
 from torch import Tensor
 
-from sim2real.tasks import Draw, Task, Term
+from sim2real.tasks import Draw, Measurements, Task, Term
 from sim2real.twin import Twin
 from sim2real.worlds import Worlds
 
@@ -80,7 +80,7 @@ class Ant(Task):
         self.worlds.state("qpos")[ids] += noise
         self._before[ids] = self.worlds.state("qpos")[ids, 0]
 
-    def command(self, action: Tensor) -> Tensor:
+    def command(self, action: Tensor, m: Measurements) -> Tensor:
         """Torques."""
         return action
 

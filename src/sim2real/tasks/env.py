@@ -73,6 +73,8 @@ class TaskEnv:
         )
         memory = self.worlds.memory
         memory["action"] = torch.zeros(worlds, len(task.actions), device=self.device)
+        controls = self.worlds.model.nu
+        memory["command"] = torch.zeros(worlds, controls, device=self.device)
         memory["episode"] = torch.full((worlds,), -1, dtype=torch.int64, device=self.device)
         memory["age"] = torch.zeros(worlds, dtype=torch.int64, device=self.device)
         memory["held"] = torch.zeros(worlds, dtype=torch.int64, device=self.device)
@@ -119,7 +121,8 @@ class TaskEnv:
         action = torch.nan_to_num(action).clamp_(-1.0, 1.0)
         memory["action"].copy_(action)
         self._events.apply()
-        diverged = worlds.step(self.task.command(action))
+        memory["command"].copy_(self.task.command(action, self._measurements))
+        diverged = worlds.step(memory["command"])
         reward = torch.nan_to_num(self.task.reward(action).float(), posinf=0.0, neginf=0.0)
         reward = reward.masked_fill(diverged, 0.0)
         terminated = diverged | absurd
@@ -177,7 +180,7 @@ class TaskEnv:
         mine = len(self.sampler.streams)
         self.worlds.set_parameters(self.sampler.values(p[:, :mine], ids, episodes), ids)
         self.worlds.reset(ids)
-        for name in ("action", "age", "held"):
+        for name in ("action", "command", "age", "held"):
             memory[name][ids] = 0
         self._events.begin(ids)
         self.task.reset(ids, Draw(self.task.draws, p[:, mine:]))

@@ -21,7 +21,7 @@ from sim2real.worlds import Worlds
 
 
 class Measurements:
-    """What the robot's computer knows: sensor readings, goals it was given, its last action."""
+    """What the robot's computer knows: sensor readings, goals, its last action and command."""
 
     def __init__(self, worlds: Worlds, goals: Sequence[str]) -> None:
         self._worlds = worlds
@@ -60,6 +60,12 @@ class Measurements:
         self.used.add("action")
         return self._worlds.memory["action"]
 
+    @property
+    def command(self) -> Tensor:
+        """(worlds, controls) what was last sent to the actuators."""
+        self.used.add("command")
+        return self._worlds.memory["command"]
+
     def goal(self, name: str) -> Tensor:
         """A goal that was given to the robot."""
         if name not in self._goals:
@@ -90,7 +96,7 @@ class Term:
     unit: str
     """Unit of the values before scaling."""
     sources: tuple[str, ...]
-    """Sensors, goals, or 'action': everything the term is computed from."""
+    """Sensors, goals, 'action' or 'command': everything the term is computed from."""
     read: Callable[[Measurements], Tensor]
     """(worlds, numbers) values in `unit`."""
     scale: float = 1.0
@@ -187,8 +193,15 @@ class Task(ABC):
         """Write the first state of worlds `ids`: qpos, qvel, ctrl, goals."""
 
     @abstractmethod
-    def command(self, action: Tensor) -> Tensor:
-        """(worlds, controls) command for a clipped action (worlds, actions)."""
+    def command(self, action: Tensor, m: Measurements) -> Tensor:
+        """(worlds, controls) command for a clipped action (worlds, actions).
+
+        Nothing but the action and the measurements decides it: a robot computes it the same way.
+        """
+
+    def rest(self, m: Measurements) -> Tensor:
+        """(worlds, controls) command that keeps the robot where it is, or lets it go limp."""
+        return torch.zeros_like(m.command)
 
     @abstractmethod
     def reward(self, action: Tensor) -> Tensor:
@@ -206,7 +219,7 @@ class Task(ABC):
 def check_actor(task: Task, measurements: Measurements) -> None:
     """Refuse an actor that sees what no sensor gives, or other than it declares."""
     model = task.worlds.model
-    known = {model.sensor(k).name for k in range(model.nsensor)} | set(task.goals) | {"action"}
+    known = {model.sensor(k).name for k in range(model.nsensor)} | {*task.goals, "action", "command"}
     for term in task.actor:
         if not term.sources:
             raise Sim2RealError(

@@ -35,9 +35,9 @@ def joint_terms() -> tuple[Term, ...]:
         Term(
             name="joint_lead",
             unit="rad",
-            sources=(*POSITIONS, "joint_target"),
+            sources=(*POSITIONS, "command"),
             scale=3.0,
-            read=lambda m: m.goal("joint_target") - m.sensor(*POSITIONS),
+            read=lambda m: m.command - m.sensor(*POSITIONS),
         ),
         Term(name="last_action", unit="", sources=("action",), read=lambda m: m.action),
     )
@@ -57,7 +57,6 @@ class ArmTask(Task):
         self._qpos = torch.tensor(addresses, device=worlds.device)
         limits = torch.from_numpy(model.actuator_ctrlrange).float().to(worlds.device)
         self._low, self._high = limits[:, 0], limits[:, 1]
-        self._measurements = Measurements(worlds, ("joint_target",))
         self._tool = model.site("tool").id
         worlds.derived("site_xpos")
         worlds.derived("site_xmat")
@@ -66,16 +65,18 @@ class ArmTask(Task):
         """Put worlds `ids` at joint angles (n, 6), at rest, their targets there too."""
         self.worlds.state("qpos")[ids[:, None], self._qpos] = angles
         self.worlds.state("ctrl")[ids] = angles
-        self.worlds.memory["joint_target"][ids] = angles.float()
+        self.worlds.memory["command"][ids] = angles.float()
 
-    def command(self, action: Tensor) -> Tensor:
+    def command(self, action: Tensor, m: Measurements) -> Tensor:
         """Joint targets [rad]."""
-        target = self.worlds.memory["joint_target"]
-        measured = self._measurements.sensor(*POSITIONS)
-        moved = target + self.step_rad * action
+        measured = m.sensor(*POSITIONS)
+        moved = m.command + self.step_rad * action
         moved = torch.clamp(moved, measured - MAX_LEAD_RAD, measured + MAX_LEAD_RAD)
-        target.copy_(torch.clamp(moved, self._low, self._high))
-        return target
+        return torch.clamp(moved, self._low, self._high)
+
+    def rest(self, m: Measurements) -> Tensor:
+        """Joint targets where the joints are [rad]."""
+        return torch.clamp(m.sensor(*POSITIONS), self._low, self._high)
 
     def tool_pose(self) -> tuple[Tensor, Tensor]:
         """True position (worlds, 3) [m] and rotation (worlds, 3, 3) of the tool."""

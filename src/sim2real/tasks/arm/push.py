@@ -39,7 +39,7 @@ class ArmPush(ArmTask):
         "goal/angle",
         *(f"start/{joint}" for joint in JOINTS[:5]),
     )
-    goals = {"joint_target": 6, "goal": 2}  # noqa: RUF012
+    goals = {"goal": 2}  # noqa: RUF012
     training = Training(worlds=1024, iterations=240, hidden=(128, 128), gamma=0.98)
 
     def __init__(self, worlds: Worlds) -> None:
@@ -104,10 +104,10 @@ class ArmPush(ArmTask):
         self.worlds.memory["goal"][ids] = goal.float()
         self.worlds.state("mocap_pos")[ids, self._marker, :2] = goal
 
-    def command(self, action: Tensor) -> Tensor:
+    def command(self, action: Tensor, m: Measurements) -> Tensor:
         """Five joints are led by the action; the jaw stays closed."""
         still = torch.zeros(len(action), 1, device=action.device)
-        return super().command(torch.cat([action, still], dim=1))
+        return super().command(torch.cat([action, still], dim=1), m)
 
     def reward(self, action: Tensor) -> Tensor:
         """Go behind the cube, bring it to the goal, leave it there; restless actions cost."""

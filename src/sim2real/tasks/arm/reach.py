@@ -32,7 +32,7 @@ class ArmReach(ArmTask):
     hold_s = 0.5
     actions = JOINTS
     draws = ("pose", *(f"start/{joint}" for joint in JOINTS))
-    goals = {"joint_target": 6, "target_position": 3, "target_rotation": 9}  # noqa: RUF012
+    goals = {"target_position": 3, "target_rotation": 9}  # noqa: RUF012
     training = Training(worlds=1024, iterations=120, hidden=(128, 128), gamma=0.97)
     critic = (
         PrivilegedTerm(name="true_joint_vel", read=lambda w: w.state("qvel")[:, :6], scale=0.2),

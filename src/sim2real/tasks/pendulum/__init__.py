@@ -7,7 +7,7 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from sim2real.tasks.task import Draw, PrivilegedTerm, Task, Term, Training
+from sim2real.tasks.task import Draw, Measurements, PrivilegedTerm, Task, Term, Training
 from sim2real.worlds import Worlds
 
 MAX_TORQUE_NM = 1.5
@@ -73,7 +73,7 @@ class PendulumSwingup(Task):
         self._angle[ids] = draw.uniform("angle", -0.6, 0.6)
         self._speed[ids] = draw.uniform("speed", -0.5, 0.5)
 
-    def command(self, action: Tensor) -> Tensor:
+    def command(self, action: Tensor, m: Measurements) -> Tensor:
         """The action is the torque in units of the motor's limit."""
         return action * MAX_TORQUE_NM
 
