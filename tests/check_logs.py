@@ -226,9 +226,17 @@ def faulty(kind: str, seed: int) -> tuple[Episode, str, str]:
     if kind == "stamp not finite":
         return with_times(episode, lambda t: _put(t, at, np.nan)), "time-not-finite", ""
     if kind == "stamp backward":
-        return with_times(episode, lambda t: _put(t, at, t[at - 3] - step / 10)), "time-backward", ""
+        return (
+            with_times(episode, lambda t: _put(t, at, t[at - 3] - step / 10)),
+            "time-backward",
+            "",
+        )
     if kind == "clock set back":
-        return with_times(episode, lambda t: t - 0.5 * (np.arange(count) >= at)), "time-backward", ""
+        return (
+            with_times(episode, lambda t: t - 0.5 * (np.arange(count) >= at)),
+            "time-backward",
+            "",
+        )
     if kind == "samples missing":
         lost = range(at, at + int(rng.integers(3, 40)))
         channels = {
@@ -257,7 +265,9 @@ def faulty(kind: str, seed: int) -> tuple[Episode, str, str]:
         drifted = with_values(episode, name, lambda v: _warp(v, signal.times, ahead))
         keep = slice(int(0.4 / step), -int(0.4 / step))  # where there was nothing to read
         channels = {
-            n: replace(c, times=c.times[keep], values=c.values[keep]) if len(c.times) == count else c
+            n: replace(c, times=c.times[keep], values=c.values[keep])
+            if len(c.times) == count
+            else c
             for n, c in drifted.channels.items()
         }
         return Episode(channels=channels, provenance=REAL), "clock-drift", name
@@ -269,7 +279,11 @@ def faulty(kind: str, seed: int) -> tuple[Episode, str, str]:
         return with_values(episode, position, freeze), "stuck", position
     if kind == "frozen channel":
         name = str(rng.choice([position, velocity]))
-        return with_values(episode, name, lambda v: _put(v, slice(at, at + length), v[at])), "stuck", name
+        return (
+            with_values(episode, name, lambda v: _put(v, slice(at, at + length), v[at])),
+            "stuck",
+            name,
+        )
     if kind == "clipped":
         name = str(rng.choice([position, velocity]))
         return with_values(episode, name, _clip), "clipped", name
@@ -277,7 +291,11 @@ def faulty(kind: str, seed: int) -> tuple[Episode, str, str]:
     if kind == "not a number":
         end = at + int(rng.integers(1, 20))
         what = rng.choice([np.nan, np.inf, -np.inf])
-        return with_values(episode, name, lambda v: _put(v[:, joint], slice(at, end), what)), "not-finite", name
+        return (
+            with_values(episode, name, lambda v: _put(v[:, joint], slice(at, end), what)),
+            "not-finite",
+            name,
+        )
     if kind == "huge":
         what = rng.choice([1.4e306, -1e17, 1e13])
         return with_values(episode, name, lambda v: _put(v[:, joint], at, what)), "absurd", name
@@ -297,7 +315,7 @@ def faulty(kind: str, seed: int) -> tuple[Episode, str, str]:
     if kind == "degrees alone":
         degrees = signal.values * (1.0 if signal.unit == "deg" else 180 / np.pi)
         return log(joint_pos=Signal(signal.times, degrees, "rad")), "unit", "joint_pos"
-    late = int(0.25 / step) + int(rng.integers(6, 15))
+    late = int((0.25 + rng.uniform(0.05, 0.2)) / step) + 1
     assert kind == "shift of a target", kind
     return with_values(episode, command, lambda v: _delay(v, late)), "shift", command
 

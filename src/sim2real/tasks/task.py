@@ -219,7 +219,8 @@ class Task(ABC):
 def check_actor(task: Task, measurements: Measurements) -> None:
     """Refuse an actor that sees what no sensor gives, or other than it declares."""
     model = task.worlds.model
-    known = {model.sensor(k).name for k in range(model.nsensor)} | {*task.goals, "action", "command"}
+    known = {*task.goals, "action", "command"}
+    known |= {model.sensor(k).name for k in range(model.nsensor)}
     for term in task.actor:
         if not term.sources:
             raise Sim2RealError(

@@ -9,7 +9,7 @@ import numpy as np
 from sim2real.data.check.finding import Finding, Place
 from sim2real.data.check.names import Quantity
 from sim2real.data.check.pairs import Motion
-from sim2real.data.check.stuck import runs_of
+from sim2real.data.check.stuck import runs_of, told_by_partner
 from sim2real.data.check.tracks import Track
 
 LONG = 3
@@ -54,7 +54,7 @@ def _flat_tops(track: Track, bound: float) -> np.ndarray:
         return np.zeros((0, 2), dtype=int)
     tops = runs_of(at[1:] & at[:-1])
     inside = (tops[:, 0] >= 3) & (tops[:, 1] < len(track.values) - 3)
-    return tops[inside & (tops[:, 1] - tops[:, 0] + 1 >= LONG)]
+    return np.asarray(tops[inside & (tops[:, 1] - tops[:, 0] + 1 >= LONG)])
 
 
 def _real(track: Track, tops: np.ndarray, motion: Motion | None) -> np.ndarray:
@@ -81,11 +81,15 @@ def _real(track: Track, tops: np.ndarray, motion: Motion | None) -> np.ndarray:
     if motion is None or motion.lag is None:
         # A quantised joint at its stop, a cruise at full speed: as flat as a clipped sensor.
         fine = track.quantum < FINE * track.span or track.role.quantity == Quantity.EFFORT
-        return real if fine else np.zeros(len(tops), dtype=bool)
+        return np.asarray(real & fine)
+    # Also a top that is no parabola is cut off, if the partner tells of clear motion over it.
+    shown = np.array([bool(told_by_partner(track, motion, (int(a), int(b)))) for a, b in tops])
+    moves = _moves(track, motion, tops)
     if track is motion.position:
-        return real & (_moves(track, motion, tops) > CONTRADICTS * slower / track.step_s)
-    excess = _moves(track, motion, tops) - abs(float(top[0]))
-    return real & (excess > np.maximum(CONTRADICTS * hidden, quantum))
+        beyond = moves > CONTRADICTS * slower / track.step_s
+    else:
+        beyond = moves - abs(float(top[0])) > np.maximum(CONTRADICTS * hidden, quantum)
+    return np.asarray(shown | (real & beyond))
 
 
 def _moves(track: Track, motion: Motion, tops: np.ndarray) -> np.ndarray:

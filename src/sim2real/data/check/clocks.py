@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 
 import numpy as np
@@ -15,8 +15,8 @@ from sim2real.data.episode import Episode
 
 GAP_STEPS = 2.5
 """A step this many times the median is a gap: a late sample reaches 2, one lost sample is 2."""
-GAP_SPREAD = 2.0
-"""… and this many times the 95th percentile, so that sampling by events is no gap."""
+GAP_SPREAD = 5.0
+"""… and this far outside the spread of the steps, so that sampling by events has no gaps."""
 RATE_TOLERANCE = 0.02
 """Loops paced by sleeping lose up to 1-2 %; 2 % of time is 4 % of every acceleration."""
 CRYSTAL = 2e-4
@@ -29,9 +29,15 @@ class Clock:
 
     times: np.ndarray
     names: tuple[str, ...]
-    stated_hz: float
+    claims: tuple[tuple[float, tuple[str, ...]], ...]
+    """Rates that are stated [Hz], with the channels that state them."""
     index: np.ndarray
     """A strictly growing subset."""
+
+    @property
+    def stated_hz(self) -> float:
+        """The first rate stated [Hz], 0 for none."""
+        return self.claims[0][0] if self.claims else 0.0
 
     @property
     def steps(self) -> np.ndarray:
@@ -47,8 +53,12 @@ def clocks(episode: Episode) -> list[Clock]:
     found = []
     for names in groups.values():
         times = episode.channels[names[0]].times
-        stated_hz = max(episode.channels[name].stated_hz for name in names)
-        found.append(Clock(times, tuple(names), stated_hz, growing(times)))
+        claims: dict[float, tuple[str, ...]] = {}
+        for name in names:
+            stated = episode.channels[name].stated_hz
+            if stated > 0:
+                claims[stated] = (*claims.get(stated, ()), name)
+        found.append(Clock(times, tuple(names), tuple(claims.items()), growing(times)))
     return found
 
 
@@ -105,7 +115,7 @@ def _gaps(clock: Clock) -> Iterator[Finding]:
     if len(wide):
         rows = clock.index[wide + 1]
         middle = float(np.median(steps))
-        lost = int(round(float(steps[wide].sum()) / middle)) - len(wide)
+        lost = round(float(steps[wide].sum()) / middle) - len(wide)
         yield _finding(
             clock,
             "time-gap",
@@ -119,31 +129,35 @@ def _gaps(clock: Clock) -> Iterator[Finding]:
 
 
 def _gap_limit(steps: np.ndarray) -> float:
-    return max(GAP_STEPS * float(np.median(steps)), GAP_SPREAD * float(np.quantile(steps, 0.95)))
+    middle, high = np.quantile(steps, [0.5, 0.95])
+    return float(max(GAP_STEPS * middle, middle + GAP_SPREAD * (high - middle)))
 
 
 def _stated_rate(clock: Clock) -> Iterator[Finding]:
     steps = clock.steps
-    if clock.stated_hz <= 0 or len(steps) < 10:
+    if len(steps) < 10:
         return
     steps = steps[steps <= _gap_limit(steps)]
     mean = float(steps.mean())
-    ratio = 1.0 / (mean * clock.stated_hz)
     uncertain = 4.0 * float(steps.std()) / mean / np.sqrt(len(steps))
-    if abs(ratio - 1.0) <= RATE_TOLERANCE + uncertain:
-        return
-    scale = _decimal(ratio)
-    cause = f"; the stamps seem to be in units of {scale:g} s" if scale else ""
-    yield _finding(
-        clock,
-        "time-rate",
-        np.array([0, len(clock.times) - 1]),
-        f"stated {clock.stated_hz:.6g} Hz, but the time stamps show {1.0 / mean:.6g} Hz "
-        f"({100 * (ratio - 1):+.3g} %){cause}",
-        "give the stamps in seconds" if scale else "use the time stamps, not sample / stated rate",
-        # Stamps of another unit are scaled; else the claim is corrected and the stamps stay.
-        amount=-scale if scale else 1.0 / mean,
-    )
+    for stated_hz, names in clock.claims:
+        ratio = 1.0 / (mean * stated_hz)
+        if abs(ratio - 1.0) <= RATE_TOLERANCE + uncertain:
+            continue
+        scale = _decimal(ratio)
+        cause = f"; the stamps seem to be in units of {scale:g} s" if scale else ""
+        yield _finding(
+            replace(clock, names=names),
+            "time-rate",
+            np.array([0, len(clock.times) - 1]),
+            f"stated {stated_hz:.6g} Hz, but the time stamps show {1.0 / mean:.6g} Hz "
+            f"({100 * (ratio - 1):+.3g} %){cause}",
+            "give the stamps in seconds"
+            if scale
+            else "use the time stamps, not sample / stated rate",
+            # Stamps of another unit are scaled; else the claim is corrected and the stamps stay.
+            amount=-scale if scale else 1.0 / mean,
+        )
 
 
 def _decimal(ratio: float) -> float:
@@ -188,14 +202,13 @@ def check_spans(found: list[Clock], steady: set[frozenset[str]]) -> Iterator[Fin
     """
     told: set[str] = set()
     regular = [clock for clock in found if len(clock.index) >= 100]
-    for one, other in combinations(regular, 2):
+    for pair in combinations(regular, 2):
+        # The one that keeps a stated rate worse, else the one with fewer channels, is at fault.
+        one, other = sorted(pair, key=_fault)
         rate = _apart(one, other)
         agree = any(len(p & set(one.names)) and len(p & set(other.names)) for p in steady)
         if rate is None or agree:
             continue
-        # The one that keeps a stated rate worse, else the one with fewer channels, is at fault.
-        if _fault(one) > _fault(other):
-            one, other, rate = other, one, 1.0 / rate
         if other.names[0] in told or one.names[0] in told:
             continue
         told.update(other.names)

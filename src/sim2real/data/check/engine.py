@@ -42,7 +42,7 @@ def _findings(episode: Episode) -> list[Finding]:
     # A flat top is told once, as what it is, and tells nothing about time or units.
     cut = {(f.channel, f.place.component) for f in clipped}
     found += clipped
-    found += [f for f in check_stuck(single, moving) if (f.channel, f.place.component) not in cut]
+    found += check_stuck(single, moving, {channel for channel, _ in cut})
     moving = [m for m in moving if not {_key(m.position), _key(m.velocity)} & cut]
     found += check_units(single, moving, following)
     if not any(f.kind == "time-rate" for f in found):
@@ -54,8 +54,11 @@ def _findings(episode: Episode) -> list[Finding]:
     if not drifting:
         steady = {frozenset((d.cause.channel, d.response.channel)) for d in lags if not d.rate}
         found += check_spans(ticking, steady)
+    # A clock that drifts is at another rate than stated by that alone.
+    drifted = {name for f in found if f.kind == "clock-drift" for name in f.channels}
+    found = [f for f in found if f.kind != "time-rate" or not drifted & set(f.channels)]
     # An action on a drifting clock is early or late by that alone.
-    if not any(f.kind == "clock-drift" for f in found):
+    if not drifted:
         found += check_shift(single, following)
     return found
 

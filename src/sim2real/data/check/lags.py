@@ -50,7 +50,7 @@ def on_one_grid(cause: Track, response: Track) -> tuple[np.ndarray, np.ndarray, 
 
 def changes(values: np.ndarray, half: int) -> np.ndarray:
     """Change over `2 * half` samples, centred; the ends are left out."""
-    return values[2 * half :] - values[: -2 * half]
+    return np.asarray(values[2 * half :] - values[: -2 * half])
 
 
 def travelled(rates: np.ndarray, step_s: float, half: int) -> np.ndarray:
@@ -103,7 +103,7 @@ def _correlations(cause: np.ndarray, response: np.ndarray, reach: int) -> np.nda
 def shifted(values: np.ndarray, by: float) -> np.ndarray:
     """The series read `by` samples earlier, so that it comes later by that; ends are held."""
     index = np.arange(len(values), dtype=np.float64)
-    return np.interp(index - by, index, values)
+    return np.asarray(np.interp(index - by, index, values))
 
 
 def slope_of(x: np.ndarray, y: np.ndarray) -> tuple[float, float]:

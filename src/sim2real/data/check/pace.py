@@ -132,16 +132,17 @@ def check_drift(found: list[Drift]) -> Iterator[Finding]:
         told.add(wrong)
         one, rate = ones[0], float(np.median([one.rate for one in ones]))
         cause, response = pair
-        rate = rate if wrong == response else -rate
+        # The response at t is the cause at t (1 - rate).
+        runs = 1 / (1 - rate) if wrong == response else 1 - rate
         right = cause if wrong == response else response
         yield _finding(
             one.response if wrong == response else one.cause,
             "clock-drift",
-            f"its lag against {right} changes by {1e3 * rate * one.span_s:+.4g} ms in "
-            f"{one.span_s:.4g} s: its clock runs {1e6 * rate:+.4g} ppm off",
+            f"its lag against {right} changes by {1e3 * (runs - 1) * one.span_s:+.4g} ms in "
+            f"{one.span_s:.4g} s: its clock runs {1e6 * (runs - 1):+.4g} ppm off",
             "stamp both channels with one clock, or scale the stamps of the wrong one",
             severity="error",
-            amount=1.0 + rate,
+            amount=runs,
         )
 
 

@@ -16,9 +16,11 @@ EARLY = 0.75
 """Samples that a response must precede its action by: a servo with feedforward has no lag."""
 FOLLOWS = 0.9
 """Correlation that a command and its effect need before their order counts."""
-BETTER = 2.0
+BETTER = 1.5
 """The acausal order must lower the unexplained part of a position by this factor, so that a
 periodic command, which precedes as much as it follows, is clean."""
+ALSO_BETTER = 1.2
+"""… and of the position itself, where friction and sag leave more unexplained than its order."""
 FORCE_BETTER = 1.3
 """… and of an acceleration, most of which is noise."""
 MOST = 0.6
@@ -46,7 +48,8 @@ def check_shift(tracks: list[Track], followings: list[Following]) -> Iterator[Fi
         alike = (early > 0) & (np.abs(early - middle) <= 2.0 + 0.5 * middle)
         if alike.mean() > MOST:
             yield _finding(pairs[0].command, middle, pairs[0].step_s, pairs[0].position.channel)
-    yield from _forces(tracks)
+    if not followings:  # with position targets, a servo makes the forces from them
+        yield from _forces(tracks)
 
 
 def _early(pair: Following) -> float | None:
@@ -64,7 +67,7 @@ def _early(pair: Following) -> float | None:
     _, command, position = pair.grid
     now = slope_of(command, position)[1]
     then = slope_of(shifted(command, -samples), position)[1]
-    return samples if (1 - now**2) > BETTER * (1 - then**2) else 0.0
+    return samples if (1 - now**2) > ALSO_BETTER * (1 - then**2) else 0.0
 
 
 def _forces(tracks: list[Track]) -> Iterator[Finding]:

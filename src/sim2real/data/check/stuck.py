@@ -21,6 +21,8 @@ MOVING = 0.3
 """The partner moves if its travel is this share of its usual travel."""
 AWAKE = 0.95
 """Correlation that a position and its velocity need outside of rest to speak about each other."""
+GAP = 3.0
+"""Steps of the partner without a sample, within which it says nothing."""
 ROUNDING = 1e-6
 """Noise below this share of the channel's largest value is a float's rounding, not a sensor's."""
 
@@ -34,14 +36,17 @@ def runs_of(same: np.ndarray) -> np.ndarray:
     return np.stack([np.flatnonzero(edges == 1), np.flatnonzero(edges == -1)], axis=1)
 
 
-def check_stuck(tracks: list[Track], motions: list[Motion]) -> Iterator[Finding]:
-    """Frozen stretches of measured channels."""
+def check_stuck(tracks: list[Track], motions: list[Motion], clipped: set[str]) -> Iterator[Finding]:
+    """Frozen stretches of measured channels; `clipped` ones are frozen at their bounds anyway."""
     found: dict[tuple[str, int, int], list[tuple[Track, str]]] = {}
     partners = _partners(motions)
     for track in tracks:
         if track.role.driven or track.role.quantity == Quantity.TIME:
             continue
+        bounds = (track.values.min(), track.values.max()) if track.channel in clipped else ()
         for run, why in _frozen(track, partners.get(id(track), [])):
+            if track.values[run[0]] in bounds:
+                continue
             rows = (int(track.index[run[0]]), int(track.index[run[1]]))
             found.setdefault((track.channel, *rows), []).append((track, why))
     width = {track.channel: 0 for track in tracks}
@@ -88,7 +93,7 @@ def _frozen(track: Track, motions: list[Motion]) -> Iterator[tuple[Run, str]]:
         if length >= 5 * usual:
             why = _by_noise(track, run) or _by_jump(track, run)
         for motion in motions:
-            why = why or _by_partner(track, motion, run)
+            why = why or told_by_partner(track, motion, run)
         if why:
             yield run, why
 
@@ -136,7 +141,7 @@ def _by_jump(track: Track, run: Run) -> str:
     )
 
 
-def _by_partner(track: Track, motion: Motion, run: Run) -> str:
+def told_by_partner(track: Track, motion: Motion, run: Run) -> str:
     """The position rests while its velocity tells of travel, or the other way round."""
     centre, told, moved, window_s = motion.travel
     is_position = track is motion.position
@@ -147,20 +152,24 @@ def _by_partner(track: Track, motion: Motion, run: Run) -> str:
     end = np.searchsorted(centre, track.times[run[1]] - delay - margin)
     if end - first < 3:
         return ""
+    partner = motion.velocity if is_position else motion.position
+    low, high = np.searchsorted(partner.times, track.times[list(run)])
+    if np.diff(partner.times[max(low - 1, 0) : high + 1]).max(initial=0) > GAP * partner.step_s:
+        return ""  # what bridges a gap is no witness
     inside = slice(int(first), int(end))
     slope, match = motion.awake
     ratio = slope if match > AWAKE else 1.0 / motion.si
     travel = told * ratio if is_position else moved
     expected = 0.0 if is_position else track.values[run[0]] * window_s * ratio
-    gone = float(np.sqrt(np.mean((travel[inside] - expected) ** 2)))
-    usual = float(np.sqrt(np.mean(travel**2)))
+    # The median: a spike of the partner is no motion.
+    gone = float(np.median(np.abs(travel[inside] - expected)))
+    usual = float(np.mean(np.abs(travel)))
     fine = 5 * motion.position.quantum
     if not is_position:
         fine = max(fine, 3 * motion.velocity.quantum * window_s * abs(ratio))
     if gone <= max(MOVING * usual, fine):
         return ""
-    other = motion.velocity if is_position else motion.position
-    return f"{other.label} tells of {gone / window_s:.3g} per second there"
+    return f"{partner.label} tells of {gone / window_s:.3g} per second there"
 
 
 def _finding(track: Track, component: int | None, first: int, last: int, why: str) -> Finding:

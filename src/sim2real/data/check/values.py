@@ -12,8 +12,9 @@ from sim2real.data.check.tracks import MOST_COMPONENTS, growing
 from sim2real.data.episode import Episode, Signal
 
 LIMITS = {
-    "rad": 1e7, "deg": 1e9, "m": 1e8, "mm": 1e11, "rad/s": 1e6, "m/s": 1e5, "N": 1e9, "N m": 1e9,
-    "Nm": 1e9, "V": 1e7, "A": 1e7, "m/s^2": 1e8, "rad/s^2": 1e9, "K": 1e5, "degC": 1e5,
+    "rad": 1e6, "deg": 1e8, "m": 3e7, "mm": 3e10, "rad/s": 1e5, "deg/s": 1e7, "m/s": 1e4,
+    "mm/s": 1e7, "N": 1e7, "N m": 1e7, "Nm": 1e7, "V": 1e6, "A": 1e5, "m/s^2": 1e6,
+    "rad/s^2": 1e7, "K": 1e5, "degC": 1e5,
 }  # fmt: skip
 """No robot's log reaches these, in the stated unit: a wheel turned for a day, a map's origin."""
 LIMIT_OF_ANY = 1e12
@@ -22,7 +23,7 @@ SPIKE = 10.0
 """A spike leaves and returns with steps this many times larger than any around it."""
 SPIKE_SAMPLES = 3
 """A body cannot be elsewhere for this many samples only."""
-EFFORT_SPIKE = 20.0
+EFFORT_SPIKE = 1e5
 """An impact is a spike of a force: one that cannot be is this many times its usual range."""
 FLOORS = {"angle": 0.05, "length": 0.01}
 """Smaller spikes do no more harm than noise [rad], [m]; and ten times that a second."""
@@ -42,7 +43,7 @@ def bad_samples(signal: Signal, name: str) -> tuple[np.ndarray, np.ndarray]:
     # Squares of huge numbers overflow: the comparison alone is exact.
     with np.errstate(invalid="ignore"):
         beyond = np.abs(values) > limit
-    for component in np.flatnonzero(beyond.any(axis=0)):
+    for component in np.flatnonzero(beyond.any(axis=0)).tolist():
         column = values[~broken[:, component], component]
         if limit != LIMIT_OF_ANY or not (np.diff(column) >= 0).all():
             absurd[:, component] = beyond[:, component] & ~broken[:, component]
@@ -65,7 +66,7 @@ def _floor(holds: Role, name: str, values: np.ndarray) -> float:
         return 0.0
     if holds.quantity == Quantity.POSITION or "state" in name:
         return FLOORS.get(holds.dimension, 1e-3) / holds.si
-    low, high = np.quantile(values, [0.005, 0.995], axis=0)
+    low, high = np.quantile(values, [0.01, 0.99], axis=0)
     reach = float((high - low).max())
     if holds.quantity == Quantity.VELOCITY:
         return max(10 * FLOORS.get(holds.dimension, 1e-3) / holds.si, reach)
