@@ -1,6 +1,7 @@
 """`sim2real data …`: what each verb prints, and one clear line for every mistake."""
 
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -90,6 +91,16 @@ def test_verify_has_an_exit_code(lake, capsys):
     assert not found["sound"] and any(part.name in one["file"] for one in found["damage"])
 
 
+def test_a_lake_whose_log_is_damaged_is_verified_all_the_same(lake, capsys):
+    log = Path(lake.uri) / "episodes" / "_delta_log" / f"{1:020d}.json"
+    content = log.read_bytes()
+    for damaged in (content[:-5], b"{", content.replace(b"add", b"bdd")):
+        log.write_bytes(damaged)
+        assert any(log.name in one["file"] for one in data(capsys, "verify", code=1)["damage"])
+    log.unlink()
+    assert data(capsys, "verify", code=1)["damage"]
+
+
 def test_consent_is_granted_listed_and_withdrawn(lake, capsys, tmp_path):
     person = data(capsys, "ls", "--where", "kind = 'real'")[0]["id"]
     assert main(["data", "export", str(tmp_path / "out.npz"), "--ids", person[:9],
@@ -162,7 +173,15 @@ def test_check_finds_and_repairs_in_the_lake(capsys, tmp_path, monkeypatch):
     [
         (["query", "selec 1"], "query failed"),
         (["query", "select 1", "--lake", "nowhere"], "no lake at"),
-        (["query", "select * from episodes", "--version", "99"], "version 99"),
+        (["query", "select * from episodes", "--version", "99"], "no version 99"),
+        (["query", "select 1 as a", "--version", "-1"], "no version -1"),
+        (["query", "select timestamp '20000-01-01'"], "cannot be shown"),
+        (["check", "f" * 5000], "no episode|not an episode"),
+        (["check", ""], "not an episode's id"),
+        (["show", "", "--png", "x.xyz"], "not an episode's id"),
+        (["label", "ffff", "note", "--value", "\udcff"], "no episode"),
+        (["consent", "withdraw", ""], "name the participant"),
+        (["ls", "--lake", "s3://"], "no place for a lake|cannot look|no lake|cannot read"),
         (["ls", "--where", "nothing = 1"], "query failed"),
         (["show", "ffff"], "no episode"),
         (["show", "../x"], "not an episode's id"),
@@ -184,5 +203,5 @@ def test_a_mistake_is_one_line_and_exit_code_two(lake, arguments, words, capsys,
         arguments = ["import", "empty"]
     assert main(["data", *arguments]) == 2
     error = capsys.readouterr().err.strip().splitlines()
-    assert words in error[-1] and error[-1].startswith("error: ")
+    assert re.search(words, error[-1]) and error[-1].startswith("error: ")
     assert len(lake) == 5

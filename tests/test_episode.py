@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from sim2real.data import Consent, Episode, Origin, Provenance, Signal
+from sim2real.data.align import held
 from sim2real.errors import Sim2RealError
 
 PERSON = Consent(participant="p1", scope=("training",), expires="2027-12-31")
@@ -100,7 +101,7 @@ def test_lying_time_stamps_are_kept_as_recorded():
         (lambda: episode(outcome="sucess"), "outcome is"),
         (lambda: episode()["torqe"], "'torque'"),
         (lambda: Provenance(kind="simulatd"), "'simulated'"),
-        (lambda: Provenance(kind="real", parameters={"m": float("nan")}), "not finite"),
+        (lambda: Provenance(kind="real", parameters={"m": float("nan")}), "must be a number"),
         (lambda: Provenance.from_dict({"kind": "real", "sreial": "7"}), "'serial'"),
         (lambda: Provenance.from_dict({}), "needs a kind"),
         (lambda: Provenance.from_dict({"kind": "real", "parents": "abc"}), "must be a list"),
@@ -139,3 +140,34 @@ def test_a_signal_keeps_its_numbers_and_type(values):
     assert signal.values.dtype == values.dtype
     assert signal.values.tobytes() == values.tobytes()
     assert signal == Signal(np.arange(len(values)), values.copy())
+
+
+def test_provenance_does_not_follow_what_it_was_made_from():
+    draw, facts = {"body/pole/mass": 1}, {"offsets": [1, 2]}
+    source = Provenance(kind="real", parameters=draw, calibration=facts)
+    text = source.to_json()
+    draw["body/pole/mass"] = 2.0
+    facts["offsets"].append(3)
+    assert source.to_json() == text
+    assert Provenance.from_dict(json.loads(text)) == source
+    with pytest.raises(TypeError):
+        source.parameters["x"] = 1.0
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [{"task": 5}, {"calibration": {"a": float("inf")}}, {"parameters": {"m": "x"}},
+     {"seed": 1.5}, {"site": "\udcff"}, {"parents": ("",)}],
+)  # fmt: skip
+def test_provenance_that_cannot_be_kept_is_refused(wrong):
+    with pytest.raises(Sim2RealError):
+        Provenance(kind="real", **wrong)
+
+
+@pytest.mark.parametrize(
+    ("times", "index"),
+    [([0, 1, 2, 3], [0, 1, 2, 3]), ([0, np.nan, 1, 2, 3], [0, 2, 3, 4]),
+     ([0, 1e9, 1, 2, 3], [0, 2, 3, 4]), ([0, 1, 1, 3], [0, 2, 2, 3])],
+)  # fmt: skip
+def test_a_sample_is_held_until_the_next_whatever_the_clock_did(times, index):
+    assert held(np.array(times, float), np.arange(4.0)).tolist() == index

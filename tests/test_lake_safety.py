@@ -1,15 +1,21 @@
 """A lake finds every change in its files, keeps its versions, and forgets who withdraws."""
 
+import io
 import itertools
+import json
 import random
+import re
 import shutil
+import threading
+from contextlib import suppress
 from pathlib import Path
 
+import av
 import numpy as np
 import pytest
 
 from sim2real.data import Consent, Episode, Label, Lake, Video
-from sim2real.data.mixture import Manifest, Mixture, Part
+from sim2real.data.mixture import Manifest, Mixture, Part, Share
 from sim2real.data.rows import episode_rows, signal_rows
 from sim2real.data.verify import verify
 from sim2real.data.windows import Windows
@@ -44,7 +50,7 @@ def lake(tmp_path) -> Lake:
 
 
 def stored(lake: Lake) -> list[Path]:
-    return [path for path in Path(lake.uri).rglob("*") if path.is_file()]
+    return [path for path in Path(lake.uri).rglob("*") if path.is_file() and path.stat().st_size]
 
 
 def test_a_video_is_stored_once_and_read_by_time(lake):
@@ -93,6 +99,26 @@ def test_reading_a_video_decodes_only_what_is_near(monkeypatch):
     assert decoded <= 4  # from the key frame at 32
 
 
+def test_frames_of_a_film_without_a_steady_rate_keep_their_times():
+    ticks = [0, 1, 2, 3, 4, 20, 21, 22, 40, 60]
+    buffer = io.BytesIO()
+    with av.open(buffer, "w", format="mp4") as container:
+        stream = container.add_stream("h264", rate=30)
+        stream.width, stream.height, stream.pix_fmt = 48, 32, "yuv420p"
+        stream.options = {"bf": "0", "g": "4"}
+        for k, tick in enumerate(ticks):
+            frame = av.VideoFrame.from_ndarray(np.full((32, 48, 3), 20 * k, np.uint8), "rgb24")
+            frame.pts = tick
+            container.mux(stream.encode(frame))
+        container.mux(stream.encode())
+    video = Video(np.array(ticks) / 30, buffer.getvalue())
+    for begin in range(10):
+        found = list(video.frames(ticks[begin] / 30, 99.0))
+        assert [round(time * 30) for time, _ in found] == ticks[begin:]
+        for (_, picture), k in zip(found, range(begin, 10), strict=True):
+            assert abs(float(picture.mean()) - 20 * k) < 3
+
+
 @pytest.mark.parametrize("times", [TIMES[:-1], np.empty(0), TIMES[None]])
 def test_a_video_needs_a_time_for_each_frame(times):
     with pytest.raises(Sim2RealError):
@@ -108,7 +134,8 @@ def test_a_sound_lake_verifies(lake):
 @pytest.mark.slow
 def test_every_byte_flip_is_found(lake):
     lake.append(filmed(52, "p-eve"))
-    withdraw(lake, "p-eve")  # leaves a trace of its own
+    withdraw(lake, "p-eve")  # leaves a mark of its own
+    Windows.of(lake, [episode(1).id], channels=["q"])
     assert verify(lake) == []
     rng = random.Random(0)
     for path in stored(lake):
@@ -253,8 +280,11 @@ def stop_at(monkeypatch, lake: Lake, stop: int) -> None:
 
 @pytest.mark.slow
 def test_a_withdrawal_interrupted_anywhere_ends_when_repeated(lake, tmp_path, monkeypatch):
-    lake.append(filmed(51, "p-ana").derive("cut"))
-    Windows.of(lake, [filmed(51, "p-ana").id], channels=["q"])
+    person = filmed(51, "p-ana")
+    lake.append(person.derive("cut"))
+    lake.append(episode(77, kind="generated", parents=(person.id, episode(1).id)))
+    lake.grant(Consent(participant="p-ana", scope=("training",)), who="ben")
+    Windows.of(lake, [person.id], channels=["q"])
     for stop in itertools.count():
         copy = Lake.open(shutil.copytree(lake.uri, tmp_path / f"{stop}"))
         with monkeypatch.context() as patch:
@@ -264,13 +294,142 @@ def test_a_withdrawal_interrupted_anywhere_ends_when_repeated(lake, tmp_path, mo
                 break
             except StoppedError:
                 pass
-        withdraw(copy, "p-ana")
+        with suppress(Sim2RealError):  # the last change may have been made
+            withdraw(copy, "p-ana")
         for path in stored(copy):
             assert b"p-ana" not in path.read_bytes(), path
         assert len(copy) == 11 and verify(copy) == []
         assert len(list(Path(copy.uri, "videos").iterdir())) == 1
         assert not list(Path(copy.uri, "windows").iterdir())
     assert stop > 15
+
+
+def test_a_withdrawal_takes_the_name_out_of_what_others_wrote(lake):
+    named = Part(name="o'p-ana", select="select id from episodes where id <> 'p-ana'", weight=1.0)
+    manifest = Mixture(name="without p-ana, with p-ana2", parts=(named,)).resolve(lake)
+    lake.record_policy("policy of p-ana", manifest.id)
+    lake.label(Label(episode=episode(1).id, tag="note", value="seen by p-ana", who="p-ana"))
+    lake.grant(Consent(participant="p-ben", scope=()), who="p-ana")
+    gone = withdraw(lake, "p-ana")
+    assert gone.policies == ("policy of withdrawn",)
+    for path in stored(lake):
+        assert not re.search(rb"p-ana(?!2)", path.read_bytes()), path
+    (row,) = lake.query("select name, manifest, episodes from datasets").to_pylist()
+    assert row["name"] == "without withdrawn, with p-ana2"
+    assert json.loads(row["manifest"])["parts"][0]["ids"] == list(manifest.parts[0].ids)
+    assert lake.query("select value from current_labels where who = 'withdrawn'").num_rows == 1
+
+
+@pytest.mark.parametrize("stop", [1, 2, 3])
+def test_a_withdrawal_finds_what_a_killed_append_left(lake, monkeypatch, stop):
+    person = filmed(53, "p-ana")
+    with monkeypatch.context() as patch:
+        stop_at(patch, lake, stop)  # after the film, after the samples, after their commit
+        with pytest.raises(StoppedError):
+            lake.append(person)
+    (Path(lake.uri) / "videos" / ".half-written.mp4").write_bytes(person.videos["camera"].mp4)
+    withdraw(lake, "p-ana")
+    assert len(list(Path(lake.uri, "videos").iterdir())) == 1
+    left = {
+        id_ for rows in lake.tables["signals"].all_rows(["episode"]) for id_ in rows[0].to_pylist()
+    }
+    assert person.id not in left and verify(lake) == []
+
+
+def test_what_was_erased_does_not_come_back(lake):
+    person = filmed(51, "p-ana")
+    withdraw(lake, "p-ana")
+    for again in (person, person.derive("cut")):
+        with pytest.raises(Sim2RealError, match="was erased"):
+            lake.append(again)
+    for nobody in ("", "p-nobody"):
+        with pytest.raises(Sim2RealError, match=r"name the participant|no data of"):
+            withdraw(lake, nobody)
+    assert len(lake) == 11
+
+
+def test_what_was_made_from_data_without_consent_is_refused_too(lake):
+    refused = filmed(60, "p-ben", scope=())
+    made = episode(61, kind="generated", parents=(refused.id,))
+    lake.append([refused, made])
+    generated = Part(name="g", select="select id from episodes where kind = 'generated'", weight=1)
+    with pytest.raises(Sim2RealError, match=f"{made.id}, made from {refused.id}"):
+        Mixture(name="m", parts=(generated,)).resolve(lake)
+    with pytest.raises(Sim2RealError, match="p-ben has not agreed"):
+        Windows.of(lake, [made.id], channels=["q"])
+
+
+def test_writers_compactions_and_withdrawals_at_once_lose_nothing(tmp_path):
+    uri = tmp_path / "lake"
+    Lake.create(uri).append([filmed(50), filmed(51, "p-ana")])
+    problems = []
+
+    def work(act):
+        try:
+            act(Lake.open(uri))
+        except Sim2RealError as error:
+            problems.append(error)
+
+    def write(first):
+        return lambda lake: [lake.append(episode(first + k)) for k in range(12)]
+
+    def compact(lake):
+        for _ in range(6):
+            lake.compact(most_bytes=1 << 20)
+
+    def check(lake):
+        for _ in range(4):
+            assert verify(lake) == []
+
+    acts = [write(100), write(100), write(200), compact, compact, check]
+    acts.append(lambda lake: withdraw(lake, "p-ana"))
+    threads = [threading.Thread(target=work, args=(act,)) for act in acts]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert problems == []
+    lake = Lake.open(uri)
+    ids = lake.query("select id from episodes")["id"].to_pylist()
+    assert len(ids) == len(set(ids)) == 25
+    assert verify(lake) == []
+
+
+def test_compacting_a_lake_of_nothing_but_doubles(tmp_path):
+    lake = Lake.create(tmp_path / "lake")
+    lake.append(episode(0))
+    lake.tables["episodes"].append(episode_rows([episode(0)]))
+    lake.compact()
+    lake.compact()
+    assert len(lake) == 1 and verify(lake) == []
+
+
+def test_a_seal_that_was_being_written_is_no_damage(lake):
+    (Path(lake.uri) / "seals" / "signals" / f".{2:020d}.json-x.sha256").write_bytes(b"half")
+    (Path(lake.uri) / "signals" / ".part-x.parquet").write_bytes(b"half")
+    assert verify(lake) == []
+
+
+@pytest.mark.parametrize(
+    "weights", [(0.5, 0.3, 0.199, 0.001), (6, 6, 2), (1, 1e-9), (1e300, 3e300), (1 / 3, 2 / 3)]
+)
+@pytest.mark.parametrize("size", [1, 7, 32])
+def test_any_weights_are_kept_at_any_batch_size(weights, size):
+    shares = tuple(
+        Share(name=f"{k}", select="", weight=w, ids=(f"{k}",), frames=(1,))
+        for k, w in enumerate(weights)
+    )
+    manifest = Manifest(
+        name="m", lake="", version=0, by="episode", clock="", seed=0, purpose="training",
+        parts=shares,
+    )  # fmt: skip
+    exact = np.array(weights) / max(weights)
+    exact = exact / exact.sum()
+    counts = np.zeros(len(weights))
+    for number in range(200):
+        counts += np.bincount(manifest.batch(number, size).part, minlength=len(weights))
+        n = (number + 1) * size
+        assert np.abs(counts - exact * n).max() < 1 + 1e-5 * n
 
 
 @pytest.fixture
@@ -337,6 +496,7 @@ def test_by_episode_none_comes_twice_before_all_came(mixed):
         (("select kind from episodes",), "column id"),
         (("select id from episodes", "select id from episodes"), "is in 'p0' and in 'p1'"),
         (("drop everything",), "query failed"),
+        (("select 1 as id",), "'1', which is no episode"),
     ],
 )
 def test_a_mixture_that_is_none_is_refused(mixed, selects, words):

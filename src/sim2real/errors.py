@@ -47,6 +47,11 @@ def number_at(value: Any, where: str) -> float:
     return float(value)
 
 
+def one_line(error: BaseException) -> str:
+    """What an exception of a library says, as one line that is not too long."""
+    return " ".join(str(error).split())[:300]
+
+
 def _brief(value: Any) -> str:
     try:
         text = repr(value)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import getpass
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -12,14 +12,15 @@ import tyro
 
 from sim2real.cli.output import print_json, print_table, say
 from sim2real.cli.transfer import (
-    DEFAULT_LAKE,
     DataCheck,
     DataExport,
     DataImport,
     check,
+    default_lake,
     export,
     import_,
 )
+from sim2real.errors import Sim2RealError
 
 if TYPE_CHECKING:
     from sim2real.data import Lake
@@ -35,7 +36,7 @@ select kind, task, robot, outcome, count(*) as episodes, sum(duration_s) as seco
 class _InLake:
     """Options of every verb that works on a lake."""
 
-    lake: str = DEFAULT_LAKE
+    lake: str = field(default_factory=default_lake)
     """Folder or `s3://` address of the lake; the variable SIM2REAL_LAKE is its default."""
     json: bool = False
     """Print as JSON."""
@@ -209,6 +210,13 @@ def run_data(verb: Any) -> int:
     return runners[type(verb)](verb)
 
 
+def _user() -> str:
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        raise Sim2RealError("say who you are with --who") from None
+
+
 def _open(verb: _InLake) -> Lake:
     from sim2real.data import Lake
 
@@ -237,10 +245,16 @@ def _ls(verb: DataLs) -> int:
 
 
 def _print_answer(answer: Any, as_json: bool) -> None:
+    try:
+        columns = [column.to_pylist() for column in answer.columns]
+    except (OverflowError, ValueError) as error:
+        raise Sim2RealError(f"the answer cannot be shown: {error}") from None
+    names = answer.column_names
+    rows = list(zip(*columns, strict=True))
     if as_json:
-        print_json(answer.to_pylist())
+        print_json([dict(zip(names, row, strict=True)) for row in rows])
     else:
-        print_table(answer.column_names, (row.values() for row in answer.to_pylist()))
+        print_table(names, rows)
 
 
 def _show(verb: DataShow) -> int:
@@ -257,7 +271,10 @@ def _show(verb: DataShow) -> int:
     if verb.png is not None:
         from sim2real.report.plots import plot_episode
 
-        plot_episode(verb.png, episode, list(chosen))
+        try:
+            plot_episode(verb.png, episode, list(chosen))
+        except ValueError as error:
+            raise Sim2RealError(f"cannot draw {verb.png}: {error}") from None
     shapes = {
         name: {
             "unit": channel.unit,
@@ -338,7 +355,7 @@ def _label(verb: DataLabel) -> int:
         value=verb.value,
         start_s=verb.start,
         end_s=verb.end,
-        who=verb.who or getpass.getuser(),
+        who=verb.who or _user(),
         supersedes=verb.supersedes,
     )
     lake.label(label)
@@ -353,7 +370,7 @@ def _grant(verb: ConsentGrant) -> int:
     from sim2real.data import Consent
 
     consent = Consent(participant=verb.participant, scope=verb.scope, expires=verb.expires)
-    _open(verb).grant(consent, who=verb.who or getpass.getuser())
+    _open(verb).grant(consent, who=verb.who or _user())
     if verb.json:
         print_json(consent.to_dict())
     else:
@@ -440,10 +457,13 @@ def _lineage(verb: DataLineage) -> int:
 
 
 def _verify(verb: DataVerify) -> int:
+    from sim2real.data import Lake
     from sim2real.data.verify import verify
     from sim2real.report.progress import bar
 
-    lake = _open(verb)
+    lake = Lake(verb.lake)  # not `open`: a damaged one is to be looked at too
+    if not lake.storage.names("episodes"):
+        raise Sim2RealError(f"no lake at {verb.lake}")
     with bar("verify", quiet=verb.json) as report:
         damage = verify(lake, report=report)
     if verb.json:

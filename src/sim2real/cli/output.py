@@ -10,8 +10,9 @@ from typing import Any
 
 
 def say(text: str) -> None:
-    """Print a line."""
-    sys.stdout.write(text + "\n")
+    """Print a line, as well as the terminal can."""
+    encoding = sys.stdout.encoding or "utf-8"
+    sys.stdout.write(text.encode(encoding, "replace").decode(encoding) + "\n")
 
 
 def say_error(text: str) -> None:

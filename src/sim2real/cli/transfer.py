@@ -5,22 +5,26 @@ from __future__ import annotations
 import os
 import tomllib
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import tyro
 
 from sim2real.cli.output import print_json, say
-from sim2real.errors import Sim2RealError
+from sim2real.errors import Sim2RealError, table_at
 from sim2real.files import read_json
 
 if TYPE_CHECKING:
     from sim2real.data import Episode, Lake, Provenance
     from sim2real.data.check import Finding
 
-DEFAULT_LAKE = os.environ.get("SIM2REAL_LAKE", "lake")
 _AT_ONCE = 32
+
+
+def default_lake() -> str:
+    """Where a lake is if nobody says: the variable SIM2REAL_LAKE, or the folder `lake`."""
+    return os.environ.get("SIM2REAL_LAKE", "lake")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,7 +59,7 @@ class DataImport(_Reading):
 
     paths: Annotated[tuple[Path, ...], tyro.conf.Positional]
     """Files or folders."""
-    lake: str = DEFAULT_LAKE
+    lake: str = field(default_factory=default_lake)
     """Folder or `s3://` address of the lake; made if there is none."""
     json: bool = False
     """Print as JSON."""
@@ -81,7 +85,7 @@ class DataExport:
     """What the people in the episodes must have agreed to."""
     version: int | None = None
     """Version of the lake; the newest if not given."""
-    lake: str = DEFAULT_LAKE
+    lake: str = field(default_factory=default_lake)
     """Folder or `s3://` address of the lake."""
     json: bool = False
     """Print as JSON."""
@@ -98,7 +102,7 @@ class DataCheck(_Reading):
     """Files or folders, or ids of episodes in the lake; all of the lake if none is given."""
     repair: bool = False
     """Make a new episode with the fixes, in the lake."""
-    lake: str = DEFAULT_LAKE
+    lake: str = field(default_factory=default_lake)
     """Folder or `s3://` address of the lake."""
     json: bool = False
     """Print as JSON."""
@@ -139,19 +143,23 @@ def export(verb: DataExport) -> int:
     """Write episodes to another format, and record what left the lake."""
     from sim2real.data import Lake
     from sim2real.data.formats import write_episodes
-    from sim2real.data.mixture import Mixture, Part, record_dataset
+    from sim2real.data.lake import quoted
+    from sim2real.data.mixture import Mixture, Part
     from sim2real.report.progress import bar
 
     lake = Lake.open(verb.lake)
     if bool(verb.ids) == bool(verb.where):
         raise Sim2RealError("say which episodes: ids, or a condition with --where")
-    chosen = ", ".join(f"'{lake.resolve(start)}'" for start in verb.ids)
-    condition = verb.where or f"id in ({chosen})"
+    chosen = [lake.resolve(start) for start in verb.ids]
+    condition = verb.where or f"id in ({quoted(chosen)})"
     part = Part(name="all", select=f"select id from episodes where {condition}", weight=1.0)
-    mixture = Mixture(name=f"export {verb.out.name}", parts=(part,), purpose=verb.purpose)
-    manifest = mixture.resolve(lake, version=verb.version, record=False)
     if verb.out.exists():
         raise Sim2RealError(f"{verb.out} exists already; choose a new name")
+    # Recorded before anything leaves, so that no copy is unknown.
+    name = f"export {verb.out.absolute()}"
+    manifest = Mixture(name=name, parts=(part,), purpose=verb.purpose).resolve(
+        lake, version=verb.version
+    )
     with bar("export", quiet=verb.json) as report:
 
         def episodes() -> Iterator[Episode]:
@@ -162,7 +170,6 @@ def export(verb: DataExport) -> int:
         write_episodes(
             verb.out, episodes(), format=verb.format, rate_hz=verb.rate_hz, clock=verb.clock
         )
-    record_dataset(lake, manifest)
     if verb.json:
         print_json({"out": str(verb.out), "dataset": manifest.id, "episodes": manifest.ids})
     else:
@@ -205,22 +212,29 @@ def check(verb: DataCheck) -> int:
 def _to_check(verb: DataCheck) -> Iterator[tuple[str, Episode]]:
     from sim2real.data import Lake
 
-    files = [Path(what) for what in verb.what if Path(what).exists()]
+    files = [Path(what) for what in verb.what if _is_there(what)]
     base = _base(verb)
     for path in files:
         for episode in _episodes(verb, path, base):
             yield str(path), episode
-    starts = [what for what in verb.what if not Path(what).exists()]
+    starts = [what for what in verb.what if not _is_there(what)]
     if not starts and verb.what:
         return
     for start in starts:
-        if not all(sign in "0123456789abcdef" for sign in start):
-            raise Sim2RealError(f"no such file or folder, and not an episode's id: {start}")
+        if not start or not all(sign in "0123456789abcdef" for sign in start):
+            raise Sim2RealError(f"no such file or folder, and not an episode's id: {start[:80]!r}")
     lake = Lake.open(verb.lake)
     everything = "select id from episodes order by added, id"
     ids = [lake.resolve(start) for start in starts] or lake.query(everything)["id"].to_pylist()
     for episode in lake.read(ids):
         yield verb.lake, episode
+
+
+def _is_there(name: str) -> bool:
+    try:
+        return bool(name) and Path(name).exists()
+    except (OSError, ValueError):  # too long for a name, or no name at all
+        return False
 
 
 def _say_findings(row: dict[str, Any], findings: list[Finding]) -> None:
@@ -269,8 +283,7 @@ def _base(verb: _Reading) -> Provenance:
 
 def _table(path: Path) -> dict[str, Any]:
     if path.suffix == ".json":
-        found: dict[str, Any] = read_json(path)
-        return found
+        return dict(table_at(read_json(path), f"{path}"))
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:

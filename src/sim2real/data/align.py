@@ -9,12 +9,18 @@ from sim2real.errors import Sim2RealError
 
 
 def held(times: np.ndarray, at: np.ndarray) -> np.ndarray:
-    """Index of the last sample at or before each time (zero-order hold), the first one before.
+    """Index of the sample with the latest time at or before each time asked for; else the first.
 
-    `times` must not be empty; where they step back, the sample that came last counts.
+    Of samples with one time, the one that came last counts. Time stamps that are no numbers are
+    left out; a `Sim2RealError` where none is one.
     """
-    ahead = np.maximum.accumulate(times)
-    return np.maximum(np.searchsorted(ahead, at, side="right") - 1, 0)
+    good = np.flatnonzero(np.isfinite(times))
+    if not len(good):
+        raise Sim2RealError("a channel has no time stamp that is a number")
+    order = good[np.argsort(times[good], kind="stable")]
+    place = np.searchsorted(times[order], at, side="right") - 1
+    found: np.ndarray = order[np.maximum(place, 0)]
+    return found
 
 
 def common_times(episode: Episode, *, clock: str = "", rate_hz: float = 0.0) -> np.ndarray:
@@ -30,12 +36,13 @@ def common_times(episode: Episode, *, clock: str = "", rate_hz: float = 0.0) -> 
             return episode[clock].times  # raises, with the nearest name
         return episode.channels[clock].times
     if rate_hz > 0:
-        if any(not len(channel.times) for channel in channels):
+        if any(not np.isfinite(channel.times).any() for channel in channels):
             raise Sim2RealError(f"episode {episode.id} has a channel without samples")
-        start = max(float(channel.times[0]) for channel in channels)
-        end = min(float(channel.times[-1]) for channel in channels)
-        count = int(np.floor((end - start) * rate_hz + 1e-6)) + 1
-        if not np.isfinite(count) or not 0 < count < 10**9:
+        start = max(float(np.nanmin(channel.times)) for channel in channels)
+        end = min(float(np.nanmax(channel.times)) for channel in channels)
+        span = (end - start) * rate_hz
+        count = int(np.floor(span + 1e-6)) + 1 if abs(span) < 1e9 else 0
+        if count < 1:
             raise Sim2RealError(f"the channels of episode {episode.id} do not overlap in time")
         return start + np.arange(count) / rate_hz
     first = channels[0].times

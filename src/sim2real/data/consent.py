@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from typing import Any
 
 from sim2real.errors import Sim2RealError, nearest, table_at
@@ -32,18 +32,18 @@ class Consent:
         object.__setattr__(self, "scope", tuple(sorted(set(self.scope))))
         if self.expires:
             try:
-                day = datetime.strptime(self.expires, "%Y-%m-%d")
+                day = date.fromisoformat(self.expires)
             except ValueError:
                 raise Sim2RealError(
                     f"consent: expiry {self.expires!r} is not a day like 2027-12-31"
                 ) from None
-            object.__setattr__(self, "expires", day.strftime("%Y-%m-%d"))
+            object.__setattr__(self, "expires", day.isoformat())
 
     def refusal(self, purpose: str, *, today: str = "") -> str:
         """Why the data may not be used for `purpose` on the day `today`; '' if it may."""
         if purpose not in self.scope:
             return f"{self.participant} has not agreed to {purpose}"
-        if self.expires and self.expires < (today or datetime.now(UTC).strftime("%Y-%m-%d")):
+        if self.expires and self.expires < (today or datetime.now(UTC).date().isoformat()):
             return f"the consent of {self.participant} expired on {self.expires}"
         return ""
 

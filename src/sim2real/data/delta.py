@@ -24,7 +24,7 @@ from deltalake.exceptions import DeltaError, TableNotFoundError
 from deltalake.transaction import AddAction, RemoveAction
 
 from sim2real.data.storage import Storage
-from sim2real.errors import Sim2RealError
+from sim2real.errors import Sim2RealError, one_line
 
 _PART = re.compile(r"part-([0-9a-f]{64})\.parquet$")
 _COMMIT = re.compile(r"_delta_log/(\d{20})\.json$")
@@ -36,7 +36,7 @@ _KEEP_LOG = {
     "delta.logRetentionDuration": "interval 36500 days",
     "delta.enableExpiredLogCleanup": "false",
 }
-_PROTOCOL_WORDS = (DeltaError, OSError, ValueError)
+_PROBLEMS = (DeltaError, OSError, ValueError, OverflowError)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,7 +62,7 @@ class Table:
         self._key, self._group = key, group
         self._newest: DeltaTable | None = None
         self._rewritten = b""
-        self._seen: dict[str, set[str]] = {}
+        self._seen: dict[tuple[str, str], set[str]] = {}
 
     def create(self) -> None:
         """Make the table where there is none."""
@@ -76,9 +76,9 @@ class Table:
                 configuration=_KEEP_LOG,
                 storage_options=self.storage.options,
             )
-        except _PROTOCOL_WORDS as error:
+        except _PROBLEMS as error:
             raise Sim2RealError(
-                f"cannot make a lake at {self.storage.uri}: {_line(error)}"
+                f"cannot make a lake at {self.storage.uri}: {one_line(error)}"
             ) from None
         self._seal(_commit_name(self.name, 0))
 
@@ -97,10 +97,12 @@ class Table:
 
         Each data file is read once and remembered, so that asking often costs little.
         """
-        files = self.files()
-        self._seen = {file: self._seen.get(file) or self._texts(file, column) for file in files}
-        given = set(values)
-        return set().union(*(given & seen for seen in self._seen.values()))
+        given, found = set(values), set()
+        for file in self.files():
+            if (file, column) not in self._seen:
+                self._seen[file, column] = self._texts(file, column)
+            found |= given & self._seen[file, column]
+        return found
 
     def _texts(self, file: str, column: str) -> set[str]:
         cells = self.rows(file, [column])[column].combine_chunks()
@@ -120,7 +122,9 @@ class Table:
                 columns=columns,
             )
         except (pa.ArrowException, OSError) as error:
-            raise Sim2RealError(f"cannot read {self.storage.uri}/{file}: {_line(error)}") from None
+            raise Sim2RealError(
+                f"cannot read {self.storage.uri}/{file}: {one_line(error)}"
+            ) from None
 
     def compact(self, *, most_bytes: int) -> int:
         """Write the rows of many small files into few large ones, sorted, each key once.
@@ -141,7 +145,10 @@ class Table:
         for group in groups:
             if len(group) > 1:
                 merged = pa.concat_tables([self.rows(file) for file in group])
-                self._commit([self._write(_once(merged, self._key))], group)
+                added = self._write(_once(merged, self._key))
+                # Where all files but one repeat its rows, that one stays as it is.
+                others = [file for file in group if not file.endswith(added.path)]
+                self._commit([added] if others == group else [], others)
                 fewer += len(group) - 1
         return fewer
 
@@ -154,13 +161,14 @@ class Table:
         """Pass the rows of every data file through `change`, in every version.
 
         History is rewritten: each version stays, with what `change` gives, and what it takes away
-        is in no file any more. Safe to repeat after an interruption.
+        is in no file any more. `change` gives its argument itself where nothing is to be changed.
+        Safe to repeat after an interruption; nobody else may be at work.
         """
         renamed, replaced = {}, []
         for file in self._parts():
             rows = self.rows(file)
             changed = change(rows)
-            if not changed.equals(rows):
+            if changed is not rows:
                 renamed[file.rsplit("/", 1)[-1]] = self._write(changed)
                 replaced.append(file)
         if not renamed:
@@ -184,11 +192,13 @@ class Table:
 
     def verify(self) -> Iterator[Damage]:
         """What is not as it was written: every file is hashed again."""
-        parts, log = self._parts(), self._log()
+        # In the order opposite to writing: what is listed later is there for what came before.
         sealed = {
             name.rsplit("/", 1)[-1].removesuffix(".sha256")
             for name in self.storage.names(self._seals)
         }
+        log = self._log()
+        parts = self._parts()
         present = {name.rsplit("/", 1)[-1] for name in log}
         for lost in sorted(sealed - present):
             yield Damage(file=f"{self.name}/_delta_log/{lost}", message="is missing")
@@ -245,7 +255,7 @@ class Table:
         return [
             name
             for name in self.storage.names(self.name)
-            if name.endswith(".parquet") and name.count("/") == 1 and "/." not in name
+            if name.endswith(".parquet") and name.count("/") == 1
         ]
 
     def _log(self) -> list[str]:
@@ -253,13 +263,16 @@ class Table:
 
     def _write(self, rows: pa.Table) -> AddAction:
         buffer = io.BytesIO()
-        pq.write_table(
-            rows.cast(self.schema),
-            buffer,
-            row_group_size=self._group,
-            compression="zstd",
-            compression_level=1,
-        )
+        try:
+            pq.write_table(
+                rows.cast(self.schema),
+                buffer,
+                row_group_size=self._group,
+                compression="zstd",
+                compression_level=1,
+            )
+        except pa.ArrowException as error:
+            raise Sim2RealError(f"cannot keep these rows: {one_line(error)}") from None
         content = buffer.getbuffer()
         path = f"part-{hashlib.sha256(content).hexdigest()}.parquet"
         self.storage.write(f"{self.name}/{path}", bytes(content))
@@ -288,9 +301,9 @@ class Table:
                     create_checkpoint=False, cleanup_expired_logs=False
                 ),
             )
-        except _PROTOCOL_WORDS as error:
-            raise Sim2RealError(f"cannot write to {self.storage.uri}: {_line(error)}") from None
-        version = self._version_with(added[0].path, begin)
+        except _PROBLEMS as error:
+            raise Sim2RealError(f"cannot write to {self.storage.uri}: {one_line(error)}") from None
+        version = self._version_with((added or gone)[0].path, begin)
         self._seal(_commit_name(self.name, version))
         if version % _CHECKPOINT_EVERY == 0:
             self._checkpoint(version)
@@ -306,7 +319,7 @@ class Table:
         """So that opening the table need not read every commit; a hint that may fail."""
         try:
             self._open(version).create_checkpoint()
-        except _PROTOCOL_WORDS:
+        except _PROBLEMS:
             return
         self._seal(f"{self.name}/_delta_log/{version:020d}.checkpoint.parquet")
         self.storage.delete(f"{self.name}/_delta_log/_last_checkpoint")
@@ -338,7 +351,7 @@ class Table:
 
     @property
     def _uri(self) -> str:
-        return f"{self.storage.uri}/{self.name}"
+        return f"{self.storage.url}/{self.name}"
 
     def _open(self, version: int | None = None) -> DeltaTable:
         if version is not None:
@@ -349,7 +362,7 @@ class Table:
         else:
             try:
                 self._newest.update_incremental()
-            except _PROTOCOL_WORDS:
+            except _PROBLEMS:
                 self._newest = self._load(None)
         return self._newest
 
@@ -358,9 +371,11 @@ class Table:
             return DeltaTable(self._uri, version=version, storage_options=self.storage.options)
         except TableNotFoundError:
             raise Sim2RealError(f"no lake at {self.storage.uri}") from None
-        except _PROTOCOL_WORDS as error:
+        except _PROBLEMS as error:
             wanted = f" version {version} of" if version is not None else ""
-            raise Sim2RealError(f"cannot read{wanted} {self.storage.uri}: {_line(error)}") from None
+            raise Sim2RealError(
+                f"cannot read{wanted} {self.storage.uri}: {one_line(error)}"
+            ) from None
 
 
 def _fresh_mark() -> bytes:
@@ -400,7 +415,3 @@ def _is_log(content: bytes) -> bool:
         return all(isinstance(json.loads(line), dict) for line in content.splitlines())
     except ValueError:
         return False
-
-
-def _line(error: BaseException) -> str:
-    return " ".join(str(error).split())[:300]

@@ -17,9 +17,9 @@ import numpy as np
 
 from sim2real.data.provenance import Provenance
 from sim2real.data.video import Video
-from sim2real.errors import Sim2RealError, nearest
+from sim2real.errors import Sim2RealError, nearest, one_line
 
-_NAME = re.compile(r"^[A-Za-z0-9_][A-Za-z0-9_.:/\-]*$")
+_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:/\-]*")
 _KINDS = "biuf"
 
 
@@ -39,8 +39,10 @@ class Signal:
     def __post_init__(self) -> None:
         if not (math.isfinite(self.stated_hz) and self.stated_hz >= 0):
             raise Sim2RealError(f"a stated rate of {self.stated_hz} Hz is none")
-        times = np.array(self.times, dtype=np.float64)
-        values = np.array(self.values)
+        try:
+            times, values = np.array(self.times, dtype=np.float64), np.array(self.values)
+        except (TypeError, ValueError) as error:
+            raise Sim2RealError(f"times and values must be arrays: {one_line(error)}") from None
         if times.ndim != 1:
             raise Sim2RealError(f"time stamps must be a list, not of shape {times.shape}")
         if values.dtype.kind not in _KINDS:
@@ -107,7 +109,7 @@ class Episode:
         if not self.channels:
             raise Sim2RealError("an episode needs at least one channel")
         for name, signal in self.channels.items():
-            if not _NAME.match(name):
+            if not isinstance(name, str) or not _NAME.fullmatch(name):
                 raise Sim2RealError(f"{name!r} is not a channel name like 'observation.state'")
             if not isinstance(signal, Signal | Video):
                 raise Sim2RealError(f"channel {name!r} is a {type(signal).__name__}, not a Signal")

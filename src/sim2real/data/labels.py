@@ -67,6 +67,10 @@ class Label:
         start, end = self.start_s or 0.0, self.end_s or 0.0
         if not (math.isfinite(start) and math.isfinite(end) and start <= end):
             raise Sim2RealError(f"an interval from {start} to {end} s is none")
+        try:
+            f"{self.episode}{self.value}{self.who}{self.supersedes}".encode()
+        except UnicodeEncodeError:
+            raise Sim2RealError("a label holds text that is not Unicode") from None
         said = {name: getattr(self, name) for name in LABELS.names if name != "id"}
         text = "|".join(f"{name}={value}" for name, value in sorted(said.items()))
         object.__setattr__(self, "id", hashlib.sha256(text.encode()).hexdigest()[:32])

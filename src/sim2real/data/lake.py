@@ -11,6 +11,7 @@ import json
 import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -19,13 +20,13 @@ import duckdb
 import pyarrow as pa
 import pyarrow.dataset as pads
 
-from sim2real.data.consent import Consent
+from sim2real.data.consent import SCOPES, Consent
 from sim2real.data.delta import Table
 from sim2real.data.episode import Episode
 from sim2real.data.labels import LABELS, Label, label_rows
 from sim2real.data.rows import EPISODES, SIGNALS, episode_rows, read_episode, signal_rows
 from sim2real.data.storage import Storage
-from sim2real.errors import Sim2RealError
+from sim2real.errors import Sim2RealError, nearest, one_line
 
 _WHEN = pa.timestamp("us", tz="UTC")
 CONSENTS = pa.schema(
@@ -89,7 +90,17 @@ select id, steps, process, kind, episodes.id is not null as present
 from (select * from up union select * from down) as walk left join episodes using (id)
 order by steps, id
 """
-_FEW = 1000
+_PEOPLE = """
+with recursive family as (
+    select id as made, id from episodes semi join chosen using (id)
+    union select family.made, unnest(episodes.parents) from family join episodes using (id)
+)
+select made, id, provenance from family join episodes using (id)
+where len(participants) > 0 order by made, id
+"""
+_FEW = 200
+_MANY_SAMPLES = 5_000_000
+"""Read at once, so that memory holds a few episodes and not all."""
 _WORD = re.compile(r"[a-z_]+")
 
 
@@ -111,6 +122,11 @@ class Lake:
     def create(cls, uri: str | Path, *, storage_options: Mapping[str, str] | None = None) -> Lake:
         """The lake at `uri`, made there if there is none."""
         lake = cls(uri, storage_options=storage_options)
+        if lake.storage.local:
+            try:
+                Path(lake.storage.root).mkdir(parents=True, exist_ok=True)
+            except OSError as error:
+                raise Sim2RealError(f"cannot make a lake at {uri}: {one_line(error)}") from None
         for name in reversed(_TABLES):  # the episodes' table last: where it is, all are
             lake.tables[name].create()
         return lake
@@ -134,20 +150,32 @@ class Lake:
         a person withdrew is refused.
         """
         given = [episodes] if isinstance(episodes, Episode) else list(episodes)
-        fresh = {episode.id: episode for episode in given}
-        for known in self.tables["episodes"].known("id", fresh):
-            del fresh[known]
-        if fresh:
-            chosen = list(fresh.values())
-            for erased in sorted(self.tables["withdrawals"].known("episodes", fresh)):
-                raise Sim2RealError(f"episode {erased} was erased: a person in it withdrew")
-            for episode in chosen:
+        with self.storage.lock(alone=False):
+            fresh = self._unknown({episode.id: episode for episode in given})
+            self._refuse_withdrawn(fresh.values())
+            for episode in fresh.values():
                 for video in episode.videos.values():
                     if not self.storage.exists(_film(video.file)):
                         self.storage.write(_film(video.file), video.mp4)
-            self.tables["signals"].append(signal_rows(chosen))
-            self.tables["episodes"].append(episode_rows(chosen))
+            if fresh:
+                self.tables["signals"].append(signal_rows(fresh.values()))
+                with self.storage.turn():  # two processes may bring the same episode
+                    fresh = self._unknown(fresh)
+                    if fresh:
+                        self.tables["episodes"].append(episode_rows(list(fresh.values())))
         return [episode.id for episode in given]
+
+    def _unknown(self, episodes: dict[str, Episode]) -> dict[str, Episode]:
+        known = self.tables["episodes"].known("id", episodes)
+        return {id_: episode for id_, episode in episodes.items() if id_ not in known}
+
+    def _refuse_withdrawn(self, episodes: Iterable[Episode]) -> None:
+        for episode in episodes:
+            family = (episode.id, *episode.provenance.parents)
+            if self.tables["withdrawals"].known("episodes", family):
+                raise Sim2RealError(
+                    f"episode {episode.id} was erased, or made from one that was: a person withdrew"
+                )
 
     def get(self, id_: str, *, version: int | None = None) -> Episode:
         """The episode of an id, checked against it; an unknown id is a `Sim2RealError`."""
@@ -157,8 +185,22 @@ class Lake:
 
     def read(self, ids: Sequence[str], *, version: int | None = None) -> Iterator[Episode]:
         """Episodes by id, in the order asked for; unknown ids are left out."""
-        for begin in range(0, len(ids), _FEW):
-            yield from self._read(list(ids[begin : begin + _FEW]), version)
+        chosen = pa.table({"id": pa.array(list(ids), pa.string())})
+        sizes = self.query(
+            "select id, samples from episodes semi join chosen using (id)",
+            version=version,
+            chosen=chosen,
+        ).to_pydict()
+        samples = dict(zip(sizes["id"], sizes["samples"], strict=True))
+        some: list[str] = []
+        held = 0
+        for id_ in ids:
+            some.append(id_)
+            held += samples.get(id_) or 0
+            if len(some) >= _FEW or held > _MANY_SAMPLES:
+                yield from self._read(some, version)
+                some, held = [], 0
+        yield from self._read(some, version)
 
     def query(self, sql: str, *, version: int | None = None, **tables: pa.Table) -> pa.Table:
         """The answer to a SQL query.
@@ -166,17 +208,17 @@ class Lake:
         It may ask for `episodes`, `signals`, `labels`, `current_labels`, `consents`, `datasets`,
         `policies` and `withdrawals`; `tables` given along can be queried by their names.
         """
-        connection = duckdb.connect()
-        try:
-            self._views(connection, set(_WORD.findall(sql.lower())), version)
-            for name, table in tables.items():
-                connection.register(name, table)
-            answer = connection.sql(sql)
-            return answer.to_arrow_table() if answer is not None else pa.table({})
-        except duckdb.Error as error:
-            raise Sim2RealError(f"the query failed: {_short(error)}") from None
-        finally:
-            connection.close()
+        if version is not None and not 0 <= version <= self.version:
+            raise Sim2RealError(f"{self.uri} has no version {version}, only 0 to {self.version}")
+        with self.storage.lock(alone=False), closing(duckdb.connect()) as connection:
+            try:
+                self._views(connection, set(_WORD.findall(sql.lower())), version)
+                for name, table in tables.items():
+                    connection.register(name, table)
+                answer = connection.sql(sql)
+                return answer.to_arrow_table() if answer is not None else pa.table({})
+            except (duckdb.Error, pa.ArrowException, UnicodeError) as error:
+                raise Sim2RealError(f"the query failed: {one_line(error)}") from None
 
     def present(self, ids: Iterable[str]) -> list[str]:
         """Those of the ids that are episodes here, sorted."""
@@ -204,11 +246,13 @@ class Lake:
             raise Sim2RealError(f"no episode {missing!r} in {self.uri} to label")
         corrected = {label.supersedes: label.episode for label in given if label.supersedes}
         if corrected:
-            sql = f"select id, episode from labels where id in ({_quoted(list(corrected))})"
+            sql = f"select id, episode from current_labels where id in ({quoted(corrected)})"
             known = {row["id"]: row["episode"] for row in self.query(sql).to_pylist()}
             for id_, episode in corrected.items():
                 if known.get(id_) != episode:
-                    raise Sim2RealError(f"episode {episode} has no label {id_!r} to supersede")
+                    raise Sim2RealError(
+                        f"episode {episode} has no label {id_!r} that is current, to supersede"
+                    )
         if given:
             self.tables["labels"].append(label_rows(given))
         return [label.id for label in given]
@@ -220,7 +264,7 @@ class Lake:
         """
         if not self.present([id_]):
             raise Sim2RealError(f"no episode {id_!r} in {self.uri}")
-        return self.query(_LINEAGE.replace("$id", _quoted([id_])))
+        return self.query(_LINEAGE.replace("$id", quoted([id_])))
 
     def grant(self, consent: Consent, *, who: str) -> None:
         """Record what a participant agrees to from now on; it replaces what episodes carry."""
@@ -240,25 +284,25 @@ class Lake:
     def permit(self, ids: Sequence[str], purpose: str) -> None:
         """Refuse, with a `Sim2RealError` that names it, an episode its people have not agreed to.
 
-        `purpose` is 'training', 'evaluation' or 'sharing'.
+        The people in what it was made from count too. `purpose` is 'training', 'evaluation' or
+        'sharing'.
         """
+        if purpose not in SCOPES:
+            raise Sim2RealError(f"no purpose {purpose!r}{nearest(purpose, SCOPES)}")
         chosen = pa.table({"id": pa.array(list(ids), pa.string())})
-        found = self.query(
-            "select id, provenance from episodes semi join chosen using (id)"
-            " where len(participants) > 0 order by id",
-            chosen=chosen,
-        )
+        found = self.query(_PEOPLE, chosen=chosen)
         granted = self.consents() if found.num_rows else {}
         for row in found.to_pylist():
             for carried in json.loads(row["provenance"])["consent"]:
                 consent = Consent.from_dict(carried)
                 why = granted.get(consent.participant, consent).refusal(purpose)
                 if why:
-                    raise Sim2RealError(f"episode {row['id']} may not be used: {why}")
+                    made = "" if row["made"] == row["id"] else f", made from {row['id']},"
+                    raise Sim2RealError(f"episode {row['made']}{made} may not be used: {why}")
 
     def record_policy(self, policy: str, dataset: str) -> None:
         """Remember that a policy was made from a data set, so that a withdrawal can name it."""
-        sql = f"select count(*) as n from datasets where id = {_quoted([dataset])}"
+        sql = f"select count(*) as n from datasets where id = {quoted([dataset])}"
         if not self.query(sql)["n"][0].as_py():
             raise Sim2RealError(f"no data set {dataset!r} in {self.uri}")
         row = {"policy": policy, "dataset": dataset, "created": datetime.now(UTC)}
@@ -270,7 +314,8 @@ class Lake:
         Rows that two processes appended at the same moment become one, and rows are sorted, so
         that finding an episode reads little.
         """
-        return sum(table.compact(most_bytes=most_bytes) for table in self.tables.values())
+        with self.storage.lock(alone=True):
+            return sum(table.compact(most_bytes=most_bytes) for table in self.tables.values())
 
     def film(self, file: str) -> bytes:
         """Content of a video file by its hash."""
@@ -280,7 +325,9 @@ class Lake:
         return int(self.query("select count(*) as n from episodes")["n"][0].as_py())
 
     def _read(self, ids: list[str], version: int | None) -> Iterator[Episode]:
-        listed = _quoted(ids)
+        if not ids:
+            return
+        listed = quoted(ids)
         rows = self.query(f"select * from episodes where id in ({listed})", version=version)
         signals = self.query(f"select * from stored_signals where episode in ({listed})")
         signals = signals.combine_chunks().sort_by("episode")
@@ -313,7 +360,7 @@ class Lake:
             connection.register(view, self.tables[name].schema.empty_table())
         elif self.storage.local:
             connection.execute(
-                f"create view {view} as select * from read_parquet([{_quoted(files)}])"
+                f"create view {view} as select * from read_parquet([{quoted(files)}])"
             )
         else:
             connection.register(
@@ -327,9 +374,6 @@ def _film(file: str) -> str:
     return f"videos/{file}.mp4"
 
 
-def _quoted(values: Sequence[str]) -> str:
+def quoted(values: Iterable[str]) -> str:
+    """Texts as a list for SQL."""
     return ", ".join("'" + value.replace("'", "''") + "'" for value in values)
-
-
-def _short(error: BaseException) -> str:
-    return " ".join(str(error).split())[:300]

@@ -11,15 +11,18 @@ import json
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
+from functools import cache
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
 
-from sim2real.data.lake import DATASETS, Lake
+from sim2real.data.lake import DATASETS, Lake, quoted
 from sim2real.errors import Sim2RealError, number_at, table_at
 from sim2real.files import read_json, write_json
+
+_PERIOD = 100_000
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,6 +62,8 @@ class Mixture:
             raise Sim2RealError(f"a mixture is by 'episode' or by 'frame', not {self.by!r}")
         if self.by == "frame" and not self.clock:
             raise Sim2RealError("a mixture by frame needs a clock channel")
+        if not 0 <= self.seed < 2**63:
+            raise Sim2RealError(f"a seed of {self.seed} is none")
 
     def resolve(self, lake: Lake, *, version: int | None = None, record: bool = True) -> Manifest:
         """What is in the mixture, at a version of the lake (the newest if none is given).
@@ -73,9 +78,11 @@ class Mixture:
             answer = lake.query(part.select, version=at)
             if answer.column_names[:1] != ["id"]:
                 raise Sim2RealError(f"part {part.name!r} must select the column id first")
-            ids = sorted(set(answer["id"].to_pylist()))
+            ids = sorted({str(id_) for id_ in answer["id"].to_pylist()})
             if not ids:
                 raise Sim2RealError(f"part {part.name!r} selects no episode")
+            for unknown in sorted(set(ids) - set(lake.present(ids))):
+                raise Sim2RealError(f"part {part.name!r} selects {unknown!r}, which is no episode")
             for id_ in ids:
                 if seen.setdefault(id_, part.name) != part.name:
                     raise Sim2RealError(f"episode {id_} is in {seen[id_]!r} and in {part.name!r}")
@@ -84,7 +91,7 @@ class Mixture:
         frames = _frames(lake, list(seen), self.clock) if self.clock else {}
         manifest = Manifest(
             name=self.name,
-            lake=lake.uri,
+            lake=lake.storage.uri,
             version=at,
             by=self.by,
             clock=self.clock,
@@ -134,6 +141,15 @@ class Manifest:
     purpose: str
     parts: tuple[Share, ...]
 
+    def __post_init__(self) -> None:
+        if not self.parts or self.by not in ("episode", "frame"):
+            raise Sim2RealError("a manifest has parts, by 'episode' or by 'frame'")
+        for part in self.parts:
+            if not part.ids or len(part.ids) != len(part.frames):
+                raise Sim2RealError(f"part {part.name!r} of the manifest has no episodes")
+            if self.by == "frame" and sum(part.frames) < 1:
+                raise Sim2RealError(f"part {part.name!r} of the manifest has no frames")
+
     @property
     def id(self) -> str:
         """Hash of the content."""
@@ -158,9 +174,9 @@ class Manifest:
         episode, a part is gone through in a new order each time, none twice before all; by frame,
         each frame of a part is equally likely.
         """
+        if size < 1 or not 0 <= number < 2**47:
+            raise Sim2RealError(f"there is no batch {number} of size {size}")
         before, after = self._counts(number * size), self._counts((number + 1) * size)
-        if (after < before).any() or size < 1:
-            raise Sim2RealError(f"a batch of {size} is too small for the smallest part")
         parts, episodes, frames = [], [], []
         first = 0
         for k, part in enumerate(self.parts):
@@ -206,13 +222,12 @@ class Manifest:
             raise Sim2RealError(f"{path} is not a manifest: {error}") from None
 
     def _counts(self, items: int) -> np.ndarray:
-        """Items of each part among the first so many: exact shares, remainders to the largest."""
-        weights = np.array([part.weight for part in self.parts])
-        exact = weights / weights.sum() * items
-        counts: np.ndarray = np.floor(exact + 1e-9).astype(np.int64)
-        left = items - int(counts.sum())
-        counts[np.argsort(counts - exact, kind="stable")[:left]] += 1
-        return counts
+        """Items of each part among the first so many."""
+        turns = _turns(tuple(part.weight for part in self.parts))
+        found: np.ndarray = items // len(turns) * turns[-1] + (
+            turns[items % len(turns) - 1] if items % len(turns) else 0
+        )
+        return found
 
     def _in_turn(self, part: int, begin: int, count: int) -> np.ndarray:
         size = len(self.parts[part].ids)
@@ -228,9 +243,31 @@ class Manifest:
         return np.random.Generator(np.random.Philox(key=[self.seed, (stream << 48) + number]))
 
 
+@cache
+def _turns(weights: tuple[float, ...]) -> np.ndarray:
+    """Items of each part after 1, 2, … items, (items, parts), over one period of the weights.
+
+    Balinski and Young's quota method: each next item goes to the part that has got least for its
+    weight, among those that are not ahead of their exact share. A count never falls, and is always
+    within one of the share. Shares are kept to a hundred thousandth.
+    """
+    shares = np.array(weights) / max(weights)
+    parts = np.maximum(np.round(shares / shares.sum() * _PERIOD), 1).astype(np.int64)
+    parts //= np.gcd.reduce(parts)
+    total = int(parts.sum())
+    counts = np.zeros(len(parts), dtype=np.int64)
+    found = np.empty((total, len(parts)), dtype=np.int64)
+    for item in range(total):
+        behind = counts * total < parts * (item + 1)
+        worth = np.where(behind, parts / (counts + 1), -1.0)
+        counts[int(np.argmax(worth))] += 1
+        found[item] = counts
+    return found
+
+
 def record_dataset(lake: Lake, manifest: Manifest) -> None:
     """Write a manifest to the lake's `datasets`, once."""
-    known = lake.query(f"select count(*) as n from datasets where id = '{manifest.id}'")
+    known = lake.query(f"select count(*) as n from datasets where id = {quoted([manifest.id])}")
     if not known["n"][0].as_py():
         row: Mapping[str, Any] = {
             "id": manifest.id,
@@ -245,10 +282,9 @@ def record_dataset(lake: Lake, manifest: Manifest) -> None:
 
 def _frames(lake: Lake, ids: list[str], clock: str) -> dict[str, int]:
     chosen = pa.table({"id": pa.array(ids, pa.string())})
-    name = clock.replace("'", "''")
     found = lake.query(
         "select episode, len(times) as n from stored_signals semi join chosen"
-        f" on stored_signals.episode = chosen.id where channel = '{name}'",
+        f" on stored_signals.episode = chosen.id where channel = {quoted([clock])}",
         chosen=chosen,
     )
     frames = dict(zip(found["episode"].to_pylist(), found["n"].to_pylist(), strict=True))

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from enum import StrEnum
+from types import MappingProxyType
 from typing import Any
 
 from sim2real.data.consent import Consent
-from sim2real.errors import Sim2RealError, nearest, number_at, table_at
+from sim2real.errors import Sim2RealError, nearest, number_at, one_line, table_at
 
 
 class Origin(StrEnum):
@@ -75,16 +75,35 @@ class Provenance:
                 f"provenance: kind {self.kind!r} is unknown{nearest(str(self.kind), list(Origin))}"
             )
         object.__setattr__(self, "kind", Origin(self.kind))
-        for name, value in self.parameters.items():
-            if not math.isfinite(value):
-                raise Sim2RealError(f"provenance: parameter {name} = {value} is not finite")
+        for entry in fields(self):
+            value = getattr(self, entry.name)
+            if entry.default == "" and not isinstance(value, str):
+                raise Sim2RealError(f"provenance: {entry.name} must be text")
+            if entry.name in ("seed", "world") and not isinstance(value, int | None):
+                raise Sim2RealError(f"provenance: {entry.name} must be a whole number")
+        numbers = {
+            name: number_at(value, f"provenance: parameter {name}")
+            for name, value in self.parameters.items()
+        }
         for parent in self.parents:
-            if not parent:
+            if not parent or not isinstance(parent, str):
                 raise Sim2RealError("provenance: a parent's id is empty")
+        # Copies, so that what was given may change without changing this.
+        object.__setattr__(self, "parameters", MappingProxyType(numbers))
+        object.__setattr__(self, "parents", tuple(self.parents))
+        object.__setattr__(self, "consent", tuple(self.consent))
+        for name in ("calibration", "software"):
+            try:
+                kept = json.loads(json.dumps(dict(getattr(self, name)), allow_nan=False))
+            except (TypeError, ValueError, RecursionError) as error:
+                raise Sim2RealError(
+                    f"provenance: {name} cannot be kept as JSON: {one_line(error)}"
+                ) from None
+            object.__setattr__(self, name, MappingProxyType(kept))
         try:
-            self.to_json()
-        except (TypeError, ValueError, RecursionError) as error:
-            raise Sim2RealError(f"provenance cannot be kept as JSON: {error}") from None
+            self.to_json().encode()
+        except UnicodeEncodeError:
+            raise Sim2RealError("provenance holds text that is not Unicode") from None
 
     @property
     def participants(self) -> list[str]:
@@ -106,7 +125,13 @@ class Provenance:
 
     def to_json(self) -> str:
         """Canonical JSON: the same provenance always gives the same text."""
-        return json.dumps(self.to_dict(), sort_keys=True, separators=(",", ":"), allow_nan=False)
+        return json.dumps(
+            self.to_dict(),
+            sort_keys=True,
+            separators=(",", ":"),
+            allow_nan=False,
+            ensure_ascii=False,
+        )
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Provenance:
@@ -126,12 +151,4 @@ class Provenance:
         for name in ("parameters", "calibration", "software"):
             if name in values:
                 values[name] = dict(table_at(values[name], f"provenance: {name}"))
-        for name, value in values.get("parameters", {}).items():
-            values["parameters"][name] = number_at(value, f"provenance: parameter {name}")
-        for entry in fields(cls):
-            if entry.default == "" and not isinstance(values.get(entry.name, ""), str):
-                raise Sim2RealError(f"provenance: {entry.name} must be text")
-        for name in ("seed", "world"):
-            if not isinstance(values.get(name), int | None):
-                raise Sim2RealError(f"provenance: {name} must be a whole number")
         return cls(**values)

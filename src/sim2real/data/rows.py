@@ -17,7 +17,7 @@ import pyarrow as pa
 from sim2real.data.episode import Episode, Signal
 from sim2real.data.provenance import Provenance
 from sim2real.data.video import Video
-from sim2real.errors import Sim2RealError
+from sim2real.errors import Sim2RealError, one_line
 
 EPISODES = pa.schema(
     [
@@ -47,11 +47,11 @@ EPISODES = pa.schema(
 """One row an episode; `provenance` is the whole of it as JSON, the columns are its parts."""
 
 _LISTS = {
-    "f64": pa.list_(pa.float64()),
-    "f32": pa.list_(pa.float32()),
-    "i64": pa.list_(pa.int64()),
-    "u64": pa.list_(pa.uint64()),
-    "raw": pa.binary(),
+    "f64": pa.large_list(pa.float64()),
+    "f32": pa.large_list(pa.float32()),
+    "i64": pa.large_list(pa.int64()),
+    "u64": pa.large_list(pa.uint64()),
+    "raw": pa.large_binary(),
 }
 SIGNALS = pa.schema(
     [
@@ -61,7 +61,7 @@ SIGNALS = pa.schema(
         ("stated_hz", pa.float64()),
         ("dtype", pa.string()),
         ("shape", pa.list_(pa.int32())),
-        ("times", pa.list_(pa.float64())),
+        ("times", pa.large_list(pa.float64())),
         *_LISTS.items(),
         ("file", pa.string()),
     ]
@@ -77,7 +77,10 @@ def episode_rows(episodes: Sequence[Episode]) -> pa.Table:
     """Rows of `episodes`."""
     added = datetime.now(UTC)
     rows = [_episode_row(episode, added) for episode in episodes]
-    return pa.Table.from_pylist(rows, schema=EPISODES)
+    try:
+        return pa.Table.from_pylist(rows, schema=EPISODES)
+    except (pa.ArrowException, UnicodeError) as error:
+        raise Sim2RealError(f"this provenance cannot be kept: {one_line(error)}") from None
 
 
 def signal_rows(episodes: Iterable[Episode]) -> pa.Table:
@@ -101,7 +104,10 @@ def signal_rows(episodes: Iterable[Episode]) -> pa.Table:
             columns["stated_hz"].append(channel.stated_hz)
             columns["shape"].append(list(channel.shape))
             columns["times"].append(channel.times)
-    arrays = [pa.array(columns[entry.name], type=entry.type) for entry in SIGNALS]
+    try:
+        arrays = [pa.array(columns[entry.name], type=entry.type) for entry in SIGNALS]
+    except (pa.ArrowException, UnicodeError) as error:
+        raise Sim2RealError(f"these channels cannot be kept: {one_line(error)}") from None
     return pa.Table.from_arrays(arrays, schema=SIGNALS)
 
 

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import os
-from collections.abc import Mapping
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.fs as pafs
 
-from sim2real.errors import Sim2RealError
+from sim2real.errors import Sim2RealError, one_line
 from sim2real.files import atomic_path
 
 _CHUNK = 1 << 22
@@ -25,13 +29,68 @@ class Storage:
         `options` are the credentials of object storage (`AWS_ACCESS_KEY_ID`, `AWS_ENDPOINT_URL`,
         …); environment variables of these names stand in for what is not given.
         """
+        if not uri.isprintable():
+            raise Sim2RealError(f"{uri!r} is no place for a lake")
         self.local = "://" not in uri
         self.uri = str(Path(uri).absolute()) if self.local else uri.rstrip("/")
         self.options = dict(options) if options else None
         try:
             self.files, self.root = _filesystem(self.uri, dict(options or {}))
-        except (OSError, ValueError) as error:
-            raise Sim2RealError(f"{uri} is no place for a lake: {_line(error)}") from None
+        except (OSError, ValueError, pa.ArrowException) as error:
+            raise Sim2RealError(f"{uri} is no place for a lake: {one_line(error)}") from None
+
+        self._holding = threading.local()
+
+    @property
+    def url(self) -> str:
+        """The root as a URL: a path with a per cent sign would be taken for one with escapes."""
+        return Path(self.uri).as_uri() if self.local else self.uri
+
+    @contextmanager
+    def lock(self, *, alone: bool) -> Iterator[None]:
+        """Work on the files beside others, or alone: rewriting history wants nobody else there.
+
+        A process that dies lets go of it. Who wants to be alone is waited for by those who come
+        later. A lock inside a lock does nothing. On object storage there is none: there, whoever
+        rewrites must see to it that nobody writes.
+        """
+        if not self.local or getattr(self._holding, "yes", False):
+            yield
+            return
+        with ExitStack() as held:
+            gate = self._opened("gate", held)
+            room = self._opened("room", held)
+            how = fcntl.LOCK_EX if alone else fcntl.LOCK_SH
+            if gate is not None and room is not None:
+                fcntl.flock(gate, how)
+                fcntl.flock(room, how)
+                if not alone:
+                    fcntl.flock(gate, fcntl.LOCK_UN)
+            self._holding.yes = True
+            try:
+                yield
+            finally:
+                self._holding.yes = False
+
+    @contextmanager
+    def turn(self) -> Iterator[None]:
+        """One at a time, for the moment in which something is looked up and then written."""
+        with ExitStack() as held:
+            file = self._opened("turn", held) if self.local else None
+            if file is not None:
+                fcntl.flock(file, fcntl.LOCK_EX)
+            yield
+
+    def _opened(self, name: str, held: ExitStack) -> int | None:
+        """A file of the lake's own to lock on; None where the lake cannot be written to."""
+        folder = Path(self.root) / "locks"
+        try:
+            folder.mkdir(exist_ok=True)
+            file = os.open(folder / name, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+        except OSError:
+            return None
+        held.callback(os.close, file)
+        return file
 
     def path(self, name: str) -> str:
         """Path of a file, as `self.files` takes it."""
@@ -44,7 +103,7 @@ class Storage:
                 content: bytes = file.read()
                 return content
         except OSError as error:
-            raise Sim2RealError(f"cannot read {self.uri}/{name}: {_line(error)}") from None
+            raise Sim2RealError(f"cannot read {self.uri}/{name}: {one_line(error)}") from None
 
     def write(self, name: str, content: bytes) -> None:
         """Put a file there, replacing one of that name."""
@@ -56,7 +115,7 @@ class Storage:
             with self.files.open_output_stream(self.path(name)) as file:
                 file.write(content)
         except OSError as error:
-            raise Sim2RealError(f"cannot write {self.uri}/{name}: {_line(error)}") from None
+            raise Sim2RealError(f"cannot write {self.uri}/{name}: {one_line(error)}") from None
 
     def delete(self, name: str) -> None:
         """Remove a file; one that is gone already is no error."""
@@ -65,31 +124,51 @@ class Storage:
         except FileNotFoundError:
             pass
         except OSError as error:
-            raise Sim2RealError(f"cannot delete {self.uri}/{name}: {_line(error)}") from None
+            raise Sim2RealError(f"cannot delete {self.uri}/{name}: {one_line(error)}") from None
 
     def delete_folder(self, name: str) -> None:
         """Remove a folder and all in it."""
         try:
             self.files.delete_dir(self.path(name))
         except OSError as error:
-            raise Sim2RealError(f"cannot delete {self.uri}/{name}: {_line(error)}") from None
+            raise Sim2RealError(f"cannot delete {self.uri}/{name}: {one_line(error)}") from None
 
     def exists(self, name: str) -> bool:
         """Whether there is a file of that name."""
-        found: bool = self.files.get_file_info(self.path(name)).type == pafs.FileType.File
+        try:
+            found: bool = self.files.get_file_info(self.path(name)).type == pafs.FileType.File
+        except (OSError, ValueError) as error:
+            raise Sim2RealError(f"cannot look into {self.uri}: {one_line(error)}") from None
         return found
 
     def names(self, folder: str) -> list[str]:
-        """Names of all files below a folder, sorted; none where there is no such folder."""
-        chosen = pafs.FileSelector(self.path(folder), recursive=True, allow_not_found=True)
-        found = self.files.get_file_info(chosen)
-        start = len(self.root) + 1
-        return sorted(info.path[start:] for info in found if info.type == pafs.FileType.File)
+        """Names of all files below a folder, sorted; none where there is no such folder.
+
+        What is being written, or was left by a writer that died, is not among them.
+        """
+        found = [info.path[len(self.root) + 1 :] for info in self._infos(folder)]
+        return sorted(name for name in found if not _is_temporary(name))
+
+    def leftovers(self) -> list[str]:
+        """Names of what writers that died have left."""
+        return [
+            name
+            for info in self._infos("")
+            if _is_temporary(name := info.path[len(self.root) + 1 :])
+        ]
+
+    def _infos(self, folder: str) -> list[Any]:
+        where = self.path(folder).rstrip("/")
+        chosen = pafs.FileSelector(where, recursive=True, allow_not_found=True)
+        try:
+            found = self.files.get_file_info(chosen)
+        except (OSError, ValueError) as error:
+            raise Sim2RealError(f"cannot look into {self.uri}: {one_line(error)}") from None
+        return [info for info in found if info.type == pafs.FileType.File]
 
     def size(self) -> int:
         """Bytes of all files."""
-        chosen = pafs.FileSelector(self.root, recursive=True)
-        return sum(info.size or 0 for info in self.files.get_file_info(chosen))
+        return sum(info.size or 0 for info in self._infos(""))
 
     def digest(self, name: str) -> str:
         """SHA-256 of a file's content."""
@@ -99,8 +178,13 @@ class Storage:
                 while chunk := file.read(_CHUNK):
                     hasher.update(chunk)
         except OSError as error:
-            raise Sim2RealError(f"cannot read {self.uri}/{name}: {_line(error)}") from None
+            raise Sim2RealError(f"cannot read {self.uri}/{name}: {one_line(error)}") from None
         return hasher.hexdigest()
+
+
+def _is_temporary(name: str) -> bool:
+    """Whether a file has a name of those that are still being written."""
+    return any(part.startswith(".") for part in name.split("/")) or name.endswith(".json.tmp")
 
 
 def _filesystem(uri: str, options: dict[str, str]) -> tuple[Any, str]:
@@ -123,7 +207,3 @@ def _filesystem(uri: str, options: dict[str, str]) -> tuple[Any, str]:
     }
     said = {key: value for key, value in chosen.items() if value is not None}
     return pafs.S3FileSystem(**said), uri.removeprefix("s3://")
-
-
-def _line(error: BaseException) -> str:
-    return " ".join(str(error).split())[:300]

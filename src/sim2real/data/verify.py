@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 
 from sim2real.data.delta import Damage
 from sim2real.data.lake import Lake
+from sim2real.data.windows import verify_windows
 from sim2real.errors import Sim2RealError
 
 _AT_ONCE = 500
@@ -18,19 +19,21 @@ def verify(
 
     `report` is told how many episodes are done, of how many.
     """
-    found = [damage for table in lake.tables.values() for damage in table.verify()]
-    found += _films(lake)
-    try:
-        found += _episodes(lake, report)
-    except Sim2RealError as error:
-        found.append(Damage(file=lake.uri, message=str(error)))
+    with lake.storage.lock(alone=False):
+        found = [damage for table in lake.tables.values() for damage in table.verify()]
+        found += _films(lake)
+        found += verify_windows(lake.storage)
+        try:
+            found += _episodes(lake, report)
+        except Sim2RealError as error:
+            found.append(Damage(file=lake.uri, message=str(error)))
     return found
 
 
 def _films(lake: Lake) -> Iterator[Damage]:
     for name in lake.storage.names("videos"):
         stem = name.removeprefix("videos/").removesuffix(".mp4")
-        if not stem.startswith(".") and lake.storage.digest(name) != stem:
+        if lake.storage.digest(name) != stem:
             yield Damage(file=name, message="has changed since it was written")
 
 

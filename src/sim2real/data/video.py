@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import io
+import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
@@ -16,7 +17,7 @@ from typing import Any
 import av
 import numpy as np
 
-from sim2real.errors import Sim2RealError
+from sim2real.errors import Sim2RealError, one_line
 
 KEY_EVERY = 16
 """Frames from one key frame to the next: the most that is decoded in vain on a random read."""
@@ -41,12 +42,20 @@ class Video:
         times.flags.writeable = False
         object.__setattr__(self, "stated_hz", float(self.stated_hz))
         object.__setattr__(self, "times", times)
+        if not (math.isfinite(self.stated_hz) and self.stated_hz >= 0):
+            raise Sim2RealError(f"a stated rate of {self.stated_hz} Hz is none")
         with self._open() as container:
             stream = _stream(container)
-            frames = stream.frames or sum(1 for p in container.demux(stream) if p.size)
-            if frames != len(times):
-                raise Sim2RealError(f"{len(times)} time stamps do not fit {frames} frames of video")
+            try:
+                ticks = sorted(p.pts for p in container.demux(stream) if p.size)
+            except (av.FFmpegError, TypeError) as error:
+                raise Sim2RealError(f"the video cannot be read: {one_line(error)}") from None
+            if len(ticks) != len(times):
+                raise Sim2RealError(
+                    f"{len(times)} time stamps do not fit {len(ticks)} frames of video"
+                )
             object.__setattr__(self, "_size", (stream.height, stream.width))
+            object.__setattr__(self, "_ticks", np.array(ticks))
 
     @classmethod
     def encode(
@@ -58,9 +67,9 @@ class Video:
         crf: int = 23,
     ) -> Video:
         """A video of RGB pictures (height, width, 3), bytes; sides must be even."""
-        rate = Fraction(stated_hz or _rate(np.asarray(times)) or 30).limit_denominator(1000)
         buffer = io.BytesIO()
         try:
+            rate = Fraction(stated_hz or _rate(np.asarray(times)) or 30).limit_denominator(1000)
             with av.open(buffer, "w", format="mp4") as container:
                 stream = container.add_stream("h264", rate=rate)
                 stream.pix_fmt = "yuv420p"
@@ -71,8 +80,8 @@ class Video:
                         stream.width, stream.height = picture.shape[1], picture.shape[0]
                     container.mux(stream.encode(av.VideoFrame.from_ndarray(picture, "rgb24")))
                 container.mux(stream.encode())
-        except (av.FFmpegError, ValueError, TypeError) as error:
-            raise Sim2RealError(f"cannot encode the video: {error}") from None
+        except (av.FFmpegError, ValueError, TypeError, OverflowError) as error:
+            raise Sim2RealError(f"cannot encode the video: {one_line(error)}") from None
         return cls(times, buffer.getvalue(), stated_hz)
 
     @property
@@ -98,23 +107,20 @@ class Video:
         inside = np.flatnonzero((self.times >= start_s) & (self.times < end_s))
         if not len(inside):
             return
-        first, last, wanted = int(inside[0]), int(inside[-1]), set(inside.tolist())
+        ticks: np.ndarray = getattr(self, "_ticks")  # noqa: B009
+        last, wanted = int(inside[-1]), set(inside.tolist())
         try:
             with self._open() as container:
                 stream = _stream(container)
-                rate, base = stream.average_rate, stream.time_base
-                begin = stream.start_time or 0
-                container.seek(
-                    begin + round(Fraction(first) / rate / base), stream=stream, backward=True
-                )
+                container.seek(int(ticks[inside[0]]), stream=stream, backward=True)
                 for frame in container.decode(stream):
-                    index = round((frame.pts - begin) * base * rate)
+                    index = int(np.searchsorted(ticks, frame.pts))
                     if index in wanted:
                         yield float(self.times[index]), frame.to_ndarray(format="rgb24")
                     if index >= last:
                         return
         except av.FFmpegError as error:
-            raise Sim2RealError(f"the video cannot be decoded: {error}") from None
+            raise Sim2RealError(f"the video cannot be decoded: {one_line(error)}") from None
 
     def digest(self) -> bytes:
         """Hash of the content."""
@@ -128,7 +134,7 @@ class Video:
         try:
             return av.open(io.BytesIO(self.mp4), "r", format="mp4")
         except (av.FFmpegError, ValueError) as error:
-            raise Sim2RealError(f"not a video that can be read: {error}") from None
+            raise Sim2RealError(f"not a video that can be read: {one_line(error)}") from None
 
 
 def _stream(container: Any) -> Any:

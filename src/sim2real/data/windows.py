@@ -9,20 +9,22 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 import pyarrow as pa
 
 from sim2real.data.align import held
+from sim2real.data.delta import Damage
 from sim2real.data.episode import Signal
-from sim2real.data.lake import Lake
+from sim2real.data.lake import Lake, quoted
 from sim2real.data.rows import read_channel
 from sim2real.data.storage import Storage
 from sim2real.errors import Sim2RealError
-from sim2real.files import atomic_folder, read_json, write_json
+from sim2real.files import atomic_folder, read_json, write_json, write_text
 
 _AT_ONCE = 500
 _CACHE = "windows"
@@ -50,25 +52,34 @@ class Windows:
         *,
         channels: Sequence[str],
         clock: str = "",
+        purpose: str = "training",
         folder: Path | None = None,
         report: Callable[[int, int], None] = lambda done, of: None,
     ) -> Windows:
         """Windows over the episodes; laid out on the first call, opened on the next ones.
 
         `clock` is the first channel if not given. `folder` is where the arrays are kept, the
-        lake's own if not given; it must be given for a lake on object storage.
+        lake's own if not given; it must be given for a lake on object storage, and a withdrawal
+        does not reach it there. The people in the episodes must have agreed to `purpose`.
         """
         if folder is None and not lake.storage.local:
             raise Sim2RealError("windows of a lake on object storage need a local folder")
-        root = Path(lake.storage.path(_CACHE)) if folder is None else folder
-        if not ids or not channels:
-            raise Sim2RealError("windows need episodes and channels")
+        root = Path(lake.storage.path(_CACHE)) if folder is None else Path(folder)
+        if not ids or not channels or len(set(channels)) < len(channels):
+            raise Sim2RealError("windows need episodes, and channels that differ")
+        for missing in sorted(set(ids) - set(lake.present(ids))):
+            raise Sim2RealError(f"no episode {missing!r} in {lake.uri}")
+        lake.permit(ids, purpose)
         clock = clock or channels[0]
         key = hashlib.sha256(json.dumps([list(ids), list(channels), clock]).encode())
         place = root / key.hexdigest()[:32]
         if not place.exists():
-            with atomic_folder(place) as temporary:
-                _lay_out(lake, list(ids), list(channels), clock, temporary, report)
+            try:
+                with lake.storage.lock(alone=False), atomic_folder(place) as temporary:
+                    _lay_out(lake, list(ids), list(channels), clock, temporary, report)
+            except Sim2RealError:
+                if not place.exists():  # else another process was faster
+                    raise
         return cls(place)
 
     @property
@@ -87,12 +98,35 @@ class Windows:
 
 
 def forget(storage: Storage, ids: Collection[str]) -> None:
-    """Delete the layouts in a lake that hold any of these episodes."""
-    for name in storage.names(_CACHE):
-        if name.endswith("/index.json"):
-            held_ids = json.loads(storage.read(name))["ids"]
-            if not set(ids).isdisjoint(held_ids):
-                storage.delete_folder(name.removesuffix("/index.json"))
+    """Delete the layouts in a lake that hold any of these episodes, or that cannot be read."""
+    for folder in _layouts(storage):
+        try:
+            index = json.loads(storage.read(f"{folder}/index.json"))
+            touched = not set(ids).isdisjoint(index["ids"])
+        except (Sim2RealError, ValueError, KeyError, TypeError):
+            touched = True
+        if touched:
+            storage.delete_folder(folder)
+
+
+def verify_windows(storage: Storage) -> Iterator[Damage]:
+    """Layouts in a lake that are not as they were written; deleting one loses nothing."""
+    for folder in _layouts(storage):
+        try:
+            index = storage.read(f"{folder}/index.json")
+            seal = storage.read(f"{folder}/index.sha256").decode("ascii", "replace")
+            sound = seal == hashlib.sha256(index).hexdigest() and all(
+                storage.digest(f"{folder}/{name}") == digest
+                for name, digest in json.loads(index)["sha256"].items()
+            )
+        except Sim2RealError:
+            sound = False
+        if not sound:
+            yield Damage(file=folder, message="has changed since it was written; delete it")
+
+
+def _layouts(storage: Storage) -> list[str]:
+    return sorted({name.rpartition("/")[0] for name in storage.names(_CACHE)})
 
 
 def _lay_out(
@@ -104,6 +138,28 @@ def _lay_out(
     report: Callable[[int, int], None],
 ) -> None:
     frames: list[int] = []
+    with ExitStack() as files:
+        writers = _fill(lake, ids, channels, clock, folder, frames, files, report)
+        for writer in writers:
+            writer.finish(sum(frames))
+    names = [f"{k}.npy" for k in range(len(channels))]
+    digests = {name: Storage(str(folder)).digest(name) for name in names}
+    index = {"ids": ids, "channels": channels, "frames": frames, "sha256": digests}
+    write_json(folder / "index.json", index)
+    seal = hashlib.sha256((folder / "index.json").read_bytes()).hexdigest()
+    write_text(folder / "index.sha256", seal)
+
+
+def _fill(
+    lake: Lake,
+    ids: list[str],
+    channels: list[str],
+    clock: str,
+    folder: Path,
+    frames: list[int],
+    files: ExitStack,
+    report: Callable[[int, int], None],
+) -> list[_Column]:
     writers: dict[str, _Column] = {}
     for begin in range(0, len(ids), _AT_ONCE):
         chosen = ids[begin : begin + _AT_ONCE]
@@ -120,20 +176,18 @@ def _lay_out(
                 same = np.array_equal(signal.times, at)
                 values = signal.values if same else signal.values[held(signal.times, at)]
                 if name not in writers:
-                    writers[name] = _Column(folder / f"{k}.npy", values)
+                    file = files.enter_context((folder / f"{k}.npy").open("wb"))
+                    writers[name] = _Column(file, values)
                 writers[name].add(id_, name, values)
         report(min(begin + _AT_ONCE, len(ids)), len(ids))
-    for writer in writers.values():
-        writer.close(sum(frames))
-    write_json(folder / "index.json", {"ids": ids, "channels": channels, "frames": frames})
+    return list(writers.values())
 
 
 def _signals(lake: Lake, ids: list[str], channels: set[str]) -> dict[str, dict[str, Signal]]:
     names = pa.table({"channel": pa.array(sorted(channels), pa.string())})
-    wanted = ", ".join(f"'{id_}'" for id_ in ids)
     rows = lake.query(
         "select stored_signals.* from stored_signals semi join names using (channel)"
-        f" where episode in ({wanted})",
+        f" where episode in ({quoted(ids)})",
         names=names,
     ).combine_chunks()
     found: dict[str, dict[str, Signal]] = {}
@@ -148,9 +202,9 @@ def _signals(lake: Lake, ids: list[str], channels: set[str]) -> dict[str, dict[s
 class _Column:
     """One channel of all episodes, written as a numpy file whose length is known at the end."""
 
-    def __init__(self, path: Path, like: np.ndarray) -> None:
+    def __init__(self, file: BinaryIO, like: np.ndarray) -> None:
         self._dtype, self._shape = like.dtype, like.shape[1:]
-        self._file = path.open("wb")
+        self._file = file
         self._header(0)
 
     def add(self, episode: str, channel: str, values: np.ndarray) -> None:
@@ -161,10 +215,9 @@ class _Column:
             )
         self._file.write(np.ascontiguousarray(values).data)
 
-    def close(self, frames: int) -> None:
+    def finish(self, frames: int) -> None:
         self._file.seek(0)
         self._header(frames)
-        self._file.close()
 
     def _header(self, frames: int) -> None:
         # The header has room for any length, so that it can be written again at the end.

@@ -6,6 +6,8 @@ The tombstone that stays holds no name, no pseudonym and no sample.
 
 from __future__ import annotations
 
+import json
+import re
 import uuid
 from collections.abc import Callable, Collection
 from dataclasses import asdict, dataclass
@@ -41,58 +43,86 @@ class Withdrawal:
 def withdraw(lake: Lake, participant: str) -> Withdrawal:
     """Erase all data of a participant; one the lake does not know is a `Sim2RealError`.
 
-    Safe to repeat: after an interruption, calling it again ends the work.
+    Nobody else works on the lake meanwhile. Safe to repeat: after an interruption, calling it
+    again ends the work.
     """
-    ids = affected(lake, participant)
-    known = lake.query("select distinct participant from consents")["participant"].to_pylist()
-    if not ids and participant not in known:
-        raise Sim2RealError(f"no data of participant {participant!r} in {lake.uri}")
-    datasets, policies = _derived(lake, ids)
-    found = Withdrawal(
-        id=uuid.uuid4().hex,
-        episodes=tuple(sorted(ids)),
-        datasets=datasets,
-        policies=policies,
-    )
-    # The tombstone first: from now on these episodes cannot come back.
-    row = {**asdict(found), "created": datetime.now(UTC)}
-    lake.tables["withdrawals"].append(pa.Table.from_pylist([row], schema=WITHDRAWALS))
-    for film in _films_only_of(lake, ids):
-        lake.storage.delete(f"videos/{film}.mp4")
-    lake.tables["signals"].rewrite(_without("episode", ids))
-    forget(lake.storage, ids)
-    lake.tables["labels"].rewrite(_without("episode", ids))
-    lake.tables["datasets"].rewrite(lambda rows: _redacted(rows, participant))
-    # Last, because these two say what is still to be done after an interruption.
-    lake.tables["episodes"].rewrite(_without("id", ids))
-    lake.tables["consents"].rewrite(_without("participant", {participant}))
+    with lake.storage.lock(alone=True):
+        ids = affected(lake, participant)
+        granted = lake.tables["consents"].all_rows(["participant"])
+        if not ids and not any(participant in rows["participant"].to_pylist() for rows in granted):
+            raise Sim2RealError(f"no data of participant {participant!r} in {lake.uri}")
+        redact = _Redaction(participant)
+        datasets, policies = _derived(lake, ids)
+        found = Withdrawal(
+            id=uuid.uuid4().hex,
+            episodes=tuple(sorted(ids)),
+            datasets=datasets,
+            policies=tuple(redact.text(policy) for policy in policies),
+        )
+        # The tombstone first: from now on these episodes cannot come back.
+        row = {**asdict(found), "created": datetime.now(UTC)}
+        lake.tables["withdrawals"].append(pa.Table.from_pylist([row], schema=WITHDRAWALS))
+        _erase(lake, ids, participant, redact)
     return found
 
 
 def affected(lake: Lake, participant: str) -> set[str]:
-    """Episodes with the person in any version, and everything derived from them."""
-    ids: set[str] = set()
+    """Episodes with the person in any version, and everything derived from them.
+
+    What an interrupted withdrawal has left is among them.
+    """
+    if not participant:
+        raise Sim2RealError("name the participant")
+    there: set[str] = set()
+    start = {id_ for rows in lake.tables["withdrawals"].all_rows(["episodes"])
+             for row in rows["episodes"].to_pylist() for id_ in row}  # fmt: skip
     children: dict[str, set[str]] = {}
-    for rows in lake.tables["episodes"].all_rows():
-        columns = ("id", "participants", "operator", "parents")
-        for row in rows.select(columns).to_pylist():
-            if participant in row["participants"] or participant == row["operator"]:
-                ids.add(row["id"])
-            for parent in row["parents"]:
+    for rows in lake.tables["episodes"].all_rows(["id", "participants", "operator", "parents"]):
+        for row in rows.to_pylist():
+            there.add(row["id"])
+            if participant in (row["participants"] or ()) or participant == row["operator"]:
+                start.add(row["id"])
+            for parent in row["parents"] or ():
                 children.setdefault(parent, set()).add(row["id"])
-    todo = list(ids)
+    found, todo = set(start), list(start)
     while todo:
-        for child in children.get(todo.pop(), set()) - ids:
-            ids.add(child)
+        for child in children.get(todo.pop(), set()) - found:
+            found.add(child)
             todo.append(child)
-    return ids
+    return found & there
+
+
+def _erase(lake: Lake, ids: set[str], participant: str, redact: _Redaction) -> None:
+    there = {
+        id_
+        for rows in lake.tables["episodes"].all_rows(["id"])
+        for id_ in rows["id"].to_pylist()
+        if id_ not in ids
+    }
+    # Nobody is writing: whatever no episode names was left by a writer that died.
+    shown: set[str] = set()
+    for rows in lake.tables["signals"].all_rows(["episode", "file"]):
+        shown |= set(rows["file"].filter(_among(rows["episode"], there)).to_pylist())
+    for name in lake.storage.names("videos"):
+        if name.removeprefix("videos/").removesuffix(".mp4") not in shown:
+            lake.storage.delete(name)
+    for name in lake.storage.leftovers():
+        lake.storage.delete(name)
+    lake.tables["signals"].rewrite(lambda rows: _kept(rows, _among(rows["episode"], there)))
+    forget(lake.storage, ids)
+    lake.tables["labels"].rewrite(_without("episode", ids))
+    for name in ("labels", "datasets", "policies", "consents"):
+        lake.tables[name].rewrite(redact.rows)
+    # Last, because these two say what is still to be done after an interruption.
+    lake.tables["episodes"].rewrite(_without("id", ids))
+    lake.tables["consents"].rewrite(_without("participant", {participant}))
 
 
 def _derived(lake: Lake, ids: Collection[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
     datasets = {
         row["id"]
-        for rows in lake.tables["datasets"].all_rows()
-        for row in rows.select(["id", "episodes"]).to_pylist()
+        for rows in lake.tables["datasets"].all_rows(["id", "episodes"])
+        for row in rows.to_pylist()
         if not set(ids).isdisjoint(row["episodes"])
     }
     policies = {
@@ -104,27 +134,46 @@ def _derived(lake: Lake, ids: Collection[str]) -> tuple[tuple[str, ...], tuple[s
     return tuple(sorted(datasets)), tuple(sorted(policies))
 
 
-def _films_only_of(lake: Lake, ids: Collection[str]) -> set[str]:
-    """Films of the given episodes that no other shows."""
-    theirs: set[str] = set()
-    others: set[str] = set()
-    for rows in lake.tables["signals"].all_rows(["episode", "file"]):
-        mine = _among(rows["episode"], ids)
-        theirs |= set(rows["file"].filter(mine).drop_null().to_pylist())
-        others |= set(rows["file"].filter(pc.invert(mine)).drop_null().to_pylist())
-    return theirs - others
+class _Redaction:
+    """Takes a pseudonym out of texts: as a word of its own, in all the ways it may be written."""
+
+    def __init__(self, participant: str) -> None:
+        escaped = json.dumps(participant)[1:-1]
+        ways = {participant, escaped, participant.replace("'", "''"), escaped.replace("'", "''")}
+        listed = "|".join(re.escape(way) for way in sorted(ways, key=len, reverse=True))
+        self._pattern = re.compile(rf"(?<![\w-])(?:{listed})(?![\w-])")
+
+    def text(self, text: str) -> str:
+        return self._pattern.sub("withdrawn", text)
+
+    def rows(self, rows: pa.Table) -> pa.Table:
+        """The rows without the pseudonym in what people wrote; the rows themselves if it is not."""
+        for place, entry in enumerate(rows.schema):
+            if entry.name in ("value", "who", "name", "manifest", "policy"):
+                old = rows.column(place).to_pylist()
+                new = [text and self._in(entry.name, text) for text in old]
+                if new != old:
+                    rows = rows.set_column(place, entry, pa.array(new, entry.type))
+        return rows
+
+    def _in(self, column: str, text: str) -> str:
+        if column != "manifest":
+            return self.text(text)
+        manifest = json.loads(text)
+        for part in (manifest, *manifest["parts"]):
+            for key in {"name", "select"} & set(part):
+                part[key] = self.text(part[key])
+        return json.dumps(manifest, sort_keys=True)
 
 
 def _without(column: str, values: Collection[str]) -> Callable[[pa.Table], pa.Table]:
-    return lambda rows: rows.filter(pc.invert(_among(rows[column], values)))
+    return lambda rows: _kept(rows, pc.invert(_among(rows[column], values)))
+
+
+def _kept(rows: pa.Table, mask: pa.ChunkedArray) -> pa.Table:
+    """The rows of the mask; the table itself where that is all."""
+    return rows if pc.all(mask, min_count=0).as_py() else rows.filter(mask)
 
 
 def _among(column: pa.ChunkedArray, values: Collection[str]) -> pa.ChunkedArray:
     return pc.is_in(column, value_set=pa.array(list(values), pa.string()))
-
-
-def _redacted(rows: pa.Table, participant: str) -> pa.Table:
-    """Data sets whose selection named the person, without the pseudonym."""
-    place = rows.schema.get_field_index("manifest")
-    changed = pc.replace_substring(rows["manifest"], participant, "withdrawn")
-    return rows.set_column(place, rows.schema.field(place), changed)

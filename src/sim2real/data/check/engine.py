@@ -42,14 +42,15 @@ def _findings(episode: Episode) -> list[Finding]:
     # A flat top is told once, as what it is, and tells nothing about time or units.
     cut = {(f.channel, f.place.component) for f in clipped}
     found += clipped
-    found += check_stuck(single, moving, {channel for channel, _ in cut})
+    found += check_stuck(single, moving, following, {channel for channel, _ in cut})
     moving = [m for m in moving if not {_key(m.position), _key(m.velocity)} & cut]
     found += check_units(single, moving, following)
     if not any(f.kind == "time-rate" for f in found):
         found += check_pace(moving)
     found += check_clock_channels(single)
     lags = drifts(moving, following)
-    drifting = list(check_drift(lags))
+    sharing = {name: len(clock.names) for clock in ticking for name in clock.names}
+    drifting = list(check_drift(lags, sharing))
     found += drifting
     if not drifting:
         steady = {frozenset((d.cause.channel, d.response.channel)) for d in lags if not d.rate}

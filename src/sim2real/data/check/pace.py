@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -110,8 +110,11 @@ def drifts(motions: list[Motion], followings: list[Following]) -> list[Drift]:
     return found
 
 
-def check_drift(found: list[Drift]) -> Iterator[Finding]:
-    """Channels whose lag against related ones grows along the episode."""
+def check_drift(found: list[Drift], sharing: Mapping[str, int]) -> Iterator[Finding]:
+    """Channels whose lag against related ones grows along the episode.
+
+    `sharing` is the number of channels with the same time stamps, by channel.
+    """
     steady = {d.cause.channel for d in found if d.rate == 0}
     steady |= {d.response.channel for d in found if d.rate == 0}
     rates: dict[tuple[str, str], list[Drift]] = {}
@@ -126,7 +129,7 @@ def check_drift(found: list[Drift]) -> Iterator[Finding]:
     }
     told: set[str] = set()
     for pair, ones in rates.items():
-        wrong = _wrong(pair, list(rates), steady)
+        wrong = _wrong(pair, list(rates), steady, sharing)
         if told & set(pair):
             continue
         told.add(wrong)
@@ -146,16 +149,22 @@ def check_drift(found: list[Drift]) -> Iterator[Finding]:
         )
 
 
-def _wrong(pair: tuple[str, str], drifting: list[tuple[str, str]], steady: set[str]) -> str:
+def _wrong(
+    pair: tuple[str, str],
+    drifting: list[tuple[str, str]],
+    steady: set[str],
+    sharing: Mapping[str, int],
+) -> str:
     """Which channel of a pair has the wrong clock.
 
     The one that drifts against most others; else the one that no other channel vouches for; else
-    the response.
+    the one whose time stamps fewer channels have; else the response.
     """
     cause, response = pair
 
-    def guilt(name: str) -> tuple[int, bool]:
-        return sum(name in other for other in drifting), name not in steady
+    def guilt(name: str) -> tuple[int, bool, int]:
+        votes = sum(name in other for other in drifting)
+        return votes, name not in steady, -sharing.get(name, 1)
 
     return cause if guilt(cause) > guilt(response) else response
 

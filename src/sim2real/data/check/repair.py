@@ -13,6 +13,7 @@ from dataclasses import replace
 import numpy as np
 
 from sim2real.data.check.finding import Finding
+from sim2real.data.check.values import bad_samples
 from sim2real.data.episode import Episode, Signal
 from sim2real.data.video import Video
 from sim2real.errors import Sim2RealError
@@ -47,27 +48,29 @@ def repair(episode: Episode, findings: Iterable[Finding]) -> Episode:
 
 
 def _values(channels: Channels, finding: Finding, dropped: dict[str, set[int]]) -> str:
-    """Bad values: short runs between good ones are interpolated, the others dropped."""
+    """Bad values: short runs between good rows are interpolated, the others dropped."""
     name = finding.channel
     signal = _signal(channels, name)
+    broken, absurd = bad_samples(signal, name)
     marks = np.zeros(len(signal.times), dtype=bool)
     marks[list(finding.samples)] = True
     edges = np.diff(np.r_[0, marks.astype(np.int8), 0])
     runs = list(zip(np.flatnonzero(edges == 1), np.flatnonzero(edges == -1), strict=True))
-    short = [
-        (first, end)
-        for first, end in runs
-        if end - first <= BRIDGED and first > 0 and end < len(marks)
-    ]
-    lost = {row for first, end in runs if (first, end) not in short for row in range(first, end)}
+    lost: set[int] = set()
+    for first, end in runs:
+        if end - first > BRIDGED or first == 0 or end == len(marks):
+            lost.update(range(int(first), int(end)))
+    bridged = np.setdiff1d(np.flatnonzero(marks), sorted(lost))
     flat = signal.values.reshape(len(marks), -1).copy()
-    bridged = np.array([row for first, end in short for row in range(first, end)], dtype=int)
-    columns = range(flat.shape[1]) if finding.place.component is None else [finding.place.component]
-    rows, good = np.arange(len(marks)), ~marks
-    for column in columns:
-        flat[bridged, column] = np.interp(bridged, rows[good], flat[good, column])
+    rows = np.arange(len(marks))
+    for column in range(flat.shape[1]):
+        # Only bad values of a sample are replaced, and no bad one is used for it.
+        wrong = (broken | absurd)[:, column]
+        mine = bridged[(broken if finding.kind == "not-finite" else absurd)[bridged, column]]
+        if len(mine) and not wrong.all():
+            flat[mine, column] = np.interp(mine, rows[~wrong], flat[~wrong, column])
     channels[name] = replace(signal, values=flat.reshape(signal.values.shape))
-    dropped.setdefault(name, set()).update(int(row) for row in lost)
+    dropped.setdefault(name, set()).update(lost)
     return f"{finding.kind} in {name}: {len(bridged)} samples interpolated, {len(lost)} dropped"
 
 
@@ -105,7 +108,8 @@ def _unfinite(channels: Channels, finding: Finding, dropped: dict[str, set[int]]
 
     def fixed(stamps: np.ndarray) -> np.ndarray:
         new = stamps.copy()
-        new[filled] = np.interp(filled, good, stamps[good])
+        if len(filled):
+            new[filled] = np.interp(filled, good, stamps[good])
         new[lost] = 0.0
         return new
 

@@ -126,7 +126,7 @@ def _precedes(action: Track, states: list[Track]) -> tuple[float, str]:
         causal = float(gain[lags >= 0].max())
         # Half of the acceleration's own window blurs the order: only beyond it is it early.
         clear = gain[at] > 0.3 and (1 - causal) > FORCE_BETTER * (1 - gain[at])
-        if lags[at] < -EARLY and -reach < lags[at] and clear and gain[at] > best[2]:
+        if -reach < lags[at] < -(half + EARLY) and clear and gain[at] > best[2]:
             best = (float(-lags[at]), track.label, float(gain[at]))
     return best[0], best[1]
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from sim2real.data.check.finding import Finding, Place
 from sim2real.data.check.names import Quantity
-from sim2real.data.check.pairs import Motion
+from sim2real.data.check.pairs import Following, Motion
 from sim2real.data.check.tracks import Track
 
 SHORTEST = 8
@@ -17,6 +17,8 @@ BESIDE = 30
 """Samples on each side that tell what is usual there."""
 JUMP = 5.0
 """A frozen value returns with a step this many times larger than those around it."""
+FOLLOWS = 0.9
+"""Correlation that a command and a position need before one speaks about the other."""
 MOVING = 0.3
 """The partner moves if its travel is this share of its usual travel."""
 AWAKE = 0.95
@@ -36,15 +38,18 @@ def runs_of(same: np.ndarray) -> np.ndarray:
     return np.stack([np.flatnonzero(edges == 1), np.flatnonzero(edges == -1)], axis=1)
 
 
-def check_stuck(tracks: list[Track], motions: list[Motion], clipped: set[str]) -> Iterator[Finding]:
+def check_stuck(
+    tracks: list[Track], motions: list[Motion], followings: list[Following], clipped: set[str]
+) -> Iterator[Finding]:
     """Frozen stretches of measured channels; `clipped` ones are frozen at their bounds anyway."""
     found: dict[tuple[str, int, int], list[tuple[Track, str]]] = {}
     partners = _partners(motions)
+    commands = {id(pair.position): pair for pair in followings}
     for track in tracks:
         if track.role.driven or track.role.quantity == Quantity.TIME:
             continue
         bounds = (track.values.min(), track.values.max()) if track.channel in clipped else ()
-        for run, why in _frozen(track, partners.get(id(track), [])):
+        for run, why in _frozen(track, partners.get(id(track), []), commands.get(id(track))):
             if track.values[run[0]] in bounds:
                 continue
             rows = (int(track.index[run[0]]), int(track.index[run[1]]))
@@ -77,7 +82,10 @@ def _together(motion: Motion) -> bool:
     return motion.confirmed or motion.awake[1] > AWAKE
 
 
-def _frozen(track: Track, motions: list[Motion]) -> Iterator[tuple[Run, str]]:
+def _frozen(
+    track: Track, motions: list[Motion], command: Following | None
+) -> Iterator[tuple[Run, str]]:
+    """Frozen stretches of a track, and how each shows."""
     same = track.steps == 0
     if not same.any():
         return
@@ -92,6 +100,7 @@ def _frozen(track: Track, motions: list[Motion]) -> Iterator[tuple[Run, str]]:
         run, why = (int(first), int(last)), ""
         if length >= 5 * usual:
             why = _by_noise(track, run) or _by_jump(track, run)
+            why = why or (_by_command(track, command, run) if command else "")
         for motion in motions:
             why = why or told_by_partner(track, motion, run)
         if why:
@@ -129,6 +138,8 @@ def _by_jump(track: Track, run: Run) -> str:
         return ""  # these leap by themselves: contacts, dead zones
     if track.values[first] == 0.0 or last + 13 > len(track.values) or first < 12:
         return ""
+    if track.times[last + 1] - track.times[last] > GAP * track.step_s:
+        return ""  # after a gap the value may be anywhere
     leap = abs(float(track.steps[last]))
     before, after = track.steps[first - 12 : first], track.steps[last + 1 : last + 12]
     moving = min(np.mean(before != 0), np.mean(after != 0)) >= 0.5
@@ -137,6 +148,29 @@ def _by_jump(track: Track, run: Run) -> str:
     return (
         f"it returns with a leap of {leap:.3g}, {leap / around:.0f} steps"
         if (moving and large)
+        else ""
+    )
+
+
+def _by_command(track: Track, pair: Following, run: Run) -> str:
+    """The value returns with just the leap that its command made meanwhile."""
+    first, last = run
+    lag = pair.lag
+    if lag is None or lag.correlation < FOLLOWS or lag.lag_s < 0 or last + 3 > len(track.values):
+        return ""
+    if track.times[last + 1] - track.times[last] > GAP * track.step_s or first < 3:
+        return ""
+    leap = float(track.steps[last])
+    around = np.abs(np.r_[track.steps[first - 3 : first], track.steps[last + 1 : last + 3]])
+    asked = np.interp(
+        track.times[[first, last + 1]] - lag.lag_s, pair.command.times, pair.command.values
+    )
+    due = float(asked[1] - asked[0]) * pair.slope()[0]
+    large = abs(leap) > max(2 * float(around.max()), JUMP * track.quantum, 0.02 * track.span)
+    # A joint that friction or a stop held comes back by moving, not at once.
+    return (
+        f"it leaps by {leap:.3g} where its command had gone {due:.3g}"
+        if (large and abs(leap - due) < 0.5 * abs(leap))
         else ""
     )
 
