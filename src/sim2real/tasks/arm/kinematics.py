@@ -56,8 +56,8 @@ class Chain:
         sine = torch.sin(angles)[..., None, None]
         versine = (1.0 - torch.cos(angles))[..., None, None]
         turns = self._eye + sine * self._cross + versine * self._cross2
-        position = torch.zeros(len(angles), 3, device=angles.device)
-        rotation = self._eye.expand(len(angles), 3, 3)
+        position = torch.zeros(angles.shape[0], 3, device=angles.device)
+        rotation = self._eye.expand(angles.shape[0], 3, 3)
         for offset, turn, joint in self._links:
             position = position + rotation @ offset
             rotation = rotation @ turn

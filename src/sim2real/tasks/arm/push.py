@@ -106,7 +106,7 @@ class ArmPush(ArmTask):
 
     def command(self, action: Tensor, m: Measurements) -> Tensor:
         """Five joints are led by the action; the jaw stays closed."""
-        still = torch.zeros(len(action), 1, device=action.device)
+        still = torch.zeros(action.shape[0], 1, device=action.device)
         return super().command(torch.cat([action, still], dim=1), m)
 
     def reward(self, action: Tensor) -> Tensor:
