@@ -11,23 +11,7 @@ from torch import Tensor
 
 from sim2real.data import Episode, Origin, Provenance, Signal
 from sim2real.tasks import TaskEnv
-
-_UNITS = {
-    mujoco.mjtSensor.mjSENS_ACCELEROMETER: "m/s^2",
-    mujoco.mjtSensor.mjSENS_VELOCIMETER: "m/s",
-    mujoco.mjtSensor.mjSENS_GYRO: "rad/s",
-    mujoco.mjtSensor.mjSENS_FORCE: "N",
-    mujoco.mjtSensor.mjSENS_TORQUE: "N m",
-    mujoco.mjtSensor.mjSENS_RANGEFINDER: "m",
-    mujoco.mjtSensor.mjSENS_FRAMEPOS: "m",
-    mujoco.mjtSensor.mjSENS_FRAMELINVEL: "m/s",
-    mujoco.mjtSensor.mjSENS_FRAMEANGVEL: "rad/s",
-}
-_OF_JOINT = {
-    mujoco.mjtSensor.mjSENS_JOINTPOS: ("rad", "m"),
-    mujoco.mjtSensor.mjSENS_JOINTVEL: ("rad/s", "m/s"),
-    mujoco.mjtSensor.mjSENS_JOINTACTFRC: ("N m", "N"),
-}
+from sim2real.twin.units import sensor_unit
 
 
 class Record:
@@ -93,13 +77,5 @@ class Record:
             begin, width = int(model.sensor_adr[sensor]), int(model.sensor_dim[sensor])
             values = rows["measured"][:, begin : begin + width]
             name = f"sensor/{model.sensor(sensor).name}"
-            channels[name] = Signal(times, values, _unit(model, sensor), rate_hz)
+            channels[name] = Signal(times, values, sensor_unit(model, sensor), rate_hz)
         return channels
-
-
-def _unit(model: mujoco.MjModel, sensor: int) -> str:
-    kind = mujoco.mjtSensor(int(model.sensor_type[sensor]))
-    if kind in _OF_JOINT:
-        joint = int(model.sensor_objid[sensor])
-        return _OF_JOINT[kind][int(model.jnt_type[joint] == mujoco.mjtJoint.mjJNT_SLIDE)]
-    return _UNITS.get(kind, "")
