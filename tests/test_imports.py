@@ -17,6 +17,7 @@ FLOORS = [
     {"randomize"},
     {"tasks"},
     {"learn"},
+    {"policy"},
     {"evaluate"},
     {"report"},
     {"demo", "bench"},

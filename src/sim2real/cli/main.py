@@ -21,6 +21,7 @@ from sim2real.demo.config import DemoConfig
 from sim2real.errors import Sim2RealError
 from sim2real.evaluate.config import EvaluateConfig, PlayConfig
 from sim2real.learn.config import TrainConfig
+from sim2real.policy.config import ExportConfig
 
 if TYPE_CHECKING:
     from sim2real.evaluate.evaluate import Evaluation
@@ -86,6 +87,7 @@ Verb = (
     | Annotated[TrainConfig, _sub("train")]
     | Annotated[PlayConfig, _sub("play")]
     | Annotated[EvaluateConfig, _sub("evaluate")]
+    | Annotated[ExportConfig, _sub("export")]
     | Annotated[TwinVerb, _sub("twin")]
     | Annotated[Tasks, _sub("tasks")]
     | Annotated[DataVerb, _sub("data")]
@@ -129,6 +131,7 @@ def _run(verb: Any) -> int:
         TrainConfig: _train,
         PlayConfig: _play,
         EvaluateConfig: _evaluate,
+        ExportConfig: _export,
         TwinShow: _twin_show,
         TwinLint: _twin_lint,
         Tasks: _tasks,
@@ -216,6 +219,24 @@ def _play(config: PlayConfig) -> int:
         say(f"{sum(outcomes)} of {len(outcomes)} episodes succeeded")
         if path:
             say(f"video: {path}")
+    return 0
+
+
+def _export(config: ExportConfig) -> int:
+    from sim2real.policy.export import export
+    from sim2real.report.progress import bar
+
+    with bar("export", quiet=config.json) as report:
+        bundle = export(config, report=report)
+    if config.json:
+        print_json({"bundle": str(bundle.folder), "id": bundle.id, **bundle.provenance})
+    else:
+        worst = max(bundle.provenance["largest_difference"].values())
+        say(f"bundle: {bundle.folder}")
+        say(
+            f"id {bundle.id[:32]}; farthest from the trained network {worst:.1e} on"
+            f" {bundle.provenance['observations']:,} observations"
+        )
     return 0
 
 

@@ -14,7 +14,7 @@ class EvaluateConfig:
     """Measure a policy's success over randomised worlds, and which parameters it fails at."""
 
     run: Annotated[Path, tyro.conf.Positional]
-    """Folder of the training run."""
+    """Folder of the training run, or of a bundle."""
     episodes: int = 500
     """Episodes to try, each with parameters of its own."""
     params: str | None = None
@@ -25,7 +25,8 @@ class EvaluateConfig:
     confidence: float = 0.95
     """Confidence of the intervals."""
     out: Path | None = None
-    """Folder for trials, plot and JSON; `evaluate` inside the run by default."""
+    """Folder for trials, plot and JSON; `evaluate` inside the run, or in a bundle's records, by
+    default."""
     lake: str = ""
     """Also keep every episode, with its draw and provenance, in the lake at this address."""
     threads: int = 0

@@ -8,7 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 from scipy import stats
+from torch import Tensor
 
 from sim2real.data import Lake
 from sim2real.errors import Sim2RealError
@@ -17,6 +19,8 @@ from sim2real.evaluate.intervals import Rate, wilson
 from sim2real.evaluate.trials import Trials, run_trials
 from sim2real.files import atomic_path, write_json
 from sim2real.learn.policy import Policy
+from sim2real.policy import Bundle
+from sim2real.policy.runtime import Runtime
 from sim2real.tasks import find_task
 from sim2real.twin import Twin
 
@@ -70,32 +74,65 @@ class Evaluation:
         }
 
 
+@dataclass(frozen=True, kw_only=True)
+class _Subject:
+    """What is evaluated: a run or a bundle."""
+
+    task: str
+    policy: Callable[[Tensor], Tensor]
+    id: str
+    source: str
+    twin: Twin | None
+    folder: Path
+    """Where results go."""
+
+
+def _open(config: EvaluateConfig) -> _Subject:
+    if Bundle.is_bundle(config.run):
+        bundle = Bundle.open(config.run)
+        runtime = Runtime(bundle)
+        return _Subject(
+            task=bundle.contract.task,
+            policy=lambda seen: torch.from_numpy(runtime.policy(seen.cpu().numpy())),
+            id=bundle.id[:32],
+            source=config.params or bundle.provenance["source"],
+            twin=Twin.load(bundle.twin),
+            folder=bundle.records,
+        )
+    policy = Policy.open(config.run)
+    run = policy.run
+    source = config.params or run.source
+    return _Subject(
+        task=run.task,
+        policy=policy,
+        id=policy.id,
+        source="prior" if source == "adr" else source,  # the widest an automatic range may become
+        twin=Twin.load(run.twin) if run.twin else None,
+        folder=config.run,
+    )
+
+
 def evaluate(
     config: EvaluateConfig, *, report: Callable[[int, int], None] = lambda done, of: None
 ) -> tuple[Evaluation, Path]:
     """Evaluate a run as configured; the result and the folder it was written to."""
     if config.episodes < 1:
         raise Sim2RealError(f"--episodes must be at least 1, got {config.episodes}")
-    policy = Policy.open(config.run)
-    run = policy.run
-    source = config.params or run.source
-    if source == "adr":
-        source = "prior"  # the widest an automatic range may become
-    twin = Twin.load(run.twin) if run.twin else None
+    subject = _open(config)
     trials = run_trials(
-        find_task(run.task),
-        policy,
+        find_task(subject.task),
+        subject.policy,
         episodes=config.episodes,
         seed=config.seed,
-        source=source,
-        twin=twin,
+        source=subject.source,
+        twin=subject.twin,
         threads=config.threads,
         keep=Lake.create(config.lake).append if config.lake else None,
-        policy_id=policy.id,
+        policy_id=subject.id,
         report=report,
     )
-    result = summarise(trials, source=source, confidence=config.confidence)
-    folder = config.out or config.run / "evaluate"
+    result = summarise(trials, source=subject.source, confidence=config.confidence)
+    folder = config.out or subject.folder / "evaluate"
     write_json(folder / "evaluation.json", result.to_dict())
     with atomic_path(folder / "trials.npz") as path, path.open("wb") as file:
         np.savez(

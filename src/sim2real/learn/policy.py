@@ -31,12 +31,12 @@ class Policy:
         width = int(weights["mlp.0.weight"].shape[1])
         actions = int(weights["distribution.log_std_param"].shape[0])
         like = TensorDict({"actor": torch.zeros(1, width)}, batch_size=[1])
-        self._actor = make_actor(like, actions, run.training)
+        self.network = make_actor(like, actions, run.training)
         try:
-            self._actor.load_state_dict(weights)
+            self.network.load_state_dict(weights)
         except RuntimeError as error:
             raise Sim2RealError(f"{path} does not fit its run's configuration: {error}") from None
-        self._actor.eval()
+        self.network.eval()
         self.width = width
 
     @classmethod
@@ -53,5 +53,5 @@ class Policy:
             )
         with torch.inference_mode():
             batch = TensorDict({"actor": observations}, batch_size=[len(observations)])
-            action: Tensor = self._actor(batch)
+            action: Tensor = self.network(batch)
         return action

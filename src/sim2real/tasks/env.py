@@ -89,8 +89,8 @@ class TaskEnv:
                 f"twin {self.twin.name!r} does not fit task {task.name!r}: {error.args[0]}"
             ) from None
         self._events = Events(self.worlds, seed=seed)
-        self._measurements = Measurements(self.worlds, tuple(task.goals))
-        check_actor(self.task, self._measurements)
+        self.measurements = Measurements(self.worlds, tuple(task.goals))
+        check_actor(self.task, self.measurements)
         frame = self._frame()
         memory["frames"] = frame[:, None, :].repeat(1, task.history, 1)
         self._everyone = torch.arange(worlds, device=self.device)
@@ -121,7 +121,7 @@ class TaskEnv:
         action = torch.nan_to_num(action).clamp_(-1.0, 1.0)
         memory["action"].copy_(action)
         self._events.apply()
-        memory["command"].copy_(self.task.command(action, self._measurements))
+        memory["command"].copy_(self.task.command(action, self.measurements))
         diverged = worlds.step(memory["command"])
         reward = torch.nan_to_num(self.task.reward(action).float(), posinf=0.0, neginf=0.0)
         reward = reward.masked_fill(diverged, 0.0)
@@ -203,8 +203,8 @@ class TaskEnv:
 
     def _frame(self) -> Tensor:
         parts = []
-        self._measurements.renew()
+        self.measurements.renew()
         for term in self.task.actor:
-            value = term.read(self._measurements)
+            value = term.read(self.measurements)
             parts.append(value if term.scale == 1.0 else value * term.scale)
         return torch.cat(parts, dim=1)

@@ -61,4 +61,5 @@ def control_unit(model: mujoco.MjModel, actuator: int) -> str:
 
 
 def _slides(model: mujoco.MjModel, joint: int) -> bool:
-    return 0 <= joint < model.njnt and model.jnt_type[joint] == mujoco.mjtJoint.mjJNT_SLIDE
+    slide = int(mujoco.mjtJoint.mjJNT_SLIDE)
+    return 0 <= joint < model.njnt and int(model.jnt_type[joint]) == slide

@@ -1,0 +1,146 @@
+"""A deployable policy: graphs, contract, limits, twin and provenance in one folder with hashes.
+
+Nothing in it is code or pickle. Opening it checks every byte against the manifest.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from sim2real.errors import Sim2RealError, table_at
+from sim2real.files import atomic_folder, read_json
+from sim2real.policy.contract import Contract
+from sim2real.policy.limits import Limits
+
+SCHEMA = 1
+GRAPHS = ("observe", "policy", "act", "rest")
+_MANIFEST = "manifest.json"
+_RECORDS = "ladder"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Bundle:
+    """A policy that can be deployed, as it lies in a folder."""
+
+    folder: Path
+    id: str
+    """Hash of all its files."""
+    contract: Contract
+    limits: Limits
+    provenance: dict[str, Any]
+    """Where it comes from: run, task, seed, software, what the export measured."""
+
+    @classmethod
+    def is_bundle(cls, folder: Path) -> bool:
+        """Whether a folder looks like a bundle."""
+        return (folder / _MANIFEST).is_file()
+
+    @classmethod
+    def open(cls, folder: Path | str) -> Bundle:
+        """The bundle in a folder; one that has changed by a byte is a `Sim2RealError`."""
+        folder = Path(folder)
+        if not cls.is_bundle(folder):
+            raise Sim2RealError(f"no bundle at {folder}")
+        manifest = dict(table_at(read_json(folder / _MANIFEST), f"{folder / _MANIFEST}"))
+        schema = manifest.get("schema")
+        if not isinstance(schema, int) or schema > SCHEMA:
+            raise Sim2RealError(
+                f"{folder} has bundle schema {schema}, this version knows {SCHEMA}: update sim2real"
+            )
+        listed = dict(table_at(manifest.get("files"), f"{folder / _MANIFEST}: files"))
+        there = _files(folder)
+        for name in sorted(set(listed) | set(there)):
+            if name not in there:
+                raise Sim2RealError(f"{folder}: {name} is missing")
+            if name not in listed:
+                raise Sim2RealError(f"{folder}: {name} does not belong to the bundle")
+            if there[name] != listed[name]:
+                raise Sim2RealError(f"{folder}: {name} has changed since it was exported")
+        found = _digest(listed)
+        if manifest.get("id") != found:
+            raise Sim2RealError(f"{folder}: {_MANIFEST} has changed since it was exported")
+        contract = Contract.from_dict(read_json(folder / "contract.json"))
+        limits = Limits.from_dict(read_json(folder / "limits.json"))
+        _fit(folder, contract, limits)
+        provenance = dict(table_at(read_json(folder / "provenance.json"), "provenance"))
+        return cls(folder=folder, id=found, contract=contract, limits=limits, provenance=provenance)
+
+    @property
+    def twin(self) -> Path:
+        """Folder of the twin it was made for."""
+        return self.folder / "twin"
+
+    @property
+    def records(self) -> Path:
+        """Folder of what was tried with it: the steps of the ladder of trust."""
+        return self.folder / _RECORDS
+
+    def graph(self, name: str) -> bytes:
+        """One of the ONNX graphs."""
+        return (self.folder / f"{name}.onnx").read_bytes()
+
+
+def write_bundle(
+    folder: Path,
+    *,
+    contract: Contract,
+    limits: Limits,
+    graphs: dict[str, bytes],
+    twin: Any,
+    provenance: dict[str, Any],
+) -> Bundle:
+    """Write a new bundle, whole or not at all; `twin` is a `Twin`."""
+    with atomic_folder(folder) as temporary:
+        for name in GRAPHS:
+            (temporary / f"{name}.onnx").write_bytes(graphs[name])
+        (temporary / "contract.json").write_text(contract.to_json(), encoding="utf-8")
+        (temporary / "limits.json").write_text(limits.to_json(), encoding="utf-8")
+        text = json.dumps(provenance, indent=2, sort_keys=True, allow_nan=False)
+        (temporary / "provenance.json").write_text(text + "\n", encoding="utf-8")
+        twin.save(temporary / "twin")
+        listed = _files(temporary)
+        manifest = {"schema": SCHEMA, "id": _digest(listed), "files": listed}
+        text = json.dumps(manifest, indent=2, sort_keys=True)
+        (temporary / _MANIFEST).write_text(text + "\n", encoding="utf-8")
+    return Bundle.open(folder)
+
+
+def _files(folder: Path) -> dict[str, str]:
+    """Hash of every file of a bundle; what was recorded with it later does not count."""
+    found = {}
+    for path in sorted(folder.rglob("*")):
+        name = path.relative_to(folder).as_posix()
+        if path.is_symlink():
+            raise Sim2RealError(f"{folder}: {name} is a link")
+        if path.is_file() and name != _MANIFEST and not name.startswith(f"{_RECORDS}/"):
+            found[name] = hashlib.sha256(path.read_bytes()).hexdigest()
+    return found
+
+
+def _digest(listed: dict[str, str]) -> str:
+    text = json.dumps(listed, sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _fit(folder: Path, contract: Contract, limits: Limits) -> None:
+    """Refuse limits that contradict the contract."""
+    joints = [joint.name for joint in limits.joints]
+    commanded = [command.joint for command in contract.commands]
+    if joints != commanded:
+        raise Sim2RealError(f"{folder}: the limits are of {joints}, the commands of {commanded}")
+    if len(limits.observation_low) != contract.frame_width:
+        raise Sim2RealError(
+            f"{folder}: the limits know {len(limits.observation_low)} numbers of the observation,"
+            f" the contract {contract.frame_width}"
+        )
+    for joint, command in zip(limits.joints, contract.commands, strict=True):
+        if joint.command_low < command.low - 1e-9 or joint.command_high > command.high + 1e-9:
+            raise Sim2RealError(
+                f"{folder}: limits of joint {joint.name!r} allow commands from"
+                f" {joint.command_low:g} to {joint.command_high:g}, the actuator takes"
+                f" {command.low:g} to {command.high:g}"
+            )

@@ -1,0 +1,121 @@
+"""A bundle at work: readings in, commands out, with onnxruntime alone."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from sim2real.errors import Sim2RealError, one_line
+from sim2real.policy.bundle import GRAPHS, Bundle
+
+
+class Runtime:
+    """The graphs of a bundle, each a function of arrays (rows, width) in float32."""
+
+    def __init__(self, bundle: Bundle) -> None:
+        """Load the graphs; one that is damaged or breaks the contract is a `Sim2RealError`."""
+        self.contract = bundle.contract
+        self._sessions = {name: _session(bundle, name) for name in GRAPHS}
+        contract = bundle.contract
+        widths = {
+            "readings": contract.readings_width,
+            "goals": sum(goal.width for goal in contract.goals),
+            "action": len(contract.actions),
+            "command": len(contract.commands),
+            "obs": contract.input_width,
+        }
+        for name, session in self._sessions.items():
+            for entry in session.get_inputs():
+                if entry.name not in widths or entry.shape[1:] != [widths[entry.name]]:
+                    raise Sim2RealError(
+                        f"{bundle.folder}: {name}.onnx takes {entry.name} of shape {entry.shape},"
+                        " which the contract does not know"
+                    )
+
+    def observe(
+        self, readings: np.ndarray, goals: np.ndarray, action: np.ndarray, command: np.ndarray
+    ) -> np.ndarray:
+        """One period's observation (rows, frame)."""
+        return self._run("observe", readings=readings, goals=goals, action=action, command=command)
+
+    def policy(self, observations: np.ndarray) -> np.ndarray:
+        """Actions (rows, actions) for the observations of all periods (rows, input)."""
+        return self._run("policy", obs=observations)
+
+    def act(
+        self, action: np.ndarray, readings: np.ndarray, goals: np.ndarray, command: np.ndarray
+    ) -> np.ndarray:
+        """Commands (rows, commands) for actions; `command` is the last one that was sent."""
+        return self._run("act", readings=readings, goals=goals, action=action, command=command)
+
+    def rest(self, readings: np.ndarray) -> np.ndarray:
+        """Commands (rows, commands) that keep the robot where it is."""
+        rows, contract = len(readings), self.contract
+        none = {
+            "goals": np.zeros((rows, sum(goal.width for goal in contract.goals))),
+            "action": np.zeros((rows, len(contract.actions))),
+            "command": np.zeros((rows, len(contract.commands))),
+        }
+        return self._run("rest", readings=readings, **none)
+
+    def _run(self, name: str, **inputs: np.ndarray) -> np.ndarray:
+        given = {key: np.asarray(value, dtype=np.float32) for key, value in inputs.items()}
+        found: np.ndarray = self._sessions[name].run(None, given)[0]
+        return found
+
+
+class Pilot:
+    """One robot's policy: remembers what it saw and sent, and gives a command a period."""
+
+    def __init__(self, runtime: Runtime) -> None:
+        self._runtime = runtime
+        self.contract = runtime.contract
+        self._frames: np.ndarray | None = None
+        self._goals = np.zeros((1, sum(goal.width for goal in self.contract.goals)), np.float32)
+        self.action = np.zeros((1, len(self.contract.actions)), np.float32)
+        self.command = np.zeros((1, len(self.contract.commands)), np.float32)
+
+    def start(self, readings: np.ndarray, goals: np.ndarray) -> None:
+        """Begin an episode at readings (numbers,) with goals (numbers,)."""
+        self._goals = np.asarray(goals, np.float32)[None]
+        self.action = np.zeros_like(self.action)
+        self.command = self._runtime.rest(np.asarray(readings)[None])
+        self._frames = None
+
+    def step(self, readings: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """(frame, action, command) of this period; the command is what the policy asks for.
+
+        Tell `sent` what really went to the robot before the next step.
+        """
+        given = np.asarray(readings, np.float32)[None]
+        frame = self._runtime.observe(given, self._goals, self.action, self.command)
+        if self._frames is None:
+            self._frames = np.repeat(frame[:, None], self.contract.history, axis=1)
+        else:
+            self._frames = np.concatenate([self._frames[:, 1:], frame[:, None]], axis=1)
+        action = self._runtime.policy(self._frames.reshape(1, -1))
+        self.action = np.clip(np.nan_to_num(action), -1.0, 1.0)
+        command = self._runtime.act(self.action, given, self._goals, self.command)
+        return frame[0], self.action[0], command[0]
+
+    def sent(self, command: np.ndarray) -> None:
+        """What was really sent, after limits."""
+        self.command = np.asarray(command, np.float32)[None]
+
+
+def _session(bundle: Bundle, name: str) -> Any:
+    import onnxruntime
+
+    options = onnxruntime.SessionOptions()
+    # One thread: a small network is done before a pool wakes up.
+    options.intra_op_num_threads = options.inter_op_num_threads = 1
+    options.log_severity_level = 4
+    try:
+        return onnxruntime.InferenceSession(
+            bundle.graph(name), options, providers=["CPUExecutionProvider"]
+        )
+    except Exception as error:  # onnxruntime raises many kinds
+        raise Sim2RealError(
+            f"{bundle.folder}: {name}.onnx cannot be run: {one_line(error)}"
+        ) from None
