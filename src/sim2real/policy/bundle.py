@@ -61,7 +61,7 @@ class Bundle:
             if there[name] != listed[name]:
                 raise Sim2RealError(f"{folder}: {name} has changed since it was exported")
         found = _digest(listed)
-        if manifest.get("id") != found:
+        if (folder / _MANIFEST).read_bytes() != _manifest(listed):
             raise Sim2RealError(f"{folder}: {_MANIFEST} has changed since it was exported")
         contract = Contract.from_dict(read_json(folder / "contract.json"))
         limits = Limits.from_dict(read_json(folder / "limits.json"))
@@ -102,10 +102,7 @@ def write_bundle(
         text = json.dumps(provenance, indent=2, sort_keys=True, allow_nan=False)
         (temporary / "provenance.json").write_text(text + "\n", encoding="utf-8")
         twin.save(temporary / "twin")
-        listed = _files(temporary)
-        manifest = {"schema": SCHEMA, "id": _digest(listed), "files": listed}
-        text = json.dumps(manifest, indent=2, sort_keys=True)
-        (temporary / _MANIFEST).write_text(text + "\n", encoding="utf-8")
+        (temporary / _MANIFEST).write_bytes(_manifest(_files(temporary)))
     return Bundle.open(folder)
 
 
@@ -119,6 +116,11 @@ def _files(folder: Path) -> dict[str, str]:
         if path.is_file() and name != _MANIFEST and not name.startswith(f"{_RECORDS}/"):
             found[name] = hashlib.sha256(path.read_bytes()).hexdigest()
     return found
+
+
+def _manifest(listed: dict[str, str]) -> bytes:
+    content = {"schema": SCHEMA, "id": _digest(listed), "files": listed}
+    return (json.dumps(content, indent=2, sort_keys=True) + "\n").encode()
 
 
 def _digest(listed: dict[str, str]) -> str:
