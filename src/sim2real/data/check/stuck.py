@@ -19,6 +19,8 @@ JUMP = 5.0
 """A frozen value returns with a step this many times larger than those around it."""
 FOLLOWS = 0.9
 """Correlation that a command and a position need before one speaks about the other."""
+LEAP_NEAR = 0.3
+"""Share of a leap by which the travel of its velocity may differ from it."""
 MOVING = 0.3
 """The partner moves if its travel is this share of its usual travel."""
 AWAKE = 0.95
@@ -195,6 +197,10 @@ def told_by_partner(track: Track, motion: Motion, run: Run) -> str:
     ratio = slope if match > AWAKE else 1.0 / motion.si
     travel = told * ratio if is_position else moved
     expected = 0.0 if is_position else track.values[run[0]] * window_s * ratio
+    if is_position:
+        leapt = _leap_due(track, motion, run, late, ratio)
+        if leapt:
+            return leapt
     # The median: a spike of the partner is no motion.
     gone = float(np.median(np.abs(travel[inside] - expected)))
     usual = float(np.mean(np.abs(travel)))
@@ -204,6 +210,24 @@ def told_by_partner(track: Track, motion: Motion, run: Run) -> str:
     if gone <= max(MOVING * usual, fine):
         return ""
     return f"{partner.label} tells of {gone / window_s:.3g} per second there"
+
+
+def _leap_due(track: Track, motion: Motion, run: Run, late: float, ratio: float) -> str:
+    """A position that leaps at the end of a rest by what its velocity travelled meanwhile."""
+    first, last = run
+    if last + 3 >= len(track.values):
+        return ""
+    leap, speed = float(track.steps[last]), motion.velocity
+    steps = np.diff(speed.times) * 0.5 * (speed.values[1:] + speed.values[:-1])
+    path = np.r_[0.0, np.cumsum(steps)]
+    # Only what was travelled before the last step: a joint that starts to move leaps by that one.
+    ends = np.interp(track.times[[first, last]] + late, speed.times, path)
+    due = float(ends[1] - ends[0]) * ratio
+    after = float(np.abs(track.steps[last + 1 : last + 3]).max())
+    large = abs(leap) > max(3 * after, 2 * JUMP * track.quantum, 0.02 * track.span)
+    if not large or abs(leap - due) > LEAP_NEAR * abs(leap):
+        return ""
+    return f"it leaps by {leap:.3g} where {speed.label} had travelled {due:.3g}"
 
 
 def _finding(track: Track, component: int | None, first: int, last: int, why: str) -> Finding:
