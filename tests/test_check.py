@@ -325,3 +325,34 @@ def test_any_mixture_of_faults_is_told_without_a_crash():
         assert findings
         if any(f.repairable for f in findings):
             repair(episode, findings)
+
+
+def test_an_encoder_that_never_updates_is_stuck():
+    path = np.stack([0.8 * np.sin(2 * np.pi * 0.4 * T), 0.5 * np.cos(2 * np.pi * 0.3 * T)], axis=1)
+    speed = np.gradient(path, T, axis=0) + 0.02 * RNG.standard_normal(path.shape)
+    frozen = np.tile(path[:1], (len(T), 1))
+    (finding,) = check(log(joint_pos=Signal(T, frozen, "rad"), joint_vel=Signal(T, speed, "rad/s")))
+    assert (finding.kind, finding.severity, finding.channel) == ("stuck", "error", "joint_pos")
+    asked = log(joint_pos=Signal(T, frozen, "rad"), action=Signal(T, path, "rad"))
+    assert [(f.kind, f.severity) for f in check(asked)] == [("stuck", "warning")]
+    still = log(
+        joint_pos=Signal(T, frozen, "rad"),
+        joint_vel=Signal(T, 0.02 * RNG.standard_normal(path.shape), "rad/s"),
+        action=Signal(T, frozen, "rad"),
+    )
+    assert check(still) == []
+
+
+@pytest.mark.parametrize("share", [0.6, 0.75, 0.9])
+def test_one_flat_top_is_clipped_and_not_stuck(share):
+    path = np.exp(-(((T - 8) / 3) ** 2)) + 0.2 * np.sin(2 * np.pi * 0.3 * T)
+    speed = np.gradient(path, T)
+    cut = np.minimum(path, share * path.max()) + 0.0
+    found = check(log(joint_pos=Signal(T, cut, "rad"), joint_vel=Signal(T, speed, "rad/s")))
+    assert [finding.kind for finding in found] == ["clipped"]
+
+
+def test_a_velocity_that_is_part_of_a_state_may_leap():
+    speed = np.where(np.sin(2 * np.pi * 0.2 * T) > 0, 100.0, -100.0) + RNG.standard_normal(len(T))
+    speed[700:703] = 0.0
+    assert check(log(**{"state.vel_meas": Signal(T, speed, "deg/s")})) == []

@@ -219,7 +219,7 @@ def _growth(
     line = lag_s - rate * (at - at.mean())
     off = float(np.median(np.abs(line - np.median(line))))
     grown = abs(rate) * float(at[-1] - at[0])
-    clear = grown > max(step, 8 * off, LEAST_S)
+    clear = grown > max(2 * step, 8 * off, LEAST_S)
     return (rate if clear else 0.0), rate
 
 

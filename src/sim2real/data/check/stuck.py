@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 
@@ -54,8 +55,12 @@ def check_stuck(
         for run, why in _frozen(track, partners.get(id(track), []), commands.get(id(track))):
             if track.values[run[0]] in bounds:
                 continue
+            if _is_top(track, run):
+                yield _cut_off(track, run, why)
+                continue
             rows = (int(track.index[run[0]]), int(track.index[run[1]]))
             found.setdefault((track.channel, *rows), []).append((track, why))
+    yield from _dead(tracks)
     width = {track.channel: 0 for track in tracks}
     for track in tracks:
         width[track.channel] += 1
@@ -65,6 +70,77 @@ def check_stuck(
         else:
             for track, why in ones:
                 yield _finding(track, track.component, first, last, why)
+
+
+def _is_top(track: Track, run: Run) -> bool:
+    """Whether a stretch is a curve cut off at a sensor's range, rather than a frozen value.
+
+    It lies at the channel's own extreme, and the curve goes on from it as it came: a value that
+    was frozen is somewhere between, or returns with a leap.
+    """
+    first, last = run
+    value = track.values[first]
+    if value not in (track.values.min(), track.values.max()):
+        return False
+    if first < 3 or last + 4 > len(track.values):
+        return False
+    around = np.abs(np.r_[track.steps[first - 3 : first], track.steps[last : last + 3]])
+    onward = float(np.median(around[around > 0])) if (around > 0).any() else 0.0
+    ends = max(abs(float(track.steps[first - 1])), abs(float(track.steps[last])))
+    return 0.0 < ends <= JUMP * max(onward, track.quantum)
+
+
+def _cut_off(track: Track, run: Run, why: str) -> Finding:
+    first, last = (int(track.index[k]) for k in run)
+    frozen = _finding(track, track.component, first, last, why)
+    return replace(
+        frozen,
+        kind="clipped",
+        message=f"{track.label} is flat at its extreme {track.values[run[0]]:.6g} for"
+        f" {frozen.place.count} samples: {why}",
+        remedy="the values beyond are lost: leave this stretch out, or record with more range",
+        repairable=False,
+        samples=(),
+    )
+
+
+def _dead(tracks: list[Track]) -> Iterator[Finding]:
+    """Whole channels of positions that never change while their velocities or commands do."""
+    groups: dict[str, list[Track]] = {}
+    for track in tracks:
+        groups.setdefault(track.channel, []).append(track)
+    for ones in groups.values():
+        mine = ones[0].role
+        if mine.quantity != Quantity.POSITION or mine.driven:
+            continue
+        if any((track.steps != 0).any() for track in ones):
+            continue
+        ends = int(ones[0].index[0]), int(ones[0].index[-1])
+        for others in groups.values():
+            role = others[0].role
+            if len(others) != len(ones):
+                continue
+            if role.quantity == Quantity.VELOCITY and not role.driven and role.stem == mine.stem:
+                travel = max(_travel(track) for track in others)
+                if travel > 0:
+                    why = f"{others[0].channel} tells of {travel:.3g} travelled"
+                    yield _finding(ones[0], None, *ends, why)
+                    break
+            elif role.command and role.dimension == mine.dimension and role.joint == mine.joint:
+                asked = max(track.span for track in others)
+                if asked > 0:
+                    # A drive that is off looks the same: know it, but it may be so.
+                    why = f"{others[0].channel} asks for {asked:.3g} of motion"
+                    yield replace(_finding(ones[0], None, *ends, why), severity="warning")
+                    break
+
+
+def _travel(velocity: Track) -> float:
+    """How far a velocity goes beyond its mean and its noise; 0 where it is only noise."""
+    path = np.cumsum(velocity.values - velocity.values.mean()) * velocity.step_s
+    noise = float(np.sqrt(np.mean(np.diff(velocity.values, 2) ** 2) / 6))
+    found = float(np.ptp(path))
+    return found if found > 20 * noise * velocity.step_s * np.sqrt(len(path)) else 0.0
 
 
 def _partners(motions: list[Motion]) -> dict[int, list[Motion]]:

@@ -64,7 +64,8 @@ def _floor(holds: Role, name: str, values: np.ndarray) -> float:
     """
     if not len(values):
         return 0.0
-    if holds.quantity == Quantity.POSITION or "state" in name:
+    state = holds.quantity == Quantity.OTHER and "state" in name
+    if holds.quantity == Quantity.POSITION or state:
         return FLOORS.get(holds.dimension, 1e-3) / holds.si
     low, high = np.quantile(values, [0.01, 0.99], axis=0)
     reach = float((high - low).max())
