@@ -21,6 +21,8 @@ LIMIT_OF_ANY = 1e12
 """… and of a number without unit, unless it only grows, as counters and clocks do."""
 SPIKE = 10.0
 """A spike leaves and returns with steps this many times larger than any around it."""
+PASSES = 4
+"""Times that spikes are looked for, each time without those that were found."""
 SPIKE_SAMPLES = 3
 """A body cannot be elsewhere for this many samples only."""
 EFFORT_SPIKE = 1e5
@@ -77,9 +79,19 @@ def _floor(holds: Role, name: str, values: np.ndarray) -> float:
 def _spikes(column: np.ndarray, wrong: np.ndarray, rows: np.ndarray, floor: float) -> np.ndarray:
     """Rows where a series is elsewhere for a few samples, and back again.
 
-    `floor` is the least height of a spike.
+    `floor` is the least height of a spike. One beside another shows when that is taken out.
     """
     rows = rows[~wrong[rows]]
+    left = rows
+    for _ in range(PASSES):
+        more = _spikes_once(column, left, floor)
+        if not len(more):
+            break
+        left = np.setdiff1d(left, more)
+    return np.setdiff1d(rows, left)
+
+
+def _spikes_once(column: np.ndarray, rows: np.ndarray, floor: float) -> np.ndarray:
     if len(rows) < 30:
         return rows[:0]
     values = column[rows].astype(np.float64)
