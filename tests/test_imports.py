@@ -18,7 +18,7 @@ FLOORS = [
     {"tasks"},
     {"learn"},
     {"policy"},
-    {"evaluate"},
+    {"evaluate", "robot"},
     {"report"},
     {"demo", "bench"},
     {"cli"},

@@ -1,0 +1,215 @@
+"""The safety supervisor: nothing reaches the robot but through here.
+
+One state machine in one place. A command leaves only in the state RUNNING, finite, within its
+range, and not faster than its rate. Whatever is wrong ends in STOPPED, with the reason; only a
+person gets out of that.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+import numpy as np
+
+from sim2real.errors import Sim2RealError
+from sim2real.policy.contract import Contract
+from sim2real.policy.limits import Limits
+
+_OUTSIDE_PERIODS = 3
+"""Periods in a row an observation may lie outside of training."""
+
+
+class State(StrEnum):
+    """Where the supervisor is."""
+
+    DISARMED = "disarmed"
+    """Nothing may move; a person has not said so yet."""
+    RUNNING = "running"
+    """Commands go through, limited."""
+    STOPPED = "stopped"
+    """Tripped or ended: the robot is in its safe stop."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Inputs:
+    """What the supervisor is shown in a period."""
+
+    readings: np.ndarray | None
+    """Numbers of all sensors in the contract's order; None where there are none."""
+    age_s: float = 0.0
+    """Age of the readings [s]."""
+    late_s: float = 0.0
+    """How late this period began [s]."""
+    connected: bool = True
+    operator_stop: bool = False
+    frame: np.ndarray | None = None
+    """Observation of this period."""
+    wanted: np.ndarray | None = None
+    """Command the policy asks for."""
+    torque: np.ndarray | None = None
+    """Measured torque of each commanded joint, where the robot has it [N m or N]."""
+    tool: np.ndarray | None = None
+    """Position of the tool [m], where there is one."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Decision:
+    """What happens in a period."""
+
+    state: State
+    command: np.ndarray | None
+    """Command to send; None for the safe stop."""
+    reason: str = ""
+    """Why it was stopped in this period; '' else."""
+    limited: tuple[str, ...] = ()
+    """Joints whose command was limited."""
+
+
+@dataclass
+class Supervisor:
+    """Holds a policy to its limits; see `step`."""
+
+    contract: Contract
+    limits: Limits
+    state: State = State.DISARMED
+    reason: str = ""
+    """Why it is stopped."""
+    trips: list[str] = field(default_factory=list)
+    """Every reason it was stopped for."""
+
+    def __post_init__(self) -> None:
+        joints = self.limits.joints
+        self._low = np.array([joint.command_low for joint in joints])
+        self._high = np.array([joint.command_high for joint in joints])
+        self._step = np.array([joint.command_rate for joint in joints]) / self.contract.rate_hz
+        self._positions, self._velocities = (
+            self._columns(kind) for kind in ("jointpos", "jointvel")
+        )
+        self._last: np.ndarray | None = None
+        self._speed: np.ndarray | None = None
+        self._outside = 0
+
+    def arm(self, *, person: str, resting: np.ndarray) -> None:
+        """A person lets the robot move, from the command that rests where it is."""
+        if not person:
+            raise Sim2RealError("only a person arms a robot: say who")
+        rest = np.asarray(resting, dtype=float)
+        if rest.shape != self._low.shape or not np.isfinite(rest).all():
+            raise Sim2RealError("a robot is armed from a command that keeps it where it is")
+        self.state, self.reason = State.RUNNING, ""
+        self._last = np.clip(rest, self._low, self._high)
+        self._speed, self._outside = None, 0
+
+    def step(self, inputs: Inputs) -> Decision:
+        """Decide on one period."""
+        if self.state is not State.RUNNING:
+            return Decision(state=self.state, command=None)
+        reason = self._wrong(inputs)
+        if reason:
+            return self.stop(reason)
+        assert inputs.wanted is not None and self._last is not None
+        wanted = np.asarray(inputs.wanted, dtype=float)
+        allowed = np.clip(wanted, self._last - self._step, self._last + self._step)
+        allowed = np.clip(allowed, self._low, self._high)
+        limited = tuple(
+            joint.name
+            for joint, asked, given in zip(self.limits.joints, wanted, allowed, strict=True)
+            if abs(asked - given) > 1e-6
+        )
+        self._last = allowed
+        return Decision(state=self.state, command=allowed.copy(), limited=limited)
+
+    def stop(self, reason: str) -> Decision:
+        """Go to the safe stop; only `arm` gets out of it."""
+        self.state, self.reason = State.STOPPED, reason
+        self.trips.append(reason)
+        return Decision(state=self.state, command=None, reason=reason)
+
+    def sent(self, command: np.ndarray) -> None:
+        """What the robot says it really took, after limits of its own."""
+        given = np.asarray(command, dtype=float)
+        if self._last is not None and given.shape == self._last.shape and np.isfinite(given).all():
+            self._last = np.clip(given, self._low, self._high)
+
+    def _wrong(self, inputs: Inputs) -> str:
+        """The first thing that is wrong; '' if nothing is."""
+        period_s = 1.0 / self.contract.rate_hz
+        if inputs.operator_stop:
+            return "the operator stopped it"
+        if not inputs.connected:
+            return "the connection is lost"
+        if inputs.readings is None:
+            return "there are no readings"
+        readings = np.asarray(inputs.readings, dtype=float)
+        if readings.shape != (self.contract.readings_width,):
+            return f"the robot gave {readings.size} numbers, not {self.contract.readings_width}"
+        if not np.isfinite(readings).all():
+            return "a reading is not a number"
+        if not inputs.age_s <= self.limits.stale_periods * period_s:
+            return f"the readings are {1e3 * inputs.age_s:.0f} ms old"
+        if not inputs.late_s <= self.limits.overrun_periods * period_s:
+            return f"a period began {1e3 * inputs.late_s:.0f} ms late"
+        return self._out_of_bounds(readings, inputs) or self._odd(inputs)
+
+    def _out_of_bounds(self, readings: np.ndarray, inputs: Inputs) -> str:
+        limits = self.limits
+        for k, joint in enumerate(limits.joints):
+            column = self._positions[k]
+            if column is not None and not (
+                joint.position_low - 0.05 <= readings[column] <= joint.position_high + 0.05
+            ):
+                return f"joint {joint.name} is at {readings[column]:.3f}, outside of its range"
+            column = self._velocities[k]
+            if column is not None and not abs(readings[column]) <= joint.velocity:
+                return f"joint {joint.name} moves at {readings[column]:.2f}, above its limit"
+        speed = np.array([0.0 if c is None else readings[c] for c in self._velocities])
+        if self._speed is not None:
+            change = np.abs(speed - self._speed) * self.contract.rate_hz
+            for joint, value in zip(limits.joints, change, strict=True):
+                if not value <= joint.acceleration:
+                    return f"joint {joint.name} accelerates by {value:.0f}, above its limit"
+        self._speed = speed
+        if inputs.torque is not None:
+            for joint, value in zip(limits.joints, np.asarray(inputs.torque), strict=True):
+                if not abs(value) <= joint.torque:
+                    return f"joint {joint.name} has {value:.2f} of torque, above its limit"
+        if limits.tool and inputs.tool is not None:
+            low, high = np.array(limits.workspace_low), np.array(limits.workspace_high)
+            tool = np.asarray(inputs.tool, dtype=float)
+            if not ((low <= tool) & (tool <= high)).all():
+                return f"the tool is at {np.round(tool, 3).tolist()}, outside of its workspace"
+        return ""
+
+    def _odd(self, inputs: Inputs) -> str:
+        if inputs.frame is None or inputs.wanted is None:
+            return "the policy gave nothing"
+        frame, wanted = np.asarray(inputs.frame), np.asarray(inputs.wanted)
+        if wanted.shape != self._low.shape or not np.isfinite(wanted).all():
+            return "the policy gave a command that is no number"
+        if not np.isfinite(frame).all():
+            return "the observation is not a number"
+        low = np.array(self.limits.observation_low)
+        high = np.array(self.limits.observation_high)
+        outside = (frame < low) | (frame > high)
+        self._outside = self._outside + 1 if outside.any() else 0
+        if self._outside >= _OUTSIDE_PERIODS:
+            return f"the observation is far from training: {self._term(int(np.argmax(outside)))}"
+        return ""
+
+    def _term(self, column: int) -> str:
+        for term in self.contract.observations:
+            if column < term.width:
+                return f"{term.name}[{column}]"
+            column -= term.width
+        return "?"
+
+    def _columns(self, kind: str) -> list[int | None]:
+        """Column of the reading of a kind, for each commanded joint."""
+        places: dict[str, int] = {}
+        column = 0
+        for sensor in self.contract.sensors:
+            if sensor.kind == kind:
+                places.setdefault(sensor.of, column)
+            column += sensor.width
+        return [places.get(command.joint) for command in self.contract.commands]
