@@ -11,7 +11,7 @@ ROOT = Path(sim2real.__file__).parent
 FLOORS = [
     {"errors"},
     {"files"},
-    {"params", "data"},
+    {"params", "data", "reality"},
     {"twin"},
     {"worlds"},
     {"randomize"},
@@ -57,6 +57,15 @@ def test_imports_point_downwards_only():
             if FLOOR[other] > FLOOR[room]:
                 wrong.append(f"{path.relative_to(ROOT)} imports {other}")
     assert not wrong
+
+
+def test_nobody_imports_the_stand_in_hardware_and_it_knows_nothing_of_twins():
+    for path in ROOT.rglob("*.py"):
+        room = path.relative_to(ROOT).parts[0]
+        if room == "reality":
+            assert rooms_imported(path) <= {"reality", "errors"}, path
+        elif room != "__init__.py":
+            assert "reality" not in rooms_imported(path), path
 
 
 def test_the_command_line_parses_without_heavy_imports():

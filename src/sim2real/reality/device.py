@@ -1,0 +1,192 @@
+"""The electronics of a unit: a bus with delays and losses, firmware with a watchdog of its own.
+
+Everything goes by the device's clock, `now_s`. Commands arrive late, some never; readings are from
+a while ago. What is wrong with the link or the commands ends in the device's own safe stop.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Any
+
+import numpy as np
+
+from sim2real.reality.scene import Scene
+
+WATCHDOG_S = 0.25
+"""Without a command for this long, the device stops by itself."""
+START_UP_S = 0.5
+"""From enabling to being ready."""
+FAULTS = ("encoder freeze", "dropped link", "brown-out", "stuck reading", "slow bus")
+_TICK_S = 0.002
+_OVERSPEED = 14.0
+_KEEP_S = 0.5
+
+
+class Device:
+    """One unit with its firmware."""
+
+    def __init__(self, task: str, number: int) -> None:
+        self._scene = Scene(task, number)
+        plant = self._scene.plant
+        self._rng = np.random.default_rng([number, 7])
+        self.names = plant.names
+        self.state = "off"
+        """'off', 'starting', 'ready', or 'tripped'."""
+        self.why = ""
+        self._ready_s = 0.0
+        self._fed_s = 0.0
+        self._pending: deque[tuple[float, np.ndarray]] = deque()
+        self._past: deque[tuple[float, np.ndarray, dict[str, np.ndarray]]] = deque()
+        self._fault, self._fault_s = "", 0.0
+        self._frozen: np.ndarray | None = None
+        self._last_camera: tuple[float, np.ndarray] | None = None
+        self._note()
+
+    @property
+    def now_s(self) -> float:
+        """The device's clock."""
+        return self._scene.plant.time_s
+
+    @property
+    def torque_driven(self) -> bool:
+        """Whether commands are torques; else they are position targets."""
+        return not self._scene.bench.drive.kp_v_rad
+
+    def enable(self) -> None:
+        """Power the drives; a tripped device has to be enabled again by its operator."""
+        self.state, self.why = "starting", ""
+        self._ready_s = self.now_s + START_UP_S
+        self._pending.clear()
+        self._scene.plant.damped = True
+
+    def stop(self, why: str = "asked to") -> None:
+        """The safe stop: hold the position, or brake where there is none to hold."""
+        plant = self._scene.plant
+        if self.state in ("ready", "starting"):
+            self.state, self.why = "tripped", why
+        self._pending.clear()
+        if self.torque_driven:
+            plant.damped = True
+        else:
+            plant.command = plant.encoders()
+
+    def reset(self, seed: int) -> dict[str, list[float]]:
+        """A person sets up the next trial, drives off; the goals of it."""
+        self.state, self._fault, self._frozen = "off", "", None
+        self._pending.clear()
+        self._scene.plant.damped = True
+        self._scene.reset(seed)
+        self._past.clear()
+        self._last_camera = None
+        self._note()
+        return self._scene.goals
+
+    def fault(self, kind: str, after_s: float) -> None:
+        """Let something break, a while from now."""
+        self._fault, self._fault_s = kind, self.now_s + after_s
+
+    def send(self, command: np.ndarray) -> None:
+        """A command leaves the computer: it arrives late, or not at all."""
+        hidden = self._scene.plant.hidden
+        if self._faulty("dropped link") or self._rng.random() < hidden.lost:
+            return
+        late = hidden.command_delay_s + hidden.command_jitter_s * self._rng.uniform(-1, 1)
+        if self._faulty("slow bus"):
+            late += 0.3
+        self._pending.append((self.now_s + max(late, 0.0), command))
+
+    def read(self) -> dict[str, Any] | None:
+        """Readings and their age [s]; None where the packet is lost."""
+        hidden = self._scene.plant.hidden
+        if self._faulty("dropped link") or self._rng.random() < hidden.lost:
+            return None
+        late = hidden.sensor_delay_s + hidden.sensor_jitter_s * self._rng.uniform(-1, 1)
+        if self._faulty("slow bus"):
+            late += 0.3
+        time_s, angles, extras = self._at(self.now_s - max(late, 0.0))
+        if self._faulty("encoder freeze") or self._faulty("stuck reading"):
+            self._frozen = angles if self._frozen is None else self._frozen
+            angles = self._frozen
+        earlier_s, before, _ = self._at(time_s - hidden.velocity_window_s)
+        if self._frozen is not None:
+            before = angles
+        speeds = (angles - before) / max(time_s - earlier_s, 1e-6)
+        found: dict[str, Any] = {"@age": self.now_s - time_s}
+        for k, name in enumerate(self.names):
+            found[f"{name}_pos"] = float(angles[k])
+            found[f"{name}_vel"] = float(speeds[k])
+        for name, value in extras.items():
+            found[name] = self._camera(name, value)
+        return found
+
+    def advance(self, until_s: float) -> None:
+        """Let the device's clock go on."""
+        plant = self._scene.plant
+        while plant.time_s + 0.5 * plant.model.opt.timestep < until_s:
+            self._take_commands()
+            self._look_after_itself()
+            plant.advance(min(until_s, plant.time_s + _TICK_S))
+            self._note()
+            self._scene.watch()
+
+    def succeeded(self) -> bool:
+        """Whether the task is done, from the true state."""
+        return self._scene.succeeded()
+
+    def is_safe(self) -> bool:
+        """Whether the device is in its safe stop or off."""
+        return self.state in ("tripped", "off")
+
+    def speed(self) -> float:
+        """Fastest true joint speed [rad/s]: whether it really rests."""
+        return float(np.abs(self._scene.plant.speeds).max())
+
+    def _take_commands(self) -> None:
+        plant = self._scene.plant
+        if self.state == "starting" and self.now_s >= self._ready_s:
+            self.state, self._fed_s = "ready", self.now_s
+            plant.command = np.zeros(len(self.names)) if self.torque_driven else plant.encoders()
+            plant.damped = False
+        while self._pending and self._pending[0][0] <= self.now_s:
+            _, command = self._pending.popleft()
+            if self.state == "ready":
+                plant.command, self._fed_s = command, self.now_s
+
+    def _look_after_itself(self) -> None:
+        if self.state != "ready":
+            return
+        plant = self._scene.plant
+        if self.now_s - self._fed_s > WATCHDOG_S:
+            self.stop("watchdog: no command")
+        elif float(np.abs(plant.speeds).max()) > _OVERSPEED:
+            self.stop("overspeed")
+        elif self._faulty("brown-out"):
+            self.stop("brown-out: the supply broke down")
+
+    def _note(self) -> None:
+        plant = self._scene.plant
+        self._past.append((plant.time_s, plant.encoders(), dict(self._scene.extras())))
+        while self._past and self._past[0][0] < plant.time_s - _KEEP_S:
+            self._past.popleft()
+
+    def _at(self, time_s: float) -> tuple[float, np.ndarray, dict[str, np.ndarray]]:
+        found = self._past[0]
+        for entry in self._past:
+            if entry[0] > time_s + 1e-9:
+                break
+            found = entry
+        return found
+
+    def _camera(self, name: str, value: np.ndarray) -> list[float]:
+        """The tracker: thirty poses a second, late, off and noisy."""
+        hidden = self._scene.plant.hidden
+        if self._last_camera is None or self.now_s - self._last_camera[0] >= 1 / 30:
+            seen = self._at(self.now_s - hidden.tracker_delay_s)[2].get(name, value).copy()
+            seen[:2] += hidden.tracker_bias_m
+            seen += self._rng.normal(0.0, hidden.tracker_noise_m, 3)
+            self._last_camera = (self.now_s, seen)
+        return [float(part) for part in self._last_camera[1]]
+
+    def _faulty(self, kind: str) -> bool:
+        return self._fault == kind and self.now_s >= self._fault_s

@@ -1,0 +1,173 @@
+"""The body of a unit: MuJoCo with torques of its own making, at a step and integrator of its own.
+
+Nothing of the package's twins, effects or worlds is used here: the drives, friction, cables, gears
+and encoders are modelled anew, and differently.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import mujoco
+import numpy as np
+
+from sim2real.reality.hidden import Hidden, draw
+
+
+@dataclass(frozen=True, kw_only=True)
+class Drive:
+    """What a joint is driven with, nominally."""
+
+    kp_v_rad: float = 0.0
+    """Firmware gain from position error to voltage [V/rad]; 0 for a motor that takes a torque."""
+    constant: float = 1.0
+    """Torque constant at the joint [N m/A]."""
+    resistance: float = 1.0
+    """Of the winding [ohm]."""
+    torque_nm: float = 1.5
+    """Largest torque."""
+    cogging_nm: float = 0.02
+    """Torque ripple of a unit whose draw is 1."""
+    cable_nm_rad: float = 0.02
+    """Cable stiffness of a unit whose draw is 1."""
+    quantum_rad: float = 0.00153
+    """Step of the encoder."""
+
+
+class Plant:
+    """One unit in motion. `command` is a torque [N m] or a position target [rad] a joint."""
+
+    def __init__(self, robot: str, number: int, model: Path, drive: Drive) -> None:
+        spec = mujoco.MjSpec.from_file(str(model))
+        self._make_torque_driven(spec)
+        self.model = spec.compile()
+        self.joints = [
+            j
+            for j in range(self.model.njnt)
+            if self.model.jnt_type[j] == mujoco.mjtJoint.mjJNT_HINGE
+        ]
+        self.names = [self.model.joint(j).name for j in self.joints]
+        self._dofs = self.model.jnt_dofadr[self.joints]
+        self._qpos = self.model.jnt_qposadr[self.joints]
+        count = len(self.joints)
+        self.hidden = draw(robot, number, joints=count, bodies=self.model.nbody)
+        self._drive = drive
+        self._apply(self.hidden)
+        self.data = mujoco.MjData(self.model)
+        self.time_s = 0.0
+        self.warmth = 0.0
+        self.volts = self.hidden.supply_v
+        self.command = np.zeros(count)
+        self.damped = True
+        """Drives off, the motion braked: the state of rest after power on and in a safe stop."""
+        mujoco.mj_forward(self.model, self.data)
+
+    @property
+    def angles(self) -> np.ndarray:
+        """True joint angles [rad]."""
+        return np.asarray(self.data.qpos[self._qpos])
+
+    @property
+    def speeds(self) -> np.ndarray:
+        """True joint speeds [rad/s]."""
+        return np.asarray(self.data.qvel[self._dofs])
+
+    def place(self, angles: np.ndarray, speeds: np.ndarray | None = None) -> None:
+        """A person puts the joints somewhere, by hand."""
+        self.data.qpos[self._qpos] = angles
+        self.data.qvel[:] = 0.0
+        if speeds is not None:
+            self.data.qvel[self._dofs] = speeds
+        mujoco.mj_forward(self.model, self.data)
+
+    def encoders(self) -> np.ndarray:
+        """Joint angles as the encoders see them: off centre, off zero, in steps."""
+        hidden, angles = self.hidden, self.angles
+        off = hidden.eccentricity_rad * np.sin(angles + hidden.eccentricity_phase)
+        seen = angles + off + hidden.zero_rad
+        found: np.ndarray = np.round(seen / self._drive.quantum_rad) * self._drive.quantum_rad
+        return found
+
+    def advance(self, until_s: float) -> None:
+        """Let time pass, in whole physics steps."""
+        while self.time_s + 0.5 * self.model.opt.timestep < until_s:
+            self._step()
+
+    def _step(self) -> None:
+        hidden, data, step = self.hidden, self.data, self.model.opt.timestep
+        angles, speeds = self.angles, self.speeds
+        torque = self._torque(angles, speeds)
+        torque = torque + self._drive.cogging_nm * hidden.cogging_nm * np.sin(
+            hidden.cogging_teeth * angles + hidden.cogging_phase
+        )
+        torque -= self._drive.cable_nm_rad * hidden.cable_nm_rad * (angles - hidden.cable_rest_rad)
+        data.ctrl[:] = torque
+        # Friction falls with speed and with warmth; MuJoCo holds what is below it.
+        slow = 1.0 + hidden.stribeck * np.exp(-((speeds / 0.15) ** 2))
+        warm = 1.0 - hidden.warming * self.warmth
+        self.model.dof_frictionloss[self._dofs] = self._dry * slow * warm
+        mujoco.mj_step(self.model, data)
+        self.time_s += step
+        moving = min(1.0, float(np.abs(speeds).mean()) / 1.0)
+        self.warmth += step / hidden.warm_time_s * (moving - self.warmth)
+
+    def _torque(self, angles: np.ndarray, speeds: np.ndarray) -> np.ndarray:
+        """Torque of the drives."""
+        hidden, drive = self.hidden, self._drive
+        constant = drive.constant * hidden.motor
+        if self.damped:
+            return np.asarray(np.clip(-0.05 * speeds, -drive.torque_nm, drive.torque_nm))
+        if not drive.kp_v_rad:
+            asked = np.clip(self.command, -drive.torque_nm, drive.torque_nm) * hidden.motor
+            # The motor's own voltage limit takes torque away at speed.
+            room = np.clip(1.0 - np.abs(speeds) / 40.0, 0.0, 1.0)
+            found: np.ndarray = asked * room * (self.volts / 12.0)
+            self._discharge(np.abs(found).sum() / 2.0)
+            return found
+        duty = np.clip(
+            drive.kp_v_rad * hidden.gain * (self.command - self.encoders()) / 12.0, -1.0, 1.0
+        )
+        current = (duty * self.volts - constant * speeds) / drive.resistance
+        self._discharge(float(np.abs(duty * current).sum()))
+        return np.asarray(np.clip(constant * current, -drive.torque_nm, drive.torque_nm))
+
+    def _discharge(self, current_a: float) -> None:
+        hidden = self.hidden
+        full = hidden.supply_v - hidden.discharge_v_s * self.time_s
+        self.volts = max(full - hidden.sag_ohm * current_a, 6.0)
+
+    @staticmethod
+    def _make_torque_driven(spec: mujoco.MjSpec) -> None:
+        """Plain motors in place of the model's servos, and no sensors: those are ours."""
+        driven = [actuator.target for actuator in spec.actuators]
+        for actuator in list(spec.actuators):
+            spec.delete(actuator)
+        for joint in driven:
+            motor = spec.add_actuator(name=joint, target=joint)
+            motor.trntype = mujoco.mjtTrn.mjTRN_JOINT
+            motor.set_to_motor()
+        for sensor in list(spec.sensors):
+            spec.delete(sensor)
+
+    def _apply(self, hidden: Hidden) -> None:
+        model = self.model
+        model.opt.timestep = hidden.step_s
+        model.opt.integrator = mujoco.mjtIntegrator.mjINT_IMPLICIT
+        model.body_mass[:] *= hidden.mass_scale
+        model.body_inertia[:] *= hidden.mass_scale[:, None]
+        moved = np.array([body_dof > 0 for body_dof in model.body_dofnum])
+        model.body_ipos[moved] += hidden.mass_shift_m[moved]
+        self._dry = model.dof_frictionloss[self._dofs] * hidden.friction
+        model.dof_damping[self._dofs] *= hidden.viscous
+        for geom in range(model.ngeom):
+            if model.geom(geom).name == "cube":
+                body = int(model.geom_bodyid[geom])
+                ratio = hidden.cube_mass_kg / float(model.body_mass[body])
+                model.body_mass[body] *= ratio
+                model.body_inertia[body] *= ratio * hidden.cube_scale**2
+                model.body_ipos[body] = 0.0
+                model.geom_size[geom] *= hidden.cube_scale
+                model.geom_friction[geom, 0] = hidden.cube_friction
+                model.geom_rbound[geom] *= hidden.cube_scale
+        mujoco.mj_setConst(model, mujoco.MjData(model))
