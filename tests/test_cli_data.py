@@ -2,6 +2,8 @@
 
 import json
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -45,7 +47,7 @@ def test_query_ls_and_stats_tell_what_is_there(lake, capsys):
     assert found["episodes"] == 5 and found["version"] == 2
     assert {group["kind"] for group in found["groups"]} == {"simulated", "real"}
     for verb in (["query", "select kind from episodes"], ["ls"], ["stats"]):
-        assert "simulated" in say(capsys, *verb)
+        assert "sim" in say(capsys, *verb)
 
 
 def test_show_draws_the_channels(lake, capsys, tmp_path):
@@ -91,6 +93,66 @@ def test_verify_has_an_exit_code(lake, capsys):
     assert not found["sound"] and any(part.name in one["file"] for one in found["damage"])
 
 
+def test_versions_are_listed(lake, capsys):
+    found = data(capsys, "versions")
+    assert [(row["version"], row["rows"]) for row in found] == [(0, 0), (1, 4), (2, 5)]
+
+
+def test_a_verdict_is_the_last_word(lake, capsys):
+    one = episode(1).id
+    assert data(capsys, "ls", "--where", f"id = '{one}'")[0]["verdict"] == "success"
+    data(capsys, "label", one, "failure", "--who", "ana")
+    assert data(capsys, "ls", "--where", "verdict = 'failure'")[0]["verdict"] == "failure"
+    assert "failure" in say(capsys, "show", one).splitlines()[0]
+
+
+def test_what_can_be_read_is_imported_and_the_rest_is_told(capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name, text in {
+        "a": "time,q\n0,1\n1,2\n",
+        "b": "nonsense",
+        "c": "time,q\n0,3\n1,4\n",
+    }.items():
+        (tmp_path / f"{name}.csv").write_text(text)
+    assert main(["data", "import", "a.csv", "b.csv", "c.csv", "--json"]) == 2
+    said = capsys.readouterr()
+    found = json.loads(said.out)
+    assert found["new"] == 2 and len(found["problems"]) == 1 and "b.csv" in said.err
+
+
+def test_a_recording_that_was_withdrawn_does_not_come_back_under_another_name(
+    capsys, tmp_path, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "log.csv").write_text("time,q\n0,1\n1,2\n")
+    (tmp_path / "who.toml").write_text(
+        '[[consent]]\nparticipant = "p1"\nscope = ["training"]\nexpires = 2030-12-31\n'
+    )
+    data(capsys, "import", "log.csv", "--provenance", "who.toml")
+    data(capsys, "consent", "withdraw", "p1")
+    assert main(["data", "import", "log.csv", "--robot", "so101"]) == 2
+    assert "was erased" in capsys.readouterr().err
+    assert len(Lake.open("lake")) == 0
+
+
+def test_channels_are_renamed_on_the_way_out(lake, capsys, tmp_path):
+    out = tmp_path / "out.npz"
+    data(capsys, "export", str(out), "--ids", episode(1).id, "--format", "npz",
+         "--rename", "q=observation.state", "single=action")  # fmt: skip
+    done = data(capsys, "import", str(out), "--lake", "other")
+    one = Lake.open("other").get(done["episodes"][0])
+    assert {"observation.state", "action"} <= set(one.channels) and "q" not in one.channels
+    assert one.provenance.parents == (episode(1).id,)
+
+
+def test_a_closed_pipe_is_no_traceback(lake, tmp_path):
+    command = f"{sys.executable} -m sim2real.cli data show {episode(1).id} | head -1"
+    done = subprocess.run(
+        command, shell=True, capture_output=True, text=True, cwd=tmp_path, check=False
+    )
+    assert "Traceback" not in done.stderr and done.stdout
+
+
 def test_a_lake_whose_log_is_damaged_is_verified_all_the_same(lake, capsys):
     log = Path(lake.uri) / "episodes" / "_delta_log" / f"{1:020d}.json"
     content = log.read_bytes()
@@ -109,9 +171,9 @@ def test_consent_is_granted_listed_and_withdrawn(lake, capsys, tmp_path):
     assert person in error and "p-ana has not agreed to training" in error
     assert not (tmp_path / "out.npz").exists()
     data(capsys, "consent", "grant", "p-ana", "--scope", "training", "--expires", "2030-01-31")
-    assert data(capsys, "consent", "ls") == [
-        {"participant": "p-ana", "episodes": 1, "granted": ["training"], "expires": "2030-01-31"}
-    ]
+    (row,) = data(capsys, "consent", "ls")
+    assert (row["participant"], row["episodes"], row["scope"]) == ("p-ana", 1, ["training"])
+    assert (row["expires"], row["from"]) == ("2030-01-31", "granted")
     made = data(capsys, "export", str(tmp_path / "out.npz"), "--ids", person, "--format", "npz")
     dry = data(capsys, "consent", "withdraw", "p-ana", "--dry-run")
     assert dry["episodes"] == [person] and len(lake) == 5
@@ -165,7 +227,8 @@ def test_check_finds_and_repairs_in_the_lake(capsys, tmp_path, monkeypatch):
     assert fixed.provenance.parents == (damaged.id,) and "repair" in fixed.provenance.process
     assert np.abs(fixed["joint_pos"].values).max() < 1.1
     assert data(capsys, "check", fixed.id)["episodes"][0]["findings"] == []
-    assert "1.4" in say(capsys, "check", code=1)
+    assert "nothing wrong" in say(capsys, "check")  # what was repaired is not told again
+    assert "1.4" in say(capsys, "check", "--all", code=1)
 
 
 @pytest.mark.parametrize(
@@ -193,7 +256,13 @@ def test_check_finds_and_repairs_in_the_lake(capsys, tmp_path, monkeypatch):
         (["export", "x", "--where", "kind = 'generated'"], "selects no episode"),
         (["check", "nothing.csv"], "no such file"),
         (["consent", "withdraw", "nobody"], "no data of participant"),
-        (["consent", "grant", "p", "--expires", "soon"], "is not a day"),
+        (["consent", "grant", "p", "--scope", "none", "--expires", "soon"], "is not a day"),
+        (
+            ["label", episode(1).id, "note", "--value", "x", "--start", "9", "--end", "10"],
+            "outside",
+        ),
+        (["export", "x", "--where", "kind = 'simulated'", "--format", "npz"], "name it"),
+        (["export", "x.npz", "--where", "id > ''", "--format", "npz", "--rename", "q"], "old=new"),
         (["verify", "--lake", "nowhere"], "no lake at"),
     ],
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import getpass
+import json
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import tyro
 
-from sim2real.cli.output import print_json, print_table, say
+from sim2real.cli.output import print_json, print_table, say, shorten
 from sim2real.cli.transfer import (
     DataCheck,
     DataExport,
@@ -25,10 +26,11 @@ from sim2real.errors import Sim2RealError
 if TYPE_CHECKING:
     from sim2real.data import Lake
 
-_LISTED = "id, kind, task, robot, outcome, duration_s, samples, channels, added"
+_LISTED = "id, kind, task, robot, verdict, duration_s, samples, channels, added"
+_MOST_CURVES = 8
 _STATS = """
 select kind, task, robot, outcome, count(*) as episodes, sum(duration_s) as seconds,
-    sum(samples) as samples from episodes group by all order by all
+    sum(samples)::bigint as samples from episodes group by all order by all
 """
 
 
@@ -109,8 +111,8 @@ class ConsentGrant(_InLake):
 
     participant: Annotated[str, tyro.conf.Positional]
     """Pseudonym of the person."""
-    scope: tuple[Literal["training", "evaluation", "sharing"], ...] = ()
-    """What their data may be used for; nothing if not given."""
+    scope: tuple[Literal["training", "evaluation", "sharing", "none"], ...]
+    """What their data may be used for; `none` for nothing."""
     expires: str = ""
     """Last day, as 2027-12-31; without end if not given."""
     who: str = ""
@@ -158,6 +160,11 @@ class DataVerify(_InLake):
 
 
 @dataclass(frozen=True, kw_only=True)
+class DataVersions(_InLake):
+    """List the versions of the lake: number, time, episodes."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class DataCompact(_InLake):
     """Merge small files into large ones; every version stays."""
 
@@ -175,6 +182,7 @@ Whats = Annotated[
     | Annotated[DataConsent, _sub("consent")]
     | Annotated[DataLineage, _sub("lineage")]
     | Annotated[DataVerify, _sub("verify")]
+    | Annotated[DataVersions, _sub("versions")]
     | Annotated[DataCompact, _sub("compact")],
     tyro.conf.OmitSubcommandPrefixes,
 ]
@@ -205,6 +213,7 @@ def run_data(verb: Any) -> int:
         ConsentWithdraw: _withdraw,
         DataLineage: _lineage,
         DataVerify: _verify,
+        DataVersions: _versions,
         DataCompact: _compact,
     }
     return runners[type(verb)](verb)
@@ -230,17 +239,28 @@ def _query(verb: DataQuery) -> int:
 
 def _ls(verb: DataLs) -> int:
     sql = (
-        f"select {_LISTED} from episodes where {verb.where} order by added desc limit {verb.limit}"
+        f"select {_LISTED} from episodes join verdicts using (id) where {verb.where}"
+        f" order by added desc limit {verb.limit}"
     )
     rows = _open(verb).query(sql, version=verb.version).to_pylist()
     if verb.json:
         print_json(rows)
         return 0
-    for row in rows:
-        row["id"], row["added"] = row["id"][:12], row["added"].strftime("%Y-%m-%d %H:%M")
-        row["channels"] = len(row["channels"])
-    titles = ("id", "kind", "task", "robot", "outcome", "s", "samples", "ch.", "added")
-    print_table(titles, (row.values() for row in rows), whole=("id", "kind", "outcome", "s"))
+    titles = ("id", "kind", "task", "robot", "verdict", "s", "ch.", "added")
+    table = (
+        (
+            row["id"][:10],
+            {"simulated": "sim", "generated": "gen"}.get(row["kind"], row["kind"]),
+            shorten(row["task"], 17),
+            shorten(row["robot"], 9),
+            row["verdict"],
+            f"{row['duration_s']:.4g}",
+            len(row["channels"]),
+            row["added"].strftime("%m-%d %H:%M"),
+        )
+        for row in rows
+    )
+    print_table(titles, table, whole=titles)
     return 0
 
 
@@ -275,7 +295,7 @@ def _show(verb: DataShow) -> int:
             plot_episode(verb.png, episode, list(chosen))
         except ValueError as error:
             raise Sim2RealError(f"cannot draw {verb.png}: {error}") from None
-    shapes = {
+    shapes: dict[str, dict[str, Any]] = {
         name: {
             "unit": channel.unit,
             "shape": list(channel.shape),
@@ -299,7 +319,8 @@ def _show(verb: DataShow) -> int:
             }
         )
         return 0
-    say(f"episode {episode.id}  {episode.outcome or 'not judged'}  {episode.duration_s:.3f} s")
+    said = lake.query(f"select verdict from verdicts where id = '{episode.id}'")["verdict"][0]
+    say(f"episode {episode.id}  {said.as_py() or 'not judged'}  {episode.duration_s:.3f} s")
     for key, value in episode.provenance.to_dict().items():
         say(f"  {key}: {value}")
     for label in labels:
@@ -307,19 +328,39 @@ def _show(verb: DataShow) -> int:
         say(f"  label {label['tag']} {label['value']}{when} by {label['who']} ({label['id']})")
     for name, channel in chosen.items():
         fact = shapes[name]
+        shape = "×".join(str(side) for side in fact["shape"]) or "1"
         say(
-            f"{name} [{channel.unit or '-'}] {fact['samples']} samples of {fact['shape']}"
+            f"{name} [{channel.unit or '-'}] {fact['samples']} samples of {shape}"
             f" at {fact['rate_hz']:.5g} Hz"
         )
         signal = episode.signals.get(name)
         if verb.png is None and signal is not None and len(signal.times):
             flat = signal.values.reshape(len(signal.times), -1).astype(float)
-            for k in range(min(flat.shape[1], 8)):
-                say(f"  [{k}] {flat[:, k].min():.5g} .. {flat[:, k].max():.5g}")
+            for k in range(min(flat.shape[1], _MOST_CURVES)):
+                say(f"  [{k}] {_range(flat[:, k])}")
                 for line in curve(signal.times, flat[:, k]):
                     say("  " + line)
+            if flat.shape[1] > _MOST_CURVES:
+                say(f"  … and {flat.shape[1] - _MOST_CURVES} more components")
     if verb.png is not None:
         say(f"plot: {verb.png}")
+    return 0
+
+
+def _range(values: Any) -> str:
+    import numpy as np
+
+    good = values[np.isfinite(values)]
+    text = f"{good.min():.5g} .. {good.max():.5g}" if len(good) else "no number"
+    return text + (f", {len(values) - len(good)} not finite" if len(good) < len(values) else "")
+
+
+def _versions(verb: DataVersions) -> int:
+    rows = _open(verb).versions()
+    if verb.json:
+        print_json(rows)
+    else:
+        print_table(("version", "when", "episodes"), ([*row.values()] for row in rows))
     return 0
 
 
@@ -356,7 +397,7 @@ def _label(verb: DataLabel) -> int:
         start_s=verb.start,
         end_s=verb.end,
         who=verb.who or _user(),
-        supersedes=verb.supersedes,
+        supersedes=lake.resolve_label(verb.supersedes) if verb.supersedes else "",
     )
     lake.label(label)
     if verb.json:
@@ -369,14 +410,15 @@ def _label(verb: DataLabel) -> int:
 def _grant(verb: ConsentGrant) -> int:
     from sim2real.data import Consent
 
-    consent = Consent(participant=verb.participant, scope=verb.scope, expires=verb.expires)
+    scope = tuple(part for part in verb.scope if part != "none")
+    consent = Consent(participant=verb.participant, scope=scope, expires=verb.expires)
     _open(verb).grant(consent, who=verb.who or _user())
     if verb.json:
         print_json(consent.to_dict())
     else:
-        scope = ", ".join(consent.scope) or "nothing"
+        given = ", ".join(consent.scope) or "nothing"
         say(
-            f"{consent.participant}: {scope}"
+            f"{consent.participant}: {given}"
             + (f" until {consent.expires}" * bool(consent.expires))
         )
     return 0
@@ -384,38 +426,31 @@ def _grant(verb: ConsentGrant) -> int:
 
 def _consents(verb: ConsentLs) -> int:
     lake = _open(verb)
-    found = lake.query(
-        "select participant, count(*) as episodes, min(added) as first from"
-        " (select unnest(participants) as participant, added from episodes)"
-        " group by participant order by participant"
-    ).to_pylist()
-    granted = lake.consents()
-    rows = []
-    for name in sorted({row["participant"] for row in found} | set(granted)):
-        count = sum(row["episodes"] for row in found if row["participant"] == name)
-        consent = granted.get(name)
-        rows.append(
-            {
-                "participant": name,
-                "episodes": count,
-                "granted": list(consent.scope) if consent else None,
-                "expires": consent.expires if consent else None,
-            }
-        )
+    found = lake.query("select provenance from episodes where len(participants) > 0").to_pylist()
+    rows: dict[str, dict[str, Any]] = {}
+    for entry in found:
+        for carried in json.loads(entry["provenance"])["consent"]:
+            row = rows.setdefault(carried["participant"], {"episodes": 0, **carried})
+            row["episodes"] += 1
+    for name, consent in lake.consents().items():
+        rows[name] = {"episodes": rows.get(name, {}).get("episodes", 0), **consent.to_dict()}
+        rows[name]["granted"] = True
+    listed = [
+        {
+            "participant": name,
+            "episodes": row["episodes"],
+            "scope": row["scope"],
+            "expires": row.get("expires"),
+            "from": "granted" if row.get("granted") else "as its episodes carry",
+        }
+        for name, row in sorted(rows.items())
+    ]
     if verb.json:
-        print_json(rows)
+        print_json(listed)
     else:
         print_table(
-            ("participant", "episodes", "granted", "expires"),
-            (
-                [
-                    row["participant"],
-                    row["episodes"],
-                    "as the episodes carry" if row["granted"] is None else row["granted"],
-                    row["expires"],
-                ]
-                for row in rows
-            ),
+            ("participant", "episodes", "scope", "expires", "from"),
+            (row.values() for row in listed),
         )
     return 0
 
@@ -436,8 +471,12 @@ def _withdraw(verb: ConsentWithdraw) -> int:
         print_json(gone.to_dict())
         return 0
     say(f"erased {len(gone.episodes)} episodes; tombstone {gone.id}")
-    for title, made in (("data sets", gone.datasets), ("policies", gone.policies)):
-        say(f"{title} made from them: {', '.join(made) or 'none'}")
+    names = lake.query("select id, name from datasets").to_pydict()
+    known = dict(zip(names["id"], names["name"], strict=True))
+    for dataset in gone.datasets:
+        say(f"data set made from them: {dataset} ({known.get(dataset, '')})")
+    for policy in gone.policies:
+        say(f"policy made from them: {policy}")
     return 0
 
 

@@ -7,6 +7,8 @@ answers at once. A user's mistake is one line on standard error and exit code 2.
 from __future__ import annotations
 
 import errno
+import os
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -102,7 +104,7 @@ def main(arguments: list[str] | None = None) -> int:
         prog="sim2real",
         description="Measure, explain and close the gap between simulation and the real robot.",
         args=arguments,
-        config=(tyro.conf.OmitSubcommandPrefixes,),
+        config=(tyro.conf.OmitSubcommandPrefixes, tyro.conf.OmitArgPrefixes),
     )
     try:
         return _run(verb)
@@ -112,6 +114,9 @@ def main(arguments: list[str] | None = None) -> int:
     except KeyboardInterrupt:
         say_error("interrupted")
         return 130
+    except BrokenPipeError:  # `… | head`: nobody reads on
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 141
     except OSError as error:
         if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EACCES, errno.EROFS, errno.EFBIG):
             say_error(f"cannot write: {error.strerror} ({error.filename or 'disk'})")
@@ -178,6 +183,8 @@ def _evaluate(config: EvaluateConfig) -> int:
     else:
         _show_evaluation(result)
         say(f"written: {folder}")
+        if config.lake:
+            say(f"episodes kept in {config.lake}")
     return 0
 
 

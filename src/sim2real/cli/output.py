@@ -6,6 +6,7 @@ import json
 import math
 import sys
 from collections.abc import Iterable, Sequence
+from decimal import Decimal
 from typing import Any
 
 
@@ -29,17 +30,29 @@ def print_table(
     columns: Sequence[str], rows: Iterable[Iterable[Any]], *, whole: Sequence[str] = ()
 ) -> None:
     """Print a table that folds into the width of the terminal, but not in the columns `whole`."""
-    from rich.box import SIMPLE_HEAD
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
-    table = Table(box=SIMPLE_HEAD, pad_edge=False)
+    table = Table(box=None, padding=(0, 2, 0, 0))
     for column in columns:
         table.add_column(column, overflow="fold", no_wrap=column in whole)
-    for row in rows:
-        table.add_row(*(Text(_cell(value)) for value in row))
-    Console().print(table)
+    cells = [[_cell(value) for value in row] for row in rows]
+    console = Console()
+    if len(columns) * 6 > console.width:  # too many columns for a table: a line each
+        for row in cells:
+            for column, cell in zip(columns, row, strict=True):
+                say(f"{column}: {cell}")
+            say("")
+        return
+    for row in cells:
+        table.add_row(*(Text(cell) for cell in row))
+    console.print(table)
+
+
+def shorten(text: str, most: int) -> str:
+    """The text, cut to so many signs."""
+    return text if len(text) <= most else text[: most - 1] + "…"
 
 
 def _cell(value: Any) -> str:
@@ -48,14 +61,16 @@ def _cell(value: Any) -> str:
     if isinstance(value, float):
         return f"{value:.6g}"
     if isinstance(value, list | tuple):
-        return " ".join(_cell(part) for part in value)
-    text = str(value)
-    return text if len(text) <= 200 else text[:197] + "…"
+        shown = " ".join(_cell(part) for part in value[:6])
+        return shown if len(value) <= 6 else f"{shown} … ({len(value)})"
+    return shorten(str(value), 200)
 
 
 def _finite(value: Any) -> Any:
     if isinstance(value, float) and not math.isfinite(value):
         return None
+    if isinstance(value, Decimal):
+        return int(value) if value == value.to_integral_value() else float(value)
     if isinstance(value, bytes):
         return f"{len(value)} bytes"
     if isinstance(value, dict):

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import tyro
 
-from sim2real.cli.output import print_json, say
+from sim2real.cli.output import print_json, say, say_error
 from sim2real.errors import Sim2RealError, table_at
 from sim2real.files import read_json
 
@@ -81,6 +81,8 @@ class DataExport:
     """Rate for formats that have one for all channels [Hz]."""
     clock: str = ""
     """Or the channel whose samples are the frames."""
+    rename: tuple[str, ...] = ()
+    """Other names for channels, as `command=action position=observation.state`."""
     purpose: Literal["training", "evaluation", "sharing"] = "training"
     """What the people in the episodes must have agreed to."""
     version: int | None = None
@@ -101,7 +103,11 @@ class DataCheck(_Reading):
     what: Annotated[tuple[str, ...], tyro.conf.Positional] = ()
     """Files or folders, or ids of episodes in the lake; all of the lake if none is given."""
     repair: bool = False
-    """Make a new episode with the fixes, in the lake."""
+    """Keep the episode and a new one with the fixes in the lake; the new one names the old."""
+    where: str = "true"
+    """Condition in SQL on the lake's episodes, where none is named."""
+    all: bool = False
+    """Also look at episodes that were repaired already."""
     lake: str = field(default_factory=default_lake)
     """Folder or `s3://` address of the lake."""
     json: bool = False
@@ -109,7 +115,7 @@ class DataCheck(_Reading):
 
 
 def import_(verb: DataImport) -> int:
-    """Import files, a batch of episodes at a time."""
+    """Import files, a batch of episodes at a time; what cannot be read is told and left out."""
     from sim2real.data import Lake
     from sim2real.report.progress import bar
 
@@ -117,26 +123,55 @@ def import_(verb: DataImport) -> int:
         raise Sim2RealError("name a file or a folder to import")
     base = _base(verb)
     first = _episodes(verb, verb.paths[0], base)
-    begin = next(first, None)  # nothing is made for a file that cannot be read
+    begin, problem = None, ""
+    try:
+        begin = next(first, None)  # nothing is made for a file that cannot be read
+    except Sim2RealError as error:
+        if len(verb.paths) == 1:
+            raise
+        problem = str(error)
     lake = Lake.create(verb.lake)
-    before, ids = len(lake), []
+    before = len(lake)
+    ids: list[str] = []
+    problems = [problem] if problem else []
     with bar("import", quiet=verb.json) as report:
         for number, path in enumerate(verb.paths):
-            batch: list[Episode] = []
-            for episode in _chain(begin, first) if number == 0 else _episodes(verb, path, base):
-                batch.append(episode)
-                if len(batch) == _AT_ONCE:
-                    ids += lake.append(batch)
-                    batch = []
-            ids += lake.append(batch)
+            found = _chain(begin, first) if number == 0 else _episodes(verb, path, base)
+            try:
+                _append(lake, found, ids)
+            except Sim2RealError as error:
+                problems.append(str(error))
             report(number + 1, len(verb.paths))
     fresh = len(lake) - before
     if verb.json:
-        print_json({"lake": verb.lake, "version": lake.version, "episodes": ids, "new": fresh})
+        print_json(
+            {
+                "lake": verb.lake,
+                "version": lake.version,
+                "episodes": ids,
+                "new": fresh,
+                "problems": problems,
+            }
+        )
     else:
         known = len(ids) - fresh
         say(f"{fresh} episodes imported into {verb.lake}" + (f", {known} known" if known else ""))
-    return 0
+    for text in problems:
+        say_error(text)
+    return 2 if problems else 0
+
+
+def _append(lake: Lake, episodes: Iterator[Episode], ids: list[str]) -> None:
+    """Append in batches; what came before an error is kept."""
+    batch: list[Episode] = []
+    try:
+        for episode in episodes:
+            batch.append(episode)
+            if len(batch) == _AT_ONCE:
+                batch, full = [], batch
+                ids += lake.append(full)
+    finally:
+        ids += lake.append(batch)
 
 
 def export(verb: DataExport) -> int:
@@ -155,6 +190,7 @@ def export(verb: DataExport) -> int:
     part = Part(name="all", select=f"select id from episodes where {condition}", weight=1.0)
     if verb.out.exists():
         raise Sim2RealError(f"{verb.out} exists already; choose a new name")
+    names = dict(_pair(text) for text in verb.rename)
     # Recorded before anything leaves, so that no copy is unknown.
     name = f"export {verb.out.absolute()}"
     manifest = Mixture(name=name, parts=(part,), purpose=verb.purpose).resolve(
@@ -164,7 +200,7 @@ def export(verb: DataExport) -> int:
 
         def episodes() -> Iterator[Episode]:
             for done, episode in enumerate(lake.read(manifest.ids), 1):
-                yield episode
+                yield _renamed(episode, names)
                 report(done, len(manifest.ids))
 
         write_episodes(
@@ -177,15 +213,30 @@ def export(verb: DataExport) -> int:
     return 0
 
 
+def _pair(text: str) -> tuple[str, str]:
+    old, equals, new = text.partition("=")
+    if not (old and equals and new):
+        raise Sim2RealError(f"{text!r} is not old=new")
+    return old, new
+
+
+def _renamed(episode: Episode, names: dict[str, str]) -> Episode:
+    mine = {old: new for old, new in names.items() if old in episode.channels}
+    if not mine:
+        return episode
+    channels = {mine.get(name, name): value for name, value in episode.channels.items()}
+    if len(channels) < len(episode.channels):
+        raise Sim2RealError(f"two channels of episode {episode.id} would have one name")
+    said = ", ".join(f"{old} to {new}" for old, new in mine.items())
+    return episode.derive(f"rename {said}", channels=channels)
+
+
 def check(verb: DataCheck) -> int:
     """Check episodes of files or of the lake."""
     from sim2real.data import Lake
     from sim2real.data.check import check as find
     from sim2real.data.check import repair
 
-    lake: Lake | None = None
-    if verb.repair:
-        lake = Lake.create(verb.lake) if verb.what else Lake.open(verb.lake)
     rows, worst = [], 0
     for place, episode in _to_check(verb):
         findings = find(episode)
@@ -195,9 +246,9 @@ def check(verb: DataCheck) -> int:
             "source": place,
             "findings": [finding.to_dict() for finding in findings],
         }
-        if lake is not None and any(finding.repairable for finding in findings):
+        if verb.repair and any(finding.repairable for finding in findings):
             fixed = repair(episode, findings)
-            lake.append([episode, fixed])
+            Lake.create(verb.lake).append([episode, fixed])
             row |= {"repaired": fixed.id, "process": fixed.provenance.process}
         rows.append(row)
         if not verb.json:
@@ -224,10 +275,12 @@ def _to_check(verb: DataCheck) -> Iterator[tuple[str, Episode]]:
         if not start or not all(sign in "0123456789abcdef" for sign in start):
             raise Sim2RealError(f"no such file or folder, and not an episode's id: {start[:80]!r}")
     lake = Lake.open(verb.lake)
-    everything = "select id from episodes order by added, id"
+    fixed = "select unnest(parents) from episodes where process like 'repair%'"
+    left = "true" if verb.all else f"id not in ({fixed})"
+    everything = f"select id from episodes where ({verb.where}) and {left} order by added, id"
     ids = [lake.resolve(start) for start in starts] or lake.query(everything)["id"].to_pylist()
     for episode in lake.read(ids):
-        yield verb.lake, episode
+        yield episode.provenance.source.partition(" sha256:")[0] or verb.lake, episode
 
 
 def _is_there(name: str) -> bool:

@@ -7,6 +7,9 @@ import numpy as np
 from sim2real.data.episode import Episode
 from sim2real.errors import Sim2RealError
 
+MOST_CUT = 0.05
+"""Share of an episode that may be left out because not all channels cover it."""
+
 
 def held(times: np.ndarray, at: np.ndarray) -> np.ndarray:
     """Index of the sample with the latest time at or before each time asked for; else the first.
@@ -26,7 +29,8 @@ def held(times: np.ndarray, at: np.ndarray) -> np.ndarray:
 def common_times(episode: Episode, *, clock: str = "", rate_hz: float = 0.0) -> np.ndarray:
     """Times that all channels are read at [s].
 
-    Those of the channel `clock`; or, with a rate, regular ones over the time all channels cover;
+    Those of the channel `clock`; or, with a rate, regular ones over the time all channels cover,
+    which must be nearly all of it;
     or, where all channels share their time stamps, these. Otherwise the choice is the caller's:
     a `Sim2RealError` asks for it.
     """
@@ -40,6 +44,15 @@ def common_times(episode: Episode, *, clock: str = "", rate_hz: float = 0.0) -> 
             raise Sim2RealError(f"episode {episode.id} has a channel without samples")
         start = max(float(np.nanmin(channel.times)) for channel in channels)
         end = min(float(np.nanmax(channel.times)) for channel in channels)
+        longest = max(float(np.nanmax(c.times) - np.nanmin(c.times)) for c in channels)
+        # Channels of other rates end within a step of the slowest.
+        steps = [float(np.median(np.diff(c.times))) for c in channels if len(c.times) > 1]
+        slowest = max(steps, default=0.0)
+        if end > start and end - start < (1 - MOST_CUT) * longest - 2 * slowest:
+            raise Sim2RealError(
+                f"the channels of episode {episode.id} overlap for {end - start:.3g} s of"
+                f" {longest:.3g} s only: choose a channel as the clock that the others are held to"
+            )
         span = (end - start) * rate_hz
         count = int(np.floor(span + 1e-6)) + 1 if abs(span) < 1e9 else 0
         if count < 1:

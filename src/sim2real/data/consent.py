@@ -66,6 +66,8 @@ class Consent:
         if isinstance(scope, str) or not isinstance(scope, Iterable):
             raise Sim2RealError("consent: scope must be a list")
         participant, expires = values.get("participant", ""), values.get("expires", "")
+        if isinstance(expires, date):  # as TOML has it
+            expires = expires.isoformat()[:10]
         if not isinstance(participant, str) or not isinstance(expires, str):
             raise Sim2RealError("consent: participant and expires must be text")
         return cls(

@@ -15,6 +15,7 @@ import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any
 
 import pyarrow as pa
@@ -91,6 +92,23 @@ class Table:
         """Names of the data files of a version, the newest if none is given."""
         paths = self._open(version).file_uris()
         return sorted(f"{self.name}/{path.rsplit('/', 1)[-1]}" for path in paths)
+
+    def history(self) -> list[dict[str, Any]]:
+        """Number, time and count of rows of every version, the oldest first."""
+        found, counts = [], {}
+        for version in range(self.version + 1):
+            when = 0
+            for line in self.storage.read(_commit_name(self.name, version)).splitlines():
+                action = json.loads(line)
+                when = action.get("commitInfo", {}).get("timestamp", when)
+                if "add" in action:
+                    stats = json.loads(action["add"]["stats"])
+                    counts[action["add"]["path"]] = int(stats["numRecords"])
+                if "remove" in action:
+                    counts.pop(action["remove"]["path"], None)
+            moment = datetime.fromtimestamp(when / 1000, UTC).isoformat(timespec="seconds")
+            found.append({"version": version, "when": moment, "rows": sum(counts.values())})
+        return found
 
     def known(self, column: str, values: Iterable[str]) -> set[str]:
         """Those of the values that a column of texts, or of lists of texts, holds.

@@ -59,6 +59,7 @@ WITHDRAWALS = pa.schema(
         ("episodes", pa.list_(pa.string())),
         ("datasets", pa.list_(pa.string())),
         ("policies", pa.list_(pa.string())),
+        ("sources", pa.list_(pa.string())),
     ]
 )
 """What is left of data that was erased: no name, no pseudonym, no sample."""
@@ -73,6 +74,12 @@ _TABLES = {
 }
 _CURRENT = """create view current_labels as select * from labels where id not in
     (select supersedes from labels where supersedes <> '')"""
+_VERDICTS = """create view verdicts as
+    select episodes.id, coalesce(said.tag, nullif(outcome, ''), '') as verdict
+    from episodes left join (
+        select episode, arg_max(tag, created) as tag from current_labels
+        where tag in ('success', 'failure') and start_s is null group by episode
+    ) as said on said.episode = episodes.id"""
 _SIGNALS = """create view signals as
     select * from stored_signals semi join episodes on stored_signals.episode = episodes.id"""
 _LINEAGE = """
@@ -172,7 +179,8 @@ class Lake:
     def _refuse_withdrawn(self, episodes: Iterable[Episode]) -> None:
         for episode in episodes:
             family = (episode.id, *episode.provenance.parents)
-            if self.tables["withdrawals"].known("episodes", family):
+            gone = self.tables["withdrawals"]
+            if gone.known("episodes", family) or gone.known("sources", [_sha(episode)]):
                 raise Sim2RealError(
                     f"episode {episode.id} was erased, or made from one that was: a person withdrew"
                 )
@@ -205,8 +213,9 @@ class Lake:
     def query(self, sql: str, *, version: int | None = None, **tables: pa.Table) -> pa.Table:
         """The answer to a SQL query.
 
-        It may ask for `episodes`, `signals`, `labels`, `current_labels`, `consents`, `datasets`,
-        `policies` and `withdrawals`; `tables` given along can be queried by their names.
+        It may ask for `episodes`, `signals`, `labels`, `current_labels`, `verdicts` (the current
+        label, else the outcome), `consents`, `datasets`, `policies` and `withdrawals`; `tables`
+        given along can be queried by their names.
         """
         if version is not None and not 0 <= version <= self.version:
             raise Sim2RealError(f"{self.uri} has no version {version}, only 0 to {self.version}")
@@ -235,6 +244,19 @@ class Lake:
             raise Sim2RealError(f"{how} {start!r} in {self.uri}")
         return found[0]
 
+    def resolve_label(self, start: str) -> str:
+        """The id of a label that begins with `start`; none or several is a `Sim2RealError`."""
+        sql = f"select id from labels where starts_with(id, {quoted([start])}) limit 2"
+        found: list[str] = self.query(sql)["id"].to_pylist()
+        if len(found) != 1:
+            how = "several labels begin with" if found else "no label"
+            raise Sim2RealError(f"{how} {start!r} in {self.uri}")
+        return found[0]
+
+    def versions(self) -> list[dict[str, Any]]:
+        """Number, time and count of episodes of every version, the oldest first."""
+        return self.tables["episodes"].history()
+
     def label(self, labels: Label | Iterable[Label]) -> list[str]:
         """Add labels, all of them or none; each must be about an episode that is there.
 
@@ -244,6 +266,7 @@ class Lake:
         about = sorted({label.episode for label in given})
         for missing in sorted(set(about) - set(self.present(about))):
             raise Sim2RealError(f"no episode {missing!r} in {self.uri} to label")
+        self._refuse_outside(given)
         corrected = {label.supersedes: label.episode for label in given if label.supersedes}
         if corrected:
             sql = f"select id, episode from current_labels where id in ({quoted(corrected)})"
@@ -256,6 +279,24 @@ class Lake:
         if given:
             self.tables["labels"].append(label_rows(given))
         return [label.id for label in given]
+
+    def _refuse_outside(self, labels: Sequence[Label]) -> None:
+        timed = [label for label in labels if label.start_s is not None]
+        if not timed:
+            return
+        listed = quoted({label.episode for label in timed})
+        sql = f"select id, start_s, duration_s from episodes where id in ({listed})"
+        spans = {
+            row["id"]: (row["start_s"], row["start_s"] + row["duration_s"])
+            for row in self.query(sql).to_pylist()
+        }
+        for label in timed:
+            start, end = spans[label.episode]
+            if (label.end_s or 0.0) < start or (label.start_s or 0.0) > end:
+                raise Sim2RealError(
+                    f"episode {label.episode} lasts from {start:g} to {end:g} s: the label is"
+                    " outside of it"
+                )
 
     def lineage(self, id_: str) -> pa.Table:
         """Where an episode comes from (steps < 0) and what was made of it (steps > 0).
@@ -340,6 +381,8 @@ class Lake:
 
     def _views(self, connection: Any, words: set[str], version: int | None) -> None:
         """Views of the tables that a query names."""
+        if "verdicts" in words:
+            words |= {"episodes", "current_labels"}
         if "current_labels" in words:
             words.add("labels")
         if "signals" in words:
@@ -352,6 +395,8 @@ class Lake:
             connection.execute(_SIGNALS)
         if "current_labels" in words:
             connection.execute(_CURRENT)
+        if "verdicts" in words:
+            connection.execute(_VERDICTS)
 
     def _view(self, connection: Any, view: str, name: str, version: int | None) -> None:
         """Let DuckDB read the table's Parquet files itself: it prunes, streams and spills."""
@@ -366,6 +411,11 @@ class Lake:
             connection.register(
                 view, pads.dataset(files, filesystem=self.storage.files, format="parquet")
             )
+
+
+def _sha(episode: Episode) -> str:
+    """Hash of the file an episode was imported from; '-' for none."""
+    return episode.provenance.source.rpartition("sha256:")[2] or "-"
 
 
 def _film(file: str) -> str:

@@ -60,7 +60,7 @@ def withdraw(lake: Lake, participant: str) -> Withdrawal:
             policies=tuple(redact.text(policy) for policy in policies),
         )
         # The tombstone first: from now on these episodes cannot come back.
-        row = {**asdict(found), "created": datetime.now(UTC)}
+        row = {**asdict(found), "created": datetime.now(UTC), "sources": _sources(lake, ids)}
         lake.tables["withdrawals"].append(pa.Table.from_pylist([row], schema=WITHDRAWALS))
         _erase(lake, ids, participant, redact)
     return found
@@ -116,6 +116,17 @@ def _erase(lake: Lake, ids: set[str], participant: str, redact: _Redaction) -> N
     # Last, because these two say what is still to be done after an interruption.
     lake.tables["episodes"].rewrite(_without("id", ids))
     lake.tables["consents"].rewrite(_without("participant", {participant}))
+
+
+def _sources(lake: Lake, ids: Collection[str]) -> list[str]:
+    """Hashes of the files that the erased episodes came from: these cannot come back either."""
+    found = {
+        source.rpartition("sha256:")[2]
+        for rows in lake.tables["episodes"].all_rows(["id", "source"])
+        for id_, source in zip(*(column.to_pylist() for column in rows.columns), strict=True)
+        if id_ in ids and source
+    }
+    return sorted(found - {""})
 
 
 def _derived(lake: Lake, ids: Collection[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:

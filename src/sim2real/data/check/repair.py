@@ -213,7 +213,10 @@ def _stretch(channels: Channels, finding: Finding, factor: float) -> str:
 def _shift(channels: Channels, finding: Finding, dropped: dict[str, set[int]]) -> str:
     name, by = finding.channel, finding.amount
     channels[name] = replace(channels[name], times=channels[name].times - by)
-    return f"shift of {name}: time stamps moved {by:.6g} s earlier"
+    return (
+        f"shift of {name}: time stamps moved {by:.6g} s earlier, the least that makes it causal;"
+        " the robot's own lag is not known"
+    )
 
 
 def _signal(channels: Channels, name: str) -> Signal:

@@ -91,7 +91,9 @@ def read_episodes(
     if reader.startswith("columns."):
         options |= {"channels": channels, "rate_hz": rate_hz}
     elif channels is not None:
-        raise Sim2RealError(f"a channel map is for columns of CSV, npz, JSON or MATLAB, not {name}")
+        raise Sim2RealError(
+            f"{path} is {name}: a channel map is for columns of CSV, npz, JSON and MATLAB files"
+        )
     elif name == "hdf5":
         options |= {"rate_hz": rate_hz}
     if path.is_dir() and name == "mcap":
@@ -121,6 +123,9 @@ def write_episodes(
     if not writer:
         able = ", ".join(name for name, (_, written) in FORMATS.items() if written)
         raise Sim2RealError(f"{format} is only read; write one of {able}")
+    suffix = {"npz": ".npz", "hdf5": ".hdf5"}.get(format, "")
+    if suffix and Path(path).suffix not in (suffix, ".h5"):
+        raise Sim2RealError(f"{path} would not be found again as {format}: name it …{suffix}")
     single = {"rate_hz": rate_hz, "clock": clock} if format in ("hdf5", "lerobot") else {}
     if not single and (rate_hz or clock):
         raise Sim2RealError(f"{format} keeps the times of every channel: give no rate or clock")
