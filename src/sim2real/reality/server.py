@@ -1,0 +1,166 @@
+"""The socket a unit is reached by: ZeroMQ on loopback, JSON messages, one answer each.
+
+A message that is malformed is answered with an error or dropped; the server does not die of it. No
+message reveals what the unit is made of.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import zmq
+
+from sim2real.errors import Sim2RealError
+from sim2real.reality.device import FAULTS, WATCHDOG_S, Device
+
+LONGEST_MESSAGE = 1 << 16
+_LONGEST_WAIT_S = 60.0
+_FARTHEST = 1e3
+
+
+class Server:
+    """One unit behind a socket.
+
+    In virtual time the device's clock goes on when a client waits; in real time, by itself.
+    """
+
+    def __init__(self, task: str, number: int, *, virtual: bool, port: int = 0) -> None:
+        self._device = Device(task, number)
+        self._task, self._number, self._virtual = task, number, virtual
+        self._socket: Any = zmq.Context.instance().socket(zmq.REP)
+        self._socket.setsockopt(zmq.LINGER, 0)
+        self._socket.setsockopt(zmq.MAXMSGSIZE, LONGEST_MESSAGE)
+        try:
+            if port:
+                self._socket.bind(f"tcp://127.0.0.1:{port}")
+                self.port = port
+            else:
+                self.port = self._socket.bind_to_random_port("tcp://127.0.0.1")
+        except zmq.ZMQError as error:
+            raise Sim2RealError(f"cannot listen on port {port}: {error}") from None
+        self._begin = time.monotonic()
+        self._going = True
+        self._verbs: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
+            "hello": self._hello,
+            "reset": self._reset,
+            "enable": self._enable,
+            "observe": self._observe,
+            "command": self._command,
+            "stop": self._stop,
+            "wait": self._wait,
+            "judge": self._judge,
+            "fault": self._fault,
+            "quit": self._quit,
+        }
+
+    def serve(self) -> None:
+        """Answer until someone says quit."""
+        while self._going:
+            if self._socket.poll(2):
+                self._answer_one()
+            if not self._virtual:
+                self._device.advance(time.monotonic() - self._begin)
+        self._socket.close()
+
+    def _answer_one(self) -> None:
+        raw = self._socket.recv()
+        self._socket.send(json.dumps(self.answer(raw)).encode())
+
+    def answer(self, raw: bytes) -> dict[str, Any]:
+        """The answer to one message, whatever it is."""
+        try:
+            message = json.loads(raw)
+            if not isinstance(message, dict) or message.get("do") not in self._verbs:
+                return {"error": f"say what to do: {', '.join(self._verbs)}"}
+            if not self._virtual:
+                self._device.advance(time.monotonic() - self._begin)
+            return self._verbs[str(message["do"])](message)
+        except (ValueError, TypeError, KeyError, RecursionError, OverflowError) as error:
+            return {"error": f"malformed message: {type(error).__name__}"}
+
+    def _hello(self, _: dict[str, Any]) -> dict[str, Any]:
+        device = self._device
+        return {
+            "robot": self._task,
+            "serial": f"unit-{self._number}",
+            "actuators": list(device.names),
+            "safe_stop": "damp" if device.torque_driven else "hold",
+            "watchdog_s": WATCHDOG_S,
+            "clock": "virtual" if self._virtual else "real",
+        }
+
+    def _reset(self, message: dict[str, Any]) -> dict[str, Any]:
+        seed = message["seed"]
+        if not isinstance(seed, int) or not 0 <= seed < 2**32:
+            return {"error": "a seed is a whole number from 0 on"}
+        return {"goals": self._device.reset(seed), **self._state()}
+
+    def _enable(self, _: dict[str, Any]) -> dict[str, Any]:
+        self._device.enable()
+        return self._state()
+
+    def _observe(self, _: dict[str, Any]) -> dict[str, Any]:
+        found = self._device.read()
+        return {"readings": found, **self._state()}
+
+    def _command(self, message: dict[str, Any]) -> dict[str, Any]:
+        given = message["values"]
+        names = self._device.names
+        if not isinstance(given, dict) or set(given) != set(names):
+            return {"error": f"a command has a number for each of {', '.join(names)}"}
+        values = np.array([_number(given[name]) for name in names])
+        if not np.isfinite(values).all() or np.abs(values).max() > _FARTHEST:
+            return {"error": "a command is of finite numbers"}
+        self._device.send(values)
+        return {"sent": dict(zip(names, values.tolist(), strict=True)), **self._state()}
+
+    def _stop(self, _: dict[str, Any]) -> dict[str, Any]:
+        self._device.stop()
+        return self._state()
+
+    def _wait(self, message: dict[str, Any]) -> dict[str, Any]:
+        until = _number(message["until_s"])
+        if not self._virtual:
+            return {"error": "this clock is real: it does not wait"}
+        if not self._device.now_s <= until + 1e-6 or until > self._device.now_s + _LONGEST_WAIT_S:
+            return {"error": "wait for a moment within the next minute"}
+        self._device.advance(until)
+        return self._state()
+
+    def _judge(self, _: dict[str, Any]) -> dict[str, Any]:
+        return {"success": self._device.succeeded(), **self._state()}
+
+    def _fault(self, message: dict[str, Any]) -> dict[str, Any]:
+        kind, after = message["kind"], _number(message.get("after_s", 0.0))
+        if kind not in FAULTS or not 0 <= after < 1e6:
+            return {"error": f"faults are {', '.join(FAULTS)}, after some seconds"}
+        self._device.fault(kind, after)
+        return self._state()
+
+    def _quit(self, _: dict[str, Any]) -> dict[str, Any]:
+        self._device.stop("the server ends")
+        self._going = False
+        return self._state()
+
+    def _state(self) -> dict[str, Any]:
+        device = self._device
+        return {
+            "now_s": device.now_s,
+            "state": device.state,
+            "why": device.why,
+            "at_rest": device.is_safe() and device.speed() < 0.1,
+        }
+
+
+def _number(value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise TypeError("not a number")
+    number = float(value)
+    if not math.isfinite(number):
+        raise ValueError("not finite")
+    return number
