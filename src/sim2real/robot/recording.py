@@ -1,0 +1,107 @@
+"""What happened on a robot, on disk while it happens.
+
+Periods are written to an Arrow stream a second at a time. Whatever ends the process, what was
+flushed is readable: `read_recording` gives it as an episode, and says if it was cut off.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from sim2real.data import Episode, Provenance, Signal
+from sim2real.errors import Sim2RealError, one_line
+
+_END = b"\xff\xff\xff\xff\x00\x00\x00\x00"
+"""Last bytes of an Arrow stream that was closed."""
+FLUSH_S = 1.0
+"""Longest that a period waits to be on disk."""
+
+
+class Recording:
+    """A file that grows by a row a period."""
+
+    def __init__(self, path: Path, units: Mapping[str, str], source: Provenance) -> None:
+        """Begin a recording of channels with these units; `path` must not exist."""
+        self.path = path
+        self._units = dict(units)
+        self._rows: list[dict[str, Any]] = []
+        self._schema = pa.schema(
+            [("time", pa.float64())] + [(name, pa.list_(pa.float64())) for name in units],
+            metadata={
+                "units": json.dumps(self._units),
+                "provenance": source.to_json(),
+            },
+        )
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            self._file = path.open("xb")
+        except OSError as error:
+            raise Sim2RealError(f"cannot record to {path}: {error.strerror or error}") from None
+        self._stream = pa.ipc.new_stream(self._file, self._schema)
+        self._flushed = time.monotonic()
+
+    def add(self, time_s: float, values: Mapping[str, Any]) -> None:
+        """Add one period; what a period does not have is an empty list."""
+        row = {name: np.asarray(values.get(name, ()), float).ravel() for name in self._units}
+        self._rows.append({"time": time_s, **row})
+        if time.monotonic() - self._flushed > 0.5 * FLUSH_S:
+            self.flush()
+
+    def flush(self) -> None:
+        """Put what was added on disk."""
+        if self._rows:
+            batch = pa.RecordBatch.from_pylist(self._rows, schema=self._schema)
+            self._stream.write_batch(batch)
+            self._rows = []
+        self._file.flush()
+        os.fsync(self._file.fileno())
+        self._flushed = time.monotonic()
+
+    def close(self) -> None:
+        """End the recording."""
+        if not self._file.closed:
+            self.flush()
+            self._stream.close()
+            self._file.close()
+
+
+def read_recording(path: Path, *, outcome: str = "") -> Episode:
+    """The episode in a recording, also in one that was cut off; none is a `Sim2RealError`."""
+    batches, cut = [], False
+    try:
+        with path.open("rb") as file:
+            reader = pa.ipc.open_stream(file)
+            schema = reader.schema
+            try:
+                for batch in reader:
+                    batches.append(batch)
+            except (pa.ArrowException, OSError):
+                cut = True
+            cut = cut or not path.read_bytes().endswith(_END)
+        units = json.loads(schema.metadata[b"units"])
+        source = Provenance.from_dict(json.loads(schema.metadata[b"provenance"]))
+    except (pa.ArrowException, OSError, ValueError, KeyError, TypeError) as error:
+        raise Sim2RealError(f"{path} is no recording: {one_line(error)}") from None
+    table = pa.Table.from_batches(batches, schema=schema)
+    times = table["time"].to_numpy()
+    channels = {}
+    for name, unit in units.items():
+        rows = [np.asarray(row, float) for row in table[name].to_pylist()]
+        width = max((len(row) for row in rows), default=0)
+        whole = [k for k, row in enumerate(rows) if len(row) == width and width]
+        if whole:
+            channels[name] = Signal(times[whole], np.stack([rows[k] for k in whole]), unit)
+    if not channels:
+        raise Sim2RealError(f"{path} holds no period")
+    if cut:
+        source = replace(source, process="recovered: the recording was cut off")
+    return Episode(channels=channels, provenance=source, outcome=outcome)

@@ -1,0 +1,203 @@
+"""The loop that drives a robot: fixed rate, deadlines measured, every period recorded."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+
+from sim2real.errors import Sim2RealError
+from sim2real.policy.contract import Contract
+from sim2real.policy.runtime import Pilot
+from sim2real.robot.protocol import Robot
+from sim2real.robot.recording import Recording
+from sim2real.robot.supervisor import Inputs, State, Supervisor
+
+
+class Clock(Protocol):
+    """What the loop goes by."""
+
+    def now(self) -> float:
+        """The time [s]."""
+        ...
+
+    def sleep_until(self, moment_s: float) -> None:
+        """Wait for a moment."""
+        ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class Flight:
+    """How a run went."""
+
+    periods: int
+    """Control periods that were done."""
+    stopped: str
+    """Why it was stopped; '' where it came to its end."""
+    late_s: np.ndarray
+    """How late each period began [s]."""
+    lost: int
+    """Periods without new readings."""
+    limited: int
+    """Periods in which a command was limited."""
+
+
+def fly(
+    robot: Robot,
+    pilot: Pilot,
+    supervisor: Supervisor,
+    clock: Clock,
+    *,
+    goals: Mapping[str, Any],
+    seconds: float,
+    person: str,
+    execute: bool,
+    recording: Recording | None = None,
+    operator_stop: Callable[[], bool] = lambda: False,
+    report: Callable[[int, int], None] = lambda done, of: None,
+) -> Flight:
+    """Drive a robot for some time; without `execute`, compute and record but send nothing.
+
+    However it ends, the robot is told to stop.
+    """
+    contract = pilot.contract
+    period_s = 1.0 / contract.rate_hz
+    total = max(1, round(seconds * contract.rate_hz))
+    readings = first_readings(robot, contract, clock)
+    pilot.start(readings, goal_vector(contract, goals))
+    supervisor.arm(person=person, resting=pilot.command[0])
+    late, lost, limited, done = [], 0, 0, 0
+    begin, newest_s = clock.now(), clock.now()
+    try:
+        for period in range(total):
+            due = begin + period * period_s
+            now = clock.now()
+            late.append(max(0.0, now - due))
+            connected, age_s = True, now - newest_s
+            try:
+                seen = robot.get_observation()
+            except Sim2RealError:
+                connected, seen = False, {}
+            found = vector(contract, seen) if seen else None
+            if found is None:
+                lost += 1
+            else:
+                readings, age_s = found, float(seen.get("@age", 0.0))
+                newest_s = now - age_s
+            frame, action, wanted = pilot.step(readings)
+            decision = supervisor.step(
+                Inputs(
+                    readings=readings,
+                    age_s=age_s,
+                    late_s=late[-1],
+                    connected=connected,
+                    operator_stop=operator_stop(),
+                    frame=frame,
+                    wanted=wanted,
+                )
+            )
+            sent = decision.command
+            if sent is not None and execute:
+                sent = _send(robot, contract, supervisor, sent)
+            if recording is not None:
+                recording.add(
+                    now - begin,
+                    {
+                        **({name: seen[name] for name in _names(contract)} if seen else {}),
+                        "action": action,
+                        "wanted": wanted,
+                        "command": sent if sent is not None else (),
+                        "late": [late[-1]],
+                    },
+                )
+            if supervisor.state is not State.RUNNING:
+                break
+            assert sent is not None
+            pilot.sent(sent)
+            limited += bool(decision.limited)
+            done += 1
+            report(done, total)
+            clock.sleep_until(begin + (period + 1) * period_s)
+    finally:
+        _stop(robot)
+        if recording is not None:
+            recording.close()
+    return Flight(
+        periods=done,
+        stopped=supervisor.reason,
+        late_s=np.array(late),
+        lost=lost,
+        limited=limited,
+    )
+
+
+def vector(contract: Contract, seen: Mapping[str, Any]) -> np.ndarray:
+    """Readings by name as one vector in the contract's order; a missing or misshapen one is nan."""
+    parts = []
+    for sensor in contract.sensors:
+        value = np.asarray(seen.get(sensor.name, np.nan), dtype=float).ravel()
+        parts.append(value if value.size == sensor.width else np.full(sensor.width, np.nan))
+    return np.concatenate(parts)
+
+
+def goal_vector(contract: Contract, goals: Mapping[str, Any]) -> np.ndarray:
+    """Goals by name as one vector; one that is missing or misshapen is a `Sim2RealError`."""
+    parts = [np.zeros(0)]
+    for goal in contract.goals:
+        value = np.asarray(goals.get(goal.name, ()), dtype=float).ravel()
+        if value.size != goal.width:
+            raise Sim2RealError(f"goal {goal.name!r} needs {goal.width} numbers, got {value.size}")
+        parts.append(value)
+    return np.concatenate(parts)
+
+
+def first_readings(robot: Robot, contract: Contract, clock: Clock) -> np.ndarray:
+    """Readings to begin with; a robot that lacks a sensor of the contract is a `Sim2RealError`."""
+    for _ in range(20):
+        seen = robot.get_observation()
+        if seen:
+            missing = [sensor.name for sensor in contract.sensors if sensor.name not in seen]
+            if missing:
+                raise Sim2RealError(f"the robot has no {', '.join(missing)}: is it another robot?")
+            found = vector(contract, seen)
+            if not np.isfinite(found).all():
+                raise Sim2RealError("the robot's readings do not have the contract's shape")
+            return found
+        clock.sleep_until(clock.now() + 1.0 / contract.rate_hz)
+    raise Sim2RealError("the robot gives no readings")
+
+
+def _send(
+    robot: Robot, contract: Contract, supervisor: Supervisor, command: np.ndarray
+) -> np.ndarray:
+    named = {
+        spec.name: float(value) for spec, value in zip(contract.commands, command, strict=True)
+    }
+    try:
+        taken = robot.send_action(named)
+        sent = np.array([float(taken[spec.name]) for spec in contract.commands])
+    except (Sim2RealError, KeyError, TypeError, ValueError):
+        supervisor.stop("the robot did not take a command")
+        return command
+    supervisor.sent(sent)
+    return sent
+
+
+def _stop(robot: Robot) -> None:
+    # A robot that cannot be reached has a watchdog of its own.
+    with suppress(Sim2RealError):
+        robot.stop()
+
+
+def _names(contract: Contract) -> list[str]:
+    return [sensor.name for sensor in contract.sensors]
+
+
+def units_of(contract: Contract) -> dict[str, str]:
+    """Channels of a recording and their units."""
+    found = {sensor.name: sensor.unit for sensor in contract.sensors}
+    command = contract.commands[0].unit if contract.commands else ""
+    return {**found, "action": "", "wanted": command, "command": command, "late": "s"}
