@@ -12,6 +12,8 @@ from sim2real.data.check import check, repair
 from sim2real.data.formats import ChannelMap, read_episodes
 from tests.check_logs import changed
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[1]
 DATA = Path(os.environ.get("SIM2REAL_REAL_DATA", ROOT.parent / "shared" / "real"))
 FOLDERS = {

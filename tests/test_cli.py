@@ -78,6 +78,7 @@ def test_twin_show_prints_a_table(capsys):
     assert "body/pole/mass" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_train_evaluate_and_play_speak_json(tmp_path, capsys):
     options = ["--worlds", "16", "--iterations", "2", "--out", str(tmp_path), "--json"]
     assert main(["train", "pendulum-swingup", *options]) == 0
@@ -97,6 +98,7 @@ def test_tasks_are_listed(capsys):
     assert {"pendulum-swingup", "arm-reach", "arm-push"} <= set(json.loads(capsys.readouterr().out))
 
 
+@pytest.mark.slow
 def test_interrupting_leaves_a_run_that_resumes(tmp_path):
     command = [sys.executable, "-m", "sim2real.cli", "train", "pendulum-swingup", "--worlds", "64",
                "--iterations", "100000", "--out", str(tmp_path)]  # fmt: skip
@@ -125,6 +127,7 @@ def full_disk() -> None:
     signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 
 
+@pytest.mark.slow
 def test_a_full_disk_is_one_line_and_no_half_file(tmp_path):
     done = run("train", "pendulum-swingup", "--worlds", "16", "--iterations", "1", "--out",
                str(tmp_path), preexec_fn=full_disk,

@@ -51,6 +51,7 @@ def test_the_parameter_that_matters_comes_first_and_alone():
     assert all(effect.p_value > 0.05 for effect in result.effects[1:])
 
 
+@pytest.mark.slow
 def test_parameters_that_do_not_matter_are_rarely_accused():
     rng = np.random.default_rng(1)
     accused = 0
@@ -125,6 +126,7 @@ def test_a_file_of_parameters_decides_where_it_is_tried(short_run, tmp_path):
     assert result.effects == ()
 
 
+@pytest.mark.slow
 def test_play_films_its_episodes(short_run, tmp_path):
     import av
 

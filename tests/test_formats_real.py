@@ -12,6 +12,8 @@ from sim2real.data import Episode, Origin, Provenance
 from sim2real.data.formats import read_episodes
 from sim2real.data.formats.channelmap import ChannelMap
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[1]
 DATA = ROOT / os.environ.get("SIM2REAL_REAL_DATA", "../shared/real")
 SETS = {"emps": "emps", "xl330": "bam_xl330", "so101": "sage_so101", "cube": "contactnets_cube",

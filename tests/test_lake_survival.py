@@ -85,6 +85,7 @@ def test_eight_writers_of_a_hundred_appends_lose_none(tmp_path, processes):
     assert verify(lake) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("limit", [0, 100, 1_000, 3_000, 20_000, 100_000])
 def test_a_full_disk_is_a_clear_error_and_leaves_the_lake_whole(tmp_path, limit):
     uri = tmp_path / "lake"

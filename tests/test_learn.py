@@ -38,6 +38,7 @@ def test_a_seed_repeats_a_run_and_another_does_not(tmp_path):
     assert not torch.equal(weights(one), weights(other))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("source", ["prior", "adr"])
 @pytest.mark.parametrize("task", ["pendulum-swingup", "arm-push"])
 def test_a_resumed_run_goes_on_as_if_it_had_not_stopped(tmp_path, task, source):

@@ -24,6 +24,8 @@ from sim2real.policy.make import make_contract
 from sim2real.policy.runtime import Pilot, Runtime
 from sim2real.tasks import TaskEnv, find_task, task_names
 
+pytestmark = pytest.mark.slow
+
 TASKS = ("pendulum-swingup", "arm-reach", "arm-push")
 
 

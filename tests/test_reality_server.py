@@ -57,6 +57,7 @@ def test_the_clock_is_the_units_own(unit):
         robot.sleep_until(robot.now() - 5.0)
 
 
+@pytest.mark.slow
 def test_a_robot_that_is_not_there_is_one_clear_error():
     robot = RemoteRobot("59999")
     with pytest.raises(Sim2RealError, match="does not answer"):

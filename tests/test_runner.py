@@ -18,6 +18,7 @@ from sim2real.robot.recording import Recording, read_recording
 from sim2real.robot.remote import RemoteRobot
 from sim2real.robot.runner import fly, units_of
 
+pytestmark = pytest.mark.slow
 REAL = Provenance(kind="real", robot="arm-reach", serial="unit-4")
 
 

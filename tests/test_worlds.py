@@ -213,6 +213,7 @@ def test_white_noise_has_its_spread_and_no_memory(make_twin):
     assert abs(np.corrcoef(error[1:].ravel(), error[:-1].ravel())[0, 1]) < 0.03
 
 
+@pytest.mark.slow
 def test_a_bias_walks_with_the_root_of_time(make_twin):
     error = sensors(make_twin, "walk = 0.03", count=600)
     assert error[24].std() == pytest.approx(0.03 * math.sqrt(25 * PERIOD_S), rel=0.1)

@@ -171,13 +171,16 @@ class Supervisor:
                     return f"joint {joint.name} accelerates by {value:.0f}, above its limit"
         self._speed = speed
         if inputs.torque is not None:
-            for joint, value in zip(limits.joints, np.asarray(inputs.torque), strict=True):
+            torque = np.asarray(inputs.torque, dtype=float)
+            if torque.shape != self._low.shape:
+                return f"the robot gave {torque.size} torques, not {self._low.size}"
+            for joint, value in zip(limits.joints, torque, strict=True):
                 if not abs(value) <= joint.torque:
                     return f"joint {joint.name} has {value:.2f} of torque, above its limit"
         if limits.tool and inputs.tool is not None:
             low, high = np.array(limits.workspace_low), np.array(limits.workspace_high)
             tool = np.asarray(inputs.tool, dtype=float)
-            if not ((low <= tool) & (tool <= high)).all():
+            if tool.shape != low.shape or not ((low <= tool) & (tool <= high)).all():
                 return f"the tool is at {np.round(tool, 3).tolist()}, outside of its workspace"
         return ""
 
@@ -187,9 +190,9 @@ class Supervisor:
         frame, wanted = np.asarray(inputs.frame), np.asarray(inputs.wanted)
         if wanted.shape != self._low.shape or not np.isfinite(wanted).all():
             return "the policy gave a command that is no number"
-        if not np.isfinite(frame).all():
-            return "the observation is not a number"
         low = np.array(self.limits.observation_low)
+        if frame.shape != low.shape or not np.isfinite(frame).all():
+            return "the observation is not a number"
         high = np.array(self.limits.observation_high)
         outside = (frame < low) | (frame > high)
         self._outside = self._outside + 1 if outside.any() else 0
