@@ -81,6 +81,7 @@ def short_run(tmp_path_factory):
     return train(TrainConfig(task="pendulum-swingup", worlds=16, iterations=2, out=out)).run
 
 
+@pytest.mark.slow
 def test_evaluate_writes_its_trials_plot_and_json(short_run, tmp_path):
     config = EvaluateConfig(run=short_run, episodes=40, out=tmp_path / "out")
     result, folder = evaluate(config)
@@ -93,6 +94,7 @@ def test_evaluate_writes_its_trials_plot_and_json(short_run, tmp_path):
     assert (folder / "evaluation.png").stat().st_size > 1000
 
 
+@pytest.mark.slow
 def test_episodes_are_kept_with_their_draws(short_run, tmp_path):
     uri = str(tmp_path / "lake")
     config = EvaluateConfig(run=short_run, episodes=6, out=tmp_path / "out", lake=uri)

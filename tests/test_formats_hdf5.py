@@ -223,6 +223,7 @@ def test_what_leaves_the_file_or_is_no_log_is_refused(tmp_path, spoil, words):
     assert "a.hdf5" in str(caught.value)
 
 
+@pytest.mark.slow
 def test_a_reader_that_dies_or_hangs_is_an_error_and_the_next_file_is_read(tmp_path, monkeypatch):
     path = robomimic(tmp_path / "a.hdf5")
     with Reader(patience_s=1.0) as reader:

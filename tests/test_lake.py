@@ -151,6 +151,7 @@ for k in range(10):
 """
 
 
+@pytest.mark.slow
 def test_writers_at_once_lose_nothing(tmp_path):
     uri = str(tmp_path / "lake")
     Lake.create(uri)

@@ -31,6 +31,7 @@ def iterated(out: Path, times: int, **changes) -> Trainer:
     return made
 
 
+@pytest.mark.slow
 def test_a_seed_repeats_a_run_and_another_does_not(tmp_path):
     one, again = iterated(tmp_path / "a", 3, seed=4), iterated(tmp_path / "b", 3, seed=4)
     other = iterated(tmp_path / "c", 3, seed=5)

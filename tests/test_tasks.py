@@ -207,6 +207,7 @@ def test_the_arm_follows_its_targets_and_sags_under_gravity():
     assert float(lead[1:4].abs().max()) > 0.003
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", TASKS)
 def test_gymnasium_accepts_the_single_environment(name):
     env = gymnasium.make(f"sim2real.tasks.gym:sim2real/{name}-v0")
