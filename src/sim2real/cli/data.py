@@ -2,29 +2,36 @@
 
 from __future__ import annotations
 
-import getpass
-import json
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import tyro
 
+from sim2real.cli.consent import (
+    ConsentGrant,
+    ConsentLs,
+    ConsentWithdraw,
+    DataConsent,
+    consents,
+    grant,
+    withdraw_,
+)
+from sim2real.cli.lake import InLake, open_lake, user
 from sim2real.cli.output import print_json, print_table, say, shorten
 from sim2real.cli.transfer import (
     DataCheck,
     DataExport,
     DataImport,
     check,
-    default_lake,
     export,
     import_,
 )
 from sim2real.errors import Sim2RealError
 
 if TYPE_CHECKING:
-    from sim2real.data import Lake
+    pass
 
 _LISTED = "id, kind, task, robot, verdict, duration_s, samples, channels, added"
 _MOST_CURVES = 8
@@ -35,17 +42,7 @@ select kind, task, robot, outcome, count(*) as episodes, sum(duration_s) as seco
 
 
 @dataclass(frozen=True, kw_only=True)
-class _InLake:
-    """Options of every verb that works on a lake."""
-
-    lake: str = field(default_factory=default_lake)
-    """Folder or `s3://` address of the lake; the variable SIM2REAL_LAKE is its default."""
-    json: bool = False
-    """Print as JSON."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class DataQuery(_InLake):
+class DataQuery(InLake):
     """Ask the lake with SQL: episodes, signals, labels, current_labels, consents, datasets, …"""
 
     sql: Annotated[str, tyro.conf.Positional]
@@ -55,7 +52,7 @@ class DataQuery(_InLake):
 
 
 @dataclass(frozen=True, kw_only=True)
-class DataLs(_InLake):
+class DataLs(InLake):
     """List episodes, the newest first."""
 
     where: str = "true"
@@ -67,7 +64,7 @@ class DataLs(_InLake):
 
 
 @dataclass(frozen=True, kw_only=True)
-class DataShow(_InLake):
+class DataShow(InLake):
     """Show an episode: where it comes from, and its channels as curves."""
 
     id: Annotated[str, tyro.conf.Positional]
@@ -79,12 +76,12 @@ class DataShow(_InLake):
 
 
 @dataclass(frozen=True, kw_only=True)
-class DataStats(_InLake):
+class DataStats(InLake):
     """Count what is in the lake, by kind, task, robot and outcome."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class DataLabel(_InLake):
+class DataLabel(InLake):
     """Say something about an episode; what was said before stays."""
 
     id: Annotated[str, tyro.conf.Positional]
@@ -106,48 +103,7 @@ class DataLabel(_InLake):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ConsentGrant(_InLake):
-    """Record what a participant agrees to from now on."""
-
-    participant: Annotated[str, tyro.conf.Positional]
-    """Pseudonym of the person."""
-    scope: tuple[Literal["training", "evaluation", "sharing", "none"], ...]
-    """What their data may be used for; `none` for nothing."""
-    expires: str = ""
-    """Last day, as 2027-12-31; without end if not given."""
-    who: str = ""
-    """Who records it; the user's name if not given."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class ConsentLs(_InLake):
-    """List the participants, what they agreed to, and how many episodes they are in."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class ConsentWithdraw(_InLake):
-    """Erase a participant's data from every table, version and file, and list what it went into."""
-
-    participant: Annotated[str, tyro.conf.Positional]
-    """Pseudonym of the person."""
-    dry_run: bool = False
-    """Only say how many episodes would go."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class DataConsent:
-    """Consent of the people in recordings: grant, ls, withdraw."""
-
-    what: Annotated[
-        Annotated[ConsentGrant, tyro.conf.subcommand("grant")]
-        | Annotated[ConsentLs, tyro.conf.subcommand("ls")]
-        | Annotated[ConsentWithdraw, tyro.conf.subcommand("withdraw")],
-        tyro.conf.OmitSubcommandPrefixes,
-    ]
-
-
-@dataclass(frozen=True, kw_only=True)
-class DataLineage(_InLake):
+class DataLineage(InLake):
     """Show what an episode was made from, and what was made from it."""
 
     id: Annotated[str, tyro.conf.Positional]
@@ -155,17 +111,17 @@ class DataLineage(_InLake):
 
 
 @dataclass(frozen=True, kw_only=True)
-class DataVerify(_InLake):
+class DataVerify(InLake):
     """Hash every file and episode again; exit code 1 if anything has changed."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class DataVersions(_InLake):
+class DataVersions(InLake):
     """List the versions of the lake: number, time, episodes."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class DataCompact(_InLake):
+class DataCompact(InLake):
     """Merge small files into large ones; every version stays."""
 
 
@@ -208,9 +164,9 @@ def run_data(verb: Any) -> int:
         DataShow: _show,
         DataStats: _stats,
         DataLabel: _label,
-        ConsentGrant: _grant,
-        ConsentLs: _consents,
-        ConsentWithdraw: _withdraw,
+        ConsentGrant: grant,
+        ConsentLs: consents,
+        ConsentWithdraw: withdraw_,
         DataLineage: _lineage,
         DataVerify: _verify,
         DataVersions: _versions,
@@ -219,21 +175,8 @@ def run_data(verb: Any) -> int:
     return runners[type(verb)](verb)
 
 
-def _user() -> str:
-    try:
-        return getpass.getuser()
-    except (KeyError, OSError):
-        raise Sim2RealError("say who you are with --who") from None
-
-
-def _open(verb: _InLake) -> Lake:
-    from sim2real.data import Lake
-
-    return Lake.open(verb.lake)
-
-
 def _query(verb: DataQuery) -> int:
-    _print_answer(_open(verb).query(verb.sql, version=verb.version), verb.json)
+    _print_answer(open_lake(verb).query(verb.sql, version=verb.version), verb.json)
     return 0
 
 
@@ -242,7 +185,7 @@ def _ls(verb: DataLs) -> int:
         f"select {_LISTED} from episodes join verdicts using (id) where {verb.where}"
         f" order by added desc limit {verb.limit}"
     )
-    rows = _open(verb).query(sql, version=verb.version).to_pylist()
+    rows = open_lake(verb).query(sql, version=verb.version).to_pylist()
     if verb.json:
         print_json(rows)
         return 0
@@ -280,7 +223,7 @@ def _print_answer(answer: Any, as_json: bool) -> None:
 def _show(verb: DataShow) -> int:
     from sim2real.report.terminal import curve
 
-    lake = _open(verb)
+    lake = open_lake(verb)
     episode = lake.get(lake.resolve(verb.id))
     names = verb.channels or tuple(episode.channels)
     chosen = {name: episode.channels.get(name) or episode[name] for name in names}
@@ -356,7 +299,7 @@ def _range(values: Any) -> str:
 
 
 def _versions(verb: DataVersions) -> int:
-    rows = _open(verb).versions()
+    rows = open_lake(verb).versions()
     if verb.json:
         print_json(rows)
     else:
@@ -365,7 +308,7 @@ def _versions(verb: DataVersions) -> int:
 
 
 def _stats(verb: DataStats) -> int:
-    lake = _open(verb)
+    lake = open_lake(verb)
     groups = lake.query(_STATS)
     totals = lake.query(
         "select count(*) as episodes, coalesce(sum(duration_s), 0) as seconds,"
@@ -389,14 +332,14 @@ def _stats(verb: DataStats) -> int:
 def _label(verb: DataLabel) -> int:
     from sim2real.data import Label
 
-    lake = _open(verb)
+    lake = open_lake(verb)
     label = Label(
         episode=lake.resolve(verb.id),
         tag=verb.tag,
         value=verb.value,
         start_s=verb.start,
         end_s=verb.end,
-        who=verb.who or _user(),
+        who=verb.who or user(),
         supersedes=lake.resolve_label(verb.supersedes) if verb.supersedes else "",
     )
     lake.label(label)
@@ -407,81 +350,8 @@ def _label(verb: DataLabel) -> int:
     return 0
 
 
-def _grant(verb: ConsentGrant) -> int:
-    from sim2real.data import Consent
-
-    scope = tuple(part for part in verb.scope if part != "none")
-    consent = Consent(participant=verb.participant, scope=scope, expires=verb.expires)
-    _open(verb).grant(consent, who=verb.who or _user())
-    if verb.json:
-        print_json(consent.to_dict())
-    else:
-        given = ", ".join(consent.scope) or "nothing"
-        say(
-            f"{consent.participant}: {given}"
-            + (f" until {consent.expires}" * bool(consent.expires))
-        )
-    return 0
-
-
-def _consents(verb: ConsentLs) -> int:
-    lake = _open(verb)
-    found = lake.query("select provenance from episodes where len(participants) > 0").to_pylist()
-    rows: dict[str, dict[str, Any]] = {}
-    for entry in found:
-        for carried in json.loads(entry["provenance"])["consent"]:
-            row = rows.setdefault(carried["participant"], {"episodes": 0, **carried})
-            row["episodes"] += 1
-    for name, consent in lake.consents().items():
-        rows[name] = {"episodes": rows.get(name, {}).get("episodes", 0), **consent.to_dict()}
-        rows[name]["granted"] = True
-    listed = [
-        {
-            "participant": name,
-            "episodes": row["episodes"],
-            "scope": row["scope"],
-            "expires": row.get("expires"),
-            "from": "granted" if row.get("granted") else "as its episodes carry",
-        }
-        for name, row in sorted(rows.items())
-    ]
-    if verb.json:
-        print_json(listed)
-    else:
-        print_table(
-            ("participant", "episodes", "scope", "expires", "from"),
-            (row.values() for row in listed),
-        )
-    return 0
-
-
-def _withdraw(verb: ConsentWithdraw) -> int:
-    from sim2real.data.withdraw import affected, withdraw
-
-    lake = _open(verb)
-    if verb.dry_run:
-        ids = sorted(affected(lake, verb.participant))
-        if verb.json:
-            print_json({"dry_run": True, "episodes": ids})
-        else:
-            say(f"{len(ids)} episodes would be erased from every version; nothing is done yet")
-        return 0
-    gone = withdraw(lake, verb.participant)
-    if verb.json:
-        print_json(gone.to_dict())
-        return 0
-    say(f"erased {len(gone.episodes)} episodes; tombstone {gone.id}")
-    names = lake.query("select id, name from datasets").to_pydict()
-    known = dict(zip(names["id"], names["name"], strict=True))
-    for dataset in gone.datasets:
-        say(f"data set made from them: {dataset} ({known.get(dataset, '')})")
-    for policy in gone.policies:
-        say(f"policy made from them: {policy}")
-    return 0
-
-
 def _lineage(verb: DataLineage) -> int:
-    lake = _open(verb)
+    lake = open_lake(verb)
     walk = lake.lineage(lake.resolve(verb.id)).to_pylist()
     if verb.json:
         print_json(walk)
@@ -515,7 +385,7 @@ def _verify(verb: DataVerify) -> int:
 
 
 def _compact(verb: DataCompact) -> int:
-    lake = _open(verb)
+    lake = open_lake(verb)
     fewer = lake.compact()
     if verb.json:
         print_json({"files_fewer": fewer, "version": lake.version})

@@ -16,6 +16,8 @@ from sim2real.errors import Sim2RealError
 from sim2real.policy.contract import Contract
 from sim2real.policy.limits import Limits
 
+_SLACK = 0.05
+"""How far behind its stop a joint may read: zero errors and soft stops [rad or m]."""
 _OUTSIDE_PERIODS = 3
 """Periods in a row an observation may lie outside of training."""
 
@@ -157,7 +159,7 @@ class Supervisor:
         for k, joint in enumerate(limits.joints):
             column = self._positions[k]
             if column is not None and not (
-                joint.position_low - 0.05 <= readings[column] <= joint.position_high + 0.05
+                joint.position_low - _SLACK <= readings[column] <= joint.position_high + _SLACK
             ):
                 return f"joint {joint.name} is at {readings[column]:.3f}, outside of its range"
             column = self._velocities[k]
