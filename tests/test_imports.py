@@ -18,6 +18,7 @@ FLOORS = [
     {"tasks"},
     {"learn"},
     {"policy"},
+    {"gap"},
     {"evaluate", "robot"},
     {"report"},
     {"demo", "bench"},

@@ -66,7 +66,7 @@ def test_a_flight_is_recorded_whole_and_ends_in_the_safe_stop(robot, bundle, tmp
     assert episode.provenance.serial == "unit-4"
     assert len(episode["command"].times) == len(episode["action"].times) == 50
     assert episode["action"].rate_hz == pytest.approx(25, rel=0.01)
-    lost = 50 - len(episode["shoulder_pan_pos"].times)
+    lost = 50 - len(episode["sensor/shoulder_pan_pos"].times)
     assert lost == flight.lost < 5
     moved = np.ptp(episode["command"].values, axis=0)
     rates = np.abs(np.diff(episode["command"].values, axis=0)).max(axis=0) * 25

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from sim2real.data import Episode, Origin, Provenance, Signal
 from sim2real.tasks import TaskEnv
-from sim2real.twin.units import sensor_unit
+from sim2real.twin.units import control_unit, sensor_unit
 
 
 class Record:
@@ -24,13 +24,17 @@ class Record:
 
     def add(self, action: Tensor, running: Tensor) -> None:
         """Keep one period of the worlds that are still `running` (worlds,)."""
-        worlds = self._env.worlds
+        env, worlds = self._env, self._env.worlds
+        clipped = torch.nan_to_num(action).clamp(-1.0, 1.0)
         self._rows.append(
             {
                 "measured": worlds.measured.clone(),
-                "action": action.clone(),
-                "qpos": worlds.state("qpos").clone(),
-                "qvel": worlds.state("qvel").clone(),
+                "observation": worlds.memory["frames"][:, -1].clone(),
+                "action": clipped,
+                "command": env.task.command(clipped, env.measurements).clone(),
+                **{f"goal/{name}": worlds.memory[name].clone() for name in env.task.goals},
+                "truth/qpos": worlds.state("qpos").clone(),
+                "truth/qvel": worlds.state("qvel").clone(),
             }
         )
         self._running.append(running.clone())
@@ -69,10 +73,12 @@ class Record:
         model, rate_hz = worlds.model, 1.0 / worlds.period_s
         times = np.arange(len(rows["action"])) * worlds.period_s
         channels = {
-            "action": Signal(times, rows["action"], "", rate_hz),
-            "truth/qpos": Signal(times, rows["qpos"], "", rate_hz),
-            "truth/qvel": Signal(times, rows["qvel"], "", rate_hz),
+            name: Signal(times, values, "", rate_hz)
+            for name, values in rows.items()
+            if name not in ("measured", "command")
         }
+        unit = control_unit(model, 0) if model.nu else ""
+        channels["command"] = Signal(times, rows["command"], unit, rate_hz)
         for sensor in range(model.nsensor):
             begin, width = int(model.sensor_adr[sensor]), int(model.sensor_dim[sensor])
             values = rows["measured"][:, begin : begin + width]

@@ -13,6 +13,7 @@ from sim2real.policy.contract import (
     TermSpec,
 )
 from sim2real.tasks import TaskEnv
+from sim2real.twin import Twin
 from sim2real.twin.effects import Effects
 from sim2real.twin.units import control_unit, sensor_unit
 
@@ -38,7 +39,7 @@ def make_contract(env: TaskEnv) -> Contract:
         twin_version=twin.version,
         rate_hz=task.rate_hz,
         history=task.history,
-        sensors=tuple(_sensor(model, effects, k) for k in range(model.nsensor)),
+        sensors=tuple(_sensor(twin, model, effects, k) for k in range(model.nsensor)),
         goals=tuple(GoalSpec(name=name, width=width) for name, width in task.goals.items()),
         observations=tuple(
             TermSpec(
@@ -55,7 +56,7 @@ def make_contract(env: TaskEnv) -> Contract:
     )
 
 
-def _sensor(model: mujoco.MjModel, effects: Effects, row: int) -> SensorSpec:
+def _sensor(twin: Twin, model: mujoco.MjModel, effects: Effects, row: int) -> SensorSpec:
     name = model.sensor(row).name
     kind = mujoco.mjtSensor(int(model.sensor_type[row])).name.removeprefix("mjSENS_").lower()
     what = _OBJECTS.get(int(model.sensor_objtype[row]), "")
@@ -70,6 +71,7 @@ def _sensor(model: mujoco.MjModel, effects: Effects, row: int) -> SensorSpec:
             else ("reference")
         )
     mine = effects.sensors.get(name)
+    sources = [f"sensor/{name}"] + ([f"joint/{of}"] if kind == "jointpos" else [])
     return SensorSpec(
         name=name,
         unit=sensor_unit(model, row),
@@ -78,6 +80,7 @@ def _sensor(model: mujoco.MjModel, effects: Effects, row: int) -> SensorSpec:
         of=of,
         frame=frame,
         quaternion="wxyz" if kind.endswith("quat") else "",
+        channel=next((n for n, c in twin.channels.items() if c.source in sources), ""),
         delay_s=mine.delay if mine else 0.0,
     )
 

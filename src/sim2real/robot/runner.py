@@ -69,6 +69,7 @@ def fly(
     readings = first_readings(robot, contract, clock)
     pilot.start(readings, goal_vector(contract, goals))
     supervisor.arm(person=person, resting=pilot.command[0])
+    told = {f"goal/{goal.name}": goals[goal.name] for goal in contract.goals}
     late, lost, limited, done = [], 0, 0, 0
     begin, newest_s = clock.now(), clock.now()
     try:
@@ -106,7 +107,9 @@ def fly(
                 recording.add(
                     now - begin,
                     {
-                        **({name: seen[name] for name in _names(contract)} if seen else {}),
+                        **(_named(contract, seen) if seen else {}),
+                        **told,
+                        "observation": frame,
                         "action": action,
                         "wanted": wanted,
                         "command": sent if sent is not None else (),
@@ -192,12 +195,14 @@ def _stop(robot: Robot) -> None:
         robot.stop()
 
 
-def _names(contract: Contract) -> list[str]:
-    return [sensor.name for sensor in contract.sensors]
+def _named(contract: Contract, seen: Mapping[str, Any]) -> dict[str, Any]:
+    return {f"sensor/{sensor.name}": seen.get(sensor.name, ()) for sensor in contract.sensors}
 
 
 def units_of(contract: Contract) -> dict[str, str]:
     """Channels of a recording and their units."""
-    found = {sensor.name: sensor.unit for sensor in contract.sensors}
+    found = {f"sensor/{sensor.name}": sensor.unit for sensor in contract.sensors}
+    found |= {f"goal/{goal.name}": "" for goal in contract.goals}
     command = contract.commands[0].unit if contract.commands else ""
-    return {**found, "action": "", "wanted": command, "command": command, "late": "s"}
+    own = {"observation": "", "action": "", "wanted": command, "command": command, "late": "s"}
+    return found | own

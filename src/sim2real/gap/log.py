@@ -1,0 +1,177 @@
+"""A recorded run as a policy's contract sees it: one row a control period, everything by place."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from sim2real.data import Episode, Signal
+from sim2real.data.align import held
+from sim2real.errors import Sim2RealError
+from sim2real.policy.contract import Contract
+from sim2real.twin import Channel
+
+
+@dataclass(frozen=True, kw_only=True)
+class Log:
+    """What a robot measured and was sent, a row a control period, in the contract's order."""
+
+    contract: Contract
+    episode: str
+    """Id of the episode it is made from."""
+    times: np.ndarray
+    """(periods,) begin of each period [s]."""
+    readings: np.ndarray
+    """(periods, numbers) newest reading of each sensor at that time; nan where there is none."""
+    fresh: np.ndarray
+    """(periods, sensors) whether the sensor was read anew in the period."""
+    command: np.ndarray
+    """(periods, commands) what was sent; nan where nothing is known."""
+    wanted: np.ndarray | None = None
+    """(periods, commands) what the policy asked for, before limits."""
+    action: np.ndarray | None = None
+    """(periods, actions) what the network gave."""
+    observation: np.ndarray | None = None
+    """(periods, frame or input) what the network was shown."""
+    goals: np.ndarray | None = None
+    """(periods, goals) what the robot was told to reach."""
+    missing: tuple[str, ...] = ()
+    """Sensors of the contract that the log has no channel for."""
+
+    @classmethod
+    def of(
+        cls, episode: Episode, contract: Contract, channels: Mapping[str, Channel] | None = None
+    ) -> Log:
+        """The log in an episode; one without anything of the contract is a `Sim2RealError`.
+
+        A sensor is found as `sensor/NAME`, as `NAME`, or by the twin's channel map; commands as
+        `command`, as `actuator/NAME` each, or by the map. A period begins at every sample of the
+        command, or else of the action, or else of the first sensor.
+        """
+        finder = _Finder(episode, channels or {})
+        sensors = [finder.sensor(spec.name, spec.of, spec.kind) for spec in contract.sensors]
+        command = finder.commands([(spec.name, spec.joint) for spec in contract.commands])
+        action = finder.vector("action", len(contract.actions))
+        found = [*command, action, *sensors]
+        clock = next((s for s in found if s is not None and len(s.times)), None)
+        if clock is None:
+            raise Sim2RealError(
+                f"episode {episode.id} has no channel of the contract for {contract.robot}:"
+                f" it wants {', '.join(f'sensor/{s.name}' for s in contract.sensors[:3])}, …"
+            )
+        times = clock.times[np.isfinite(clock.times)]
+        readings, fresh = [], []
+        for spec, signal in zip(contract.sensors, sensors, strict=True):
+            values, new = _at(signal, times, spec.width)
+            readings.append(values)
+            fresh.append(new)
+        widths = {goal.name: goal.width for goal in contract.goals}
+        goals = [finder.vector(f"goal/{name}", width) for name, width in widths.items()]
+        told = [_at(g, times, w)[0] for g, w in zip(goals, widths.values(), strict=True)]
+        frame = contract.frame_width
+        observation = finder.vector("observation", frame) or finder.vector(
+            "observation", contract.input_width
+        )
+        count = len(contract.commands)
+        return cls(
+            contract=contract,
+            episode=episode.id,
+            times=times,
+            readings=np.concatenate(readings, axis=1),
+            fresh=np.stack(fresh, axis=1),
+            command=np.concatenate([_at(part, times, 1)[0] for part in command], axis=1)
+            if len(command) == count and count > 1
+            else _at(command[0], times, count)[0],
+            wanted=_or_none(finder.vector("wanted", count), times, count),
+            action=_or_none(action, times, len(contract.actions)),
+            observation=_or_none(
+                observation, times, 0 if observation is None else observation.values.shape[1]
+            ),
+            goals=np.concatenate(told, axis=1) if told else np.zeros((len(times), 0)),
+            missing=tuple(
+                spec.name
+                for spec, signal in zip(contract.sensors, sensors, strict=True)
+                if signal is None
+            ),
+        )
+
+    def column(self, sensor: str) -> slice:
+        """Columns of a sensor's numbers among the readings."""
+        begin = 0
+        for spec in self.contract.sensors:
+            if spec.name == sensor:
+                return slice(begin, begin + spec.width)
+            begin += spec.width
+        raise Sim2RealError(f"the contract has no sensor {sensor!r}")
+
+
+class _Finder:
+    """Channels of an episode by their meaning."""
+
+    def __init__(self, episode: Episode, channels: Mapping[str, Channel]) -> None:
+        self._signals = episode.signals
+        self._mapped = {
+            channel.source: (name, channel)
+            for name, channel in channels.items()
+            if name in self._signals
+        }
+
+    def sensor(self, name: str, of: str, kind: str) -> Signal | None:
+        for key in (f"sensor/{name}", name):
+            if key in self._signals:
+                return self._signals[key]
+        sources = [f"sensor/{name}"] + ([f"joint/{of}"] if kind == "jointpos" else [])
+        return self._by_source(sources)
+
+    def commands(self, names: list[tuple[str, str]]) -> list[Signal | None]:
+        """One signal of all commands, or one each."""
+        whole = self.vector("command", len(names))
+        if whole is not None:
+            return [whole]
+        return [
+            self._signals.get(f"actuator/{name}") or self._by_source([f"actuator/{name}"])
+            for name, _ in names
+        ]
+
+    def vector(self, name: str, width: int) -> Signal | None:
+        signal = self._signals.get(name)
+        if signal is None:
+            return None
+        values = signal.values.reshape(len(signal.values), -1) if len(signal.values) else None
+        if values is None or values.shape[1] != width:
+            return None
+        return Signal(signal.times, values, signal.unit, signal.stated_hz)
+
+    def _by_source(self, sources: list[str]) -> Signal | None:
+        for source in sources:
+            if source in self._mapped:
+                name, channel = self._mapped[source]
+                signal = self._signals[name]
+                return Signal(
+                    signal.times,
+                    channel.scale * signal.values + channel.offset,
+                    channel.unit or signal.unit,
+                    signal.stated_hz,
+                )
+        return None
+
+
+def _at(signal: Signal | None, times: np.ndarray, width: int) -> tuple[np.ndarray, np.ndarray]:
+    """Values (times, width) held at the given times, and whether each is new."""
+    nothing = np.full((len(times), width), np.nan), np.zeros(len(times), dtype=bool)
+    if signal is None or not np.isfinite(signal.times).any():
+        return nothing
+    values = signal.values.reshape(len(signal.values), -1).astype(float)
+    if values.shape[1] != width:
+        return nothing
+    rows = held(signal.times, times + 1e-9)
+    known = times + 1e-9 >= np.nanmin(signal.times)
+    found = np.where(known[:, None], values[rows], np.nan)
+    new = np.concatenate([[True], rows[1:] != rows[:-1]]) & known
+    return found, new
+
+
+def _or_none(signal: Signal | None, times: np.ndarray, width: int) -> np.ndarray | None:
+    return None if signal is None else _at(signal, times, width)[0]
