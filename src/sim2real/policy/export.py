@@ -10,6 +10,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+import mujoco
 import numpy as np
 import torch
 
@@ -36,6 +37,11 @@ LARGEST_DIFFERENCE = 1e-5
 _WORLDS = 64
 _MARGIN = 1.5
 """Limits are this many times the largest that was seen in simulation."""
+_SLOW = 0.5
+"""A speed, or a change of speed in a period, that is never a cause to stop [rad/s or m/s]: a
+resting joint's reading flickers by more than it moves."""
+_ROOM_M = 0.05
+"""How far beyond where it was seen a tool may go."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,7 +57,10 @@ class Seen:
     rates: np.ndarray
     """Change of the command a second."""
     velocities: np.ndarray
+    """Speed of each commanded joint, as measured; as it truly is where nothing measures it."""
     accelerations: np.ndarray
+    tool: np.ndarray
+    """(rows, 3) place of the task's tool [m]; (rows, 0) where it has none."""
 
 
 def export(
@@ -149,17 +158,18 @@ def differences(runtime: Runtime, seen: Seen) -> dict[str, float]:
 def look(env: TaskEnv, policy: Policy, count: int, report: Callable[[int, int], None]) -> Seen:
     """Let the policy act in its worlds and keep what it saw."""
     memory, worlds = env.worlds.memory, env.worlds
+    site = [worlds.model.site(env.task.tool).id] if env.task.tool else []
     rows: dict[str, list[torch.Tensor]] = {}
 
     def keep(**values: torch.Tensor) -> None:
         for name, value in values.items():
             rows.setdefault(name, []).append(value.clone())
 
-    periods = max(2, -(-count // worlds.count))
-    for period in range(periods):
+    whole = 0
+    while whole < count:
         observation = env.actor
         action = policy(observation)
-        before = worlds.state("qvel").clone()
+        before = _speeds(env)
         keep(
             observations=observation,
             actions=action,
@@ -175,22 +185,40 @@ def look(env: TaskEnv, policy: Policy, count: int, report: Callable[[int, int], 
         step = env.step(action)
         going = torch.ones(worlds.count, dtype=torch.bool)
         going[step.ended] = False
+        whole += int(going.sum())
         # After the end of an episode the memory is of the next one.
         command = torch.where(going[:, None], memory["command"], float("nan"))
         keep(
             commands=command,
             rates=(command - last).abs() * env.task.rate_hz,
-            velocities=torch.where(going[:, None], worlds.state("qvel"), float("nan")),
-            accelerations=torch.where(
-                going[:, None], (worlds.state("qvel") - before) * env.task.rate_hz, float("nan")
-            ),
+            velocities=_speeds(env),
+            accelerations=(_speeds(env) - before) * env.task.rate_hz,
+            tool=worlds.derived("site_xpos")[:, site].flatten(1),
         )
-        report(period + 1, periods)
+        report(min(whole, count), count)
     found = {name: torch.cat(parts).cpu().numpy() for name, parts in rows.items()}
-    whole = np.isfinite(found["commands"]).all(axis=1)
-    found = {name: values[whole] for name, values in found.items()}
+    kept = np.isfinite(found["commands"]).all(axis=1)
+    found = {name: values[kept] for name, values in found.items()}
     inputs = {name: found.pop(name) for name in ("readings", "goals", "action", "command")}
     return Seen(interface=inputs, **found)
+
+
+def _speeds(env: TaskEnv) -> torch.Tensor:
+    """(worlds, commands) speeds of the commanded joints, as the robot's sensors tell them."""
+    worlds, model = env.worlds, env.worlds.model
+    kinds, objects = model.sensor_type.tolist(), model.sensor_objid.tolist()
+    speeds = []
+    for joint in model.actuator_trnid[:, 0].tolist():
+        sensors = [
+            k
+            for k, kind in enumerate(kinds)
+            if kind == int(mujoco.mjtSensor.mjSENS_JOINTVEL) and objects[k] == joint
+        ]
+        if sensors:
+            speeds.append(worlds.measured[:, int(model.sensor_adr[sensors[0]])])
+        else:
+            speeds.append(worlds.state("qvel")[:, int(model.jnt_dofadr[joint])].float())
+    return torch.stack(speeds, dim=1)
 
 
 def make_limits(env: TaskEnv, contract: Contract, seen: Seen) -> Limits:
@@ -203,13 +231,15 @@ def make_limits(env: TaskEnv, contract: Contract, seen: Seen) -> Limits:
         ),
         observation_low=tuple(float(v) for v in frames.min(axis=0) - spread),
         observation_high=tuple(float(v) for v in frames.max(axis=0) + spread),
+        tool=env.task.tool,
+        workspace_low=tuple(float(v) for v in seen.tool.min(axis=0) - _ROOM_M),
+        workspace_high=tuple(float(v) for v in seen.tool.max(axis=0) + _ROOM_M),
     )
 
 
 def _joint_limits(env: TaskEnv, command: CommandSpec, k: int, seen: Seen) -> JointLimits:
     model = env.worlds.model
     joint = model.joint(command.joint)
-    dof = int(joint.dofadr[0])
     limited = bool(model.jnt_limited[joint.id])
     low, high = (float(v) for v in model.jnt_range[joint.id]) if limited else (-1e9, 1e9)
     force = float(np.abs(model.actuator_forcerange[k]).max())
@@ -221,8 +251,10 @@ def _joint_limits(env: TaskEnv, command: CommandSpec, k: int, seen: Seen) -> Joi
         name=command.joint,
         position_low=low,
         position_high=high,
-        velocity=_MARGIN * max(float(np.abs(seen.velocities[:, dof]).max()), 1e-3),
-        acceleration=_MARGIN * max(float(np.abs(seen.accelerations[:, dof]).max()), 1e-2),
+        velocity=max(_MARGIN * float(np.abs(seen.velocities[:, k]).max()), _SLOW),
+        acceleration=max(
+            _MARGIN * float(np.abs(seen.accelerations[:, k]).max()), _SLOW * env.task.rate_hz
+        ),
         torque=force,
         command_low=command.low,
         command_high=command.high,

@@ -11,7 +11,6 @@ import numpy as np
 
 from sim2real.errors import Sim2RealError
 from sim2real.policy.contract import Contract
-from sim2real.policy.runtime import Pilot
 from sim2real.robot.protocol import Robot
 from sim2real.robot.recording import Recording
 from sim2real.robot.supervisor import Inputs, State, Supervisor
@@ -26,6 +25,26 @@ class Clock(Protocol):
 
     def sleep_until(self, moment_s: float) -> None:
         """Wait for a moment."""
+        ...
+
+
+class Controller(Protocol):
+    """What decides a command a period: a policy, an excitation, a pose to hold."""
+
+    contract: Contract
+    command: np.ndarray
+    """(1, commands) last command; after `start` the one that rests."""
+
+    def start(self, readings: np.ndarray, goals: np.ndarray) -> None:
+        """Begin at readings (numbers,) with goals (numbers,)."""
+        ...
+
+    def step(self, readings: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """(observation, action, command) of this period; the first two may be empty."""
+        ...
+
+    def sent(self, command: np.ndarray) -> None:
+        """What really went to the robot."""
         ...
 
 
@@ -47,7 +66,7 @@ class Flight:
 
 def fly(
     robot: Robot,
-    pilot: Pilot,
+    pilot: Controller,
     supervisor: Supervisor,
     clock: Clock,
     *,

@@ -182,6 +182,8 @@ class Task(ABC):
     """Periods of the actor's terms the policy sees, oldest first."""
     training: ClassVar[Training] = Training()
     """Settings that suit it."""
+    tool: ClassVar[str] = ""
+    """Site that must stay in the workspace on a real robot; '' for none."""
     camera: ClassVar[str] = "front"
     """Camera that films it."""
 

@@ -47,6 +47,7 @@ class ArmTask(Task):
     """A task of the desk arm whose actions move joint targets."""
 
     rate_hz = 25.0
+    tool = "tool"
     step_rad: ClassVar[float] = 0.12
     """Farthest a target moves in one period [rad]."""
 
@@ -57,7 +58,7 @@ class ArmTask(Task):
         self._qpos = torch.tensor(addresses, device=worlds.device)
         limits = torch.from_numpy(model.actuator_ctrlrange).float().to(worlds.device)
         self._low, self._high = limits[:, 0], limits[:, 1]
-        self._tool = model.site("tool").id
+        self._tool = model.site(self.tool).id
         worlds.derived("site_xpos")
         worlds.derived("site_xmat")
 
