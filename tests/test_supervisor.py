@@ -169,7 +169,8 @@ def test_nothing_moves_before_a_person_arms_it():
         ({"readings": np.array([0, 0, 2.5, 0.0])}, "joint pan accelerates"),
         ({"age_s": 0.1}, "100 ms old"),
         ({"late_s": 0.05}, "50 ms late"),
-        ({"torque": np.array([0, 2.5])}, "joint lift has 2.50 of torque"),
+        ({"torque": np.array([0, 2.6])}, "joint lift has 2.60 of torque"),
+        ({"stopped_itself": "brown-out"}, "stopped by itself: brown-out"),
         ({"tool": np.array([0, 0, -0.1])}, "outside of its workspace"),
         ({"tool": np.zeros(0)}, "outside of its workspace"),
         ({"torque": np.zeros(3)}, "3 torques"),
@@ -202,7 +203,45 @@ def test_a_command_is_slowed_and_bounded():
     one = supervisor()
     wild = replace(FINE, wanted=np.array([9.0, -0.01]))
     for period in range(1, 40):
-        decision = one.step(wild)
+        flicker = np.array([0.001 * (period % 2), 0, 0, 0])
+        decision = one.step(replace(wild, readings=flicker))
         assert decision.command[0] == pytest.approx(min(0.05 * period, 1.5))
         assert decision.command[1] == pytest.approx(-0.01)
         assert decision.limited == ("pan",)
+
+
+def moving(one: Supervisor, periods: int, speed: float) -> np.ndarray:
+    """Let both joints move evenly for some periods; the last readings."""
+    for period in range(periods):
+        place = -0.5 + speed * period / 50
+        readings = np.array([place, 0.1 * place, speed, 0.1 * speed])
+        assert one.step(replace(FINE, readings=readings)).command is not None
+    return readings
+
+
+def test_a_joint_that_was_moving_and_reads_the_same_stops_it_in_two_periods():
+    one = supervisor()
+    last = moving(one, 10, 1.5)
+    frozen = replace(FINE, readings=last)
+    assert one.step(frozen).command is not None
+    decision = one.step(frozen)
+    assert decision.command is None and "joint pan reads the same" in decision.reason
+
+
+def test_a_joint_that_comes_to_rest_does_not_stop_it():
+    one = supervisor()
+    last = moving(one, 10, 0.5)
+    for period in range(10):
+        rest = last * [1, 1, 0, 0] + [0.004 if period else 0, 0, 0, 0]
+        assert one.step(replace(FINE, readings=rest)).command is not None
+
+
+def test_readings_that_stand_still_while_commands_move_stop_it():
+    one = supervisor()
+    for period in range(30):
+        decision = one.step(replace(FINE, wanted=np.array([0.02 * period, 0.0])))
+        if decision.command is None:
+            break
+    assert "stand still" in decision.reason and 5 <= period < 20
+    one.arm(person="ana", resting=np.zeros(2))
+    assert all(one.step(FINE).command is not None for _ in range(100))

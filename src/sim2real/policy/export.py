@@ -36,8 +36,10 @@ LARGEST_DIFFERENCE = 1e-5
 """Farthest an exported graph may be from what it was made of."""
 _WORLDS = 64
 _MARGIN = 1.5
-"""Limits are this many times the largest that was seen in simulation."""
-_SLOW = 0.5
+"""Limits of what is sent are this many times the largest that was seen in simulation."""
+_ROOM = 2.0
+"""Limits of how a joint may move: the same, with more room for a robot that is another."""
+_SLOW = 1.0
 """A speed, or a change of speed in a period, that is never a cause to stop [rad/s or m/s]: a
 resting joint's reading flickers by more than it moves."""
 _ROOM_M = 0.05
@@ -251,9 +253,9 @@ def _joint_limits(env: TaskEnv, command: CommandSpec, k: int, seen: Seen) -> Joi
         name=command.joint,
         position_low=low,
         position_high=high,
-        velocity=max(_MARGIN * float(np.abs(seen.velocities[:, k]).max()), _SLOW),
+        velocity=max(_ROOM * float(np.abs(seen.velocities[:, k]).max()), _SLOW),
         acceleration=max(
-            _MARGIN * float(np.abs(seen.accelerations[:, k]).max()), _SLOW * env.task.rate_hz
+            _ROOM * float(np.abs(seen.accelerations[:, k]).max()), _SLOW * env.task.rate_hz
         ),
         torque=force,
         command_low=command.low,

@@ -39,7 +39,7 @@ class Device:
         self._pending: deque[tuple[float, np.ndarray]] = deque()
         self._past: deque[tuple[float, np.ndarray, dict[str, np.ndarray]]] = deque()
         self._fault, self._fault_s = "", 0.0
-        self._frozen: np.ndarray | None = None
+        self._stuck: tuple[float, np.ndarray, dict[str, np.ndarray]] | None = None
         self._last_camera: tuple[float, np.ndarray] | None = None
         self._note()
 
@@ -73,7 +73,8 @@ class Device:
 
     def reset(self, seed: int) -> dict[str, list[float]]:
         """A person sets up the next trial, drives off; the goals of it."""
-        self.state, self._fault, self._frozen = "off", "", None
+        self.state, self._fault, self._stuck = "off", "", None
+        self._scene.plant.stuck = None
         self._pending.clear()
         self._scene.plant.damped = True
         self._scene.reset(seed)
@@ -105,14 +106,18 @@ class Device:
         if self._faulty("slow bus"):
             late += 0.3
         time_s, angles, extras = self._at(self.now_s - max(late, 0.0))
-        if self._faulty("encoder freeze") or self._faulty("stuck reading"):
-            self._frozen = angles if self._frozen is None else self._frozen
-            angles = self._frozen
+        if self._faulty("stuck reading"):
+            # The same packet again and again, with the time it was made.
+            self._stuck = self._stuck or (time_s, angles, extras)
+            time_s, angles, extras = self._stuck
         earlier_s, before, _ = self._at(time_s - hidden.velocity_window_s)
-        if self._frozen is not None:
-            before = angles
         speeds = (angles - before) / max(time_s - earlier_s, 1e-6)
-        found: dict[str, Any] = {"@age": self.now_s - time_s}
+        plant = self._scene.plant
+        found: dict[str, Any] = {
+            "@age": self.now_s - time_s,
+            "@torque": plant.currents().tolist(),
+            "@command": plant.command.tolist(),
+        }
         for k, name in enumerate(self.names):
             found[f"{name}_pos"] = float(angles[k])
             found[f"{name}_vel"] = float(speeds[k])
@@ -124,6 +129,8 @@ class Device:
         """Let the device's clock go on."""
         plant = self._scene.plant
         while plant.time_s + 0.5 * plant.model.opt.timestep < until_s:
+            if self._faulty("encoder freeze") and plant.stuck is None:
+                plant.stuck = plant.encoders()
             self._take_commands()
             self._look_after_itself()
             plant.advance(min(until_s, plant.time_s + _TICK_S))

@@ -53,12 +53,17 @@ class Plant:
         count = len(self.joints)
         self.hidden = draw(robot, number, joints=count, bodies=self.model.nbody)
         self._drive = drive
+        self._rng = np.random.default_rng([number, 8])
         self._apply(self.hidden)
         self.data = mujoco.MjData(self.model)
         self.time_s = 0.0
         self.warmth = 0.0
         self.volts = self.hidden.supply_v
         self.command = np.zeros(count)
+        self.torque = np.zeros(count)
+        """What the drives give, before anything rubs [N m]."""
+        self.stuck: np.ndarray | None = None
+        """What the encoders say for ever, once they have failed."""
         self.damped = True
         """Drives off, the motion braked: the state of rest after power on and in a safe stop."""
         mujoco.mj_forward(self.model, self.data)
@@ -83,11 +88,19 @@ class Plant:
 
     def encoders(self) -> np.ndarray:
         """Joint angles as the encoders see them: off centre, off zero, in steps."""
+        if self.stuck is not None:
+            return self.stuck
         hidden, angles = self.hidden, self.angles
         off = hidden.eccentricity_rad * np.sin(angles + hidden.eccentricity_phase)
-        seen = angles + off + hidden.zero_rad
+        # The last digit of a magnetic encoder is never quite still.
+        noise = 0.35 * self._drive.quantum_rad * self._rng.standard_normal(len(angles))
+        seen = angles + off + hidden.zero_rad + noise
         found: np.ndarray = np.round(seen / self._drive.quantum_rad) * self._drive.quantum_rad
         return found
+
+    def currents(self) -> np.ndarray:
+        """Torques as the firmware tells them: current times what a nominal motor gives [N m]."""
+        return np.asarray(np.round(self.torque / self.hidden.motor, 2))
 
     def advance(self, until_s: float) -> None:
         """Let time pass, in whole physics steps."""
@@ -97,8 +110,8 @@ class Plant:
     def _step(self) -> None:
         hidden, data, step = self.hidden, self.data, self.model.opt.timestep
         angles, speeds = self.angles, self.speeds
-        torque = self._torque(angles, speeds)
-        torque = torque + self._drive.cogging_nm * hidden.cogging_nm * np.sin(
+        self.torque = self._torque(angles, speeds)
+        torque = self.torque + self._drive.cogging_nm * hidden.cogging_nm * np.sin(
             hidden.cogging_teeth * angles + hidden.cogging_phase
         )
         torque -= self._drive.cable_nm_rad * hidden.cable_nm_rad * (angles - hidden.cable_rest_rad)

@@ -11,7 +11,8 @@ class Robot(Protocol):
     """A robot behind four calls.
 
     Readings and commands are by name and in SI units: `{"shoulder_pan_pos": 0.1}`. A value of
-    several numbers is a sequence.
+    several numbers is a sequence. A robot that can tell why it has stopped by itself has a text
+    `stopped_itself`, '' while it obeys; one that knows its actuators' names has `actuators`.
     """
 
     name: str
@@ -31,7 +32,11 @@ class Robot(Protocol):
         ...
 
     def get_observation(self) -> Mapping[str, Any]:
-        """The newest readings; '@age' is how old they are [s]."""
+        """The newest readings.
+
+        '@age' is how old they are [s], '@torque' the torques of the actuators where the robot
+        measures them [N m or N], '@command' what it is being commanded by whoever is in charge.
+        """
         ...
 
     def send_action(self, action: Mapping[str, float]) -> Mapping[str, float]:

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import json
 import os
-import time
+import threading
+from collections import deque
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -27,51 +28,78 @@ FLUSH_S = 1.0
 
 
 class Recording:
-    """A file that grows by a row a period."""
+    """A file that grows by a row a period.
+
+    A thread of its own puts rows on disk, so that a slow disk does not make a period late.
+    """
 
     def __init__(self, path: Path, units: Mapping[str, str], source: Provenance) -> None:
         """Begin a recording of channels with these units; `path` must not exist."""
         self.path = path
-        self._units = dict(units)
-        self._rows: list[dict[str, Any]] = []
-        self._schema = pa.schema(
+        self._names = list(units)
+        self._rows: deque[tuple[float, list[np.ndarray]]] = deque()
+        schema = pa.schema(
             [("time", pa.float64())] + [(name, pa.list_(pa.float64())) for name in units],
-            metadata={
-                "units": json.dumps(self._units),
-                "provenance": source.to_json(),
-            },
+            metadata={"units": json.dumps(dict(units)), "provenance": source.to_json()},
         )
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             self._file = path.open("xb")
         except OSError as error:
             raise Sim2RealError(f"cannot record to {path}: {error.strerror or error}") from None
-        self._stream = pa.ipc.new_stream(self._file, self._schema)
-        self._flushed = time.monotonic()
+        self._stream = pa.ipc.new_stream(self._file, schema)
+        self._schema = schema
+        self._problem = ""
+        self._ending = threading.Event()
+        self._writer = threading.Thread(target=self._write, name="recording", daemon=True)
+        self._writer.start()
 
     def add(self, time_s: float, values: Mapping[str, Any]) -> None:
-        """Add one period; what a period does not have is an empty list."""
-        row = {name: np.asarray(values.get(name, ()), float).ravel() for name in self._units}
-        self._rows.append({"time": time_s, **row})
-        if time.monotonic() - self._flushed > 0.5 * FLUSH_S:
-            self.flush()
+        """Add one period; what a period does not have is an empty list.
 
-    def flush(self) -> None:
-        """Put what was added on disk."""
-        if self._rows:
-            batch = pa.RecordBatch.from_pylist(self._rows, schema=self._schema)
-            self._stream.write_batch(batch)
-            self._rows = []
-        self._file.flush()
-        os.fsync(self._file.fileno())
-        self._flushed = time.monotonic()
+        A disk that took no more is a `Sim2RealError`: what cannot be recorded is not run.
+        """
+        if self._problem:
+            raise Sim2RealError(f"cannot record to {self.path}: {self._problem}")
+        row = [np.asarray(values.get(name, ()), float).ravel() for name in self._names]
+        self._rows.append((time_s, row))
 
     def close(self) -> None:
-        """End the recording."""
-        if not self._file.closed:
-            self.flush()
-            self._stream.close()
+        """End the recording: everything is on disk after it."""
+        if self._file.closed:
+            return
+        self._ending.set()
+        self._writer.join()
+        try:
+            if not self._problem:
+                self._flush()
+                self._stream.close()
             self._file.close()
+        except OSError as error:
+            self._problem = str(error.strerror or error)
+        if self._problem:
+            raise Sim2RealError(f"cannot record to {self.path}: {self._problem}")
+
+    def _write(self) -> None:
+        while not self._ending.wait(0.5 * FLUSH_S):
+            try:
+                self._flush()
+            except OSError as error:
+                self._problem = str(error.strerror or error)
+                return
+
+    def _flush(self) -> None:
+        rows = [self._rows.popleft() for _ in range(len(self._rows))]
+        if rows:
+            columns = [pa.array([time_s for time_s, _ in rows], pa.float64())]
+            for k in range(len(self._names)):
+                parts = [row[k] for _, row in rows]
+                ends = np.cumsum([0, *(part.size for part in parts)])
+                columns.append(pa.ListArray.from_arrays(ends, np.concatenate(parts)))
+            batch = pa.RecordBatch.from_arrays(columns, schema=self._schema)
+            self._stream.write_batch(batch)
+        self._file.flush()
+        os.fsync(self._file.fileno())
 
 
 def read_recording(path: Path, *, outcome: str = "") -> Episode:

@@ -39,6 +39,16 @@ class RemoteRobot:
         """Whether the robot answered the last time."""
         return self._socket is not None
 
+    @property
+    def stopped_itself(self) -> str:
+        """Why the robot has stopped by itself; '' while it obeys."""
+        return self.why or self.state if self.state in ("tripped", "off") else ""
+
+    @property
+    def actuators(self) -> tuple[str, ...]:
+        """Names of what it can be commanded by."""
+        return tuple(self._actuators)
+
     def connect(self) -> None:
         """Find the robot, and wait until its drives are ready."""
         self._open()

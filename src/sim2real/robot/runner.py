@@ -74,13 +74,15 @@ def fly(
     seconds: float,
     person: str,
     execute: bool,
+    tool: Callable[[np.ndarray], np.ndarray | None] = lambda readings: None,
     recording: Recording | None = None,
     operator_stop: Callable[[], bool] = lambda: False,
     report: Callable[[int, int], None] = lambda done, of: None,
 ) -> Flight:
     """Drive a robot for some time; without `execute`, compute and record but send nothing.
 
-    However it ends, the robot is told to stop.
+    `tool` gives the place of the tool from readings, where there is one. However it ends, a robot
+    that was sent something is told to stop.
     """
     contract = pilot.contract
     period_s = 1.0 / contract.rate_hz
@@ -99,13 +101,13 @@ def fly(
             connected, age_s = True, now - newest_s
             try:
                 seen = robot.get_observation()
-            except Sim2RealError:
+            except Exception:  # a driver may raise anything; all of it means no readings
                 connected, seen = False, {}
             found = vector(contract, seen) if seen else None
             if found is None:
                 lost += 1
             else:
-                readings, age_s = found, float(seen.get("@age", 0.0))
+                readings, age_s = found, float(_numbers(seen.get("@age", 0.0)).sum())
                 newest_s = now - age_s
             frame, action, wanted = pilot.step(readings)
             decision = supervisor.step(
@@ -113,10 +115,14 @@ def fly(
                     readings=readings,
                     age_s=age_s,
                     late_s=late[-1],
+                    fresh=found is not None,
                     connected=connected,
+                    stopped_itself=getattr(robot, "stopped_itself", ""),
                     operator_stop=operator_stop(),
                     frame=frame,
                     wanted=wanted,
+                    torque=_numbers(seen["@torque"]) if "@torque" in seen else None,
+                    tool=tool(readings),
                 )
             )
             sent = decision.command
@@ -144,7 +150,8 @@ def fly(
             report(done, total)
             clock.sleep_until(begin + (period + 1) * period_s)
     finally:
-        _stop(robot)
+        if execute:
+            _stop(robot)
         if recording is not None:
             recording.close()
     return Flight(
@@ -160,17 +167,25 @@ def vector(contract: Contract, seen: Mapping[str, Any]) -> np.ndarray:
     """Readings by name as one vector in the contract's order; a missing or misshapen one is nan."""
     parts = []
     for sensor in contract.sensors:
-        value = np.asarray(seen.get(sensor.name, np.nan), dtype=float).ravel()
+        value = _numbers(seen.get(sensor.name))
         parts.append(value if value.size == sensor.width else np.full(sensor.width, np.nan))
     return np.concatenate(parts)
+
+
+def _numbers(value: Any) -> np.ndarray:
+    """A value as a flat array; not a number where it is none."""
+    try:
+        return np.asarray(value, dtype=float).ravel()
+    except (TypeError, ValueError):
+        return np.full(1, np.nan)
 
 
 def goal_vector(contract: Contract, goals: Mapping[str, Any]) -> np.ndarray:
     """Goals by name as one vector; one that is missing or misshapen is a `Sim2RealError`."""
     parts = [np.zeros(0)]
     for goal in contract.goals:
-        value = np.asarray(goals.get(goal.name, ()), dtype=float).ravel()
-        if value.size != goal.width:
+        value = _numbers(goals.get(goal.name, ()))
+        if value.size != goal.width or not np.isfinite(value).all():
             raise Sim2RealError(f"goal {goal.name!r} needs {goal.width} numbers, got {value.size}")
         parts.append(value)
     return np.concatenate(parts)
@@ -201,7 +216,7 @@ def _send(
     try:
         taken = robot.send_action(named)
         sent = np.array([float(taken[spec.name]) for spec in contract.commands])
-    except (Sim2RealError, KeyError, TypeError, ValueError):
+    except Exception:  # see above
         supervisor.stop("the robot did not take a command")
         return command
     supervisor.sent(sent)
@@ -210,12 +225,14 @@ def _send(
 
 def _stop(robot: Robot) -> None:
     # A robot that cannot be reached has a watchdog of its own.
-    with suppress(Sim2RealError):
+    with suppress(Exception):
         robot.stop()
 
 
 def _named(contract: Contract, seen: Mapping[str, Any]) -> dict[str, Any]:
-    return {f"sensor/{sensor.name}": seen.get(sensor.name, ()) for sensor in contract.sensors}
+    return {
+        f"sensor/{sensor.name}": _numbers(seen.get(sensor.name, ())) for sensor in contract.sensors
+    }
 
 
 def units_of(contract: Contract) -> dict[str, str]:

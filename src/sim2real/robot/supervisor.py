@@ -7,6 +7,7 @@ person gets out of that.
 
 from __future__ import annotations
 
+from collections import deque
 from dataclasses import dataclass, field
 from enum import StrEnum
 
@@ -18,8 +19,18 @@ from sim2real.policy.limits import Limits
 
 _SLACK = 0.05
 """How far behind its stop a joint may read: zero errors and soft stops [rad or m]."""
+_TORQUE_SLACK = 1.25
+"""Measured torques are estimates, from a current and a motor constant."""
 _OUTSIDE_PERIODS = 3
 """Periods in a row an observation may lie outside of training."""
+_MOVING = 0.5
+"""Speed from which a joint is moving for sure [rad/s or m/s]; a driven mass, twice that."""
+_LEAD = 0.2
+"""Command ahead of a servo's joint that overcomes friction and weight [rad or m]."""
+_FROZEN_PERIODS = 2
+"""Periods in a row in which a joint that was moving may read exactly the same."""
+_STILL_PERIODS = 12
+"""Periods in a row in which all readings may be exactly the same while commands move."""
 
 
 class State(StrEnum):
@@ -43,7 +54,11 @@ class Inputs:
     """Age of the readings [s]."""
     late_s: float = 0.0
     """How late this period began [s]."""
+    fresh: bool = True
+    """Whether the readings came in this period; else they are the last known."""
     connected: bool = True
+    stopped_itself: str = ""
+    """Why the robot says it has stopped by itself; '' while it obeys."""
     operator_stop: bool = False
     frame: np.ndarray | None = None
     """Observation of this period."""
@@ -88,6 +103,7 @@ class Supervisor:
         self._positions, self._velocities = (
             self._columns(kind) for kind in ("jointpos", "jointvel")
         )
+        self._watch = _Watch(self._positions, self._velocities, self.contract, self.limits)
         self._last: np.ndarray | None = None
         self._speed: np.ndarray | None = None
         self._outside = 0
@@ -102,6 +118,7 @@ class Supervisor:
         self.state, self.reason = State.RUNNING, ""
         self._last = np.clip(rest, self._low, self._high)
         self._speed, self._outside = None, 0
+        self._watch.reset()
 
     def step(self, inputs: Inputs) -> Decision:
         """Decide on one period."""
@@ -141,6 +158,8 @@ class Supervisor:
             return "the operator stopped it"
         if not inputs.connected:
             return "the connection is lost"
+        if inputs.stopped_itself:
+            return f"the robot stopped by itself: {inputs.stopped_itself}"
         if inputs.readings is None:
             return "there are no readings"
         readings = np.asarray(inputs.readings, dtype=float)
@@ -152,7 +171,8 @@ class Supervisor:
             return f"the readings are {1e3 * inputs.age_s:.0f} ms old"
         if not inputs.late_s <= self.limits.overrun_periods * period_s:
             return f"a period began {1e3 * inputs.late_s:.0f} ms late"
-        return self._out_of_bounds(readings, inputs) or self._odd(inputs)
+        frozen = self._watch.frozen(readings, self._last) if inputs.fresh else ""
+        return self._out_of_bounds(readings, inputs) or frozen or self._odd(inputs)
 
     def _out_of_bounds(self, readings: np.ndarray, inputs: Inputs) -> str:
         limits = self.limits
@@ -177,7 +197,7 @@ class Supervisor:
             if torque.shape != self._low.shape:
                 return f"the robot gave {torque.size} torques, not {self._low.size}"
             for joint, value in zip(limits.joints, torque, strict=True):
-                if not abs(value) <= joint.torque:
+                if not abs(value) <= _TORQUE_SLACK * joint.torque:
                     return f"joint {joint.name} has {value:.2f} of torque, above its limit"
         if limits.tool and inputs.tool is not None:
             low, high = np.array(limits.workspace_low), np.array(limits.workspace_high)
@@ -218,3 +238,61 @@ class Supervisor:
                 places.setdefault(sensor.of, column)
             column += sensor.width
         return [places.get(command.joint) for command in self.contract.commands]
+
+
+class _Watch:
+    """Notices readings that have stopped following the robot."""
+
+    def __init__(
+        self,
+        positions: list[int | None],
+        velocities: list[int | None],
+        contract: Contract,
+        limits: Limits,
+    ) -> None:
+        self._joints = [
+            (k, place, speed)
+            for k, (place, speed) in enumerate(zip(positions, velocities, strict=True))
+            if place is not None
+        ]
+        self._names = [joint.name for joint in limits.joints]
+        self._servo = [command.stiffness > 0 for command in contract.commands]
+        self._rate_hz = contract.rate_hz
+        span = np.array([joint.command_high - joint.command_low for joint in limits.joints])
+        self._much = 0.1 * np.minimum(span, 1.0)
+        self.reset()
+
+    def reset(self) -> None:
+        """Forget what was seen."""
+        self._before: np.ndarray | None = None
+        self._command: np.ndarray | None = None
+        self._speeds: deque[np.ndarray] = deque(maxlen=_FROZEN_PERIODS + 1)
+        self._same = np.zeros(len(self._names), dtype=int)
+        self._still = 0
+
+    def frozen(self, readings: np.ndarray, command: np.ndarray | None) -> str:
+        """What of the new readings cannot be true; '' if all of it can."""
+        before, self._before = self._before, readings.copy()
+        fastest = np.max(self._speeds, axis=0) if self._speeds else np.zeros(len(self._names))
+        speeds = np.zeros(len(self._names))
+        for k, place, speed in self._joints:
+            moved = 0.0 if before is None else readings[place] - before[place]
+            speeds[k] = abs(moved * self._rate_hz if speed is None else readings[speed])
+            self._same[k] = self._same[k] + 1 if before is not None and moved == 0.0 else 0
+        self._speeds.append(speeds)
+        if command is None or before is None:
+            self._command = command
+            return ""
+        for k, place, _ in self._joints:
+            pulled = abs(command[k] - readings[place]) > _LEAD and fastest[k] > _MOVING
+            # Nothing stops a driven mass so fast; a servo may have arrived.
+            going = pulled if self._servo[k] else fastest[k] > 2.0 * _MOVING
+            if self._same[k] >= _FROZEN_PERIODS and going:
+                return f"joint {self._names[k]} reads the same though it was moving"
+        if (readings != before).any() or self._command is None:
+            self._still, self._command = 0, command.copy()
+            return ""
+        self._still += 1
+        if self._still >= _STILL_PERIODS and (np.abs(command - self._command) > self._much).any():
+            return "the readings stand still while the commands move"
+        return ""
