@@ -130,3 +130,10 @@ def test_a_pendulum_held_upright_is_a_success():
         device.send(np.zeros(1))
         device.advance(device.now_s + 0.02)
     assert device.succeeded()
+
+
+@pytest.mark.parametrize("task", BENCHES)
+def test_time_may_pass_before_the_first_trial(task):
+    device = Device(task, 3)
+    device.advance(0.1)
+    assert device.state == "off" and not device.succeeded()

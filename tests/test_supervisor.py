@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from sim2real.errors import Sim2RealError
 from sim2real.policy import Contract, JointLimits, Limits
 from sim2real.policy.contract import ActionSpec, CommandSpec, SensorSpec, TermSpec
-from sim2real.robot import Inputs, State, Supervisor
+from sim2real.robot.supervisor import Inputs, State, Supervisor
 
 JOINTS = ("pan", "lift")
 CONTRACT = Contract(

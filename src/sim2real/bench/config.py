@@ -64,3 +64,25 @@ class BenchData:
     """Also write the JSON here, as `benchmarks/data.json`."""
     json: bool = False
     """Print the result as one JSON object."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class BenchDeploy:
+    """The loop on a robot: how long a period takes, how late it is, and how it ends when things
+    break or are killed."""
+
+    name: ClassVar[str] = "deploy"
+    bundles: Path = Path("examples/bundles")
+    """Folder with a bundle of each task."""
+    hours: float = 1.0
+    """Virtual time on stand-in hardware with random faults [h]."""
+    kills: int = 200
+    """Times the runner, the robot or the link is killed."""
+    seconds: float = 20.0
+    """Real time of the loop whose jitter is measured [s]."""
+    seed: int = 0
+    """Seed of faults and kills."""
+    out: Path | None = None
+    """Also write the JSON here, as `benchmarks/deploy.json`."""
+    json: bool = False
+    """Print the result as one JSON object."""

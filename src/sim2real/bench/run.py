@@ -14,7 +14,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from sim2real.bench.config import BenchData, BenchSim, BenchTrain
+from sim2real.bench.config import BenchData, BenchDeploy, BenchSim, BenchTrain
 from sim2real.errors import Sim2RealError
 from sim2real.files import write_json
 
@@ -50,7 +50,7 @@ class Result:
 Report = Callable[[str], None]
 
 
-Bench = BenchSim | BenchTrain | BenchData
+Bench = BenchSim | BenchTrain | BenchData | BenchDeploy
 
 
 def _results(config: Bench, report: Report) -> Iterable[Result]:
@@ -62,6 +62,10 @@ def _results(config: Bench, report: Report) -> Iterable[Result]:
         from sim2real.bench.train import bench_train
 
         return bench_train(config, report)
+    if isinstance(config, BenchDeploy):
+        from sim2real.bench.deploy import bench_deploy
+
+        return bench_deploy(config, report)
     from sim2real.bench.data import bench_data
 
     return bench_data(config, report)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import tyro
 
-from sim2real.bench.config import BenchData, BenchSim, BenchTrain
+from sim2real.bench.config import BenchData, BenchDeploy, BenchSim, BenchTrain
 from sim2real.cli.data import DataVerb, run_data
 from sim2real.cli.output import print_json, say, say_error
 from sim2real.demo.config import DemoConfig
@@ -24,6 +24,7 @@ from sim2real.errors import Sim2RealError
 from sim2real.evaluate.config import EvaluateConfig, PlayConfig
 from sim2real.learn.config import TrainConfig
 from sim2real.policy.config import ExportConfig
+from sim2real.robot.config import DeployConfig
 
 if TYPE_CHECKING:
     from sim2real.evaluate.evaluate import Evaluation
@@ -65,7 +66,8 @@ Twins = Annotated[
 Benches = Annotated[
     Annotated[BenchSim, _sub("sim")]
     | Annotated[BenchTrain, _sub("train")]
-    | Annotated[BenchData, _sub("data")],
+    | Annotated[BenchData, _sub("data")]
+    | Annotated[BenchDeploy, _sub("deploy")],
     tyro.conf.OmitSubcommandPrefixes,
 ]
 
@@ -79,7 +81,7 @@ class TwinVerb:
 
 @dataclass(frozen=True, kw_only=True)
 class BenchVerb:
-    """Measure what the project promises: simulation speed, training, data."""
+    """Measure what the project promises: simulation speed, training, data, deployment."""
 
     what: Benches
 
@@ -90,6 +92,7 @@ Verb = (
     | Annotated[PlayConfig, _sub("play")]
     | Annotated[EvaluateConfig, _sub("evaluate")]
     | Annotated[ExportConfig, _sub("export")]
+    | Annotated[DeployConfig, _sub("deploy")]
     | Annotated[TwinVerb, _sub("twin")]
     | Annotated[Tasks, _sub("tasks")]
     | Annotated[DataVerb, _sub("data")]
@@ -137,12 +140,14 @@ def _run(verb: Any) -> int:
         PlayConfig: _play,
         EvaluateConfig: _evaluate,
         ExportConfig: _export,
+        DeployConfig: _deploy,
         TwinShow: _twin_show,
         TwinLint: _twin_lint,
         Tasks: _tasks,
         BenchSim: _bench,
         BenchTrain: _bench,
         BenchData: _bench,
+        BenchDeploy: _bench,
     }
     return runners[type(verb)](verb)
 
@@ -247,6 +252,12 @@ def _export(config: ExportConfig) -> int:
     return 0
 
 
+def _deploy(config: DeployConfig) -> int:
+    from sim2real.cli.deploy import run_deploy
+
+    return run_deploy(config)
+
+
 def _twin_show(config: TwinShow) -> int:
     from sim2real.twin import Twin
 
@@ -308,7 +319,7 @@ def _demo(config: DemoConfig) -> int:
     return demo(config)
 
 
-def _bench(config: BenchSim | BenchTrain | BenchData) -> int:
+def _bench(config: BenchSim | BenchTrain | BenchData | BenchDeploy) -> int:
     from sim2real.bench.run import run_bench
 
     return run_bench(config)

@@ -104,6 +104,8 @@ class Contract:
     history: int
     """Periods of observations the network sees."""
     history_order: str = "oldest first"
+    episode_s: float = 0.0
+    """Length of one attempt [s]; 0 where there is none."""
     sensors: tuple[SensorSpec, ...]
     goals: tuple[GoalSpec, ...]
     observations: tuple[TermSpec, ...]

@@ -48,8 +48,9 @@ class Limits:
     workspace_low: tuple[float, ...] = ()
     workspace_high: tuple[float, ...] = ()
     """Corners of the box the tool stays in [m]."""
-    stale_periods: float = 3.0
-    """Age of a reading that ends the run [control periods]."""
+    stale_periods: float = 1.75
+    """Age of the last reading that ends the run when none came [control periods]: one packet may be
+    lost, not two."""
     overrun_periods: float = 2.0
     """Lateness of a period that ends the run [control periods]."""
 

@@ -1,9 +1,14 @@
-"""The contract of a task, read from the task and its twin."""
+"""The contract of a task, read from the task and its twin; and that of a twin without a task."""
 
 from __future__ import annotations
 
-import mujoco
+import math
+from typing import TYPE_CHECKING
 
+import mujoco
+import numpy as np
+
+from sim2real.errors import Sim2RealError
 from sim2real.policy.contract import (
     ActionSpec,
     CommandSpec,
@@ -12,10 +17,13 @@ from sim2real.policy.contract import (
     SensorSpec,
     TermSpec,
 )
-from sim2real.tasks import TaskEnv
+from sim2real.policy.limits import JointLimits, Limits
 from sim2real.twin import Twin
 from sim2real.twin.effects import Effects
 from sim2real.twin.units import control_unit, sensor_unit
+
+if TYPE_CHECKING:
+    from sim2real.tasks import TaskEnv
 
 _OBJECTS = {
     int(mujoco.mjtObj.mjOBJ_JOINT): "joint",
@@ -25,6 +33,15 @@ _OBJECTS = {
     int(mujoco.mjtObj.mjOBJ_ACTUATOR): "actuator",
     int(mujoco.mjtObj.mjOBJ_GEOM): "geom",
 }
+SPEED = {"rad": 2.0, "m": 0.25, "": 10.0}
+"""Speed a joint is held to where nobody said another: a hinge's servo [rad/s], a slide's [m/s], and
+a joint that is not driven to positions [rad/s or m/s]."""
+_ABOVE = 2.0
+"""A joint is stopped at so many times the speed its servo is commanded with: servos catch up."""
+_SWING_S = 0.05
+"""Shortest time in which a torque, voltage or speed command goes through its whole range [s]."""
+_STALE_S = 0.07
+"""Age of readings that ends a run [s]: a packet may be lost at any rate."""
 _IN_SITE = ("accelerometer", "velocimeter", "gyro", "force", "torque", "magnetometer")
 
 
@@ -39,6 +56,7 @@ def make_contract(env: TaskEnv) -> Contract:
         twin_version=twin.version,
         rate_hz=task.rate_hz,
         history=task.history,
+        episode_s=task.episode_s,
         sensors=tuple(_sensor(twin, model, effects, k) for k in range(model.nsensor)),
         goals=tuple(GoalSpec(name=name, width=width) for name, width in task.goals.items()),
         observations=tuple(
@@ -53,6 +71,76 @@ def make_contract(env: TaskEnv) -> Contract:
         ),
         actions=tuple(ActionSpec(name=name) for name in task.actions),
         commands=tuple(_command(model, effects, k) for k in range(model.nu)),
+    )
+
+
+def twin_contract(twin: Twin, rate_hz: float) -> Contract:
+    """Sensors and commands of a twin at a control rate [Hz], without a task or a policy."""
+    if not (math.isfinite(rate_hz) and rate_hz > 0):
+        raise Sim2RealError(f"a control rate is a positive number of Hz, not {rate_hz:g}")
+    place = twin.place()
+    model = place.model
+    if not model.nu:
+        raise Sim2RealError(f"twin {twin.name!r} has no actuator: there is nothing to command")
+    return Contract(
+        task="",
+        robot=twin.name,
+        twin_version=twin.version,
+        rate_hz=rate_hz,
+        history=1,
+        sensors=tuple(_sensor(twin, model, place.effects, k) for k in range(model.nsensor)),
+        goals=(),
+        observations=(),
+        actions=(),
+        commands=tuple(_command(model, place.effects, k) for k in range(model.nu)),
+    )
+
+
+def model_limits(twin: Twin, contract: Contract, *, speed: float | None = None) -> Limits:
+    """Limits of a robot that no policy was trained for: the model's, and a moderate speed.
+
+    `speed` [rad/s or m/s] is how fast the command of a position servo may move, and how fast any
+    other joint may get; by default `SPEED`. What a model does not know is derived from it: a joint
+    is too fast at twice its servo's speed, and stops too suddenly within one period.
+    """
+    if speed is not None and not (math.isfinite(speed) and speed > 0):
+        raise Sim2RealError(f"a speed is a positive number, not {speed:g}")
+    model = twin.place().model
+    return Limits(
+        joints=tuple(
+            _model_joint(model, command, contract.rate_hz, speed) for command in contract.commands
+        ),
+        observation_low=(),
+        observation_high=(),
+        stale_periods=max(Limits.stale_periods, _STALE_S * contract.rate_hz),
+    )
+
+
+def _model_joint(
+    model: mujoco.MjModel, command: CommandSpec, rate_hz: float, speed: float | None
+) -> JointLimits:
+    joint = model.joint(command.joint)
+    limited = bool(model.jnt_limited[joint.id])
+    low, high = (float(v) for v in model.jnt_range[joint.id]) if limited else (-1e9, 1e9)
+    row = model.actuator(command.name).id
+    force = float(np.abs(model.actuator_forcerange[row]).max())
+    if not force:
+        # A motor without a limit of its own: what its control range gives.
+        gain = abs(float(model.actuator_gainprm[row, 0]) * float(model.actuator_gear[row, 0]))
+        force = gain * max(abs(command.low), abs(command.high))
+    servo = command.unit in ("rad", "m")
+    moderate = speed if speed is not None else SPEED[command.unit if servo else ""]
+    velocity = _ABOVE * moderate if servo else moderate
+    return JointLimits(
+        name=command.joint,
+        position_low=low,
+        position_high=high,
+        velocity=velocity,
+        acceleration=velocity * rate_hz,
+        torque=force,
+        command_low=command.low,
+        command_high=command.high,
+        command_rate=moderate if servo else (command.high - command.low) / _SWING_S,
     )
 
 

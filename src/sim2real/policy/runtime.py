@@ -69,7 +69,7 @@ class Pilot:
     """One robot's policy: remembers what it saw and sent, and gives a command a period."""
 
     def __init__(self, runtime: Runtime) -> None:
-        self._runtime = runtime
+        self.runtime = runtime
         self.contract = runtime.contract
         self._frames: np.ndarray | None = None
         self._goals = np.zeros((1, sum(goal.width for goal in self.contract.goals)), np.float32)
@@ -80,7 +80,7 @@ class Pilot:
         """Begin an episode at readings (numbers,) with goals (numbers,)."""
         self._goals = np.asarray(goals, np.float32)[None]
         self.action = np.zeros_like(self.action)
-        self.command = self._runtime.rest(np.asarray(readings)[None])
+        self.command = self.runtime.rest(np.asarray(readings)[None])
         self._frames = None
 
     def step(self, readings: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -89,14 +89,14 @@ class Pilot:
         Tell `sent` what really went to the robot before the next step.
         """
         given = np.asarray(readings, np.float32)[None]
-        frame = self._runtime.observe(given, self._goals, self.action, self.command)
+        frame = self.runtime.observe(given, self._goals, self.action, self.command)
         if self._frames is None:
             self._frames = np.repeat(frame[:, None], self.contract.history, axis=1)
         else:
             self._frames = np.concatenate([self._frames[:, 1:], frame[:, None]], axis=1)
-        action = self._runtime.policy(self._frames.reshape(1, -1))
+        action = self.runtime.policy(self._frames.reshape(1, -1))
         self.action = np.clip(np.nan_to_num(action), -1.0, 1.0)
-        command = self._runtime.act(self.action, given, self._goals, self.command)
+        command = self.runtime.act(self.action, given, self._goals, self.command)
         return frame[0], self.action[0], command[0]
 
     def sent(self, command: np.ndarray) -> None:

@@ -20,6 +20,9 @@ START_UP_S = 0.5
 FAULTS = ("encoder freeze", "dropped link", "brown-out", "stuck reading", "slow bus")
 _TICK_S = 0.002
 _OVERSPEED = 14.0
+_BLIND_S = 0.024
+"""So long the motors may turn, by their back-EMF, while the encoders stand still."""
+_TURNING = 0.3
 _KEEP_S = 0.5
 
 
@@ -39,6 +42,8 @@ class Device:
         self._pending: deque[tuple[float, np.ndarray]] = deque()
         self._past: deque[tuple[float, np.ndarray, dict[str, np.ndarray]]] = deque()
         self._fault, self._fault_s = "", 0.0
+        self.moved_blind_s = 0.0
+        """How long it has moved with dead encoders in this trial, from the true state."""
         self._stuck: tuple[float, np.ndarray, dict[str, np.ndarray]] | None = None
         self._last_camera: tuple[float, np.ndarray] | None = None
         self._note()
@@ -47,6 +52,11 @@ class Device:
     def now_s(self) -> float:
         """The device's clock."""
         return self._scene.plant.time_s
+
+    @property
+    def goals(self) -> dict[str, list[float]]:
+        """What is asked in the trial that is set up; nothing before the first."""
+        return self._scene.goals
 
     @property
     def torque_driven(self) -> bool:
@@ -74,14 +84,14 @@ class Device:
     def reset(self, seed: int) -> dict[str, list[float]]:
         """A person sets up the next trial, drives off; the goals of it."""
         self.state, self._fault, self._stuck = "off", "", None
-        self._scene.plant.stuck = None
+        self._scene.plant.stuck, self.moved_blind_s = None, 0.0
         self._pending.clear()
         self._scene.plant.damped = True
         self._scene.reset(seed)
         self._past.clear()
         self._last_camera = None
         self._note()
-        return self._scene.goals
+        return self.goals
 
     def fault(self, kind: str, after_s: float) -> None:
         """Let something break, a while from now."""
@@ -108,7 +118,7 @@ class Device:
         time_s, angles, extras = self._at(self.now_s - max(late, 0.0))
         if self._faulty("stuck reading"):
             # The same packet again and again, with the time it was made.
-            self._stuck = self._stuck or (time_s, angles, extras)
+            self._stuck = self._stuck or self._at(min(time_s, self._fault_s))
             time_s, angles, extras = self._stuck
         earlier_s, before, _ = self._at(time_s - hidden.velocity_window_s)
         speeds = (angles - before) / max(time_s - earlier_s, 1e-6)
@@ -133,7 +143,10 @@ class Device:
                 plant.stuck = plant.encoders()
             self._take_commands()
             self._look_after_itself()
+            begin = plant.time_s
             plant.advance(min(until_s, plant.time_s + _TICK_S))
+            if plant.stuck is not None and self.state == "ready" and self.speed() > _TURNING:
+                self.moved_blind_s += plant.time_s - begin
             self._note()
             self._scene.watch()
 
@@ -168,6 +181,8 @@ class Device:
             self.stop("watchdog: no command")
         elif float(np.abs(plant.speeds).max()) > _OVERSPEED:
             self.stop("overspeed")
+        elif self.moved_blind_s > _BLIND_S:
+            self.stop("encoder error")
         elif self._faulty("brown-out"):
             self.stop("brown-out: the supply broke down")
 

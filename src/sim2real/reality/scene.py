@@ -73,6 +73,7 @@ class Scene:
         self.plant = Plant(self.bench.robot, number, self.bench.model, self.bench.drive)
         self.goals: dict[str, list[float]] = {}
         self._since_s: float | None = None
+        self._set_up = False
 
     def reset(self, seed: int) -> None:
         """A person sets up the next trial; `seed` says which of all the ways."""
@@ -86,11 +87,11 @@ class Scene:
         if self.task == "arm-push":
             self.goals = self._put_cube(rng)
         plant.place(np.array(bench.home) + rng.uniform(-1, 1, len(spread)) * spread)
-        self._since_s = None
+        self._since_s, self._set_up = None, True
 
     def watch(self) -> None:
-        """Notice how long the goal has been held."""
-        if not self._reached():
+        """Notice how long the goal has been held; before the first trial there is none."""
+        if not self._set_up or not self._reached():
             self._since_s = None
         elif self._since_s is None:
             self._since_s = self.plant.time_s

@@ -92,6 +92,8 @@ class Server:
             "safe_stop": "damp" if device.torque_driven else "hold",
             "watchdog_s": WATCHDOG_S,
             "clock": "virtual" if self._virtual else "real",
+            "goals": device.goals,
+            **self._state(),
         }
 
     def _reset(self, message: dict[str, Any]) -> dict[str, Any]:
@@ -133,7 +135,9 @@ class Server:
         return self._state()
 
     def _judge(self, _: dict[str, Any]) -> dict[str, Any]:
-        return {"success": self._device.succeeded(), **self._state()}
+        device = self._device
+        judged = {"success": device.succeeded(), "moved_blind_s": device.moved_blind_s}
+        return {**judged, **self._state()}
 
     def _fault(self, message: dict[str, Any]) -> dict[str, Any]:
         kind, after = message["kind"], _number(message.get("after_s", 0.0))

@@ -1,6 +1,5 @@
 """Driving hardware: the protocol, the supervisor between a policy and a robot, the runner."""
 
-from sim2real.robot.protocol import Robot
-from sim2real.robot.supervisor import Decision, Inputs, State, Supervisor
+from sim2real.robot.config import DeployConfig
 
-__all__ = ["Decision", "Inputs", "Robot", "State", "Supervisor"]
+__all__ = ["DeployConfig"]

@@ -19,7 +19,8 @@ import numpy as np
 import pyarrow as pa
 
 from sim2real.data import Episode, Provenance, Signal
-from sim2real.errors import Sim2RealError, one_line
+from sim2real.errors import Sim2RealError, one_line, table_at
+from sim2real.files import read_json, write_json
 
 _END = b"\xff\xff\xff\xff\x00\x00\x00\x00"
 """Last bytes of an Arrow stream that was closed."""
@@ -102,8 +103,20 @@ class Recording:
         os.fsync(self._file.fileno())
 
 
-def read_recording(path: Path, *, outcome: str = "") -> Episode:
-    """The episode in a recording, also in one that was cut off; none is a `Sim2RealError`."""
+def write_outcome(path: Path, outcome: str, **figures: Any) -> None:
+    """Keep beside a recording how it ended, with what was measured on the way."""
+    write_json(path.with_suffix(".json"), {"outcome": outcome, **figures})
+
+
+def read_recording(path: Path) -> Episode:
+    """The episode in a recording, also in one that was cut off; none is a `Sim2RealError`.
+
+    Its outcome is the one that was kept beside it, if any.
+    """
+    beside = path.with_suffix(".json")
+    outcome = ""
+    if beside.is_file():
+        outcome = str(table_at(read_json(beside), str(beside)).get("outcome", ""))
     batches, cut = [], False
     try:
         with path.open("rb") as file:

@@ -14,8 +14,6 @@ import zmq
 
 from sim2real.errors import Sim2RealError
 
-_PATIENCE_S = 2.0
-
 
 class RemoteRobot:
     """The unit that listens at `tcp://127.0.0.1:PORT`."""
@@ -30,7 +28,12 @@ class RemoteRobot:
         self.state = "off"
         """What the robot says of itself: 'off', 'starting', 'ready' or 'tripped'."""
         self.why = ""
+        self.at_rest = False
+        """Whether it is in its safe stop and does not move, as its bench sees it."""
+        self.patience_s = 2.0
+        """How long an answer may take."""
         self._socket: Any = None
+        self._held = False
         self._actuators: list[str] = []
         self._now_s = 0.0
 
@@ -52,7 +55,12 @@ class RemoteRobot:
     def connect(self) -> None:
         """Find the robot, and wait until its drives are ready."""
         self._open()
-        told = self._ask({"do": "hello"})
+        self._held = True
+        try:
+            told = self._ask({"do": "hello"})
+        except Sim2RealError:
+            self._held = False
+            raise
         self.name, self.serial = str(told["robot"]), str(told["serial"])
         self.safe_stop, self.virtual = str(told["safe_stop"]), told["clock"] == "virtual"
         self._actuators = [str(name) for name in told["actuators"]]
@@ -71,6 +79,11 @@ class RemoteRobot:
         """Have a person set up the next trial; its goals."""
         goals: dict[str, list[float]] = self._ask({"do": "reset", "seed": seed})["goals"]
         return goals
+
+    def goals(self) -> dict[str, list[float]]:
+        """Goals of the trial that is set up."""
+        found: dict[str, list[float]] = self._ask({"do": "hello"})["goals"]
+        return found
 
     def get_observation(self) -> Mapping[str, Any]:
         """The newest readings; empty where the packet was lost."""
@@ -91,16 +104,21 @@ class RemoteRobot:
         """Whether the task is done, as the robot's own bench sees it."""
         return bool(self._ask({"do": "judge"})["success"])
 
+    def moved_blind(self) -> float:
+        """How long it has moved in this trial while its encoders were dead [s]."""
+        return float(self._ask({"do": "judge"})["moved_blind_s"])
+
     def fault(self, kind: str, after_s: float = 0.0) -> None:
         """Ask for something to break."""
         self._ask({"do": "fault", "kind": kind, "after_s": after_s})
 
     def disconnect(self) -> None:
         """Let go of the robot, in its safe stop."""
-        if self._socket is not None:
+        if self._held:
             try:
                 self.stop()
             finally:
+                self._held = False
                 self._close()
 
     def now(self) -> float:
@@ -115,11 +133,15 @@ class RemoteRobot:
             time.sleep(max(0.0, moment_s - time.monotonic()))
 
     def _ask(self, message: dict[str, Any]) -> dict[str, Any]:
-        if self._socket is None:
+        if not self._held:
             raise Sim2RealError(f"not connected to a robot at {self.address}")
+        if self._socket is None:
+            self._open()  # it was silent once; it may answer again
         try:
             self._socket.send(json.dumps(message).encode())
-            answer = json.loads(self._socket.recv())
+            if not self._socket.poll(int(1000 * self.patience_s)):
+                raise zmq.Again()
+            answer = json.loads(self._socket.recv(zmq.NOBLOCK))
         except (zmq.ZMQError, ValueError) as error:
             self._close()
             raise Sim2RealError(f"the robot at {self.address} does not answer: {error}") from None
@@ -128,13 +150,13 @@ class RemoteRobot:
             raise Sim2RealError(f"the robot at {self.address} refuses: {said}")
         self._now_s = float(answer.get("now_s", self._now_s))
         self.state, self.why = str(answer.get("state", self.state)), str(answer.get("why", ""))
+        self.at_rest = answer.get("at_rest") is True
         return answer
 
     def _open(self) -> None:
         self._close()
         self._socket = zmq.Context.instance().socket(zmq.REQ)
-        for option in (zmq.RCVTIMEO, zmq.SNDTIMEO):
-            self._socket.setsockopt(option, int(1000 * _PATIENCE_S))
+        self._socket.setsockopt(zmq.SNDTIMEO, int(1000 * self.patience_s))
         self._socket.setsockopt(zmq.LINGER, 0)
         try:
             self._socket.connect(self.address)

@@ -78,18 +78,21 @@ def fly(
     recording: Recording | None = None,
     operator_stop: Callable[[], bool] = lambda: False,
     report: Callable[[int, int], None] = lambda done, of: None,
+    show: Callable[[float, np.ndarray, np.ndarray], None] = lambda time_s, wanted, sent: None,
 ) -> Flight:
     """Drive a robot for some time; without `execute`, compute and record but send nothing.
 
-    `tool` gives the place of the tool from readings, where there is one. However it ends, a robot
-    that was sent something is told to stop.
+    Without `execute` each period's command is the one that would be sent first, from where the
+    robot is now. `tool` gives the place of the tool from readings, where there is one; `show` is
+    told (time, wanted, sent) of each period. However it ends, a robot that was sent something is
+    told to stop.
     """
     contract = pilot.contract
     period_s = 1.0 / contract.rate_hz
     total = max(1, round(seconds * contract.rate_hz))
     readings = first_readings(robot, contract, clock)
-    pilot.start(readings, goal_vector(contract, goals))
-    supervisor.arm(person=person, resting=pilot.command[0])
+    aim = goal_vector(contract, goals)
+    resting = _rest(pilot, supervisor, person, readings, aim)
     told = {f"goal/{goal.name}": goals[goal.name] for goal in contract.goals}
     late, lost, limited, done = [], 0, 0, 0
     begin, newest_s = clock.now(), clock.now()
@@ -109,6 +112,9 @@ def fly(
             else:
                 readings, age_s = found, float(_numbers(seen.get("@age", 0.0)).sum())
                 newest_s = now - age_s
+            if found is not None and period == 0:
+                # From what was read last before anything moves.
+                resting = _rest(pilot, supervisor, person, readings, aim)
             frame, action, wanted = pilot.step(readings)
             decision = supervisor.step(
                 Inputs(
@@ -117,7 +123,8 @@ def fly(
                     late_s=late[-1],
                     fresh=found is not None,
                     connected=connected,
-                    stopped_itself=getattr(robot, "stopped_itself", ""),
+                    # Without `execute` the drives need not be on.
+                    stopped_itself=getattr(robot, "stopped_itself", "") if execute else "",
                     operator_stop=operator_stop(),
                     frame=frame,
                     wanted=wanted,
@@ -128,6 +135,8 @@ def fly(
             sent = decision.command
             if sent is not None and execute:
                 sent = _send(robot, contract, supervisor, sent)
+            elif sent is not None:
+                supervisor.sent(resting)
             if recording is not None:
                 recording.add(
                     now - begin,
@@ -137,17 +146,18 @@ def fly(
                         "observation": frame,
                         "action": action,
                         "wanted": wanted,
-                        "command": sent if sent is not None else (),
+                        "command": _commanded(sent, seen, execute=execute),
                         "late": [late[-1]],
                     },
                 )
             if supervisor.state is not State.RUNNING:
                 break
             assert sent is not None
-            pilot.sent(sent)
+            pilot.sent(sent if execute else resting)
             limited += bool(decision.limited)
             done += 1
             report(done, total)
+            show(now - begin, wanted, sent)
             clock.sleep_until(begin + (period + 1) * period_s)
     finally:
         if execute:
@@ -161,6 +171,20 @@ def fly(
         lost=lost,
         limited=limited,
     )
+
+
+def _rest(
+    pilot: Controller,
+    supervisor: Supervisor,
+    person: str,
+    readings: np.ndarray,
+    aim: np.ndarray,
+) -> np.ndarray:
+    """Begin where the robot rests; the command that keeps it there."""
+    pilot.start(np.nan_to_num(readings), aim)
+    resting = np.array(pilot.command[0], dtype=float)
+    supervisor.arm(person=person, resting=resting)
+    return resting
 
 
 def vector(contract: Contract, seen: Mapping[str, Any]) -> np.ndarray:
@@ -221,6 +245,13 @@ def _send(
         return command
     supervisor.sent(sent)
     return sent
+
+
+def _commanded(sent: np.ndarray | None, seen: Mapping[str, Any], *, execute: bool) -> np.ndarray:
+    """What the robot was commanded in a period: by us, or by others where it tells."""
+    if execute:
+        return sent if sent is not None else np.zeros(0)
+    return _numbers(seen.get("@command", ()))
 
 
 def _stop(robot: Robot) -> None:

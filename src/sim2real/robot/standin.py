@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from contextlib import suppress
 
 from sim2real.errors import Sim2RealError
 from sim2real.robot.remote import RemoteRobot
@@ -51,7 +52,6 @@ class StandIn(RemoteRobot):
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self.is_connected:
+        with suppress(Sim2RealError):  # it may be dead already
             self.disconnect()
-        else:
-            self.end()
+        self.end()

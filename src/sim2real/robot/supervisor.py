@@ -103,6 +103,9 @@ class Supervisor:
         self._positions, self._velocities = (
             self._columns(kind) for kind in ("jointpos", "jointvel")
         )
+        self._delay_s = max(
+            (s.delay_s for s in self.contract.sensors if s.kind.startswith("joint")), default=0.0
+        )
         self._watch = _Watch(self._positions, self._velocities, self.contract, self.limits)
         self._last: np.ndarray | None = None
         self._speed: np.ndarray | None = None
@@ -167,7 +170,12 @@ class Supervisor:
             return f"the robot gave {readings.size} numbers, not {self.contract.readings_width}"
         if not np.isfinite(readings).all():
             return "a reading is not a number"
-        if not inputs.age_s <= self.limits.stale_periods * period_s:
+        # A packet that came is a period old at most, and what its sensors need; a lost one may be
+        # made up for by the last.
+        oldest_s = (
+            period_s + self._delay_s if inputs.fresh else self.limits.stale_periods * period_s
+        )
+        if not inputs.age_s <= oldest_s:
             return f"the readings are {1e3 * inputs.age_s:.0f} ms old"
         if not inputs.late_s <= self.limits.overrun_periods * period_s:
             return f"a period began {1e3 * inputs.late_s:.0f} ms late"

@@ -1,0 +1,49 @@
+"""Logs that are named on the command line, whatever they are kept in."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from sim2real.errors import Sim2RealError
+
+if TYPE_CHECKING:
+    from sim2real.data import Episode
+
+_RECORDING = ".arrow"
+
+
+def read_logs(paths: Sequence[str]) -> list[Episode]:
+    """Episodes of recordings, folders of recordings, lakes and files of other formats.
+
+    In the order of the names; inside a folder of recordings in the order they were made.
+    """
+    found: list[Episode] = []
+    for text in paths:
+        found.extend(_read(text))
+    if not found:
+        raise Sim2RealError("there is no log: name recordings, folders of them, or lakes")
+    return found
+
+
+def _read(text: str) -> list[Episode]:
+    from sim2real.data import Lake
+    from sim2real.data.formats import read_episodes
+    from sim2real.data.provenance import Origin, Provenance
+    from sim2real.robot.recording import read_recording
+
+    path = Path(text)
+    if path.suffix == _RECORDING:
+        return [read_recording(path)]
+    if path.is_dir():
+        recordings = sorted(path.rglob(f"*{_RECORDING}"))
+        if recordings:
+            return [read_recording(recording) for recording in recordings]
+    if "://" in text or (path / "episodes").is_dir():
+        lake = Lake.open(text)
+        ids = [row["id"] for row in lake.query("select id from episodes").to_pylist()]
+        return list(lake.read(ids))
+    if not path.exists():
+        raise Sim2RealError(f"no such log: {text}")
+    return list(read_episodes(path, base=Provenance(kind=Origin.REAL)))

@@ -1,0 +1,564 @@
+"""The software between sensors and actuators, recomputed: it is exact, so every break is a fault.
+
+readings -> observation -> action -> wanted -> command. Each link is computed again from the one
+before it with the bundle's own graphs. Where the log says otherwise, the relation between the two
+names what was done to the channel.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from sim2real.gap.findings import Fault, Finding
+from sim2real.gap.interface import Column, Interface
+from sim2real.gap.log import Log
+from sim2real.gap.relation import (
+    DEGREES,
+    ENOUGH,
+    LONGEST_SHIFT,
+    Kind,
+    Relation,
+    broken_columns,
+    relate,
+    same,
+    search,
+    shifted,
+)
+
+_NEW_AT_LIMIT = 0.15
+"""Share of actions brought to their limit by a factor that makes it 'saturated', not 'scaled'."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Explained:
+    """What was done to some columns of one kind of channel."""
+
+    columns: tuple[Column, ...]
+    relations: list[Relation]
+    whole: bool
+    """Whether nothing is left unexplained."""
+
+    @property
+    def cost(self) -> float:
+        """How far-fetched it is: one cause for few columns is best."""
+        kinds = {(self.columns[r.column].channel, r.kind) for r in self.relations}
+        unknown = sum(r.kind is Kind.UNKNOWN for r in self.relations)
+        return len(kinds) + 0.01 * len(self.relations) + 5.0 * unknown + 10.0 * (not self.whole)
+
+
+class Chain:
+    """The links of one log."""
+
+    def __init__(self, interface: Interface, log: Log) -> None:
+        self._interface, self._log = interface, log
+        contract = log.contract
+        self._known = _followed(log)
+        count = len(log.times)
+        action = np.full((count, len(contract.actions)), np.nan)
+        if log.action is not None:
+            action[1:] = log.action[:-1]
+            action[0] = 0.0
+        command = np.vstack([np.full((1, log.command.shape[1]), np.nan), log.command[:-1]])
+        goals = log.goals if log.goals is not None else np.zeros((count, 0))
+        self._inputs = np.concatenate([log.readings, goals, action, command], axis=1)
+        self._computed = interface.observe(self._inputs)
+        self._seen = self._inputs
+        self._frames = _frames(log)
+        self._fed_back: list[Finding] = []
+        self.notes: list[str] = []
+
+    def findings(self) -> list[Finding]:
+        """Everything that the chain breaks with, links in their order."""
+        found = self._observation()
+        found += self._action(edited=bool(found))
+        found += self._command(found)
+        # Last actions and commands are part of an observation: what is wrong with them shows there
+        # too, but is told by the links that make them, if they can.
+        return _merged(found or self._fed_back)
+
+    def _observation(self) -> list[Finding]:
+        frames, computed, rows = self._frames, self._computed, self._known
+        if frames is None:
+            self.notes.append("the log has no observation: readings are not checked against it")
+            return []
+        if not broken_columns(frames, computed, rows):
+            return []
+        found = self._normalised(frames, computed, rows)
+        if found:
+            return found
+        outer = Explained(
+            columns=self._interface.outputs,
+            relations=relate(frames, computed, rows, [c.group for c in self._interface.outputs]),
+            whole=True,
+        )
+        inner = self._given(frames, computed, rows)
+        chosen = min((inner, outer), key=lambda e: e.cost)
+        if chosen is inner:
+            self._seen = self._corrected(frames, computed)
+        kept: dict[bool, list[Relation]] = {True: [], False: []}
+        for relation in chosen.relations:
+            column = chosen.columns[relation.column]
+            kept[column.channel in ("action", "command")].append(relation)
+        self._fed_back = _named(replace(chosen, relations=kept[True]))
+        return _named(replace(chosen, relations=kept[False]))
+
+    def _normalised(
+        self, frames: np.ndarray, computed: np.ndarray, rows: np.ndarray
+    ) -> list[Finding]:
+        """Observations that were normalised before the network, or 'denormalised'."""
+        if self._interface.normaliser is None:
+            return []
+        mean, scale = (part[-frames.shape[1] :] for part in self._interface.normaliser)
+        for guess, how in (
+            ((computed - mean) / scale, "normalised before it reached the network, which does it"),
+            (computed * scale + mean, "scaled back by the normaliser's mean and deviation"),
+        ):
+            wrong = broken_columns(frames, guess, rows)
+            if len(wrong) <= 0.1 * frames.shape[1]:
+                share = float(same(frames, guess)[rows].mean())
+                return [
+                    Finding(
+                        fault=Fault.NORMALISER,
+                        where=("observation",),
+                        evidence=f"The logged observation is the contract's, {how}:"
+                        f" {100 * share:.0f} % of its numbers agree then.",
+                        confidence=share,
+                    )
+                ]
+        return []
+
+    def _given(self, frames: np.ndarray, computed: np.ndarray, rows: np.ndarray) -> Explained:
+        """The same difference as one of what was given to `observe`."""
+        face = self._interface
+        seen = self._corrected(frames, computed)
+        groups = [column.group for column in face.inputs]
+        relations = relate(
+            np.where(face.solvable, self._inputs, 0.0), np.where(face.solvable, seen, 0.0),
+            rows, groups,
+        )  # fmt: skip
+        left = broken_columns(frames, face.observe(seen), rows)
+        if left:
+            relations += self._searched(frames, seen, left, rows, groups)
+            explained = {
+                o
+                for r in relations
+                if r.kind is not Kind.UNKNOWN and not face.solvable[r.column]
+                for o in np.flatnonzero(face.depends[:, r.column])
+            }
+            left = [o for o in left if o not in explained]
+        return Explained(columns=face.inputs, relations=relations, whole=not left)
+
+    def _corrected(self, frames: np.ndarray, computed: np.ndarray) -> np.ndarray:
+        """What `observe` was given, as far as its linear outputs tell."""
+        face = self._interface
+        off = np.nan_to_num(frames - computed)[:, face.linear] @ face.solve.T
+        corrected: np.ndarray = self._inputs + np.where(face.solvable, off, 0.0)
+        return corrected
+
+    def _searched(
+        self,
+        frames: np.ndarray,
+        seen: np.ndarray,
+        left: list[int],
+        rows: np.ndarray,
+        groups: list[str],
+    ) -> list[Relation]:
+        """Relations of inputs that only curved outputs show, such as an angle's sine."""
+        face = self._interface
+        found = []
+        for column in np.flatnonzero(~face.solvable & face.depends[left].any(axis=0)):
+            outputs = [o for o in left if face.depends[o, column]]
+            others = [o for o in np.flatnonzero(face.depends[:, column]) if o not in left]
+
+            def error(
+                guess: np.ndarray, column: int = int(column), outputs: list[int] = outputs + others
+            ) -> np.ndarray:
+                tried = seen.copy()
+                tried[:, column] = guess
+                off = np.abs(face.observe(tried) - frames)[:, outputs]
+                worst: np.ndarray = np.where(rows, off.max(axis=1), 0.0)
+                return worst
+
+            wrong = rows & (error(seen[:, column]) > 2e-4)
+            if not wrong.any():
+                continue
+            alike = [
+                j for j, group in enumerate(groups) if j != column and group == groups[column]
+            ]
+            found.append(search(self._inputs, int(column), alike, error, wrong))
+        return found
+
+    def _action(self, *, edited: bool) -> list[Finding]:
+        log, face = self._log, self._interface
+        if log.action is None:
+            self.notes.append("the log has no action: the network is not checked")
+            return []
+        frames = self._frames if self._frames is not None else self._computed
+        rows = self._known & _past_known(frames, self._known, log.contract.history)
+        if not rows.any():
+            return []
+        given = face.stacked(frames)
+        if log.observation is not None and log.observation.shape[1] == given.shape[1]:
+            given = log.observation
+
+        def agrees(inputs: np.ndarray) -> bool:
+            return not broken_columns(log_action, _clipped(face.runtime.policy(inputs)), rows)
+
+        log_action = log.action
+        if agrees(given) or (edited and agrees(face.stacked(self._computed))):
+            return []
+        found = self._network(given, agrees, rows)
+        if found:
+            return found
+        raw = face.runtime.policy(given).astype(float)
+        found = _saturated(log_action, raw, rows, log.contract.actions)
+        if found:
+            return found
+        columns = tuple(
+            Column(name=a.name, channel="action", group="action") for a in log.contract.actions
+        )
+        relations = relate(log_action, _clipped(raw), rows, [c.group for c in columns])
+        if all(r.kind is Kind.UNKNOWN for r in relations):
+            shown = self._shown(frames, agrees)
+            if shown:
+                return shown
+        if edited and any(r.kind is Kind.UNKNOWN for r in relations):
+            return []
+        return _named(Explained(columns=columns, relations=relations, whole=True))
+
+    def _network(
+        self, given: np.ndarray, agrees: Callable[[np.ndarray], bool], rows: np.ndarray
+    ) -> list[Finding]:
+        """Faults inside the network's own software: the order of its history, its normaliser."""
+        face = self._interface
+        contract = face.bundle.contract
+        parts = given.reshape(len(given), contract.history, -1)
+        if contract.history > 1 and agrees(parts[:, ::-1].reshape(len(given), -1)):
+            return [
+                Finding(
+                    fault=Fault.HISTORY,
+                    where=("observation",),
+                    evidence=f"The network gives the logged actions when its {contract.history}"
+                    " periods are stacked newest first.",
+                    confidence=1.0,
+                )
+            ]
+        if face.normaliser is not None:
+            mean, scale = face.normaliser
+            for guess, how in (
+                (given * scale + mean, "without its normaliser"),
+                ((given - mean) / scale, "with its normaliser applied twice"),
+            ):
+                if agrees(guess):
+                    return [
+                        Finding(
+                            fault=Fault.NORMALISER,
+                            where=("policy",),
+                            evidence=f"The network gives the logged actions {how}, in all of"
+                            f" {int(rows.sum())} periods.",
+                            confidence=1.0,
+                        )
+                    ]
+        return []
+
+    def _shown(self, frames: np.ndarray, agrees: Callable[[np.ndarray], bool]) -> list[Finding]:
+        """What the network was shown instead of the logged observation."""
+        face = self._interface
+        outputs = face.outputs
+
+        def finding(fault: Fault, where: list[str], how: str) -> list[Finding]:
+            return [
+                Finding(
+                    fault=fault,
+                    where=tuple(where),
+                    evidence=f"The network gives the logged actions when {how}.",
+                    confidence=0.95,
+                )
+            ]
+
+        for k in range(1, LONGEST_SHIFT + 1):
+            if agrees(face.stacked(shifted(frames, k))):
+                return finding(
+                    Fault.OBSERVATION_DELAYED, ["observation"],
+                    f"it is shown the observation of {k} period(s) before",
+                )  # fmt: skip
+        blocks = [[c] for c in range(len(outputs))] + [
+            [c for c, o in enumerate(outputs) if o.group == group]
+            for group in dict.fromkeys(o.group for o in outputs)
+        ]
+        for fault, factor in (
+            (Fault.SIGN, -1.0), (Fault.DEGREES, DEGREES), (Fault.DEGREES, 1 / DEGREES),
+        ):  # fmt: skip
+            for block in blocks:
+                tried = frames.copy()
+                tried[:, block] *= factor
+                if agrees(face.stacked(tried)):
+                    names = [outputs[c].name for c in block]
+                    return finding(fault, names, f"{', '.join(names)} is multiplied by {factor:.3g}")
+        for one in range(len(outputs)):
+            for other in range(one + 1, len(outputs)):
+                if outputs[one].group == outputs[other].group:
+                    tried = frames.copy()
+                    tried[:, [one, other]] = frames[:, [other, one]]
+                    if agrees(face.stacked(tried)):
+                        names = [outputs[one].name, outputs[other].name]
+                        return finding(Fault.PERMUTED, names, f"{' and '.join(names)} are swapped")
+        return []
+
+    def _command(self, before: list[Finding]) -> list[Finding]:
+        """Wanted from the action, and the command from what was wanted."""
+        log, contract = self._log, self._log.contract
+        columns = tuple(
+            Column(name=c.name, channel="command", group="command", position=c.unit in ("rad", "m"))
+            for c in contract.commands
+        )
+        groups = [c.group for c in columns]
+        sent = log.command
+        said = any(f.where and set(f.where) & {c.name for c in contract.commands} for f in before)
+        wanted = log.wanted if log.wanted is not None else sent
+        if not np.isfinite(wanted).any():
+            return []
+        computed = self._wanted()
+        kept = next((c for c in computed if not broken_columns(wanted, c, self._known)), None)
+        held = next(
+            (c for c in computed if not broken_columns(sent, self._limited(c), self._known)), None
+        )
+        if log.wanted is None or log.action is None:
+            if kept is not None or held is not None or not computed or said:
+                return []
+            relations = relate(sent, computed[0], self._known, groups)
+            return _named(Explained(columns=columns, relations=relations, whole=True))
+        if broken_columns(sent, self._limited(wanted), self._known):
+            if said and kept is None and held is None:
+                return []
+            # Of the two that differ, the one that the action explains is right.
+            pair = (sent, wanted) if held is None or kept is not None else (wanted, sent)
+            return _named(
+                Explained(
+                    columns=columns, relations=relate(*pair, self._known, groups), whole=True
+                )
+            )
+        if kept is not None or said or not computed:
+            return []
+        relations = relate(wanted, computed[0], self._known, groups)
+        if before and any(r.kind is Kind.UNKNOWN for r in relations):
+            return []
+        return _named(Explained(columns=columns, relations=relations, whole=True))
+
+    def _wanted(self) -> list[np.ndarray]:
+        """What `act` gives, from the log as it is and as the observation shows it."""
+        log, face = self._log, self._interface
+        actions = []
+        if log.action is not None:
+            actions.append(log.action)
+            seen = self._seen[1:, -log.command.shape[1] - log.action.shape[1] :]
+            shown = np.vstack([seen[:, : log.action.shape[1]], log.action[-1:]])
+            actions.append(shown)
+        if self._frames is not None:
+            actions.append(_clipped(face.runtime.policy(face.stacked(self._frames))))
+        readings, commands = log.readings.shape[1], log.command.shape[1]
+        goals = log.goals if log.goals is not None else np.zeros((len(log.times), 0))
+        found = []
+        for action in actions:
+            for given in (self._inputs, self._seen):
+                for past in (self._inputs, self._seen):
+                    inputs = [action, given[:, :readings], goals, past[:, -commands:]]
+                    if np.isfinite(inputs[3][1:]).any():
+                        made = face.runtime.act(*(np.nan_to_num(i) for i in inputs)).astype(float)
+                        made[0] = np.nan
+                        found.append(made)
+        return found
+
+    def _limited(self, wanted: np.ndarray) -> np.ndarray:
+        """What the supervisor lets through of it."""
+        joints = self._interface.bundle.limits.joints
+        rate_hz = self._log.contract.rate_hz
+        step = np.array([joint.command_rate for joint in joints]) / rate_hz
+        last = self._inputs[:, -len(joints) :]
+        allowed = np.where(np.isfinite(last), np.clip(wanted, last - step, last + step), wanted)
+        low = np.array([joint.command_low for joint in joints])
+        limited: np.ndarray = np.clip(
+            allowed, low, np.array([joint.command_high for joint in joints])
+        )
+        # An unlimited command is the usual case; where both agree it does not matter.
+        return np.where(same(self._log.command, wanted), wanted, limited)
+
+
+def _frames(log: Log) -> np.ndarray | None:
+    """(periods, frame) the newest period of each observation."""
+    if log.observation is None:
+        return None
+    return log.observation[:, -log.contract.frame_width :]
+
+
+def _followed(log: Log) -> np.ndarray:
+    """(periods,) whether the period before is in the log too."""
+    steps = np.diff(log.times, prepend=np.nan)
+    usual = np.nanmedian(steps) if len(steps) > 1 else np.nan
+    known: np.ndarray = np.nan_to_num(steps, nan=np.inf) < 1.5 * usual
+    return known
+
+
+def _past_known(frames: np.ndarray, known: np.ndarray, history: int) -> np.ndarray:
+    """(periods,) whether all periods that the network sees are in the log, and are numbers."""
+    whole = np.isfinite(frames).all(axis=1)
+    found = whole.copy()
+    for k in range(1, history):
+        found &= shifted(whole, k)
+        if k < history - 1:
+            found &= shifted(known, k)
+    begin = np.arange(len(frames)) >= history
+    return found & begin
+
+
+def _clipped(action: np.ndarray) -> np.ndarray:
+    clipped: np.ndarray = np.clip(np.nan_to_num(action), -1.0, 1.0).astype(float)
+    return clipped
+
+
+def _saturated(
+    action: np.ndarray, raw: np.ndarray, rows: np.ndarray, specs: tuple[object, ...]
+) -> list[Finding]:
+    """Actions that are the network's, multiplied until they stand at their limit."""
+    names, factors, limits = [], [], np.zeros(action.shape[1])
+    for column in broken_columns(action, _clipped(raw), rows):
+        mine, gave = action[rows, column], raw[rows, column]
+        low, high = float(np.nanmin(mine)), float(np.nanmax(mine))
+        limits[column] = limit = max(abs(low), abs(high))
+        inner = (np.abs(mine) < 0.999 * limit) & (np.abs(gave) > 1e-3)
+        factor = float(np.median(mine[inner] / gave[inner])) if inner.any() else np.inf
+        guess = np.clip(factor * gave, low, high) if inner.any() else limit * np.sign(gave)
+        constant = np.ptp(mine) == 0 and limit > 0.999
+        if not constant and (float(same(mine, guess).mean()) < ENOUGH or abs(factor) <= 1.0):
+            return []
+        names.append(getattr(specs[column], "name", str(column)))
+        factors.append(factor)
+    at_limit = (np.abs(action[rows]) > 0.999 * limits)[:, limits > 0]
+    would = (np.abs(raw[rows]) > 0.999)[:, limits > 0]
+    share = float(at_limit.mean()) if names else 0.0
+    if not names or share - float(would.mean()) < _NEW_AT_LIMIT:
+        return []
+    return [
+        Finding(
+            fault=Fault.SATURATED,
+            where=tuple(names),
+            evidence=f"The action stands at its limit in {100 * share:.0f} % of the periods;"
+            f" the network's own output, multiplied by {np.median(factors):.3g}, explains it.",
+            confidence=0.95,
+            alternatives=(Fault.SCALE,),
+        )
+    ]
+
+
+def _named(explained: Explained) -> list[Finding]:
+    """Findings for relations, columns with the same fault together."""
+    by_fault: dict[Fault, list[Relation]] = {}
+    for relation in explained.relations:
+        fault = _fault(relation, explained)
+        by_fault.setdefault(fault, []).append(relation)
+    found = []
+    for fault, relations in by_fault.items():
+        names = tuple(explained.columns[r.column].name for r in relations)
+        channel = explained.columns[relations[0].column].channel
+        sure = float(np.mean([r.share if r.kind is not Kind.UNKNOWN else 0.3 for r in relations]))
+        found.append(
+            Finding(
+                fault=fault,
+                where=names,
+                evidence=_evidence(relations, explained, channel),
+                confidence=sure,
+                alternatives=_alternatives(fault, channel),
+            )
+        )
+    return sorted(found, key=lambda f: -f.confidence)
+
+
+def _fault(relation: Relation, explained: Explained) -> Fault:
+    column = explained.columns[relation.column]
+    kind = relation.kind
+    of_action = column.channel in ("action", "command")
+    if kind is Kind.ABSENT:
+        return Fault.STALE if of_action else Fault.MISSING
+    if kind is Kind.STUCK and column.channel == "action" and abs(abs(relation.value) - 1) < 1e-6:
+        return Fault.SATURATED
+    if kind in (Kind.STUCK, Kind.HELD):
+        return Fault.STALE
+    if kind is Kind.SHIFTED:
+        return Fault.ACTION_DELAYED if of_action else Fault.OBSERVATION_DELAYED
+    if kind is Kind.PERMUTED:
+        return Fault.QUATERNION if column.quaternion else Fault.PERMUTED
+    if kind is Kind.NEGATED:
+        return Fault.SIGN
+    if kind is Kind.DEGREES:
+        return Fault.DEGREES
+    if kind is Kind.CLIPPED:
+        return Fault.SATURATED
+    if kind is Kind.OFFSET:
+        together = [
+            r
+            for r in explained.relations
+            if r.kind is Kind.OFFSET and explained.columns[r.column].position
+        ]
+        pose = column.position and (
+            column.channel == "command" or (column.channel == "observation" and len(together) > 1)
+        )
+        return Fault.POSE if pose else Fault.OFFSET
+    return Fault.SCALE
+
+
+def _alternatives(fault: Fault, channel: str) -> tuple[Fault, ...]:
+    if fault is Fault.POSE:
+        return (Fault.OFFSET,)
+    if fault is Fault.OFFSET:
+        return (Fault.POSE,)
+    if fault is Fault.MISSING:
+        return (Fault.STALE,)
+    return ()
+
+
+_WORDS = {
+    Kind.ABSENT: "is always zero or no number",
+    Kind.STUCK: "has one value ({value:.4g}) in the whole log",
+    Kind.SHIFTED: "is {value:+.0f} period(s) late",
+    Kind.PERMUTED: "holds the values of {other}",
+    Kind.NEGATED: "has the opposite sign",
+    Kind.DEGREES: "is {value:.4g} times what it should be",
+    Kind.OFFSET: "is off by {value:+.4g}",
+    Kind.SCALED: "is {value:.4g} times what it should be",
+    Kind.HELD: "repeats its last value where it should have changed",
+    Kind.CLIPPED: "is cut off at its largest and smallest values",
+    Kind.AFFINE: "is scaled by {value:.4g} and shifted",
+    Kind.UNKNOWN: "disagrees in a way that no single fault explains",
+}
+
+
+def _evidence(relations: list[Relation], explained: Explained, channel: str) -> str:
+    first = relations[0]
+    columns = explained.columns
+    other = columns[int(first.value)].name if first.kind is Kind.PERMUTED else ""
+    how = _WORDS[first.kind].format(value=first.value, other=other)
+    more = f", and {len(relations) - 1} more like it" if len(relations) > 1 else ""
+    source = {
+        "reading": "what the network's observation was computed from",
+        "goal": "what the network's observation was computed from",
+        "observation": "what the readings give",
+        "action": "what the network gives for the logged observation",
+        "command": "what the logged action gives",
+    }[channel]
+    share = 100 * float(np.mean([r.share for r in relations]))
+    return (
+        f"{channel.capitalize()} {columns[first.column].name} {how}{more}, against {source}"
+        f" (explains {share:.0f} % of the periods that disagree)."
+    )
+
+
+def _merged(found: list[Finding]) -> list[Finding]:
+    """The same fault once, where several links show it."""
+    kept: dict[Fault, Finding] = {}
+    for finding in found:
+        if finding.fault not in kept:
+            kept[finding.fault] = finding
+    return sorted(kept.values(), key=lambda f: -f.confidence)

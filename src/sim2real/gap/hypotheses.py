@@ -1,0 +1,143 @@
+"""Faults of a driver as corrections of a joint's motion: which one makes it a normal motion again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from sim2real.gap.findings import Fault
+from sim2real.gap.motion import Motion
+from sim2real.gap.relation import DEGREES
+
+OFFSETS = (0.03, 0.06, 0.09, 0.13, 0.17, 0.22, 0.3, 0.4, 0.55)
+"""Zero errors that are tried, both ways [rad or m]."""
+LEAST_OFFSET = 0.12
+"""Smaller ones are calibration, sag and friction, not a fault of the interface."""
+LEAST_FACTOR = 1.3
+"""Smaller ones are within what motors and gears differ by."""
+FACTORS = (1.1, 1.2, 1.35, 1.5, 1.75, 2.0, 2.5, 3.0, 4.0, 6.0, 10.0)
+"""Scales that are tried, and their inverses."""
+DELAYS = (1, 2, 3, 4, 5, 6, 8)
+"""Delays that are tried [periods]."""
+
+Correct = Callable[[Motion], Motion]
+
+
+@dataclass(frozen=True)
+class Hypothesis:
+    """A fault of one joint, and the motion as it would be without it."""
+
+    fault: Fault
+    what: str
+    """'readings', 'position', 'speed' or 'command'."""
+    value: float
+    """Factor, offset, periods, or number of the joint whose readings these are."""
+    correct: Correct
+    factors: tuple[float, float] = (1.0, 1.0)
+    """How much the correction enlarges position and speed."""
+
+    @property
+    def apart(self) -> bool:
+        """Whether it sets a joint's position and speed readings at odds with each other."""
+        alone = self.what in ("position", "speed") and self.fault is not Fault.OFFSET
+        return alone
+
+    @property
+    def benign(self) -> bool:
+        """Whether it is so small that it counts as physics."""
+        if self.fault is Fault.OFFSET:
+            return abs(self.value) < LEAST_OFFSET
+        return self.fault is Fault.SCALE and 1 / LEAST_FACTOR < self.value < LEAST_FACTOR
+
+
+def _enlarged(what: str, factor: float) -> tuple[float, float]:
+    return (
+        factor if what in ("readings", "position") else 1.0,
+        factor if what in ("readings", "speed") else 1.0,
+    )
+
+
+def scaled(motion: Motion, what: str, factor: float) -> Motion:
+    """Readings or commands multiplied by a factor."""
+    if what == "command":
+        return replace(motion, command=motion.command * factor)
+    position = motion.position * factor if what in ("readings", "position") else motion.position
+    speed = motion.speed
+    if speed is not None and what in ("readings", "speed"):
+        speed = speed * factor
+    return replace(motion, position=position, speed=speed)
+
+
+def earlier(motion: Motion, what: str, periods: int) -> Motion:
+    """Readings as many periods earlier as they came late."""
+
+    def moved(series: np.ndarray) -> np.ndarray:
+        ahead = np.full_like(series, np.nan)
+        if periods < series.shape[1]:
+            ahead[:, :-periods] = series[:, periods:]
+        return ahead
+
+    position = moved(motion.position) if what in ("readings", "position") else motion.position
+    weight = moved(motion.weight) if what in ("readings", "position") else motion.weight
+    speed = motion.speed
+    if speed is not None and what in ("readings", "speed"):
+        speed = moved(speed)
+    return replace(motion, position=position, speed=speed, weight=weight)
+
+
+def single_joint(has_speed: bool, servo: bool) -> Iterator[Hypothesis]:
+    """Faults that need no other joint; the likelier first."""
+    parts = ("readings", "position", "speed") if has_speed else ("readings",)
+    for what in parts:
+        yield Hypothesis(Fault.SIGN, what, -1.0, _scaling(what, -1.0))
+    for what in (*parts, "command"):
+        for factor in (DEGREES, 1.0 / DEGREES):
+            inverse = 1.0 / factor
+            yield Hypothesis(
+                Fault.DEGREES, what, factor, _scaling(what, inverse), _enlarged(what, inverse)
+            )
+    for what in parts[1:]:
+        for periods in DELAYS[1:]:  # one period is what a filter of the drive may take
+            yield Hypothesis(
+                Fault.OBSERVATION_DELAYED, what, periods,
+                lambda m, w=what, p=periods: earlier(m, w, p),
+            )  # fmt: skip
+    for size in OFFSETS:
+        for offset in (size, -size):
+            yield Hypothesis(
+                Fault.OFFSET, "position", offset,
+                lambda m, d=offset: replace(m, position=m.position - d),
+            )  # fmt: skip
+    for what in (*parts, "command"):
+        # Motors differ in torque by more than servos in where they stop.
+        sizes = FACTORS if servo or what != "command" else [f for f in FACTORS if f >= 2.5]
+        for size in sizes:
+            for factor in (size, 1.0 / size):
+                inverse = factor if what == "command" else 1.0 / factor
+                yield Hypothesis(
+                    Fault.SCALE, what, factor, _scaling(what, inverse), _enlarged(what, inverse)
+                )
+
+
+def swaps(count: int, own: int, has_speed: bool) -> Iterator[tuple[Hypothesis, int]]:
+    """The readings of joint `own` are those of another."""
+    for other in range(count):
+        if other != own:
+            for what in ("readings", "position", "speed") if has_speed else ("readings",):
+                yield Hypothesis(Fault.PERMUTED, what, other, lambda m: m), other
+
+
+def swapped(mine: Motion, other: Motion, what: str) -> Motion:
+    """A motion with another joint's readings."""
+    position, speed = mine.position, mine.speed
+    if what in ("readings", "position"):
+        position = other.position
+    if what in ("readings", "speed"):
+        speed = other.speed
+    return replace(mine, position=position, speed=speed)
+
+
+def _scaling(what: str, factor: float) -> Correct:
+    return lambda motion: scaled(motion, what, factor)

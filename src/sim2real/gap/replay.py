@@ -1,0 +1,342 @@
+"""A real log replayed in the twin: what the twin says would have happened, against what did.
+
+The logged commands are sent again to worlds that start from measured states, in short segments, so
+that errors do not pile up (multiple shooting). All segments, times all parameter vectors asked for,
+are one batch of worlds.
+
+What is random in the twin (noise, jitter, loss, pushes) is off, and so is the rounding of readings:
+the prediction is what is expected to be read. What is certain (delays, bias, scale, the rounding
+and slew of commands) is on. Before each segment the worlds are led along the measured states, so
+that the buffers of delays hold what was really sent and seen.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import mujoco
+import numpy as np
+import torch
+
+from sim2real.errors import Sim2RealError, nearest
+from sim2real.gap.log import Log
+from sim2real.gap.states import MeasuredStates
+from sim2real.params import Parameter
+from sim2real.twin import SensorEffects, Twin
+from sim2real.worlds import CpuWorlds
+
+_RANDOM = {
+    "actuator": ("delay_jitter", "missed"),
+    "sensor": ("delay_jitter", "noise", "walk", "dropout", "quantum", "period"),
+}
+"""Effects that a prediction leaves out: chance, and the steps a reading comes in."""
+_MOST_WORLDS = 4096
+_UNEVEN = 0.25
+"""Share of a period by which a row may come late; segments with later ones are left out."""
+_LEAST_NOISE = 1e-4
+"""Share of a reading's range that is taken as its noise where the twin declares none."""
+_GAP = 3
+"""Periods without new readings that a measured state may be bridged over."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Replay:
+    """Predictions of one log, segment by segment; numbers are in the contract's order."""
+
+    log: Log
+    period_s: float
+    names: tuple[str, ...]
+    """Parameters, in the order of the columns of `values`."""
+    values: np.ndarray
+    """(values, parameters) what the worlds were given."""
+    starts: np.ndarray
+    """(segments,) row of the log that each segment starts from."""
+    predicted: np.ndarray
+    """(values, segments, periods, numbers); nan from where a world diverged."""
+    measured: np.ndarray
+    """(segments, periods, numbers) of the log; nan where there is no new reading."""
+    noise: np.ndarray
+    """(numbers,) standard deviation the nominal twin expects of a reading: noise and rounding."""
+    start_effects: np.ndarray
+    """(coordinates, segments, periods, numbers) change of the first vector's prediction when one
+    measured number of the start is off by the standard deviation expected of it."""
+    assumed: tuple[str, ...] = ()
+    """Joints no sensor measures; they start as the model has them."""
+
+    @property
+    def valid(self) -> np.ndarray:
+        """(segments, periods, numbers) whether there is a new reading to compare with."""
+        found: np.ndarray = np.isfinite(self.measured)
+        return found
+
+    @property
+    def errors(self) -> np.ndarray:
+        """(values, segments, periods, numbers) measured less predicted; nan where unknown."""
+        error: np.ndarray = self.measured - self.predicted
+        return error
+
+    def rms(self) -> np.ndarray:
+        """(values, periods, numbers) root mean square error over the segments, along the horizon.
+
+        In the units of the contract's sensors; nan where nothing is known.
+        """
+        squares = self.errors**2
+        good = np.isfinite(squares)
+        total = np.where(good, squares, 0.0).sum(axis=1)
+        count = good.sum(axis=1)
+        found: np.ndarray = np.sqrt(np.where(count > 0, total / np.maximum(count, 1), np.nan))
+        return found
+
+    def column(self, sensor: str) -> slice:
+        """Places of a sensor's numbers."""
+        return self.log.column(sensor)
+
+
+def replay(
+    twin: Twin,
+    log: Log,
+    *,
+    horizon_s: float,
+    values: np.ndarray | None = None,
+    stride_s: float | None = None,
+    vary_starts: bool = False,
+    threads: int = 0,
+    report: Callable[[int, int], None] = lambda done, of: None,
+) -> Replay:
+    """Predict the log from its measured states, `horizon_s` ahead at a time.
+
+    `values` (n, parameters) are parameter vectors in the twin's order, the nominal one by default.
+    A segment starts every `stride_s`, by default where the last one ends. With `vary_starts` the
+    effects of the noise in the starts are computed too. A log that is too short, too uneven or of
+    another robot is a `Sim2RealError`.
+    """
+    quiet, columns = _without_chance(twin)
+    nominal = np.array([[parameter.nominal for parameter in twin.parameters]])
+    given = nominal if values is None else np.atleast_2d(np.asarray(values, dtype=float))
+    if given.shape[1] != len(twin.parameters) or not np.isfinite(given).all():
+        raise Sim2RealError(
+            f"values of shape {given.shape} are not rows of {len(twin.parameters)} numbers, one for"
+            f" each parameter of twin {twin.name!r}"
+        )
+    place = twin.place()
+    period_s = _period(log, place.model.opt.timestep)
+    numbers, controls = _places(place.model, log)
+    log = _slow_thinned(log, place.effects.sensors, period_s)
+    states = MeasuredStates(place.model, log)
+    steps = max(1, round(horizon_s / period_s))
+    lead = _lead(twin, place.effects, given, period_s)
+    stride = max(1, round((stride_s or steps * period_s) / period_s))
+    starts = _starts(log, states, period_s, steps=steps, lead=lead, stride=stride)
+    noise = _expected_noise(log, place.effects.sensors)
+    shifts = np.zeros((len(given), len(states.coordinates)))
+    rows_of = np.arange(len(given))
+    if vary_starts:
+        spread = np.full(place.model.nsensordata, 0.0)
+        spread[numbers] = noise
+        shifts = np.concatenate([shifts, np.diag(states.noise(spread, period_s))])
+        rows_of = np.concatenate([rows_of, np.zeros(len(states.coordinates), dtype=int)])
+    predicted = np.full((len(rows_of), len(starts), steps, len(numbers)), np.nan)
+    flat = predicted.reshape(-1, steps, len(numbers))
+    jobs = np.stack(np.divmod(np.arange(len(flat)), len(starts)), axis=1)
+    for first in range(0, len(jobs), _MOST_WORLDS):
+        vectors, segments = jobs[first : first + _MOST_WORLDS].T
+        worlds = CpuWorlds(quiet, count=len(vectors), period_s=period_s, threads=threads)
+        mine = torch.from_numpy(given[rows_of[vectors]][:, columns])
+        worlds.set_parameters(mine, torch.arange(len(vectors)))
+        flat[first : first + len(vectors)] = _run(
+            worlds, log, states, starts[segments], shifts[vectors], steps, lead, numbers, controls
+        )
+        report(first + len(vectors), len(jobs))
+    rows = starts[:, None] + np.arange(1, steps + 1)
+    measured = np.where(_new(log)[rows], log.readings[rows], np.nan)
+    predicted = _same_sign(log, predicted, measured)
+    return Replay(
+        log=log,
+        period_s=period_s,
+        names=tuple(parameter.name for parameter in twin.parameters),
+        values=given,
+        starts=starts,
+        predicted=predicted[: len(given)],
+        measured=measured,
+        noise=noise,
+        start_effects=predicted[len(given) :] - predicted[:1],
+        assumed=states.assumed,
+    )
+
+
+def _run(
+    worlds: CpuWorlds,
+    log: Log,
+    states: MeasuredStates,
+    starts: np.ndarray,
+    shifts: np.ndarray,
+    steps: int,
+    lead: int,
+    numbers: np.ndarray,
+    controls: np.ndarray,
+) -> np.ndarray:
+    """(worlds, periods, numbers) readings after each period of segments that start at rows."""
+    everyone = torch.arange(worlds.count)
+    sent = torch.zeros(worlds.count, worlds.model.nu, dtype=torch.float64)
+    worlds.reset(everyone)
+    states.write(worlds, log.times[starts - lead])
+    sent[:, controls] = torch.from_numpy(log.command[starts - lead])
+    worlds.state("ctrl").copy_(sent)
+    worlds.begin(everyone)
+    found = np.full((worlds.count, steps, len(numbers)), np.nan)
+    broken = torch.zeros(worlds.count, dtype=torch.bool)
+    for step in range(-lead, steps):
+        sent[:, controls] = torch.from_numpy(log.command[starts + step])
+        broken |= worlds.step(sent.float())
+        if step < 0:
+            # The noise of the readings before the start is another one.
+            states.write(worlds, log.times[starts + step + 1], shifts if step == -1 else None)
+        else:
+            reading = worlds.measured[:, numbers].double().numpy()
+            found[:, step] = np.where(broken[:, None].numpy(), np.nan, reading)
+    return found
+
+
+def _without_chance(twin: Twin) -> tuple[Twin, list[int]]:
+    """The twin with nothing random in it, and the parameters it keeps."""
+    effects: dict[str, Any] = {}
+    for group, tables in twin.effects.items():
+        off = _RANDOM.get(group, ())
+        effects[group] = {
+            pattern: {name: value for name, value in table.items() if name not in off}
+            for pattern, table in tables.items()
+        }
+    columns = [k for k, p in enumerate(twin.parameters) if not is_random(p)]
+    kept = tuple(twin.parameters[k] for k in columns)
+    return replace(twin, effects=effects, parameters=kept), columns
+
+
+def is_random(parameter: Parameter) -> bool:
+    """Whether a parameter moves only how readings scatter, which no prediction shows."""
+    kind, *_, attribute = parameter.name.split("/")
+    return attribute.split("[")[0] in _RANDOM.get(kind, ())
+
+
+def _period(log: Log, timestep_s: float) -> float:
+    """Length of the log's control period, a whole number of time steps [s]."""
+    spans = np.diff(log.times)
+    typical = float(np.median(spans)) if len(spans) else 0.0
+    if typical <= 0:
+        raise Sim2RealError(
+            f"episode {log.episode} has {len(log.times)} periods: too few to replay"
+        )
+    period = round(typical / timestep_s) * timestep_s
+    if period <= 0 or abs(period / typical - 1) > 0.02:
+        raise Sim2RealError(
+            f"episode {log.episode} has a period of {typical:.4g} s, which is not a whole number of"
+            f" the twin's time steps of {timestep_s:g} s"
+        )
+    return period
+
+
+def _places(model: mujoco.MjModel, log: Log) -> tuple[np.ndarray, np.ndarray]:
+    """Places of the contract's readings and commands among the model's."""
+    sensors = {model.sensor(k).name: k for k in range(model.nsensor)}
+    actuators = {model.actuator(k).name: k for k in range(model.nactuator)}
+    numbers: list[int] = []
+    for spec in log.contract.sensors:
+        row = sensors.get(spec.name, -1)
+        if row < 0 or int(model.sensor_dim[row]) != spec.width:
+            raise Sim2RealError(
+                f"the twin has no sensor {spec.name!r} of {spec.width} numbers, which the contract"
+                f" asks for{nearest(spec.name, sensors)}"
+            )
+        first = int(model.sensor_adr[row])
+        numbers += range(first, first + spec.width)
+    for command in log.contract.commands:
+        if command.name not in actuators:
+            raise Sim2RealError(
+                f"the twin has no actuator {command.name!r}, which the contract commands"
+                f"{nearest(command.name, actuators)}"
+            )
+    controls = [int(model.actuator_ctrladr[actuators[c.name]]) for c in log.contract.commands]
+    return np.array(numbers), np.array(controls)
+
+
+def _slow_thinned(log: Log, sensors: Mapping[str, SensorEffects], period_s: float) -> Log:
+    """Call a slow sensor's repeated readings what they are: not new."""
+    fresh = log.fresh.copy()
+    for column, spec in enumerate(log.contract.sensors):
+        mine = sensors.get(spec.name)
+        if mine is not None and mine.period > 1.5 * period_s:
+            values = log.readings[:, log.column(spec.name)]
+            fresh[1:, column] &= (values[1:] != values[:-1]).any(axis=1)
+    return replace(log, fresh=fresh)
+
+
+def _lead(twin: Twin, effects: Any, values: np.ndarray, period_s: float) -> int:
+    """Periods before a segment that fill every delay buffer."""
+    longest = [0.0]
+    for table in (effects.actuators, effects.sensors):
+        longest += [entry.delay for entry in table.values()]
+    for column, parameter in enumerate(twin.parameters):
+        if parameter.name.endswith("/delay"):
+            most = float(values[:, column].max())
+            declared = max(longest)
+            longest.append(
+                {"scale": most * declared, "add": most + declared}.get(parameter.operation, most)
+            )
+    return math.ceil(max(longest) / period_s - 1e-9) + 1
+
+
+def _starts(
+    log: Log, states: MeasuredStates, period_s: float, *, steps: int, lead: int, stride: int
+) -> np.ndarray:
+    """Rows where segments start: everything around them is known and evenly spaced."""
+    rows = len(log.times)
+    if rows < lead + steps + 1:
+        raise Sim2RealError(
+            f"episode {log.episode} has {rows} periods, a segment of it needs {lead + steps + 1}:"
+            " choose a shorter horizon"
+        )
+    even = np.abs(np.diff(log.times) - period_s) < _UNEVEN * period_s
+    sent = np.isfinite(log.command).all(axis=1)[:-1]
+    # The last states are never started from, and their delayed readings may be missing.
+    known = states.known(log.times, _GAP * period_s)[:-1]
+    candidates = np.arange(lead, rows - steps, stride)
+    span = candidates[:, None] + np.arange(-lead, steps)
+    before = candidates[:, None] + np.arange(-lead, 1)
+    good = even[span].all(axis=1) & sent[span].all(axis=1) & known[before].all(axis=1)
+    if not good.any():
+        why = "commands" if not sent[span].all(axis=1).any() else "even, gapless readings"
+        raise Sim2RealError(
+            f"episode {log.episode} has no stretch of {(lead + steps) * period_s:.3g} s with {why}"
+        )
+    found: np.ndarray = candidates[good]
+    return found
+
+
+def _new(log: Log) -> np.ndarray:
+    """(periods, numbers) whether a number was read anew."""
+    widths = [spec.width for spec in log.contract.sensors]
+    found: np.ndarray = np.repeat(log.fresh, widths, axis=1)
+    return found
+
+
+def _same_sign(log: Log, predicted: np.ndarray, measured: np.ndarray) -> np.ndarray:
+    """Predicted quaternions with the sign of the measured ones: both signs are the same turn."""
+    for spec in log.contract.sensors:
+        if spec.quaternion:
+            part = log.column(spec.name)
+            facing = (predicted[..., part] * measured[..., part]).sum(axis=-1, keepdims=True)
+            predicted[..., part] *= np.where(facing < 0, -1.0, 1.0)
+    return predicted
+
+
+def _expected_noise(log: Log, sensors: Mapping[str, SensorEffects]) -> np.ndarray:
+    """(numbers,) noise and rounding of each reading; never nothing, as no sensor is perfect."""
+    found = []
+    for spec in log.contract.sensors:
+        mine = sensors.get(spec.name, SensorEffects())
+        found += [math.hypot(mine.noise, mine.quantum / math.sqrt(12))] * spec.width
+    known = np.where(np.isfinite(log.readings), log.readings, 0.0)
+    least = _LEAST_NOISE * (1e-3 + np.ptp(known, axis=0))
+    return np.array(np.maximum(found, least))

@@ -1,0 +1,176 @@
+"""What a log says about the twin's parameters: residuals, and how they answer to each parameter.
+
+Each segment's residuals are whitened by what the twin expects of them: the noise of the readings,
+raised for sensors that the best fit does not explain, and the noise of the measured start carried
+along by the dynamics. Parameters are counted in standard deviations of their priors from the point
+of linearisation, so a prior has precision one. Everything depends on the one log alone.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+
+from sim2real.errors import Sim2RealError
+from sim2real.gap.log import Log
+from sim2real.gap.replay import Replay, is_random, replay
+from sim2real.params import Parameter
+from sim2real.twin import Twin
+
+_ROUNDS = 2
+"""Fits; each but the first weighs a sensor by what the one before left unexplained."""
+_STEP = 0.3
+"""Half of a finite difference, in standard deviations of the prior."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sensitivity:
+    """One log linearised around one parameter vector."""
+
+    names: tuple[str, ...]
+    """Parameters a prediction depends on and whose prior leaves them open."""
+    scales: np.ndarray
+    """(parameters,) standard deviation of each prior [units of the parameter]."""
+    information: np.ndarray
+    """(parameters, parameters) J'J of the whitened residuals, per prior standard deviation."""
+    score: np.ndarray
+    """(parameters,) J'r of the whitened residuals."""
+    spread: np.ndarray
+    """(sensors,) log of how much each sensor scatters around the best fit, in expected variances;
+    nan where it is not measured."""
+    replay: Replay
+
+    @property
+    def shift(self) -> np.ndarray:
+        """(parameters,) regularised Gauss-Newton estimate of how far each parameter is off.
+
+        In standard deviations of its prior: the mean of a Gaussian posterior.
+        """
+        eye = np.eye(len(self.score))
+        found: np.ndarray = np.linalg.solve(self.information + eye, self.score)
+        return found
+
+    @property
+    def alone(self) -> np.ndarray:
+        """(parameters,) the same where each parameter is the only one that may be off."""
+        found: np.ndarray = self.score / (np.diag(self.information) + 1.0)
+        return found
+
+
+def sensitivity(
+    twin: Twin, log: Log, *, horizon_s: float, center: np.ndarray | None = None, threads: int = 0
+) -> Sensitivity:
+    """Linearise the log's residuals around `center` (parameters,), by default `best_guess(twin)`.
+
+    All finite differences are one batch of worlds.
+    """
+    middle = best_guess(twin) if center is None else np.asarray(center, dtype=float)
+    scale = np.array([prior_std(parameter) for parameter in twin.parameters])
+    wanted = open_parameters(twin)
+    open_ = [k for k, parameter in enumerate(twin.parameters) if parameter in wanted]
+    if not open_:
+        raise Sim2RealError(f"twin {twin.name!r} has no parameter that a prediction depends on")
+    values = np.repeat(middle[None], 1 + 2 * len(open_), axis=0)
+    spans = np.zeros(len(open_))
+    for place, column in enumerate(open_):
+        low, high = _reach(twin.parameters[column])
+        below = max(low, middle[column] - _STEP * scale[column])
+        above = min(high, middle[column] + _STEP * scale[column])
+        values[1 + 2 * place, column], values[2 + 2 * place, column] = below, above
+        spans[place] = (above - below) / scale[column]
+    found = replay(twin, log, horizon_s=horizon_s, values=values, vary_starts=True, threads=threads)
+    slopes = (found.predicted[2::2] - found.predicted[1::2]) / spans[:, None, None, None]
+    noise, spread = found.noise, np.zeros(len(log.contract.sensors))
+    for _ in range(_ROUNDS):
+        residual, slope = _whitened(found, slopes, noise)
+        information = np.einsum("psk,qsk->pq", slope, slope)
+        score = np.einsum("psk,sk->p", slope, residual)
+        fit = np.linalg.solve(information + np.eye(len(open_)), score)
+        left = residual - np.einsum("psk,p->sk", slope, fit)
+        # A sensor that the twin explains badly at its best must not drown the others.
+        excess = _spread(found, left)
+        spread = spread + excess
+        widths = [spec.width for spec in log.contract.sensors]
+        noise = noise * np.repeat(np.exp(np.maximum(np.nan_to_num(excess), 0.0) / 2), widths)
+    return Sensitivity(
+        names=tuple(twin.parameters[k].name for k in open_),
+        scales=scale[open_],
+        information=information,
+        score=score,
+        spread=spread,
+        replay=found,
+    )
+
+
+def best_guess(twin: Twin) -> np.ndarray:
+    """(parameters,) the posterior's median where the twin was identified, else nominal values."""
+    values = np.array([parameter.nominal for parameter in twin.parameters])
+    if twin.posterior is not None:
+        worlds = torch.arange(512)
+        draws = twin.posterior.sample(0, worlds=worlds, episodes=torch.zeros_like(worlds))
+        names = [parameter.name for parameter in twin.parameters]
+        for column, name in enumerate(twin.posterior.names):
+            values[names.index(name)] = float(draws[:, column].median())
+    return values
+
+
+def open_parameters(twin: Twin) -> tuple[Parameter, ...]:
+    """Parameters a prediction depends on and whose prior leaves them open."""
+    return tuple(
+        parameter
+        for parameter in twin.parameters
+        if prior_std(parameter) > 0
+        and not is_random(parameter)
+        and not parameter.name.startswith("environment/")  # pushes are no part of a prediction
+    )
+
+
+def prior_std(parameter: Parameter) -> float:
+    """Half the width of the middle 68 % of the prior: its standard deviation, if it is normal."""
+    low, high = parameter.prior.quantile(torch.tensor([0.1587, 0.8413], dtype=torch.float64))
+    return float(high - low) / 2
+
+
+def _reach(parameter: Parameter) -> tuple[float, float]:
+    """Values a finite difference may take."""
+    low, high = parameter.bounds
+    if parameter.name.endswith("/delay"):
+        # A buffer is as long as the prior; what is beyond cannot be simulated.
+        high = min(high, parameter.prior.support[1])
+    return low, high
+
+
+def _whitened(
+    found: Replay, slopes: np.ndarray, noise: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Residuals (segments, k) and slopes (parameters, segments, k) with unit expected variance."""
+    segments, periods, numbers = found.measured.shape
+    width = periods * numbers
+    residual = found.errors[0].reshape(segments, width)
+    starts = found.start_effects.reshape(-1, segments, width)
+    slope = slopes.reshape(-1, segments, width)
+    good = np.isfinite(residual) & np.isfinite(starts).all(axis=0) & np.isfinite(slope).all(axis=0)
+    noise = np.tile(noise, periods)
+    residual = np.where(good, residual / noise, 0.0)
+    slope = np.where(good, slope / noise, 0.0)
+    starts = np.where(good, starts / noise, 0.0)
+    # Covariance of a segment: readings' noise, one by now, and the starts' noise carried along.
+    covariance = np.einsum("csk,csl->skl", starts, starts) + np.eye(width)
+    factor = np.linalg.cholesky(covariance)
+    stacked = np.concatenate([residual[None], slope], axis=0).transpose(1, 2, 0)
+    white = np.linalg.solve(factor, stacked).transpose(2, 0, 1)
+    white = np.where(good, white, 0.0)
+    return white[0], white[1:]
+
+
+def _spread(found: Replay, residual: np.ndarray) -> np.ndarray:
+    """(sensors,) log mean square of each sensor's whitened residuals."""
+    squares = residual.reshape(found.measured.shape) ** 2
+    spreads = []
+    for spec in found.log.contract.sensors:
+        mine = squares[..., found.column(spec.name)]
+        seen = found.valid[..., found.column(spec.name)].sum()
+        spreads.append(np.log(mine.sum() / seen + 1e-12) if seen else np.nan)
+    return np.array(spreads)

@@ -1,0 +1,47 @@
+"""A plot of what a robot is about to do."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+
+from sim2real.files import atomic_path
+from sim2real.policy.contract import Contract
+from sim2real.robot.excite import Plan
+
+_COLOUR = "#1f5fa8"
+_EDGE = "#c0392b"
+
+
+def plot_motion(path: Path, plan: Plan, contract: Contract) -> None:
+    """Every command over time with its range, and how fast it changes with its limit."""
+    commands = contract.commands
+    figure = Figure(figsize=(9, 1.5 * len(commands) + 0.8), layout="constrained")
+    axes = figure.subplots(len(commands), 2, squeeze=False, sharex=True)
+    times = np.arange(len(plan.commands)) / plan.rate_hz
+    bounds = plan.envelope
+    for k, command in enumerate(commands):
+        place, speed = axes[k]
+        place.plot(times, plan.commands[:, k], color=_COLOUR, linewidth=0.9)
+        place.set_ylabel(f"{command.name} [{command.unit}]", fontsize=7)
+        for edge in (bounds.low[k], bounds.high[k]):
+            place.axhline(edge, color=_EDGE, linewidth=0.7, linestyle="--")
+        rate = np.diff(plan.commands[:, k]) * plan.rate_hz
+        speed.plot(times[1:], rate, color=_COLOUR, linewidth=0.9)
+        speed.set_ylabel(f"[{command.unit}/s]", fontsize=7)
+        for edge in (-bounds.rate[k], bounds.rate[k]):
+            speed.axhline(edge, color=_EDGE, linewidth=0.7, linestyle="--")
+        for axis in (place, speed):
+            axis.tick_params(labelsize=7)
+            axis.grid(alpha=0.3)
+    for axis in axes[-1]:
+        axis.set_xlabel("time [s]", fontsize=8)
+    figure.suptitle(
+        f"{plan.motion}, {plan.seconds:.1f} s; dashed: what it keeps within", fontsize=9
+    )
+    FigureCanvasAgg(figure)
+    with atomic_path(path) as temporary:
+        figure.savefig(temporary, dpi=110)

@@ -1,0 +1,159 @@
+"""Which parameters explain that a robot's episodes have changed, and since when.
+
+Each episode's parameter shift is a regularised estimate: if parameter j moved by d, the estimates
+of all of them move by d times column j of the resolution matrix. The change of their mean is
+explained by as few parameters as it takes, each with an interval from the scatter between episodes;
+parameters whose columns cannot be told apart in that scatter are named together.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+from scipy import stats
+
+_ALIKE = 0.95
+"""Cosine of two parameters' effects above which they cannot be told apart."""
+_MOST_NAMED = 3
+_ERROR = 0.05
+"""Chance that a parameter is named that has not moved."""
+_LEAST_EXPLAINED = 0.1
+"""Share of the change a further cause must add; less may be what linearising left over."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cause:
+    """One parameter that has moved, or a group of which one has."""
+
+    name: str
+    unit: str
+    shift: float
+    """How far it moved, in its unit, linearised around the twin."""
+    low: float
+    high: float
+    """95 % interval of the shift, given that it is the one."""
+    p_value: float
+    """Of no shift, corrected for the number of parameters looked at (Holm)."""
+    explains: float
+    """Share of the change it explains together with the causes before it, 0..1."""
+    alike: tuple[str, ...] = ()
+    """Other parameters that would explain it as well."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data."""
+        return asdict(self)
+
+
+def change_point(scores: np.ndarray, baseline: int) -> int:
+    """Episode from which on the scores (episodes, numbers) that gave the alarm are different.
+
+    The split after the baseline that sets the two mean ranks farthest apart; ranks, so that one odd
+    episode does not decide.
+    """
+    known = np.isfinite(scores).all(axis=0) & (np.ptp(scores, axis=0) > 0)
+    count = len(scores)
+    numbers = stats.norm.ppf((stats.rankdata(scores[:, known], axis=0) - 0.5) / count)
+    total = np.cumsum(numbers, axis=0)
+    splits = np.arange(baseline, count)
+    before = total[splits - 1] / splits[:, None]
+    after = (total[-1] - total[splits - 1]) / (count - splits)[:, None]
+    weight = splits * (count - splits) / count
+    return int(splits[np.argmax(weight * ((after - before) ** 2).sum(axis=1))])
+
+
+def causes(
+    shifts: np.ndarray,
+    information: np.ndarray,
+    *,
+    change: int,
+    names: tuple[str, ...],
+    units: tuple[str, ...],
+    scales: np.ndarray,
+) -> list[Cause]:
+    """What moved between the episodes before and from `change` on, the most telling first.
+
+    `shifts` (episodes, parameters) are regularised estimates in `scales`, and `information`
+    (parameters, parameters) is their mean information; an empty list where no parameter explains
+    the change.
+    """
+    before, after = shifts[:change], shifts[change:]
+    moved = after.mean(axis=0) - before.mean(axis=0)
+    freedom = max(1, len(shifts) - 2)
+    metric = np.linalg.inv(_scatter(before, after, freedom) * (1 / len(before) + 1 / len(after)))
+    width = len(names)
+    resolution = np.linalg.solve(information + np.eye(width), information)
+    felt = np.diag(resolution) > 0.05  # others are hardly measured at all
+    whole = float(moved @ metric @ moved)
+    chosen: list[int] = []
+    found: list[Cause] = []
+    while len(chosen) < min(_MOST_NAMED, int(felt.sum())):
+        rest, _ = _without(moved, resolution[:, chosen], metric)
+        gains = np.zeros(width)
+        for j in np.flatnonzero(felt):
+            column, _ = _without(resolution[:, j], resolution[:, chosen], metric)
+            size = column @ metric @ column
+            if size > 1e-9 * (resolution[:, j] @ metric @ resolution[:, j]):
+                gains[j] = (column @ metric @ rest) ** 2 / size
+        best = int(np.argmax(gains))
+        p_value = float(2 * stats.t.sf(np.sqrt(gains[best]), freedom))
+        p_value = min(1.0, p_value * (int(felt.sum()) - len(chosen)))
+        if p_value > _ERROR or gains[best] < _LEAST_EXPLAINED * whole:
+            break
+        chosen.append(best)
+        column, _ = _without(resolution[:, best], resolution[:, chosen[:-1]], metric)
+        size = float(column @ metric @ column)
+        shift = float(column @ metric @ moved) / size
+        error = float(stats.t.ppf(0.975, freedom)) / np.sqrt(size)
+        _, spanned = _without(moved, resolution[:, chosen], metric)
+        alike = _alike(best, resolution, metric, felt, chosen)
+        found.append(
+            Cause(
+                name=names[best],
+                unit=units[best],
+                shift=float(shift * scales[best]),
+                low=float((shift - error) * scales[best]),
+                high=float((shift + error) * scales[best]),
+                p_value=p_value,
+                explains=float(spanned / whole) if whole > 0 else 0.0,
+                alike=tuple(names[j] for j in alike),
+            )
+        )
+    return found
+
+
+def _scatter(before: np.ndarray, after: np.ndarray, freedom: int) -> np.ndarray:
+    """Covariance between episodes within each part, shrunk towards no correlation."""
+    inside = np.concatenate([before - before.mean(axis=0), after - after.mean(axis=0)])
+    covariance = inside.T @ inside / freedom
+    width = covariance.shape[1]
+    shrink = min(1.0, width / (width + freedom))
+    alone = np.diag(np.diag(covariance))
+    return np.array((1 - shrink) * covariance + shrink * alone + 1e-4 * np.eye(width))
+
+
+def _without(
+    vector: np.ndarray, columns: np.ndarray, metric: np.ndarray
+) -> tuple[np.ndarray, float]:
+    """What columns leave of a vector, and the squared length they explain, in a metric."""
+    if not columns.shape[1]:
+        return vector, 0.0
+    fit = np.linalg.lstsq(columns.T @ metric @ columns, columns.T @ metric @ vector, rcond=None)[0]
+    part = columns @ fit
+    return vector - part, float(part @ metric @ part)
+
+
+def _alike(
+    best: int, resolution: np.ndarray, metric: np.ndarray, felt: np.ndarray, chosen: list[int]
+) -> list[int]:
+    """Parameters whose effect is that of the best one, but for a factor."""
+    mine = resolution[:, best]
+    size = np.sqrt(mine @ metric @ mine)
+    found = []
+    for j in np.flatnonzero(felt):
+        other = resolution[:, j]
+        cosine = (mine @ metric @ other) / (size * np.sqrt(other @ metric @ other))
+        if j not in chosen and abs(cosine) > _ALIKE:
+            found.append(int(j))
+    return found

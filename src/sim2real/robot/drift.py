@@ -1,0 +1,376 @@
+"""Has a deployed robot moved away from what it was, when, and in which parameters?
+
+Every episode is replayed in the bundle's twin and condensed to a few numbers that depend on that
+episode alone: how far each parameter would have to move to explain it, by itself and jointly with
+the others, and how much each sensor scatters beyond that. A real robot never matches its twin, so
+these are compared not with zero but with the robot's own first episodes, the baseline, by ranks.
+
+While nothing changes, episodes are exchangeable, and the chance that the monitor ever raises an
+alarm, however long it runs, is at most `false_alarm`. Nothing else is assumed. What does change is
+drift, also when it has a harmless reason: gears that get warm, a battery that empties, other goals
+or another surface than in the baseline.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from sim2real.data import Episode
+from sim2real.errors import Sim2RealError, number_at, table_at
+from sim2real.files import read_json, write_json
+from sim2real.gap.log import Log
+from sim2real.gap.sensitivity import Sensitivity, open_parameters, prior_std, sensitivity
+from sim2real.policy import Bundle
+from sim2real.robot.blame import Cause, causes, change_point
+from sim2real.robot.ranks import RankEvidence
+from sim2real.twin import Twin
+
+SCHEMA = 1
+HORIZON_S = 0.4
+LEAST_BASELINE = 5
+"""Fewer episodes give ranks that can never be surprising."""
+Report = Callable[[int, int], None]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scores:
+    """One episode in a few numbers."""
+
+    episode: str
+    alone: np.ndarray
+    """(parameters,) how far each would have to be off, by itself, to explain it [prior std]."""
+    spread: np.ndarray
+    """(sensors,) log of how much each scatters around the best fit, in expected variances."""
+    shift: np.ndarray
+    """(parameters,) how far all are off together [prior std]."""
+
+    @property
+    def watched(self) -> np.ndarray:
+        """(2 parameters + sensors,) the numbers that the test looks at."""
+        return np.concatenate([self.alone, self.shift, self.spread])
+
+    @classmethod
+    def of(cls, found: Sensitivity) -> Scores:
+        """The numbers of a replayed log."""
+        return cls(
+            episode=found.replay.log.episode,
+            alone=found.alone,
+            spread=found.spread,
+            shift=found.shift,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Verdict:
+    """What is known after an episode."""
+
+    number: int
+    """Place of the episode, from 1, the baseline included."""
+    episode: str
+    evidence: float
+    """Against 'nothing has changed'; its threshold is 1 / false_alarm."""
+    threshold: float
+    telling: str
+    """The number that tells most."""
+    alarm: bool
+    """Whether the threshold has been reached, now or before."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data."""
+        return {
+            "number": self.number,
+            "episode": self.episode,
+            "evidence": self.evidence,
+            "threshold": self.threshold,
+            "telling": self.telling,
+            "alarm": self.alarm,
+        }
+
+
+@dataclass(frozen=True, kw_only=True)
+class DriftReport:
+    """Whether, when and in what a robot has drifted."""
+
+    bundle: str
+    baseline: int
+    """Episodes everything is compared with."""
+    false_alarm: float
+    """Chance of an alarm, ever, if nothing changes."""
+    verdicts: tuple[Verdict, ...]
+    alarm: int | None
+    """Number of the episode that raised the alarm, from 1; None where there was none."""
+    change: int | None
+    """Number of the episode from which on it is different, as far as can be told."""
+    causes: tuple[Cause, ...]
+    """Parameters that explain the change; empty where none does."""
+    skipped: tuple[str, ...] = ()
+    """Why episodes were left out that could not be replayed."""
+
+    @property
+    def drifted(self) -> bool:
+        """Whether there was an alarm."""
+        return self.alarm is not None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data."""
+        return {
+            "bundle": self.bundle,
+            "baseline": self.baseline,
+            "false_alarm": self.false_alarm,
+            "drifted": self.drifted,
+            "alarm": self.alarm,
+            "change": self.change,
+            "causes": [cause.to_dict() for cause in self.causes],
+            "skipped": list(self.skipped),
+            "verdicts": [verdict.to_dict() for verdict in self.verdicts],
+        }
+
+
+class Monitor:
+    """Watches one deployed bundle on one robot, episode by episode, for weeks."""
+
+    def __init__(
+        self,
+        bundle: Bundle,
+        *,
+        names: tuple[str, ...],
+        scales: np.ndarray,
+        false_alarm: float,
+        baseline: int,
+    ) -> None:
+        """A monitor of the parameters `names`; use `start`, `empty` or `load`."""
+        if not 0 < false_alarm < 1:
+            raise Sim2RealError(f"a false alarm rate of {false_alarm:g} is not between 0 and 1")
+        if baseline < LEAST_BASELINE:
+            raise Sim2RealError(
+                f"a baseline of {baseline} episodes is too short: {LEAST_BASELINE} are needed, and"
+                " about 20 to notice a change soon"
+            )
+        self.bundle = bundle
+        self.twin = Twin.load(bundle.twin, check=False)
+        self.false_alarm = false_alarm
+        self.baseline = baseline
+        self.names = names
+        """Parameters that are watched."""
+        self.scales = scales
+        """(parameters,) standard deviation of each prior, in its unit."""
+        sensors = (f"spread of {sensor.name}" for sensor in bundle.contract.sensors)
+        self.watched = (*names, *(f"{name}, jointly" for name in names), *sensors)
+        """What the test looks at, one stream each."""
+        self.scores: list[Scores] = []
+        self.verdicts: list[Verdict] = []
+        self._information = np.zeros((len(names), len(names)))
+        self._streams: list[RankEvidence] = []
+
+    @classmethod
+    def start(
+        cls,
+        bundle: Bundle,
+        baseline: Sequence[Episode],
+        *,
+        false_alarm: float = 0.01,
+        report: Report = lambda done, of: None,
+    ) -> Monitor:
+        """A monitor that compares with the robot as it was in the `baseline` episodes."""
+        monitor = cls.empty(bundle, baseline=len(baseline), false_alarm=false_alarm)
+        for done, episode in enumerate(baseline, 1):
+            monitor.add(episode)
+            report(done, len(baseline))
+        return monitor
+
+    @classmethod
+    def empty(cls, bundle: Bundle, *, baseline: int, false_alarm: float = 0.01) -> Monitor:
+        """A monitor whose baseline will be the first `baseline` episodes added."""
+        twin = Twin.load(bundle.twin, check=False)
+        watched = open_parameters(twin)
+        return cls(
+            bundle,
+            names=tuple(parameter.name for parameter in watched),
+            scales=np.array([prior_std(parameter) for parameter in watched]),
+            false_alarm=false_alarm,
+            baseline=baseline,
+        )
+
+    @property
+    def alarm(self) -> int | None:
+        """Number of the episode that raised the alarm, from 1."""
+        return next((v.number for v in self.verdicts if v.alarm), None)
+
+    def add(self, episode: Episode) -> Verdict | None:
+        """Take in the next episode; None while the baseline is not complete.
+
+        One that cannot be replayed (too short, say) is a `Sim2RealError` and changes nothing.
+        """
+        found = _condensed(self.twin, self.bundle, episode)
+        if found.names != self.names:
+            raise Sim2RealError("the twin's parameters are not those the monitor was started with")
+        self.take(Scores.of(found), found.information)
+        return self.verdicts[-1] if self.verdicts else None
+
+    def report(self, skipped: tuple[str, ...] = ()) -> DriftReport:
+        """What all episodes so far say; `skipped` are those that could not be taken in."""
+        change, found = None, []
+        if self.alarm is not None:
+            watched = np.array([scores.watched for scores in self.scores])
+            most = np.array([stream.most for stream in self._streams])
+            change = change_point(watched[:, most >= 0.5 * most.max()], self.baseline)
+            found = causes(
+                np.array([scores.shift for scores in self.scores]),
+                self._information / len(self.scores),
+                change=change,
+                names=self.names,
+                units=tuple(self.twin.parameter(name).unit for name in self.names),
+                scales=self.scales,
+            )
+        return DriftReport(
+            bundle=self.bundle.id,
+            baseline=self.baseline,
+            false_alarm=self.false_alarm,
+            verdicts=tuple(self.verdicts),
+            alarm=self.alarm,
+            change=None if change is None else change + 1,
+            causes=tuple(found),
+            skipped=skipped,
+        )
+
+    def save(self, path: Path | str) -> None:
+        """Write everything a later `load` needs to go on, whole or not at all."""
+        write_json(
+            path,
+            {
+                "schema": SCHEMA,
+                "bundle": self.bundle.id,
+                "twin": self.twin.version,
+                "baseline": self.baseline,
+                "false_alarm": self.false_alarm,
+                "names": list(self.names),
+                "scales": self.scales.tolist(),
+                "information": self._information.tolist(),
+                "episodes": [
+                    {
+                        "episode": scores.episode,
+                        "alone": _plain(scores.alone),
+                        "spread": _plain(scores.spread),
+                        "shift": _plain(scores.shift),
+                    }
+                    for scores in self.scores
+                ],
+            },
+        )
+
+    @classmethod
+    def load(cls, path: Path | str, bundle: Bundle) -> Monitor:
+        """The monitor saved in a file; one of another bundle or twin is a `Sim2RealError`."""
+        data = table_at(read_json(path), f"{path}")
+        if data.get("schema") != SCHEMA:
+            raise Sim2RealError(f"{path} is not a monitor of this version of sim2real")
+        if data.get("bundle") != bundle.id:
+            raise Sim2RealError(f"{path} watches another bundle: start a new baseline for this one")
+        try:
+            monitor = cls(
+                bundle,
+                names=tuple(str(name) for name in data["names"]),
+                scales=np.array(data["scales"], dtype=float),
+                false_alarm=number_at(data["false_alarm"], f"{path}: false_alarm"),
+                baseline=int(data["baseline"]),
+            )
+            nothing = np.zeros_like(monitor._information)
+            for entry in data["episodes"]:
+                numbers = {
+                    name: np.array(entry[name], dtype=float)
+                    for name in ("alone", "spread", "shift")
+                }
+                scores = Scores(episode=str(entry["episode"]), **numbers)
+                if len(scores.watched) != len(monitor.watched):
+                    raise ValueError("a number too few or too many")
+                monitor.take(scores, nothing)
+            information = np.array(data["information"], dtype=float)
+            if information.shape != nothing.shape:
+                raise ValueError("information of another shape")
+            monitor._information = information
+        except (KeyError, TypeError, ValueError) as error:
+            raise Sim2RealError(f"{path} is damaged: {error}") from None
+        return monitor
+
+    def take(self, scores: Scores, information: np.ndarray) -> None:
+        """Take in the next episode, replayed already; `information` is that of its sensitivity."""
+        if any(scores.episode == known.episode for known in self.scores):
+            raise Sim2RealError(
+                f"episode {scores.episode} was given twice: a copy looks like a robot that never"
+                " changes"
+            )
+        self.scores.append(scores)
+        self._information = self._information + information
+        if len(self.scores) < self.baseline:
+            return
+        if len(self.scores) == self.baseline:
+            first = np.array([known.watched for known in self.scores])
+            self._streams = [RankEvidence(column) for column in first.T]
+            return
+        logs = [s.add(float(v)) for s, v in zip(self._streams, scores.watched, strict=True)]
+        # Each stream gets its share of the false alarms, so that together they keep to the rate.
+        best = int(np.argmax(logs))
+        evidence = math.exp(min(logs[best] - math.log(len(logs)), 700.0))
+        self.verdicts.append(
+            Verdict(
+                number=len(self.scores),
+                episode=scores.episode,
+                evidence=evidence,
+                threshold=1 / self.false_alarm,
+                telling=self.watched[best],
+                alarm=self.alarm is not None or evidence >= 1 / self.false_alarm,
+            )
+        )
+
+
+def watch(
+    bundle: Bundle,
+    episodes: Iterable[Episode],
+    *,
+    baseline: int = 20,
+    false_alarm: float = 0.01,
+    report: Report = lambda done, of: None,
+) -> DriftReport:
+    """Look through a robot's episodes in order; the first `baseline` of them are the reference."""
+    monitor = Monitor.empty(bundle, baseline=baseline, false_alarm=false_alarm)
+    skipped = take_all(monitor, list(episodes), report=report)
+    if not monitor.verdicts:
+        raise Sim2RealError(
+            f"{len(monitor.scores)} episodes are not more than the baseline of {baseline}: nothing"
+            f" is left to compare with it{_first(skipped)}"
+        )
+    return monitor.report(skipped)
+
+
+def take_all(
+    monitor: Monitor, episodes: Sequence[Episode], *, report: Report = lambda done, of: None
+) -> tuple[str, ...]:
+    """Add episodes in order; why those were skipped that could not be replayed."""
+    skipped = []
+    for done, episode in enumerate(episodes, 1):
+        try:
+            monitor.add(episode)
+        except Sim2RealError as error:
+            skipped.append(str(error))
+        report(done, len(episodes))
+    return tuple(skipped)
+
+
+def _first(skipped: Sequence[str]) -> str:
+    return f" ({len(skipped)} could not be replayed: {skipped[0]})" if skipped else ""
+
+
+def _condensed(twin: Twin, bundle: Bundle, episode: Episode) -> Sensitivity:
+    """What an episode says about the twin's parameters."""
+    log = Log.of(episode, bundle.contract, twin.channels)
+    return sensitivity(twin, log, horizon_s=HORIZON_S)
+
+
+def _plain(numbers: np.ndarray) -> list[float | None]:
+    return [float(number) if np.isfinite(number) else None for number in numbers]

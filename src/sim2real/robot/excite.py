@@ -1,0 +1,285 @@
+"""Motions that excite a robot for identification, within its limits by construction.
+
+A plan is a table of commands, a row a control period. It begins with the command that rests at the
+present pose and ends at rest. Every joint's motion is a shape without a size; it is made as large
+as the wanted amplitude, the command's range, rate and acceleration allow, and no larger.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from sim2real.errors import Sim2RealError, nearest
+from sim2real.policy.contract import Contract
+from sim2real.policy.limits import Limits
+from sim2real.robot.motions import SHAPES, Limit, fitted, largest, smooth, travel_s
+
+MOTIONS = tuple(SHAPES)
+"""Every motion, from the gentlest on."""
+STOP_MARGIN = 0.05
+"""Part of a joint's range that excitation keeps from each of its stops."""
+RATE_SHARE = 0.8
+"""Part of the command's rate limit that a plan uses; the supervisor guards the whole."""
+ACCELERATION_SHARE = 0.35
+"""Part of the joint's acceleration limit that the command of a position servo uses."""
+_WAY_SHARE = 0.4
+"""Part of a plan's own limits that the way to its centre and back uses."""
+_REST_S = 0.5
+"""Rest before and after a motion [s]."""
+_LONGEST_WAY_S = 60.0
+_LEAST = 1e-6
+"""Amplitude that counts as none."""
+_MOVED = 0.1
+"""How far a joint may have moved between planning and starting [rad or m]."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Envelope:
+    """What a planned command may do: arrays (commands,) in the command's unit."""
+
+    low: np.ndarray
+    high: np.ndarray
+    rate: np.ndarray
+    """Largest change a second."""
+    acceleration: np.ndarray
+    """Largest change of that a second; infinite where the command is not a position."""
+    servo: np.ndarray
+    """Whether the command is a position that the joint follows."""
+
+    @classmethod
+    def of(cls, contract: Contract, limits: Limits, *, speed: float | None = None) -> Envelope:
+        """The envelope inside a robot's limits; `speed` [rad/s or m/s] slows servos further."""
+        joints = limits.joints
+        servo = np.array([command.unit in ("rad", "m") for command in contract.commands])
+        rate = RATE_SHARE * np.array([joint.command_rate for joint in joints])
+        followed = RATE_SHARE * np.array([joint.velocity for joint in joints])
+        rate = np.where(servo, np.minimum(rate, followed), rate)
+        if speed is not None:
+            if not (math.isfinite(speed) and speed > 0):
+                raise Sim2RealError(f"a speed is a positive number, not {speed:g}")
+            rate = np.where(servo, np.minimum(rate, speed), rate)
+        low = np.array([joint.command_low for joint in joints])
+        high = np.array([joint.command_high for joint in joints])
+        return cls(
+            low=np.where(servo, np.maximum(low, [joint.position_low for joint in joints]), low),
+            high=np.where(servo, np.minimum(high, [joint.position_high for joint in joints]), high),
+            rate=rate,
+            acceleration=np.where(
+                servo,
+                ACCELERATION_SHARE * np.array([joint.acceleration for joint in joints]),
+                math.inf,
+            ),
+            servo=servo,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """Commands that excite a robot, a row a control period."""
+
+    motion: str
+    rate_hz: float
+    commands: np.ndarray
+    """(periods, commands) from rest to rest."""
+    excited: slice
+    """Rows of the excitation itself, between the way to its centre and the way back."""
+    amplitude: np.ndarray
+    """(commands,) amplitude as a part of half the range; 0 for a joint that rests."""
+    envelope: Envelope
+
+    @property
+    def seconds(self) -> float:
+        """How long it takes [s]."""
+        return len(self.commands) / self.rate_hz
+
+    @property
+    def speed(self) -> np.ndarray:
+        """(commands,) largest change of each command a second."""
+        return largest(np.diff(self.commands, axis=0) * self.rate_hz)
+
+    @property
+    def acceleration(self) -> np.ndarray:
+        """(commands,) largest change of that a second."""
+        return largest(np.diff(self.commands, 2, axis=0) * self.rate_hz**2)
+
+    def check(self) -> None:
+        """Refuse a plan that leaves its envelope anywhere; the last look before anything moves."""
+        bounds, slack = self.envelope, 1e-6
+        outside = (self.commands < bounds.low - slack) | (self.commands > bounds.high + slack)
+        if not np.isfinite(self.commands).all() or outside.any():
+            raise Sim2RealError(f"the planned {self.motion} leaves the range of a command")
+        if (self.speed > bounds.rate * (1 + slack) + slack).any():
+            raise Sim2RealError(f"the planned {self.motion} is faster than a command may be")
+        if (self.acceleration > bounds.acceleration * (1 + slack) + slack).any():
+            raise Sim2RealError(f"the planned {self.motion} accelerates more than it may")
+
+
+def plan_motion(
+    motion: str,
+    envelope: Envelope,
+    *,
+    rate_hz: float,
+    start: np.ndarray,
+    seconds: float,
+    amplitude: np.ndarray | float,
+    seed: int,
+    home: np.ndarray | None = None,
+    around: np.ndarray | None = None,
+) -> Plan:
+    """A motion of some time from `start` (commands,), which rests at the present pose, and back.
+
+    `amplitude` (commands,) is a part of half the range, from 0 (rests) to 1. The motion ends at
+    `home`, by default where it starts, and is around it, or around `around`, both (commands,);
+    where that leaves no room for the amplitude, around the nearest place that does.
+    """
+    shape = SHAPES.get(motion)
+    if shape is None:
+        raise Sim2RealError(f"there is no motion {motion!r}{nearest(motion, SHAPES)}")
+    if not 1.0 <= seconds <= 3600.0:
+        raise Sim2RealError(f"a motion takes from 1 to 3600 s, not {seconds:g}")
+    parts = np.broadcast_to(np.asarray(amplitude, float), envelope.low.shape).copy()
+    if not ((parts >= 0) & (parts <= 1)).all():
+        raise Sim2RealError("an amplitude is a part of the range, from 0 to 1")
+    parts[(parts < _LEAST) | (motion == "hold")] = 0.0
+    # A joint that is held to next to no speed is one that must not move.
+    parts[envelope.rate * seconds < STOP_MARGIN * (envelope.high - envelope.low)] = 0.0
+    rest = np.clip(np.asarray(start, float), envelope.low, envelope.high)
+    end = rest if home is None else np.clip(home, envelope.low, envelope.high)
+    near = end if around is None else np.where(envelope.servo & (parts > 0), around, end)
+    centre, size = _room(envelope, np.clip(near, envelope.low, envelope.high), parts)
+    count = max(2, round(seconds * rate_hz))
+    moving = np.flatnonzero(size > _LEAST * (envelope.high - envelope.low))
+    deviation = np.zeros((count, len(size)))
+    if len(moving):
+        rng = np.random.default_rng([seed, sorted(SHAPES).index(motion)])
+        slower = Limit(size[moving], envelope.rate[moving], envelope.acceleration[moving])
+        deviation[:, moving] = fitted(shape(rng, count, rate_hz, slower), rate_hz, slower)
+    way, back = (_way(one, centre, rate_hz, envelope) for one in (rest, end))
+    still = _still(rate_hz)
+    # Ways end where the excitation begins and ends: equal rows keep their accelerations apart.
+    commands = np.concatenate(
+        [
+            np.tile(rest, (still, 1)),
+            way,
+            centre + deviation,
+            centre[None],
+            back[::-1],
+            np.tile(end, (still, 1)),
+        ]
+    )
+    begin = still + len(way)
+    plan = Plan(
+        motion=motion,
+        rate_hz=rate_hz,
+        commands=np.clip(commands, envelope.low, envelope.high),
+        excited=slice(begin, begin + count),
+        amplitude=parts,
+        envelope=envelope,
+    )
+    plan.check()
+    return plan
+
+
+class Excitation:
+    """Plays a plan to the loop on a robot; to it, a controller without observation or action."""
+
+    def __init__(self, contract: Contract, plan: Plan) -> None:
+        self.contract = contract
+        self._plan = plan
+        self._rows = plan.commands
+        self._row = 0
+        self.command = plan.commands[:1].copy()
+
+    def start(self, readings: np.ndarray, goals: np.ndarray) -> None:
+        """Begin at readings (numbers,); a robot that is elsewhere is a `Sim2RealError`.
+
+        What an arm has sunk since it was planned, it makes up for in the rest at the beginning.
+        """
+        plan = self._plan
+        here = np.clip(resting(self.contract, readings), plan.envelope.low, plan.envelope.high)
+        away = np.where(plan.envelope.servo, here - plan.commands[0], 0.0)
+        if (np.abs(away) > _MOVED).any():
+            worst = int(np.argmax(np.abs(away)))
+            raise Sim2RealError(
+                f"{self.contract.commands[worst].name} is {abs(away[worst]):.2f} away from where"
+                " the motion was planned to begin: plan it anew"
+            )
+        still = _still(plan.rate_hz)
+        self._rows = plan.commands.copy()
+        self._rows[:still] += (1.0 - smooth(still))[:, None] * away
+        self._row = 0
+        self.command = self._rows[:1].copy()
+
+    def step(self, readings: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """(no observation, no action, command) of this period."""
+        row = min(self._row, len(self._rows) - 1)
+        self._row += 1
+        return np.zeros(0), np.zeros(0), self._rows[row].copy()
+
+    def sent(self, command: np.ndarray) -> None:
+        """What was really sent, after limits."""
+        self.command = np.asarray(command, float)[None]
+
+
+def resting(contract: Contract, readings: np.ndarray) -> np.ndarray:
+    """(commands,) that rest at readings (numbers,): a servo's own position, else no effort.
+
+    A position servo without a position sensor is a `Sim2RealError`: nobody knows where it is.
+    """
+    columns = position_columns(contract)
+    found = np.zeros(len(contract.commands))
+    for k, command in enumerate(contract.commands):
+        if command.unit in ("rad", "m"):
+            if command.joint not in columns:
+                raise Sim2RealError(
+                    f"no sensor tells where joint {command.joint!r} is, moved by {command.name!r}"
+                )
+            found[k] = readings[columns[command.joint]]
+    return found
+
+
+def position_columns(contract: Contract, kind: str = "jointpos") -> dict[str, int]:
+    """Column among the readings of each joint's sensor of a kind."""
+    found: dict[str, int] = {}
+    column = 0
+    for sensor in contract.sensors:
+        if sensor.kind == kind:
+            found.setdefault(sensor.of, column)
+        column += sensor.width
+    return found
+
+
+def _room(envelope: Envelope, near: np.ndarray, parts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Centre and largest deviation of each joint, clear of its stops."""
+    servo = envelope.servo
+    half = 0.5 * (envelope.high - envelope.low) * (1 - 2 * STOP_MARGIN)
+    effort = np.minimum(envelope.high, -envelope.low)
+    size = parts * np.where(servo, half, np.maximum(effort, 0.0))
+    margin = STOP_MARGIN * (envelope.high - envelope.low) + size
+    middle = np.clip(near, envelope.low + margin, np.maximum(envelope.high - margin, envelope.low))
+    return np.where(servo & (parts > 0), middle, near), size
+
+
+def _still(rate_hz: float) -> int:
+    """Rows of rest before and after a motion."""
+    return max(2, round(_REST_S * rate_hz))
+
+
+def _way(rest: np.ndarray, centre: np.ndarray, rate_hz: float, envelope: Envelope) -> np.ndarray:
+    """Rows from rest to the centre, smoothly; none where they are the same."""
+    if np.array_equal(rest, centre):
+        return np.zeros((0, len(rest)))
+    seconds = travel_s(
+        centre - rest, _WAY_SHARE * envelope.rate, _WAY_SHARE * envelope.acceleration
+    )
+    if seconds > _LONGEST_WAY_S:
+        raise Sim2RealError(
+            f"it would take {seconds:.0f} s to bring the robot to where it has room to move:"
+            " begin away from the joints' stops"
+        )
+    rows = math.ceil(seconds * rate_hz)
+    found: np.ndarray = rest + (centre - rest) * np.append(smooth(rows), 1.0)[:, None]
+    return found

@@ -1,0 +1,122 @@
+"""The ladder of trust: what a bundle has been through before it may move a robot freely.
+
+Each step leaves a record in the bundle's folder. The newest record of a step decides; those of
+moving steps hold for the one robot they were taken with.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field, fields, replace
+from datetime import UTC, datetime
+from typing import Any
+
+import numpy as np
+
+from sim2real.errors import Sim2RealError, table_at
+from sim2real.files import read_json, write_json
+from sim2real.policy import Bundle, Limits
+
+STEPS = ("replay", "shadow", "limited", "full")
+_SLOW = 0.25
+"""Share of the command's rate in the step `limited`."""
+_SMALL = 0.25
+"""Share of the command's range, around where the robot rests."""
+_FAST = 0.5
+"""Share of the speed that ends the run."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Record:
+    """One step taken with a bundle."""
+
+    step: str
+    passed: bool
+    why: str = ""
+    """Why it did not pass."""
+    bundle: str
+    """Id of the bundle."""
+    robot: str = ""
+    serial: str = ""
+    person: str = ""
+    time: str = field(default_factory=lambda: datetime.now(UTC).isoformat())
+    """When it was taken."""
+    episodes: tuple[str, ...] = ()
+    """Ids of the episodes it is about."""
+    figures: dict[str, Any] = field(default_factory=dict)
+    """What was measured."""
+
+    def line(self) -> str:
+        """The record in one line."""
+        where = f" on {self.robot} {self.serial}".rstrip() if self.robot else ""
+        return f"{self.step}{where}: {'passed' if self.passed else f'not passed: {self.why}'}"
+
+
+def write_record(bundle: Bundle, record: Record) -> None:
+    """Keep a record beside the bundle."""
+    stamp = record.time.replace(":", "").replace("-", "").replace("+0000", "")
+    write_json(bundle.records / f"{stamp}-{record.step}.json", asdict(record))
+
+
+def read_records(bundle: Bundle) -> list[Record]:
+    """All records of a bundle, the oldest first; a malformed one is a `Sim2RealError`."""
+    found = []
+    known = {entry.name for entry in fields(Record)}
+    for path in sorted(bundle.records.glob("*.json")):
+        values = dict(table_at(read_json(path), str(path)))
+        if not set(values) <= known or values.get("step") not in STEPS:
+            raise Sim2RealError(f"{path} is no record of the ladder")
+        if not isinstance(values.get("passed"), bool):
+            raise Sim2RealError(f"{path} does not say whether it passed")
+        values["episodes"] = tuple(values.get("episodes", ()))
+        try:
+            found.append(Record(**values))
+        except TypeError as error:
+            raise Sim2RealError(f"{path} is no record of the ladder: {error}") from None
+    return sorted(found, key=lambda record: record.time)
+
+
+def missing(bundle: Bundle, step: str, *, robot: str, serial: str) -> list[str]:
+    """Steps that must be passed before `step` and are not, each with what is known of it."""
+    records = [record for record in read_records(bundle) if record.bundle == bundle.id]
+    found = []
+    for before in STEPS[: STEPS.index(step)]:
+        mine = [
+            record
+            for record in records
+            if record.step == before
+            and (before == "replay" or (record.robot, record.serial) == (robot, serial))
+        ]
+        if not mine:
+            found.append(f"{before} (not tried)")
+        elif not mine[-1].passed:
+            found.append(f"{before} ({mine[-1].why})")
+    return found
+
+
+def refuse_to_skip(bundle: Bundle, step: str, *, robot: str, serial: str, force: bool) -> str:
+    """Refuse a step whose earlier ones are missing, unless forced; what was skipped."""
+    left = missing(bundle, step, robot=robot, serial=serial)
+    if left and not force:
+        raise Sim2RealError(
+            f"{step} on {robot} {serial} needs first: {', '.join(left)}; take them with"
+            f" `sim2real deploy --step {left[0].split()[0]}`, or skip them with --force"
+        )
+    return ", ".join(left)
+
+
+def small_and_slow(limits: Limits, resting: np.ndarray) -> Limits:
+    """Limits of the step `limited`: near where the robot rests, at a quarter of the pace."""
+    joints = []
+    for joint, rest in zip(limits.joints, resting, strict=True):
+        half = _SMALL * 0.5 * (joint.command_high - joint.command_low)
+        at = float(np.clip(rest, joint.command_low, joint.command_high))
+        joints.append(
+            replace(
+                joint,
+                velocity=_FAST * joint.velocity,
+                command_rate=_SLOW * joint.command_rate,
+                command_low=max(joint.command_low, at - half),
+                command_high=min(joint.command_high, at + half),
+            )
+        )
+    return replace(limits, joints=tuple(joints))

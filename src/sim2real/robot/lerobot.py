@@ -1,0 +1,336 @@
+"""Any robot of LeRobot's as a `Robot`: names and units translated, velocities added, a safe stop.
+
+LeRobot itself is not needed until a robot is built from a file, and is no dependency: it is looked
+for in the environment this runs in.
+"""
+
+from __future__ import annotations
+
+import pkgutil
+import tomllib
+from collections import deque
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from sim2real.errors import Sim2RealError, nearest, one_line, table_at
+from sim2real.robot.names import Names, read_names
+from sim2real.robot.open import WallClock
+from sim2real.robot.runner import Clock
+
+STOPS = ("hold", "limp")
+"""Safe stops: 'hold' sends the present position and stays stiff, 'limp' lets go of the motors."""
+VELOCITY_SPAN_S = 0.015
+"""Shortest time a velocity is taken over [s]."""
+_OLDEST_S = 1.0
+_TRIES = 3
+_TABLES = {"robot", "joints", "sensors", "commands"}
+_HEADER = {"type", "stop", "module", "config"}
+
+
+class LeRobotRobot:
+    """A robot of LeRobot's class shape, driven in SI units under the names of a contract.
+
+    A velocity is the difference of two readings over the time between them: of the newest one and
+    the newest that is at least `VELOCITY_SPAN_S` older, which at 66 Hz and slower is the one
+    before. It is the mean over that span, so it is half a span older than the position, as any
+    difference is; nothing else is filtered.
+    """
+
+    def __init__(
+        self, robot: Any, *, names: Names, stop: str = "hold", clock: Clock | None = None
+    ) -> None:
+        """Names that the robot does not have are a `Sim2RealError`."""
+        if stop not in STOPS:
+            raise Sim2RealError(f"there is no safe stop {stop!r}{nearest(stop, STOPS)}")
+        self.name = str(getattr(robot, "name", "") or type(robot).__name__)
+        self.serial = str(getattr(robot, "id", "") or "")
+        self.safe_stop = stop
+        self._robot, self._names = robot, names
+        self._clock: Clock = clock or WallClock()
+        self._past: deque[tuple[float, dict[str, float]]] = deque()
+        self._speed = dict.fromkeys(names.velocities, 0.0)
+        self._resting: dict[str, float] = {}
+        self._present: dict[str, float] = {}
+        self._stopped = ""
+        self._driven = False
+        readable, self._takes = dict(robot.observation_features), dict(robot.action_features)
+        for what, given, has in (
+            ("sensor", names.sensors, readable),
+            ("command", names.commands, self._takes),
+        ):
+            for name, quantity in given.items():
+                if quantity.key not in has:
+                    raise Sim2RealError(
+                        f"{what} {name!r}: {self.name} has no {quantity.key!r}"
+                        f"{nearest(quantity.key, has)}"
+                    )
+        named = {quantity.key for quantity in names.commands.values()}
+        for key in self._takes:
+            if key not in named and key not in readable:
+                raise Sim2RealError(f"{self.name} also takes {key!r}: name a command for it")
+        if stop == "limp" and not hasattr(getattr(robot, "bus", None), "disable_torque"):
+            raise Sim2RealError(f"{self.name} cannot be let go of: use stop = 'hold'")
+
+    @property
+    def is_connected(self) -> bool:
+        """Whether the robot is connected."""
+        with suppress(Exception):
+            return bool(self._robot.is_connected)
+        return False
+
+    @property
+    def actuators(self) -> tuple[str, ...]:
+        """Names of what it can be commanded by."""
+        return tuple(self._names.commands)
+
+    @property
+    def stopped_itself(self) -> str:
+        """Why it does not obey; '' while it does."""
+        return self._stopped
+
+    def connect(self) -> None:
+        """Connect; a robot that is not calibrated, or cannot be reached, is a `Sim2RealError`.
+
+        LeRobot calibrates in a dialogue at the terminal; that is left to its own tools.
+        """
+        try:
+            if not self._robot.is_connected:
+                self._robot.connect(calibrate=False)
+            calibrated = bool(self._robot.is_calibrated)
+        except Exception as error:  # drivers raise anything
+            raise Sim2RealError(f"cannot connect to {self.name}: {one_line(error)}") from None
+        if not calibrated:
+            self.disconnect()
+            raise Sim2RealError(
+                f"{self.name} {self.serial} is not calibrated: run lerobot-calibrate for it first"
+            )
+        self._past.clear()
+        self._stopped = ""
+        self._rest()
+
+    def enable(self) -> None:
+        """Let a robot that was stopped move again, from where it is."""
+        if self._stopped and self.safe_stop == "limp":
+            try:
+                self._rest()
+                self._send(self._present)
+                self._robot.bus.enable_torque()
+            except Exception as error:
+                raise Sim2RealError(f"{self.name} does not get stiff: {one_line(error)}") from None
+        self._stopped = ""
+        self._rest()
+
+    def get_observation(self) -> Mapping[str, Any]:
+        """The readings of this moment; empty where one packet was lost on the bus."""
+        try:
+            seen = self._robot.get_observation()
+        except ConnectionError as error:
+            # A lost packet of a serial bus; a lost bus is another thing.
+            if self.is_connected:
+                return {}
+            raise Sim2RealError(f"{self.name} is gone: {one_line(error)}") from None
+        except Exception as error:
+            raise Sim2RealError(f"{self.name} cannot be read: {one_line(error)}") from None
+        now = self._clock.now()
+        self._keep(seen)
+        found: dict[str, Any] = {
+            name: quantity.to_si(float(seen[quantity.key]))
+            for name, quantity in self._names.sensors.items()
+            if quantity.key in seen
+        }
+        self._differ(now, found)
+        return {**found, **self._speed, "@age": 0.0}
+
+    def send_action(self, action: Mapping[str, float]) -> Mapping[str, float]:
+        """Send commands by name; what was really sent. What is not named stays where it rests."""
+        if self._stopped:
+            raise Sim2RealError(f"{self.name} is stopped: {self._stopped}")
+        for name in action:
+            if name not in self._names.commands:
+                raise Sim2RealError(
+                    f"{self.name} has no command {name!r}{nearest(name, self._names.commands)}"
+                )
+        given = {
+            self._names.commands[name].key: self._names.commands[name].from_si(float(value))
+            for name, value in action.items()
+        }
+        try:
+            taken = self._send({**self._resting, **given})
+        except Exception as error:
+            raise Sim2RealError(f"{self.name} took no command: {one_line(error)}") from None
+        return {
+            name: self._names.commands[name].to_si(
+                float(
+                    taken.get(self._names.commands[name].key, given[self._names.commands[name].key])
+                )
+            )
+            for name in action
+        }
+
+    def stop(self) -> None:
+        """Hold the present position, or let go of the motors; nothing moves it after that."""
+        self._stopped = self._stopped or "asked to"
+        if self.safe_stop == "limp":
+            try:
+                self._robot.bus.disable_torque()
+            except Exception as error:
+                raise Sim2RealError(f"{self.name} does not let go: {one_line(error)}") from None
+            return
+        for attempt in range(_TRIES):
+            try:
+                # Where it cannot be read any more: where it was last.
+                with suppress(Exception):
+                    self._keep(self._robot.get_observation())
+                self._send(self._present)
+                return
+            except Exception as error:
+                if attempt == _TRIES - 1:
+                    raise Sim2RealError(f"{self.name} does not stop: {one_line(error)}") from None
+
+    def disconnect(self) -> None:
+        """Let go of the robot, in its safe stop; one that was never commanded is sent nothing.
+
+        Whether the motors stay stiff then is a setting of LeRobot's, often
+        `disable_torque_on_disconnect`.
+        """
+        if self.is_connected:
+            if self._driven:
+                with suppress(Sim2RealError):
+                    self.stop()
+            try:
+                self._robot.disconnect()
+            except Exception as error:
+                raise Sim2RealError(f"{self.name} does not let go: {one_line(error)}") from None
+
+    def _rest(self) -> None:
+        """Note where it is, as what keeps commands that are never given."""
+        for _ in range(_TRIES):
+            try:
+                seen = self._robot.get_observation()
+            except ConnectionError:
+                continue
+            except Exception as error:
+                raise Sim2RealError(f"{self.name} cannot be read: {one_line(error)}") from None
+            self._keep(seen)
+            self._resting = dict(self._present)
+            return
+        raise Sim2RealError(f"{self.name} gives no readings")
+
+    def _keep(self, seen: Mapping[str, Any]) -> None:
+        """Note where it is, in the driver's own numbers."""
+        self._present.update({key: float(seen[key]) for key in self._takes if key in seen})
+
+    def _send(self, values: dict[str, float]) -> Mapping[str, Any]:
+        self._driven = True
+        taken = self._robot.send_action(values)
+        return taken if isinstance(taken, Mapping) else values
+
+    def _differ(self, now: float, found: dict[str, Any]) -> None:
+        """Bring the velocities up to date with readings of this moment."""
+        past = self._past
+        while len(past) > 1 and now - past[1][0] >= VELOCITY_SPAN_S:
+            past.popleft()
+        if past and now - past[0][0] >= VELOCITY_SPAN_S:
+            before, values = past[0]
+            for name, position in self._names.velocities.items():
+                # After a long silence the mean speed says nothing about this moment.
+                span = now - before
+                known = position in found and position in values and span < _OLDEST_S
+                self._speed[name] = (found[position] - values[position]) / span if known else 0.0
+        past.append((now, {key: float(value) for key, value in found.items()}))
+
+
+@dataclass(frozen=True, kw_only=True)
+class RobotFile:
+    """What a robot's TOML file says."""
+
+    path: Path
+    type: str
+    """LeRobot's name of the robot."""
+    names: Names
+    stop: str = "hold"
+    module: str = ""
+    """Package that brings the robot, where it is not LeRobot's own."""
+    config: Mapping[str, Any] = field(default_factory=dict)
+    """Fields of LeRobot's configuration of it."""
+
+
+def read_file(path: Path) -> RobotFile:
+    """The robot described in a TOML file; a malformed one is a `Sim2RealError` of one line."""
+    try:
+        data = tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise Sim2RealError(f"cannot read {path}: {error.strerror or error}") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise Sim2RealError(f"{path} is not TOML: {one_line(error)}") from None
+    for table in data:
+        if table not in _TABLES:
+            raise Sim2RealError(f"{path}: unknown table [{table}]{nearest(table, _TABLES)}")
+    header = table_at(data.get("robot"), f"{path}: [robot]")
+    for key in header:
+        if key not in _HEADER:
+            raise Sim2RealError(f"{path}: [robot] has no {key!r}{nearest(key, _HEADER)}")
+    texts = {key: header.get(key, "") for key in ("type", "module")}
+    texts["stop"] = header.get("stop", "hold")
+    for key, value in texts.items():
+        if not isinstance(value, str):
+            raise Sim2RealError(f"{path}: [robot] {key} must be text")
+    if not texts["type"]:
+        raise Sim2RealError(f'{path}: [robot] needs a type, like "so101_follower"')
+    if texts["stop"] not in STOPS:
+        raise Sim2RealError(f"{path}: [robot] stop is one of {', '.join(STOPS)}")
+    config = dict(table_at(header.get("config", {}), f"{path}: [robot.config]"))
+    return RobotFile(path=path, names=read_names(data, str(path)), config=config, **texts)
+
+
+def from_config(path: Path) -> LeRobotRobot:
+    """The robot described in a TOML file, built by LeRobot and not connected yet.
+
+    Without LeRobot, or with a type or a setting it does not know, a `Sim2RealError`.
+    """
+    file = read_file(path)
+    robot = _build(file)
+    return LeRobotRobot(robot, names=file.names, stop=file.stop)
+
+
+def _build(file: RobotFile) -> Any:
+    try:
+        robots = import_module("lerobot.robots")
+        make = import_module("lerobot.robots.utils").make_robot_from_config
+        draccus = import_module("draccus")
+    except ImportError as error:
+        raise Sim2RealError(
+            f"{file.path} needs LeRobot here, and it cannot be imported ({one_line(error)}):"
+            " pip install lerobot, with the extra of your motors, such as lerobot[feetech]"
+        ) from None
+    if file.module:
+        try:
+            import_module(file.module)
+        except ImportError as error:
+            raise Sim2RealError(f"{file.path}: module {file.module}: {one_line(error)}") from None
+    known = robots.RobotConfig.get_known_choices()
+    failed = ""
+    for entry in pkgutil.iter_modules(robots.__path__, "lerobot.robots."):
+        if file.type in known:
+            break
+        # A robot is known once its package is imported; others may lack their own libraries.
+        try:
+            import_module(entry.name)
+        except Exception as error:
+            failed = failed or f" ({entry.name}: {one_line(error)})"
+        known = robots.RobotConfig.get_known_choices()
+    if file.type not in known:
+        raise Sim2RealError(
+            f"{file.path}: LeRobot has no robot {file.type!r}{nearest(file.type, known)}{failed}"
+        )
+    try:
+        config = draccus.decode(robots.RobotConfig, {"type": file.type, **file.config})
+        return make(config)
+    except Exception as error:
+        raise Sim2RealError(
+            f"{file.path}: LeRobot refuses [robot.config]: {one_line(error)}"
+        ) from None

@@ -1,0 +1,158 @@
+"""Names and units between a robot's driver and a contract: what is which, and how much."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from sim2real.errors import Sim2RealError, nearest, number_at, table_at
+
+_FACTORS = {
+    "rad": 1.0,
+    "deg": math.pi / 180.0,
+    "rad/s": 1.0,
+    "deg/s": math.pi / 180.0,
+    "m": 1.0,
+    "mm": 1e-3,
+    "m/s": 1.0,
+    "N m": 1.0,
+    "N": 1.0,
+}
+_PARTS = {"percent": (-100.0, 100.0), "range_0_100": (0.0, 100.0)}
+"""Units that are a part of a range, and what they say at its ends."""
+UNITS = (*_FACTORS, *_PARTS)
+_QUANTITY = {"key", "unit", "sign", "scale", "offset", "range"}
+_JOINT = _QUANTITY | {"position", "velocity", "command"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Quantity:
+    """One number of a driver, and what it is in SI units: `sign * scale * value + offset`."""
+
+    key: str
+    """Name the driver gives it."""
+    unit: str
+    """Unit the driver gives it in, one of `UNITS`."""
+    sign: int = 1
+    """-1 where the driver counts the other way round."""
+    scale: float = 1.0
+    """What the number is multiplied by after its unit, as by a gear ratio."""
+    offset: float = 0.0
+    """What it is where the driver says zero, in SI units [rad or m]."""
+    range: tuple[float, float] | None = None
+    """Ends of the range that a percentage is of, in SI units before sign, scale and offset."""
+
+    def __post_init__(self) -> None:
+        if self.unit not in UNITS:
+            raise Sim2RealError(
+                f"{self.key}: unknown unit {self.unit!r}{nearest(self.unit, UNITS)}"
+            )
+        if self.sign not in (1, -1):
+            raise Sim2RealError(f"{self.key}: sign is 1 or -1, not {self.sign!r}")
+        if not self.scale > 0:
+            raise Sim2RealError(f"{self.key}: scale must be positive; to turn it round use sign")
+        if (self.range is not None) != (self.unit in _PARTS):
+            raise Sim2RealError(
+                f"{self.key}: a range [low, high] belongs to the units {', '.join(_PARTS)}"
+            )
+        if self.range is not None and not self.range[0] < self.range[1]:
+            raise Sim2RealError(f"{self.key}: the range's low end is not below its high one")
+
+    def to_si(self, value: float) -> float:
+        """The driver's number in SI units."""
+        if self.range is None:
+            plain = value * _FACTORS[self.unit]
+        else:
+            low, high = _PARTS[self.unit]
+            part = (value - low) / (high - low)
+            plain = self.range[0] + part * (self.range[1] - self.range[0])
+        return self.sign * self.scale * plain + self.offset
+
+    def from_si(self, value: float) -> float:
+        """The driver's number for one in SI units."""
+        plain = (value - self.offset) / (self.sign * self.scale)
+        if self.range is None:
+            return plain / _FACTORS[self.unit]
+        low, high = _PARTS[self.unit]
+        part = (plain - self.range[0]) / (self.range[1] - self.range[0])
+        return low + part * (high - low)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Names:
+    """A contract's names for what a driver reads and takes."""
+
+    sensors: Mapping[str, Quantity]
+    commands: Mapping[str, Quantity]
+    velocities: Mapping[str, str]
+    """Sensors that the driver does not have, by the position sensor they are the change of."""
+
+
+def read_names(data: Mapping[str, Any], where: str) -> Names:
+    """Names from the tables `joints`, `sensors` and `commands`; malformed ones are an error.
+
+    A joint NAME is a position servo: it gives the sensors NAME_pos and NAME_vel, and takes the
+    command NAME, unless it says `position`, `velocity` or `command` otherwise.
+    """
+    sensors: dict[str, Quantity] = {}
+    commands: dict[str, Quantity] = {}
+    velocities: dict[str, str] = {}
+    for name, table in table_at(data.get("joints", {}), f"{where}: [joints]").items():
+        place = f"{where}: joint {name!r}"
+        values = _checked(table, place, _JOINT)
+        called = {
+            "position": values.pop("position", f"{name}_pos"),
+            "velocity": values.pop("velocity", f"{name}_vel"),
+            "command": values.pop("command", name),
+        }
+        for key, value in called.items():
+            if not isinstance(value, str) or not value:
+                raise Sim2RealError(f"{place}: {key} must be a name")
+        quantity = _quantity(values, place)
+        _add(sensors, called["position"], quantity, place)
+        _add(commands, called["command"], quantity, place)
+        velocities[called["velocity"]] = called["position"]
+    for kind, found in (("sensors", sensors), ("commands", commands)):
+        for name, table in table_at(data.get(kind, {}), f"{where}: [{kind}]").items():
+            place = f"{where}: {kind.removesuffix('s')} {name!r}"
+            _add(found, name, _quantity(_checked(table, place, _QUANTITY), place), place)
+            velocities.pop(name, None)  # a velocity the driver has is better than a difference
+    if not commands:
+        raise Sim2RealError(f"{where} names no joint and no command")
+    return Names(sensors=sensors, commands=commands, velocities=velocities)
+
+
+def _add(found: dict[str, Quantity], name: str, quantity: Quantity, place: str) -> None:
+    if name in found:
+        raise Sim2RealError(f"{place}: {name!r} is there twice")
+    found[name] = quantity
+
+
+def _checked(table: Any, place: str, known: set[str]) -> dict[str, Any]:
+    values = dict(table_at(table, place))
+    for key in values:
+        if key not in known:
+            raise Sim2RealError(f"{place} has no {key!r}{nearest(key, known)}")
+    return values
+
+
+def _quantity(values: dict[str, Any], place: str) -> Quantity:
+    for key in ("key", "unit"):
+        if not isinstance(values.get(key), str):
+            raise Sim2RealError(f'{place} needs {key} = "…"')
+    for key in ("sign", "scale", "offset"):
+        if key in values:
+            values[key] = number_at(values[key], f"{place}: {key}")
+    if "sign" in values:
+        values["sign"] = int(values["sign"]) if values["sign"] in (1.0, -1.0) else 0
+    if "range" in values:
+        ends = values["range"]
+        if not isinstance(ends, list) or len(ends) != 2:
+            raise Sim2RealError(f"{place}: range is [low, high]")
+        values["range"] = tuple(number_at(end, f"{place}: range") for end in ends)
+    try:
+        return Quantity(**values)
+    except Sim2RealError as error:
+        raise Sim2RealError(f"{place}: {error}") from None

@@ -1,0 +1,127 @@
+"""The first step of the ladder: a policy on logs, with nothing that could move."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from sim2real.data import Episode
+from sim2real.errors import Sim2RealError
+from sim2real.gap.doctor import diagnose
+from sim2real.gap.findings import Diagnosis
+from sim2real.gap.log import Log
+from sim2real.policy import Bundle
+from sim2real.policy.runtime import Pilot, Runtime
+from sim2real.robot.kinematics import Kinematics
+from sim2real.robot.runner import goal_vector
+from sim2real.robot.shadow import Agreement, Comparison
+from sim2real.robot.supervisor import Inputs, State, Supervisor
+from sim2real.twin import Twin
+
+_FEWEST = 50
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rehearsal:
+    """What a policy would have done in logs."""
+
+    agreement: Agreement
+    trips: tuple[str, ...]
+    """Why the supervisor would have stopped, one for each log that it would have."""
+    diagnosis: Diagnosis
+
+    def wrong(self) -> str:
+        """Why the policy should not go on to a robot; '' if it may."""
+        if self.agreement.periods < _FEWEST:
+            return f"the logs have {self.agreement.periods} periods, too few: {_FEWEST} are needed"
+        if self.diagnosis.findings:
+            return f"the doctor says: {self.diagnosis.verdict}"
+        if self.trips:
+            return f"the supervisor would stop it: {self.trips[0]}"
+        return self.agreement.wrong()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data."""
+        return {
+            "agreement": self.agreement.to_dict(),
+            "trips": list(self.trips),
+            "doctor": self.diagnosis.to_dict(),
+        }
+
+
+def rehearse(
+    bundle: Bundle,
+    episodes: Sequence[Episode],
+    *,
+    goals: Mapping[str, Any],
+    report: Callable[[int, int], None] = lambda done, of: None,
+) -> Rehearsal:
+    """Run a policy along logs, as if it had been in charge of what was measured."""
+    if not episodes:
+        raise Sim2RealError("there is no log to replay: name some with --logs")
+    twin = Twin.load(bundle.twin)
+    kinematics = Kinematics(twin, bundle.contract, bundle.limits)
+    runtime = Runtime(bundle)
+    comparison = Comparison(bundle.contract, bundle.limits)
+    trips = []
+    for number, episode in enumerate(episodes):
+        log = Log.of(episode, bundle.contract, twin.channels)
+        if log.missing:
+            raise Sim2RealError(
+                f"episode {episode.id} has no {', '.join(log.missing)}: the robot lacks what the"
+                " policy needs, or the channels are named otherwise"
+            )
+        trip = _along(log, bundle, runtime, kinematics, comparison, goals)
+        if trip:
+            trips.append(f"{trip} (episode {episode.id[:8]})")
+        report(number + 1, len(episodes))
+    return Rehearsal(
+        agreement=comparison.agreement(),
+        trips=tuple(trips),
+        diagnosis=diagnose(bundle, episodes),
+    )
+
+
+def _along(
+    log: Log,
+    bundle: Bundle,
+    runtime: Runtime,
+    kinematics: Kinematics,
+    comparison: Comparison,
+    goals: Mapping[str, Any],
+) -> str:
+    """One log; why the supervisor would have stopped, '' if it would not."""
+    rows = np.flatnonzero(np.isfinite(log.readings).all(axis=1))
+    if not len(rows):
+        return "there are no readings"
+    told = log.goals[rows[0]] if log.goals is not None else np.zeros(0)
+    if not np.isfinite(told).all():
+        told = goal_vector(bundle.contract, goals)
+    pilot, supervisor = Pilot(runtime), Supervisor(bundle.contract, bundle.limits)
+    pilot.start(log.readings[rows[0]], told)
+    supervisor.arm(person="rehearsal", resting=pilot.command[0])
+    lost = 0
+    for row in rows:
+        readings = log.readings[row]
+        lost = 0 if log.fresh[row].any() else lost + 1
+        frame, _, wanted = pilot.step(readings)
+        decision = supervisor.step(
+            Inputs(
+                readings=readings,
+                age_s=lost / bundle.contract.rate_hz,
+                fresh=not lost,
+                frame=frame,
+                wanted=wanted,
+                tool=kinematics.tool(readings),
+            )
+        )
+        sent = log.command[row] if np.isfinite(log.command[row]).all() else wanted
+        comparison.add(frame, wanted, sent)
+        pilot.sent(sent)
+        supervisor.sent(sent)
+        if decision.state is not State.RUNNING:
+            return decision.reason
+    return ""

@@ -1,0 +1,377 @@
+"""Deploying: nothing moves unless told to, in the order of trust, and all of it is on record."""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+from dataclasses import asdict, replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from sim2real.cli import main
+from sim2real.data import Lake
+from sim2real.errors import Sim2RealError
+from sim2real.policy import Bundle
+from sim2real.policy.bundle import _files, _manifest
+from sim2real.robot.config import DeployConfig
+from sim2real.robot.deploy import deploy, parse_goals
+from sim2real.robot.ladder import Record, missing, read_records, small_and_slow, write_record
+from sim2real.robot.open import open_robot
+from sim2real.robot.operator import OperatorStop
+from sim2real.robot.recording import read_recording
+from sim2real.robot.remote import RemoteRobot
+from sim2real.robot.standin import StandIn
+
+BUNDLES = Path(__file__).parent.parent / "examples" / "bundles"
+
+
+@pytest.fixture
+def bundle(tmp_path) -> Path:
+    return Path(shutil.copytree(BUNDLES / "arm-reach", tmp_path / "bundle"))
+
+
+def go(bundle, *words) -> int:
+    return main(["deploy", str(bundle), *words])
+
+
+def reseal(folder: Path) -> None:
+    (folder / "manifest.json").write_bytes(_manifest(_files(folder)))
+
+
+def edit(folder: Path, name: str, change) -> None:
+    """Change a JSON file of a bundle and its manifest, as someone who knows how would."""
+    data = json.loads((folder / name).read_text())
+    change(data)
+    (folder / name).write_text(json.dumps(data))
+    reseal(folder)
+
+
+@pytest.mark.slow
+def test_a_dry_run_says_what_would_be_sent_and_sends_nothing(bundle, capsys, monkeypatch):
+    monkeypatch.setattr(RemoteRobot, "send_action", lambda *_: pytest.fail("it sent something"))
+    assert go(bundle, "--robot", "unit:3", "--seconds", "1") == 0
+    said = capsys.readouterr().out
+    assert "what would be sent" in said and "nothing was sent" in said
+    assert not Bundle.open(bundle).records.exists()
+
+
+@pytest.mark.slow
+def test_the_ladder_is_climbed_step_by_step(bundle, tmp_path, capsys):
+    robot = ["--robot", "unit:3", "--execute", "--person", "ana"]
+    assert go(bundle, *robot) == 2
+    assert "needs first: replay (not tried), shadow (not tried)" in capsys.readouterr().err
+    logs, lake = tmp_path / "logs", tmp_path / "lake"
+    assert go(bundle, *robot, "--force", "--trials", "2", "--out", str(logs)) == 0
+    assert "skipped by force" in capsys.readouterr().out
+    assert go(bundle, "--step", "replay", "--logs", str(logs)) == 0
+    assert go(bundle, *robot, "--step", "limited") == 2
+    assert "limited on arm-reach unit-3 needs first: shadow (not tried)" in capsys.readouterr().err
+    assert go(bundle, *robot, "--step", "shadow", "--seconds", "1") == 0
+    assert go(bundle, *robot, "--step", "limited", "--seconds", "1") == 0
+    capsys.readouterr()
+    assert go(bundle, *robot, "--trials", "2", "--lake", str(lake), "--json") == 0
+    result = json.loads(capsys.readouterr().out)
+    assert result["success"]["n"] == 2 and result["skipped"] == ""
+    kept = Lake.open(str(lake))
+    for trial in result["trials"]:
+        episode = kept.get(trial["episode"])
+        assert episode.outcome == trial["outcome"]
+        source = episode.provenance
+        assert (source.kind, source.serial, source.operator) == ("real", "unit-3", "ana")
+        assert source.policy == Bundle.open(bundle).id[:32]
+        assert len(episode["action"].times) == trial["periods"] == 100
+    steps = [record.step for record in read_records(Bundle.open(bundle))]
+    assert steps == ["full", "replay", "shadow", "limited", "full"]
+    # Another unit of the same model has not been through it.
+    assert go(bundle, "--robot", "unit:4", "--execute", "--person", "ana") == 2
+    assert "unit-4 needs first: shadow" in capsys.readouterr().err
+
+
+@pytest.mark.slow
+def test_a_replay_of_its_own_flight_gives_what_was_sent(bundle, tmp_path):
+    config = DeployConfig(
+        bundle=bundle, robot="unit:5", execute=True, force=True, person="ana", out=tmp_path / "run"
+    )
+    deploy(config)
+    log = read_recording(tmp_path / "run" / "trial-0001.arrow")
+    found = deploy(DeployConfig(bundle=bundle, step="replay"), logs=[log])
+    agreement = found.record.figures["agreement"]
+    assert max(agreement["largest"]) < 1e-4 and agreement["close"] == 1.0
+    assert agreement["limited"] == 0.0 and agreement["outside"] == 0.0
+
+
+@pytest.mark.slow
+def test_a_replay_of_a_broken_interface_is_not_passed(bundle, tmp_path):
+    config = DeployConfig(
+        bundle=bundle, robot="unit:5", execute=True, force=True, person="ana", out=tmp_path / "run"
+    )
+    deploy(config)
+    log = read_recording(tmp_path / "run" / "trial-0001.arrow")
+    name = "sensor/shoulder_lift_pos"
+    turned = replace(log[name], values=-log[name].values)
+    found = deploy(
+        DeployConfig(bundle=bundle, step="replay"),
+        logs=[replace(log, channels={**log.channels, name: turned})],
+    )
+    assert not found.record.passed and "sign flipped" in found.record.why
+    assert (
+        "replay (the doctor says"
+        in missing(Bundle.open(bundle), "full", robot="arm-reach", serial="unit-5")[0]
+    )
+
+
+@pytest.mark.slow
+def test_a_shadow_compares_with_the_bundle_in_charge(bundle, tmp_path):
+    with pytest.raises(Sim2RealError, match="moves the robot: say --execute"):
+        deploy(DeployConfig(bundle=bundle, robot="unit:6", step="shadow"))
+    config = DeployConfig(
+        bundle=bundle, robot="unit:6", step="shadow", execute=True, force=True, person="ana",
+        in_charge=str(BUNDLES / "arm-reach"), out=tmp_path / "run",
+    )  # fmt: skip
+    found = deploy(config)
+    agreement = found.record.figures["agreement"]
+    assert agreement["periods"] == 100 and max(agreement["largest"]) < 1e-5
+    held = deploy(replace(config, in_charge="hold", out=tmp_path / "held"))
+    assert min(held.record.figures["agreement"]["rms"][:4]) > 0.001
+    moved = read_recording(tmp_path / "held" / "trial-0001.arrow")["command"].values
+    assert np.ptp(moved, axis=0).max() < 1e-6
+    with pytest.raises(Sim2RealError, match="is for another robot"):
+        deploy(replace(config, in_charge=str(BUNDLES / "pendulum-swingup"), out=None))
+
+
+@pytest.mark.slow
+def test_a_shadow_listens_to_a_robot_in_other_hands(bundle, tmp_path):
+    with StandIn(6, "arm-reach", virtual=False) as robot:
+        robot.reset(0)
+        robot.enable()
+        seen = robot.get_observation() or robot.get_observation()
+        start = {name: seen[f"{name}_pos"] for name in robot.actuators}
+        ending = threading.Event()
+
+        def drive() -> None:
+            begin = time.monotonic()
+            while not ending.wait(0.02):
+                lean = 0.3 * np.sin(2.0 * (time.monotonic() - begin))
+                robot.send_action({**start, "shoulder_pan": start["shoulder_pan"] + lean})
+
+        hands = threading.Thread(target=drive)
+        hands.start()
+        address = robot.address.removeprefix("tcp://")
+        config = DeployConfig(
+            bundle=bundle, robot=address, step="shadow", in_charge="robot", seconds=2.0,
+            out=tmp_path / "run",
+        )  # fmt: skip
+        found = deploy(config)
+        ending.set()
+        hands.join()
+        assert robot.state == "ready"  # it was neither commanded nor stopped by the shadow
+    assert found.record.figures["agreement"]["periods"] >= 10  # of 50; a busy machine is late
+    heard = read_recording(tmp_path / "run" / "trial-0001.arrow")["command"].values
+    assert 0.05 < np.ptp(heard[:, 0]) < 0.7 and np.ptp(heard[:, 1]) == 0.0
+
+
+def test_what_is_malformed_is_refused_with_one_line(bundle, capsys):
+    cases = [
+        (["--robot", "unit:3", "--execute"], "--person"),
+        (["--robot", "somewhere"], "is no robot"),
+        (["--robot", "unit:x"], "is no unit"),
+        (["--execute", "--person", "ana"], "say which robot"),
+        (["--robot", "unit:3", "--goal", "x=a"], "is not like"),
+        (["--robot", "unit:3", "--trials", "0"], "--trials"),
+        (["--step", "replay"], "--logs"),
+        (["--step", "replay", "--logs", "nowhere.arrow"], "nowhere.arrow"),
+    ]
+    for words, said in cases:
+        assert go(bundle, *words) == 2
+        error = capsys.readouterr().err.strip()
+        assert said in error and "\n" not in error
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "change", "said"),
+    [
+        ("limits.json", lambda d: d["joints"][0].update(position_high=9.0), "the model from"),
+        ("limits.json", lambda d: d["joints"][0].update(torque=90.0), "torque of 90"),
+        ("limits.json", lambda d: d.update(tool="hand"), "names? the tool 'hand'"),
+        ("limits.json", lambda d: d["joints"][0].update(name="hip"), "limits are of"),
+        ("contract.json", lambda d: d.update(schema=9), "update sim2real"),
+    ],
+)
+def test_a_bundle_that_contradicts_its_model_never_reaches_a_robot(
+    bundle, monkeypatch, name, change, said
+):
+    monkeypatch.setattr("sim2real.robot.deploy.open_robot", lambda *_, **__: pytest.fail("opened"))
+    edit(bundle, name, change)
+    with pytest.raises(Sim2RealError, match=said):
+        deploy(DeployConfig(bundle=bundle, robot="unit:1", execute=True, person="ana", force=True))
+
+
+@pytest.mark.slow
+def test_a_bundle_of_another_robot_moves_nothing(bundle, monkeypatch, capsys):
+    monkeypatch.setattr(RemoteRobot, "send_action", lambda *_: pytest.fail("it sent something"))
+    execute = ["--execute", "--person", "ana", "--force"]
+    with StandIn(2, "pendulum-swingup") as robot:
+        address = robot.address.removeprefix("tcp://")
+        assert go(bundle, "--robot", address, *execute) == 2
+        assert "for another robot" in capsys.readouterr().err
+    with StandIn(2, "arm-reach") as robot:
+        address = robot.address.removeprefix("tcp://")
+        assert go(BUNDLES / "arm-push", "--robot", address, *execute) == 2
+        assert "goal 'goal' needs 2 numbers" in capsys.readouterr().err
+        words = ["--goal", "goal=0.3,0.1"]
+        assert go(BUNDLES / "arm-push", "--robot", address, *execute, *words) == 2
+        assert "the robot has no cube_pos" in capsys.readouterr().err
+    assert go(bundle, "--robot", "127.0.0.1:9") == 2
+    assert "does not answer" in capsys.readouterr().err
+
+
+def test_limited_is_small_and_slow():
+    limits = Bundle.open(BUNDLES / "arm-reach").limits
+    rest = np.array([1.9, 0.0, 0.0, 0.0, 0.0, 0.0])
+    small = small_and_slow(limits, rest)
+    for joint, wide, at in zip(small.joints, limits.joints, rest, strict=True):
+        assert wide.command_low <= joint.command_low <= at <= joint.command_high
+        assert joint.command_high <= wide.command_high
+        assert joint.command_rate == wide.command_rate / 4
+        span = joint.command_high - joint.command_low
+        assert span <= (wide.command_high - wide.command_low) / 4 + 1e-9
+
+
+def test_the_newest_record_of_a_step_decides(bundle):
+    opened = Bundle.open(bundle)
+    robot = {"robot": "arm", "serial": "1"}
+    one = Record(step="shadow", passed=True, bundle=opened.id, time="2026-01-01T00:00:00", **robot)
+    write_record(opened, replace(one, step="replay", serial="2"))
+    write_record(opened, one)
+    assert missing(opened, "limited", **robot) == []
+    assert missing(opened, "limited", robot="arm", serial="2") == ["shadow (not tried)"]
+    write_record(opened, replace(one, passed=False, why="fell", time="2026-01-02T00:00:00"))
+    assert missing(opened, "limited", **robot) == ["shadow (fell)"]
+    # Of another bundle's records nothing is believed.
+    write_record(opened, replace(one, bundle="0" * 64, time="2026-01-03T00:00:00"))
+    assert missing(opened, "limited", **robot) == ["shadow (fell)"]
+    assert Bundle.open(bundle).id == opened.id
+
+
+@pytest.mark.parametrize("text", ["{", "[]", '{"step": "fly"}', '{"step": "full"}'])
+def test_a_malformed_record_is_one_clear_error(bundle, text):
+    (bundle / "ladder").mkdir()
+    (bundle / "ladder" / "1-full.json").write_text(text)
+    with pytest.raises(Sim2RealError, match=r"1-full\.json"):
+        read_records(Bundle.open(bundle))
+
+
+def test_goals_are_read_from_words():
+    assert parse_goals(["a=1,2", "b=-0.5"]) == {"a": [1.0, 2.0], "b": [-0.5]}
+
+
+def test_an_operator_stops_with_a_file_or_a_signal(tmp_path):
+    file = tmp_path / "STOP"
+    with OperatorStop(file) as stop:
+        assert not stop()
+        file.touch()
+        assert stop() and str(file) in stop.how
+        file.unlink()
+        assert stop()  # wanted once, wanted until cleared
+        stop.clear()
+        assert not stop()
+        os.kill(os.getpid(), signal.SIGTERM)
+        assert stop() and stop.signalled
+    assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+
+
+TYPING = """
+import os, pty, sys, time
+child, terminal = pty.fork()
+if child == 0:
+    from sim2real.robot.operator import OperatorStop
+    with OperatorStop() as stop:
+        print("ready", flush=True)
+        end = time.monotonic() + 20
+        while not stop() and time.monotonic() < end:
+            time.sleep(0.01)
+        print("stopped by", stop.how, flush=True)
+    os._exit(0)
+said = b""
+while b"ready" not in said:
+    said += os.read(terminal, 100)
+os.write(terminal, b" ")
+while b"stopped by" not in said or not said.endswith(b"\\n"):
+    said += os.read(terminal, 100)
+print(said.decode())
+"""
+
+
+@pytest.mark.slow
+def test_an_operator_stops_with_a_key():
+    done = subprocess.run(
+        [sys.executable, "-c", TYPING], capture_output=True, text=True, timeout=60, check=True
+    )
+    assert "stopped by a key" in done.stdout
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("how", ["signal", "file"])
+def test_a_running_robot_is_stopped_by_its_operator(bundle, tmp_path, how):
+    with StandIn(1, "arm-reach", virtual=False) as robot:
+        address = robot.address.removeprefix("tcp://")
+        command = [sys.executable, "-m", "sim2real.cli", "deploy", str(bundle), "--robot", address]
+        command += ["--execute", "--person", "ana", "--force", "--seconds", "30"]
+        command += ["--out", str(tmp_path / "run"), "--json"]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+            file = tmp_path / "run" / "trial-0001.arrow"
+            while not (file.exists() and file.stat().st_size > 4000):
+                assert process.poll() is None
+                time.sleep(0.05)
+            if how == "signal":
+                process.send_signal(signal.SIGINT)
+            else:
+                (tmp_path / "run" / "STOP").touch()
+            said = process.stdout.read()
+        assert process.returncode == (130 if how == "signal" else 1)
+        result = json.loads(said)
+        assert result["trials"][0]["stopped"] == "the operator stopped it"
+        assert how in result["ended"]
+        robot.get_observation()
+        assert robot.state == "tripped" and robot.why == "asked to"
+    episode = read_recording(file)
+    assert len(episode["action"].times) == result["trials"][0]["periods"] + 1
+
+
+@pytest.mark.slow
+def test_a_stop_ends_the_series_unless_someone_re_arms(bundle, tmp_path):
+    calls = []
+
+    def stuck(self, seconds=0.0):
+        calls.append(1)
+        raise Sim2RealError("nobody is there")
+
+    config = DeployConfig(
+        bundle=bundle, robot="unit:3", execute=True, person="ana", force=True, trials=3, seconds=0.4
+    )
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(RemoteRobot, "send_action", stuck)
+        found = deploy(replace(config, out=tmp_path / "one"))
+        assert len(found.trials) == 1 and "did not take" in found.trials[0].stopped
+        assert not found.record.passed
+        found = deploy(replace(config, out=tmp_path / "all", rearm=True))
+        assert len(found.trials) == 3
+
+
+def test_an_address_says_what_it_is():
+    assert isinstance(open_robot("127.0.0.1:5555"), RemoteRobot)
+    assert open_robot("tcp://10.0.0.1:5").address == "tcp://10.0.0.1:5"
+    with pytest.raises(Sim2RealError, match="needs a task"):
+        open_robot("unit:3")
+
+
+def test_a_record_is_plain_data():
+    record = Record(step="full", passed=True, bundle="b", episodes=("a",), figures={"x": 1.0})
+    assert json.loads(json.dumps(asdict(record)))["episodes"] == ["a"]
