@@ -86,3 +86,25 @@ class BenchDeploy:
     """Also write the JSON here, as `benchmarks/deploy.json`."""
     json: bool = False
     """Print the result as one JSON object."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class BenchDoctor:
+    """Faults put into logs of stand-in hardware: how many the doctor names, and how often it cries
+    wolf over clean ones."""
+
+    name: ClassVar[str] = "doctor"
+    bundles: Path = Path("examples/bundles")
+    """Folder with a bundle of each task."""
+    first_unit: int = 300
+    """Number of the first unit of stand-in hardware."""
+    units: int = 10
+    """Units that are flown, a task."""
+    flights: int = 10
+    """Clean flights, a unit."""
+    seeds: int = 10
+    """Places and values that each fault is tried with, a magnitude and task."""
+    out: Path | None = None
+    """Also write the JSON here, as `benchmarks/doctor.json`."""
+    json: bool = False
+    """Print the result as one JSON object."""

@@ -91,15 +91,17 @@ def _spoilt(series: np.ndarray, fault: Fault, level: int, rng: np.random.Generat
     if fault is Fault.DEGREES:
         return series * _DEGREES
     if fault in (Fault.OFFSET, Fault.POSE):
-        return series + _OFFSETS[level] * rng.choice([-1.0, 1.0]) * rng.uniform(0.8, 1.2)
+        return series + float(_OFFSETS[level] * rng.choice([-1.0, 1.0]) * rng.uniform(0.8, 1.2))
     if fault is Fault.SCALE:
-        return series * _FACTORS[level] ** rng.choice([-1.0, 1.0])
+        return series * float(_FACTORS[level] ** rng.choice([-1.0, 1.0]))
     if fault in (Fault.OBSERVATION_DELAYED, Fault.ACTION_DELAYED):
         late = np.concatenate([np.repeat(series[:1], _PERIODS[level]), series])
         return late[: len(series)]
     if fault is Fault.STALE:
         length = max(2, int(_FROZEN[level] * len(series)))
-        begin = int(rng.integers(0, len(series) - length + 1))
+        # Frozen where it moves: elsewhere nothing is broken.
+        begins = rng.integers(0, len(series) - length + 1, 8)
+        begin = int(max(begins, key=lambda b: np.ptp(series[b : b + length])))
         stuck = series.copy()
         stuck[begin : begin + length] = series[begin]
         return stuck

@@ -18,7 +18,9 @@ import tyro
 
 from sim2real.bench.config import BenchData, BenchDeploy, BenchSim, BenchTrain
 from sim2real.cli.data import DataVerb, run_data
+from sim2real.cli.drift import DriftConfig, run_drift
 from sim2real.cli.output import print_json, say, say_error
+from sim2real.cli.record import RecordConfig, run_record
 from sim2real.demo.config import DemoConfig
 from sim2real.errors import Sim2RealError
 from sim2real.evaluate.config import EvaluateConfig, PlayConfig
@@ -93,6 +95,8 @@ Verb = (
     | Annotated[EvaluateConfig, _sub("evaluate")]
     | Annotated[ExportConfig, _sub("export")]
     | Annotated[DeployConfig, _sub("deploy")]
+    | Annotated[RecordConfig, _sub("record")]
+    | Annotated[DriftConfig, _sub("drift")]
     | Annotated[TwinVerb, _sub("twin")]
     | Annotated[Tasks, _sub("tasks")]
     | Annotated[DataVerb, _sub("data")]
@@ -141,6 +145,8 @@ def _run(verb: Any) -> int:
         EvaluateConfig: _evaluate,
         ExportConfig: _export,
         DeployConfig: _deploy,
+        RecordConfig: run_record,
+        DriftConfig: run_drift,
         TwinShow: _twin_show,
         TwinLint: _twin_lint,
         Tasks: _tasks,

@@ -66,7 +66,7 @@ def run_record(config: RecordConfig) -> int:
         raise Sim2RealError("only a person lets a robot move: say who with --person")
     if not config.robot:
         plans = _from_default(config, subject)
-        _plot(config, subject, plans, config.out)
+        _plot(subject, plans, config.out)
         _tell(config, subject, plans, [])
         return 0
     from sim2real.robot.open import open_robot
@@ -96,7 +96,6 @@ def _with(config: RecordConfig, subject: Subject, robot: Any) -> int:
 
     def show(prepared: Prepared) -> None:
         plans.append(prepared)
-        _plot(config, subject, [prepared], folder)
         if config.execute and not config.json:
             say(f"{prepared.plan.motion}: {prepared.plan.seconds:.0f} s; Ctrl-C stops it")
 
@@ -118,8 +117,11 @@ def _with(config: RecordConfig, subject: Subject, robot: Any) -> int:
             report=report,
         ):
             kept.append(recorded)
+            _plot(subject, plans[-1:], folder)
             if lake is not None:
                 lake.append(recorded.episode)
+    if not config.execute:
+        _plot(subject, plans, folder)
     _tell(config, subject, plans, kept)
     if stopped.signalled:
         return 130
@@ -161,9 +163,7 @@ def _lake(config: RecordConfig) -> Any:
     return Lake.create(config.lake)
 
 
-def _plot(
-    config: RecordConfig, subject: Subject, plans: list[Prepared], folder: Path | None
-) -> None:
+def _plot(subject: Subject, plans: list[Prepared], folder: Path | None) -> None:
     if folder is None:
         return
     from sim2real.report.motion import plot_motion

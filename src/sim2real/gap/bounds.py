@@ -42,7 +42,7 @@ class Bounds:
 
     def units(self, log: Log) -> list[Finding]:
         """Readings in another unit, by their size alone."""
-        largest = np.nanmax(np.abs(log.readings), axis=0, initial=0.0)
+        largest = np.nan_to_num(np.abs(log.readings)).max(axis=0)
         by_fault: dict[Fault, list[tuple[str, float]]] = {}
         for sensor in log.contract.sensors:
             part = log.column(sensor.name)
@@ -73,8 +73,8 @@ class Bounds:
             if sensor.kind == "jointpos":
                 columns.append(log.column(sensor.name).start)
                 names.append(sensor.name)
-        known = np.flatnonzero(np.isfinite(log.readings[:, columns]).all(axis=1)) if columns else []
-        if not len(known) or known[0] > 3:
+        known = np.flatnonzero(np.isfinite(log.readings[:, columns]).all(axis=1))
+        if not columns or not len(known) or known[0] > 3:
             return []
         at = log.readings[known[0], columns]
         middle, spread = self._middle[columns], self._spread[columns]

@@ -171,7 +171,7 @@ class Chain:
         found = []
         for column in np.flatnonzero(~face.solvable & face.depends[left].any(axis=0)):
             outputs = [o for o in left if face.depends[o, column]]
-            others = [o for o in np.flatnonzero(face.depends[:, column]) if o not in left]
+            others = [int(o) for o in np.flatnonzero(face.depends[:, column]) if o not in left]
 
             def error(
                 guess: np.ndarray, column: int = int(column), outputs: list[int] = outputs + others
@@ -185,9 +185,7 @@ class Chain:
             wrong = rows & (error(seen[:, column]) > 2e-4)
             if not wrong.any():
                 continue
-            alike = [
-                j for j, group in enumerate(groups) if j != column and group == groups[column]
-            ]
+            alike = [j for j, group in enumerate(groups) if j != column and group == groups[column]]
             found.append(search(self._inputs, int(column), alike, error, wrong))
         return found
 
@@ -214,13 +212,15 @@ class Chain:
         if found:
             return found
         raw = face.runtime.policy(given).astype(float)
-        found = _saturated(log_action, raw, rows, log.contract.actions)
-        if found:
-            return found
         columns = tuple(
             Column(name=a.name, channel="action", group="action") for a in log.contract.actions
         )
         relations = relate(log_action, _clipped(raw), rows, [c.group for c in columns])
+        plain = (Kind.SHIFTED, Kind.PERMUTED, Kind.NEGATED)
+        if not any(r.kind in plain for r in relations):
+            found = _saturated(log_action, raw, rows, log.contract.actions)
+            if found:
+                return found
         if all(r.kind is Kind.UNKNOWN for r in relations):
             shown = self._shown(frames, agrees)
             if shown:
@@ -297,7 +297,9 @@ class Chain:
                 tried[:, block] *= factor
                 if agrees(face.stacked(tried)):
                     names = [outputs[c].name for c in block]
-                    return finding(fault, names, f"{', '.join(names)} is multiplied by {factor:.3g}")
+                    return finding(
+                        fault, names, f"{', '.join(names)} is multiplied by {factor:.3g}"
+                    )
         for one in range(len(outputs)):
             for other in range(one + 1, len(outputs)):
                 if outputs[one].group == outputs[other].group:
@@ -337,9 +339,7 @@ class Chain:
             # Of the two that differ, the one that the action explains is right.
             pair = (sent, wanted) if held is None or kept is not None else (wanted, sent)
             return _named(
-                Explained(
-                    columns=columns, relations=relate(*pair, self._known, groups), whole=True
-                )
+                Explained(columns=columns, relations=relate(*pair, self._known, groups), whole=True)
             )
         if kept is not None or said or not computed:
             return []
@@ -404,14 +404,14 @@ def _followed(log: Log) -> np.ndarray:
 
 def _past_known(frames: np.ndarray, known: np.ndarray, history: int) -> np.ndarray:
     """(periods,) whether all periods that the network sees are in the log, and are numbers."""
-    whole = np.isfinite(frames).all(axis=1)
+    whole: np.ndarray = np.isfinite(frames).all(axis=1)
     found = whole.copy()
     for k in range(1, history):
         found &= shifted(whole, k)
         if k < history - 1:
             found &= shifted(known, k)
-    begin = np.arange(len(frames)) >= history
-    return found & begin
+    found &= np.arange(len(frames)) >= history
+    return found
 
 
 def _clipped(action: np.ndarray) -> np.ndarray:
@@ -473,7 +473,7 @@ def _named(explained: Explained) -> list[Finding]:
                 alternatives=_alternatives(fault, channel),
             )
         )
-    return sorted(found, key=lambda f: -f.confidence)
+    return sorted(found, key=lambda f: -f.confidence * len(f.where))
 
 
 def _fault(relation: Relation, explained: Explained) -> Fault:
@@ -561,4 +561,4 @@ def _merged(found: list[Finding]) -> list[Finding]:
     for finding in found:
         if finding.fault not in kept:
             kept[finding.fault] = finding
-    return sorted(kept.values(), key=lambda f: -f.confidence)
+    return sorted(kept.values(), key=lambda f: -f.confidence * len(f.where))

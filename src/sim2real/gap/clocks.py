@@ -61,7 +61,7 @@ def _rate(log: Log) -> list[Finding]:
             where=("clock",),
             evidence=f"A period lasts {1e3 * usual:.1f} ms (median; mean {1e3 * mean:.1f} ms) where"
             f" the contract promises {1e3 * promised:.1f} ms: {1.0 / mean:.1f} Hz instead of"
-            f" {log.contract.rate_hz:g} Hz. {100 * missed:.0f} % of the periods are longer by half.",
+            f" {log.contract.rate_hz:g} Hz. {100 * missed:.0f} % of them are longer by half.",
             confidence=1.0,
         )
     ]

@@ -48,7 +48,7 @@ class Doctor:
         *,
         report: Callable[[int, int], None] = lambda done, of: None,
     ) -> Diagnosis:
-        """What is wrong with the interface in these logs of one robot; none is a `Sim2RealError`."""
+        """What is wrong with the interface in these logs of one robot; none is an error."""
         if not episodes:
             raise Sim2RealError("there is no log to look at")
         found: list[list[Finding]] = []

@@ -37,7 +37,7 @@ REMEDIES = {
     Fault.QUATERNION: "Reorder the quaternion to the contract's order, w first.",
     Fault.HISTORY: "Stack the periods oldest first, as the contract says.",
     Fault.NORMALISER: "Give the network raw observations: the normaliser is inside policy.onnx.",
-    Fault.OBSERVATION_DELAYED: "Read the newest sample in each period; look for queues and filters.",
+    Fault.OBSERVATION_DELAYED: "Read the newest sample each period; look for queues and filters.",
     Fault.ACTION_DELAYED: "Send the action in the period it was computed in; look for queues.",
     Fault.RATE: "Make the loop fast enough for the contract's rate, or train for the rate it has.",
     Fault.STALE: "Check cable, bus and driver of the channel; stop the robot on stale readings.",

@@ -1,9 +1,10 @@
-"""Faults of a driver as corrections of a joint's motion: which one makes it a normal motion again."""
+"""Faults of a driver as corrections of a joint's motion: which makes it a normal one again?"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 
@@ -102,13 +103,13 @@ def single_joint(has_speed: bool, servo: bool) -> Iterator[Hypothesis]:
         for periods in DELAYS[1:]:  # one period is what a filter of the drive may take
             yield Hypothesis(
                 Fault.OBSERVATION_DELAYED, what, periods,
-                lambda m, w=what, p=periods: earlier(m, w, p),
+                partial(earlier, what=what, periods=periods),
             )  # fmt: skip
     for size in OFFSETS:
         for offset in (size, -size):
             yield Hypothesis(
                 Fault.OFFSET, "position", offset,
-                lambda m, d=offset: replace(m, position=m.position - d),
+                partial(_moved, offset=offset),
             )  # fmt: skip
     for what in (*parts, "command"):
         # Motors differ in torque by more than servos in where they stop.
@@ -137,6 +138,10 @@ def swapped(mine: Motion, other: Motion, what: str) -> Motion:
     if what in ("readings", "speed"):
         speed = other.speed
     return replace(mine, position=position, speed=speed)
+
+
+def _moved(motion: Motion, offset: float) -> Motion:
+    return replace(motion, position=motion.position - offset)
 
 
 def _scaling(what: str, factor: float) -> Correct:

@@ -1,7 +1,7 @@
 """What a bundle's graphs do with their inputs, found by trying them.
 
-`observe` takes readings, goals, the last action and the last command. Most of its outputs are linear
-in a few of these, so what was really given to it can be worked out from what came out.
+`observe` takes readings, goals, the last action and the last command. Most of its outputs are
+linear in a few of these, so what was really given to it can be worked out from what came out.
 """
 
 from __future__ import annotations
@@ -139,7 +139,9 @@ def _outputs(contract: Contract) -> tuple[Column, ...]:
         alone = len(sensors) == len(term.sources)
         # A term of one number a sensor is named after its sensors.
         named = alone and sum(s.width for s in sensors) == term.width
-        parts = [f"{s.name}[{k}]" if s.width > 1 else s.name for s in sensors for k in range(s.width)]
+        parts = [
+            f"{s.name}[{k}]" if s.width > 1 else s.name for s in sensors for k in range(s.width)
+        ]
         for k in range(term.width):
             found.append(
                 Column(
@@ -157,9 +159,10 @@ def _slopes(runtime: Runtime, contract: Contract, count: int) -> np.ndarray:
     """(points, outputs, inputs) derivatives of the observation at a few places."""
     rng = np.random.default_rng(0)
     points = rng.normal(0.0, 0.5, (_POINTS, count))
-    moved = points[:, None, None, :] + _STEP * np.array([1.0, -1.0])[:, None] * np.eye(count)[
-        :, None, :
-    ]
+    moved = (
+        points[:, None, None, :]
+        + _STEP * np.array([1.0, -1.0])[:, None] * np.eye(count)[:, None, :]
+    )
     parts = np.split(moved.reshape(-1, count), _ends(contract), axis=1)
     found = runtime.observe(*parts).astype(float).reshape(_POINTS, count, 2, -1)
     slopes: np.ndarray = (found[:, :, 0] - found[:, :, 1]).transpose(0, 2, 1) / (2 * _STEP)

@@ -28,6 +28,8 @@ _NEAR_M = 0.015
 """What is nearer than this may touch: calibration is not better [m]."""
 _STOP = 0.04
 """A joint this near to its stop may rest on it [rad or m]."""
+_STIRRED = 0.05
+"""Share of its range that a joint must have gone through to be judged."""
 _LED = 0.05
 """A servo that is sent farther than this overcomes its friction [rad or m]."""
 _BENDS = (0.5, 0.9)
@@ -158,8 +160,9 @@ def _can_touch(model: mujoco.MjModel, joints: list[Joint]) -> np.ndarray:
     kind, takes = model.geom_contype, model.geom_conaffinity
     collide = (kind[:, None] & takes[None]) | (takes[:, None] & kind[None])
     off = bool(model.opt.disableflags & int(mujoco.mjtDisableBit.mjDSBL_CONTACT))
-    pairs: np.ndarray = (robot[:, None] & still[None]) | (still[:, None] & robot[None])
-    return pairs & (collide != 0) & (not off)
+    pairs = (robot[:, None] & still[None]) | (still[:, None] & robot[None])
+    touch: np.ndarray = pairs & (collide != 0) & (not off)
+    return touch
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -229,6 +232,12 @@ class Model:
             return motion
         return replace(motion, weight=self.posture.gravity(motion.position[:, :, None])[:, :, 0])
 
+    def stirred(self, motion: Motion, k: int) -> bool:
+        """Whether the joint went far enough in the first episode to be judged at all."""
+        span = float(np.ptp(np.nanquantile(self.reference[-1][k].position, (0.02, 0.98))))
+        known = motion.position[0][np.isfinite(motion.position[0])]
+        return len(known) > 1 and float(np.ptp(known)) > _STIRRED * span
+
     def moving(self, motion: Motion, k: int) -> np.ndarray:
         """(episodes, periods) whether the joint's reading goes clearly on from there.
 
@@ -236,7 +245,9 @@ class Model:
         """
         usual = self._weights[k][1]
         gone = np.full(motion.position.shape, np.nan)
-        gone[:, : -self.ahead] = motion.position[:, self.ahead :] - motion.position[:, : -self.ahead]
+        gone[:, : -self.ahead] = (
+            motion.position[:, self.ahead :] - motion.position[:, : -self.ahead]
+        )
         found: np.ndarray = np.nan_to_num(np.abs(gone)) > 2.0 * usual
         if not self.joints[k].servo:
             # A torque that moves nothing tells too; a servo may be held by the table.
@@ -280,9 +291,7 @@ class Model:
         if motion.speed is not None and speed_weights is not None:
             features, target = self._speed_features(motion)
             speed = (target - features @ speed_weights) / speed_usual
-        return Answer(
-            travel=(travel - predicted) / usual, speed=speed, predicted=predicted / usual
-        )
+        return Answer(travel=(travel - predicted) / usual, speed=speed, predicted=predicted / usual)
 
     def _fitted(
         self, sets: list[Motion], joint: Joint
@@ -345,7 +354,7 @@ class Model:
 def _fit(
     sets: list[tuple[np.ndarray, np.ndarray]], free: list[np.ndarray]
 ) -> tuple[np.ndarray, float]:
-    """Least squares over all sets of episodes; the weights, and the usual error in the first."""
+    """Least squares over all sets of episodes; the weights, and the usual error."""
     tables, targets = [], []
     for (features, target), may in zip(sets, free, strict=True):
         use = np.isfinite(features).all(axis=-1) & np.isfinite(target) & may[:, : target.shape[1]]
@@ -359,9 +368,16 @@ def _fit(
     ridge = 1e-4 * np.eye(matrix.shape[1])
     weights = np.linalg.solve(matrix.T @ matrix + ridge, matrix.T @ (wanted * np.sqrt(share)))
     weights = weights / size
-    first = targets[0]
-    error = first - tables[0] @ weights
-    # What is usual is told by the rows with motion: at rest nearly nothing is to be predicted.
-    error = error[np.abs(first) >= np.quantile(np.abs(first), 0.6)]
-    usual = float(np.sqrt(np.mean(np.square(np.clip(error, *np.quantile(error, (0.02, 0.98)))))))
-    return weights, max(usual, 1e-6)
+    errors = [_usual(table, target, weights) for table, target in zip(tables, targets, strict=True)]
+    # A joint that the policy leaves alone is known by the other episodes.
+    return weights, max(errors[0], 0.3 * errors[-1], 1e-6)
+
+
+def _usual(table: np.ndarray, target: np.ndarray, weights: np.ndarray) -> float:
+    """Root mean square of the errors without outliers, in the rows with motion.
+
+    At rest nearly nothing is to be predicted, and nothing is learned.
+    """
+    error = target - table @ weights
+    error = error[np.abs(target) >= np.quantile(np.abs(target), 0.6)]
+    return float(np.sqrt(np.mean(np.square(np.clip(error, *np.quantile(error, (0.02, 0.98)))))))

@@ -70,15 +70,15 @@ class Physics:
         motions = self.model.reference[0]
         base = [self._losses(m, k, self.model.moving(m, k)) for k, m in enumerate(motions)]
         means = [np.mean(parts, axis=1) for parts in base]
-        self.usual = np.array([np.nanmedian(mean) for mean in means])
-        self._odd = [float(np.nanquantile(mean, 0.9)) for mean in means]
-        self._worst = [float(np.nanquantile(mean, 0.97)) for mean in means]
+        self.usual = np.array([_quantile(mean, 0.5) for mean in means])
+        self._odd = [_quantile(mean, 0.9) for mean in means]
+        self._worst = [_quantile(mean, 0.97) for mean in means]
         speeds = [
             np.mean(self._losses(m, k, self.model.speeding(m, k), speed=True), axis=1)
             for k, m in enumerate(motions)
         ]
-        self._odd_speed = [float(np.nanquantile(mean, 0.9)) for mean in speeds]
-        self._worst_speed = [float(np.nanquantile(mean, 0.97)) for mean in speeds]
+        self._odd_speed = [_quantile(mean, 0.9) for mean in speeds]
+        self._worst_speed = [_quantile(mean, 0.97) for mean in speeds]
         self._most = [
             [_most(_persistent(t.before - t.after)) for t in self._tried(motions, k)]
             for k in range(len(motions))
@@ -89,7 +89,9 @@ class Physics:
             for m in motions
         ]
         self.at_limit = np.nanmean(
-            np.where(np.isnan(self.reference.action), np.nan, np.abs(self.reference.action) > 0.999),
+            np.where(
+                np.isnan(self.reference.action), np.nan, np.abs(self.reference.action) > 0.999
+            ),
             axis=(1, 2),
         )
 
@@ -187,6 +189,8 @@ class Physics:
         return found
 
     def _joint(self, motions: list[Motion], k: int) -> Named | None:
+        if not self.model.stirred(motions[k], k):
+            return None
         moving = self.model.moving(motions[k], k)
         servo = self.model.joints[k].servo
         follows = self.model.follows(motions[k], moving) if servo else np.nan
@@ -230,9 +234,7 @@ class Physics:
         gains, left = [], []
         for k, motion in enumerate(motions):
             moved = earlier(motion, "readings", periods)
-            base = self._losses(
-                motion, k, self.model.moving(motion, k) & self.model.free(motion)
-            )
+            base = self._losses(motion, k, self.model.moving(motion, k) & self.model.free(motion))
             parts = self._losses(moved, k, self.model.moving(moved, k) & self.model.free(motion))
             gains.append(np.mean(base - parts, axis=1))
             left.append(np.mean(parts, axis=1) - self._worst[k])
@@ -275,7 +277,7 @@ class Physics:
             Fault.DEGREES: f"its {hypothesis.what} are taken as {value:.3g} times too large",
             Fault.SCALE: f"its {hypothesis.what} are taken as {value:.3g} times too large",
             Fault.OFFSET: f"its zero is moved by {-value:+.2f}",
-            Fault.OBSERVATION_DELAYED: f"its {hypothesis.what} is taken {value:.0f} periods earlier",
+            Fault.OBSERVATION_DELAYED: f"its {hypothesis.what} is taken {value:.0f} periods before",
         }.get(fault, "")
         if fault is Fault.PERMUTED:
             how = f"it is given the {hypothesis.what} of {self.model.joints[int(value)].name}"
@@ -329,6 +331,12 @@ def _mean(values: list[np.ndarray]) -> np.ndarray:
         known.any(axis=0), np.nansum(stacked, axis=0) / np.maximum(known.sum(axis=0), 1), np.nan
     )
     return mean
+
+
+def _quantile(values: np.ndarray, share: float) -> float:
+    """A quantile of what is known; nan where nothing is."""
+    known = values[np.isfinite(values)]
+    return float(np.quantile(known, share)) if len(known) else float("nan")
 
 
 def _most(gains: np.ndarray) -> float:

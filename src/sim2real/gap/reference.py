@@ -1,4 +1,4 @@
-"""What is normal: the bundle's policy at work in the worlds of its own twin, drawn wider than usual.
+"""What is normal: the bundle's policy in the worlds of its own twin, drawn wider than usual.
 
 Thresholds of the doctor come from here, so that none is set by hand for a task.
 """

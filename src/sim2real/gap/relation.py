@@ -91,22 +91,21 @@ def relate(
 def _completed(
     found: list[Relation], logged: np.ndarray, true: np.ndarray, rows: np.ndarray, groups: list[str]
 ) -> list[Relation]:
-    """A resting channel looks stuck or absent in the place of another: in a permutation it is not."""
+    """A resting channel looks stuck or absent in another's place; in a permutation it is not."""
     if not any(r.kind is Kind.PERMUTED for r in found):
         return found
     resting = (Kind.ABSENT, Kind.STUCK, Kind.HELD, Kind.OFFSET, Kind.SCALED, Kind.NEGATED)
-    completed = []
-    for relation in found:
+
+    def completed(relation: Relation) -> Relation:
         column = relation.column
-        if relation.kind in resting:
-            for j in range(logged.shape[1]):
-                if j != column and groups[j] == groups[column]:
-                    share = float(same(logged[rows, column], true[rows, j]).mean())
-                    if share >= ENOUGH:
-                        relation = Relation(Kind.PERMUTED, column, j, share)
-                        break
-        completed.append(relation)
-    return completed
+        for j in range(logged.shape[1]):
+            if j != column and groups[j] == groups[column]:
+                share = float(same(logged[rows, column], true[rows, j]).mean())
+                if share >= ENOUGH:
+                    return Relation(Kind.PERMUTED, column, j, share)
+        return relation
+
+    return [completed(r) if r.kind in resting else r for r in found]
 
 
 def _column(
@@ -143,8 +142,8 @@ def _column(
     offset = float(np.nanmedian(mine[window] - should[window]))
     tried.append(Relation(Kind.OFFSET, column, offset, share(should + offset)))
     tried.append(_scaled(mine, should, window, column))
-    tried.append(Relation(Kind.HELD, column, share=_held(mine, wrong)))
     tried.append(Relation(Kind.CLIPPED, column, share=_clipped(mine, should, wrong)))
+    tried.append(Relation(Kind.HELD, column, share=_held(mine, wrong)))
     tried.append(_affine(mine, should, window, column))
     return best(tried, column)
 

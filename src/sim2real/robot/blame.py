@@ -3,7 +3,7 @@
 Each episode's parameter shift is a regularised estimate: if parameter j moved by d, the estimates
 of all of them move by d times column j of the resolution matrix. The change of their mean is
 explained by as few parameters as it takes, each with an interval from the scatter between episodes;
-parameters whose columns cannot be told apart in that scatter are named together.
+parameters that would explain it as well are named together.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
-_ALIKE = 0.95
-"""Cosine of two parameters' effects above which they cannot be told apart."""
+_ALIKE = 0.9
+"""Share of what the best parameter explains that makes another as good."""
 _MOST_NAMED = 3
 _ERROR = 0.05
 """Chance that a parameter is named that has not moved."""
@@ -107,7 +107,7 @@ def causes(
         shift = float(column @ metric @ moved) / size
         error = float(stats.t.ppf(0.975, freedom)) / np.sqrt(size)
         _, spanned = _without(moved, resolution[:, chosen], metric)
-        alike = _alike(best, resolution, metric, felt, chosen)
+        alike = [j for j in np.flatnonzero(gains > _ALIKE * gains[best]) if j != best]
         found.append(
             Cause(
                 name=names[best],
@@ -142,18 +142,3 @@ def _without(
     fit = np.linalg.lstsq(columns.T @ metric @ columns, columns.T @ metric @ vector, rcond=None)[0]
     part = columns @ fit
     return vector - part, float(part @ metric @ part)
-
-
-def _alike(
-    best: int, resolution: np.ndarray, metric: np.ndarray, felt: np.ndarray, chosen: list[int]
-) -> list[int]:
-    """Parameters whose effect is that of the best one, but for a factor."""
-    mine = resolution[:, best]
-    size = np.sqrt(mine @ metric @ mine)
-    found = []
-    for j in np.flatnonzero(felt):
-        other = resolution[:, j]
-        cosine = (mine @ metric @ other) / (size * np.sqrt(other @ metric @ other))
-        if j not in chosen and abs(cosine) > _ALIKE:
-            found.append(int(j))
-    return found

@@ -29,6 +29,7 @@ from sim2real.twin import Twin
 _TOWARDS_DEFAULT = (0.0, 0.5, 1.0)
 _ENOUGH = 0.3
 """Part of the wanted amplitude with which a motion stays where the robot is."""
+_ATTEMPTS = 4
 _SMALLER = 0.75
 _SMALLEST = 0.05
 """Least part of the wanted amplitude that is worth a recording."""
@@ -244,8 +245,6 @@ def play(
     tool = Kinematics(subject.twin, contract, subject.limits).tool
     recording = Recording(path, units_of(contract), source)
     try:
-        # Only now: a robot that hears nothing for the time of planning may stop by itself.
-        make_ready(robot)
         flight = fly(
             robot,
             Excitation(contract, plan),
@@ -269,11 +268,14 @@ def play(
     return Recorded(path=path, flight=flight, episode=episode)
 
 
-def make_ready(robot: Robot) -> None:
-    """Let a robot that has stopped move again, where it needs to be told."""
+def make_ready(robot: Robot, contract: Contract, clock: Clock) -> np.ndarray:
+    """Let a robot that has stopped move again, where it needs to be told; its readings then."""
     enable = getattr(robot, "enable", None)
-    if enable is not None:
+    readings = first_readings(robot, contract, clock)
+    if enable is not None and getattr(robot, "stopped_itself", True):
         enable()
+        readings = first_readings(robot, contract, clock)
+    return readings
 
 
 def record(
@@ -304,22 +306,34 @@ def record(
     clearance = Clearance(subject.twin, contract, subject.limits)
     home: np.ndarray | None = None
     for motion in motions:
-        if execute:
-            make_ready(robot)
-        readings = first_readings(robot, contract, clock)
-        home = resting(contract, readings) if home is None else home
-        prepared = prepare(
-            subject,
-            motion,
-            readings,
-            seconds=seconds,
-            amplitude=amplitude,
-            joints=joints,
-            speed=speed,
-            seed=seed,
-            home=home,
-            clearance=clearance,
-        )
+        for attempt in range(_ATTEMPTS):
+            if execute:
+                readings = make_ready(robot, contract, clock)
+            else:
+                readings = first_readings(robot, contract, clock)
+            home = resting(contract, readings) if home is None else home
+            prepared = prepare(
+                subject,
+                motion,
+                readings,
+                seconds=seconds,
+                amplitude=amplitude,
+                joints=joints,
+                speed=speed,
+                seed=seed,
+                home=home,
+                clearance=clearance,
+            )
+            if not execute:
+                break
+            # A robot that hears nothing while it is planned for may stop by itself, and sink.
+            readings = make_ready(robot, contract, clock)
+            try:
+                Excitation(contract, prepared.plan).start(readings, np.zeros(0))
+                break
+            except Sim2RealError:
+                if attempt == _ATTEMPTS - 1:
+                    raise
         show(prepared)
         if not execute:
             continue

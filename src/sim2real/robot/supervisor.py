@@ -300,7 +300,8 @@ class _Watch:
         if (readings != before).any() or self._command is None:
             self._still, self._command = 0, command.copy()
             return ""
-        self._still += 1
-        if self._still >= _STILL_PERIODS and (np.abs(command - self._command) > self._much).any():
+        # A robot at rest stands still, until a command that moved should have moved it.
+        self._still += int((np.abs(command - self._command) > self._much).any())
+        if self._still >= _STILL_PERIODS:
             return "the readings stand still while the commands move"
         return ""

@@ -1,0 +1,230 @@
+"""The doctor names what was broken in a log, and nothing where nothing was."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from sim2real.bench.faulty_logs import FaultyRobot, inject, possible
+from sim2real.cli.doctor import DoctorConfig, run_doctor
+from sim2real.data import Episode, Provenance, Signal
+from sim2real.errors import Sim2RealError
+from sim2real.gap.doctor import Doctor, diagnose
+from sim2real.gap.findings import Fault
+from sim2real.gap.interface import Interface
+from sim2real.gap.relation import Kind, relate
+from sim2real.policy import Bundle
+from sim2real.policy.runtime import Pilot, Runtime
+from sim2real.robot.recording import Recording, read_recording
+from sim2real.robot.runner import fly, units_of
+from sim2real.robot.standin import StandIn
+from sim2real.robot.supervisor import Supervisor
+
+BUNDLES = Path(__file__).parents[1] / "examples" / "bundles"
+TASKS = ("pendulum-swingup", "arm-reach", "arm-push")
+
+
+def free(bundle):
+    """Limits that let a robot go on in spite of a fault."""
+    width = bundle.contract.frame_width
+    joints = (
+        replace(joint, velocity=1e9, acceleration=1e9, position_low=-1e9, position_high=1e9)
+        for joint in bundle.limits.joints
+    )
+    return replace(
+        bundle.limits,
+        joints=tuple(joints),
+        observation_low=(-1e9,) * width,
+        observation_high=(1e9,) * width,
+    )
+
+
+def flown(task, folder, unit, *, seconds=3.0, spoil=None):
+    """A recorded flight of a task's bundle on one unit."""
+    bundle = Bundle.open(BUNDLES / task)
+    path = folder / f"{task}-{unit}.arrow"
+    with StandIn(unit, task) as robot:
+        goals = robot.reset(1)
+        robot.enable()
+        seen = robot if spoil is None else spoil(robot, bundle.contract)
+        fly(
+            seen, Pilot(Runtime(bundle)), Supervisor(bundle.contract, free(bundle)),
+            robot, goals=goals, seconds=seconds, person="ana", execute=True,
+            recording=Recording(path, units_of(bundle.contract), Provenance(kind="real")),
+        )  # fmt: skip
+    return path
+
+
+@pytest.fixture(scope="module")
+def paths(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("flights")
+    return {task: flown(task, folder, 11) for task in TASKS}
+
+
+@pytest.fixture(scope="module")
+def doctors():
+    return {task: Doctor(Bundle.open(BUNDLES / task)) for task in TASKS}
+
+
+def names(doctor, *episodes):
+    return [finding.fault for finding in doctor.diagnose(episodes).findings]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("task", TASKS)
+def test_a_clean_log_of_a_robot_that_is_not_the_twin_raises_no_alarm(paths, doctors, task):
+    found = doctors[task].diagnose([read_recording(paths[task])])
+    assert found.findings == ()
+    assert "fine" in found.verdict
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("task", TASKS)
+@pytest.mark.parametrize("fault", [f for f in Fault if f is not Fault.QUATERNION])
+def test_an_injected_fault_is_named_first(paths, doctors, task, fault):
+    doctor = doctors[task]
+    if not possible(fault, doctor.bundle.contract):
+        pytest.skip("this robot cannot have it")
+    clean = read_recording(paths[task])
+    for seed in range(2):
+        spoilt = inject(doctor.interface, clean, fault, level=2, seed=seed)
+        assert names(doctor, spoilt)[:1] == [fault]
+
+
+@pytest.mark.slow
+def test_two_logs_with_one_fault_are_one_finding(paths, doctors):
+    doctor, clean = doctors["arm-reach"], read_recording(paths["arm-reach"])
+    spoilt = [
+        inject(doctor.interface, clean, Fault.OFFSET, level=level, seed=3) for level in (1, 2)
+    ]
+    found = doctor.diagnose(spoilt)
+    assert [f.fault for f in found.findings] == [Fault.OFFSET]
+    assert "In 2 of 2 logs" in found.findings[0].evidence
+    assert found.logs == 2 and found.periods == 2 * len(clean["action"].times)
+
+
+@pytest.mark.slow
+def test_a_driver_that_negates_everything_is_found_by_physics_alone(tmp_path, doctors):
+    doctor = doctors["pendulum-swingup"]
+    path = flown(
+        "pendulum-swingup", tmp_path, 12, seconds=4.0,
+        spoil=lambda robot, contract: FaultyRobot(robot, contract, Fault.SIGN, level=2, seed=0),
+    )  # fmt: skip
+    assert names(doctor, read_recording(path))[:1] == [Fault.SIGN]
+
+
+@pytest.mark.slow
+def test_what_a_simulated_world_of_the_twin_does_is_no_fault(doctors):
+    doctor = doctors["arm-reach"]
+    reference = doctor._reference().reference
+    rate = doctor.bundle.contract.rate_hz
+    times = np.arange(reference.readings.shape[1]) / rate
+    for world in range(3):
+        channels = {"command": Signal(times, reference.command[world], "rad")}
+        for k, sensor in enumerate(doctor.bundle.contract.sensors):
+            values = reference.readings[world, :, k : k + 1]
+            channels[f"sensor/{sensor.name}"] = Signal(times, values, sensor.unit)
+        episode = Episode(channels=channels, provenance=Provenance(kind="simulated"))
+        found = doctor.diagnose([episode])
+        assert found.findings == ()
+        assert any("no action" in note for note in found.notes)
+
+
+@pytest.mark.slow
+def test_the_verb_tells_by_its_exit_code_and_in_json(paths, doctors, capsys, tmp_path):
+    config = DoctorConfig(bundle=BUNDLES / "arm-reach", logs=(str(paths["arm-reach"]),), json=True)
+    assert run_doctor(config) == 0
+    assert json.loads(capsys.readouterr().out)["fine"] is True
+    assert run_doctor(replace(config, json=False)) == 0
+    assert "1 log(s)" in capsys.readouterr().out
+    with pytest.raises(Sim2RealError, match="no such log"):
+        run_doctor(replace(config, logs=(str(tmp_path / "nothing"),)))
+    with pytest.raises(Sim2RealError, match="no bundle"):
+        run_doctor(replace(config, bundle=tmp_path))
+
+
+def test_no_log_is_one_clear_error():
+    with pytest.raises(Sim2RealError, match="no log"):
+        diagnose(Bundle.open(BUNDLES / "pendulum-swingup"), [])
+
+
+def test_an_unknown_task_leaves_physics_out_and_says_so(monkeypatch):
+    bundle = Bundle.open(BUNDLES / "pendulum-swingup")
+    doctor = Doctor(replace(bundle, contract=replace(bundle.contract, task="somebody's own")))
+    times = np.arange(20) / bundle.contract.rate_hz
+    wave = np.sin(times)[:, None]
+    channels = {
+        name: Signal(times, wave)
+        for name in ("sensor/hinge_pos", "sensor/hinge_vel", "actuator/hinge")
+    }
+    episode = Episode(channels=channels, provenance=Provenance(kind="real"))
+    found = doctor.diagnose([episode])
+    assert found.findings == ()
+    assert any("unknown task" in note for note in found.notes)
+
+
+def test_readings_that_a_network_saw_are_worked_out_from_its_observation():
+    interface = Interface.of(Bundle.open(BUNDLES / "arm-reach"))
+    rng = np.random.default_rng(1)
+    given = rng.normal(0.0, 0.4, (30, len(interface.inputs)))
+    other = given.copy()
+    other[:, 4] += 0.2  # wrist_roll_pos
+    off = interface.observe(other) - interface.observe(given)
+    solved = off[:, interface.linear] @ interface.solve.T
+    assert interface.solvable[4]
+    assert np.allclose(solved[:, 4], 0.2, atol=1e-4)
+    assert np.abs(np.delete(solved, 4, axis=1)).max() < 1e-4
+
+
+def test_the_normaliser_is_read_from_the_graph():
+    interface = Interface.of(Bundle.open(BUNDLES / "pendulum-swingup"))
+    mean, scale = interface.normaliser
+    assert mean.shape == scale.shape == (interface.bundle.contract.input_width,)
+    assert (scale > 0).all() and not np.allclose(scale, 1.0)
+
+
+@pytest.mark.parametrize(
+    ("spoil", "kind", "value"),
+    [
+        (lambda x: -x, Kind.NEGATED, -1.0),
+        (lambda x: x + 0.01, Kind.OFFSET, 0.01),
+        (lambda x: 1.05 * x, Kind.SCALED, 1.05),
+        (np.degrees, Kind.DEGREES, 180 / np.pi),
+        (np.radians, Kind.DEGREES, np.pi / 180),
+        (lambda x: np.concatenate([x[:1], x[:1], x[:1], x[:-3]]), Kind.SHIFTED, 3),
+        (lambda x: np.clip(x, -0.5, 0.5), Kind.CLIPPED, 0.0),
+        (lambda x: np.where(np.arange(len(x)) > 50, x[50], x), Kind.HELD, 0.0),
+        (lambda x: x[np.arange(len(x)) // 5 * 5], Kind.HELD, 0.0),
+        (np.zeros_like, Kind.ABSENT, 0.0),
+        (lambda x: np.full_like(x, np.nan), Kind.ABSENT, 0.0),
+        (lambda x: np.full_like(x, 0.3), Kind.STUCK, 0.3),
+        (lambda x: 1.4 * x + 0.2, Kind.AFFINE, 1.4),
+        (lambda x: np.where(np.arange(len(x)) > 60, -x, x), Kind.NEGATED, -1.0),
+    ],
+)
+def test_a_relation_between_series_is_found(spoil, kind, value):
+    rng = np.random.default_rng(0)
+    true = np.cumsum(rng.normal(0, 0.1, (120, 3)), axis=0)
+    logged = true.copy()
+    logged[:, 1] = spoil(true[:, 1])
+    rows = np.ones(120, dtype=bool)
+    (found,) = relate(logged, true, rows, ["a", "a", "b"])
+    assert (found.kind, found.column) == (kind, 1)
+    assert found.value == pytest.approx(value, rel=1e-3)
+
+
+def test_channels_in_each_others_places_are_found_also_where_one_rests():
+    rng = np.random.default_rng(0)
+    true = np.cumsum(rng.normal(0, 0.1, (80, 3)), axis=0)
+    true[:, 2] = 0.0
+    found = relate(true[:, [1, 2, 0]], true, np.ones(80, dtype=bool), ["a", "a", "a"])
+    assert [(r.kind, r.value) for r in found] == [
+        (Kind.PERMUTED, 1), (Kind.PERMUTED, 2), (Kind.PERMUTED, 0),
+    ]  # fmt: skip
+
+
+def test_equal_series_have_no_relation():
+    true = np.random.default_rng(0).normal(0, 1, (50, 4))
+    assert relate(true + 1e-6, true, np.ones(50, dtype=bool), ["a"] * 4) == []
