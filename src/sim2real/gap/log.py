@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,6 +12,8 @@ from sim2real.data.align import held
 from sim2real.errors import Sim2RealError
 from sim2real.policy.contract import Contract
 from sim2real.twin import Channel
+
+_PAUSE_S = 10.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -95,6 +97,29 @@ class Log:
                 for spec, signal in zip(contract.sensors, sensors, strict=True)
                 if signal is None
             ),
+        )
+
+    @classmethod
+    def join(cls, logs: Sequence[Log]) -> Log:
+        """Logs of one contract as one, with a pause between them that nothing is read across."""
+        first = logs[0]
+        if any(log.contract != first.contract for log in logs):
+            raise Sim2RealError("logs of different contracts cannot be joined")
+        times, end = [], 0.0
+        for log in logs:
+            times.append(log.times - log.times[0] + end)
+            end = float(times[-1][-1]) + _PAUSE_S
+        fields = {
+            name: np.concatenate([getattr(log, name) for log in logs])
+            for name in ("readings", "fresh", "command")
+        }
+        missing = {name for log in logs for name in log.missing}
+        return cls(
+            contract=first.contract,
+            episode="+".join(log.episode[:8] for log in logs),
+            times=np.concatenate(times),
+            missing=tuple(sorted(missing)),
+            **fields,
         )
 
     def column(self, sensor: str) -> slice:

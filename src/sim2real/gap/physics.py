@@ -16,11 +16,12 @@ from sim2real.gap.interface import Interface
 from sim2real.gap.log import Log
 from sim2real.gap.motion import Model, Motion
 from sim2real.gap.reference import Episodes, simulated
+from sim2real.gap.resting import Resting
 from sim2real.twin import Twin
 
 _MARGIN = 0.3
 """How much more than every clean simulated episode a correction must improve the misfit."""
-_LATE_MARGIN = 0.6
+_LATE_MARGIN = 0.3
 """The same for delays, which buses differ by."""
 _FOLLOWS, _STRAYS = 0.85, 0.6
 """Share of the moving periods in which a servo must go where it is sent, and where it does not."""
@@ -88,6 +89,7 @@ class Physics:
             max(_stuck(m, e, self.model.period_s)[0] for e in range(len(m.position)))
             for m in motions
         ]
+        self._resting = Resting(self.model)
         self.at_limit = np.nanmean(
             np.where(
                 np.isnan(self.reference.action), np.nan, np.abs(self.reference.action) > 0.999
@@ -146,7 +148,7 @@ class Physics:
         if late is not None and late[1] >= max(strongest.values(), default=0.0):
             return [self._late_finding(log, *late)]
         if not strongest:
-            return []
+            return self._resting.findings(motions)
         top = max(strongest.values())
         order = sorted(strongest, key=lambda f: -strongest[f])
         return [
@@ -206,7 +208,7 @@ class Physics:
             if not before > odd + _MARGIN:
                 continue
             normal = left < worst + _MARGIN
-            if servo and not h.apart and h.fault in (Fault.SIGN, Fault.PERMUTED, Fault.DEGREES):
+            if servo and not h.apart and h.fault in (Fault.SIGN, Fault.PERMUTED):
                 # Sent far off, a drive saturates and no model fits; but it goes where it is sent.
                 both = moving | self.model.moving(tried.corrected, k)
                 would = self.model.follows(tried.corrected, both)
@@ -229,7 +231,7 @@ class Physics:
         return None if chosen.hypothesis.benign else chosen
 
     def _late(self, motions: list[Motion], periods: int) -> tuple[np.ndarray, np.ndarray]:
-        """(episodes,) mean gain over the joints, and what misfit is left over the worst usual one,
+        """(episodes,) gain that most joints show, and what misfit is left over the worst usual one,
         with readings so many periods earlier."""
         gains, left = [], []
         for k, motion in enumerate(motions):
@@ -238,8 +240,8 @@ class Physics:
             parts = self._losses(moved, k, self.model.moving(moved, k) & self.model.free(motion))
             gains.append(np.mean(base - parts, axis=1))
             left.append(np.mean(parts, axis=1) - self._worst[k])
-        # A joint that hardly moved is no witness.
-        return _mean(gains), _mean(left)
+        # A delay is in all joints; one that hardly moved is no witness.
+        return _shared(gains, 0.3), _shared(left, 0.5)
 
     def _delay(self, motions: list[Motion]) -> tuple[int, float] | None:
         best: tuple[int, float] | None = None
@@ -323,14 +325,13 @@ def _persistent(gains: np.ndarray) -> np.ndarray:
     return least
 
 
-def _mean(values: list[np.ndarray]) -> np.ndarray:
-    """(episodes,) mean over joints of what is known; nan where nothing is."""
+def _shared(values: list[np.ndarray], share: float) -> np.ndarray:
+    """(episodes,) quantile over joints of what is known; nan where less than half of them is."""
     stacked = np.array(values)
-    known = np.isfinite(stacked)
-    mean: np.ndarray = np.where(
-        known.any(axis=0), np.nansum(stacked, axis=0) / np.maximum(known.sum(axis=0), 1), np.nan
-    )
-    return mean
+    enough = np.isfinite(stacked).sum(axis=0) >= max(1, len(values) / 2)
+    found = [_quantile(column, share) for column in stacked.T]
+    quantile: np.ndarray = np.where(enough, found, np.nan)
+    return quantile
 
 
 def _quantile(values: np.ndarray, share: float) -> float:

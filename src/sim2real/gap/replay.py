@@ -95,6 +95,109 @@ class Replay:
         return self.log.column(sensor)
 
 
+class Replayer:
+    """A log, ready to be predicted with any parameters; worlds are kept from call to call."""
+
+    def __init__(
+        self,
+        twin: Twin,
+        log: Log,
+        *,
+        horizon_s: float,
+        stride_s: float | None = None,
+        values: np.ndarray | None = None,
+        threads: int = 0,
+    ) -> None:
+        """Cut the log into segments of `horizon_s`, one every `stride_s`, by default end to end.
+
+        `values` (n, parameters) are those that will be asked for, or the extremes of them: they
+        decide how long a delay there may be; the parameters' bounds by default. A log that is too
+        short, too uneven or of another robot is a `Sim2RealError`.
+        """
+        self.twin = twin
+        self._quiet, self._columns = _without_chance(twin)
+        place = twin.place()
+        self.period_s = _period(log, place.model.opt.timestep)
+        self._numbers, self._controls = _places(place.model, log)
+        self.log = _slow_thinned(log, place.effects.sensors, self.period_s)
+        self._states = MeasuredStates(place.model, self.log)
+        self.steps = max(1, round(horizon_s / self.period_s))
+        extremes = np.array([p.bounds for p in twin.parameters]).T if values is None else values
+        self._lead = _lead(twin, place.effects, extremes, self.period_s)
+        stride = max(1, round((stride_s or self.steps * self.period_s) / self.period_s))
+        self.starts = _starts(
+            self.log, self._states, self.period_s, steps=self.steps, lead=self._lead, stride=stride
+        )
+        self.noise = _expected_noise(self.log, place.effects.sensors)
+        spread = np.full(place.model.nsensordata, 0.0)
+        spread[self._numbers] = self.noise
+        self._start_noise = self._states.noise(spread, self.period_s)
+        rows = self.starts[:, None] + np.arange(1, self.steps + 1)
+        self.measured = np.where(_new(self.log)[rows], self.log.readings[rows], np.nan)
+        self._threads = threads
+        self._worlds: dict[int, CpuWorlds] = {}
+
+    def __call__(
+        self,
+        values: np.ndarray,
+        *,
+        vary_starts: bool = False,
+        report: Callable[[int, int], None] = lambda done, of: None,
+    ) -> Replay:
+        """Predict every segment with every row of `values` (n, parameters).
+
+        With `vary_starts` the effects of the noise in the starts are computed too.
+        """
+        twin = self.twin
+        given = np.atleast_2d(np.asarray(values, dtype=float))
+        if given.shape[1] != len(twin.parameters) or not np.isfinite(given).all():
+            raise Sim2RealError(
+                f"values of shape {given.shape} are not rows of {len(twin.parameters)} numbers, one"
+                f" for each parameter of twin {twin.name!r}"
+            )
+        coordinates = len(self._states.coordinates)
+        shifts = np.zeros((len(given), coordinates))
+        rows_of = np.arange(len(given))
+        if vary_starts:
+            shifts = np.concatenate([shifts, np.diag(self._start_noise)])
+            rows_of = np.concatenate([rows_of, np.zeros(coordinates, dtype=int)])
+        numbers, starts = self._numbers, self.starts
+        predicted = np.full((len(rows_of), len(starts), self.steps, len(numbers)), np.nan)
+        flat = predicted.reshape(-1, self.steps, len(numbers))
+        jobs = np.stack(np.divmod(np.arange(len(flat)), len(starts)), axis=1)
+        for first in range(0, len(jobs), _MOST_WORLDS):
+            vectors, segments = jobs[first : first + _MOST_WORLDS].T
+            worlds = self._many(len(vectors))
+            mine = torch.from_numpy(given[rows_of[vectors]][:, self._columns])
+            worlds.set_parameters(mine, torch.arange(len(vectors)))
+            flat[first : first + len(vectors)] = _run(
+                worlds, self.log, self._states, starts[segments], shifts[vectors], self.steps,
+                self._lead, numbers, self._controls,
+            )  # fmt: skip
+            report(first + len(vectors), len(jobs))
+        predicted = _same_sign(self.log, predicted, self.measured)
+        return Replay(
+            log=self.log,
+            period_s=self.period_s,
+            names=tuple(parameter.name for parameter in twin.parameters),
+            values=given,
+            starts=starts,
+            predicted=predicted[: len(given)],
+            measured=self.measured,
+            noise=self.noise,
+            start_effects=predicted[len(given) :] - predicted[:1],
+            assumed=self._states.assumed,
+        )
+
+    def _many(self, count: int) -> CpuWorlds:
+        """Worlds in that number; making them takes longer than a short replay."""
+        if count not in self._worlds:
+            self._worlds[count] = CpuWorlds(
+                self._quiet, count=count, period_s=self.period_s, threads=self._threads
+            )
+        return self._worlds[count]
+
+
 def replay(
     twin: Twin,
     log: Log,
@@ -109,62 +212,16 @@ def replay(
     """Predict the log from its measured states, `horizon_s` ahead at a time.
 
     `values` (n, parameters) are parameter vectors in the twin's order, the nominal one by default.
-    A segment starts every `stride_s`, by default where the last one ends. With `vary_starts` the
-    effects of the noise in the starts are computed too. A log that is too short, too uneven or of
-    another robot is a `Sim2RealError`.
+    See `Replayer`, which does it again and again.
     """
-    quiet, columns = _without_chance(twin)
     nominal = np.array([[parameter.nominal for parameter in twin.parameters]])
     given = nominal if values is None else np.atleast_2d(np.asarray(values, dtype=float))
-    if given.shape[1] != len(twin.parameters) or not np.isfinite(given).all():
-        raise Sim2RealError(
-            f"values of shape {given.shape} are not rows of {len(twin.parameters)} numbers, one for"
-            f" each parameter of twin {twin.name!r}"
-        )
-    place = twin.place()
-    period_s = _period(log, place.model.opt.timestep)
-    numbers, controls = _places(place.model, log)
-    log = _slow_thinned(log, place.effects.sensors, period_s)
-    states = MeasuredStates(place.model, log)
-    steps = max(1, round(horizon_s / period_s))
-    lead = _lead(twin, place.effects, given, period_s)
-    stride = max(1, round((stride_s or steps * period_s) / period_s))
-    starts = _starts(log, states, period_s, steps=steps, lead=lead, stride=stride)
-    noise = _expected_noise(log, place.effects.sensors)
-    shifts = np.zeros((len(given), len(states.coordinates)))
-    rows_of = np.arange(len(given))
-    if vary_starts:
-        spread = np.full(place.model.nsensordata, 0.0)
-        spread[numbers] = noise
-        shifts = np.concatenate([shifts, np.diag(states.noise(spread, period_s))])
-        rows_of = np.concatenate([rows_of, np.zeros(len(states.coordinates), dtype=int)])
-    predicted = np.full((len(rows_of), len(starts), steps, len(numbers)), np.nan)
-    flat = predicted.reshape(-1, steps, len(numbers))
-    jobs = np.stack(np.divmod(np.arange(len(flat)), len(starts)), axis=1)
-    for first in range(0, len(jobs), _MOST_WORLDS):
-        vectors, segments = jobs[first : first + _MOST_WORLDS].T
-        worlds = CpuWorlds(quiet, count=len(vectors), period_s=period_s, threads=threads)
-        mine = torch.from_numpy(given[rows_of[vectors]][:, columns])
-        worlds.set_parameters(mine, torch.arange(len(vectors)))
-        flat[first : first + len(vectors)] = _run(
-            worlds, log, states, starts[segments], shifts[vectors], steps, lead, numbers, controls
-        )
-        report(first + len(vectors), len(jobs))
-    rows = starts[:, None] + np.arange(1, steps + 1)
-    measured = np.where(_new(log)[rows], log.readings[rows], np.nan)
-    predicted = _same_sign(log, predicted, measured)
-    return Replay(
-        log=log,
-        period_s=period_s,
-        names=tuple(parameter.name for parameter in twin.parameters),
-        values=given,
-        starts=starts,
-        predicted=predicted[: len(given)],
-        measured=measured,
-        noise=noise,
-        start_effects=predicted[len(given) :] - predicted[:1],
-        assumed=states.assumed,
-    )
+    usable = given.shape[1] == len(twin.parameters) and np.isfinite(given).all()
+    replayer = Replayer(
+        twin, log, horizon_s=horizon_s, stride_s=stride_s, values=given if usable else nominal,
+        threads=threads,
+    )  # fmt: skip
+    return replayer(given, vary_starts=vary_starts, report=report)
 
 
 def _run(

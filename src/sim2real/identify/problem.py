@@ -1,0 +1,185 @@
+"""What is fitted: residuals of logs against the twin, and how they answer to its parameters.
+
+Parameters are counted in standard deviations of their priors from where the fit starts, so
+that steps and precisions compare. Residuals are of many short segments at once (multiple shooting),
+each whitened by the noise of its readings and by the noise of the measured state it starts from,
+carried along by the dynamics: that is the same as estimating every segment's first state and
+forgetting it again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from sim2real.errors import Sim2RealError, nearest
+from sim2real.gap.log import Log
+from sim2real.gap.replay import Replayer
+from sim2real.gap.sensitivity import best_guess, open_parameters, prior_std
+from sim2real.params import Parameter
+from sim2real.twin import Twin
+
+BROKEN = 1e3
+"""Whitened residual of a world that diverged: as good as infinite, and finite."""
+_STEP = 0.02
+"""Half of a finite difference, in standard deviations of the prior."""
+_MOST_ROWS = 48
+"""Readings of one sensor in a segment that enter the fit; more are thinned out."""
+
+
+@dataclass
+class Problem:
+    """A twin and logs of its robot; see the module."""
+
+    twin: Twin
+    logs: Sequence[Log]
+    horizon_s: float
+    """Length of a segment [s]."""
+    fitted: tuple[str, ...] = ()
+    """Parameters to fit; all whose prior leaves them open by default."""
+    stride_s: float | None = None
+    """Time from segment to segment [s]; end to end by default."""
+    threads: int = 0
+    parameters: tuple[Parameter, ...] = field(init=False)
+    center: np.ndarray = field(init=False)
+    """(fitted,) values where the count of standard deviations is zero."""
+    scales: np.ndarray = field(init=False)
+    """(fitted,) standard deviation of each prior."""
+    noise: np.ndarray = field(init=False)
+    """(numbers,) standard deviation of a reading around the prediction, as now believed."""
+
+    def __post_init__(self) -> None:
+        open_ = {p.name: p for p in open_parameters(self.twin)}
+        for name in self.fitted:
+            if name not in open_:
+                self.twin.parameter(name)  # raises if there is none
+                raise Sim2RealError(
+                    f"{name} cannot be fitted: its prior is fixed, or no prediction depends on it"
+                    f"{nearest(name, open_)}"
+                )
+        self.parameters = tuple(open_[name] for name in self.fitted or open_)
+        if not self.parameters:
+            raise Sim2RealError(f"twin {self.twin.name!r} has no parameter to fit")
+        names = [p.name for p in self.twin.parameters]
+        self._columns = [names.index(p.name) for p in self.parameters]
+        self._base = best_guess(self.twin)
+        self.center = self._base[self._columns].copy()
+        self.scales = np.array([prior_std(p) for p in self.parameters])
+        self._low, self._high = np.array([_reach(p) for p in self.parameters]).T
+        self._replayer = Replayer(
+            self.twin,
+            Log.join(self.logs),
+            horizon_s=self.horizon_s,
+            stride_s=self.stride_s,
+            values=self._extremes(),
+            threads=self.threads,
+        )
+        self.noise = self._replayer.noise.copy()
+        keep = np.unique(np.linspace(0, self._replayer.steps - 1, _MOST_ROWS).round().astype(int))
+        self._rows = keep
+        self._measured = self._replayer.measured[:, keep]
+        self.valid = np.isfinite(self._measured)
+        self._factor: np.ndarray | None = None
+        self._starts: np.ndarray | None = None
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of what is fitted."""
+        return tuple(p.name for p in self.parameters)
+
+    @property
+    def segments(self) -> int:
+        """Segments of all logs."""
+        return len(self._measured)
+
+    @property
+    def bounds(self) -> tuple[np.ndarray, np.ndarray]:
+        """(low, high) (fitted,) in standard deviations from the center."""
+        return (self._low - self.center) / self.scales, (self._high - self.center) / self.scales
+
+    def values(self, x: np.ndarray) -> np.ndarray:
+        """(…, fitted) values of parameters for (…, fitted) standard deviations."""
+        found: np.ndarray = np.clip(self.center + self.scales * x, self._low, self._high)
+        return found
+
+    def errors(self, x: np.ndarray) -> np.ndarray:
+        """(n, segments, rows, numbers) measured less predicted for x (n, fitted); nan if unknown.
+
+        A world that diverged has errors of infinity.
+        """
+        predicted = self._replayer(self._whole(x)).predicted[:, :, self._rows]
+        error = self._measured - predicted
+        broken = ~np.isfinite(predicted) & self.valid
+        error[broken] = np.inf
+        return error
+
+    def start_effects(self, x: np.ndarray) -> np.ndarray:
+        """(coordinates, segments, rows, numbers) change of a prediction by the starts' noise."""
+        found = self._replayer(self._whole(x[None]), vary_starts=True).start_effects
+        return np.nan_to_num(found[:, :, self._rows])
+
+    def prepare(self, x: np.ndarray) -> None:
+        """Learn, at x (fitted,), how the noise of the starts spreads; whitening uses it."""
+        self._starts = self.start_effects(x)
+        self._factor = None
+
+    def whiten(self, error: np.ndarray) -> np.ndarray:
+        """(n, segments, k) residuals of unit variance where the model is right; 0 if unknown."""
+        if self._starts is None:
+            raise RuntimeError("prepare first")
+        count, segments = error.shape[:2]
+        scaled = np.where(self.valid, error / self.noise, 0.0)
+        broken = ~np.isfinite(scaled)
+        flat = np.where(broken, BROKEN, np.clip(scaled, -BROKEN, BROKEN))
+        flat = flat.reshape(count, segments, -1)
+        if self._factor is None:
+            starts = np.where(self.valid, self._starts / self.noise, 0.0)
+            starts = np.clip(starts, -BROKEN, BROKEN).reshape(len(starts), segments, -1)
+            covariance = np.einsum("csk,csl->skl", starts, starts) + np.eye(starts.shape[-1])
+            self._factor = np.linalg.cholesky(covariance)
+        white = np.linalg.solve(self._factor, flat.transpose(1, 2, 0)).transpose(2, 0, 1)
+        found: np.ndarray = np.where(self.valid.reshape(segments, -1), white, 0.0)
+        return found
+
+    def residuals(self, x: np.ndarray) -> np.ndarray:
+        """(n, segments, k) whitened residuals for x (n, fitted)."""
+        return self.whiten(self.errors(np.atleast_2d(x)))
+
+    def linearised(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Residuals (segments, k) at x (fitted,), and slopes (fitted, segments, k).
+
+        Central differences, one-sided at a bound; all of them are one batch of worlds.
+        """
+        low, high = self.bounds
+        below = np.maximum(x - _STEP, low)
+        above = np.minimum(x + _STEP, high)
+        points = np.repeat(x[None], 1 + 2 * len(x), axis=0)
+        for k in range(len(x)):
+            points[1 + 2 * k, k], points[2 + 2 * k, k] = below[k], above[k]
+        white = self.residuals(points)
+        spans = np.maximum(above - below, 1e-12)
+        return white[0], (white[2::2] - white[1::2]) / spans[:, None, None]
+
+    def sensor_of(self) -> list[str]:
+        """Name of the sensor of each number."""
+        return [spec.name for spec in self.logs[0].contract.sensors for _ in range(spec.width)]
+
+    def _whole(self, x: np.ndarray) -> np.ndarray:
+        """(n, parameters) values of all parameters of the twin."""
+        values = np.repeat(self._base[None], len(x), axis=0)
+        values[:, self._columns] = self.values(x)
+        return values
+
+    def _extremes(self) -> np.ndarray:
+        values = np.repeat(self._base[None], 2, axis=0)
+        values[0, self._columns], values[1, self._columns] = self._low, self._high
+        return values
+
+
+def _reach(parameter: Parameter) -> tuple[float, float]:
+    """Values a fit may take: the bounds, or where there are none, ten priors' widths around."""
+    low, high = parameter.bounds
+    wide = 10.0 * prior_std(parameter)
+    return max(low, parameter.nominal - wide), min(high, parameter.nominal + wide)
