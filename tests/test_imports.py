@@ -19,7 +19,7 @@ FLOORS = [
     {"learn"},
     {"policy"},
     {"gap"},
-    {"evaluate", "robot"},
+    {"evaluate", "robot", "identify"},
     {"report"},
     {"demo", "bench"},
     {"cli"},

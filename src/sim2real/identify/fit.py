@@ -44,20 +44,35 @@ class Fit:
     at_bounds: tuple[str, ...]
     """Parameters that ended on a bound."""
 
+    def tempered(self) -> np.ndarray:
+        """(segments, k) residuals whose squares are the robust loss."""
+        return _tempered(self.residual)
+
+    def weighted_slopes(self) -> np.ndarray:
+        """(fitted, segments, k) derivatives of the tempered residuals."""
+        return np.asarray(self.slopes * _weight(self.residual))
+
+    def information(self) -> np.ndarray:
+        """(fitted, fitted) what the data tells, per standard deviation of the prior squared."""
+        slopes = self.weighted_slopes()
+        found: np.ndarray = np.einsum("psk,qsk->pq", slopes, slopes)
+        return found
+
 
 def fit(
     problem: Problem,
     *,
     starts: int = 1,
+    begin: np.ndarray | None = None,
     seed: int = 0,
     prior: bool = True,
     report: Callable[[int, int], None] = lambda done, of: None,
 ) -> Fit:
-    """Fit a problem from its center, and from `starts` - 1 further draws of the prior."""
+    """Fit a problem from `begin` (fitted,), its center by default, and from `starts` - 1 draws."""
     low, high = problem.bounds
-    begin = np.clip(np.zeros(len(problem.names)), low, high)
-    problem.prepare(begin)
     points = _points(problem, starts, seed)
+    points[0] = np.clip(np.zeros(len(problem.names)) if begin is None else begin, low, high)
+    problem.prepare(points[0])
     counter = _Counter(problem, prior=prior)
     costs = counter.costs(points)
     start_cost = float(costs[0])
@@ -86,6 +101,12 @@ def fit(
     )
 
 
+def costs_of(problem: Problem, points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """(data, prior) cost (n,) each of points (n, fitted)."""
+    data = _tempered(problem.residuals(points)).reshape(len(points), -1)
+    return 0.5 * (data**2).sum(axis=1), 0.5 * (points**2).sum(axis=1)
+
+
 class _Counter:
     """Residuals as scipy wants them, prior included, with the evaluations counted."""
 
@@ -107,9 +128,8 @@ class _Counter:
     def costs(self, points: np.ndarray) -> np.ndarray:
         """(n,) cost of each point."""
         self.evaluations += len(points)
-        data = _tempered(self.problem.residuals(points)).reshape(len(points), -1)
-        found: np.ndarray = 0.5 * (data**2).sum(axis=1)
-        return found + 0.5 * (points**2).sum(axis=1) if self._prior else found
+        data, prior = costs_of(self.problem, points)
+        return data + prior if self._prior else data
 
 
 def _descend(counter: _Counter, x: np.ndarray) -> tuple[np.ndarray, float]:

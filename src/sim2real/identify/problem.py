@@ -81,7 +81,7 @@ class Problem:
         self._rows = keep
         self._measured = self._replayer.measured[:, keep]
         self.valid = np.isfinite(self._measured)
-        self._factor: np.ndarray | None = None
+        self._factor: tuple[np.ndarray, np.ndarray] | None = None
         self._starts: np.ndarray | None = None
 
     @property
@@ -110,7 +110,7 @@ class Problem:
         A world that diverged has errors of infinity.
         """
         predicted = self._replayer(self._whole(x)).predicted[:, :, self._rows]
-        error = self._measured - predicted
+        error: np.ndarray = self._measured - predicted
         broken = ~np.isfinite(predicted) & self.valid
         error[broken] = np.inf
         return error
@@ -118,7 +118,7 @@ class Problem:
     def start_effects(self, x: np.ndarray) -> np.ndarray:
         """(coordinates, segments, rows, numbers) change of a prediction by the starts' noise."""
         found = self._replayer(self._whole(x[None]), vary_starts=True).start_effects
-        return np.nan_to_num(found[:, :, self._rows])
+        return np.asarray(np.nan_to_num(found[:, :, self._rows]))
 
     def prepare(self, x: np.ndarray) -> None:
         """Learn, at x (fitted,), how the noise of the starts spreads; whitening uses it."""
@@ -137,9 +137,12 @@ class Problem:
         if self._factor is None:
             starts = np.where(self.valid, self._starts / self.noise, 0.0)
             starts = np.clip(starts, -BROKEN, BROKEN).reshape(len(starts), segments, -1)
-            covariance = np.einsum("csk,csl->skl", starts, starts) + np.eye(starts.shape[-1])
-            self._factor = np.linalg.cholesky(covariance)
-        white = np.linalg.solve(self._factor, flat.transpose(1, 2, 0)).transpose(2, 0, 1)
+            # The covariance is one plus a few directions: its root undoes those directions only.
+            along, sizes, _ = np.linalg.svd(starts.transpose(1, 2, 0), full_matrices=False)
+            self._factor = (along, 1.0 - 1.0 / np.sqrt(1.0 + sizes**2))
+        along, shares = self._factor
+        parts = np.matmul(along.transpose(0, 2, 1), flat.transpose(1, 2, 0))
+        white = flat - np.matmul(along, shares[:, :, None] * parts).transpose(2, 0, 1)
         found: np.ndarray = np.where(self.valid.reshape(segments, -1), white, 0.0)
         return found
 

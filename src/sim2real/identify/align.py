@@ -1,0 +1,117 @@
+"""Real clocks made even: a log on control periods that the twin can be stepped by.
+
+Commands are held, as hardware holds them; readings are interpolated between their own samples, so
+that nothing is delayed. Where samples are missing, periods have no reading. Time stamps that go
+backwards or repeat are refused or dropped, never smoothed over.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from sim2real.data import Episode, Signal
+from sim2real.data.align import held
+from sim2real.errors import Sim2RealError
+from sim2real.gap.log import Log
+from sim2real.policy.contract import Contract
+from sim2real.policy.make import twin_contract
+from sim2real.twin import Twin
+
+_EVEN = 0.02
+"""Share of a period by which time stamps may scatter without being interpolated."""
+_FAR = 1.5
+"""Periods to the nearest sample from which a reading is called missing."""
+_MOST_BACKWARD = 0.01
+"""Share of time stamps that may repeat or go backwards; those samples are dropped."""
+
+
+def aligned(episode: Episode, twin: Twin, *, rate_hz: float = 0.0) -> Log:
+    """The log of an episode on even control periods, each a whole number of the twin's steps.
+
+    `rate_hz` is the control rate; by default that of the command, or the next that divides. An
+    episode of another robot, without a command or with lying time stamps is a `Sim2RealError`.
+    """
+    probe = Log.of(episode, twin_contract(twin, rate_hz or 100.0), twin.channels)
+    if probe.missing and len(probe.missing) == len(probe.contract.sensors):
+        raise Sim2RealError(
+            f"episode {episode.id} has none of the readings of twin {twin.name!r}: is it of another"
+            f" robot? It has {', '.join(list(episode.channels)[:6])}"
+        )
+    if not np.isfinite(probe.command).all(axis=1).any():
+        raise Sim2RealError(
+            f"episode {episode.id} has no commands that twin {twin.name!r} knows:"
+            f" {', '.join(command.name for command in probe.contract.commands)}"
+        )
+    step_s = float(twin.place().model.opt.timestep)
+    steps = np.diff(probe.times)
+    typical = 1.0 / rate_hz if rate_hz else float(np.median(steps)) if len(steps) else 0.0
+    if typical <= 0:
+        raise Sim2RealError(f"episode {episode.id} has too few samples to identify anything by")
+    period = max(1, round(typical / step_s)) * step_s
+    contract = twin_contract(twin, 1.0 / period)
+    regular = np.abs(steps - period) < _EVEN * period
+    if regular.all():
+        return Log.of(episode, contract, twin.channels)
+    return Log.of(_resampled(episode, twin, contract, period), contract, twin.channels)
+
+
+def _resampled(episode: Episode, twin: Twin, contract: Contract, period: float) -> Episode:
+    """The episode with every numeric channel at even times."""
+    commands = _commands(episode, twin, contract)
+    start, end = episode.start_s, episode.end_s
+    grid = start + period * np.arange(int((end - start) / period + 1e-6) + 1)
+    channels = {}
+    for name, signal in episode.signals.items():
+        clean = _forward(episode, name, signal)
+        if not len(clean.times):
+            continue
+        if name in commands or clean.values.dtype.kind == "b":
+            known = grid >= clean.times[0] - 1e-9
+            values = clean.values[held(clean.times, grid[known] + 1e-9)]
+            channels[name] = Signal(grid[known], values, clean.unit, 1.0 / period)
+        else:
+            channels[name] = _interpolated(clean, grid, period)
+    return replace(episode, channels=channels)
+
+
+def _interpolated(signal: Signal, grid: np.ndarray, period: float) -> Signal:
+    after = np.clip(np.searchsorted(signal.times, grid), 0, len(signal.times) - 1)
+    before = np.maximum(after - 1, 0)
+    near = np.minimum(np.abs(signal.times[after] - grid), np.abs(signal.times[before] - grid))
+    inside = (grid >= signal.times[0] - 1e-9) & (grid <= signal.times[-1] + 1e-9)
+    # A sensor slower than the grid is not missing between its samples; it is just not new there.
+    usual = (
+        max(period, float(np.median(np.diff(signal.times)))) if len(signal.times) > 1 else period
+    )
+    keep = inside & (near <= _FAR * usual)
+    if usual > 1.5 * period:
+        keep &= near <= 0.5 * period
+    flat = signal.values.reshape(len(signal.values), -1).astype(float)
+    values = np.stack(
+        [np.interp(grid[keep], signal.times, flat[:, k]) for k in range(flat.shape[1])], axis=1
+    )
+    shape = (int(keep.sum()), *signal.shape)
+    return Signal(grid[keep], values.reshape(shape), signal.unit, 1.0 / period)
+
+
+def _forward(episode: Episode, name: str, signal: Signal) -> Signal:
+    """The samples whose time stamps go forward; too many that do not are refused."""
+    times = signal.times
+    good = np.isfinite(times)
+    good[good] &= np.concatenate([[True], np.diff(np.maximum.accumulate(times[good])) > 0])
+    if len(times) and (~good).mean() > _MOST_BACKWARD:
+        raise Sim2RealError(
+            f"episode {episode.id}: {(~good).mean():.0%} of the time stamps of {name!r} repeat or"
+            " go backwards; `sim2real data check --repair` says what is wrong with them"
+        )
+    return replace(signal, times=times[good], values=signal.values[good])
+
+
+def _commands(episode: Episode, twin: Twin, contract: Contract) -> set[str]:
+    """Channels that hold commands."""
+    names = {"command", "action", "wanted"}
+    names |= {f"actuator/{command.name}" for command in contract.commands}
+    names |= {n for n, c in twin.channels.items() if c.source.startswith("actuator/")}
+    return names & set(episode.signals)
