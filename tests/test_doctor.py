@@ -11,11 +11,14 @@ from sim2real.bench.faulty_logs import FaultyRobot, inject, possible
 from sim2real.cli.doctor import DoctorConfig, run_doctor
 from sim2real.data import Episode, Provenance, Signal
 from sim2real.errors import Sim2RealError
+from sim2real.gap.chain import Chain
 from sim2real.gap.doctor import Doctor, diagnose
 from sim2real.gap.findings import Fault
 from sim2real.gap.interface import Interface
+from sim2real.gap.log import Log
 from sim2real.gap.relation import Kind, relate
 from sim2real.policy import Bundle
+from sim2real.policy.contract import SensorSpec, TermSpec
 from sim2real.policy.runtime import Pilot, Runtime
 from sim2real.robot.recording import Recording, read_recording
 from sim2real.robot.runner import fly, units_of
@@ -143,6 +146,58 @@ def test_the_verb_tells_by_its_exit_code_and_in_json(paths, doctors, capsys, tmp
         run_doctor(replace(config, logs=(str(tmp_path / "nothing"),)))
     with pytest.raises(Sim2RealError, match="no bundle"):
         run_doctor(replace(config, bundle=tmp_path))
+
+
+class Attitude:
+    """Graphs of a policy that sees a quaternion, plain or as the direction of gravity."""
+
+    def __init__(self, *, plain):
+        self._plain = plain
+
+    def observe(self, readings, goals, action, command):
+        w, x, y, z = readings[:, 2:6].T
+        down = np.stack([2 * (x * z - w * y), 2 * (y * z + w * x), 1 - 2 * (x * x + y * y)], axis=1)
+        seen = readings[:, 2:6] if self._plain else down
+        return np.concatenate([readings[:, :2], seen], axis=1)
+
+    def policy(self, observations):
+        return np.zeros((len(observations), 1))
+
+    def act(self, action, readings, goals, command):
+        return np.zeros((len(action), 1))
+
+
+@pytest.mark.parametrize("plain", [True, False])
+@pytest.mark.parametrize("turn", [1, -1])
+def test_the_order_of_a_quaternion_is_named(plain, turn):
+    bundle = Bundle.open(BUNDLES / "pendulum-swingup")
+    old = bundle.contract
+    quat = SensorSpec(name="imu", unit="", width=4, kind="framequat", quaternion="wxyz")
+    joint = TermSpec(
+        name="joint", unit="rad", width=2, scale=1.0, sources=("hinge_pos", "hinge_vel")
+    )
+    seen = TermSpec(name="attitude", unit="", width=4 if plain else 3, scale=1.0, sources=("imu",))
+    contract = replace(old, sensors=(*old.sensors, quat), observations=(joint, seen), history=1)
+    bundle = replace(bundle, contract=contract)
+    interface = Interface.of(bundle, runtime=Attitude(plain=plain))
+    rng = np.random.default_rng(2)
+    turns = np.cumsum(rng.normal(0, 0.05, (60, 4)), axis=0) + np.array([1.0, 0.3, -0.2, 0.1])
+    turns /= np.linalg.norm(turns, axis=1, keepdims=True)
+    joints = np.cumsum(rng.normal(0, 0.05, (60, 2)), axis=0)
+    readings = np.concatenate([joints, turns], axis=1)
+    none = np.zeros((60, 0))
+    frames = interface.runtime.observe(readings, none, none, none)
+    log = Log(
+        contract=contract,
+        episode="",
+        times=np.arange(60) / contract.rate_hz,
+        readings=np.concatenate([joints, np.roll(turns, turn, axis=1)], axis=1),
+        fresh=np.ones((60, 3), dtype=bool),
+        command=np.zeros((60, 1)),
+        observation=frames,
+        goals=none,
+    )
+    assert [f.fault for f in Chain(interface, log).findings()][:1] == [Fault.QUATERNION]
 
 
 def test_no_log_is_one_clear_error():

@@ -100,8 +100,9 @@ def _spoilt(series: np.ndarray, fault: Fault, level: int, rng: np.random.Generat
     if fault is Fault.STALE:
         length = max(2, int(_FROZEN[level] * len(series)))
         # Frozen where it moves: elsewhere nothing is broken.
-        begins = rng.integers(0, len(series) - length + 1, 8)
-        begin = int(max(begins, key=lambda b: np.ptp(series[b : b + length])))
+        most = int(np.argmax(np.abs(np.diff(series))))
+        first, last = max(0, most - length + 2), min(most, len(series) - length)
+        begin = int(rng.integers(first, max(first, last) + 1))
         stuck = series.copy()
         stuck[begin : begin + length] = series[begin]
         return stuck
@@ -159,6 +160,7 @@ def _places(
         sets = [readings, shown]
     else:
         sets = [readings, shown, acted, sent]
+    sets = [places for places in sets if _moving(channels, places, rng, 1)]
     chosen = sets[int(rng.integers(len(sets)))]
     count = (1, max(1, len(chosen) // 2), len(chosen))[level] if fault is not Fault.STALE else 1
     return _moving(channels, chosen, rng, count)
@@ -175,7 +177,9 @@ def _moving(
     alive = []
     for place in places:
         values = channels[place.channel].values.reshape(len(channels[place.channel].values), -1)
-        if np.ptp(values[:, list(place.columns)], axis=0).max() > 0.02:
+        values = np.asarray(values, dtype=float)[:, list(place.columns)]
+        restless = (np.abs(np.diff(values, axis=0)) > 1e-3).mean(axis=0).max() > 0.1
+        if restless and np.ptp(values, axis=0).max() > 0.02:
             alive.append(place)
     chosen = rng.permutation(len(alive))[:count]
     return [alive[int(k)] for k in chosen]

@@ -14,22 +14,24 @@ if TYPE_CHECKING:
 _RECORDING = ".arrow"
 
 
-def read_logs(paths: Sequence[str]) -> list[Episode]:
+def read_logs(paths: Sequence[str], *, channels: Path | None = None) -> list[Episode]:
     """Episodes of recordings, folders of recordings, lakes and files of other formats.
 
-    In the order of the names; inside a folder of recordings in the order they were made.
+    In the order of the names; inside a folder of recordings in the order they were made. Files of
+    columns may need a map of their `channels`.
     """
     found: list[Episode] = []
     for text in paths:
-        found.extend(_read(text))
+        found.extend(_read(text, channels))
     if not found:
         raise Sim2RealError("there is no log: name recordings, folders of them, or lakes")
     return found
 
 
-def _read(text: str) -> list[Episode]:
+def _read(text: str, channels: Path | None) -> list[Episode]:
     from sim2real.data import Lake
     from sim2real.data.formats import read_episodes
+    from sim2real.data.formats.channelmap import ChannelMap
     from sim2real.data.provenance import Origin, Provenance
     from sim2real.robot.recording import read_recording
 
@@ -46,4 +48,5 @@ def _read(text: str) -> list[Episode]:
         return list(lake.read(ids))
     if not path.exists():
         raise Sim2RealError(f"no such log: {text}")
-    return list(read_episodes(path, base=Provenance(kind=Origin.REAL)))
+    named = ChannelMap.load(channels) if channels is not None else None
+    return list(read_episodes(path, base=Provenance(kind=Origin.REAL), channels=named))

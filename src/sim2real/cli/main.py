@@ -19,11 +19,13 @@ import tyro
 from sim2real.bench.config import BenchData, BenchDeploy, BenchSim, BenchTrain
 from sim2real.cli.data import DataVerb, run_data
 from sim2real.cli.drift import DriftConfig, run_drift
+from sim2real.cli.identify import run_identify
 from sim2real.cli.output import print_json, say, say_error
 from sim2real.cli.record import RecordConfig, run_record
 from sim2real.demo.config import DemoConfig
 from sim2real.errors import Sim2RealError
 from sim2real.evaluate.config import EvaluateConfig, PlayConfig
+from sim2real.identify.config import IdentifyConfig
 from sim2real.learn.config import TrainConfig
 from sim2real.policy.config import ExportConfig
 from sim2real.robot.config import DeployConfig
@@ -97,6 +99,7 @@ Verb = (
     | Annotated[DeployConfig, _sub("deploy")]
     | Annotated[RecordConfig, _sub("record")]
     | Annotated[DriftConfig, _sub("drift")]
+    | Annotated[IdentifyConfig, _sub("identify")]
     | Annotated[TwinVerb, _sub("twin")]
     | Annotated[Tasks, _sub("tasks")]
     | Annotated[DataVerb, _sub("data")]
@@ -147,6 +150,7 @@ def _run(verb: Any) -> int:
         DeployConfig: _deploy,
         RecordConfig: run_record,
         DriftConfig: run_drift,
+        IdentifyConfig: run_identify,
         TwinShow: _twin_show,
         TwinLint: _twin_lint,
         Tasks: _tasks,

@@ -8,13 +8,14 @@ names what was done to the channel.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
 from sim2real.gap.findings import Fault, Finding
 from sim2real.gap.interface import Column, Interface
 from sim2real.gap.log import Log
+from sim2real.gap.naming import Explained, merged, named
 from sim2real.gap.relation import (
     DEGREES,
     ENOUGH,
@@ -28,25 +29,8 @@ from sim2real.gap.relation import (
     shifted,
 )
 
-_NEW_AT_LIMIT = 0.15
-"""Share of actions brought to their limit by a factor that makes it 'saturated', not 'scaled'."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Explained:
-    """What was done to some columns of one kind of channel."""
-
-    columns: tuple[Column, ...]
-    relations: list[Relation]
-    whole: bool
-    """Whether nothing is left unexplained."""
-
-    @property
-    def cost(self) -> float:
-        """How far-fetched it is: one cause for few columns is best."""
-        kinds = {(self.columns[r.column].channel, r.kind) for r in self.relations}
-        unknown = sum(r.kind is Kind.UNKNOWN for r in self.relations)
-        return len(kinds) + 0.01 * len(self.relations) + 5.0 * unknown + 10.0 * (not self.whole)
+_NEW_AT_LIMIT = 0.2
+"""Share of the free actions brought to their limit that makes it 'saturated', not 'scaled'."""
 
 
 class Chain:
@@ -68,16 +52,17 @@ class Chain:
         self._seen = self._inputs
         self._frames = _frames(log)
         self._fed_back: list[Finding] = []
+        self._misshown: list[Finding] = []
         self.notes: list[str] = []
 
     def findings(self) -> list[Finding]:
         """Everything that the chain breaks with, links in their order."""
         found = self._observation()
-        found += self._action(edited=bool(found))
+        found += self._action(edited=bool(found or self._fed_back))
         found += self._command(found)
         # Last actions and commands are part of an observation: what is wrong with them shows there
         # too, but is told by the links that make them, if they can.
-        return _merged(found or self._fed_back)
+        return merged(found or self._fed_back)
 
     def _observation(self) -> list[Finding]:
         frames, computed, rows = self._frames, self._computed, self._known
@@ -98,12 +83,21 @@ class Chain:
         chosen = min((inner, outer), key=lambda e: e.cost)
         if chosen is inner:
             self._seen = self._corrected(frames, computed)
+        fed_back = ("action", "command")
+        self._misshown = named(
+            replace(
+                outer,
+                relations=[
+                    r for r in outer.relations if outer.columns[r.column].channel in fed_back
+                ],
+            )
+        )
         kept: dict[bool, list[Relation]] = {True: [], False: []}
         for relation in chosen.relations:
             column = chosen.columns[relation.column]
-            kept[column.channel in ("action", "command")].append(relation)
-        self._fed_back = _named(replace(chosen, relations=kept[True]))
-        return _named(replace(chosen, relations=kept[False]))
+            kept[column.channel in fed_back].append(relation)
+        self._fed_back = named(replace(chosen, relations=kept[True]))
+        return named(replace(chosen, relations=kept[False]))
 
     def _normalised(
         self, frames: np.ndarray, computed: np.ndarray, rows: np.ndarray
@@ -133,6 +127,9 @@ class Chain:
     def _given(self, frames: np.ndarray, computed: np.ndarray, rows: np.ndarray) -> Explained:
         """The same difference as one of what was given to `observe`."""
         face = self._interface
+        turned = self._turned(frames, rows)
+        if turned is not None:
+            return turned
         seen = self._corrected(frames, computed)
         groups = [column.group for column in face.inputs]
         relations = relate(
@@ -150,6 +147,22 @@ class Chain:
             }
             left = [o for o in left if o not in explained]
         return Explained(columns=face.inputs, relations=relations, whole=not left)
+
+    def _turned(self, frames: np.ndarray, rows: np.ndarray) -> Explained | None:
+        """Quaternions with their parts in another order, whatever is computed from them."""
+        face = self._interface
+        for group in {c.group for c in face.inputs if c.quaternion}:
+            columns = [k for k, c in enumerate(face.inputs) if c.group == group]
+            for turn in (1, -1):
+                tried = self._inputs.copy()
+                tried[:, columns] = np.roll(self._inputs[:, columns], turn, axis=1)
+                if not broken_columns(frames, face.observe(tried), rows):
+                    relations = [
+                        Relation(Kind.PERMUTED, k, columns[(n + turn) % 4], 1.0)
+                        for n, k in enumerate(columns)
+                    ]
+                    return Explained(columns=face.inputs, relations=relations, whole=True)
+        return None
 
     def _corrected(self, frames: np.ndarray, computed: np.ndarray) -> np.ndarray:
         """What `observe` was given, as far as its linear outputs tell."""
@@ -206,7 +219,11 @@ class Chain:
             return not broken_columns(log_action, _clipped(face.runtime.policy(inputs)), rows)
 
         log_action = log.action
-        if agrees(given) or (edited and agrees(face.stacked(self._computed))):
+        if agrees(given):
+            return []
+        if edited and agrees(face.stacked(self._computed)):
+            # The network was shown what the log says otherwise: the logged observation is wrong.
+            self._fed_back = self._misshown or self._fed_back
             return []
         found = self._network(given, agrees, rows)
         if found:
@@ -227,7 +244,7 @@ class Chain:
                 return shown
         if edited and any(r.kind is Kind.UNKNOWN for r in relations):
             return []
-        return _named(Explained(columns=columns, relations=relations, whole=True))
+        return named(Explained(columns=columns, relations=relations, whole=True))
 
     def _network(
         self, given: np.ndarray, agrees: Callable[[np.ndarray], bool], rows: np.ndarray
@@ -332,13 +349,13 @@ class Chain:
             if kept is not None or held is not None or not computed or said:
                 return []
             relations = relate(sent, computed[0], self._known, groups)
-            return _named(Explained(columns=columns, relations=relations, whole=True))
+            return named(Explained(columns=columns, relations=relations, whole=True))
         if broken_columns(sent, self._limited(wanted), self._known):
             if said and kept is None and held is None:
                 return []
             # Of the two that differ, the one that the action explains is right.
             pair = (sent, wanted) if held is None or kept is not None else (wanted, sent)
-            return _named(
+            return named(
                 Explained(columns=columns, relations=relate(*pair, self._known, groups), whole=True)
             )
         if kept is not None or said or not computed:
@@ -346,7 +363,7 @@ class Chain:
         relations = relate(wanted, computed[0], self._known, groups)
         if before and any(r.kind is Kind.UNKNOWN for r in relations):
             return []
-        return _named(Explained(columns=columns, relations=relations, whole=True))
+        return named(Explained(columns=columns, relations=relations, whole=True))
 
     def _wanted(self) -> list[np.ndarray]:
         """What `act` gives, from the log as it is and as the observation shows it."""
@@ -431,6 +448,8 @@ def _saturated(
         inner = (np.abs(mine) < 0.999 * limit) & (np.abs(gave) > 1e-3)
         factor = float(np.median(mine[inner] / gave[inner])) if inner.any() else np.inf
         guess = np.clip(factor * gave, low, high) if inner.any() else limit * np.sign(gave)
+        if limit > 1.001:  # beyond the clip: multiplied after it
+            return []
         constant = np.ptp(mine) == 0 and limit > 0.999
         if not constant and (float(same(mine, guess).mean()) < ENOUGH or abs(factor) <= 1.0):
             return []
@@ -439,7 +458,8 @@ def _saturated(
     at_limit = (np.abs(action[rows]) > 0.999 * limits)[:, limits > 0]
     would = (np.abs(raw[rows]) > 0.999)[:, limits > 0]
     share = float(at_limit.mean()) if names else 0.0
-    if not names or share - float(would.mean()) < _NEW_AT_LIMIT:
+    already = float(would.mean()) if names else 1.0
+    if not names or share - already < _NEW_AT_LIMIT * (1.0 - already):
         return []
     return [
         Finding(
@@ -451,114 +471,3 @@ def _saturated(
             alternatives=(Fault.SCALE,),
         )
     ]
-
-
-def _named(explained: Explained) -> list[Finding]:
-    """Findings for relations, columns with the same fault together."""
-    by_fault: dict[Fault, list[Relation]] = {}
-    for relation in explained.relations:
-        fault = _fault(relation, explained)
-        by_fault.setdefault(fault, []).append(relation)
-    found = []
-    for fault, relations in by_fault.items():
-        names = tuple(explained.columns[r.column].name for r in relations)
-        channel = explained.columns[relations[0].column].channel
-        sure = float(np.mean([r.share if r.kind is not Kind.UNKNOWN else 0.3 for r in relations]))
-        found.append(
-            Finding(
-                fault=fault,
-                where=names,
-                evidence=_evidence(relations, explained, channel),
-                confidence=sure,
-                alternatives=_alternatives(fault, channel),
-            )
-        )
-    return sorted(found, key=lambda f: -f.confidence * len(f.where))
-
-
-def _fault(relation: Relation, explained: Explained) -> Fault:
-    column = explained.columns[relation.column]
-    kind = relation.kind
-    of_action = column.channel in ("action", "command")
-    if kind is Kind.ABSENT:
-        return Fault.STALE if of_action else Fault.MISSING
-    if kind is Kind.STUCK and column.channel == "action" and abs(abs(relation.value) - 1) < 1e-6:
-        return Fault.SATURATED
-    if kind in (Kind.STUCK, Kind.HELD):
-        return Fault.STALE
-    if kind is Kind.SHIFTED:
-        return Fault.ACTION_DELAYED if of_action else Fault.OBSERVATION_DELAYED
-    if kind is Kind.PERMUTED:
-        return Fault.QUATERNION if column.quaternion else Fault.PERMUTED
-    if kind is Kind.NEGATED:
-        return Fault.SIGN
-    if kind is Kind.DEGREES:
-        return Fault.DEGREES
-    if kind is Kind.CLIPPED:
-        return Fault.SATURATED
-    if kind is Kind.OFFSET:
-        together = [
-            r
-            for r in explained.relations
-            if r.kind is Kind.OFFSET and explained.columns[r.column].position
-        ]
-        pose = column.position and (
-            column.channel == "command" or (column.channel == "observation" and len(together) > 1)
-        )
-        return Fault.POSE if pose else Fault.OFFSET
-    return Fault.SCALE
-
-
-def _alternatives(fault: Fault, channel: str) -> tuple[Fault, ...]:
-    if fault is Fault.POSE:
-        return (Fault.OFFSET,)
-    if fault is Fault.OFFSET:
-        return (Fault.POSE,)
-    if fault is Fault.MISSING:
-        return (Fault.STALE,)
-    return ()
-
-
-_WORDS = {
-    Kind.ABSENT: "is always zero or no number",
-    Kind.STUCK: "has one value ({value:.4g}) in the whole log",
-    Kind.SHIFTED: "is {value:+.0f} period(s) late",
-    Kind.PERMUTED: "holds the values of {other}",
-    Kind.NEGATED: "has the opposite sign",
-    Kind.DEGREES: "is {value:.4g} times what it should be",
-    Kind.OFFSET: "is off by {value:+.4g}",
-    Kind.SCALED: "is {value:.4g} times what it should be",
-    Kind.HELD: "repeats its last value where it should have changed",
-    Kind.CLIPPED: "is cut off at its largest and smallest values",
-    Kind.AFFINE: "is scaled by {value:.4g} and shifted",
-    Kind.UNKNOWN: "disagrees in a way that no single fault explains",
-}
-
-
-def _evidence(relations: list[Relation], explained: Explained, channel: str) -> str:
-    first = relations[0]
-    columns = explained.columns
-    other = columns[int(first.value)].name if first.kind is Kind.PERMUTED else ""
-    how = _WORDS[first.kind].format(value=first.value, other=other)
-    more = f", and {len(relations) - 1} more like it" if len(relations) > 1 else ""
-    source = {
-        "reading": "what the network's observation was computed from",
-        "goal": "what the network's observation was computed from",
-        "observation": "what the readings give",
-        "action": "what the network gives for the logged observation",
-        "command": "what the logged action gives",
-    }[channel]
-    share = 100 * float(np.mean([r.share for r in relations]))
-    return (
-        f"{channel.capitalize()} {columns[first.column].name} {how}{more}, against {source}"
-        f" (explains {share:.0f} % of the periods that disagree)."
-    )
-
-
-def _merged(found: list[Finding]) -> list[Finding]:
-    """The same fault once, where several links show it."""
-    kept: dict[Fault, Finding] = {}
-    for finding in found:
-        if finding.fault not in kept:
-            kept[finding.fault] = finding
-    return sorted(kept.values(), key=lambda f: -f.confidence * len(f.where))

@@ -56,9 +56,9 @@ class Interface:
     """Mean and scale (input width,) that the network's first layers take off and divide by."""
 
     @classmethod
-    def of(cls, bundle: Bundle) -> Interface:
-        """The interface of a bundle."""
-        runtime, contract = Runtime(bundle), bundle.contract
+    def of(cls, bundle: Bundle, *, runtime: Runtime | None = None) -> Interface:
+        """The interface of a bundle; `runtime` where its graphs are loaded already."""
+        runtime, contract = runtime or Runtime(bundle), bundle.contract
         inputs = _inputs(contract)
         slopes = _slopes(runtime, contract, len(inputs))
         size = np.abs(slopes).max(axis=0)
@@ -133,6 +133,7 @@ def _inputs(contract: Contract) -> tuple[Column, ...]:
 
 def _outputs(contract: Contract) -> tuple[Column, ...]:
     specs = {sensor.name: sensor for sensor in contract.sensors}
+    fed_back: dict[tuple[str, ...], str] = {("action",): "action", ("command",): "command"}
     found = []
     for term in contract.observations:
         sensors = [specs[s] for s in term.sources if s in specs]
@@ -146,7 +147,7 @@ def _outputs(contract: Contract) -> tuple[Column, ...]:
             found.append(
                 Column(
                     name=f"{term.name} {parts[k]}" if named else f"{term.name}[{k}]",
-                    channel="observation",
+                    channel=fed_back.get(term.sources, "observation"),
                     group=term.name,
                     quaternion=any(s.quaternion for s in sensors) and term.width == 4,
                     position=alone and all(s.kind == "jointpos" for s in sensors),

@@ -21,6 +21,8 @@ from sim2real.twin import Twin
 
 _MARGIN = 0.3
 """How much more than every clean simulated episode a correction must improve the misfit."""
+_EXACT = (Fault.SIGN, Fault.PERMUTED)
+_DELAYS = (Fault.OBSERVATION_DELAYED, Fault.ACTION_DELAYED)
 _LATE_MARGIN = 0.3
 """The same for delays, which buses differ by."""
 _FOLLOWS, _STRAYS = 0.85, 0.6
@@ -149,6 +151,11 @@ class Physics:
             return [self._late_finding(log, *late)]
         if not strongest:
             return self._resting.findings(motions)
+        resting = self._resting.findings(motions)
+        best = max(strongest, key=lambda f: strongest[f])
+        if resting and resting[0].fault in _EXACT and best not in (*_EXACT, *_DELAYS):
+            # A sign or an order leaves no number free; a zero or a factor fits nearly anything.
+            return resting
         top = max(strongest.values())
         order = sorted(strongest, key=lambda f: -strongest[f])
         return [
@@ -357,9 +364,9 @@ def _stuck(motion: Motion, episode: int, period_s: float) -> tuple[float, str, i
     gone = np.concatenate([[0.0], np.cumsum(np.nan_to_num(speed))]) * period_s
     for what, series in (("position", position), ("speed", speed)):
         for begin, end in _runs(series):
-            moved = position[end - 1] - position[begin]
-            said = 0.5 * (gone[end - 1] - gone[begin] + gone[end] - gone[begin + 1])
-            size = float(abs(moved - said))
+            moved = position[begin:end] - position[begin]
+            said = 0.5 * (gone[begin:end] + gone[begin + 1 : end + 1])
+            size = float(np.abs(np.nan_to_num(moved - (said - said[0]))).max())
             if size > best[0]:
                 best = (size, what, end - begin)
     return best

@@ -36,7 +36,8 @@ class Resting:
         }
         if not odd:
             return []
-        fault, alternatives = self._fault(odd, places)
+        ends = [_end(motion) if p is None else p for motion, p in zip(motions, places, strict=True)]
+        fault, alternatives = self._fault(odd, ends)
         first = max(odd, key=lambda k: abs(odd[k][0] - odd[k][1]))
         command, position = odd[first]
         return [
@@ -54,15 +55,21 @@ class Resting:
     def _fault(
         self,
         odd: dict[int, tuple[float, float]],
-        places: list[tuple[float, float] | None],
+        places: list[tuple[float, float]],
     ) -> tuple[Fault, tuple[Fault, ...]]:
         others = (Fault.SCALE, Fault.SIGN, Fault.POSE)
         if all(abs(command + position) < _SAME for command, position in odd.values()):
             return Fault.SIGN, (Fault.OFFSET, Fault.SCALE)
-        known = {k: place for k, place in enumerate(places) if place is not None}
         if len(odd) > 1 and all(
-            any(abs(known[i][0] - position) < _SAME for i in known if i != k)
+            any(abs(places[i][0] - position) < _SAME for i in range(len(places)) if i != k)
             for k, (_, position) in odd.items()
+        ):
+            return Fault.PERMUTED, others
+        if any(
+            abs(places[i][0] - position) + abs(places[i][1] - command) < 2 * _SAME
+            for k, (command, position) in odd.items()
+            for i in range(len(places))
+            if i != k
         ):
             return Fault.PERMUTED, others
         if len(odd) > 1 and all(abs(position) < _SAME for _, position in odd.values()):
@@ -88,3 +95,15 @@ class Resting:
     def _farthest(self, motion: Motion, k: int) -> float:
         places = [self._place(motion, k, episode) for episode in range(len(motion.position))]
         return max((abs(p[0] - p[1]) for p in places if p is not None), default=0.0)
+
+
+def _end(motion: Motion) -> tuple[float, float]:
+    """Command and position of a joint in the second half of the first episode, on the whole."""
+    half = motion.position.shape[1] // 2
+    known = np.isfinite(motion.command[0, half:]) & np.isfinite(motion.position[0, half:])
+    if not known.any():
+        return float("nan"), float("nan")
+    return (
+        float(np.median(motion.command[0, half:][known])),
+        float(np.median(motion.position[0, half:][known])),
+    )

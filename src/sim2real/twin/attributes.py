@@ -203,6 +203,18 @@ def _stribeck(component: int) -> Callable[..., tuple[float, list[Write]]]:
     return address
 
 
+def _springref(place: Place, name: str, thing: str, index: int | None) -> tuple[float, list[Write]]:
+    """Where a joint's spring is at rest, of a hinge or a slide."""
+    model, row = place.model, place.model.joint(thing).id
+    if mujoco.mjtJoint(int(model.jnt_type[row])) not in (
+        mujoco.mjtJoint.mjJNT_HINGE,
+        mujoco.mjtJoint.mjJNT_SLIDE,
+    ):
+        raise Sim2RealError(f"{name}: joint {thing!r} is not a hinge or a slide")
+    at = int(model.jnt_qposadr[row])
+    return float(model.qpos_spring[at]), [Write("qpos_spring", at)]
+
+
 _GAIN, _BIAS = "actuator_gainprm", "actuator_biasprm"
 _KV = _actuator(
     position_servo=[(_BIAS, 2, -1.0)],
@@ -220,6 +232,7 @@ DERIVED: dict[tuple[str, str], Callable[..., tuple[float, list[Write]]]] = {
     ("pair", "stiffness"): _solref("pair_solref", 0),
     ("pair", "damping"): _solref("pair_solref", 1),
     ("joint", "backlash"): _backlash,
+    ("joint", "springref"): _springref,
     ("joint", "coulomb_friction"): _stribeck(3),
     ("joint", "static_friction"): _stribeck(4),
     ("joint", "stribeck_velocity"): _stribeck(5),

@@ -55,7 +55,8 @@ def control_unit(model: mujoco.MjModel, actuator: int) -> str:
         "velocity servo": ("rad/s", "m/s"),
         "vel": ("rad/s", "m/s"),
         "plain motor": ("N m", "N"),
-        "ff": ("V", "V"),
+        "ff": ("N m", "N"),
+        "voltage": ("V", "V"),
     }
     return units[kind][slides] if kind in units else ""
 
