@@ -14,7 +14,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from sim2real.bench.config import BenchData, BenchDeploy, BenchSim, BenchTrain
+from sim2real.bench.config import BenchData, BenchDeploy, BenchDoctor, BenchSim, BenchTrain
 from sim2real.errors import Sim2RealError
 from sim2real.files import write_json
 
@@ -50,7 +50,7 @@ class Result:
 Report = Callable[[str], None]
 
 
-Bench = BenchSim | BenchTrain | BenchData | BenchDeploy
+Bench = BenchSim | BenchTrain | BenchData | BenchDeploy | BenchDoctor
 
 
 def _results(config: Bench, report: Report) -> Iterable[Result]:
@@ -66,6 +66,10 @@ def _results(config: Bench, report: Report) -> Iterable[Result]:
         from sim2real.bench.deploy import bench_deploy
 
         return bench_deploy(config, report)
+    if isinstance(config, BenchDoctor):
+        from sim2real.bench.doctor import bench_doctor
+
+        return bench_doctor(config, report)
     from sim2real.bench.data import bench_data
 
     return bench_data(config, report)

@@ -16,8 +16,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import tyro
 
-from sim2real.bench.config import BenchData, BenchDeploy, BenchSim, BenchTrain
+from sim2real.bench.config import BenchData, BenchDeploy, BenchDoctor, BenchSim, BenchTrain
 from sim2real.cli.data import DataVerb, run_data
+from sim2real.cli.doctor import DoctorConfig, run_doctor
 from sim2real.cli.drift import DriftConfig, run_drift
 from sim2real.cli.identify import run_identify
 from sim2real.cli.output import print_json, say, say_error
@@ -71,7 +72,8 @@ Benches = Annotated[
     Annotated[BenchSim, _sub("sim")]
     | Annotated[BenchTrain, _sub("train")]
     | Annotated[BenchData, _sub("data")]
-    | Annotated[BenchDeploy, _sub("deploy")],
+    | Annotated[BenchDeploy, _sub("deploy")]
+    | Annotated[BenchDoctor, _sub("doctor")],
     tyro.conf.OmitSubcommandPrefixes,
 ]
 
@@ -97,6 +99,7 @@ Verb = (
     | Annotated[EvaluateConfig, _sub("evaluate")]
     | Annotated[ExportConfig, _sub("export")]
     | Annotated[DeployConfig, _sub("deploy")]
+    | Annotated[DoctorConfig, _sub("doctor")]
     | Annotated[RecordConfig, _sub("record")]
     | Annotated[DriftConfig, _sub("drift")]
     | Annotated[IdentifyConfig, _sub("identify")]
@@ -148,6 +151,7 @@ def _run(verb: Any) -> int:
         EvaluateConfig: _evaluate,
         ExportConfig: _export,
         DeployConfig: _deploy,
+        DoctorConfig: run_doctor,
         RecordConfig: run_record,
         DriftConfig: run_drift,
         IdentifyConfig: run_identify,
@@ -158,6 +162,7 @@ def _run(verb: Any) -> int:
         BenchTrain: _bench,
         BenchData: _bench,
         BenchDeploy: _bench,
+        BenchDoctor: _bench,
     }
     return runners[type(verb)](verb)
 
@@ -329,7 +334,7 @@ def _demo(config: DemoConfig) -> int:
     return demo(config)
 
 
-def _bench(config: BenchSim | BenchTrain | BenchData | BenchDeploy) -> int:
+def _bench(config: BenchSim | BenchTrain | BenchData | BenchDeploy | BenchDoctor) -> int:
     from sim2real.bench.run import run_bench
 
     return run_bench(config)

@@ -42,7 +42,12 @@ PREFIXES = {
 _GREY = {"diffuse", "ambient", "specular"}
 _EFFECT_ONLY = {
     "actuator": {"delay", "delay_jitter", "quantum", "slew", "period", "missed"},
-    "joint": {"load_friction"},
+    "joint": {
+        "load_friction",
+        "load_friction_quadratic",
+        "friction_asymmetry",
+        "damping_asymmetry",
+    },
 }
 
 

@@ -2,8 +2,8 @@
 
 Where the engine can do it, it does: delays live in MuJoCo's own history buffers, Stribeck
 friction is a passive LuGre element, backlash a small free joint between motor and load. The
-rest (command quantisation and slew, sensor noise, bias, hold and dropout, load-dependent
-friction) acts once a control period on tensors; see `worlds/hardware.py`.
+rest (command quantisation and slew, sensor noise, bias, hold and dropout, friction that depends
+on load or direction) acts once a control period on tensors; see `worlds/hardware.py`.
 
 Each number below is the nominal value of a parameter of the same name
 (`actuator/hinge/delay`, `sensor/imu/noise`, `joint/hinge/backlash`).
@@ -25,6 +25,7 @@ _LUGRE_STIFFNESS = 200.0
 _LONGEST_DELAY_S = 10.0
 _BACKLASH_SUFFIX = "_backlash"
 _FRICTION_SUFFIX = "_stribeck"
+_SIGNED = ("bias", "friction_asymmetry", "damping_asymmetry")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -95,6 +96,12 @@ class JointEffects:
     """Speed at which friction falls from static towards sliding [rad/s or m/s]."""
     load_friction: float = 0.0
     """Extra friction for each unit of force the gear carries [ratio]."""
+    load_friction_quadratic: float = 0.0
+    """Extra friction for the square of that force [1/(N m) or 1/N]."""
+    friction_asymmetry: float = 0.0
+    """Share by which dry friction is higher in the positive direction, and lower in the other."""
+    damping_asymmetry: float = 0.0
+    """The same of viscous damping."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -318,7 +325,7 @@ def _read(
             if field == "encoder":
                 if value not in ("motor", "output"):
                     raise Sim2RealError(f"{where}: encoder is 'motor' or 'output', not {value!r}")
-            elif number_at(value, f"{where}: {field}") < 0 and field != "bias":
+            elif number_at(value, f"{where}: {field}") < 0 and field not in _SIGNED:
                 raise Sim2RealError(f"{where}: {field} = {value!r} must be a number >= 0")
         for name in matched:
             merged.setdefault(name, {}).update(table)

@@ -21,7 +21,7 @@ from torch import Tensor
 from sim2real.errors import Sim2RealError
 from sim2real.twin import Applier, Effects, Event, Twin
 from sim2real.worlds.delays import DelayGroup
-from sim2real.worlds.hardware import CommandModel, EffectTables, SensorModel
+from sim2real.worlds.hardware import CommandModel, EffectTables, FrictionModel, SensorModel
 
 _EARLY = frozenset(
     [
@@ -105,8 +105,9 @@ class CpuWorlds:
             DelayGroup(kind, self.model, self.tables, self._live, worlds=self._everyone, seed=seed)
             for kind in ("actuator", "sensor")
         )
-        self._load_friction = self.tables.live("joint.load_friction")
-        self._dry_friction = torch.from_numpy(self.model.dof_frictionloss).repeat(count, 1)
+        self._gear: Tensor | None = None
+        """Levers of the actuators when switched on; None while none was ever switched off."""
+        self._friction = FrictionModel(self.tables, self.model, count)
         stage_acc = int(mujoco.mjtStage.mjSTAGE_ACC)
         accelerations = (self.model.sensor_needstage == stage_acc).any()
         self._start_stage = stage_acc if accelerations else int(mujoco.mjtStage.mjSTAGE_VEL)
@@ -114,7 +115,7 @@ class CpuWorlds:
         self._rows_of_state = torch.from_numpy(self._batch.state)
         self._first_row = self._rows_of_state[0].clone()
         self.derived("sensordata")
-        if self._load_friction:
+        if self._friction.loaded:
             self.derived("qfrc_actuator")
         self.set_parameters(self.values.clone(), self._everyone)
         self.reset(self._everyone)
@@ -193,10 +194,13 @@ class CpuWorlds:
         if len(ids) == 0:
             return
         self._sensor_delays.suspend(ids)
+        if self._gear is not None:
+            self.field("actuator_gear")[ids] = self._gear[ids]
         command = self.state("ctrl")[ids]
         if self._start_stage == int(mujoco.mjtStage.mjSTAGE_ACC):
             # Forces are computed from the buffers, which must hold the command by then.
             self._command_delays.begin(ids, command)
+        self._set_friction(ids, load=None)
         self._guarded(lambda: self._batch.forward(self._rows(ids), self._start_stage))
         quantities = self.derived("sensordata")[ids]
         # The forward pass may have noted the present in a buffer: the past goes in after it.
@@ -206,13 +210,17 @@ class CpuWorlds:
         self._sensors.begin(ids, quantities, self.tick)
 
     def step(self, command: Tensor) -> Tensor:
-        """Advance one control period; the (worlds,) mask of those that diverged."""
+        """Advance one control period; the (worlds,) mask of those that diverged.
+
+        Where the command is nan, the actuator is switched off for the period.
+        """
         self.tick += 1
-        self.state("ctrl").copy_(self._commands(command, self.tick))
+        self.state("ctrl").copy_(self._commands(self._switched(command), self.tick))
         self._command_delays.jitter(self.tick)
         self._sensor_delays.jitter(self.tick)
-        if self._load_friction:
-            self._set_load_friction()
+        # Friction follows the force that the gear carried in the last physics step.
+        load = self.derived("qfrc_actuator") if self._friction.loaded else None
+        self._set_friction(slice(None), load=load)
         broken = self._advance()
         self._sensors(self.derived("sensordata"), self.tick)
         return broken
@@ -303,20 +311,46 @@ class CpuWorlds:
         self.diverged += int(broken.sum())
         return broken
 
-    def _set_load_friction(self) -> None:
-        """Friction grows with the force the gear carried in the last physics step."""
-        load = self.derived("qfrc_actuator").abs()
-        friction = self._dry_friction + self.tables["joint.load_friction"] * load
-        self.field("dof_frictionloss").copy_(friction)
+    def _set_friction(self, ids: Tensor | slice, *, load: Tensor | None) -> None:
+        """Write friction as it is at the present speeds and at `load` (n, degrees of freedom)."""
+        for field in self._friction.leans:
+            velocity = self.state("qvel")[ids]
+            self.field(field)[ids] = self._friction(field, velocity, load, ids)
+
+    def _switched(self, command: Tensor) -> Tensor:
+        """Let go of joints whose command is nan; their devices keep the command they have."""
+        off = torch.isnan(command)
+        if self._gear is None:
+            if not off.any():
+                return command
+            self._gear = self.field("actuator_gear").clone()
+            self._control_of_gear = _controls_of_gears(self.model)
+        # An actuator without a lever on its joint neither drives nor brakes it.
+        holds = torch.cat([~off, torch.ones(self.count, 1, dtype=torch.bool)], dim=1)
+        self.field("actuator_gear").copy_(self._gear * holds[:, self._control_of_gear])
+        return torch.where(off, self.state("ctrl").to(command.dtype), command)
 
     def _live(self, name: str) -> Tensor:
         return self.state(name) if name == "history" else self.field(name)
 
     def _target(self, name: str) -> Tensor:
-        """Where a parameter's values go: load-dependent friction starts from a table of its own."""
-        if name == "dof_frictionloss" and self._load_friction:
-            return self._dry_friction
-        return self.field(name)
+        """Where a parameter's values go: friction that changes has a table of nominal values."""
+        if name == "actuator_gear" and self._gear is not None:
+            return self._gear
+        found = self._friction.nominal.get(name)
+        return self.field(name) if found is None else found
+
+
+def _controls_of_gears(model: mujoco.MjModel) -> Tensor:
+    """Which control drives through each number of the gears; the one past the end for none."""
+    found = torch.full((model.actuator_gear.size,), model.nu, dtype=torch.long)
+    width = model.actuator_gear.shape[1]
+    for row in range(model.nactuator):
+        if model.actuator_ctrlnum[row]:
+            first = width * int(model.actuator_outadr[row])
+            last = first + width * int(model.actuator_outnum[row])
+            found[first:last] = int(model.actuator_ctrladr[row])
+    return found
 
 
 def _check_delays(twin: Twin, effects: Effects) -> list[tuple[int, str, float]]:

@@ -22,6 +22,11 @@ from sim2real.twin.events import event_attributes
 from sim2real.worlds.noise import NoiseStream
 
 
+_LEANING = {"dof_frictionloss": "friction_asymmetry", "dof_damping": "damping_asymmetry"}
+"""Fields of the model whose value depends on the direction of motion, and by which effect."""
+_BY_LOAD = ("load_friction", "load_friction_quadratic")
+
+
 class EffectTables:
     """Per-world values of every effect that lives beside the model: (worlds, things) each."""
 
@@ -217,6 +222,35 @@ class SensorModel:
         if self._live["walk"]:
             value = value + drift
         return value
+
+
+class FrictionModel:
+    """Joint friction that follows the load and the direction of motion."""
+
+    def __init__(self, tables: EffectTables, model: mujoco.MjModel, count: int) -> None:
+        self._tables = tables
+        self.loaded = any(tables.live(f"joint.{name}") for name in _BY_LOAD)
+        """Whether friction follows the load."""
+        self.leans = {
+            field
+            for field, share in _LEANING.items()
+            if tables.live(f"joint.{share}") or (self.loaded and field == "dof_frictionloss")
+        }
+        """Fields of the model that are written here; parameters go to `nominal` instead."""
+        self.nominal = {
+            field: torch.from_numpy(getattr(model, field)).repeat(count, 1) for field in self.leans
+        }
+        """(worlds, degrees of freedom) values of these fields at rest and without load."""
+
+    def __call__(
+        self, field: str, velocity: Tensor, load: Tensor | None, ids: Tensor | slice
+    ) -> Tensor:
+        """(n, degrees of freedom) what a field is at velocities and loads of worlds `ids`."""
+        value = self.nominal[field][ids]
+        if load is not None and field == "dof_frictionloss":
+            linear, quadratic = (self._tables[f"joint.{name}"][ids] for name in _BY_LOAD)
+            value = value + (linear + quadratic * load.abs()) * load.abs()
+        return value * (1.0 + self._tables[f"joint.{_LEANING[field]}"][ids] * velocity.sign())
 
 
 def _due(waited: Tensor, period: Tensor, tick_s: float) -> Tensor:

@@ -72,7 +72,8 @@ class Worlds(Protocol):
     def step(self, command: Tensor) -> Tensor:
         """Advance one control period under (worlds, controls) commands.
 
-        Returns the (worlds,) mask of worlds that diverged; they need a reset.
+        Where a command is nan, the actuator is switched off for the period: it neither drives nor
+        brakes. Returns the (worlds,) mask of worlds that diverged; they need a reset.
         """
         ...
 
