@@ -66,11 +66,12 @@ class Doctor:
         gap = float(np.median(known)) if known else float("nan")
         if self._why_not:
             notes.append(self._why_not)
+        faults = joined(found)
         return Diagnosis(
-            findings=joined(found),
+            findings=faults,
             logs=len(episodes),
             periods=periods,
-            physics=_physics_words(gap),
+            physics="" if faults else _physics_words(gap),
             gap=gap,
             notes=tuple(dict.fromkeys(notes)),
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -87,7 +88,7 @@ class Diagnosis:
     logs: int
     periods: int
     physics: str
-    """How far the robot's motion is from the twin's, in words."""
+    """How far the robot's motion is from the twin's, in words; '' where a fault was found."""
     gap: float
     """Error of the twin's prediction of these logs, in units of what its own worlds show; about
     one where nothing differs, nan where it could not be measured."""
@@ -113,7 +114,7 @@ class Diagnosis:
             "fine": self.fine,
             "findings": [finding.to_dict() for finding in self.findings],
             "physics": self.physics,
-            "gap": self.gap,
+            "gap": self.gap if math.isfinite(self.gap) else None,
             "logs": self.logs,
             "periods": self.periods,
             "notes": list(self.notes),

@@ -142,11 +142,14 @@ class Replayer:
         values: np.ndarray,
         *,
         vary_starts: bool = False,
+        moved: np.ndarray | None = None,
         report: Callable[[int, int], None] = lambda done, of: None,
     ) -> Replay:
         """Predict every segment with every row of `values` (n, parameters).
 
-        With `vary_starts` the effects of the noise in the starts are computed too.
+        With `vary_starts` the effects of the noise in the starts are computed too. `moved`
+        (segments, coordinates) are corrections of the starts, in standard deviations expected of
+        them.
         """
         twin = self.twin
         given = np.atleast_2d(np.asarray(values, dtype=float))
@@ -170,8 +173,11 @@ class Replayer:
             worlds = self._many(len(vectors))
             mine = torch.from_numpy(given[rows_of[vectors]][:, self._columns])
             worlds.set_parameters(mine, torch.arange(len(vectors)))
+            shift = shifts[vectors]
+            if moved is not None:
+                shift = shift + moved[segments] * self._start_noise
             flat[first : first + len(vectors)] = _run(
-                worlds, self.log, self._states, starts[segments], shifts[vectors], self.steps,
+                worlds, self.log, self._states, starts[segments], shift, self.steps,
                 self._lead, numbers, self._controls,
             )  # fmt: skip
             report(first + len(vectors), len(jobs))
@@ -188,6 +194,11 @@ class Replayer:
             start_effects=predicted[len(given) :] - predicted[:1],
             assumed=self._states.assumed,
         )
+
+    @property
+    def coordinates(self) -> int:
+        """Measured numbers of a start."""
+        return len(self._states.coordinates)
 
     def _many(self, count: int) -> CpuWorlds:
         """Worlds in that number; making them takes longer than a short replay."""

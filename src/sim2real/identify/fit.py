@@ -19,6 +19,8 @@ _ROUNDS = 3
 _ROBUST = 3.0
 """Whitened residuals beyond this count less and less."""
 _MOST_STEPS = 30
+_TRIED, _FEW_STEPS = 3, 6
+"""Starts that are followed, and how far before the best is chosen."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,8 +78,8 @@ def fit(
     counter = _Counter(problem, prior=prior)
     costs = counter.costs(points)
     start_cost = float(costs[0])
-    best = points[np.argsort(costs)[: max(1, min(3, starts))]]
-    found = [_descend(counter, x) for x in best]
+    best = points[np.argsort(costs)[: max(1, min(_TRIED, starts))]]
+    found = [_descend(counter, x, most=_FEW_STEPS) for x in best]
     x = min(found, key=lambda pair: pair[1])[0]
     for round_ in range(_ROUNDS):
         _estimate_noise(problem, x)
@@ -120,8 +122,8 @@ class _Counter:
         return np.concatenate([data, x]) if self._prior else data
 
     def jacobian(self, x: np.ndarray) -> np.ndarray:
-        self.evaluations += 1 + 2 * len(x)
-        residual, slopes = self.problem.linearised(x)
+        self.evaluations += 1 + len(x)
+        residual, slopes = self.problem.linearised(x, central=False)
         data = (slopes * _weight(residual)).reshape(len(x), -1).T
         return np.concatenate([data, np.eye(len(x))]) if self._prior else data
 
@@ -132,7 +134,9 @@ class _Counter:
         return data + prior if self._prior else data
 
 
-def _descend(counter: _Counter, x: np.ndarray) -> tuple[np.ndarray, float]:
+def _descend(
+    counter: _Counter, x: np.ndarray, *, most: int = _MOST_STEPS
+) -> tuple[np.ndarray, float]:
     low, high = counter.problem.bounds
     inside = np.clip(x, low + 1e-6, high - 1e-6)
     found = least_squares(
@@ -140,7 +144,7 @@ def _descend(counter: _Counter, x: np.ndarray) -> tuple[np.ndarray, float]:
         inside,
         jac=counter.jacobian,
         bounds=(low, high),
-        max_nfev=_MOST_STEPS,
+        max_nfev=most,
         xtol=1e-5,
         ftol=1e-6,
         gtol=1e-6,

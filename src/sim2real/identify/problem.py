@@ -25,6 +25,8 @@ BROKEN = 1e3
 """Whitened residual of a world that diverged: as good as infinite, and finite."""
 _STEP = 0.02
 """Half of a finite difference, in standard deviations of the prior."""
+_FARTHEST_START = 4.0
+"""Farthest a segment's first state may be from what was measured, in standard deviations."""
 _MOST_ROWS = 48
 """Readings of one sensor in a segment that enter the fit; more are thinned out."""
 
@@ -82,6 +84,7 @@ class Problem:
         self._measured = self._replayer.measured[:, keep]
         self.valid = np.isfinite(self._measured)
         self._factor: tuple[np.ndarray, np.ndarray] | None = None
+        self._moved = np.zeros((self.segments, self._replayer.coordinates))
         self._starts: np.ndarray | None = None
 
     @property
@@ -109,28 +112,44 @@ class Problem:
 
         A world that diverged has errors of infinity.
         """
-        predicted = self._replayer(self._whole(x)).predicted[:, :, self._rows]
+        found = self._replayer(self._whole(x), moved=self._moved)
+        predicted = found.predicted[:, :, self._rows]
         error: np.ndarray = self._measured - predicted
         broken = ~np.isfinite(predicted) & self.valid
         error[broken] = np.inf
         return error
 
-    def start_effects(self, x: np.ndarray) -> np.ndarray:
-        """(coordinates, segments, rows, numbers) change of a prediction by the starts' noise."""
-        found = self._replayer(self._whole(x[None]), vary_starts=True).start_effects
-        return np.asarray(np.nan_to_num(found[:, :, self._rows]))
-
     def prepare(self, x: np.ndarray) -> None:
-        """Learn, at x (fitted,), how the noise of the starts spreads; whitening uses it."""
-        self._starts = self.start_effects(x)
-        self._factor = None
+        """Learn, at x (fitted,), what each segment's first state was, and how its noise spreads.
+
+        Gauss-Newton steps on the first states alone; whitening and further predictions use them.
+        """
+        for last in (False, True):
+            found = self._replayer(self._whole(x[None]), vary_starts=True, moved=self._moved)
+            effects = np.nan_to_num(found.start_effects[:, :, self._rows])
+            self._starts = effects
+            self._factor = None
+            if last:
+                return
+            error = self._measured - found.predicted[0][:, self._rows]
+            known = np.where(self.valid & np.isfinite(error), error / self.noise, 0.0)
+            scaled = np.where(self.valid, effects / self.noise, 0.0)
+            flat = np.clip(scaled, -BROKEN, BROKEN).reshape(len(effects), self.segments, -1)
+            residual = np.clip(known, -5.0, 5.0).reshape(self.segments, -1)
+            aimed = residual + np.einsum("csk,sc->sk", flat, self._moved)
+            normal = np.einsum("csk,dsk->scd", flat, flat) + np.eye(len(effects))
+            right = np.einsum("csk,sk->sc", flat, aimed)
+            step = np.linalg.solve(normal, right[..., None])[..., 0]
+            self._moved = np.clip(step, -_FARTHEST_START, _FARTHEST_START)
 
     def whiten(self, error: np.ndarray) -> np.ndarray:
         """(n, segments, k) residuals of unit variance where the model is right; 0 if unknown."""
         if self._starts is None:
             raise RuntimeError("prepare first")
         count, segments = error.shape[:2]
-        scaled = np.where(self.valid, error / self.noise, 0.0)
+        # Seen from the states as measured, of which the noise is known.
+        back = np.einsum("cskn,sc->skn", self._starts, self._moved)
+        scaled = np.where(self.valid, (error + back) / self.noise, 0.0)
         broken = ~np.isfinite(scaled)
         flat = np.where(broken, BROKEN, np.clip(scaled, -BROKEN, BROKEN))
         flat = flat.reshape(count, segments, -1)
@@ -150,18 +169,25 @@ class Problem:
         """(n, segments, k) whitened residuals for x (n, fitted)."""
         return self.whiten(self.errors(np.atleast_2d(x)))
 
-    def linearised(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def linearised(self, x: np.ndarray, *, central: bool = True) -> tuple[np.ndarray, np.ndarray]:
         """Residuals (segments, k) at x (fitted,), and slopes (fitted, segments, k).
 
-        Central differences, one-sided at a bound; all of them are one batch of worlds.
+        By central differences, or at half the price by one-sided ones; all are one batch of worlds.
         """
         low, high = self.bounds
-        below = np.maximum(x - _STEP, low)
-        above = np.minimum(x + _STEP, high)
+        below, above = np.maximum(x - _STEP, low), np.minimum(x + _STEP, high)
+        if not central:
+            # Away from the nearer bound.
+            forward = high - x >= x - low
+            below, above = np.where(forward, x, below), np.where(forward, above, x)
         points = np.repeat(x[None], 1 + 2 * len(x), axis=0)
         for k in range(len(x)):
             points[1 + 2 * k, k], points[2 + 2 * k, k] = below[k], above[k]
-        white = self.residuals(points)
+        different = (points != x).any(axis=1)
+        different[0] = True
+        white = np.empty((len(points), self.segments, int(np.prod(self.valid.shape[1:]))))
+        white[different] = self.residuals(points[different])
+        white[~different] = white[0]
         spans = np.maximum(above - below, 1e-12)
         return white[0], (white[2::2] - white[1::2]) / spans[:, None, None]
 

@@ -101,7 +101,7 @@ def known_attributes(place: Place, kind: str) -> list[str]:
     }
     derived = {attribute for owner, attribute in DERIVED if owner == kind}
     effect = {f.name for f in fields(_effect_class(kind))} if _effect_class(kind) else set()
-    return sorted((plain | derived | effect) - {"delay_max", "encoder"})
+    return sorted((plain | derived | effect) - {"delay_max", "encoder", "drive"})
 
 
 def _thing(place: Place, name: str, kind: str, thing: str, stem: str, index: int | None) -> Address:

@@ -7,6 +7,8 @@ the nominal quantity and everything that moves with it.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
 
 import mujoco
 
@@ -216,11 +218,60 @@ def _springref(place: Place, name: str, thing: str, index: int | None) -> tuple[
 
 
 _GAIN, _BIAS = "actuator_gainprm", "actuator_biasprm"
-_KV = _actuator(
+_TORQUE_KP = _actuator(
+    position_servo=[(_GAIN, 0, 1.0), (_BIAS, 1, -1.0)], DC_motor=[(_GAIN, 4, 1.0)]
+)
+_TORQUE_KV = _actuator(
     position_servo=[(_BIAS, 2, -1.0)],
     velocity_servo=[(_GAIN, 0, 1.0), (_BIAS, 2, -1.0)],
     DC_motor=[(_GAIN, 6, 1.0)],
 )
+
+
+def _sets_voltage(place: Place, thing: str) -> bool:
+    """Whether an actuator is a servo whose firmware sets a voltage."""
+    declared = place.effects.actuators.get(thing)
+    return declared is not None and declared.drive == "voltage"
+
+
+def _kp(place: Place, name: str, thing: str, index: int | None) -> tuple[float, list[Write]]:
+    """Gain of a servo: torque, or volts where its firmware sets a voltage."""
+    nominal, writes = _TORQUE_KP(place, name, thing, index)
+    if not _sets_voltage(place, thing):
+        return nominal, writes
+    resistance, motorconst = place.model.actuator_gainprm[place.model.actuator(thing).id, :2]
+    torque = float(motorconst / resistance)
+    return nominal / torque, [replace(write, gain=torque * write.gain) for write in writes]
+
+
+def _kv(place: Place, name: str, thing: str, index: int | None) -> tuple[float, list[Write]]:
+    if _sets_voltage(place, thing):
+        raise Sim2RealError(
+            f"{name}: a servo that sets a voltage is braked by its back-EMF; use motorconst, or the"
+            " damping of the joint"
+        )
+    return _TORQUE_KV(place, name, thing, index)
+
+
+def _motor(component: int, kp_power: float, kv_power: float) -> Callable[..., Any]:
+    """A constant of a DC motor; what a voltage gives and how it brakes goes with it."""
+    plain = _actuator(DC_motor=[(_GAIN, component, 1.0)])
+
+    def address(
+        place: Place, name: str, thing: str, index: int | None
+    ) -> tuple[float, list[Write]]:
+        nominal, writes = plain(place, name, thing, index)
+        if _sets_voltage(place, thing):
+            first = writes[0].index - component
+            writes += [
+                Write(_GAIN, first + 4, power=kp_power, owned=False),
+                Write(_GAIN, first + 6, power=kv_power, owned=False),
+            ]
+        return nominal, writes
+
+    return address
+
+
 DERIVED: dict[tuple[str, str], Callable[..., tuple[float, list[Write]]]] = {
     ("body", "mass"): _mass,
     ("body", PSEUDO_INERTIA): _pseudo_inertia,
@@ -239,15 +290,13 @@ DERIVED: dict[tuple[str, str], Callable[..., tuple[float, list[Write]]]] = {
     ("actuator", "backlash"): _actuator_backlash,
     ("actuator", "gear"): _gear,
     ("actuator", "force_limit"): _force_limit,
-    ("actuator", "kp"): _actuator(
-        position_servo=[(_GAIN, 0, 1.0), (_BIAS, 1, -1.0)], DC_motor=[(_GAIN, 4, 1.0)]
-    ),
-    ("actuator", "kd"): _KV,
-    ("actuator", "kv"): _KV,
+    ("actuator", "kp"): _kp,
+    ("actuator", "kd"): _kv,
+    ("actuator", "kv"): _kv,
     ("actuator", "ki"): _actuator(DC_motor=[(_GAIN, 5, 1.0)]),
     ("actuator", "gain"): _actuator(plain_motor=[(_GAIN, 0, 1.0)]),
-    ("actuator", "resistance"): _actuator(DC_motor=[(_GAIN, 0, 1.0)]),
-    ("actuator", "motorconst"): _actuator(DC_motor=[(_GAIN, 1, 1.0)]),
+    ("actuator", "resistance"): _motor(0, -1.0, -1.0),
+    ("actuator", "motorconst"): _motor(1, 1.0, 2.0),
     ("actuator", "voltage_limit"): _actuator(DC_motor=[(_GAIN, 7, 1.0)]),
     ("actuator", "cogging"): _actuator(DC_motor=[(_BIAS, 0, 1.0)]),
 }

@@ -25,6 +25,8 @@ _LUGRE_STIFFNESS = 200.0
 _LONGEST_DELAY_S = 10.0
 _BACKLASH_SUFFIX = "_backlash"
 _FRICTION_SUFFIX = "_stribeck"
+_WORDS = {"encoder": ("motor", "output"), "drive": ("current", "voltage")}
+"""Effects that are one of a few words."""
 _SIGNED = ("bias", "friction_asymmetry", "damping_asymmetry")
 
 
@@ -44,6 +46,9 @@ class ActuatorEffects:
     """Torque constant of that motor at the joint [N m/A]."""
     voltage_limit: float = 0.0
     """Supply voltage: torque fades with speed as the back-EMF uses it up [V]."""
+    drive: str = "current"
+    """What a servo's firmware makes of an error: a "current", whose torque no speed changes, or a
+    "voltage", as hobby servos do: the back-EMF brakes, and `kp` is in V/rad."""
     quantum: float = 0.0
     """Step of the command's resolution [control units]; 0 for none."""
     slew: float = math.inf
@@ -167,7 +172,7 @@ def add_to_spec(spec: mujoco.MjSpec, effects: Effects, *, timestep_s: float) -> 
                 thing.interp = max(1, int(thing.interp))
                 thing.delay = declared.delay
     for name, actuator_effects in effects.actuators.items():
-        if actuator_effects.resistance > 0:
+        if actuator_effects.resistance > 0 or actuator_effects.drive == "voltage":
             _make_dcmotor(spec.actuator(name), actuator_effects)
     for name, joint_effects in effects.joints.items():
         joint = spec.joint(name)
@@ -236,7 +241,7 @@ def _add_backlash(
 
 def _make_dcmotor(element: Any, effects: ActuatorEffects) -> None:
     """Give an ideal position servo or torque motor the torque-speed limit of a DC motor."""
-    if not (effects.motorconst > 0 and effects.voltage_limit > 0):
+    if not (effects.resistance > 0 and effects.motorconst > 0 and effects.voltage_limit > 0):
         raise Sim2RealError(
             f"actuator {element.name!r}: a DC motor needs resistance, motorconst and voltage_limit"
         )
@@ -249,6 +254,15 @@ def _make_dcmotor(element: Any, effects: ActuatorEffects) -> None:
             f"actuator {element.name!r}: only a position servo or a torque motor can be made a DC"
             " motor"
         )
+    if effects.drive == "voltage":
+        if not affine or kd > 0:
+            raise Sim2RealError(
+                f"actuator {element.name!r}: drive = 'voltage' is for a position servo without kv;"
+                " its motor's back-EMF brakes it"
+            )
+        # The engine's controller asks for a torque and makes up for the back-EMF: as damping, it
+        # stays there until the voltage is at its limit, and beyond that the engine has it anyway.
+        kd = effects.motorconst**2 / effects.resistance
     limit = float(element.forcerange[1]) if element.forcelimited else 0.0
     kind = mujoco.mjtCtrlInput.mjINPUT_POS if affine else mujoco.mjtCtrlInput.mjINPUT_FF
     gains = [kp, 0.0, kd] if affine else [0.0, 0.0, 0.0]
@@ -322,9 +336,10 @@ def _read(
         for field, value in table_at(table, where).items():
             if field not in known:
                 raise Sim2RealError(f"{where}: unknown effect {field!r}{nearest(field, known)}")
-            if field == "encoder":
-                if value not in ("motor", "output"):
-                    raise Sim2RealError(f"{where}: encoder is 'motor' or 'output', not {value!r}")
+            if field in _WORDS:
+                if value not in _WORDS[field]:
+                    one, other = _WORDS[field]
+                    raise Sim2RealError(f"{where}: {field} is {one!r} or {other!r}, not {value!r}")
             elif number_at(value, f"{where}: {field}") < 0 and field not in _SIGNED:
                 raise Sim2RealError(f"{where}: {field} = {value!r} must be a number >= 0")
         for name in matched:

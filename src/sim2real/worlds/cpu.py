@@ -107,7 +107,7 @@ class CpuWorlds:
         )
         self._gear: Tensor | None = None
         """Levers of the actuators when switched on; None while none was ever switched off."""
-        self._friction = FrictionModel(self.tables, self.model, count)
+        self.friction = FrictionModel(self.tables, self.model, count)
         stage_acc = int(mujoco.mjtStage.mjSTAGE_ACC)
         accelerations = (self.model.sensor_needstage == stage_acc).any()
         self._start_stage = stage_acc if accelerations else int(mujoco.mjtStage.mjSTAGE_VEL)
@@ -115,7 +115,7 @@ class CpuWorlds:
         self._rows_of_state = torch.from_numpy(self._batch.state)
         self._first_row = self._rows_of_state[0].clone()
         self.derived("sensordata")
-        if self._friction.loaded:
+        if self.friction.loaded:
             self.derived("qfrc_actuator")
         self.set_parameters(self.values.clone(), self._everyone)
         self.reset(self._everyone)
@@ -219,7 +219,7 @@ class CpuWorlds:
         self._command_delays.jitter(self.tick)
         self._sensor_delays.jitter(self.tick)
         # Friction follows the force that the gear carried in the last physics step.
-        load = self.derived("qfrc_actuator") if self._friction.loaded else None
+        load = self.derived("qfrc_actuator") if self.friction.loaded else None
         self._set_friction(slice(None), load=load)
         broken = self._advance()
         self._sensors(self.derived("sensordata"), self.tick)
@@ -313,9 +313,9 @@ class CpuWorlds:
 
     def _set_friction(self, ids: Tensor | slice, *, load: Tensor | None) -> None:
         """Write friction as it is at the present speeds and at `load` (n, degrees of freedom)."""
-        for field in self._friction.leans:
+        for field in self.friction.leans:
             velocity = self.state("qvel")[ids]
-            self.field(field)[ids] = self._friction(field, velocity, load, ids)
+            self.field(field)[ids] = self.friction(field, velocity, load, ids)
 
     def _switched(self, command: Tensor) -> Tensor:
         """Let go of joints whose command is nan; their devices keep the command they have."""
@@ -337,7 +337,7 @@ class CpuWorlds:
         """Where a parameter's values go: friction that changes has a table of nominal values."""
         if name == "actuator_gear" and self._gear is not None:
             return self._gear
-        found = self._friction.nominal.get(name)
+        found = self.friction.nominal.get(name)
         return self.field(name) if found is None else found
 
 

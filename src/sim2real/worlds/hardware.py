@@ -21,9 +21,10 @@ from sim2real.twin import ActuatorEffects, Effects, JointEffects, Place, SensorE
 from sim2real.twin.events import event_attributes
 from sim2real.worlds.noise import NoiseStream
 
-
 _LEANING = {"dof_frictionloss": "friction_asymmetry", "dof_damping": "damping_asymmetry"}
 """Fields of the model whose value depends on the direction of motion, and by which effect."""
+
+
 _BY_LOAD = ("load_friction", "load_friction_quadratic")
 
 

@@ -1,0 +1,56 @@
+"""The Qube's twin against recordings of the real one; where there are none, nothing is tested."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from sim2real.bench import real_qube as bench
+from sim2real.gap.sensitivity import best_guess
+from sim2real.identify.align import aligned
+from sim2real.identify.fit import fit
+from sim2real.identify.problem import Problem
+from sim2real.twin import Twin
+
+ROOT = Path(__file__).parent.parent
+EXAMPLES = ROOT / "examples" / "real"
+DATA = Path(os.environ.get("SIM2REAL_REAL_DATA", ROOT.parent / "shared" / "real"))
+
+
+def episodes(files):
+    if not files:
+        pytest.skip(f"no recordings of the Qube in {DATA}; SIM2REAL_REAL_DATA says where they are")
+    return [episode for file in files for episode in bench.read(file, EXAMPLES)]
+
+
+def test_no_recording_is_both_fitted_and_scored():
+    episodes(bench.test_files(DATA))
+    assert not set(bench.train_files(DATA)) & set(bench.test_files(DATA))
+
+
+@pytest.mark.slow
+def test_the_delay_is_found_and_held_out_chirps_are_predicted_better():
+    twin = Twin.load(EXAMPLES / bench.TWIN)
+    train, test = episodes(bench.train_files(DATA))[:1], episodes(bench.test_files(DATA))[:1]
+    fitted = (
+        "actuator/motor/delay",
+        "joint/arm/armature",
+        "joint/arm/frictionloss",
+        "body/pendulum/ipos[2]",
+        "sensor/arm_velocity/delay",
+    )
+    problem = Problem(twin, [aligned(e, twin) for e in train], 0.5, fitted=fitted)
+    found = fit(problem)
+    values = dict(zip(problem.names, found.values.tolist(), strict=True))
+    assert 0.002 < values["actuator/motor/delay"] < 0.012
+    assert 0.012 < values["sensor/arm_velocity/delay"] < 0.02
+    before, after = bench.score(twin, test), _scored(twin, values, test)
+    assert after["arm_angle"] < 0.8 * before["arm_rmse_rad"]
+    assert after["arm_angle"] < 0.069 and after["arm_velocity"] < 0.56
+
+
+def _scored(twin, values, test):
+    whole = best_guess(twin)
+    for column, parameter in enumerate(twin.parameters):
+        whole[column] = values.get(parameter.name, whole[column])
+    return bench.segment_rms(twin, test, whole, horizon_s=0.5, skip=25)

@@ -1,0 +1,55 @@
+"""The SO-101's twin on motions of the real arm."""
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from sim2real.bench import real_so101 as bench
+from sim2real.data import Episode
+from sim2real.twin import Twin
+
+pytestmark = pytest.mark.slow
+
+ROOT = Path(__file__).parents[1]
+DATA = Path(os.environ.get("SIM2REAL_REAL_DATA", ROOT.parent / "shared" / "real"))
+EXAMPLES = ROOT / "examples" / "real"
+
+
+def motion(name: str, seconds: float) -> Episode:
+    """The begin of a motion."""
+    path = DATA / bench.FOLDER / "train" / name
+    if not path.is_dir():
+        pytest.skip(f"no recordings at {path}: set SIM2REAL_REAL_DATA")
+    (whole,) = bench.read(path, EXAMPLES)
+    start = whole.start_s
+    parts = {n: s.between(start, start + seconds) for n, s in whole.signals.items()}
+    return whole.derive("cut", channels=parts)
+
+
+def test_a_shift_in_time_is_found_as_a_lag():
+    times = np.arange(0.0, 20.0, 0.02)
+    early = np.stack([np.sin(3.0 * times), np.sin(1.7 * times)], axis=1)
+    late = np.stack([np.sin(3.0 * (times - 0.03)), np.sin(1.7 * (times + 0.011))], axis=1)
+    assert bench.lags_s([(early, late)], 0.02) == pytest.approx([0.03, -0.011], abs=5e-4)
+
+
+def test_no_motion_is_fitted_and_scored():
+    train, test = bench.train_files(DATA), bench.test_files(DATA)
+    if not test:
+        pytest.skip(f"no recordings at {DATA / bench.FOLDER}: set SIM2REAL_REAL_DATA")
+    assert train and not set(train) & set(test)
+
+
+def test_only_jammed_motions_are_left_out_of_the_fit():
+    jammed, free = motion("single_joint_wrist_roll", 80.0), motion("prbs_excitation", 80.0)
+    assert bench.fit_episodes([jammed, free]) == [free]
+
+
+def test_the_prior_arm_is_closer_to_the_motion_than_the_command_is():
+    episode = motion("prbs_excitation", 10.0)
+    taken = episode["command"].values - episode["position"].values
+    found = bench.score(Twin.load(EXAMPLES / bench.TWIN), [episode])
+    assert found["rms_mrad"] < 0.6 * 1e3 * float(np.sqrt(np.mean(taken**2)))
+    assert found["lag_ms"] < 60
