@@ -130,10 +130,18 @@ def test_a_replay_of_a_broken_interface_is_not_passed(bundle, tmp_path):
 def test_a_shadow_compares_with_the_bundle_in_charge(bundle, tmp_path):
     with pytest.raises(Sim2RealError, match="moves the robot: say --execute"):
         deploy(DeployConfig(bundle=bundle, robot="unit:6", step="shadow"))
+    other = shutil.copytree(bundle, tmp_path / "other")
+    edit(other, "provenance.json", lambda data: data.update(run="another"))
     config = DeployConfig(
         bundle=bundle, robot="unit:6", step="shadow", execute=True, force=True, person="ana",
-        in_charge=str(BUNDLES / "arm-reach"), out=tmp_path / "run",
+        in_charge=str(other), out=tmp_path / "run",
     )  # fmt: skip
+    with pytest.raises(Sim2RealError, match="its own shadow"):
+        deploy(replace(config, in_charge=str(bundle)))
+    rehearsed = Record(step="replay", passed=True, bundle=Bundle.open(bundle).id)
+    write_record(Bundle.open(bundle), rehearsed)
+    with pytest.raises(Sim2RealError, match="may not be in charge of arm-reach unit-6"):
+        deploy(replace(config, force=False))
     found = deploy(config)
     agreement = found.record.figures["agreement"]
     assert agreement["periods"] == 100 and max(agreement["largest"]) < 1e-5
@@ -148,7 +156,7 @@ def test_a_shadow_compares_with_the_bundle_in_charge(bundle, tmp_path):
 @pytest.mark.slow
 def test_a_shadow_listens_to_a_robot_in_other_hands(bundle, tmp_path):
     with StandIn(6, "arm-reach", virtual=False) as robot:
-        robot.reset(0)
+        goals = tuple(f"{k}={','.join(map(str, v))}" for k, v in robot.reset(0).items())
         robot.enable()
         seen = robot.get_observation() or robot.get_observation()
         start = {name: seen[f"{name}_pos"] for name in robot.actuators}
@@ -168,9 +176,13 @@ def test_a_shadow_listens_to_a_robot_in_other_hands(bundle, tmp_path):
             out=tmp_path / "run",
         )  # fmt: skip
         found = deploy(config)
+        dry = deploy(replace(config, step="full", out=None, goal=goals, seconds=0.4))
+        time.sleep(0.1)
         ending.set()
         hands.join()
-        assert robot.state == "ready"  # it was neither commanded nor stopped by the shadow
+        robot.get_observation()
+        assert robot.state == "ready"  # it was neither commanded nor stopped by the others
+        assert not dry.execute
     assert found.record.figures["agreement"]["periods"] >= 10  # of 50; a busy machine is late
     heard = read_recording(tmp_path / "run" / "trial-0001.arrow")["command"].values
     assert 0.05 < np.ptp(heard[:, 0]) < 0.7 and np.ptp(heard[:, 1]) == 0.0
@@ -183,6 +195,8 @@ def test_what_is_malformed_is_refused_with_one_line(bundle, capsys):
         (["--robot", "unit:x"], "is no unit"),
         (["--execute", "--person", "ana"], "say which robot"),
         (["--robot", "unit:3", "--goal", "x=a"], "is not like"),
+        (["--robot", "unit:3", "--goal", "target_positon=1,2,3"], "did you mean 'target_position'"),
+        (["--robot", "unit:3", "--seconds", "nan"], "--seconds"),
         (["--robot", "unit:3", "--trials", "0"], "--trials"),
         (["--step", "replay"], "--logs"),
         (["--step", "replay", "--logs", "nowhere.arrow"], "nowhere.arrow"),
@@ -201,6 +215,10 @@ def test_what_is_malformed_is_refused_with_one_line(bundle, capsys):
         ("limits.json", lambda d: d["joints"][0].update(torque=90.0), "torque of 90"),
         ("limits.json", lambda d: d.update(tool="hand"), "names? the tool 'hand'"),
         ("limits.json", lambda d: d["joints"][0].update(name="hip"), "limits are of"),
+        ("limits.json", lambda d: d["joints"][0].update(command_rate=None), "must be a number"),
+        ("limits.json", lambda d: d.update(stale_periods="x"), "must be a number"),
+        ("limits.json", lambda d: d.update(overrun_periods=1e9), "not up to 10"),
+        ("contract.json", lambda d: d.update(rate_hz=0.0), "rate_hz must be a positive"),
         ("contract.json", lambda d: d.update(schema=9), "update sim2real"),
     ],
 )
@@ -260,7 +278,14 @@ def test_the_newest_record_of_a_step_decides(bundle):
     assert Bundle.open(bundle).id == opened.id
 
 
-@pytest.mark.parametrize("text", ["{", "[]", '{"step": "fly"}', '{"step": "full"}'])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "{", "[]", '{"step": "fly"}', '{"step": "full"}',
+        '{"step": "full", "passed": true, "bundle": "b", "episodes": 5}',
+        '{"step": "full", "passed": true, "bundle": "b", "time": 5}',
+    ],
+)  # fmt: skip
 def test_a_malformed_record_is_one_clear_error(bundle, text):
     (bundle / "ladder").mkdir()
     (bundle / "ladder" / "1-full.json").write_text(text)
@@ -363,6 +388,46 @@ def test_a_stop_ends_the_series_unless_someone_re_arms(bundle, tmp_path):
         assert not found.record.passed
         found = deploy(replace(config, out=tmp_path / "all", rearm=True))
         assert len(found.trials) == 3
+        assert all(trial.outcome == "failure" for trial in found.trials)
+        record = read_records(Bundle.open(bundle))[-1]
+        assert not record.passed and record.skipped.startswith("replay (not tried)")
+
+
+@pytest.mark.slow
+def test_what_moved_is_on_record_however_it_ended(bundle, tmp_path, monkeypatch):
+    config = DeployConfig(
+        bundle=bundle, robot="unit:3", execute=True, person="ana", force=True, step="limited",
+        seconds=1.2, out=tmp_path / "run",
+    )  # fmt: skip
+    assert deploy(replace(config, out=tmp_path / "fine")).record.passed
+    assert not missing(Bundle.open(bundle), "limited", robot="arm-reach", serial="unit-3")[2:]
+
+    def full(self, time_s, values):
+        raise Sim2RealError("no space left")
+
+    monkeypatch.setattr("sim2real.robot.recording.Recording.add", full)
+    with pytest.raises(Sim2RealError, match="no space left"):
+        deploy(config)
+    record = read_records(Bundle.open(bundle))[-1]
+    assert (record.step, record.passed, record.why) == ("limited", False, "no space left")
+    assert not (tmp_path / "run" / "trial-0001.arrow").exists()
+
+
+@pytest.mark.slow
+def test_a_step_of_a_moment_proves_nothing(bundle, tmp_path):
+    found = deploy(
+        DeployConfig(
+            bundle=bundle,
+            robot="unit:3",
+            execute=True,
+            person="ana",
+            force=True,
+            step="limited",
+            seconds=0.2,
+            out=tmp_path / "run",
+        )
+    )
+    assert not found.record.passed and "5 periods are too few" in found.record.why
 
 
 def test_an_address_says_what_it_is():

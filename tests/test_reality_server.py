@@ -4,6 +4,8 @@ import json
 import random
 import subprocess
 import sys
+import time
+from pathlib import Path
 
 import pytest
 import zmq
@@ -111,3 +113,41 @@ def test_nonsense_is_answered_and_survived(server):
             "error" in answer or "state" in answer or "robot" in answer
         )
     assert server.answer(b'{"do": "hello"}')["serial"] == "unit-2"
+
+
+def test_a_message_of_several_frames_is_survived(unit):
+    socket = zmq.Context.instance().socket(zmq.REQ)
+    socket.setsockopt(zmq.LINGER, 0)
+    socket.connect(f"tcp://127.0.0.1:{unit}")
+    socket.send_multipart([b'{"do": "hello"}', b"x"])
+    assert socket.poll(5000) and "error" in json.loads(socket.recv())
+    socket.close()
+    robot = RemoteRobot(unit)
+    robot.connect()
+    assert robot.serial == "unit-7"
+
+
+@pytest.mark.slow
+def test_a_stand_in_ends_with_the_process_that_started_it():
+    code = (
+        "import sys; from sim2real.robot.standin import StandIn; unit = StandIn(3, 'arm-reach'); "
+    )
+    code += "print(unit.process.pid, flush=True); sys.stdin.read()"
+    with subprocess.Popen(
+        [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as starter:
+        number = int(starter.stdout.readline())
+        starter.kill()
+        starter.wait()
+    end = time.monotonic() + 10.0
+    while alive(number) and time.monotonic() < end:
+        time.sleep(0.05)
+    assert not alive(number)
+
+
+def alive(number: int) -> bool:
+    """Whether a process runs; one that has ended may still be in the list."""
+    try:
+        return ") Z " not in Path(f"/proc/{number}/stat").read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return False

@@ -12,7 +12,7 @@ from sim2real.errors import Sim2RealError
 from sim2real.policy import Bundle
 from sim2real.policy.runtime import Pilot, Runtime
 from sim2real.robot.recording import Recording, read_recording
-from sim2real.robot.runner import fly, units_of
+from sim2real.robot.runner import _in_order, fly, units_of
 from sim2real.robot.standin import StandIn
 from sim2real.robot.supervisor import Supervisor
 
@@ -110,7 +110,7 @@ def test_another_robot_is_refused_before_anything_moves(robot, bundle, tmp_path)
     with pytest.raises(Sim2RealError, match="no elbow_flex_vel: is it another robot"):
         drive(robot, bundle, tmp_path)
     robot.get_observation = lambda: {**seen, "elbow_flex_vel": [1.0, 2.0]}
-    (tmp_path / "flight.arrow").unlink()
+    assert not (tmp_path / "flight.arrow").exists()  # nothing happened, nothing is left
     with pytest.raises(Sim2RealError, match="contract's shape"):
         drive(robot, bundle, tmp_path)
 
@@ -149,3 +149,36 @@ def test_what_is_no_recording_is_one_clear_error(tmp_path, content):
     (tmp_path / "x").write_bytes(content)
     with pytest.raises(Sim2RealError, match="is no recording"):
         read_recording(tmp_path / "x")
+
+
+def test_a_network_that_gives_no_number_stops_the_robot(robot, bundle, tmp_path):
+    class Broken(Runtime):
+        def policy(self, observations):
+            return np.full((1, len(self.contract.actions)), np.nan)
+
+    goals = robot.reset(1)
+    robot.enable()
+    flight = fly(
+        robot, Pilot(Broken(bundle)), Supervisor(bundle.contract, bundle.limits), robot,
+        goals=goals, seconds=2.0, person="ana", execute=True,
+    )  # fmt: skip
+    assert flight.periods == 0 and "no number" in flight.stopped
+
+
+def test_what_a_robot_tells_of_its_actuators_is_put_in_order(robot, bundle):
+    robot.reset(1)
+    robot.enable()
+    there = list(reversed([command.name for command in bundle.contract.commands]))
+    robot._actuators = there
+    seen = {"@torque": [float(k) for k in range(6)]}
+    assert _in_order(robot, bundle.contract, seen, "@torque").tolist() == [5, 4, 3, 2, 1, 0]
+    assert _in_order(robot, bundle.contract, {}, "@torque") is None
+
+
+def test_a_recording_that_cannot_go_on_says_so(tmp_path):
+    recording = Recording(tmp_path / "x.arrow", {"q": "rad"}, REAL)
+    recording._flush = lambda: (_ for _ in ()).throw(MemoryError("none left"))
+    recording.add(0.0, {"q": [1.0]})
+    recording._writer.join(5.0)
+    with pytest.raises(Sim2RealError, match="none left"):
+        recording.add(0.1, {"q": [1.0]})

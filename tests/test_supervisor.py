@@ -153,6 +153,8 @@ def test_nothing_moves_before_a_person_arms_it():
         one.arm(person="", resting=np.zeros(2))
     with pytest.raises(Sim2RealError, match="keeps it where it is"):
         one.arm(person="ana", resting=np.full(2, np.nan))
+    with pytest.raises(Sim2RealError, match="joint lift rests outside"):
+        one.arm(person="ana", resting=np.array([0.0, 1.9]))
     assert one.step(FINE).command is None
 
 
@@ -168,6 +170,8 @@ def test_nothing_moves_before_a_person_arms_it():
         ({"readings": np.array([0, 0, 0, -4.0])}, "joint lift moves at -4.00"),
         ({"readings": np.array([0, 0, 2.5, 0.0])}, "joint pan accelerates"),
         ({"age_s": 0.1}, "100 ms old"),
+        ({"age_s": -5.0}, "ms old"),
+        ({"age_s": np.nan}, "ms old"),
         ({"late_s": 0.05}, "50 ms late"),
         ({"torque": np.array([0, 2.6])}, "joint lift has 2.60 of torque"),
         ({"stopped_itself": "brown-out"}, "stopped by itself: brown-out"),

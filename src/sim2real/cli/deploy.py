@@ -55,6 +55,9 @@ def _ask(text: str) -> str:
     """Ask the person at the terminal; '' where there is none."""
     if not sys.stdin.isatty():
         return ""
+    import termios
+
+    termios.tcflush(sys.stdin, termios.TCIFLUSH)
     say(text)
     return sys.stdin.readline()
 

@@ -40,8 +40,10 @@ def _read(text: str, channels: Path | None) -> list[Episode]:
         return [read_recording(path)]
     if path.is_dir():
         recordings = sorted(path.rglob(f"*{_RECORDING}"))
-        if recordings:
-            return [read_recording(recording) for recording in recordings]
+        # A run that was refused or killed at once leaves nothing to read.
+        whole = [recording for recording in recordings if recording.stat().st_size > 0]
+        if whole:
+            return [read_recording(recording) for recording in whole]
     if "://" in text or (path / "episodes").is_dir():
         lake = Lake.open(text)
         ids = [row["id"] for row in lake.query("select id from episodes").to_pylist()]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -76,7 +77,9 @@ def run_record(config: RecordConfig) -> int:
         robot.connect()
         return _with(config, subject, robot)
     finally:
-        robot.disconnect()
+        # A robot that cannot be reached has a watchdog of its own.
+        with suppress(Exception):
+            robot.disconnect()
 
 
 def _with(config: RecordConfig, subject: Subject, robot: Any) -> int:

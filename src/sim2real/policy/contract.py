@@ -7,6 +7,7 @@ an order, a unit and a width; nothing is left to memory.
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import Any, TypeVar
@@ -151,7 +152,10 @@ class Contract:
             if not isinstance(entries, list):
                 raise Sim2RealError(f"contract: {name} must be a list")
             values[name] = tuple(_made(kind, entry, f"contract: {name}") for entry in entries)
-        return _made(cls, values, "contract")
+        found = _made(cls, values, "contract")
+        if not (math.isfinite(found.rate_hz) and found.rate_hz > 0):
+            raise Sim2RealError(f"contract: rate_hz must be a positive number, not {found.rate_hz}")
+        return found
 
     def differences(self, other: Contract) -> Iterator[str]:
         """What another contract says otherwise, a line each."""

@@ -9,6 +9,8 @@ from typing import Any
 
 from sim2real.errors import Sim2RealError, nearest, number_at, table_at
 
+_MOST_PERIODS = 10.0
+
 
 @dataclass(frozen=True, kw_only=True)
 class JointLimits:
@@ -33,6 +35,9 @@ class JointLimits:
         for name in ("velocity", "acceleration", "torque", "command_rate"):
             if not getattr(self, name) > 0:
                 raise Sim2RealError(f"limits of joint {self.name!r}: {name} must be positive")
+        for name in ("command_low", "command_high", "command_rate"):
+            if not math.isfinite(getattr(self, name)):
+                raise Sim2RealError(f"limits of joint {self.name!r}: {name} must be a number")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,6 +60,10 @@ class Limits:
     """Lateness of a period that ends the run [control periods]."""
 
     def __post_init__(self) -> None:
+        for name in ("stale_periods", "overrun_periods"):
+            periods = number_at(getattr(self, name), f"limits: {name}")
+            if not 0 < periods <= _MOST_PERIODS:
+                raise Sim2RealError(f"limits: {name} is {periods:g}, not up to {_MOST_PERIODS:g}")
         if len(self.observation_low) != len(self.observation_high):
             raise Sim2RealError("limits: the observation's low and high differ in length")
         if len(self.workspace_low) != len(self.workspace_high) or (

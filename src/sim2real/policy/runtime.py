@@ -97,6 +97,8 @@ class Pilot:
         action = self.runtime.policy(self._frames.reshape(1, -1))
         self.action = np.clip(np.nan_to_num(action), -1.0, 1.0)
         command = self.runtime.act(self.action, given, self._goals, self.command)
+        if not np.isfinite(action).all():
+            command = np.full_like(command, np.nan)  # for the supervisor to see
         return frame[0], self.action[0], command[0]
 
     def sent(self, command: np.ndarray) -> None:

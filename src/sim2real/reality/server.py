@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import time
 from collections.abc import Callable
 from typing import Any
@@ -58,9 +59,9 @@ class Server:
             "quit": self._quit,
         }
 
-    def serve(self) -> None:
-        """Answer until someone says quit."""
-        while self._going:
+    def serve(self, *, parent: int = 0) -> None:
+        """Answer until someone says quit, or until the process `parent` is gone."""
+        while self._going and parent in (0, os.getppid()):
             if self._socket.poll(2):
                 self._answer_one()
             if not self._virtual:
@@ -68,8 +69,9 @@ class Server:
         self._socket.close()
 
     def _answer_one(self) -> None:
-        raw = self._socket.recv()
-        self._socket.send(json.dumps(self.answer(raw)).encode())
+        frames = self._socket.recv_multipart()
+        answer = self.answer(frames[0]) if len(frames) == 1 else {"error": "one frame a message"}
+        self._socket.send(json.dumps(answer).encode())
 
     def answer(self, raw: bytes) -> dict[str, Any]:
         """The answer to one message, whatever it is."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
@@ -13,25 +14,36 @@ from typing import Any
 import numpy as np
 
 from sim2real.data import Episode, Lake, Origin, Provenance
-from sim2real.errors import Sim2RealError
+from sim2real.errors import Sim2RealError, nearest, one_line
 from sim2real.evaluate.intervals import wilson
 from sim2real.files import write_json
 from sim2real.policy import Bundle, Limits
 from sim2real.policy.runtime import Pilot, Runtime
 from sim2real.robot.config import DeployConfig
 from sim2real.robot.kinematics import Kinematics
-from sim2real.robot.ladder import Record, refuse_to_skip, small_and_slow, write_record
+from sim2real.robot.ladder import Record, missing, refuse_to_skip, small_and_slow, write_record
 from sim2real.robot.open import clock_of, open_robot
 from sim2real.robot.operator import OperatorStop
 from sim2real.robot.protocol import Robot
 from sim2real.robot.recording import Recording, read_recording, write_outcome
 from sim2real.robot.rehearsal import rehearse
 from sim2real.robot.remote import RemoteRobot
-from sim2real.robot.runner import Controller, Flight, first_readings, fly, goal_vector, units_of
+from sim2real.robot.runner import (
+    Controller,
+    Flight,
+    first_readings,
+    fly,
+    goal_vector,
+    make_ready,
+    units_of,
+)
 from sim2real.robot.shadow import Comparison, Holding, Overheard, Shadowed
 from sim2real.robot.standin import StandIn
 from sim2real.robot.supervisor import Supervisor
 from sim2real.twin import Twin
+
+_FEWEST = 25
+"""Periods that a step takes at least."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -109,9 +121,15 @@ def deploy(
     """Do one step as configured; whatever does not fit is refused before anything moves."""
     talk = talk or Talk()
     bundle = Bundle.open(config.bundle)
-    if config.trials < 1 or config.seconds < 0:
-        raise Sim2RealError("--trials must be at least 1, and --seconds not negative")
+    if config.trials < 1 or not 0 <= config.seconds < 1e6:
+        raise Sim2RealError("--trials must be at least 1, and --seconds a time")
     goals = parse_goals(config.goal)
+    known = [goal.name for goal in bundle.contract.goals]
+    for name in goals:
+        if name not in known:
+            raise Sim2RealError(f"the policy has no goal {name!r}{nearest(name, known)}")
+    if config.lake:
+        Lake.create(config.lake)  # before anything moves
     if config.step == "replay":
         return _replay(config, bundle, logs, goals, talk)
     session = _Session(config, bundle, goals, talk)
@@ -190,6 +208,7 @@ class _Session:
         self._clock = clock_of(self._robot)
         self._comparison = Comparison(bundle.contract, bundle.limits)
         self._stack = ExitStack()
+        self._moved = False
 
     def __enter__(self) -> _Session:
         self._stack.callback(self._let_go)
@@ -207,23 +226,35 @@ class _Session:
         """All trials of the step."""
         config, bundle, robot = self._config, self._bundle, self._robot
         _check_robot(robot, bundle)
-        if config.rearm and not isinstance(robot, RemoteRobot):
+        if config.rearm and not isinstance(robot, StandIn):
             raise Sim2RealError("--rearm is for stand-in hardware: a robot is armed by a person")
         skipped = ""
         if self._sends:
+            if not robot.serial:
+                raise Sim2RealError(
+                    f"this {robot.name} has no serial number, and trust is for one robot: give it"
+                    " an id"
+                )
+            _check_charge(config, bundle, robot)
             skipped = refuse_to_skip(
                 bundle, config.step, robot=robot.name, serial=robot.serial, force=config.force
             )
         folder = self._folder() if config.execute or config.step == "shadow" else None
         stop = OperatorStop(config.stop_file or (folder / "STOP" if folder else None))
         trials: list[Trial] = []
-        for number in range(config.trials):
-            trial = self._trial(number, folder, stop)
-            trials.append(trial)
-            self._talk.tell(_line(number, config.trials, trial))
-            if stop.how or not self._go_on(trial, number):
-                break
-        record = self._record(trials) if folder else None
+        try:
+            for number in range(config.trials):
+                trial = self._trial(number, folder, stop)
+                trials.append(trial)
+                self._talk.tell(_line(number, config.trials, trial))
+                if stop.how or not self._go_on(trial, number):
+                    break
+        except BaseException as error:
+            # What has moved is on record, however it ended.
+            if folder and self._moved:
+                self._record(trials, skipped, why=one_line(error) or type(error).__name__)
+            raise
+        record = self._record(trials, skipped) if folder else None
         found = Deployment(
             step=config.step,
             robot=robot.name,
@@ -244,8 +275,10 @@ class _Session:
         contract = bundle.contract
         goals = self._set_up(number)
         goal_vector(contract, goals)  # refuse before the drives are on
-        if self._sends and isinstance(robot, RemoteRobot):
-            robot.enable()
+        first_readings(robot, contract, self._clock)  # refuse another robot, too
+        if self._sends:
+            self._moved = True
+            make_ready(robot, contract, self._clock)
         limits = self._limits(goals)
         recording = None
         if folder:
@@ -306,6 +339,8 @@ class _Session:
                 return {**robot.reset(self._config.seed + number), **self._goals}
             return {**robot.goals(), **self._goals}
         if self._sends and self._config.trials > 1:
+            if number and not sys.stdin.isatty():
+                raise Sim2RealError("nobody is at the terminal to set up the next trial")
             self._talk.ask(f"set up trial {number + 1} of {self._config.trials}, then press Enter")
         return self._goals
 
@@ -319,11 +354,11 @@ class _Session:
         return small_and_slow(bundle.limits, pilot.command[0])
 
     def _judge(self, flight: Flight) -> str:
+        if flight.stopped:
+            return "failure"
         if isinstance(self._robot, RemoteRobot):
             with suppress(Sim2RealError):  # a robot that does not answer has not succeeded
                 return "success" if self._robot.judge() else "failure"
-            return "failure"
-        if flight.stopped:
             return "failure"
         answer = self._talk.ask("did it succeed? [y/n, Enter if nobody can say]").strip().lower()
         return {"y": "success", "n": "failure"}.get(answer[:1], "")
@@ -334,16 +369,20 @@ class _Session:
             return True
         return bool(self._talk.ask("stopped; who re-arms it? [name, Enter to end]").strip())
 
-    def _record(self, trials: list[Trial]) -> Record:
+    def _record(self, trials: list[Trial], skipped: str, *, why: str = "") -> Record:
         config, robot = self._config, self._robot
         stopped = [trial.stopped for trial in trials if trial.stopped]
-        why = f"stopped: {stopped[0]}" if stopped else ""
+        why = why or (f"stopped: {stopped[0]}" if stopped else "")
+        periods = sum(trial.periods for trial in trials)
+        if periods < _FEWEST:
+            why = why or f"{periods} periods are too few: {_FEWEST} are needed"
         figures: dict[str, Any] = {"trials": [asdict(trial) for trial in trials]}
         if config.step == "shadow":
-            agreement = self._comparison.agreement()
-            figures["agreement"] = agreement.to_dict()
             figures["in_charge"] = config.in_charge
-            why = why or agreement.wrong()
+            if self._comparison.periods:
+                agreement = self._comparison.agreement()
+                figures["agreement"] = agreement.to_dict()
+                why = why or agreement.wrong()
         record = Record(
             step=config.step,
             passed=not why,
@@ -352,6 +391,7 @@ class _Session:
             robot=robot.name,
             serial=robot.serial,
             person=config.person,
+            skipped=skipped,
             episodes=tuple(trial.episode for trial in trials),
             figures=figures,
         )
@@ -380,7 +420,10 @@ class _Session:
         folder = self._config.out or Path("runs") / "deploy" / robot / time
         if folder.exists() and any(folder.glob("trial-*")):
             raise Sim2RealError(f"{folder} holds recordings already; choose another with --out")
-        folder.mkdir(parents=True, exist_ok=True)
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise Sim2RealError(f"cannot record to {folder}: {error.strerror or error}") from None
         return folder
 
     def _let_go(self) -> None:
@@ -397,10 +440,28 @@ def _in_charge(config: DeployConfig, bundle: Bundle) -> Callable[[Pilot, Robot],
         return lambda pilot, robot: Holding(Pilot(pilot.runtime))
     other = Bundle.open(Path(config.in_charge))
     mine, theirs = ([c.name for c in b.contract.commands] for b in (bundle, other))
-    if mine != theirs or bundle.contract.sensors != other.contract.sensors:
+    same = ("sensors", "goals", "rate_hz")
+    if mine != theirs or any(
+        getattr(bundle.contract, name) != getattr(other.contract, name) for name in same
+    ):
         raise Sim2RealError(f"the bundle in charge, {config.in_charge}, is for another robot")
     runtime = Runtime(other)
     return lambda pilot, robot: Pilot(runtime)
+
+
+def _check_charge(config: DeployConfig, bundle: Bundle, robot: Robot) -> None:
+    """A bundle in charge of a shadow has been up the whole ladder itself."""
+    if config.step != "shadow" or config.in_charge in ("hold", "robot"):
+        return
+    other = Bundle.open(Path(config.in_charge))
+    if other.id == bundle.id:
+        raise Sim2RealError("a policy cannot be in charge of its own shadow")
+    left = missing(other, "full", robot=robot.name, serial=robot.serial)
+    if left and not config.force:
+        raise Sim2RealError(
+            f"{config.in_charge} may not be in charge of {robot.name} {robot.serial}: it needs"
+            f" first {', '.join(left)}; or say --force"
+        )
 
 
 @contextmanager

@@ -38,6 +38,8 @@ class Record:
     robot: str = ""
     serial: str = ""
     person: str = ""
+    skipped: str = ""
+    """Steps before it that were skipped by force."""
     time: str = field(default_factory=lambda: datetime.now(UTC).isoformat())
     """When it was taken."""
     episodes: tuple[str, ...] = ()
@@ -67,6 +69,11 @@ def read_records(bundle: Bundle) -> list[Record]:
             raise Sim2RealError(f"{path} is no record of the ladder")
         if not isinstance(values.get("passed"), bool):
             raise Sim2RealError(f"{path} does not say whether it passed")
+        texts = ("why", "bundle", "robot", "serial", "person", "skipped", "time")
+        if not all(isinstance(values.get(name, ""), str) for name in texts) or not isinstance(
+            values.get("episodes", []), list
+        ):
+            raise Sim2RealError(f"{path} is no record of the ladder")
         values["episodes"] = tuple(values.get("episodes", ()))
         try:
             found.append(Record(**values))

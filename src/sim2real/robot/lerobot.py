@@ -174,14 +174,11 @@ class LeRobotRobot:
     def stop(self) -> None:
         """Hold the present position, or let go of the motors; nothing moves it after that."""
         self._stopped = self._stopped or "asked to"
-        if self.safe_stop == "limp":
-            try:
-                self._robot.bus.disable_torque()
-            except Exception as error:
-                raise Sim2RealError(f"{self.name} does not let go: {one_line(error)}") from None
-            return
         for attempt in range(_TRIES):
             try:
+                if self.safe_stop == "limp":
+                    self._robot.bus.disable_torque()
+                    return
                 # Where it cannot be read any more: where it was last.
                 with suppress(Exception):
                     self._keep(self._robot.get_observation())

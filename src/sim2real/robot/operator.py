@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import select
 import signal
 import sys
@@ -10,7 +11,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGTSTP)
 
 
 class OperatorStop:
@@ -33,7 +34,7 @@ class OperatorStop:
             self.how = f"the file {self._file}"
         if not self.how and self._terminal is not None:
             ready, _, _ = select.select([sys.stdin], [], [], 0)
-            if ready and sys.stdin.read(1):
+            if ready and os.read(sys.stdin.fileno(), 1):
                 self.how = "a key"
         return bool(self.how)
 
@@ -65,7 +66,8 @@ class OperatorStop:
         if self._terminal is not None:
             import termios
 
-            termios.tcsetattr(sys.stdin, termios.TCSADRAIN, self._terminal)
+            # What was typed in a hurry must not answer the next question.
+            termios.tcsetattr(sys.stdin, termios.TCSAFLUSH, self._terminal)
             self._terminal = None
 
     def _caught(self, number: int, _: FrameType | None) -> None:

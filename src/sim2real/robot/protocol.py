@@ -35,7 +35,8 @@ class Robot(Protocol):
         """The newest readings.
 
         '@age' is how old they are [s], '@torque' the torques of the actuators where the robot
-        measures them [N m or N], '@command' what it is being commanded by whoever is in charge.
+        measures them [N m or N], '@command' what it is being commanded by whoever is in charge;
+        both in the order of `actuators`, or of the contract where there are none.
         """
         ...
 

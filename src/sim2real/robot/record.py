@@ -22,7 +22,7 @@ from sim2real.robot.kinematics import Kinematics
 from sim2real.robot.open import clock_of
 from sim2real.robot.protocol import Robot
 from sim2real.robot.recording import Recording, read_recording
-from sim2real.robot.runner import Clock, Flight, first_readings, fly, units_of
+from sim2real.robot.runner import Clock, Flight, first_readings, fly, make_ready, units_of
 from sim2real.robot.supervisor import Supervisor
 from sim2real.twin import Twin
 
@@ -266,16 +266,6 @@ def play(
         note = f"{episode.provenance.process}; stopped: {flight.stopped}"
         episode = replace(episode, provenance=replace(episode.provenance, process=note))
     return Recorded(path=path, flight=flight, episode=episode)
-
-
-def make_ready(robot: Robot, contract: Contract, clock: Clock) -> np.ndarray:
-    """Let a robot that has stopped move again, where it needs to be told; its readings then."""
-    enable = getattr(robot, "enable", None)
-    readings = first_readings(robot, contract, clock)
-    if enable is not None and getattr(robot, "stopped_itself", True):
-        enable()
-        readings = first_readings(robot, contract, clock)
-    return readings
 
 
 def record(

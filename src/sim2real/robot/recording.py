@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import threading
+import time
 from collections import deque
 from collections.abc import Mapping
 from dataclasses import replace
@@ -26,6 +27,8 @@ _END = b"\xff\xff\xff\xff\x00\x00\x00\x00"
 """Last bytes of an Arrow stream that was closed."""
 FLUSH_S = 1.0
 """Longest that a period waits to be on disk."""
+_PATIENCE_S = 3.0
+"""Longest that a disk may take nothing."""
 
 
 class Recording:
@@ -51,6 +54,7 @@ class Recording:
         self._stream = pa.ipc.new_stream(self._file, schema)
         self._schema = schema
         self._problem = ""
+        self._oldest_s, self._any = 0.0, False
         self._ending = threading.Event()
         self._writer = threading.Thread(target=self._write, name="recording", daemon=True)
         self._writer.start()
@@ -62,11 +66,16 @@ class Recording:
         """
         if self._problem:
             raise Sim2RealError(f"cannot record to {self.path}: {self._problem}")
+        if self._rows and time.monotonic() - self._oldest_s > _PATIENCE_S:
+            raise Sim2RealError(f"cannot record to {self.path}: the disk takes nothing")
+        if not self._rows:
+            self._oldest_s = time.monotonic()
+        self._any = True
         row = [np.asarray(values.get(name, ()), float).ravel() for name in self._names]
         self._rows.append((time_s, row))
 
     def close(self) -> None:
-        """End the recording: everything is on disk after it."""
+        """End the recording: everything is on disk after it. One without a period is removed."""
         if self._file.closed:
             return
         self._ending.set()
@@ -78,6 +87,8 @@ class Recording:
             self._file.close()
         except OSError as error:
             self._problem = str(error.strerror or error)
+        if not self._any:
+            self.path.unlink(missing_ok=True)
         if self._problem:
             raise Sim2RealError(f"cannot record to {self.path}: {self._problem}")
 
@@ -85,8 +96,8 @@ class Recording:
         while not self._ending.wait(0.5 * FLUSH_S):
             try:
                 self._flush()
-            except OSError as error:
-                self._problem = str(error.strerror or error)
+            except Exception as error:  # whatever it is, nothing is recorded from here on
+                self._problem = one_line(error) or type(error).__name__
                 return
 
     def _flush(self) -> None:

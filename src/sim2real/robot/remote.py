@@ -34,6 +34,7 @@ class RemoteRobot:
         """How long an answer may take."""
         self._socket: Any = None
         self._held = False
+        self._driven = False
         self._actuators: list[str] = []
         self._now_s = 0.0
 
@@ -61,12 +62,18 @@ class RemoteRobot:
         except Sim2RealError:
             self._held = False
             raise
-        self.name, self.serial = str(told["robot"]), str(told["serial"])
-        self.safe_stop, self.virtual = str(told["safe_stop"]), told["clock"] == "virtual"
-        self._actuators = [str(name) for name in told["actuators"]]
+        try:
+            self.name, self.serial = str(told["robot"]), str(told["serial"])
+            self.safe_stop, self.virtual = str(told["safe_stop"]), told["clock"] == "virtual"
+            self._actuators = [str(name) for name in told["actuators"]]
+        except (KeyError, TypeError):
+            self._held = False
+            self._close()
+            raise Sim2RealError(f"what answers at {self.address} is no robot") from None
 
     def enable(self, *, patience_s: float = 5.0) -> None:
         """Start the drives; one that does not get ready is a `Sim2RealError`."""
+        self._driven = True
         self._ask({"do": "enable"})
         end = self.now() + patience_s
         while self.state != "ready":
@@ -93,6 +100,7 @@ class RemoteRobot:
     def send_action(self, action: Mapping[str, float]) -> Mapping[str, float]:
         """Send commands by actuator; what was really sent."""
         values = {name: float(action[name]) for name in self._actuators}
+        self._driven = True
         sent: Mapping[str, float] = self._ask({"do": "command", "values": values})["sent"]
         return sent
 
@@ -113,11 +121,13 @@ class RemoteRobot:
         self._ask({"do": "fault", "kind": kind, "after_s": after_s})
 
     def disconnect(self) -> None:
-        """Let go of the robot, in its safe stop."""
+        """Let go of the robot, in its safe stop; one that was never commanded is left alone."""
         if self._held:
             try:
-                self.stop()
+                if self._driven:
+                    self.stop()
             finally:
+                self._driven = False
                 self._held = False
                 self._close()
 
@@ -145,10 +155,16 @@ class RemoteRobot:
         except (zmq.ZMQError, ValueError) as error:
             self._close()
             raise Sim2RealError(f"the robot at {self.address} does not answer: {error}") from None
+        except BaseException:  # an interrupt between question and answer
+            self._close()
+            raise
         if not isinstance(answer, dict) or "error" in answer:
             said = answer.get("error") if isinstance(answer, dict) else answer
             raise Sim2RealError(f"the robot at {self.address} refuses: {said}")
-        self._now_s = float(answer.get("now_s", self._now_s))
+        try:
+            self._now_s = float(answer.get("now_s", self._now_s))
+        except (TypeError, ValueError):
+            raise Sim2RealError(f"what answers at {self.address} is no robot") from None
         self.state, self.why = str(answer.get("state", self.state)), str(answer.get("why", ""))
         self.at_rest = answer.get("at_rest") is True
         return answer

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -89,14 +90,16 @@ def fly(
     """
     contract = pilot.contract
     period_s = 1.0 / contract.rate_hz
+    if not (math.isfinite(seconds) and 0 < seconds < 1e6):
+        raise Sim2RealError(f"a flight takes a positive time, not {seconds:g} s")
     total = max(1, round(seconds * contract.rate_hz))
-    readings = first_readings(robot, contract, clock)
-    aim = goal_vector(contract, goals)
-    resting = _rest(pilot, supervisor, person, readings, aim)
-    told = {f"goal/{goal.name}": goals[goal.name] for goal in contract.goals}
+    told = {f"goal/{goal.name}": goals.get(goal.name, ()) for goal in contract.goals}
     late, lost, limited, done = [], 0, 0, 0
-    begin, newest_s = clock.now(), clock.now()
     try:
+        readings = first_readings(robot, contract, clock)
+        aim = goal_vector(contract, goals)
+        resting = _rest(pilot, supervisor, person, readings, aim)
+        begin, newest_s = clock.now(), clock.now()
         for period in range(total):
             due = begin + period * period_s
             now = clock.now()
@@ -111,7 +114,7 @@ def fly(
                 lost += 1
             else:
                 readings, age_s = found, float(_numbers(seen.get("@age", 0.0)).sum())
-                newest_s = now - age_s
+                newest_s = min(now, now - age_s)
             if found is not None and period == 0:
                 # From what was read last before anything moves.
                 resting = _rest(pilot, supervisor, person, readings, aim)
@@ -128,7 +131,7 @@ def fly(
                     operator_stop=operator_stop(),
                     frame=frame,
                     wanted=wanted,
-                    torque=_numbers(seen["@torque"]) if "@torque" in seen else None,
+                    torque=_in_order(robot, contract, seen, "@torque"),
                     tool=tool(readings),
                 )
             )
@@ -146,7 +149,9 @@ def fly(
                         "observation": frame,
                         "action": action,
                         "wanted": wanted,
-                        "command": _commanded(sent, seen, execute=execute),
+                        "command": (sent if sent is not None else ())
+                        if execute
+                        else _in_order(robot, contract, seen, "@command"),
                         "late": [late[-1]],
                     },
                 )
@@ -247,11 +252,28 @@ def _send(
     return sent
 
 
-def _commanded(sent: np.ndarray | None, seen: Mapping[str, Any], *, execute: bool) -> np.ndarray:
-    """What the robot was commanded in a period: by us, or by others where it tells."""
-    if execute:
-        return sent if sent is not None else np.zeros(0)
-    return _numbers(seen.get("@command", ()))
+def make_ready(robot: Robot, contract: Contract, clock: Clock) -> np.ndarray:
+    """Let a robot that has stopped move again, where it needs to be told; its readings then."""
+    enable = getattr(robot, "enable", None)
+    readings = first_readings(robot, contract, clock)
+    if enable is not None and getattr(robot, "stopped_itself", True):
+        enable()
+        readings = first_readings(robot, contract, clock)
+    return readings
+
+
+def _in_order(
+    robot: Robot, contract: Contract, seen: Mapping[str, Any], name: str
+) -> np.ndarray | None:
+    """Numbers a robot tells of its actuators, in the contract's order; None where it does not."""
+    if name not in seen:
+        return None
+    values = _numbers(seen[name])
+    there = list(getattr(robot, "actuators", ()))
+    wanted = [command.name for command in contract.commands]
+    if len(values) == len(there) and set(there) == set(wanted):
+        values = values[[there.index(actuator) for actuator in wanted]]
+    return values
 
 
 def _stop(robot: Robot) -> None:

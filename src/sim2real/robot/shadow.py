@@ -75,6 +75,11 @@ class Comparison:
         """One period: what the policy saw and would send, and what was sent."""
         self._rows.append((np.array(frame), np.array(wanted, float), np.array(sent, float)))
 
+    @property
+    def periods(self) -> int:
+        """Periods that were compared."""
+        return len(self._rows)
+
     def agreement(self) -> Agreement:
         """The statistics; none without a period."""
         if not self._rows:
@@ -192,7 +197,12 @@ class Overheard:
         if seen:
             if "@command" not in seen:
                 raise Sim2RealError("this robot does not tell what it is commanded by others")
-            self.command = np.array(seen["@command"], dtype=float).reshape(1, -1)
+            there = list(getattr(self._robot, "actuators", ()))
+            wanted = [command.name for command in self.contract.commands]
+            values = np.array(seen["@command"], dtype=float)
+            if set(there) == set(wanted):
+                values = values[[there.index(name) for name in wanted]]
+            self.command = values.reshape(1, -1)
         return seen
 
     def send_action(self, action: Mapping[str, float]) -> Mapping[str, float]:

@@ -19,6 +19,8 @@ from sim2real.policy.limits import Limits
 
 _SLACK = 0.05
 """How far behind its stop a joint may read: zero errors and soft stops [rad or m]."""
+_CLOCKS_S = 1e-3
+"""How much younger than new a reading may claim to be [s]."""
 _TORQUE_SLACK = 1.25
 """Measured torques are estimates, from a current and a motor constant."""
 _OUTSIDE_PERIODS = 3
@@ -118,6 +120,13 @@ class Supervisor:
         rest = np.asarray(resting, dtype=float)
         if rest.shape != self._low.shape or not np.isfinite(rest).all():
             raise Sim2RealError("a robot is armed from a command that keeps it where it is")
+        far = np.abs(rest - np.clip(rest, self._low, self._high)) > self._step + _SLACK
+        if far.any():
+            joint = self.limits.joints[int(np.argmax(far))]
+            raise Sim2RealError(
+                f"joint {joint.name} rests outside of what it may be commanded to,"
+                f" {joint.command_low:g} to {joint.command_high:g}: move it by hand first"
+            )
         self.state, self.reason = State.RUNNING, ""
         self._last = np.clip(rest, self._low, self._high)
         self._speed, self._outside = None, 0
@@ -175,7 +184,7 @@ class Supervisor:
         oldest_s = (
             period_s + self._delay_s if inputs.fresh else self.limits.stale_periods * period_s
         )
-        if not inputs.age_s <= oldest_s:
+        if not -_CLOCKS_S <= inputs.age_s <= oldest_s:
             return f"the readings are {1e3 * inputs.age_s:.0f} ms old"
         if not inputs.late_s <= self.limits.overrun_periods * period_s:
             return f"a period began {1e3 * inputs.late_s:.0f} ms late"
