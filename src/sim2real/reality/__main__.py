@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from dataclasses import dataclass
 from typing import Literal
@@ -24,8 +23,8 @@ class Serve:
     """Let time go on only when the client waits: faster than real time, and reproducible."""
     port: int = 0
     """Port on 127.0.0.1; any free one if not given."""
-    child: bool = False
-    """End with the process that started it."""
+    parent: int = 0
+    """End with the process of that number, which started it."""
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -52,7 +51,7 @@ def main(arguments: list[str] | None = None) -> int:
     sys.stdout.write(f"{server.port}\n")
     sys.stdout.flush()
     try:
-        server.serve(parent=os.getppid() if verb.child else 0)
+        server.serve(parent=verb.parent)
     except KeyboardInterrupt:
         return 130
     return 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from contextlib import suppress
@@ -16,7 +17,9 @@ class StandIn(RemoteRobot):
     def __init__(self, unit: int, task: str, *, virtual: bool = True) -> None:
         """Start the unit of that number at the bench of a task."""
         command = [sys.executable, "-m", "sim2real.reality", "serve", "--unit", str(unit)]
-        command += ["--task", task, "--child"] + (["--virtual"] if virtual else [])
+        command += ["--task", task, "--parent", str(os.getpid())] + (
+            ["--virtual"] if virtual else []
+        )
         self.process = subprocess.Popen(
             command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
         )
