@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sim2real.cli.logs import read_logs
@@ -44,7 +43,7 @@ def run_deploy(config: DeployConfig) -> int:
     if config.json:
         print_json(found.to_dict())
     else:
-        _show(found, contract, rows, config.bundle)
+        _show(found, contract, rows, config)
     if found.ended.startswith("signal"):
         return 130
     stopped = any(trial.stopped for trial in found.trials)
@@ -63,7 +62,7 @@ def _ask(text: str) -> str:
 
 
 def _show(
-    found: Deployment, contract: Contract, rows: list[tuple[float, Any]], bundle: Path
+    found: Deployment, contract: Contract, rows: list[tuple[float, Any]], config: DeployConfig
 ) -> None:
     result = found.to_dict()
     if found.step in ("limited", "full") and not found.execute:
@@ -82,10 +81,15 @@ def _show(
         rate = result["success"]
         value, low, high = (100 * rate[name] for name in ("value", "low", "high"))
         say(f"success {value:.1f} % [{low:.1f}, {high:.1f}] of {rate['n']}")
+    left = config.trials - len(found.trials)
+    if left and found.step != "replay":
+        say(f"{left} trials not run: {found.ended}")
     if found.folder:
         say(f"recordings: {found.folder}")
+    elif config.out is not None and found.step != "replay":
+        say("nothing is recorded in a dry run")
     if found.step != "full" and found.record is not None and found.record.passed:
-        say(f"record kept in {bundle / 'ladder'}")
+        say(f"record kept in {config.bundle / 'ladder'}")
 
 
 def _show_dry(contract: Contract, rows: list[tuple[float, Any]]) -> None:

@@ -58,6 +58,11 @@ def run_drift(config: DriftConfig) -> int:
         episodes = [episode for episode in episodes if episode.id not in known]
     else:
         monitor = Monitor.empty(bundle, baseline=config.baseline, false_alarm=config.false_alarm)
+        if config.state is None and len(episodes) <= config.baseline:
+            raise Sim2RealError(
+                f"{len(episodes)} episodes are not more than the baseline of {config.baseline}:"
+                " nothing is left to compare with it; --baseline takes fewer"
+            )
     with bar("drift", quiet=config.json) as show:
         skipped = take_all(monitor, episodes, report=show)
     if config.state is not None:

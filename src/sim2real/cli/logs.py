@@ -17,15 +17,22 @@ _RECORDING = ".arrow"
 def read_logs(paths: Sequence[str], *, channels: Path | None = None) -> list[Episode]:
     """Episodes of recordings, folders of recordings, lakes and files of other formats.
 
-    In the order of the names; inside a folder of recordings in the order they were made. Files of
-    columns may need a map of their `channels`.
+    In the order they were made where all of them say when, else in the order of the names. Files
+    of columns may need a map of their `channels`.
     """
     found: list[Episode] = []
     for text in paths:
         found.extend(_read(text, channels))
+    times = [episode.provenance.recorded for episode in found]
+    if all(times):
+        found = [episode for _, episode in sorted(zip(times, found, strict=True), key=_first)]
     if not found:
         raise Sim2RealError("there is no log: name recordings, folders of them, or lakes")
     return found
+
+
+def _first(pair: tuple[str, Episode]) -> str:
+    return pair[0]
 
 
 def _read(text: str, channels: Path | None) -> list[Episode]:

@@ -50,6 +50,8 @@ class Provenance:
     """Model of the robot."""
     serial: str = ""
     """Its serial number."""
+    recorded: str = ""
+    """When it began, as 2026-01-31T12:00:00.000+00:00; '' where nobody noted it."""
     site: str = ""
     """Where it stood."""
     operator: str = ""

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
-from datetime import datetime
+from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -39,7 +39,7 @@ from sim2real.robot.runner import (
 )
 from sim2real.robot.shadow import Comparison, Holding, Overheard, Shadowed
 from sim2real.robot.standin import StandIn
-from sim2real.robot.supervisor import Supervisor
+from sim2real.robot.supervisor import OPERATOR, Supervisor
 from sim2real.twin import Twin
 
 _FEWEST = 25
@@ -247,7 +247,10 @@ class _Session:
                 trial = self._trial(number, folder, stop)
                 trials.append(trial)
                 self._talk.tell(_line(number, config.trials, trial))
-                if stop.how or not self._go_on(trial, number):
+                if stop.how:
+                    break
+                if not self._go_on(trial, number):
+                    stop.how = "nobody re-armed it"
                     break
         except BaseException as error:
             # What has moved is on record, however it ended.
@@ -355,7 +358,8 @@ class _Session:
 
     def _judge(self, flight: Flight) -> str:
         if flight.stopped:
-            return "failure"
+            # Whoever ended it early has not seen how it would have gone.
+            return "" if flight.stopped == OPERATOR else "failure"
         if isinstance(self._robot, RemoteRobot):
             with suppress(Sim2RealError):  # a robot that does not answer has not succeeded
                 return "success" if self._robot.judge() else "failure"
@@ -411,6 +415,7 @@ class _Session:
             site=config.site,
             operator=config.person,
             software={"sim2real": version("sim2real")},
+            recorded=datetime.now(UTC).isoformat(timespec="milliseconds"),
             process=f"deploy: {config.step}",
         )
 

@@ -106,7 +106,8 @@ def refuse_to_skip(bundle: Bundle, step: str, *, robot: str, serial: str, force:
     if left and not force:
         raise Sim2RealError(
             f"{step} on {robot} {serial} needs first: {', '.join(left)}; take them with"
-            f" `sim2real deploy --step {left[0].split()[0]}`, or skip them with --force"
+            f" `sim2real deploy {bundle.folder} --step {left[0].split()[0]} …`, or skip them with"
+            " --force"
         )
     return ", ".join(left)
 

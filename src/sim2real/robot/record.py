@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -30,6 +31,9 @@ _TOWARDS_DEFAULT = (0.0, 0.5, 1.0)
 _ENOUGH = 0.3
 """Part of the wanted amplitude with which a motion stays where the robot is."""
 _ATTEMPTS = 4
+_LOST_PERIODS = 3.75
+"""Age of the last reading that ends a motion [control periods]: a plan needs no readings, and in
+thousands of periods two lost packets in a row are met."""
 _SMALLER = 0.75
 _SMALLEST = 0.05
 """Least part of the wanted amplitude that is worth a recording."""
@@ -239,6 +243,7 @@ def play(
         operator=person,
         seed=seed,
         software={name: version(name) for name in ("sim2real", "mujoco")},
+        recorded=datetime.now(UTC).isoformat(timespec="milliseconds"),
         process=f"record: {plan.motion}, amplitude {prepared.amplitude:g}, {plan.seconds:.1f} s",
     )
     plan.check()
@@ -248,7 +253,7 @@ def play(
         flight = fly(
             robot,
             Excitation(contract, plan),
-            Supervisor(contract, subject.limits),
+            Supervisor(contract, replace(subject.limits, stale_periods=_LOST_PERIODS)),
             clock,
             goals={},
             seconds=plan.seconds,

@@ -119,11 +119,12 @@ def write_outcome(path: Path, outcome: str, **figures: Any) -> None:
     write_json(path.with_suffix(".json"), {"outcome": outcome, **figures})
 
 
-def read_recording(path: Path) -> Episode:
+def read_recording(path: Path | str) -> Episode:
     """The episode in a recording, also in one that was cut off; none is a `Sim2RealError`.
 
     Its outcome is the one that was kept beside it, if any.
     """
+    path = Path(path)
     beside = path.with_suffix(".json")
     outcome = ""
     if beside.is_file():

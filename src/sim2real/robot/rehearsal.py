@@ -37,10 +37,10 @@ class Rehearsal:
         """Why the policy should not go on to a robot; '' if it may."""
         if self.diagnosis.findings:
             return f"the doctor says: {self.diagnosis.verdict}"
-        if self.agreement.periods < _FEWEST:
-            return f"the logs have {self.agreement.periods} periods, too few: {_FEWEST} are needed"
         if self.trips:
             return f"the supervisor would stop it: {self.trips[0]}"
+        if self.agreement.periods < _FEWEST:
+            return f"the logs have {self.agreement.periods} periods, too few: {_FEWEST} are needed"
         return self.agreement.wrong()
 
     def to_dict(self) -> dict[str, Any]:

@@ -215,7 +215,11 @@ def goal_vector(contract: Contract, goals: Mapping[str, Any]) -> np.ndarray:
     for goal in contract.goals:
         value = _numbers(goals.get(goal.name, ()))
         if value.size != goal.width or not np.isfinite(value).all():
-            raise Sim2RealError(f"goal {goal.name!r} needs {goal.width} numbers, got {value.size}")
+            needed = ", ".join(f"{g.name} ({g.width} numbers)" for g in contract.goals)
+            raise Sim2RealError(
+                f"goal {goal.name!r} needs {goal.width} finite numbers, got {value.size}; this"
+                f" policy is told {needed}: give each as --goal {goal.name}=0.1,…"
+            )
         parts.append(value)
     return np.concatenate(parts)
 

@@ -17,6 +17,7 @@ from sim2real.errors import Sim2RealError
 from sim2real.policy.contract import Contract
 from sim2real.policy.limits import Limits
 
+OPERATOR = "the operator stopped it"
 _SLACK = 0.05
 """How far behind its stop a joint may read: zero errors and soft stops [rad or m]."""
 _CLOCKS_S = 1e-3
@@ -167,7 +168,7 @@ class Supervisor:
         """The first thing that is wrong; '' if nothing is."""
         period_s = 1.0 / self.contract.rate_hz
         if inputs.operator_stop:
-            return "the operator stopped it"
+            return OPERATOR
         if not inputs.connected:
             return "the connection is lost"
         if inputs.stopped_itself:
@@ -185,7 +186,8 @@ class Supervisor:
             period_s + self._delay_s if inputs.fresh else self.limits.stale_periods * period_s
         )
         if not -_CLOCKS_S <= inputs.age_s <= oldest_s:
-            return f"the readings are {1e3 * inputs.age_s:.0f} ms old"
+            age, oldest = 1e3 * inputs.age_s, 1e3 * oldest_s
+            return f"the readings are {age:.0f} ms old, {oldest:.0f} are allowed"
         if not inputs.late_s <= self.limits.overrun_periods * period_s:
             return f"a period began {1e3 * inputs.late_s:.0f} ms late"
         frozen = self._watch.frozen(readings, self._last) if inputs.fresh else ""
@@ -198,16 +200,25 @@ class Supervisor:
             if column is not None and not (
                 joint.position_low - _SLACK <= readings[column] <= joint.position_high + _SLACK
             ):
-                return f"joint {joint.name} is at {readings[column]:.3f}, outside of its range"
+                return (
+                    f"joint {joint.name} is at {readings[column]:.3f}, outside of its range"
+                    f" {joint.position_low:.3f} to {joint.position_high:.3f}"
+                )
             column = self._velocities[k]
             if column is not None and not abs(readings[column]) <= joint.velocity:
-                return f"joint {joint.name} moves at {readings[column]:.2f}, above its limit"
+                return (
+                    f"joint {joint.name} moves at {readings[column]:.2f}, above its limit of"
+                    f" {joint.velocity:.2f}"
+                )
         speed = np.array([0.0 if c is None else readings[c] for c in self._velocities])
         if self._speed is not None:
             change = np.abs(speed - self._speed) * self.contract.rate_hz
             for joint, value in zip(limits.joints, change, strict=True):
                 if not value <= joint.acceleration:
-                    return f"joint {joint.name} accelerates by {value:.0f}, above its limit"
+                    return (
+                        f"joint {joint.name} accelerates by {value:.0f}, above its limit of"
+                        f" {joint.acceleration:.0f}"
+                    )
         self._speed = speed
         if inputs.torque is not None:
             torque = np.asarray(inputs.torque, dtype=float)
@@ -220,7 +231,10 @@ class Supervisor:
             low, high = np.array(limits.workspace_low), np.array(limits.workspace_high)
             tool = np.asarray(inputs.tool, dtype=float)
             if tool.shape != low.shape or not ((low <= tool) & (tool <= high)).all():
-                return f"the tool is at {np.round(tool, 3).tolist()}, outside of its workspace"
+                return (
+                    f"the tool is at {np.round(tool, 3).tolist()}, outside of its workspace"
+                    f" {np.round(low, 3).tolist()} to {np.round(high, 3).tolist()}"
+                )
         return ""
 
     def _odd(self, inputs: Inputs) -> str:
