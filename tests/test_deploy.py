@@ -155,7 +155,7 @@ def test_a_shadow_compares_with_the_bundle_in_charge(bundle, tmp_path):
 
 @pytest.mark.slow
 def test_a_shadow_listens_to_a_robot_in_other_hands(bundle, tmp_path):
-    with StandIn(6, "arm-reach", virtual=False) as robot:
+    with StandIn(6, "arm-reach") as robot:
         goals = tuple(f"{k}={','.join(map(str, v))}" for k, v in robot.reset(0).items())
         robot.enable()
         seen = robot.get_observation() or robot.get_observation()
@@ -163,9 +163,9 @@ def test_a_shadow_listens_to_a_robot_in_other_hands(bundle, tmp_path):
         ending = threading.Event()
 
         def drive() -> None:
-            begin = time.monotonic()
-            while not ending.wait(0.02):
-                lean = 0.3 * np.sin(2.0 * (time.monotonic() - begin))
+            begin = robot.now()
+            while not ending.wait(0.001):
+                lean = 0.3 * np.sin(2.0 * (robot.now() - begin))
                 robot.send_action({**start, "shoulder_pan": start["shoulder_pan"] + lean})
 
         hands = threading.Thread(target=drive)
@@ -177,15 +177,14 @@ def test_a_shadow_listens_to_a_robot_in_other_hands(bundle, tmp_path):
         )  # fmt: skip
         found = deploy(config)
         dry = deploy(replace(config, step="full", out=None, goal=goals, seconds=0.4))
-        time.sleep(0.1)
         ending.set()
         hands.join()
         robot.get_observation()
         assert robot.state == "ready"  # it was neither commanded nor stopped by the others
         assert not dry.execute
-    assert found.record.figures["agreement"]["periods"] >= 10  # of 50; a busy machine is late
-    heard = read_recording(tmp_path / "run" / "trial-0001.arrow")["command"].values
-    assert 0.05 < np.ptp(heard[:, 0]) < 0.7 and np.ptp(heard[:, 1]) == 0.0
+    assert found.record.figures["agreement"]["periods"] == 50
+    heard = read_recording(found.trials[0].recording)["command"].values
+    assert 0.2 < np.ptp(heard[:, 0]) < 0.7 and np.ptp(heard[:, 1]) == 0.0
 
 
 def test_what_is_malformed_is_refused_with_one_line(bundle, capsys):
@@ -242,7 +241,7 @@ def test_a_bundle_of_another_robot_moves_nothing(bundle, monkeypatch, capsys):
     with StandIn(2, "arm-reach") as robot:
         address = robot.address.removeprefix("tcp://")
         assert go(BUNDLES / "arm-push", "--robot", address, *execute) == 2
-        assert "goal 'goal' needs 2 numbers" in capsys.readouterr().err
+        assert "goal 'goal' needs 2 finite numbers" in capsys.readouterr().err
         words = ["--goal", "goal=0.3,0.1"]
         assert go(BUNDLES / "arm-push", "--robot", address, *execute, *words) == 2
         assert "the robot has no cube_pos" in capsys.readouterr().err
@@ -342,31 +341,40 @@ def test_an_operator_stops_with_a_key():
     assert "stopped by a key" in done.stdout
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("how", ["signal", "file"])
-def test_a_running_robot_is_stopped_by_its_operator(bundle, tmp_path, how):
+def fly_until(bundle, folder, how) -> tuple[int, dict] | None:
+    """Fly in real time until the operator stops it; None where a busy machine stopped it before."""
     with StandIn(1, "arm-reach", virtual=False) as robot:
         address = robot.address.removeprefix("tcp://")
         command = [sys.executable, "-m", "sim2real.cli", "deploy", str(bundle), "--robot", address]
         command += ["--execute", "--person", "ana", "--force", "--seconds", "30"]
-        command += ["--out", str(tmp_path / "run"), "--json"]
+        command += ["--out", str(folder), "--json"]
         with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
-            file = tmp_path / "run" / "trial-0001.arrow"
+            file = folder / "trial-0001.arrow"
             while not (file.exists() and file.stat().st_size > 4000):
-                assert process.poll() is None
+                if process.poll() is not None:
+                    return None
                 time.sleep(0.05)
             if how == "signal":
                 process.send_signal(signal.SIGINT)
             else:
-                (tmp_path / "run" / "STOP").touch()
+                (folder / "STOP").touch()
             said = process.stdout.read()
-        assert process.returncode == (130 if how == "signal" else 1)
         result = json.loads(said)
-        assert result["trials"][0]["stopped"] == "the operator stopped it"
-        assert how in result["ended"]
+        if result["trials"][0]["stopped"] != "the operator stopped it":
+            return None
         robot.get_observation()
         assert robot.state == "tripped" and robot.why == "asked to"
-    episode = read_recording(file)
+        return process.returncode, result
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("how", ["signal", "file"])
+def test_a_running_robot_is_stopped_by_its_operator(bundle, tmp_path, how):
+    tries = (fly_until(bundle, tmp_path / str(k), how) for k in range(4))
+    code, result = next(found for found in tries if found is not None)
+    assert code == (130 if how == "signal" else 1)
+    assert how in result["ended"] and result["trials"][0]["outcome"] == ""
+    episode = read_recording(result["trials"][0]["recording"])
     assert len(episode["action"].times) == result["trials"][0]["periods"] + 1
 
 

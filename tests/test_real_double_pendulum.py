@@ -29,23 +29,23 @@ def test_no_recording_is_both_fitted_and_scored():
     assert not set(bench.train_files(DATA)) & set(bench.test_files(DATA))
 
 
+def test_the_twin_as_it_stands_is_what_was_published():
+    found = bench.score(Twin.load(EXAMPLES / bench.TWIN), episodes(bench.test_files(DATA))[:1])
+    assert found["over_published"] == 1.0
+    assert 0.03 < found["angle_rmse_rad"] < 0.2
+
+
 @pytest.mark.slow
-def test_friction_and_delay_alone_predict_a_held_out_run_better_than_what_was_published():
+def test_a_run_tells_of_inertias_and_friction_that_predict_another_run_better():
     twin = Twin.load(EXAMPLES / bench.TWIN)
-    train, test = episodes(bench.train_files(DATA))[:1], episodes(bench.test_files(DATA))[:1]
-    fitted = (
-        "actuator/*/delay",
-        "actuator/elbow/gain",
-        "joint/shoulder/frictionloss",
-        "joint/elbow/frictionloss",
-    )
-    problem = Problem(twin, [aligned(e, twin) for e in train], 0.5, fitted=fitted)
+    first, second = episodes(bench.train_files(DATA)[:2])
+    fitted = ("body/upper/inertia", "joint/elbow/armature", "joint/elbow/frictionloss")
+    problem = Problem(twin, [aligned(first, twin)], 0.5, fitted=fitted)
     found = dict(zip(problem.names, fit(problem).values.tolist(), strict=True))
     values = best_guess(twin)
     for column, parameter in enumerate(twin.parameters):
         values[column] = found.get(parameter.name, values[column])
-    before = bench.score(twin, test)
-    assert before["over_published"] == 1.0
-    after = segment_rms(twin, test, values, horizon_s=0.5)
-    assert after["elbow_angle"] < before["elbow_rmse_rad"]
-    assert after["shoulder_angle"] < before["shoulder_rmse_rad"]
+    before = bench.score(twin, [second])
+    after = segment_rms(twin, [second], values, horizon_s=0.5)
+    assert after["elbow_angle"] < 0.7 * before["elbow_rmse_rad"]
+    assert after["shoulder_angle"] < 0.9 * before["shoulder_rmse_rad"]
