@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 from sim2real.bench import real_xl330 as bench
-from sim2real.gap.log import Log
 from sim2real.identify.align import aligned
 from sim2real.twin import Twin
 
@@ -20,8 +19,6 @@ EXAMPLES = ROOT / "examples" / "real"
 
 @pytest.fixture(scope="module")
 def logs():
-    if "known" not in Log.__dataclass_fields__:
-        pytest.skip("logs cannot state parameters yet")
     files = bench.test_files(DATA)
     if not files:
         pytest.skip(f"no recordings at {DATA / bench.FOLDER}: set SIM2REAL_REAL_DATA")

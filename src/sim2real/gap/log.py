@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -41,6 +41,10 @@ class Log:
     """(periods, goals) what the robot was told to reach."""
     missing: tuple[str, ...] = ()
     """Sensors of the contract that the log has no channel for."""
+    enabled: np.ndarray | None = None
+    """(periods, commands) whether the drive was switched on; None where it always was."""
+    known: Mapping[str, np.ndarray] = field(default_factory=dict)
+    """(periods,) values of parameters that the log itself states; nan where it does not."""
 
     @classmethod
     def of(
@@ -51,6 +55,9 @@ class Log:
         A sensor is found as `sensor/NAME`, as `NAME`, or by the twin's channel map; commands as
         `command`, as `actuator/NAME` each, or by the map. A period begins at every sample of the
         command, or else of the action, or else of the first sensor.
+
+        What the map calls `actuator/NAME/enabled` says when a drive was on. An entry of the
+        episode's calibration that the map calls by a parameter's name is that parameter's value.
         """
         finder = _Finder(episode, channels or {})
         sensors = [finder.sensor(spec.name, spec.of, spec.kind) for spec in contract.sensors]
@@ -77,6 +84,7 @@ class Log:
             "observation", contract.input_width
         )
         count = len(contract.commands)
+        switches = [finder.switch(spec.name) for spec in contract.commands]
         return cls(
             contract=contract,
             episode=episode.id,
@@ -97,6 +105,10 @@ class Log:
                 for spec, signal in zip(contract.sensors, sensors, strict=True)
                 if signal is None
             ),
+            enabled=np.concatenate([_at(s, times, 1)[0] != 0 for s in switches], axis=1)
+            if any(s is not None for s in switches)
+            else None,
+            known={n: np.full(len(times), v) for n, v in finder.known().items()},
         )
 
     @classmethod
@@ -114,7 +126,21 @@ class Log:
             for name in ("readings", "fresh", "command")
         }
         missing = {name for log in logs for name in log.missing}
+        known = {
+            name: np.concatenate(
+                [log.known.get(name, np.full(len(log.times), np.nan)) for log in logs]
+            )
+            for name in {name: None for log in logs for name in log.known}
+        }
+        if any(log.enabled is not None for log in logs):
+            fields["enabled"] = np.concatenate(
+                [
+                    np.ones(log.command.shape, bool) if log.enabled is None else log.enabled
+                    for log in logs
+                ]
+            )
         return cls(
+            known=known,
             contract=first.contract,
             episode="+".join(log.episode[:8] for log in logs),
             times=np.concatenate(times),
@@ -137,6 +163,8 @@ class _Finder:
 
     def __init__(self, episode: Episode, channels: Mapping[str, Channel]) -> None:
         self._signals = episode.signals
+        self._calibration = episode.provenance.calibration
+        self._channels = channels
         self._mapped = {
             channel.source: (name, channel)
             for name, channel in channels.items()
@@ -159,6 +187,20 @@ class _Finder:
             self._signals.get(f"actuator/{name}") or self._by_source([f"actuator/{name}"])
             for name, _ in names
         ]
+
+    def switch(self, name: str) -> Signal | None:
+        """Whether the drive of an actuator is on."""
+        source = f"actuator/{name}/enabled"
+        return self._signals.get(source) or self._by_source([source])
+
+    def known(self) -> dict[str, float]:
+        """Values of parameters that the calibration states."""
+        return {
+            channel.source: channel.scale * float(self._calibration[name]) + channel.offset
+            for name, channel in self._channels.items()
+            if isinstance(self._calibration.get(name), int | float)
+            and channel.source.count("/") == 2
+        }
 
     def vector(self, name: str, width: int) -> Signal | None:
         signal = self._signals.get(name)

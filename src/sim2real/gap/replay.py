@@ -134,6 +134,12 @@ class Replayer:
         self._start_noise = self._states.noise(spread, self.period_s)
         rows = self.starts[:, None] + np.arange(1, self.steps + 1)
         self.measured = np.where(_new(self.log)[rows], self.log.readings[rows], np.nan)
+        names = [parameter.name for parameter in twin.parameters]
+        self._known = {
+            names.index(name): values[self.starts]
+            for name, values in self.log.known.items()
+            if name in names
+        }
         self._threads = threads
         self._worlds: dict[int, CpuWorlds] = {}
 
@@ -171,8 +177,13 @@ class Replayer:
         for first in range(0, len(jobs), _MOST_WORLDS):
             vectors, segments = jobs[first : first + _MOST_WORLDS].T
             worlds = self._many(len(vectors))
-            mine = torch.from_numpy(given[rows_of[vectors]][:, self._columns])
-            worlds.set_parameters(mine, torch.arange(len(vectors)))
+            mine = given[rows_of[vectors]]
+            for column, stated in self._known.items():
+                here = stated[segments]
+                mine[:, column] = np.where(np.isfinite(here), here, mine[:, column])
+            worlds.set_parameters(
+                torch.from_numpy(mine[:, self._columns]), torch.arange(len(vectors))
+            )
             shift = shifts[vectors]
             if moved is not None:
                 shift = shift + moved[segments] * self._start_noise
@@ -256,8 +267,10 @@ def _run(
     worlds.begin(everyone)
     found = np.full((worlds.count, steps, len(numbers)), np.nan)
     broken = torch.zeros(worlds.count, dtype=torch.bool)
+    # A drive that was off neither drives nor brakes: worlds take a nan as that.
+    command = log.command if log.enabled is None else np.where(log.enabled, log.command, np.nan)
     for step in range(-lead, steps):
-        sent[:, controls] = torch.from_numpy(log.command[starts + step])
+        sent[:, controls] = torch.from_numpy(command[starts + step])
         broken |= worlds.step(sent.float())
         if step < 0:
             # The noise of the readings before the start is another one.

@@ -232,6 +232,8 @@ def _part(log: Log, rows: slice) -> Log:
         action=None,
         observation=None,
         goals=None,
+        enabled=None if log.enabled is None else log.enabled[rows],
+        known={name: values[rows] for name, values in log.known.items()},
     )
 
 
