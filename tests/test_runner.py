@@ -175,10 +175,12 @@ def test_what_a_robot_tells_of_its_actuators_is_put_in_order(robot, bundle):
     assert _in_order(robot, bundle.contract, {}, "@torque") is None
 
 
-def test_a_recording_that_cannot_go_on_says_so(tmp_path):
+def test_a_recording_that_cannot_go_on_says_so(tmp_path, monkeypatch):
+    def broken(_):
+        raise OSError(28, "No space left on device")
+
     recording = Recording(tmp_path / "x.arrow", {"q": "rad"}, REAL)
-    recording._flush = lambda: (_ for _ in ()).throw(MemoryError("none left"))
-    recording.add(0.0, {"q": [1.0]})
+    monkeypatch.setattr("sim2real.robot.recording.os.fsync", broken)
     recording._writer.join(5.0)
-    with pytest.raises(Sim2RealError, match="none left"):
+    with pytest.raises(Sim2RealError, match="No space left"):
         recording.add(0.1, {"q": [1.0]})

@@ -186,10 +186,6 @@ def _command(model: mujoco.MjModel, effects: Effects, row: int) -> CommandSpec:
     dc = int(model.actuator_biastype[row]) == int(mujoco.mjtBias.mjBIAS_DCMOTOR)
     stiffness = float(gain[4] if dc else gain[0]) if servo else 0.0
     damping = float(gain[6] if dc else -bias[2]) if servo else 0.0
-    if dc and mine is not None and mine.drive == "voltage":
-        # Its gains are voltages; at rest the winding makes them torques.
-        stiffness *= float(gain[1] / gain[0])
-        damping = (damping + float(gain[1])) * float(gain[1] / gain[0])
     return CommandSpec(
         name=name,
         joint=model.joint(joint).name,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import math
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -95,6 +96,8 @@ def fly(
     total = max(1, round(seconds * contract.rate_hz))
     told = {f"goal/{goal.name}": goals.get(goal.name, ()) for goal in contract.goals}
     late, lost, limited, done = [], 0, 0, 0
+    collecting = gc.isenabled()
+    gc.disable()  # a collection takes longer than a period may be late
     try:
         readings = first_readings(robot, contract, clock)
         aim = goal_vector(contract, goals)
@@ -167,6 +170,8 @@ def fly(
     finally:
         if execute:
             _stop(robot)
+        if collecting:
+            gc.enable()
         if recording is not None:
             recording.close()
     return Flight(
