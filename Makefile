@@ -6,7 +6,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: demo test test-fast test-interop check format bench-sim bench-train bench-data clean
+.PHONY: demo test test-fast test-interop check format bench-sim bench-train bench-data bench-deploy bench-doctor clean
 
 demo: $(VENV)/.base
 	@scripts/system-packages --check
@@ -42,6 +42,12 @@ bench-train: $(VENV)/.bench
 bench-data: $(VENV)/.base
 	scripts/interop-env
 	$(BIN)/sim2real bench data --out benchmarks/data.json
+
+bench-deploy: $(VENV)/.base
+	$(BIN)/sim2real bench deploy --out benchmarks/deploy.json
+
+bench-doctor: $(VENV)/.base
+	$(BIN)/sim2real bench doctor --out benchmarks/doctor.json
 
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \

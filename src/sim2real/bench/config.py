@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,6 +72,8 @@ class BenchDeploy:
     break or are killed."""
 
     name: ClassVar[str] = "deploy"
+    parts: tuple[Literal["kills", "time", "faults"], ...] = ("kills", "time", "faults")
+    """What to measure."""
     bundles: Path = Path("examples/bundles")
     """Folder with a bundle of each task."""
     hours: float = 1.0

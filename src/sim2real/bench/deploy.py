@@ -66,8 +66,17 @@ def bench_deploy(config: BenchDeploy, report: Report) -> Iterator[Result]:
         if not Bundle.is_bundle(config.bundles / task):
             raise Sim2RealError(f"the benchmark needs a bundle of {task} in {config.bundles}")
     # First, while this process has no threads of its own that a fork would lose.
-    yield from bench_kills(config, report)
+    if "kills" in config.parts:
+        yield from bench_kills(config, report)
     crafts = {task: Craft.load(config.bundles / task) for task in _TASKS}
+    if "time" in config.parts:
+        yield from _times(config, crafts, report)
+    if "faults" in config.parts:
+        yield from _hour(config, crafts, report)
+
+
+def _times(config: BenchDeploy, crafts: Mapping[str, Craft], report: Report) -> Iterator[Result]:
+    """How long a period takes, and how late it begins."""
     report("time of a period")
     times = {task: _period_times(craft) for task, craft in crafts.items()}
     p99 = {task: 1e3 * float(np.quantile(found, 0.99)) for task, found in times.items()}
@@ -102,7 +111,6 @@ def bench_deploy(config: BenchDeploy, report: Report) -> Iterator[Result]:
         note=f"periods of {len(khz.late_s)} at 1 kHz that began late; waiting is skipped, computing"
         " takes the time it takes",
     )
-    yield from _hour(config, crafts, report)
 
 
 def _period_times(craft: Craft, *, periods: int = 5000) -> np.ndarray:

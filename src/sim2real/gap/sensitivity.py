@@ -108,11 +108,10 @@ def best_guess(twin: Twin) -> np.ndarray:
     """(parameters,) the posterior's median where the twin was identified, else nominal values."""
     values = np.array([parameter.nominal for parameter in twin.parameters])
     if twin.posterior is not None:
-        worlds = torch.arange(512)
-        draws = twin.posterior.sample(0, worlds=worlds, episodes=torch.zeros_like(worlds))
+        medians = twin.posterior.quantile(torch.tensor([0.5], dtype=torch.float64))[0]
         names = [parameter.name for parameter in twin.parameters]
         for column, name in enumerate(twin.posterior.names):
-            values[names.index(name)] = float(draws[:, column].median())
+            values[names.index(name)] = float(medians[column])
     return values
 
 
