@@ -215,7 +215,11 @@ class Replayer:
         """Worlds in that number; making them takes longer than a short replay."""
         if count not in self._worlds:
             self._worlds[count] = CpuWorlds(
-                self._quiet, count=count, period_s=self.period_s, threads=self._threads
+                self._quiet,
+                count=count,
+                period_s=self.period_s,
+                threads=self._threads,
+                switches=self.log.enabled is not None,
             )
         return self._worlds[count]
 

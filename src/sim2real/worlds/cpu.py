@@ -68,9 +68,19 @@ class CpuWorlds:
     """`Worlds` on this machine's processor cores."""
 
     def __init__(
-        self, twin: Twin, *, count: int, period_s: float, seed: int = 0, threads: int = 0
+        self,
+        twin: Twin,
+        *,
+        count: int,
+        period_s: float,
+        seed: int = 0,
+        threads: int = 0,
+        switches: bool = False,
     ) -> None:
-        """`count` worlds of the twin; `threads` 0 takes every core."""
+        """`count` worlds of the twin; `threads` 0 takes every core.
+
+        With `switches` actuators can be switched off, by commands of nan.
+        """
         self.twin = twin
         self.count = count
         self.device = torch.device("cpu")
@@ -117,6 +127,9 @@ class CpuWorlds:
         self.derived("sensordata")
         if self.friction.loaded:
             self.derived("qfrc_actuator")
+        if switches:
+            self._gear = self.field("actuator_gear").clone()
+            self._control_of_gear = _controls_of_gears(self.model)
         self.set_parameters(self.values.clone(), self._everyone)
         self.reset(self._everyone)
         self.begin(self._everyone)
@@ -212,10 +225,12 @@ class CpuWorlds:
     def step(self, command: Tensor) -> Tensor:
         """Advance one control period; the (worlds,) mask of those that diverged.
 
-        Where the command is nan, the actuator is switched off for the period.
+        With `switches`, an actuator whose command is nan is switched off for the period.
         """
         self.tick += 1
-        self.state("ctrl").copy_(self._commands(self._switched(command), self.tick))
+        if self._gear is not None:
+            command = self._switched(command, self._gear)
+        self.state("ctrl").copy_(self._commands(command, self.tick))
         self._command_delays.jitter(self.tick)
         self._sensor_delays.jitter(self.tick)
         # Friction follows the force that the gear carried in the last physics step.
@@ -317,17 +332,12 @@ class CpuWorlds:
             velocity = self.state("qvel")[ids]
             self.field(field)[ids] = self.friction(field, velocity, load, ids)
 
-    def _switched(self, command: Tensor) -> Tensor:
+    def _switched(self, command: Tensor, gear: Tensor) -> Tensor:
         """Let go of joints whose command is nan; their devices keep the command they have."""
         off = torch.isnan(command)
-        if self._gear is None:
-            if not off.any():
-                return command
-            self._gear = self.field("actuator_gear").clone()
-            self._control_of_gear = _controls_of_gears(self.model)
         # An actuator without a lever on its joint neither drives nor brakes it.
         holds = torch.cat([~off, torch.ones(self.count, 1, dtype=torch.bool)], dim=1)
-        self.field("actuator_gear").copy_(self._gear * holds[:, self._control_of_gear])
+        self.field("actuator_gear").copy_(gear * holds[:, self._control_of_gear])
         return torch.where(off, self.state("ctrl").to(command.dtype), command)
 
     def _live(self, name: str) -> Tensor:
