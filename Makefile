@@ -44,7 +44,9 @@ bench-data: $(VENV)/.base
 	$(BIN)/sim2real bench data --out benchmarks/data.json
 
 bench-deploy: $(VENV)/.base
-	$(BIN)/sim2real bench deploy --out benchmarks/deploy.json
+	$(BIN)/sim2real bench deploy --parts kills --out benchmarks/deploy-kills.json
+	$(BIN)/sim2real bench deploy --parts time --out benchmarks/deploy-time.json
+	$(BIN)/sim2real bench deploy --parts faults --out benchmarks/deploy-faults.json
 
 bench-doctor: $(VENV)/.base
 	$(BIN)/sim2real bench doctor --out benchmarks/doctor.json
