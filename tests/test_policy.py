@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from pathlib import Path
 
 import numpy as np
 import onnx
@@ -167,6 +168,13 @@ def test_a_graph_knows_names_gains_and_no_privileged_input(runs):
     (given,) = model.graph.input
     assert given.type.tensor_type.shape.dim[1].dim_value == bundle.contract.input_width
     assert bundle.provenance["opset"] == model.opset_import[0].version
+
+
+@pytest.mark.parametrize("name", ("observe", "policy", "act", "rest"))
+def test_a_graph_does_not_tell_where_it_was_made(runs, name):
+    content = runs["arm-push"][1].graph(name)
+    for word in (b"stack_trace", b".py", str(Path(__file__).parents[1]).encode()):
+        assert word not in content
 
 
 def test_every_changed_byte_of_a_bundle_is_found(bundle):

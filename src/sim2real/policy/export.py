@@ -226,7 +226,7 @@ def _speeds(env: TaskEnv) -> torch.Tensor:
 def make_limits(env: TaskEnv, contract: Contract, seen: Seen) -> Limits:
     """Limits from the model where it has them, else from what was seen, with a margin."""
     frames = seen.frames
-    spread = 0.5 * np.ptp(frames, axis=0) + 0.1 * np.abs(frames).max(axis=0) + 0.1
+    spread = np.ptp(frames, axis=0) + 0.1 * np.abs(frames).max(axis=0) + 0.1
     return Limits(
         joints=tuple(
             _joint_limits(env, command, k, seen) for k, command in enumerate(contract.commands)

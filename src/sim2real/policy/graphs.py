@@ -137,7 +137,17 @@ def to_onnx(
                 f"the graph of {output} holds for one number of rows only: use x.shape[0] in the"
                 " task, not len(x)"
             )
+    _forget_where_it_was_made(model)
     onnx.helper.set_model_props(model, dict(notes))
     onnx.checker.check_model(model, full_check=True)
     content: bytes = model.SerializeToString()
     return content
+
+
+def _forget_where_it_was_made(model: Any) -> None:
+    """Take the exporter's traces out: they name files of the machine, and nothing reads them."""
+    graph = model.graph
+    for part in (graph, *graph.node, *graph.value_info, *graph.input, *graph.output,
+                 *graph.initializer):  # fmt: skip
+        del part.metadata_props[:]
+        part.ClearField("doc_string")
