@@ -224,7 +224,7 @@ def test_what_is_malformed_is_refused_with_one_line(bundle, capsys):
 def test_a_bundle_that_contradicts_its_model_never_reaches_a_robot(
     bundle, monkeypatch, name, change, said
 ):
-    monkeypatch.setattr("sim2real.robot.deploy.open_robot", lambda *_, **__: pytest.fail("opened"))
+    monkeypatch.setattr("sim2real.robot.session.open_robot", lambda *_, **__: pytest.fail("opened"))
     edit(bundle, name, change)
     with pytest.raises(Sim2RealError, match=said):
         deploy(DeployConfig(bundle=bundle, robot="unit:1", execute=True, person="ana", force=True))

@@ -14,9 +14,9 @@ from sim2real.errors import Sim2RealError
 from sim2real.gap.log import Log
 from sim2real.gap.sensitivity import sensitivity
 from sim2real.policy.runtime import Pilot, Runtime
-from sim2real.robot.blame import causes, change_point
-from sim2real.robot.drift import HORIZON_S, Monitor, Scores, take_all, watch
-from sim2real.robot.ranks import RankEvidence
+from sim2real.robot.drift.blame import causes, change_point
+from sim2real.robot.drift.monitor import HORIZON_S, Monitor, Scores, take_all, watch
+from sim2real.robot.drift.ranks import RankEvidence
 from sim2real.robot.recording import Recording, read_recording
 from sim2real.robot.runner import fly, units_of
 from sim2real.robot.standin import StandIn

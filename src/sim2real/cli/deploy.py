@@ -12,7 +12,7 @@ from sim2real.robot.config import DeployConfig
 
 if TYPE_CHECKING:
     from sim2real.policy import Contract
-    from sim2real.robot.deploy import Deployment
+    from sim2real.robot.deployment import Deployment
 
 _ROWS = 8
 
@@ -23,7 +23,8 @@ def run_deploy(config: DeployConfig) -> int:
         raise Sim2RealError("replay needs recordings: --logs FILE …")
     from sim2real.policy import Bundle
     from sim2real.report.progress import bar
-    from sim2real.robot.deploy import Talk, deploy
+    from sim2real.robot.deploy import deploy
+    from sim2real.robot.deployment import Talk
 
     contract = Bundle.open(config.bundle).contract
     logs = read_logs(config.logs) if config.step == "replay" else []

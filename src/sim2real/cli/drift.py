@@ -11,7 +11,7 @@ import tyro
 from sim2real.cli.output import print_json, print_table, say
 
 if TYPE_CHECKING:
-    from sim2real.robot.drift import DriftReport
+    from sim2real.robot.drift.monitor import DriftReport
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,7 +46,7 @@ def run_drift(config: DriftConfig) -> int:
     from sim2real.policy import Bundle
     from sim2real.report.drift import FORMATS, plot_drift
     from sim2real.report.progress import bar
-    from sim2real.robot.drift import Monitor, take_all
+    from sim2real.robot.drift.monitor import Monitor, take_all
 
     if config.out is not None and config.out.suffix not in FORMATS:
         raise Sim2RealError(f"--out {config.out}: a picture is one of {', '.join(FORMATS)}")

@@ -13,7 +13,7 @@ from sim2real.cli.output import print_json, print_table, say
 from sim2real.errors import Sim2RealError
 
 if TYPE_CHECKING:
-    from sim2real.robot.record import Prepared, Recorded, Subject
+    from sim2real.robot.excite.record import Prepared, Recorded, Subject
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,7 +58,7 @@ class RecordConfig:
 
 def run_record(config: RecordConfig) -> int:
     """Plan, and with `execute` play and keep; 0 if all went to the end, 1 if it was stopped."""
-    from sim2real.robot.record import Subject
+    from sim2real.robot.excite.record import Subject
 
     subject = Subject.open(config.subject, rate_hz=config.rate_hz, speed=config.speed)
     if config.execute and not config.robot:
@@ -86,8 +86,8 @@ def _with(config: RecordConfig, subject: Subject, robot: Any) -> int:
     from datetime import datetime
 
     from sim2real.report.progress import bar
+    from sim2real.robot.excite.record import record
     from sim2real.robot.operator import OperatorStop
-    from sim2real.robot.record import record
 
     folder = config.out
     if folder is None and config.execute:
@@ -132,14 +132,14 @@ def _with(config: RecordConfig, subject: Subject, robot: Any) -> int:
 
 
 def _motions(config: RecordConfig) -> tuple[str, ...]:
-    from sim2real.robot.excite import MOTIONS
+    from sim2real.robot.excite.plan import MOTIONS
 
     return MOTIONS if config.motion == "all" else (config.motion,)
 
 
 def _from_default(config: RecordConfig, subject: Subject) -> list[Prepared]:
-    from sim2real.robot.clearance import Clearance
-    from sim2real.robot.record import prepare
+    from sim2real.robot.excite.clearance import Clearance
+    from sim2real.robot.excite.record import prepare
 
     clearance = Clearance(subject.twin, subject.contract, subject.limits)
     return [

@@ -73,8 +73,10 @@ class Video:
             with av.open(buffer, "w", format="mp4") as container:
                 stream = container.add_stream("h264", rate=rate)
                 stream.pix_fmt = "yuv420p"
-                # No B frames: a frame's order is its place in the file.
-                stream.options = {"crf": str(crf), "g": str(KEY_EVERY), "bf": "0"}
+                # No B frames: a frame's order is its place in the file. No macroblock tree: x264's
+                # gives other bytes once in a thousand times, and the bytes are the episode's name.
+                options = {"crf": str(crf), "g": str(KEY_EVERY), "bf": "0", "mbtree": "0"}
+                stream.options = options
                 for picture in frames:
                     if not stream.is_open:
                         stream.width, stream.height = picture.shape[1], picture.shape[0]

@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 
 from sim2real.files import atomic_path
 from sim2real.policy.contract import Contract
-from sim2real.robot.excite import Plan
+from sim2real.robot.excite.plan import Plan
 
 _COLOUR = "#1f5fa8"
 _EDGE = "#c0392b"

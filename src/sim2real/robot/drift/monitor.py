@@ -27,8 +27,8 @@ from sim2real.files import read_json, write_json
 from sim2real.gap.log import Log
 from sim2real.gap.sensitivity import Sensitivity, open_parameters, prior_std, sensitivity
 from sim2real.policy import Bundle
-from sim2real.robot.blame import Cause, causes, change_point
-from sim2real.robot.ranks import RankEvidence
+from sim2real.robot.drift.blame import Cause, causes, change_point
+from sim2real.robot.drift.ranks import RankEvidence
 from sim2real.twin import Twin
 
 SCHEMA = 1

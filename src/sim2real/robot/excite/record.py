@@ -17,8 +17,8 @@ from sim2real.policy.bundle import Bundle
 from sim2real.policy.contract import Contract
 from sim2real.policy.limits import Limits
 from sim2real.policy.make import model_limits, twin_contract
-from sim2real.robot.clearance import Clearance
-from sim2real.robot.excite import Envelope, Excitation, Plan, plan_motion, resting
+from sim2real.robot.excite.clearance import Clearance
+from sim2real.robot.excite.plan import Envelope, Excitation, Plan, plan_motion, resting
 from sim2real.robot.kinematics import Kinematics
 from sim2real.robot.open import clock_of
 from sim2real.robot.protocol import Robot

@@ -15,7 +15,7 @@ import numpy as np
 from sim2real.errors import Sim2RealError, nearest
 from sim2real.policy.contract import Contract
 from sim2real.policy.limits import Limits
-from sim2real.robot.motions import SHAPES, Limit, fitted, largest, smooth, travel_s
+from sim2real.robot.excite.motions import SHAPES, Limit, fitted, largest, smooth, travel_s
 
 MOTIONS = tuple(SHAPES)
 """Every motion, from the gentlest on."""

@@ -15,7 +15,7 @@ import numpy as np
 from sim2real.errors import Sim2RealError, nearest
 from sim2real.policy.contract import Contract
 from sim2real.policy.limits import Limits
-from sim2real.robot.excite import Plan, position_columns
+from sim2real.robot.excite.plan import Plan, position_columns
 from sim2real.twin import Twin
 
 CLEAR_M = 0.01
