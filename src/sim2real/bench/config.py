@@ -110,3 +110,47 @@ class BenchDoctor:
     """Also write the JSON here, as `benchmarks/doctor.json`."""
     json: bool = False
     """Print the result as one JSON object."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class BenchIdentify:
+    """Identification with known truths: speed against mujoco.sysid and PACE's recipe, growth, and
+    whether posteriors mean what they say."""
+
+    name: ClassVar[str] = "identify"
+    parts: tuple[Literal["sysid", "pace", "growth", "calibration"], ...] = (
+        "sysid",
+        "pace",
+        "growth",
+        "calibration",
+    )
+    """What to measure."""
+    truths: int = 50
+    """Truths that posteriors are checked with."""
+    seconds: float = 20.0
+    """Length of a recording [s]."""
+    seed: int = 0
+    """Seed of truths, motions and noise."""
+    out: Path | None = None
+    """Also write the JSON here, as `benchmarks/identify.json`."""
+    json: bool = False
+    """Print the result as one JSON object."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class BenchReal:
+    """Twins fitted to recordings of real robots, scored on recordings they never saw, beside the
+    published figures."""
+
+    name: ClassVar[str] = "real"
+    data: Path
+    """Folder with the data sets, each with `train` and perhaps `test`."""
+    sets: tuple[str, ...] = ()
+    """Names of the data sets; all that are there by default."""
+    examples: Path = Path("examples/real")
+    """Folder with their twins."""
+    seed: int = 0
+    out: Path | None = None
+    """Also write the JSON here, as `benchmarks/real.json`."""
+    json: bool = False
+    """Print the result as one JSON object."""

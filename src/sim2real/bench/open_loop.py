@@ -11,10 +11,11 @@ from sim2real.identify.align import aligned
 from sim2real.twin import Twin
 
 
-def open_loop(twin: Twin, episode: Episode) -> Replay:
+def open_loop(twin: Twin, episode: Episode, *, remainder: bool = False) -> Replay:
     """The recording as the twin's best guess predicts it, in one segment from begin to end.
 
-    The few periods that fill the buffers of delays are led along what was measured.
+    With `remainder` its learned remainder acts. The few periods that fill the buffers of delays are
+    led along what was measured.
     """
     log = aligned(episode, twin)
     period_s = float(np.median(np.diff(log.times)))
@@ -24,4 +25,7 @@ def open_loop(twin: Twin, episode: Episode) -> Replay:
     ]
     before = int(np.ceil(max(delays, default=0.0) / period_s)) + 2
     length_s = (len(log.times) - before - 1) * period_s
-    return Replayer(twin, log, horizon_s=length_s, stride_s=length_s, values=values)(values)
+    replayer = Replayer(
+        twin, log, horizon_s=length_s, stride_s=length_s, values=values, remainder=remainder
+    )
+    return replayer(values)

@@ -44,7 +44,7 @@ def read(path: Path, examples: Path = Path("examples/real")) -> list[Episode]:
     return list(read_episodes(path, channels=channels, base=Provenance(kind=Origin.REAL)))
 
 
-def score(twin: Twin, episodes: list[Episode]) -> dict[str, float]:
+def score(twin: Twin, episodes: list[Episode], *, remainder: bool = False) -> dict[str, float]:
     """Root mean square errors over 0.5 s from measured states, and the delay that was found.
 
     The recorded rates are late, and the twin knows by how much: states are read from the log, and
@@ -53,12 +53,16 @@ def score(twin: Twin, episodes: list[Episode]) -> dict[str, float]:
     """
     values = best_guess(twin)
     names = [parameter.name for parameter in twin.parameters]
-    known = segment_rms(twin, episodes, values, horizon_s=_HORIZON_S, skip=_SKIPPED)
+    known = segment_rms(
+        twin, episodes, values, horizon_s=_HORIZON_S, skip=_SKIPPED, remainder=remainder
+    )
     present = values.copy()
     for column, name in enumerate(names):
         if name.startswith("sensor/") and name.endswith("/delay"):
             present[column] = 0.0
-    late = segment_rms(twin, episodes, present, horizon_s=_HORIZON_S, skip=_SKIPPED)
+    late = segment_rms(
+        twin, episodes, present, horizon_s=_HORIZON_S, skip=_SKIPPED, remainder=remainder
+    )
     return {
         "arm_rmse_rad": known["arm_angle"],
         "pendulum_rmse_rad": known["pendulum_angle"],

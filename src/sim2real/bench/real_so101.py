@@ -51,13 +51,13 @@ def fit_episodes(episodes: list[Episode]) -> list[Episode]:
     return [episode for episode in episodes if not _jammed(episode)]
 
 
-def score(twin: Twin, episodes: list[Episode]) -> dict[str, float]:
+def score(twin: Twin, episodes: list[Episode], *, remainder: bool = False) -> dict[str, float]:
     """`rms_mrad` over motions and joints, and `lag_ms`, the largest of any joint's lag.
 
     A joint's lag is the shift in time that brings its predicted speeds closest to the measured
     ones, over all motions together.
     """
-    replays = [open_loop(twin, episode) for episode in episodes]
+    replays = [open_loop(twin, episode, remainder=remainder) for episode in episodes]
     squares = [np.nanmean(replay.errors[0, 0] ** 2, axis=0) for replay in replays]
     lags = lags_s(
         [(replay.predicted[0, 0], replay.measured[0]) for replay in replays], replays[0].period_s

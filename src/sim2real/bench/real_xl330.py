@@ -46,9 +46,10 @@ def read(path: Path, examples: Path = Path("examples/real")) -> list[Episode]:
     )
 
 
-def score(twin: Twin, episodes: list[Episode]) -> dict[str, float]:
+def score(twin: Twin, episodes: list[Episode], *, remainder: bool = False) -> dict[str, float]:
     """`mae_mrad`: mean over logs of the mean distance of predicted from measured position."""
-    errors = [float(np.nanmean(np.abs(open_loop(twin, e).errors[0]))) for e in episodes]
+    replays = [open_loop(twin, episode, remainder=remainder) for episode in episodes]
+    errors = [float(np.nanmean(np.abs(replay.errors[0]))) for replay in replays]
     return {"mae_mrad": 1e3 * float(np.mean(errors))}
 
 

@@ -14,7 +14,15 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from sim2real.bench.config import BenchData, BenchDeploy, BenchDoctor, BenchSim, BenchTrain
+from sim2real.bench.config import (
+    BenchData,
+    BenchDeploy,
+    BenchDoctor,
+    BenchIdentify,
+    BenchReal,
+    BenchSim,
+    BenchTrain,
+)
 from sim2real.errors import Sim2RealError
 from sim2real.files import write_json
 
@@ -50,7 +58,7 @@ class Result:
 Report = Callable[[str], None]
 
 
-Bench = BenchSim | BenchTrain | BenchData | BenchDeploy | BenchDoctor
+Bench = BenchSim | BenchTrain | BenchData | BenchDeploy | BenchDoctor | BenchIdentify | BenchReal
 
 
 def _results(config: Bench, report: Report) -> Iterable[Result]:
@@ -70,6 +78,14 @@ def _results(config: Bench, report: Report) -> Iterable[Result]:
         from sim2real.bench.doctor import bench_doctor
 
         return bench_doctor(config, report)
+    if isinstance(config, BenchIdentify):
+        from sim2real.bench.identify import bench_identify
+
+        return bench_identify(config, report)
+    if isinstance(config, BenchReal):
+        from sim2real.bench.real import bench_real
+
+        return bench_real(config, report)
     from sim2real.bench.data import bench_data
 
     return bench_data(config, report)

@@ -20,14 +20,17 @@ def segment_rms(
     *,
     horizon_s: float,
     skip: int = 0,
+    remainder: bool = False,
 ) -> dict[str, float]:
     """Root mean square error of each sensor over segments end to end, in the sensor's unit.
 
     `values` (parameters,) are the twin's; `skip` leading rows of each recording are left out.
-    Predictions that diverged make it infinite.
+    With `remainder` the twin's learned remainder acts. Predictions that diverged make it infinite.
     """
     logs = [_after(aligned(episode, twin), skip) for episode in episodes]
-    replayer = Replayer(twin, Log.join(logs), horizon_s=horizon_s, values=values[None])
+    replayer = Replayer(
+        twin, Log.join(logs), horizon_s=horizon_s, values=values[None], remainder=remainder
+    )
     replay = replayer(values[None])
     found = {}
     for spec in logs[0].contract.sensors:

@@ -16,17 +16,27 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import tyro
 
-from sim2real.bench.config import BenchData, BenchDeploy, BenchDoctor, BenchSim, BenchTrain
+from sim2real.bench.config import (
+    BenchData,
+    BenchDeploy,
+    BenchDoctor,
+    BenchIdentify,
+    BenchReal,
+    BenchSim,
+    BenchTrain,
+)
 from sim2real.cli.data import DataVerb, run_data
 from sim2real.cli.doctor import DoctorConfig, run_doctor
 from sim2real.cli.drift import DriftConfig, run_drift
 from sim2real.cli.identify import run_identify
+from sim2real.cli.identify_plan import run_plan
 from sim2real.cli.output import print_json, say, say_error
+from sim2real.cli.randomize import RandomizeShow, run_show
 from sim2real.cli.record import RecordConfig, run_record
 from sim2real.demo.config import DemoConfig
 from sim2real.errors import Sim2RealError
 from sim2real.evaluate.config import EvaluateConfig, PlayConfig
-from sim2real.identify.config import IdentifyConfig
+from sim2real.identify.config import IdentifyConfig, PlanConfig
 from sim2real.learn.config import TrainConfig
 from sim2real.policy.config import ExportConfig
 from sim2real.robot.config import DeployConfig
@@ -73,7 +83,9 @@ Benches = Annotated[
     | Annotated[BenchTrain, _sub("train")]
     | Annotated[BenchData, _sub("data")]
     | Annotated[BenchDeploy, _sub("deploy")]
-    | Annotated[BenchDoctor, _sub("doctor")],
+    | Annotated[BenchDoctor, _sub("doctor")]
+    | Annotated[BenchIdentify, _sub("identify")]
+    | Annotated[BenchReal, _sub("real")],
     tyro.conf.OmitSubcommandPrefixes,
 ]
 
@@ -103,6 +115,8 @@ Verb = (
     | Annotated[RecordConfig, _sub("record")]
     | Annotated[DriftConfig, _sub("drift")]
     | Annotated[IdentifyConfig, _sub("identify")]
+    | Annotated[PlanConfig, _sub("identify plan")]
+    | Annotated[RandomizeShow, _sub("randomize show")]
     | Annotated[TwinVerb, _sub("twin")]
     | Annotated[Tasks, _sub("tasks")]
     | Annotated[DataVerb, _sub("data")]
@@ -110,13 +124,20 @@ Verb = (
 )
 
 
+_TWO_WORDS = (["identify", "plan"], ["randomize", "show"])
+"""Verbs of two words whose first word is a verb of its own, or none at all."""
+
+
 def main(arguments: list[str] | None = None) -> int:
     """Run one verb; the exit code."""
+    words = sys.argv[1:] if arguments is None else list(arguments)
+    if words[:2] in _TWO_WORDS:
+        words[:2] = [" ".join(words[:2])]
     verb = tyro.cli(
         Verb,
         prog="sim2real",
         description="Measure, explain and close the gap between simulation and the real robot.",
-        args=arguments,
+        args=words,
         config=(tyro.conf.OmitSubcommandPrefixes, tyro.conf.OmitArgPrefixes),
     )
     try:
@@ -155,6 +176,8 @@ def _run(verb: Any) -> int:
         RecordConfig: run_record,
         DriftConfig: run_drift,
         IdentifyConfig: run_identify,
+        PlanConfig: run_plan,
+        RandomizeShow: run_show,
         TwinShow: _twin_show,
         TwinLint: _twin_lint,
         Tasks: _tasks,
@@ -163,6 +186,8 @@ def _run(verb: Any) -> int:
         BenchData: _bench,
         BenchDeploy: _bench,
         BenchDoctor: _bench,
+        BenchIdentify: _bench,
+        BenchReal: _bench,
     }
     return runners[type(verb)](verb)
 
@@ -334,7 +359,15 @@ def _demo(config: DemoConfig) -> int:
     return demo(config)
 
 
-def _bench(config: BenchSim | BenchTrain | BenchData | BenchDeploy | BenchDoctor) -> int:
+def _bench(
+    config: BenchSim
+    | BenchTrain
+    | BenchData
+    | BenchDeploy
+    | BenchDoctor
+    | BenchIdentify
+    | BenchReal,
+) -> int:
     from sim2real.bench.run import run_bench
 
     return run_bench(config)

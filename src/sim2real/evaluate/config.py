@@ -20,6 +20,8 @@ class EvaluateConfig:
     params: str | None = None
     """Where parameters come from: nominal, prior, posterior, or a TOML or JSON file;
     what the run was trained with by default."""
+    remainder: bool = False
+    """Let the twin's learned remainder act; it always does where the run was trained with it."""
     seed: int = 1_000_000
     """Seed of the episodes; unlike the training's, so that none was trained on."""
     confidence: float = 0.95
@@ -45,6 +47,8 @@ class PlayConfig:
     """Episodes to film, one after the other."""
     params: str | None = None
     """Where parameters come from; what the run was trained with by default."""
+    remainder: bool = False
+    """Let the twin's learned remainder act; it always does where the run was trained with it."""
     seed: int = 2_000_000
     """Seed of the episodes."""
     out: Path | None = None

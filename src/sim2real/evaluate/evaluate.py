@@ -83,6 +83,7 @@ class _Subject:
     id: str
     source: str
     twin: Twin | None
+    remainder: bool
     folder: Path
     """Where results go."""
 
@@ -97,6 +98,7 @@ def _open(config: EvaluateConfig) -> _Subject:
             id=bundle.id[:32],
             source=config.params or bundle.provenance["source"],
             twin=Twin.load(bundle.twin),
+            remainder=config.remainder,
             folder=bundle.records,
         )
     policy = Policy.open(config.run)
@@ -108,6 +110,7 @@ def _open(config: EvaluateConfig) -> _Subject:
         id=policy.id,
         source="prior" if source == "adr" else source,  # the widest an automatic range may become
         twin=Twin.load(run.twin) if run.twin else None,
+        remainder=config.remainder or run.remainder,
         folder=config.run,
     )
 
@@ -127,6 +130,7 @@ def evaluate(
         source=subject.source,
         twin=subject.twin,
         threads=config.threads,
+        remainder=subject.remainder,
         keep=Lake.create(config.lake).append if config.lake else None,
         policy_id=subject.id,
         report=report,

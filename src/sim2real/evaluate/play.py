@@ -28,7 +28,13 @@ def play(
     source = config.params or ("prior" if run.source == "adr" else run.source)
     twin = Twin.load(run.twin) if run.twin else None
     env = TaskEnv(
-        find_task(run.task), worlds=1, seed=config.seed, source=source, twin=twin, threads=1
+        find_task(run.task),
+        worlds=1,
+        seed=config.seed,
+        source=source,
+        twin=twin,
+        threads=1,
+        remainder=config.remainder or run.remainder,
     )
     if config.viewer:
         return None, _watch(env, policy, config.episodes)

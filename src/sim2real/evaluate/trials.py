@@ -48,6 +48,7 @@ def run_trials(
     source: str,
     twin: Twin | None = None,
     threads: int = 0,
+    remainder: bool = False,
     keep: Callable[[list[Episode]], object] | None = None,
     policy_id: str = "",
     report: Callable[[int, int], None] = lambda done, of: None,
@@ -63,7 +64,13 @@ def run_trials(
     for part in range(rounds):
         count = min(_MOST_WORLDS, episodes - part * _MOST_WORLDS)
         env = TaskEnv(
-            task, worlds=count, seed=seed + part, source=source, twin=twin, threads=threads
+            task,
+            worlds=count,
+            seed=seed + part,
+            source=source,
+            twin=twin,
+            threads=threads,
+            remainder=remainder,
         )
         twin = env.twin
         record = Record(env) if keep is not None else None

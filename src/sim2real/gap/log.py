@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -91,9 +91,7 @@ class Log:
             times=times,
             readings=np.concatenate(readings, axis=1),
             fresh=np.stack(fresh, axis=1),
-            command=np.concatenate([_at(part, times, 1)[0] for part in command], axis=1)
-            if len(command) == count and count > 1
-            else _at(command[0], times, count)[0],
+            command=_sent(command, times, count),
             wanted=_or_none(finder.vector("wanted", count), times, count),
             action=_or_none(action, times, len(contract.actions)),
             observation=_or_none(
@@ -146,6 +144,22 @@ class Log:
             times=np.concatenate(times),
             missing=tuple(sorted(missing)),
             **fields,
+        )
+
+    def part(self, rows: slice) -> Log:
+        """Some periods of the log, without what a policy saw and asked for."""
+        return replace(
+            self,
+            times=self.times[rows],
+            readings=self.readings[rows],
+            fresh=self.fresh[rows],
+            command=self.command[rows],
+            wanted=None,
+            action=None,
+            observation=None,
+            goals=None,
+            enabled=None if self.enabled is None else self.enabled[rows],
+            known={name: values[rows] for name, values in self.known.items()},
         )
 
     def column(self, sensor: str) -> slice:
@@ -238,6 +252,14 @@ def _at(signal: Signal | None, times: np.ndarray, width: int) -> tuple[np.ndarra
     found = np.where(known[:, None], values[rows], np.nan)
     new = np.concatenate([[True], rows[1:] != rows[:-1]]) & known
     return found, new
+
+
+def _sent(signals: list[Signal | None], times: np.ndarray, count: int) -> np.ndarray:
+    """(times, count) commands from one signal of all of them, or from one each."""
+    if len(signals) == count:
+        parts = [_at(signal, times, 1)[0] for signal in signals]
+        return np.concatenate([np.zeros((len(times), 0)), *parts], axis=1)
+    return _at(signals[0], times, count)[0]
 
 
 def _or_none(signal: Signal | None, times: np.ndarray, width: int) -> np.ndarray | None:

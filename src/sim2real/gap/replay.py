@@ -12,10 +12,11 @@ that the buffers of delays hold what was really sent and seen.
 
 from __future__ import annotations
 
+import copy
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Literal
 
 import mujoco
 import numpy as np
@@ -28,11 +29,13 @@ from sim2real.params import Parameter
 from sim2real.twin import SensorEffects, Twin
 from sim2real.worlds import CpuWorlds
 
+_READING = {"sensor": ("noise", "walk", "dropout", "quantum", "period")}
+"""Effects on a single reading: chance, and the steps it comes in."""
 _RANDOM = {
     "actuator": ("delay_jitter", "missed"),
-    "sensor": ("delay_jitter", "noise", "walk", "dropout", "quantum", "period"),
+    "sensor": ("delay_jitter", *_READING["sensor"]),
 }
-"""Effects that a prediction leaves out: chance, and the steps a reading comes in."""
+"""Effects that a prediction leaves out: those, and what makes the motion itself random."""
 _MOST_WORLDS = 4096
 _UNEVEN = 0.25
 """Share of a period by which a row may come late; segments with later ones are left out."""
@@ -106,16 +109,28 @@ class Replayer:
         horizon_s: float,
         stride_s: float | None = None,
         values: np.ndarray | None = None,
+        chance: Literal["none", "motion", "all"] = "none",
+        start_noise: float = 1.0,
+        remainder: bool = False,
+        recordings: bool = False,
         threads: int = 0,
     ) -> None:
         """Cut the log into segments of `horizon_s`, one every `stride_s`, by default end to end.
 
         `values` (n, parameters) are those that will be asked for, or the extremes of them: they
-        decide how long a delay there may be; the parameters' bounds by default. A log that is too
-        short, too uneven or of another robot is a `Sim2RealError`.
+        decide how long a delay there may be; the parameters' bounds by default. With
+        `chance` what is random in the twin is on, in its motion or in its readings too: a
+        prediction is then one of many. `start_noise` is how uncertain a measured start is taken to
+        be, against the noise of its readings. With `remainder` the twin's learned remainder acts.
+        A log that is too short, too uneven or of another robot is a `Sim2RealError`.
+
+        With `recordings` there is one segment a recording, from its first row on: of `horizon_s`,
+        or less where the recording ends (nothing is measured after that). What was before the
+        first row is taken to have been as it is then.
         """
         self.twin = twin
-        self._quiet, self._columns = _without_chance(twin)
+        off: Mapping[str, tuple[str, ...]] = {} if chance == "all" else _RANDOM
+        self._quiet, self._columns = _without(twin, _READING if chance == "motion" else off)
         place = twin.place()
         self.period_s = _period(log, place.model.opt.timestep)
         self._numbers, self._controls = _places(place.model, log)
@@ -123,24 +138,32 @@ class Replayer:
         self._states = MeasuredStates(place.model, self.log)
         self.steps = max(1, round(horizon_s / self.period_s))
         extremes = np.array([p.bounds for p in twin.parameters]).T if values is None else values
-        self._lead = _lead(twin, place.effects, extremes, self.period_s)
+        self._lead = 0 if recordings else _lead(twin, place.effects, extremes, self.period_s)
         stride = max(1, round((stride_s or self.steps * self.period_s) / self.period_s))
-        self.starts = _starts(
-            self.log, self._states, self.period_s, steps=self.steps, lead=self._lead, stride=stride
-        )
+        if recordings:
+            self.starts, lengths = _recordings(self.log, self._states, self.period_s)
+            self.steps = min(self.steps, int(lengths.max()))
+        else:
+            self.starts = _starts(
+                self.log, self._states, self.period_s,
+                steps=self.steps, lead=self._lead, stride=stride,
+            )  # fmt: skip
+            lengths = np.full(len(self.starts), self.steps)
         self.noise = _expected_noise(self.log, place.effects.sensors)
         spread = np.full(place.model.nsensordata, 0.0)
         spread[self._numbers] = self.noise
-        self._start_noise = self._states.noise(spread, self.period_s)
-        rows = self.starts[:, None] + np.arange(1, self.steps + 1)
-        self.measured = np.where(_new(self.log)[rows], self.log.readings[rows], np.nan)
+        self._start_noise = start_noise * self._states.noise(spread, self.period_s)
+        ahead = np.arange(1, self.steps + 1)
+        rows = np.minimum(self.starts[:, None] + ahead, len(self.log.times) - 1)
+        there = (ahead <= lengths[:, None])[..., None]
+        self.measured = np.where(there & _new(self.log)[rows], self.log.readings[rows], np.nan)
         names = [parameter.name for parameter in twin.parameters]
         self._known = {
             names.index(name): values[self.starts]
             for name, values in self.log.known.items()
             if name in names
         }
-        self._threads = threads
+        self._threads, self._remainder = threads, remainder
         self._worlds: dict[int, CpuWorlds] = {}
 
     def __call__(
@@ -154,8 +177,8 @@ class Replayer:
         """Predict every segment with every row of `values` (n, parameters).
 
         With `vary_starts` the effects of the noise in the starts are computed too. `moved`
-        (segments, coordinates) are corrections of the starts, in standard deviations expected of
-        them.
+        (segments, coordinates), or (n, segments, coordinates), are corrections of the starts, in
+        standard deviations expected of them.
         """
         twin = self.twin
         given = np.atleast_2d(np.asarray(values, dtype=float))
@@ -186,7 +209,8 @@ class Replayer:
             )
             shift = shifts[vectors]
             if moved is not None:
-                shift = shift + moved[segments] * self._start_noise
+                off = moved[segments] if moved.ndim == 2 else moved[rows_of[vectors], segments]
+                shift = shift + off * self._start_noise
             flat[first : first + len(vectors)] = _run(
                 worlds, self.log, self._states, starts[segments], shift, self.steps,
                 self._lead, numbers, self._controls,
@@ -206,10 +230,29 @@ class Replayer:
             assumed=self._states.assumed,
         )
 
+    def part(self, segments: np.ndarray) -> Replayer:
+        """The same for some of the segments only."""
+        found = copy.copy(self)
+        found.starts, found.measured = self.starts[segments], self.measured[segments]
+        found._known = {column: stated[segments] for column, stated in self._known.items()}
+        found._worlds = {}
+        return found
+
     @property
     def coordinates(self) -> int:
         """Measured numbers of a start."""
         return len(self._states.coordinates)
+
+    def features(self, values: np.ndarray) -> np.ndarray:
+        """(segments, joints, features) of the remainder in the last period of every segment.
+
+        With values (parameters,); see `twin.remainder`. Of many segments the first few thousand.
+        """
+        self(values[None])
+        features = self._many(min(len(self.starts), _MOST_WORLDS)).features
+        if features is None:
+            raise Sim2RealError(f"twin {self.twin.name!r} was not replayed with a remainder")
+        return features.numpy().copy()
 
     def _many(self, count: int) -> CpuWorlds:
         """Worlds in that number; making them takes longer than a short replay."""
@@ -220,6 +263,7 @@ class Replayer:
                 period_s=self.period_s,
                 threads=self._threads,
                 switches=self.log.enabled is not None,
+                remainder=self._remainder,
             )
         return self._worlds[count]
 
@@ -265,7 +309,7 @@ def _run(
     everyone = torch.arange(worlds.count)
     sent = torch.zeros(worlds.count, worlds.model.nu, dtype=torch.float64)
     worlds.reset(everyone)
-    states.write(worlds, log.times[starts - lead])
+    states.write(worlds, log.times[starts - lead], None if lead else shifts)
     sent[:, controls] = torch.from_numpy(log.command[starts - lead])
     worlds.state("ctrl").copy_(sent)
     worlds.begin(everyone)
@@ -273,8 +317,10 @@ def _run(
     broken = torch.zeros(worlds.count, dtype=torch.bool)
     # A drive that was off neither drives nor brakes: worlds take a nan as that.
     command = log.command if log.enabled is None else np.where(log.enabled, log.command, np.nan)
+    last = len(command) - 1
     for step in range(-lead, steps):
-        sent[:, controls] = torch.from_numpy(command[starts + step])
+        # After the last row of all nothing is measured, and nothing new is sent.
+        sent[:, controls] = torch.from_numpy(command[np.minimum(starts + step, last)])
         broken |= worlds.step(sent.float())
         if step < 0:
             # The noise of the readings before the start is another one.
@@ -285,24 +331,38 @@ def _run(
     return found
 
 
-def _without_chance(twin: Twin) -> tuple[Twin, list[int]]:
-    """The twin with nothing random in it, and the parameters it keeps."""
+def _without(twin: Twin, off: Mapping[str, tuple[str, ...]]) -> tuple[Twin, list[int]]:
+    """The twin without those effects, and the parameters it keeps."""
     effects: dict[str, Any] = {}
     for group, tables in twin.effects.items():
-        off = _RANDOM.get(group, ())
         effects[group] = {
-            pattern: {name: value for name, value in table.items() if name not in off}
+            pattern: {n: value for n, value in table.items() if n not in off.get(group, ())}
             for pattern, table in tables.items()
         }
-    columns = [k for k, p in enumerate(twin.parameters) if not is_random(p)]
+    columns = [k for k, p in enumerate(twin.parameters) if not _moves(p, off)]
     kept = tuple(twin.parameters[k] for k in columns)
     return replace(twin, effects=effects, parameters=kept), columns
 
 
 def is_random(parameter: Parameter) -> bool:
     """Whether a parameter moves only how readings scatter, which no prediction shows."""
+    return _moves(parameter, _RANDOM)
+
+
+def moves_by_chance(twin: Twin) -> bool:
+    """Whether something random moves the twin, or when it is read."""
+    return any(
+        value != 0 and name in _RANDOM.get(group, ()) and name not in _READING.get(group, ())
+        for group, tables in twin.effects.items()
+        for table in tables.values()
+        for name, value in table.items()
+    )
+
+
+def _moves(parameter: Parameter, effects: Mapping[str, tuple[str, ...]]) -> bool:
+    """Whether a parameter is one of those effects."""
     kind, *_, attribute = parameter.name.split("/")
-    return attribute.split("[")[0] in _RANDOM.get(kind, ())
+    return attribute.split("[")[0] in effects.get(kind, ())
 
 
 def _period(log: Log, timestep_s: float) -> float:
@@ -343,7 +403,7 @@ def _places(model: mujoco.MjModel, log: Log) -> tuple[np.ndarray, np.ndarray]:
                 f"{nearest(command.name, actuators)}"
             )
     controls = [int(model.actuator_ctrladr[actuators[c.name]]) for c in log.contract.commands]
-    return np.array(numbers), np.array(controls)
+    return np.array(numbers), np.array(controls, dtype=int)
 
 
 def _slow_thinned(log: Log, sensors: Mapping[str, SensorEffects], period_s: float) -> Log:
@@ -397,6 +457,17 @@ def _starts(
         )
     found: np.ndarray = candidates[good]
     return found
+
+
+def _recordings(log: Log, states: MeasuredStates, period_s: float) -> tuple[np.ndarray, np.ndarray]:
+    """(first row, rows that follow) of every stretch without a pause whose first state is known."""
+    pauses = np.abs(np.diff(log.times) - period_s) >= _UNEVEN * period_s
+    starts = np.concatenate([[0], np.flatnonzero(pauses) + 1])
+    lengths = np.diff(np.append(starts, len(log.times))) - 1
+    good = (lengths > 0) & states.known(log.times[starts], _GAP * period_s)
+    if not good.any():
+        raise Sim2RealError(f"episode {log.episode} has no recording whose first state is known")
+    return starts[good], lengths[good]
 
 
 def _new(log: Log) -> np.ndarray:

@@ -121,9 +121,8 @@ class MeasuredStates:
                 speed = rate / gain if track.qpos >= 0 else (value - zero) / gain
                 qvel[:, track.qvel] = torch.from_numpy(speed)
         for knots, values, reading, address in self._turns:
-            at = times + delay[:, reading] + step_s
-            row = np.clip(np.searchsorted(knots, at + 1e-9) - 1, 0, len(knots) - 1)
-            qpos[:, address : address + 4] = torch.from_numpy(values[row])
+            turn = _turned(knots, values, times + delay[:, reading] + step_s)
+            qpos[:, address : address + 4] = torch.from_numpy(turn)
         for column, (field, place) in enumerate(self.coordinates if shift is not None else ()):
             assert shift is not None
             worlds.state(field)[:, place] += torch.from_numpy(shift[:, column])
@@ -147,18 +146,46 @@ class MeasuredStates:
                 flat = np.gradient(rates[:, 0], fast) if len(fast) > 1 else np.zeros(len(fast))
                 at = int(model.sensor_adr[speeds[joint]])
                 yield _Track(fast, rates[:, 0], flat, at, -1, qvel)
+        yield from self._find_bodies()
+
+    def _find_bodies(self) -> Iterator[_Track]:
+        """Tracks of free bodies: where they are, how fast they move and how fast they turn."""
+        model = self._model
+        speeds = {}
+        for row, joint, offset in self._body_sensors(int(_SENSOR.mjSENS_FRAMELINVEL)):
+            # Away from the joint a speed depends on the turning too.
+            if len(self._readings(row)[0]) and not offset.any():
+                speeds[joint] = row
         for row, joint, offset in self._body_sensors(int(_SENSOR.mjSENS_FRAMEPOS)):
             times, values = self._readings(row)
-            if len(times) >= _FIT:
+            reading = int(model.sensor_adr[row])
+            qpos, qvel = int(model.jnt_qposadr[joint]), int(model.jnt_dofadr[joint])
+            if joint in speeds and len(times):
+                fast, rates = self._readings(speeds[joint])
+                at = int(model.sensor_adr[speeds[joint]])
+                for k in range(3):
+                    slopes = np.interp(times, fast, rates[:, k])
+                    place = float(offset[k])
+                    yield _Track(times, values[:, k], slopes, reading + k, qpos + k, -1, place)
+                    yield _Track(fast, rates[:, k], np.zeros(len(fast)), at + k, -1, qvel + k)
+            elif len(times) >= _FIT:
                 for k in range(3):
                     yield _fitted(
-                        times,
-                        values[:, k],
-                        int(model.sensor_adr[row]) + k,
-                        int(model.jnt_qposadr[joint]) + k,
-                        int(model.jnt_dofadr[joint]) + k,
-                        float(offset[k]),
+                        times, values[:, k], reading + k, qpos + k, qvel + k, float(offset[k])
                     )
+        for row in self._rows():
+            site = int(model.sensor_objid[row])
+            if int(model.sensor_type[row]) != int(_SENSOR.mjSENS_GYRO):
+                continue
+            joint = int(model.body_jntadr[model.site_bodyid[site]])
+            # A free joint turns in the body's frame, as a gyroscope in line with it reads it.
+            in_line = abs(float(model.site_quat[site, 0])) > 1 - 1e-9
+            if joint < 0 or int(model.jnt_type[joint]) != _FREE or not in_line:
+                continue
+            times, values = self._readings(row)
+            at, qvel = int(model.sensor_adr[row]), int(model.jnt_dofadr[joint]) + 3
+            for k in range(3) if len(times) else ():
+                yield _Track(times, values[:, k], np.zeros(len(times)), at + k, -1, qvel + k)
 
     def _find_turns(self) -> Iterator[tuple[np.ndarray, np.ndarray, int, int]]:
         """(times, quaternions, reading, place in qpos) of free bodies whose turn is measured."""
@@ -236,6 +263,19 @@ def _fitted(
     powers = np.stack([np.ones_like(since), since, since**2], axis=2)
     fit = np.einsum("nkw,nw->nk", np.linalg.pinv(powers), values[window])
     return _Track(times, fit[:, 0], fit[:, 1], reading, qpos, qvel, offset, fitted=True)
+
+
+def _turned(times: np.ndarray, turns: np.ndarray, at: np.ndarray) -> np.ndarray:
+    """(n, 4) unit quaternions at any times: between knots (knots, 4), held outside of them."""
+    low = np.clip(np.searchsorted(times, at, side="right") - 1, 0, max(0, len(times) - 2))
+    high = np.minimum(low + 1, len(times) - 1)
+    span = np.maximum(times[high] - times[low], 1e-12)
+    s = np.clip((at - times[low]) / span, 0.0, 1.0)[:, None]
+    left, right = turns[low], turns[high]
+    # Both signs are the same turn; the nearer one is on the way.
+    right = right * np.where((left * right).sum(axis=1, keepdims=True) < 0, -1.0, 1.0)
+    found = (1 - s) * left + s * right
+    return np.asarray(found / np.linalg.norm(found, axis=1, keepdims=True))
 
 
 def _between(track: _Track, at: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

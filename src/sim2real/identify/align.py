@@ -15,6 +15,7 @@ from sim2real.data import Episode, Signal
 from sim2real.data.align import held
 from sim2real.errors import Sim2RealError
 from sim2real.gap.log import Log
+from sim2real.identify.inputs import channels_of, usable
 from sim2real.policy.contract import Contract
 from sim2real.policy.make import twin_contract
 from sim2real.twin import Twin
@@ -33,17 +34,9 @@ def aligned(episode: Episode, twin: Twin, *, rate_hz: float = 0.0) -> Log:
     `rate_hz` is the control rate; by default that of the command, or the next that divides. An
     episode of another robot, without a command or with lying time stamps is a `Sim2RealError`.
     """
-    probe = Log.of(episode, twin_contract(twin, rate_hz or 100.0), twin.channels)
-    if probe.missing and len(probe.missing) == len(probe.contract.sensors):
-        raise Sim2RealError(
-            f"episode {episode.id} has none of the readings of twin {twin.name!r}: is it of another"
-            f" robot? It has {', '.join(list(episode.channels)[:6])}"
-        )
-    if not np.isfinite(probe.command).all(axis=1).any():
-        raise Sim2RealError(
-            f"episode {episode.id} has no commands that twin {twin.name!r} knows:"
-            f" {', '.join(command.name for command in probe.contract.commands)}"
-        )
+    contract = twin_contract(twin, rate_hz or 100.0)
+    clean = usable(episode, contract, twin)
+    probe = Log.of(clean, contract, twin.channels)
     step_s = float(twin.place().model.opt.timestep)
     steps = np.diff(probe.times)
     typical = 1.0 / rate_hz if rate_hz else float(np.median(steps)) if len(steps) else 0.0
@@ -52,22 +45,24 @@ def aligned(episode: Episode, twin: Twin, *, rate_hz: float = 0.0) -> Log:
     period = max(1, round(typical / step_s)) * step_s
     contract = twin_contract(twin, 1.0 / period)
     regular = np.abs(steps - period) < _EVEN * period
-    if regular.all():
-        return Log.of(episode, contract, twin.channels)
-    return Log.of(_resampled(episode, twin, contract, period), contract, twin.channels)
+    even = clean if regular.all() else _resampled(clean, twin, contract, period)
+    # What was left out or resampled is still the recording of that name.
+    return replace(Log.of(even, contract, twin.channels), episode=episode.id)
 
 
 def _resampled(episode: Episode, twin: Twin, contract: Contract, period: float) -> Episode:
     """The episode with every numeric channel at even times."""
-    commands = _commands(episode, twin, contract)
-    start, end = episode.start_s, episode.end_s
+    kinds = channels_of(episode, contract, twin)
+    # Channels the twin does not know may have clocks of any kind.
+    stamps = np.concatenate([episode.signals[name].times for name in kinds])
+    start, end = float(stamps.min()), float(stamps.max())
     grid = start + period * np.arange(int((end - start) / period + 1e-6) + 1)
     channels = {}
-    for name, signal in episode.signals.items():
-        clean = _forward(episode, name, signal)
+    for name, kind in kinds.items():
+        clean = _forward(episode, name, episode.signals[name])
         if not len(clean.times):
             continue
-        if name in commands or clean.values.dtype.kind == "b":
+        if kind != "reading" or clean.values.dtype.kind == "b":
             known = grid >= clean.times[0] - 1e-9
             values = clean.values[held(clean.times, grid[known] + 1e-9)]
             channels[name] = Signal(grid[known], values, clean.unit, 1.0 / period)
@@ -107,11 +102,3 @@ def _forward(episode: Episode, name: str, signal: Signal) -> Signal:
             " go backwards; `sim2real data check --repair` says what is wrong with them"
         )
     return replace(signal, times=times[good], values=signal.values[good])
-
-
-def _commands(episode: Episode, twin: Twin, contract: Contract) -> set[str]:
-    """Channels that hold commands."""
-    names = {"command", "action", "wanted"}
-    names |= {f"actuator/{command.name}" for command in contract.commands}
-    names |= {n for n, c in twin.channels.items() if c.source.startswith("actuator/")}
-    return names & set(episode.signals)

@@ -76,7 +76,7 @@ def identifiability(problem: Problem, x: np.ndarray | None = None) -> Identifiab
     low, high = problem.bounds
     at = np.clip(at, low, high)
     problem.prepare(at)
-    _, slopes = problem.linearised(at)
+    _, slopes = problem.linearised(at, central=False)
     return from_information(problem.names, np.einsum("psk,qsk->pq", slopes, slopes))
 
 

@@ -49,10 +49,7 @@ class Check:
     @property
     def ratio(self) -> float:
         """Error after against before, over all sensors; below one is better."""
-        known = np.isfinite(self.before) & np.isfinite(self.after) & (self.before > 0)
-        if not known.any():
-            return float("nan")
-        return float(np.sqrt(np.mean((self.after[known] / self.before[known]) ** 2)))
+        return _ratio(self.after, self.before)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -151,6 +148,7 @@ def identify(
         )
     found: list[tuple[float, Problem, Fit]] = []
     longest = _longest(twin, test, HORIZONS_S)
+    before = _rms(twin, test, longest, best_guess(twin))
     for number, horizon_s in enumerate(h for h in HORIZONS_S if h <= longest):
         problem = first
         if number:
@@ -160,17 +158,37 @@ def identify(
                 notes.append(f"no stretch of {horizon_s:g} s without gaps: not fitted over that")
                 continue
             problem.noise[:] = found[-1][1].noise
-        x = found[-1][2].x if found else None
         result = fit(
             problem,
-            starts=starts if x is None else 1,
-            begin=x,
+            starts=starts,
+            begin=found[-1][2].x if found else None,
             seed=seed,
+            exact=False,
             report=partial(report, f"fit over {horizon_s:g} s"),
         )
         error = _errors(twin, test, longest, problem, result)
-        found.append((_summary(error, found, twin, test, longest), problem, result))
+        found.append((_ratio(error, before), problem, result))
     _, problem, result = min(found, key=lambda entry: entry[0])
+    check = Check(
+        horizon_s=longest,
+        recordings=tuple(log.episode for log in test),
+        by_time=by_time,
+        sensors=tuple(spec.name for spec in test[0].contract.sensors),
+        before=before,
+        after=_errors(twin, test, longest, problem, result),
+    )
+    why = ""
+    if not check.ratio <= _WORSE:
+        why = (
+            f"it predicts recordings that were held back worse than before, by a factor of"
+            f" {check.ratio:.2f}: the fit does not carry over"
+        )
+    # What was held back has done its duty: it is data like any other.
+    noise = problem.noise
+    if not why and not held_back:
+        problem = Problem(twin, logs, problem.horizon_s, fitted=tuple(fitted), threads=threads)
+        problem.noise[:] = noise
+    result = fit(problem, begin=result.x, report=partial(report, "fit to all"))
     posterior = posterior_of(
         problem,
         result,
@@ -179,20 +197,6 @@ def identify(
         report=partial(report, "posterior"),
     )
     new = twin.with_posterior(posterior.distribution)
-    check = Check(
-        horizon_s=longest,
-        recordings=tuple(log.episode for log in test),
-        by_time=by_time,
-        sensors=tuple(spec.name for spec in test[0].contract.sensors),
-        before=_rms(twin, test, longest, best_guess(twin)),
-        after=_rms(new, test, longest, best_guess(new)),
-    )
-    why = ""
-    if not check.ratio <= _WORSE:
-        why = (
-            f"it predicts recordings that were held back worse than before, by a factor of"
-            f" {check.ratio:.2f}: the fit does not carry over"
-        )
     if result.at_bounds:
         notes.append(f"on a bound: {', '.join(result.at_bounds)}; widen it, or the model is wrong")
     return Identification(
@@ -281,14 +285,12 @@ def _errors(
     return _rms(twin, logs, horizon_s, values)
 
 
-def _summary(
-    error: np.ndarray, found: list[Any], twin: Twin, logs: list[Log], horizon_s: float
-) -> float:
-    """Held-back error in units of the old twin's, over all sensors."""
-    before = _rms(twin, logs, horizon_s, best_guess(twin))
+def _ratio(after: np.ndarray, before: np.ndarray) -> float:
+    """Error after against before, over all sensors; below one is better."""
     known = np.isfinite(before) & (before > 0)
-    ratio = np.where(np.isfinite(error), error / np.where(known, before, 1.0), 1e6)
-    return float(np.sqrt(np.mean(ratio[known] ** 2))) if known.any() else 0.0
+    if not known.any():
+        return float("nan")
+    return float(np.sqrt(np.mean((after[known] / before[known]) ** 2)))
 
 
 def _finite(value: float) -> float | None:

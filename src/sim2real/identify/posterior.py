@@ -18,12 +18,17 @@ from sim2real.identify.fit import Fit, costs_of
 from sim2real.identify.problem import Problem
 from sim2real.params import Empirical, GaussianPosterior, JointDistribution
 
+_LOOK = 40
+"""Draws that tell whether the Gaussian is right."""
 _DRAWS = 256
 _ROUNDS = 3
+"""Rounds of draws, if it is not."""
 _EVEN = 0.5
 """Share of effective draws from which a Gaussian is taken as it is."""
 _ENOUGH = 0.2
-"""Share of effective draws with which the weighted draws are trusted."""
+"""Share of effective draws with which no further round is made."""
+_FEWEST = 25
+"""Effective draws below which weighted draws are no posterior, and the Gaussian is kept."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,10 +67,16 @@ def posterior_of(
     covariance = np.linalg.inv(information / discrepancy + np.eye(len(fit.x)))
     effective, draws, weights = float("nan"), None, None
     if check:
-        effective, draws, weights = _checked(problem, fit, covariance, discrepancy, seed, report)
+        rng = np.random.default_rng(seed)
+        sampler = _Sampler(problem, discrepancy, rng)
+        _, _, effective = sampler.round(fit.x, covariance, count=_LOOK, tails=np.inf)
+        report(1, 1 + _ROUNDS)
+        if effective < _EVEN:
+            draws, weights = sampler.improved(fit.x, covariance, report)
+        report(1 + _ROUNDS, 1 + _ROUNDS)
     scales = problem.scales
     low, high = (problem.values(edge) for edge in problem.bounds)
-    if weights is not None and draws is not None and effective < _EVEN:
+    if weights is not None and draws is not None:
         values = problem.values(draws)
         mean = weights @ values
         spread = (values - mean) * np.sqrt(weights)[:, None]
@@ -116,44 +127,50 @@ def _discrepancy(fit: Fit) -> float:
     return max(1.0, float(np.mean(ratios)))
 
 
-def _checked(
-    problem: Problem,
-    fit: Fit,
-    covariance: np.ndarray,
-    discrepancy: float,
-    seed: int,
-    report: Callable[[int, int], None],
-) -> tuple[float, np.ndarray, np.ndarray]:
-    """Share of effective draws of the first Gaussian; draws and weights of the best round."""
-    rng = np.random.default_rng(seed)
-    low, high = problem.bounds
-    center, spread = fit.x, covariance
-    first, best = float("nan"), (0.0, fit.x[None], np.ones(1))
-    for round_ in range(_ROUNDS):
+class _Sampler:
+    """Weighted draws of the posterior."""
+
+    def __init__(self, problem: Problem, discrepancy: float, rng: np.random.Generator) -> None:
+        self._problem, self._discrepancy, self._rng = problem, discrepancy, rng
+
+    def round(
+        self, center: np.ndarray, spread: np.ndarray, *, count: int, tails: float
+    ) -> tuple[np.ndarray, np.ndarray, float]:
+        """(draws, weights, share that is effective) of a Gaussian, or of Student's with `tails`."""
+        low, high = self._problem.bounds
         factor = np.linalg.cholesky(spread + 1e-12 * np.eye(len(center)))
-        # Student's tails, so that no draw of the posterior is missed by much.
-        heavy = np.sqrt(5.0 / rng.chisquare(5.0, _DRAWS))[:, None]
-        unit = rng.normal(size=(_DRAWS, len(center))) * heavy
+        unit = self._rng.normal(size=(count, len(center)))
+        if np.isfinite(tails):
+            unit *= np.sqrt(tails / self._rng.chisquare(tails, count))[:, None]
         draws = center + unit @ factor.T
         inside = ((draws >= low) & (draws <= high)).all(axis=1)
-        draws, unit = draws[inside], unit[inside]
-        if len(draws) < 16:
-            break
-        data, prior = costs_of(problem, draws)
-        target = -data / discrepancy - prior
-        proposal = -0.5 * (5.0 + len(center)) * np.log1p((unit**2).sum(axis=1) / 5.0)
+        draws, squares = draws[inside], (unit[inside] ** 2).sum(axis=1)
+        if not len(draws):
+            return draws, np.zeros(0), 0.0
+        data, prior = costs_of(self._problem, draws)
+        target = -data / self._discrepancy - prior
+        proposal = -0.5 * squares
+        if np.isfinite(tails):
+            proposal = -0.5 * (tails + len(center)) * np.log1p(squares / tails)
         logs = target - proposal
         weights = np.exp(logs - logs.max())
         weights /= weights.sum()
-        share = float(1.0 / (weights**2).sum() / len(weights))
-        if round_ == 0:
-            first = share
-        if share > best[0]:
-            best = (share, draws, weights)
-        report(round_ + 1, _ROUNDS)
-        if first >= _EVEN or share >= _ENOUGH:
-            break
-        center = weights @ draws
-        off = (draws - center) * np.sqrt(weights)[:, None]
-        spread = off.T @ off + 0.05 * spread
-    return first, best[1], best[2]
+        return draws, weights, float(1.0 / (weights**2).sum() / len(weights))
+
+    def improved(
+        self, center: np.ndarray, spread: np.ndarray, report: Callable[[int, int], None]
+    ) -> tuple[np.ndarray | None, np.ndarray | None]:
+        """The most even of a few rounds, each from what the one before found; None if too few."""
+        best, draws_best, weights_best = 0.0, None, None
+        for round_ in range(_ROUNDS):
+            # Student's tails, so that no draw of the posterior is missed by much.
+            draws, weights, share = self.round(center, spread, count=_DRAWS, tails=5.0)
+            if share * len(draws) > max(best, _FEWEST):
+                best, draws_best, weights_best = share * len(draws), draws, weights
+            report(2 + round_, 1 + _ROUNDS)
+            if share >= _ENOUGH or len(draws) < _FEWEST:
+                break
+            center = weights @ draws
+            off = (draws - center) * np.sqrt(weights)[:, None]
+            spread = off.T @ off + 0.05 * spread
+        return draws_best, weights_best

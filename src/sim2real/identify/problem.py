@@ -4,19 +4,22 @@ Parameters are counted in standard deviations of their priors from where the fit
 that steps and precisions compare. Residuals are of many short segments at once (multiple shooting),
 each whitened by the noise of its readings and by the noise of the measured state it starts from,
 carried along by the dynamics: that is the same as estimating every segment's first state and
-forgetting it again.
+forgetting it again. What is random in the twin's motion (a delay that jitters, a lost command) is
+whitened in the same way.
 """
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
 
 from sim2real.errors import Sim2RealError, nearest
 from sim2real.gap.log import Log
-from sim2real.gap.replay import Replayer
+from sim2real.gap.replay import Replayer, moves_by_chance
 from sim2real.gap.sensitivity import best_guess, open_parameters, prior_std
 from sim2real.params import Parameter
 from sim2real.twin import Twin
@@ -27,6 +30,11 @@ _STEP = 0.02
 """Half of a finite difference, in standard deviations of the prior."""
 _FARTHEST_START = 4.0
 """Farthest a segment's first state may be from what was measured, in standard deviations."""
+_START_NOISE = 3.0
+"""Noise of a measured start against that of its readings: it is interpolated between them, and the
+readings after it tell it better."""
+_TRIALS = 128
+"""Replays with the twin's chance on, from which its effect on the readings is known."""
 _MOST_ROWS = 48
 """Readings of one sensor in a segment that enter the fit; more are thinned out."""
 
@@ -70,14 +78,18 @@ class Problem:
         self.center = self._base[self._columns].copy()
         self.scales = np.array([prior_std(p) for p in self.parameters])
         self._low, self._high = np.array([_reach(p) for p in self.parameters]).T
-        self._replayer = Replayer(
+        make = partial(
+            Replayer,
             self.twin,
             Log.join(self.logs),
             horizon_s=self.horizon_s,
             stride_s=self.stride_s,
             values=self._extremes(),
+            start_noise=_START_NOISE,
             threads=self.threads,
         )
+        self._replayer = make()
+        self._chance = make(chance="motion") if moves_by_chance(self.twin) else None
         self.noise = self._replayer.noise.copy()
         keep = np.unique(np.linspace(0, self._replayer.steps - 1, _MOST_ROWS).round().astype(int))
         self._rows = keep
@@ -86,6 +98,28 @@ class Problem:
         self._factor: tuple[np.ndarray, np.ndarray] | None = None
         self._moved = np.zeros((self.segments, self._replayer.coordinates))
         self._starts: np.ndarray | None = None
+        self._scatter: np.ndarray | None = None
+        self._offset = np.zeros(self._measured.shape)
+        # Delays have corners at whole time steps: a difference has to reach across them.
+        across = 0.5 * self.twin.place().model.opt.timestep
+        delays = [across if p.name.endswith("/delay") else 0.0 for p in self.parameters]
+        self._steps = np.maximum(_STEP, np.array(delays) / self.scales)
+
+    def part(self, most: int) -> Problem:
+        """The same problem on at most so many segments, spread over all of them."""
+        if self.segments <= most:
+            return self
+        chosen = np.unique(np.linspace(0, self.segments - 1, most).round().astype(int))
+        found = copy.copy(self)
+        found._replayer = self._replayer.part(chosen)
+        found._chance = self._chance and self._chance.part(chosen)
+        found._measured, found.valid = self._measured[chosen], self.valid[chosen]
+        found._moved, found._factor = self._moved[chosen], None
+        found._starts = None if self._starts is None else self._starts[:, chosen]
+        found._scatter = None if self._scatter is None else self._scatter[:, chosen]
+        found._offset = self._offset[chosen]
+        found.noise = self.noise.copy()
+        return found
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -113,7 +147,7 @@ class Problem:
         A world that diverged has errors of infinity.
         """
         found = self._replayer(self._whole(x), moved=self._moved)
-        predicted = found.predicted[:, :, self._rows]
+        predicted = found.predicted[:, :, self._rows] + self._offset
         error: np.ndarray = self._measured - predicted
         broken = ~np.isfinite(predicted) & self.valid
         error[broken] = np.inf
@@ -122,37 +156,59 @@ class Problem:
     def prepare(self, x: np.ndarray) -> None:
         """Learn, at x (fitted,), what each segment's first state was, and how its noise spreads.
 
-        Gauss-Newton steps on the first states alone; whitening and further predictions use them.
+        A Gauss-Newton step on the first states alone; whitening and further predictions use them.
         """
-        for last in (False, True):
-            found = self._replayer(self._whole(x[None]), vary_starts=True, moved=self._moved)
-            effects = np.nan_to_num(found.start_effects[:, :, self._rows])
-            self._starts = effects
-            self._factor = None
-            if last:
-                return
-            error = self._measured - found.predicted[0][:, self._rows]
-            known = np.where(self.valid & np.isfinite(error), error / self.noise, 0.0)
-            scaled = np.where(self.valid, effects / self.noise, 0.0)
-            flat = np.clip(scaled, -BROKEN, BROKEN).reshape(len(effects), self.segments, -1)
-            residual = np.clip(known, -5.0, 5.0).reshape(self.segments, -1)
-            aimed = residual + np.einsum("csk,sc->sk", flat, self._moved)
-            normal = np.einsum("csk,dsk->scd", flat, flat) + np.eye(len(effects))
-            right = np.einsum("csk,sk->sc", flat, aimed)
-            step = np.linalg.solve(normal, right[..., None])[..., 0]
-            self._moved = np.clip(step, -_FARTHEST_START, _FARTHEST_START)
+        found = self._replayer(self._whole(x[None]), vary_starts=True, moved=self._moved)
+        predicted = found.predicted[0][:, self._rows]
+        if self._scatter is None:
+            self.prepare_chance(x)
+        starts = np.nan_to_num(found.start_effects[:, :, self._rows])
+        effects = np.concatenate([starts, self._scatter])
+        self._starts, self._factor = effects, None
+        error = self._measured - predicted - self._offset
+        known = np.where(self.valid & np.isfinite(error), error / self.noise, 0.0)
+        scaled = np.where(self.valid, effects / self.noise, 0.0)
+        flat = np.clip(scaled, -BROKEN, BROKEN).reshape(len(effects), self.segments, -1)
+        flat = flat.transpose(1, 0, 2)
+        residual = np.clip(known, -5.0, 5.0).reshape(self.segments, -1, 1)
+        aimed = residual + np.matmul(flat[:, : len(starts)].mT, self._moved[..., None])
+        normal = np.matmul(flat, flat.mT) + np.eye(len(effects))
+        step = np.linalg.solve(normal, np.matmul(flat, aimed))[..., 0]
+        self._moved = np.clip(step[:, : len(starts)], -_FARTHEST_START, _FARTHEST_START)
+
+    def prepare_chance(self, x: np.ndarray) -> None:
+        """Learn, at x (fitted,), how predictions scatter, and lie off, by the twin's chance."""
+        if self._chance is None:
+            self._scatter = np.zeros((0, *self._measured.shape))
+            return
+        plain = self._replayer(self._whole(x[None]), moved=self._moved).predicted[0]
+        values = np.repeat(self._whole(x[None]), _TRIALS, axis=0)
+        found = self._chance(values, moved=self._moved).predicted[:, :, self._rows]
+        mean = found.mean(axis=0)
+        self._offset = np.nan_to_num(mean - plain[:, self._rows])
+        # Their mean is uncertain too.
+        self._scatter = np.nan_to_num(found - mean) * np.sqrt((1 + 1 / _TRIALS) / (_TRIALS - 1))
 
     def whiten(self, error: np.ndarray) -> np.ndarray:
         """(n, segments, k) residuals of unit variance where the model is right; 0 if unknown."""
         if self._starts is None:
             raise RuntimeError("prepare first")
-        count, segments = error.shape[:2]
         # Seen from the states as measured, of which the noise is known.
-        back = np.einsum("cskn,sc->skn", self._starts, self._moved)
+        back = np.einsum("cskn,sc->skn", self._starts[: self._moved.shape[1]], self._moved)
         scaled = np.where(self.valid, (error + back) / self.noise, 0.0)
         broken = ~np.isfinite(scaled)
-        flat = np.where(broken, BROKEN, np.clip(scaled, -BROKEN, BROKEN))
-        flat = flat.reshape(count, segments, -1)
+        return self._root(np.where(broken, BROKEN, np.clip(scaled, -BROKEN, BROKEN)))
+
+    def whiten_slopes(self, slopes: np.ndarray) -> np.ndarray:
+        """(fitted, segments, k) derivatives of whitened residuals from those of errors."""
+        return self._root(np.where(self.valid, slopes / self.noise, 0.0))
+
+    def _root(self, scaled: np.ndarray) -> np.ndarray:
+        """(n, segments, k) errors in units of noise, with the noise of the starts taken out."""
+        if self._starts is None:
+            raise RuntimeError("prepare first")
+        count, segments = scaled.shape[:2]
+        flat = scaled.reshape(count, segments, -1)
         if self._factor is None:
             starts = np.where(self.valid, self._starts / self.noise, 0.0)
             starts = np.clip(starts, -BROKEN, BROKEN).reshape(len(starts), segments, -1)
@@ -169,13 +225,14 @@ class Problem:
         """(n, segments, k) whitened residuals for x (n, fitted)."""
         return self.whiten(self.errors(np.atleast_2d(x)))
 
-    def linearised(self, x: np.ndarray, *, central: bool = True) -> tuple[np.ndarray, np.ndarray]:
-        """Residuals (segments, k) at x (fitted,), and slopes (fitted, segments, k).
+    def slopes(self, x: np.ndarray, *, central: bool = False) -> tuple[np.ndarray, np.ndarray]:
+        """(errors at x (1, segments, rows, numbers), their derivatives (fitted, …)).
 
-        By central differences, or at half the price by one-sided ones; all are one batch of worlds.
+        By one-sided differences, or at twice the price by central ones; all are one batch of
+        worlds. A derivative where a world diverged is zero.
         """
         low, high = self.bounds
-        below, above = np.maximum(x - _STEP, low), np.minimum(x + _STEP, high)
+        below, above = np.maximum(x - self._steps, low), np.minimum(x + self._steps, high)
         if not central:
             # Away from the nearer bound.
             forward = high - x >= x - low
@@ -185,11 +242,19 @@ class Problem:
             points[1 + 2 * k, k], points[2 + 2 * k, k] = below[k], above[k]
         different = (points != x).any(axis=1)
         different[0] = True
-        white = np.empty((len(points), self.segments, int(np.prod(self.valid.shape[1:]))))
-        white[different] = self.residuals(points[different])
-        white[~different] = white[0]
-        spans = np.maximum(above - below, 1e-12)
-        return white[0], (white[2::2] - white[1::2]) / spans[:, None, None]
+        error = np.empty((len(points), *self._measured.shape))
+        error[different] = self.errors(points[different])
+        error[~different] = error[0]
+        spans = np.maximum(above - below, 1e-12)[:, None, None, None]
+        with np.errstate(invalid="ignore"):
+            found = (error[2::2] - error[1::2]) / spans
+        found[~np.isfinite(found)] = 0.0
+        return error[:1], found
+
+    def linearised(self, x: np.ndarray, *, central: bool = True) -> tuple[np.ndarray, np.ndarray]:
+        """Whitened residuals (segments, k) at x (fitted,), and slopes (fitted, segments, k)."""
+        error, slopes = self.slopes(x, central=central)
+        return self.whiten(error)[0], self.whiten_slopes(slopes)
 
     def sensor_of(self) -> list[str]:
         """Name of the sensor of each number."""

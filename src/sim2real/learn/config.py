@@ -19,6 +19,8 @@ class TrainConfig:
     """Folder of the twin to train in; the task's own by default."""
     source: str = "prior"
     """Where parameters come from: nominal, prior, posterior, adr, or a TOML or JSON file."""
+    remainder: bool = False
+    """Let the twin's learned remainder act, on top of its parameters."""
     seed: int = 0
     """Seed of everything random; the same seed gives the same run."""
     worlds: int | None = None

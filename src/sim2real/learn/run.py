@@ -32,6 +32,8 @@ class Run:
     """Threads of the learner: they decide the order of its sums, so a run keeps them."""
     target_success: float | None
     save_every: int
+    remainder: bool = False
+    """Whether the twin's learned remainder acts."""
 
     @classmethod
     def plan(cls, config: TrainConfig, *, learner_threads: int) -> Run:
@@ -57,6 +59,7 @@ class Run:
             learner_threads=learner_threads,
             target_success=config.target_success,
             save_every=config.save_every,
+            remainder=config.remainder,
         )
 
     def create(self) -> Run:

@@ -86,6 +86,7 @@ class Trainer:
             source=run.source,
             twin=twin,
             threads=run.threads,
+            remainder=run.remainder,
         )
         self.vec = RslRlEnv(self.env)
         self.ppo: PPO = make_ppo(self.vec, training)

@@ -80,8 +80,6 @@ def twin_contract(twin: Twin, rate_hz: float) -> Contract:
         raise Sim2RealError(f"a control rate is a positive number of Hz, not {rate_hz:g}")
     place = twin.place()
     model = place.model
-    if not model.nu:
-        raise Sim2RealError(f"twin {twin.name!r} has no actuator: there is nothing to command")
     return Contract(
         task="",
         robot=twin.name,
@@ -106,6 +104,8 @@ def model_limits(twin: Twin, contract: Contract, *, speed: float | None = None) 
     if speed is not None and not (math.isfinite(speed) and speed > 0):
         raise Sim2RealError(f"a speed is a positive number, not {speed:g}")
     model = twin.place().model
+    if not model.nu:
+        raise Sim2RealError(f"twin {twin.name!r} has no actuator: there is nothing to command")
     return Limits(
         joints=tuple(
             _model_joint(model, command, contract.rate_hz, speed) for command in contract.commands

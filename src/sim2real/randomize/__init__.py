@@ -7,6 +7,7 @@ from sim2real.randomize.sampler import (
     FromPosterior,
     Independent,
     Sampler,
+    drawn,
     make_sampler,
 )
 
@@ -17,5 +18,6 @@ __all__ = [
     "FromPosterior",
     "Independent",
     "Sampler",
+    "drawn",
     "make_sampler",
 ]

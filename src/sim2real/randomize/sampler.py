@@ -19,6 +19,7 @@ from sim2real.errors import Sim2RealError, nearest, number_at, table_at
 from sim2real.files import read_json
 from sim2real.params import (
     Distribution,
+    DrawTable,
     Fixed,
     JointDistribution,
     Parameter,
@@ -164,6 +165,14 @@ def make_sampler(
             f"{source!r} is neither a source of parameters nor a file{nearest(source, SOURCES)}"
         )
     return _from_file(twin, path, seed=seed, device=device)
+
+
+def drawn(twin: Twin, source: str, *, count: int, seed: int = 0) -> Tensor:
+    """(count, parameters) float64 rows from `source`: those of `count` worlds' first episodes."""
+    sampler = make_sampler(twin, source, worlds=count, seed=seed)
+    worlds, episodes = torch.arange(count), torch.zeros(count, dtype=torch.long)
+    p = DrawTable(sampler.streams, seed=seed, device=worlds.device).draw(worlds, episodes)
+    return sampler.values(p, worlds, episodes)
 
 
 def _from_file(twin: Twin, path: Path, *, seed: int, device: torch.device | str) -> Sampler:

@@ -2,20 +2,30 @@
 
 from __future__ import annotations
 
-import base64
 import html
-import io
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 import numpy as np
-import torch
-from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.figure import Figure
 
-from sim2real.files import write_text
+from sim2real.errors import Sim2RealError
+from sim2real.gap.coverage import NARROW, SensorCoverage, coverage
 from sim2real.gap.log import Log
-from sim2real.gap.replay import Replayer
+from sim2real.gap.replay import Replay, Replayer
 from sim2real.gap.sensitivity import best_guess
+from sim2real.identify.plan import advice
+from sim2real.report.identify_plots import (
+    all_beliefs,
+    belief,
+    calibration,
+    numbers_shown,
+    prior_medians,
+    ranks_of,
+    replayed,
+    singular_values,
+    unit_of,
+)
+from sim2real.report.page import picture, write_parts
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -23,48 +33,57 @@ if TYPE_CHECKING:
     from sim2real.identify.identify import Identification
     from sim2real.twin import Twin
 
-_OLD, _NEW, _REAL = "#b0b0b0", "#1f5fa8", "#222222"
-_STYLE = """
-body { font: 16px/1.5 system-ui, sans-serif; color: #222; max-width: 60rem; margin: 2rem auto;
-  padding: 0 1rem; }
-h1 { font-size: 1.5rem; } h2 { font-size: 1.15rem; margin-top: 2rem; }
-table { border-collapse: collapse; font-size: 0.9rem; display: block; overflow-x: auto; }
-td, th { padding: 0.25rem 0.75rem 0.25rem 0; text-align: right; white-space: nowrap; }
-td:first-child, th:first-child { text-align: left; }
-tr { border-bottom: 1px solid #ddd; } img { max-width: 100%; height: auto; }
-.good { color: #1a7f37; } .bad { color: #c0392b; }
-@media print { body { margin: 0; max-width: none; } }
-"""
+_FAR = 3.0
+"""Standard deviations of the prior from which a posterior lies outside it."""
+_MOST_DENSITIES = 12
+"""Parameters whose densities are drawn one by one; of more, one picture shows all."""
+_MOST_REPLAYS = 8
+_MOST_SENSORS = 12
+_DRAWS = 40
+"""Draws of the posterior that the held-back recordings are predicted with."""
+_CHECKED_S = 60.0
+"""Time of held-back recordings that calibration is looked at [s]."""
+_STYLE = """<style>
+.plots { display: grid; grid-template-columns: repeat(auto-fill, minmax(min(100%, 18rem), 1fr));
+  gap: 0.5rem; }
+.plots img, .wide img { width: 100%; max-width: 30rem; }
+.wide img { max-width: 42rem; }
+.told th:nth-child(2) { text-align: left; }
+td.words { white-space: normal; text-align: left; min-width: 8rem; }
+</style>"""
 
 
 def write_page(path: Path, found: Identification, old: Twin, held_back: list[Log]) -> None:
-    """Write the page as one file that needs nothing else."""
+    """Write the page as one file that needs nothing else.
+
+    `held_back` are the logs that the check of `found` was made with.
+    """
+    new = found.problem.twin.with_posterior(found.posterior.distribution)
     parts = [
+        _STYLE,
         f"<h1>Identification of {html.escape(old.name)}</h1>",
         _verdict(found),
         "<h2>Parameters</h2>",
+        _warnings(found),
         _table(found),
-        _picture(_beliefs(found), "prior and posterior of each parameter"),
+        _beliefs(found),
         "<h2>What these logs can tell</h2>",
         _told(found),
-        _picture(_singular(found), "singular values of the sensitivities"),
         "<h2>Recordings that were held back</h2>",
         _errors(found),
-        _picture(_replayed(found, old, held_back), "real against simulated, before and after"),
+        _replays(found, old, new, held_back),
+        "<h3>Are its beliefs as sure as they should be?</h3>",
+        _calibration(new, held_back),
     ]
-    body = "\n".join(parts)
-    write_text(
-        path,
-        "<!doctype html>\n<html lang='en'><head><meta charset='utf-8'>"
-        "<meta name='viewport' content='width=device-width, initial-scale=1'>"
-        f"<title>{html.escape(old.name)}</title><style>{_STYLE}</style></head>"
-        f"<body>{body}</body></html>\n",
-    )
+    write_parts(path, old.name, parts)
 
 
 def _verdict(found: Identification) -> str:
     check = found.check
-    where = "the end of the recording" if check.by_time else f"{len(check.recordings)} recordings"
+    count = len(check.recordings)
+    where = f"{count} recording{'s' if count > 1 else ''}"
+    if check.by_time:
+        where = "the end of the recording"
     if found.promoted:
         text = (
             f"<p class='good'>Promoted: version {found.twin.version}. On {where} that the fit did"
@@ -81,125 +100,193 @@ def _verdict(found: Identification) -> str:
     return text + "".join(f"<p>{html.escape(note)}</p>" for note in found.notes)
 
 
+def shifts(found: Identification) -> np.ndarray:
+    """(fitted,) how far each posterior lies from the middle of its prior, in its deviations."""
+    middle = prior_medians(found)
+    away: np.ndarray = (found.posterior.mean - middle) / np.maximum(found.problem.scales, 1e-300)
+    return away
+
+
+def _warnings(found: Identification) -> str:
+    """What is believed against the priors, or only because a bound stopped it."""
+    away = shifts(found)
+    far = [
+        f"{name} ({shift:+.1f})"
+        for name, shift in zip(found.posterior.names, away, strict=True)
+        if abs(shift) > _FAR
+    ]
+    text = ""
+    if far:
+        text += (
+            f"<p class='bad'>Outside its prior, by more than {_FAR:g} of its standard deviations:"
+            f" {html.escape(', '.join(far))}. Either the prior was wrong, or the parameter stands"
+            " in for something that the model lacks.</p>"
+        )
+    if found.fit.at_bounds:
+        text += (
+            f"<p class='bad'>On a bound: {html.escape(', '.join(found.fit.at_bounds))}. The fit"
+            " would go on beyond it: widen the bound if it may, else the model lacks something.</p>"
+        )
+    return text
+
+
 def _table(found: Identification) -> str:
-    rows = ["<tr><th>parameter</th><th>before</th><th>after</th><th>± (95 %)</th><th>unit</th>"
-            "<th>told</th></tr>"]  # fmt: skip
-    posterior = found.posterior
+    rows = []
+    posterior, away = found.posterior, shifts(found)
     for k, parameter in enumerate(found.problem.parameters):
-        shrunk = found.told.shrinkage[k]
-        told = "yes" if shrunk < 0.5 else "hardly" if shrunk < 0.9 else "no"
-        style = "" if shrunk < 0.5 else " class='bad'"
+        notes = []
+        if abs(away[k]) > _FAR:
+            notes.append("outside its prior")
+        if parameter.name in found.fit.at_bounds:
+            notes.append("on a bound")
         rows.append(
             f"<tr><td>{html.escape(parameter.name)}</td><td>{found.problem.center[k]:.4g}</td>"
             f"<td>{posterior.mean[k]:.4g}</td><td>{1.96 * posterior.std[k]:.2g}</td>"
-            f"<td>{html.escape(parameter.unit or '×')}</td><td{style}>{told}</td></tr>"
+            f"<td>{html.escape(unit_of(parameter.unit, parameter.operation))}</td>"
+            f"<td>{away[k]:+.1f}</td><td class='words bad'>{', '.join(notes)}</td></tr>"
         )
-    return f"<table>{''.join(rows)}</table>"
+    head = ("parameter", "before", "after", "± (95 %)", "unit", "from prior [σ]", "")
+    return _tabled(head, rows)
+
+
+def _beliefs(found: Identification) -> str:
+    names = found.posterior.names
+    text = ""
+    if len(names) <= _MOST_DENSITIES:
+        figures = (
+            picture(belief(found, k), f"prior and posterior of {name}")
+            for k, name in enumerate(names)
+        )
+        text = _plots(figures)
+    else:
+        text = (
+            f"<div class='wide'>{picture(all_beliefs(found), 'posterior of every parameter')}</div>"
+        )
+    return text
 
 
 def _told(found: Identification) -> str:
     told = found.told
     lines = []
     if told.combinations:
-        groups = "; ".join(", ".join(group) for group in told.combinations)
+        groups = "; ".join(" with ".join(group) for group in told.combinations)
         lines.append(f"<p>Only in combination: {html.escape(groups)}.</p>")
-    for names, words in (
-        (told.weak, "Too little effect in these logs"),
-        (told.without_effect, "No effect at all in these logs"),
-    ):
-        if names:
-            lines.append(f"<p>{words}: {html.escape(', '.join(names))}.</p>")
-    if not lines:
-        lines.append("<p>All of the fitted parameters.</p>")
-    return "".join(lines)
+    lines += [f"<p>{html.escape(line)}</p>" for line in advice(told, "TWIN")]
+    rows = []
+    for k in np.argsort(told.shrinkage):
+        name = told.names[k]
+        words, style = _words(found, name)
+        rows.append(
+            f"<tr><td>{html.escape(name)}</td><td class='words {style}'>{words}</td>"
+            f"<td>{100 * told.shrinkage[k]:.0f} %</td><td>{100 * told.alone[k]:.0f} %</td></tr>"
+        )
+    head = ("parameter", "told", "left of the prior", "if all others were known")
+    values = picture(singular_values(found), "singular values of the sensitivities")
+    table = f"<div class='told'>{_tabled(head, rows)}</div>"
+    return "".join(lines) + table + _plots([values])
+
+
+def _words(found: Identification, name: str) -> tuple[str, str]:
+    told = found.told
+    if name in told.identifiable:
+        return "yes", "good"
+    if name in told.together:
+        return "only in combination", "bad"
+    return ("no effect", "bad") if name in told.without_effect else ("too little effect", "bad")
 
 
 def _errors(found: Identification) -> str:
     check = found.check
-    rows = ["<tr><th>sensor</th><th>before</th><th>after</th><th>ratio</th></tr>"]
+    units = {s.name: s.unit for s in found.problem.logs[0].contract.sensors}
+    rows = []
     for name, before, after in zip(check.sensors, check.before, check.after, strict=True):
         if np.isfinite(before):
             ratio = after / before if before > 0 else float("nan")
             style = "good" if ratio < 1 else "bad"
             rows.append(
                 f"<tr><td>{html.escape(name)}</td><td>{before:.4g}</td><td>{after:.4g}</td>"
+                f"<td>{html.escape(units.get(name, '') or '1')}</td>"
                 f"<td class='{style}'>{ratio:.2f}</td></tr>"
             )
-    return (
-        f"<p>Root mean square error of predictions over {check.horizon_s:g} s, in each sensor's"
-        f" unit.</p><table>{''.join(rows)}</table>"
+    words = f"<p>Root mean square error of predictions over {check.horizon_s:g} s.</p>"
+    return words + _tabled(("sensor", "before", "after", "unit", "ratio"), rows)
+
+
+def _replays(found: Identification, old: Twin, new: Twin, logs: list[Log]) -> str:
+    before, after = (_predicted(twin, logs, found.check.horizon_s) for twin in (old, new))
+    shown = numbers_shown(before, _MOST_REPLAYS)
+    figures = (
+        picture(
+            replayed(before, after, name, k, legend=place == 0),
+            f"{name}: measured, before and after",
+        )
+        for place, (name, k) in enumerate(shown)
     )
+    seen = np.isfinite(before.measured).any(axis=(0, 1)).sum()
+    left = "" if seen <= len(shown) else f"<p>{seen - len(shown)} more numbers are not shown.</p>"
+    return _plots(figures) + left
 
 
-def _beliefs(found: Identification) -> Figure:
-    """Prior and posterior of every parameter, side by side."""
-    parameters = found.problem.parameters
-    columns = min(4, len(parameters))
-    rows = -(-len(parameters) // columns)
-    figure = Figure(figsize=(3.0 * columns, 1.9 * rows), layout="constrained")
-    axes = figure.subplots(rows, columns, squeeze=False).ravel()
-    p = torch.linspace(0.005, 0.995, 199, dtype=torch.float64)
-    for k, (axis, parameter) in enumerate(zip(axes, parameters, strict=False)):
-        prior = parameter.prior.quantile(p).numpy()
-        mean, std = found.posterior.mean[k], max(found.posterior.std[k], 1e-12)
-        low = min(prior[0], mean - 4 * std)
-        high = max(prior[-1], mean + 4 * std)
-        grid = np.linspace(low, high, 400)
-        density = np.interp(grid, prior, np.gradient(p.numpy(), prior), left=0, right=0)
-        axis.fill_between(grid, density / max(density.max(), 1e-12), color=_OLD, alpha=0.6)
-        axis.fill_between(grid, np.exp(-0.5 * ((grid - mean) / std) ** 2), color=_NEW, alpha=0.7)
-        axis.set_title(parameter.name, fontsize=7)
-        axis.set_yticks([])
-        axis.tick_params(labelsize=7)
-        axis.locator_params(axis="x", nbins=4)
-    for axis in axes[len(parameters) :]:
-        axis.set_visible(False)
-    return figure
+def _predicted(twin: Twin, logs: list[Log], horizon_s: float) -> Replay:
+    values = best_guess(twin)[None]
+    return Replayer(twin, Log.join(logs), horizon_s=horizon_s, values=values)(values)
 
 
-def _singular(found: Identification) -> Figure:
-    figure = Figure(figsize=(6, 2.4), layout="constrained")
-    axis = figure.subplots()
-    axis.semilogy(range(1, len(found.told.singular) + 1), found.told.singular + 1e-6, "o-",
-                  color=_NEW, markersize=4)  # fmt: skip
-    axis.axhline(1.0, color=_OLD, linestyle="--", linewidth=1)
-    axis.set_xlabel("direction", fontsize=8)
-    axis.set_ylabel("singular value\n(1 = as much as the prior)", fontsize=8)
-    axis.tick_params(labelsize=8)
-    return figure
+def _calibration(new: Twin, logs: list[Log]) -> str:
+    """How measured readings lie among predictions drawn from the posterior."""
+    try:
+        found = coverage(new, _some(logs), source="posterior", draws=_DRAWS)
+    except Sim2RealError as error:
+        return f"<p>Not looked at: {html.escape(str(error))}.</p>"
+    rows: list[str] = []
+    figures: list[str] = []
+    for sensor in found.sensors:
+        ranks = ranks_of(found.replay, sensor.name)
+        half = float((np.abs(ranks - 0.5) <= 0.25).mean())
+        words, style = _sure(sensor)
+        rows.append(
+            f"<tr><td>{html.escape(sensor.name)}</td><td>{100 * half:.0f} %</td>"
+            f"<td>{html.escape(str(sensor.inside))}</td>"
+            f"<td class='{style}'>{words}</td></tr>"
+        )
+        if len(figures) < _MOST_SENSORS:
+            figures.append(picture(calibration(found.replay, sensor.name), "calibration"))
+    text = (
+        f"<p>{_DRAWS} draws of the posterior predict {found.horizon_s:g} s each of {found.windows}"
+        " stretches, with all the twin's chance. Where beliefs are right, half of the readings lie"
+        " inside the middle half of the draws, and 95 % inside their middle 95 %; ranks of readings"
+        " among the draws are even.</p>"
+    )
+    head = ("sensor", "inside 50 %", "inside 95 %", "")
+    left = len(found.sensors) - len(figures)
+    more = f"<p>{left} more sensors are in the table only.</p>" if left else ""
+    return text + _tabled(head, rows) + _plots(figures) + more
 
 
-def _replayed(found: Identification, old: Twin, logs: list[Log]) -> Figure:
-    """One stretch of the held-back recordings for each sensor: real, before, after."""
-    horizon_s = found.check.horizon_s
-    both = []
-    for twin in (old, found.problem.twin.with_posterior(found.posterior.distribution)):
-        values = best_guess(twin)[None]
-        both.append(Replayer(twin, Log.join(logs), horizon_s=horizon_s, values=values)(values))
-    sensors = [spec for spec in logs[0].contract.sensors if spec.width == 1][:6]
-    figure = Figure(figsize=(9, 1.5 * max(1, len(sensors)) + 0.4), layout="constrained")
-    axes = figure.subplots(max(1, len(sensors)), 1, squeeze=False).ravel()
-    shown = min(6, len(both[0].starts))
-    for axis, spec in zip(axes, sensors, strict=False):
-        column = both[0].column(spec.name)
-        for segment in range(shown):
-            steps = both[0].predicted.shape[2]
-            times = segment * horizon_s + both[0].period_s * np.arange(1, steps + 1)
-            axis.plot(times, both[0].measured[segment, :, column], color=_REAL, linewidth=1.2)
-            axis.plot(times, both[0].predicted[0, segment, :, column], color=_OLD, linewidth=1)
-            axis.plot(times, both[1].predicted[0, segment, :, column], color=_NEW, linewidth=1)
-        axis.set_ylabel(f"{spec.name}\n[{spec.unit}]", fontsize=7)
-        axis.tick_params(labelsize=7)
-    axes[-1].set_xlabel("time [s], each segment from a measured state", fontsize=8)
-    for label, colour in (("real", _REAL), ("before", _OLD), ("after", _NEW)):
-        axes[0].plot([], [], color=colour, label=label)
-    axes[0].legend(fontsize=7, ncols=3, loc="upper right")
-    return figure
+def _sure(sensor: SensorCoverage) -> tuple[str, str]:
+    """Whether predictions of a sensor are as sure as they should be, and how that is marked."""
+    if sensor.verdict != "fine":
+        return ("too sure" if sensor.verdict == "too narrow" else "not sure enough"), "bad"
+    # So few stretches that the interval still reaches what it should be.
+    return ("perhaps too sure", "bad") if sensor.inside.value < NARROW else ("fine", "good")
 
 
-def _picture(figure: Figure, words: str) -> str:
-    FigureCanvasAgg(figure)
-    out = io.BytesIO()
-    figure.savefig(out, format="png", dpi=130)
-    data = base64.b64encode(out.getvalue()).decode()
-    return f"<img alt='{html.escape(words)}' src='data:image/png;base64,{data}'>"
+def _some(logs: list[Log]) -> list[Log]:
+    """Logs, in their order, up to a time in all; at least one."""
+    chosen: list[Log] = []
+    seconds = 0.0
+    for log in logs:
+        if chosen and seconds > _CHECKED_S:
+            break
+        chosen.append(log)
+        seconds += float(np.ptp(log.times))
+    return chosen
+
+
+def _plots(pictures: Iterable[str]) -> str:
+    return f"<div class='plots'>{''.join(pictures)}</div>"
+
+
+def _tabled(head: Iterable[str], rows: Iterable[str]) -> str:
+    titles = "".join(f"<th>{html.escape(title)}</th>" for title in head)
+    return f"<table><tr>{titles}</tr>{''.join(rows)}</table>"

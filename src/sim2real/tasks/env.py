@@ -56,12 +56,18 @@ class TaskEnv:
         twin: Twin | None = None,
         threads: int = 0,
         keep_final: bool = False,
+        remainder: bool = False,
     ) -> None:
         self.seed = seed
         self.twin = twin or Twin.load(task.twin)
         period_s = 1.0 / task.rate_hz
         self.worlds = CpuWorlds(
-            self.twin, count=worlds, period_s=period_s, seed=seed, threads=threads
+            self.twin,
+            count=worlds,
+            period_s=period_s,
+            seed=seed,
+            threads=threads,
+            remainder=remainder,
         )
         self.device = self.worlds.device
         self.steps = round(task.episode_s * task.rate_hz)

@@ -5,6 +5,7 @@ from sim2real.twin.apply import Applier
 from sim2real.twin.effects import ActuatorEffects, Effects, JointEffects, SensorEffects
 from sim2real.twin.events import Event, Push, Wind
 from sim2real.twin.place import Address, Place, Write
+from sim2real.twin.remainder import Remainder
 from sim2real.twin.twin import Channel, Twin
 
 __all__ = [
@@ -17,6 +18,7 @@ __all__ = [
     "JointEffects",
     "Place",
     "Push",
+    "Remainder",
     "SensorEffects",
     "Twin",
     "Wind",

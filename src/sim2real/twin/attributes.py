@@ -272,6 +272,18 @@ def _motor(component: int, kp_power: float, kv_power: float) -> Callable[..., An
     return address
 
 
+def _remainder(place: Place, name: str, thing: str, index: int | None) -> tuple[float, list[Write]]:
+    """One weight of the learned force on a joint."""
+    found = place.remainder
+    if found is None or thing not in found.names:
+        raise Sim2RealError(f"{name}: joint {thing!r} has no learned remainder")
+    if index is None:
+        raise Sim2RealError(f"{name}: name one of the {found.count} weights, as in {name}[0]")
+    row, at = found.names.index(thing), components(name, found.count, index)[0]
+    write = Write("effect.remainder.weight", row * found.count + at)
+    return found.joints[row].weights[at], [write]
+
+
 DERIVED: dict[tuple[str, str], Callable[..., tuple[float, list[Write]]]] = {
     ("body", "mass"): _mass,
     ("body", PSEUDO_INERTIA): _pseudo_inertia,
@@ -283,6 +295,7 @@ DERIVED: dict[tuple[str, str], Callable[..., tuple[float, list[Write]]]] = {
     ("pair", "stiffness"): _solref("pair_solref", 0),
     ("pair", "damping"): _solref("pair_solref", 1),
     ("joint", "backlash"): _backlash,
+    ("joint", "remainder"): _remainder,
     ("joint", "springref"): _springref,
     ("joint", "coulomb_friction"): _stribeck(3),
     ("joint", "static_friction"): _stribeck(4),

@@ -34,7 +34,7 @@ def lint(twin: Twin) -> list[Finding]:
         *_limits(place.model),
         *_names(place.model),
         *_time(place.model),
-        *_latency(twin),
+        *(_latency(twin) if place.model.nu else ()),
     ]
     return sorted(findings, key=lambda finding: finding.severity != "warning")
 

@@ -9,6 +9,7 @@ import mujoco
 from sim2real.errors import Sim2RealError
 from sim2real.twin.effects import Effects
 from sim2real.twin.events import Event
+from sim2real.twin.remainder import Remainder
 
 
 @dataclass(frozen=True)
@@ -48,6 +49,7 @@ class Place:
     model: mujoco.MjModel
     effects: Effects
     events: dict[str, Event]
+    remainder: Remainder | None = None
 
 
 def components(name: str, width: int, index: int | None) -> list[int]:

@@ -27,10 +27,12 @@ from sim2real.twin.effects import add_to_spec, read_effects
 from sim2real.twin.events import read_events
 from sim2real.twin.place import Place
 from sim2real.twin.prepare import moving_frames, prepare_model
+from sim2real.twin.remainder import Remainder
 from sim2real.twin.source import compile_spec, load_spec, model_files, one_line
 
 TWIN_FILE = "twin.toml"
 POSTERIOR_FILE = "posterior.json"
+REMAINDER_FILE = "remainder.json"
 _TABLES = {"twin", "effects", "events", "channels", "parameters"}
 _HEADER = {"name", "model", "base", "parent"}
 
@@ -68,6 +70,8 @@ class Twin:
     """What can differ, in the order of the file."""
     posterior: JointDistribution | None = None
     """What identification found, if it was run."""
+    remainder: Remainder | None = None
+    """What parameters could not explain, if that was learned; worlds use it when asked to."""
 
     @classmethod
     def load(cls, path: Path | str, *, check: bool = True) -> Twin:
@@ -85,9 +89,11 @@ class Twin:
         if not isinstance(model, str):
             raise Sim2RealError(f'{file}: [twin] needs model = "….xml"')
         folder = file.parent
-        posterior = None
+        posterior, remainder = None, None
         if path.is_dir() and (folder / POSTERIOR_FILE).exists():
             posterior = joint_from_dict(read_json(folder / POSTERIOR_FILE))
+        if path.is_dir() and (folder / REMAINDER_FILE).exists():
+            remainder = Remainder.load(folder / REMAINDER_FILE)
         twin = cls(
             name=str(header.get("name", folder.resolve().name)),
             folder=folder,
@@ -97,6 +103,7 @@ class Twin:
             events=data.get("events", {}),
             channels=_read_channels(file, data.get("channels", {})),
             posterior=posterior,
+            remainder=remainder,
         )
         twin = replace(twin, parameters=twin._read_parameters(data.get("parameters", {})))
         if check:
@@ -116,6 +123,8 @@ class Twin:
             (temporary / TWIN_FILE).write_text(tomli_w.dumps(self.to_dict()), encoding="utf-8")
             if self.posterior is not None:
                 write_json(temporary / POSTERIOR_FILE, self.posterior.to_dict())
+            if self.remainder is not None:
+                write_json(temporary / REMAINDER_FILE, self.remainder.to_dict())
         return Twin.load(folder, check=False)
 
     def to_dict(self) -> dict[str, Any]:
@@ -143,6 +152,8 @@ class Twin:
             digest.update(hashlib.sha256(file.read_bytes()).digest())
         if self.posterior is not None:
             digest.update(json.dumps(self.posterior.to_dict(), sort_keys=True).encode())
+        if self.remainder is not None:
+            digest.update(json.dumps(self.remainder.to_dict(), sort_keys=True).encode())
         return digest.hexdigest()[:12]
 
     def place(self) -> Place:
@@ -157,7 +168,9 @@ class Twin:
         names = [parameter.name for parameter in self.parameters]
         model = _compile_with_moving_frames(spec, self.files[0], moving_frames(bare, names))
         prepare_model(model, names)
-        return Place(model, effects, read_events(self.events, model))
+        if self.remainder is not None:
+            self.remainder.check(model)
+        return Place(model, effects, read_events(self.events, model), self.remainder)
 
     def parameter(self, name: str) -> Parameter:
         """The declared parameter of that name."""
@@ -172,10 +185,17 @@ class Twin:
         return replace(self, parameters=tuple(parameters), parent=self.version)
 
     def with_posterior(self, posterior: JointDistribution) -> Twin:
-        """A copy that knows `posterior`, whose parent is this twin."""
+        """A copy that knows `posterior`, whose parent is this twin.
+
+        It has no remainder: that is what the parameters of before could not explain.
+        """
         for name in posterior.names:
             self.parameter(name)
-        return replace(self, posterior=posterior, parent=self.version)
+        return replace(self, posterior=posterior, remainder=None, parent=self.version)
+
+    def with_remainder(self, remainder: Remainder | None) -> Twin:
+        """A copy with this remainder, whose parent is this twin."""
+        return replace(self, remainder=remainder, parent=self.version)
 
     def shortest_step(self, nominal: float) -> float:
         """Shortest time step any world may have, where the model's own is `nominal` [s]."""

@@ -22,6 +22,7 @@ from sim2real.errors import Sim2RealError
 from sim2real.twin import Applier, Effects, Event, Twin
 from sim2real.worlds.delays import DelayGroup
 from sim2real.worlds.hardware import CommandModel, EffectTables, FrictionModel, SensorModel
+from sim2real.worlds.remainder import RemainderForce
 
 _EARLY = frozenset(
     [
@@ -76,10 +77,12 @@ class CpuWorlds:
         seed: int = 0,
         threads: int = 0,
         switches: bool = False,
+        remainder: bool = False,
     ) -> None:
         """`count` worlds of the twin; `threads` 0 takes every core.
 
-        With `switches` actuators can be switched off, by commands of nan.
+        With `switches` actuators can be switched off, by commands of nan. With `remainder` the
+        twin's learned remainder acts; a twin without one is a `Sim2RealError`.
         """
         self.twin = twin
         self.count = count
@@ -88,6 +91,8 @@ class CpuWorlds:
         self.tick = 0
         self.diverged = 0
         """Worlds that have diverged since the start."""
+        self.features: Tensor | None = None
+        """(worlds, joints, features) the remainder saw in the last period, where it acts."""
         self.memory: dict[str, Tensor] = {}
         self._place = twin.place()
         self.model = self._place.model
@@ -118,6 +123,17 @@ class CpuWorlds:
         self._gear: Tensor | None = None
         """Levers of the actuators when switched on; None while none was ever switched off."""
         self.friction = FrictionModel(self.tables, self.model, count)
+        # Weights that are parameters would move nothing without it.
+        remainder |= "effect.remainder.weight" in self._applier.fields
+        if remainder and self._place.remainder is None:
+            raise Sim2RealError(
+                f"twin {twin.name!r} has no remainder: `sim2real identify --remainder` learns one"
+            )
+        self._remainder: RemainderForce | None = None
+        if remainder and self._place.remainder is not None:
+            self._remainder = RemainderForce(
+                self.model, self._place.remainder, self.tables, count=count, period_s=period_s
+            )
         stage_acc = int(mujoco.mjtStage.mjSTAGE_ACC)
         accelerations = (self.model.sensor_needstage == stage_acc).any()
         self._start_stage = stage_acc if accelerations else int(mujoco.mjtStage.mjSTAGE_VEL)
@@ -125,7 +141,7 @@ class CpuWorlds:
         self._rows_of_state = torch.from_numpy(self._batch.state)
         self._first_row = self._rows_of_state[0].clone()
         self.derived("sensordata")
-        if self.friction.loaded:
+        if self.friction.loaded or self._remainder is not None:
             self.derived("qfrc_actuator")
         if switches:
             self._gear = self.field("actuator_gear").clone()
@@ -220,6 +236,8 @@ class CpuWorlds:
         self._command_delays.begin(ids, command)
         self._sensor_delays.begin(ids, quantities)
         self._commands.begin(ids, command)
+        if self._remainder is not None:
+            self._remainder.begin(ids, command)
         self._sensors.begin(ids, quantities, self.tick)
 
     def step(self, command: Tensor) -> Tensor:
@@ -228,14 +246,17 @@ class CpuWorlds:
         With `switches`, an actuator whose command is nan is switched off for the period.
         """
         self.tick += 1
-        if self._gear is not None:
-            command = self._switched(command, self._gear)
+        off = torch.isnan(command) if self._gear is not None else None
+        if off is not None and self._gear is not None:
+            command = self._switched(command, off, self._gear)
         self.state("ctrl").copy_(self._commands(command, self.tick))
         self._command_delays.jitter(self.tick)
         self._sensor_delays.jitter(self.tick)
         # Friction follows the force that the gear carried in the last physics step.
         load = self.derived("qfrc_actuator") if self.friction.loaded else None
         self._set_friction(slice(None), load=load)
+        if self._remainder is not None:
+            self._push_joints(self._remainder, off)
         broken = self._advance()
         self._sensors(self.derived("sensordata"), self.tick)
         return broken
@@ -286,7 +307,9 @@ class CpuWorlds:
             delays.restore(self._everyone)
 
     def _held(self) -> list[tuple[str, Any, str]]:
+        learned = [] if self._remainder is None else [("past_commands", self._remainder, "past")]
         return [
+            *learned,
             ("command", self._commands, "last"),
             ("command_target", self._commands, "target"),
             ("command_wait", self._commands, "waited"),
@@ -332,9 +355,16 @@ class CpuWorlds:
             velocity = self.state("qvel")[ids]
             self.field(field)[ids] = self.friction(field, velocity, load, ids)
 
-    def _switched(self, command: Tensor, gear: Tensor) -> Tensor:
-        """Let go of joints whose command is nan; their devices keep the command they have."""
-        off = torch.isnan(command)
+    def _push_joints(self, remainder: RemainderForce, off: Tensor | None) -> None:
+        """Write the period's learned forces, from the true state and the command as it acts."""
+        remainder.note(self.state("ctrl"))
+        self.features = remainder.features(
+            self.state("qpos"), self.state("qvel"), self.derived("qfrc_actuator"), off
+        )
+        self.state("qfrc_applied")[:, remainder.dofs] = remainder(self.features)
+
+    def _switched(self, command: Tensor, off: Tensor, gear: Tensor) -> Tensor:
+        """Let go of joints that are `off`; their devices keep the command they have."""
         # An actuator without a lever on its joint neither drives nor brakes it.
         holds = torch.cat([~off, torch.ones(self.count, 1, dtype=torch.bool)], dim=1)
         self.field("actuator_gear").copy_(gear * holds[:, self._control_of_gear])

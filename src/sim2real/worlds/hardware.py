@@ -49,6 +49,10 @@ class EffectTables:
                 table = self._tables.setdefault(key, self._empty(len(place.events), 0.0))
                 table[:, column] = value
                 self._live.add(key)
+        if place.remainder is not None:
+            weights = [weight for joint in place.remainder.joints for weight in joint.weights]
+            self._tables["remainder.weight"] = self._empty(len(weights), 0.0)
+            self._tables["remainder.weight"] += torch.tensor(weights, device=device)
         for parameter in parameters:
             for address in resolve(place, parameter.name):
                 self._live.update(

@@ -1,0 +1,148 @@
+"""Where a remainder may act: bumps and support laid over the states that were recorded."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import mujoco
+import numpy as np
+from scipy.cluster.vq import kmeans2
+
+from sim2real.gap.log import Log
+from sim2real.gap.replay import Replayer
+from sim2real.gap.sensitivity import best_guess
+from sim2real.twin import Remainder, Twin
+from sim2real.twin.remainder import FEATURES, JointRemainder, one_way_joints
+
+TERMS = {
+    "velocity and load": (("velocity", "load"), 20),
+    "position": (("position",), 10),
+    "drive": (("drive",), 8),
+}
+"""What bumps depend on, and how many each joint gets: their forces add up."""
+_PLACES = 60
+"""Places that stand for all states that were seen."""
+_SEEN = 0.9
+"""Share of the recorded states that lie within reach of a place."""
+_SLOW = 0.15
+"""Speed below which differences count in full, in standard deviations of the recorded speeds."""
+_ROWS = 3000
+
+
+def blank_remainder(twin: Twin, logs: Sequence[Log], *, seed: int, threads: int) -> Remainder:
+    """A remainder of all hinges and slides with bumps where the logs have been, weights zero."""
+    model = twin.place().model
+    names = one_way_joints(model)
+    features = _features(twin, logs, names, threads)
+    hinge = int(mujoco.mjtJoint.mjJNT_HINGE)
+    joints = []
+    for column, name in enumerate(names):
+        mine = features[:, column]
+        angle = int(model.joint(name).type[0]) == hinge
+        turns = angle and bool(np.ptp(mine[:, 0]) > 2 * np.pi)
+        joints.append(_joint(name, mine, turns=turns, seed=seed))
+    return Remainder(joints=tuple(joints))
+
+
+def weight_scales(twin: Twin, remainder: Remainder) -> np.ndarray:
+    """(joints,) force that would take a joint's usual speed away in a second [N m or N]."""
+    model = twin.place().model
+    data = mujoco.MjData(model)
+    mujoco.mj_forward(model, data)
+    inertia = np.zeros((model.nv, model.nv))
+    mujoco.mj_fullM(model, data, inertia)
+    own = [inertia[(at := int(model.joint(n).dofadr[0])), at] for n in remainder.names]
+    speeds = [joint.scales[FEATURES.index("velocity")] / _SLOW for joint in remainder.joints]
+    found: np.ndarray = np.array(own) * np.array(speeds)
+    return found
+
+
+def columns(remainder: Remainder, terms: Sequence[str]) -> np.ndarray:
+    """Places, among all weights of all joints, of the bumps of some terms."""
+    mine = np.concatenate([np.full(count, name in terms) for name, (_, count) in TERMS.items()])
+    return np.flatnonzero(np.tile(mine, len(remainder.joints)))
+
+
+def _features(twin: Twin, logs: Sequence[Log], names: list[str], threads: int) -> np.ndarray:
+    """(rows, joints, features) along the logs."""
+    nothing = (0.0,) * len(FEATURES)
+    one = (1.0,) * len(FEATURES)
+    empty = Remainder(
+        joints=tuple(
+            JointRemainder(
+                joint=name, scales=one, centres=(nothing,), widths=(1.0,), weights=(0.0,),
+                seen=(nothing,), reach=1.0,
+            )
+            for name in names
+        )
+    )  # fmt: skip
+    log = Log.join(logs)
+    values = best_guess(twin)
+    period_s = float(np.median(np.diff(log.times)))
+    replayer = Replayer(
+        replace(twin, remainder=empty),
+        log,
+        horizon_s=period_s,
+        stride_s=max(1, len(log.times) // _ROWS) * period_s,
+        values=values[None],
+        remainder=True,
+        threads=threads,
+    )
+    found = replayer.features(values)
+    good: np.ndarray = found[np.isfinite(found).all(axis=(1, 2))]
+    return good
+
+
+def _joint(name: str, features: np.ndarray, *, turns: bool, seed: int) -> JointRemainder:
+    if turns:
+        features = features.copy()
+        features[:, 0] = np.mod(features[:, 0] + np.pi, 2 * np.pi) - np.pi
+    spread = features.std(axis=0)
+    scales = np.where(spread > 1e-9, spread, 1.0)
+    scales[1] *= _SLOW
+    places = features / scales
+    places[:, 1] = np.arcsinh(places[:, 1])
+    seen, apart, _ = _spread_out(places, _PLACES, seed)
+    centres, widths = [], []
+    for uses, count in TERMS.values():
+        at = [FEATURES.index(feature) for feature in uses]
+        found, _, between = _spread_out(places[:, at], count, seed)
+        whole = np.full((count, len(FEATURES)), np.nan)
+        whole[:, at] = found
+        centres.append(_features_of(whole, scales))
+        widths += [between] * count
+    return JointRemainder(
+        joint=name,
+        scales=tuple(scales.tolist()),
+        centres=tuple(
+            tuple(None if np.isnan(value) else float(value) for value in row)
+            for row in np.concatenate(centres)
+        ),
+        widths=tuple(widths),
+        weights=(0.0,) * len(widths),
+        seen=tuple(tuple(row) for row in _features_of(seen, scales).tolist()),
+        reach=max(float(np.quantile(apart, _SEEN)), 1e-3),
+        turns=turns,
+    )
+
+
+def _features_of(places: np.ndarray, scales: np.ndarray) -> np.ndarray:
+    found = places.copy()
+    found[:, 1] = np.sinh(found[:, 1])
+    return np.asarray(found * scales)
+
+
+def _spread_out(points: np.ndarray, count: int, seed: int) -> tuple[np.ndarray, np.ndarray, float]:
+    """(centres, distance of each point to the nearest, usual distance between neighbours)."""
+    different = np.unique(points, axis=0)
+    if len(different) <= count:
+        centres = different[np.arange(count) % len(different)]
+    else:
+        centres, _ = kmeans2(points, count, minit="++", seed=seed)
+    apart = np.linalg.norm(points[:, None] - centres, axis=2).min(axis=1)
+    between = np.linalg.norm(centres[:, None] - centres, axis=2)
+    between[between == 0] = np.inf
+    nearest = between.min(axis=1)
+    usual = float(np.median(nearest[np.isfinite(nearest)])) if np.isfinite(nearest).any() else 1.0
+    return centres, apart, usual

@@ -1,0 +1,202 @@
+"""Pictures of an identification, each small enough for a telephone; the page sets them in a row."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from sim2real.gap.replay import Replay
+from sim2real.params import Empirical
+from sim2real.report.page import NEW, OLD, REAL, WARN
+
+if TYPE_CHECKING:
+    from sim2real.identify.identify import Identification
+
+_SIZE = (3.6, 1.9)
+_LABEL, _TICK = 8, 7
+_SEGMENTS = 6
+"""Stretches of the held-back recordings that are drawn, one after the other."""
+_LEVELS = np.linspace(0.05, 0.95, 19)
+"""Nominal probabilities of the bands that calibration is looked at."""
+
+
+def belief(found: Identification, k: int) -> Figure:
+    """Prior and posterior density of the k-th parameter, with its unit and its bounds."""
+    parameter, posterior = found.problem.parameters[k], found.posterior
+    p = torch.linspace(0.005, 0.995, 199, dtype=torch.float64)
+    prior = parameter.prior.quantile(p).numpy()
+    mean, std = float(posterior.mean[k]), max(float(posterior.std[k]), 1e-12)
+    low, high = min(prior[0], mean - 4 * std), max(prior[-1], mean + 4 * std)
+    grid = np.linspace(low, high, 400)
+    density = np.interp(grid, prior, np.gradient(p.numpy(), prior), left=0, right=0)
+    figure, axis = _panel()
+    axis.fill_between(
+        grid, density / max(density.max(), 1e-12), color=OLD, alpha=0.6, label="prior"
+    )
+    after = np.exp(-0.5 * ((grid - mean) / std) ** 2)
+    if isinstance(posterior.distribution, Empirical):
+        after = _drawn_density(posterior.distribution, k, grid)
+    axis.fill_between(grid, after, color=NEW, alpha=0.7, label="posterior")
+    for bound in parameter.bounds:
+        if low <= bound <= high:
+            axis.axvline(bound, color=WARN, linewidth=1, linestyle="--", label="bound")
+    axis.set_title(parameter.name, fontsize=_LABEL)
+    axis.set_xlabel(unit_of(parameter.unit, parameter.operation), fontsize=_TICK)
+    axis.set_yticks([])
+    axis.locator_params(axis="x", nbins=4)
+    if k == 0:
+        axis.legend(fontsize=_TICK, frameon=False)
+    return figure
+
+
+def all_beliefs(found: Identification) -> Figure:
+    """Posteriors of all parameters, a row each, in standard deviations of their priors."""
+    names, scales = found.posterior.names, found.problem.scales
+    middle = prior_medians(found)
+    mean = (found.posterior.mean - middle) / scales
+    std = found.posterior.std / scales
+    figure = Figure(figsize=(4.2, 0.8 + 0.2 * len(names)), layout="constrained")
+    axis = figure.subplots()
+    rows = np.arange(len(names))[::-1]
+    axis.axvspan(-2, 2, color=OLD, alpha=0.35, linewidth=0)
+    far = np.abs(mean) > 3
+    axis.hlines(rows, mean - 1.96 * std, mean + 1.96 * std, color=NEW, linewidth=2)
+    axis.scatter(mean, rows, s=16, c=[WARN if f else NEW for f in far], zorder=3)
+    axis.set_yticks(rows, labels=names, fontsize=_TICK)
+    axis.tick_params(axis="x", labelsize=_TICK)
+    axis.set_ylim(-0.7, len(names) - 0.3)
+    axis.set_xlabel("95 %, in deviations of the prior (grey: ± 2)", fontsize=_TICK)
+    return figure
+
+
+def singular_values(found: Identification) -> Figure:
+    """What each direction of the parameters is told, against the prior."""
+    values = found.told.singular
+    figure, axis = _panel()
+    axis.semilogy(range(1, len(values) + 1), values + 1e-6, "o-", color=NEW, markersize=3)
+    axis.axhline(1.0, color=OLD, linestyle="--", linewidth=1)
+    axis.set_xlabel("direction of the parameters", fontsize=_TICK)
+    axis.set_ylabel("told (1 = as by the prior)", fontsize=_TICK)
+    return figure
+
+
+def calibration(replay: Replay, sensor: str) -> Figure:
+    """Share of readings inside central bands of `replay`, drawn from beliefs, by nominal share.
+
+    Beside it the ranks of readings among the draws (the probability integral transform): even where
+    the beliefs are right, high at both ends where they are too sure, in the middle where too wide.
+    """
+    ranks = ranks_of(replay, sensor)
+    figure = Figure(figsize=_SIZE, layout="constrained")
+    left, right = figure.subplots(1, 2)
+    inside = [float((np.abs(ranks - 0.5) <= level / 2).mean()) for level in _LEVELS]
+    left.plot([0, 1], [0, 1], color=OLD, linewidth=1, linestyle="--")
+    left.plot(_LEVELS, inside, color=NEW, linewidth=1.5)
+    left.set_xlabel("nominal", fontsize=_TICK)
+    left.set_ylabel("inside", fontsize=_TICK)
+    left.set_xlim(0, 1)
+    left.set_ylim(0, 1)
+    right.hist(ranks, bins=10, range=(0, 1), density=True, color=NEW, alpha=0.7)
+    right.axhline(1.0, color=OLD, linewidth=1, linestyle="--")
+    right.set_xlabel("rank of readings", fontsize=_TICK)
+    right.set_yticks([])
+    for axis in (left, right):
+        axis.tick_params(labelsize=_TICK)
+    figure.suptitle(sensor, fontsize=_LABEL)
+    return figure
+
+
+def ranks_of(replay: Replay, sensor: str) -> np.ndarray:
+    """Ranks (readings,) in 0..1 of a sensor's readings among finite draws; ties in the middle."""
+    part = replay.column(sensor)
+    good = np.isfinite(replay.predicted).all(axis=(1, 2, 3))
+    made = replay.predicted[good][..., part]
+    real = replay.measured[..., part]
+    below = (made < real).mean(axis=0) + 0.5 * (made == real).mean(axis=0)
+    found: np.ndarray = below[replay.valid[..., part]]
+    return found
+
+
+def replayed(
+    before: Replay, after: Replay, sensor: str, component: int, *, legend: bool = False
+) -> Figure:
+    """Stretches of held-back recordings: measured, and predicted before and after."""
+    spec = next(s for s in before.log.contract.sensors if s.name == sensor)
+    column = before.column(sensor).start + component
+    figure, axis = _panel()
+    steps = before.predicted.shape[2]
+    chosen = np.unique(np.linspace(0, len(before.starts) - 1, _SEGMENTS).round().astype(int))
+    for place, segment in enumerate(chosen):
+        times = place * steps * before.period_s + before.period_s * np.arange(1, steps + 1)
+        first = place == 0
+        for values, colour, words in (
+            (before.predicted[0, segment, :, column], OLD, "before"),
+            (before.measured[segment, :, column], REAL, "measured"),
+            (after.predicted[0, segment, :, column], NEW, "after"),
+        ):
+            axis.plot(times, values, color=colour, linewidth=1, label=words if first else None)
+    _within_reason(axis, before.measured[chosen][..., column])
+    name = sensor if spec.width == 1 else f"{sensor}[{component}]"
+    axis.set_title(name, fontsize=_LABEL)
+    axis.set_ylabel(f"[{spec.unit or '1'}]", fontsize=_TICK)
+    axis.set_xlabel("time [s], each stretch from a measured state", fontsize=_TICK)
+    if legend:
+        axis.legend(fontsize=_TICK, frameon=False)
+    return figure
+
+
+def prior_medians(found: Identification) -> np.ndarray:
+    """(fitted,) middle of each prior."""
+    half = torch.tensor([0.5], dtype=torch.float64)
+    return np.array([float(p.prior.quantile(half)) for p in found.problem.parameters])
+
+
+def unit_of(unit: str, operation: str) -> str:
+    """How a parameter's axis is labelled."""
+    prefix = {"scale": "× the model's", "add": "+ the model's"}.get(operation, "")
+    return " ".join(part for part in (prefix, f"[{unit}]" if unit else "") if part) or "[1]"
+
+
+def numbers_shown(replay: Replay, most: int) -> Sequence[tuple[str, int]]:
+    """(sensor, component) of at most so many numbers: the liveliest of each sensor first."""
+    order = []
+    for spec in replay.log.contract.sensors:
+        part = replay.measured[..., replay.column(spec.name)].reshape(-1, spec.width)
+        seen = np.isfinite(part).any(axis=0)
+        spread = np.where(seen, np.nanstd(np.where(seen, part, 0.0), axis=0), -1.0)
+        ranked = [int(c) for c in np.argsort(-spread) if seen[c]]
+        order += [(place, spec.name, component) for place, component in enumerate(ranked)]
+    return [(name, component) for _, name, component in sorted(order, key=lambda o: o[0])[:most]]
+
+
+def _panel() -> tuple[Figure, Axes]:
+    figure = Figure(figsize=_SIZE, layout="constrained")
+    axis = figure.subplots()
+    axis.tick_params(labelsize=_TICK)
+    return figure, axis
+
+
+def _within_reason(axis: Axes, measured: np.ndarray) -> None:
+    """Keep a prediction that runs away from pressing what was measured flat."""
+    known = measured[np.isfinite(measured)]
+    if len(known):
+        room = 0.75 * max(float(np.ptp(known)), 1e-9)
+        low, high = axis.get_ylim()
+        axis.set_ylim(max(low, known.min() - room), min(high, known.max() + room))
+
+
+def _drawn_density(distribution: Empirical, k: int, grid: np.ndarray) -> np.ndarray:
+    """Smoothed density of draws on a grid, its top at one."""
+    values = np.array(distribution.samples)[:, k]
+    weights = np.array(distribution.weights) / sum(distribution.weights)
+    mean = weights @ values
+    width = 1.06 * max(float(np.sqrt(weights @ (values - mean) ** 2)), 1e-12)
+    width *= float(1.0 / (weights**2).sum()) ** -0.2
+    density = np.exp(-0.5 * ((grid[:, None] - values) / width) ** 2) @ weights
+    found: np.ndarray = density / max(float(density.max()), 1e-300)
+    return found

@@ -1,0 +1,178 @@
+"""What parameters cannot explain: a small learned force a joint, and nothing outside its data.
+
+The force of a joint is a sum of Gaussian bumps around places of its own state that were seen on
+the robot, times a support that is one near those places and exactly zero away from them. A state
+that was never recorded gets no remainder: the twin is then what its parameters make of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import mujoco
+import numpy as np
+import torch
+from torch import Tensor
+
+from sim2real.errors import Sim2RealError, nearest
+from sim2real.files import read_json
+
+_ONE_WAY = (int(mujoco.mjtJoint.mjJNT_HINGE), int(mujoco.mjtJoint.mjJNT_SLIDE))
+
+FEATURES = ("position", "velocity", "drive", "load")
+"""What a joint's force may depend on: its position [rad or m] and velocity, what its drive is told
+(the distance to the commanded position of a servo, else the command as it is), and the force that
+the drive was making at the begin of the period [N m or N]."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class JointRemainder:
+    """The remainder of one joint."""
+
+    joint: str
+    scales: tuple[float, ...]
+    """How much of each feature is one unit of distance."""
+    centres: tuple[tuple[float | None, ...], ...]
+    """(bumps, features) where each bump is, in the features' units; None for what it ignores."""
+    widths: tuple[float, ...]
+    """(bumps,) standard deviation of each bump, as a distance."""
+    weights: tuple[float, ...]
+    """(bumps,) force of each bump [N m or N]."""
+    seen: tuple[tuple[float, ...], ...]
+    """(places, features) where there is data, in the features' units."""
+    reach: float
+    """Distance to the nearest place up to which the force is whole; at twice that, it is zero."""
+    turns: bool = False
+    """Whether positions a whole turn apart are the same."""
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> JointRemainder:
+        """From plain data; raises KeyError, TypeError or ValueError where it is none."""
+        return cls(
+            joint=str(data["joint"]),
+            scales=_numbers(data["scales"]),
+            centres=tuple(
+                tuple(None if value is None else float(value) for value in centre)
+                for centre in data["centres"]
+            ),
+            widths=_numbers(data["widths"]),
+            weights=_numbers(data["weights"]),
+            seen=tuple(_numbers(place) for place in data["seen"]),
+            reach=float(data["reach"]),
+            turns=bool(data["turns"]),
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Remainder:
+    """Learned forces of a twin's joints; all have equally many centres."""
+
+    joints: tuple[JointRemainder, ...]
+
+    def __post_init__(self) -> None:
+        for name in ("centres", "seen"):
+            shapes = {
+                (len(getattr(j, name)), len(p)) for j in self.joints for p in getattr(j, name)
+            }
+            if len(shapes) != 1 or {width for _, width in shapes} != {len(FEATURES)}:
+                raise ValueError(f"{name} of all joints must be equally many, of {FEATURES}")
+        for j in self.joints:
+            if not len(j.centres) == len(j.widths) == len(j.weights):
+                raise ValueError(f"{j.joint}: every bump has a centre, a width and a weight")
+            if len(j.scales) != len(FEATURES) or not min(*j.scales, *j.widths, j.reach) > 0:
+                raise ValueError(f"{j.joint}: scales, widths and reach must be positive")
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Joints that have one."""
+        return tuple(joint.joint for joint in self.joints)
+
+    @property
+    def count(self) -> int:
+        """Bumps of a joint."""
+        return len(self.joints[0].weights)
+
+    @classmethod
+    def load(cls, path: Path) -> Remainder:
+        """Read one; what is not one is a `Sim2RealError`."""
+        data = read_json(path)
+        try:
+            return cls(joints=tuple(JointRemainder.from_dict(d) for d in data["joints"]))
+        except (KeyError, TypeError, ValueError) as error:
+            raise Sim2RealError(f"{path} is no remainder of a twin: {error!r}") from None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data."""
+        return {"features": list(FEATURES), "joints": [asdict(joint) for joint in self.joints]}
+
+    def check(self, model: mujoco.MjModel) -> None:
+        """Refuse a remainder of joints that the model does not have."""
+        for name in self.names:
+            row = mujoco.mj_name2id(model, mujoco.mjtObj.mjOBJ_JOINT, name)
+            if row < 0 or int(model.jnt_type[row]) not in _ONE_WAY:
+                raise Sim2RealError(
+                    f"remainder: the model has no hinge or slide {name!r}"
+                    f"{nearest(name, one_way_joints(model))}"
+                )
+
+    def basis(self, features: Tensor) -> Tensor:
+        """(n, joints, bumps) force per weight at features (n, joints, features)."""
+        arrays = self._arrays
+        places = _places(features, arrays["scales"])
+        squares = self._squares(places, arrays["centres"])
+        bumps = torch.exp(-0.5 * squares / arrays["widths"] ** 2)
+        return bumps * self._support(places)[..., None]
+
+    def support(self, features: Tensor) -> Tensor:
+        """(n, joints) one where there is data, zero away from it, at (n, joints, features)."""
+        return self._support(_places(features, self._arrays["scales"]))
+
+    def force(self, features: Tensor, weights: Tensor | None = None) -> Tensor:
+        """(n, joints) force [N m or N]; `weights` (n, joints, bumps) instead of its own."""
+        given = self._arrays["weights"] if weights is None else weights
+        return (self.basis(features) * given).sum(dim=-1)
+
+    def _support(self, places: Tensor) -> Tensor:
+        arrays = self._arrays
+        nearest = self._squares(places, arrays["seen"]).min(dim=-1).values.sqrt()
+        beyond = (nearest / arrays["reach"] - 1.0).clamp(0.0, 1.0)
+        return 1.0 - beyond * beyond * (3.0 - 2.0 * beyond)
+
+    def _squares(self, places: Tensor, centres: Tensor) -> Tensor:
+        """(n, joints, centres) squared distances; what a centre ignores is no distance."""
+        apart = torch.nan_to_num(places[..., None, :] - centres)
+        one, turns = self._arrays["scales"][:, None, 0], self._arrays["turns"][:, None]
+        along = apart[..., 0]
+        # A chord: as far as the angle where it is small, and the same after a whole turn.
+        along = torch.where(turns, 2.0 * torch.sin(0.5 * along * one) / one, along)
+        return along**2 + (apart[..., 1:] ** 2).sum(dim=-1)
+
+    @cached_property
+    def _arrays(self) -> dict[str, Tensor]:
+        def stacked(name: str) -> Tensor:
+            values = np.array([getattr(j, name) for j in self.joints], dtype=float)
+            return torch.from_numpy(values)
+
+        found = {n: stacked(n) for n in ("scales", "widths", "weights", "reach")}
+        for name in ("centres", "seen"):
+            found[name] = _places(stacked(name), found["scales"][:, None])
+        return {**found, "turns": stacked("turns") > 0}
+
+
+def _places(features: Tensor, scales: Tensor) -> Tensor:
+    """Features in units of distance; of speeds the logarithm, since friction turns at rest."""
+    position, velocity, *others = (features / scales).unbind(dim=-1)
+    return torch.stack([position, torch.asinh(velocity), *others], dim=-1)
+
+
+def one_way_joints(model: mujoco.MjModel) -> list[str]:
+    """Hinges and slides of a model, the joints that may have a remainder."""
+    return [model.joint(k).name for k in range(model.njnt) if int(model.jnt_type[k]) in _ONE_WAY]
+
+
+def _numbers(values: Any) -> tuple[float, ...]:
+    return tuple(float(value) for value in values)
