@@ -196,7 +196,8 @@ def test_held_back_recordings_of_another_robot_promote_nothing(recordings, tmp_p
     other = changed(
         recordings[2:], sensor_hinge_pos=values(fast), sensor_hinge_vel=values(fast_rate)
     )
-    write_episodes(tmp_path / "log.npz", recordings[:2], format="npz")
+    short = changed(recordings[:2], all=lambda signal: signal.between(0.0, 2.5))
+    write_episodes(tmp_path / "log.npz", short, format="npz")
     write_episodes(tmp_path / "other.npz", other, format="npz")
     (tmp_path / "out").mkdir()  # an empty folder may be there
     logs = ("--logs", tmp_path / "log.npz", "--held-back", tmp_path / "other.npz")
@@ -225,7 +226,7 @@ def test_worlds_that_diverge_cost_much_and_the_fit_goes_on(recordings):
     low = problem.bounds[0]
     assert not np.isfinite(problem.errors(low[None])).all()
     assert np.isfinite(problem.residuals(low[None])).all()
-    found = fit(problem, starts=4)
+    found = fit(problem, starts=2)
     assert found.values[0] == pytest.approx(0.02, abs=0.02)
 
 
@@ -233,16 +234,23 @@ def test_worlds_that_diverge_cost_much_and_the_fit_goes_on(recordings):
 def test_a_run_that_is_killed_leaves_nothing_and_can_be_run_again(
     recordings, tmp_path, capsys, monkeypatch
 ):
+    import sim2real.identify.identify as room
     import sim2real.report.identify as page
 
-    write_episodes(tmp_path / "log.npz", recordings[:2], format="npz")
-    write = page.write_page
+    short = changed(recordings[:2], all=lambda signal: signal.between(0.0, 2.5))
+    write_episodes(tmp_path / "log.npz", short, format="npz")
+    write, work, done = page.write_page, room.identify, []
+
+    def once(*given, **options):  # the work is the same both times
+        done[:] = done or [work(*given, **options)]
+        return done[0]
 
     def killed(path, *rest):
         path.write_text("half a page")
         raise KeyboardInterrupt
 
     arguments = ["--logs", tmp_path / "log.npz"]
+    monkeypatch.setattr(room, "identify", once)
     monkeypatch.setattr(page, "write_page", killed)
     quick = FITTED[:1]
     assert identify(capsys, tmp_path, *arguments, parameters=quick)[0] == 130

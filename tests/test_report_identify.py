@@ -64,7 +64,7 @@ def identification(task, *, shift=0.5, draws=False, more=()):
         told=from_information(names, information),
         check=Check(
             horizon_s=0.5, recordings=(logs[0].episode,), by_time=False, sensors=sensors,
-            before=np.full(len(sensors), 2.0), after=np.full(len(sensors), 1.0),
+            before=np.full(len(sensors), 2.0), after=np.full(len(sensors), 1.0), ratio=0.5,
         ),
     )  # fmt: skip
     return found, twin, logs

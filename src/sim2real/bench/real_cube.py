@@ -59,9 +59,9 @@ def read(path: Path, examples: Path = Path("examples/real")) -> list[Episode]:
 def score(twin: Twin, episodes: list[Episode]) -> dict[str, float]:
     """`position_percent` of the cube's width and `rotation_deg`, and their medians over tosses.
 
-    Each is the mean over a toss, from its first row to its last, then over tosses. Position and
-    turn start as the first row has them, and speeds as the first two rows: a recorded speed is of
-    half a sample ago.
+    Each is the mean over a toss, from its first row to its last, then over tosses. The
+    first state is read from the first two rows: a recorded speed is of half a sample ago, and the
+    pose is read a physics step after the row.
     """
     errors = toss_errors(twin, episodes)
     mean, middle = errors.mean(axis=0), np.median(errors, axis=0)

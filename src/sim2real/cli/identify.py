@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import datetime
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from sim2real.cli.logs import read_logs
 from sim2real.cli.output import print_json, print_table, say
@@ -17,6 +17,8 @@ from sim2real.identify.config import IdentifyConfig
 if TYPE_CHECKING:
     from sim2real.data import Episode
     from sim2real.identify.identify import Identification
+    from sim2real.identify.posterior import Posterior
+    from sim2real.identify.problem import Problem
     from sim2real.identify.remainder import Learned
 
 
@@ -49,7 +51,7 @@ def run_identify(config: IdentifyConfig) -> int:
             starts=config.starts,
             seed=config.seed,
             threads=config.threads,
-            **_beliefs(config, report),
+            believe=_believe(config, report),
             report=lambda stage, done, of: report(done, of),
         )
     kept = {episode.id: episode for episode in [*episodes, *held_back]}
@@ -73,8 +75,11 @@ def run_identify(config: IdentifyConfig) -> int:
     else:
         _show(found, out)
         if learned is not None:
-            kept_or_not = f"no remainder: {learned.why}" if learned.why else "remainder learned"
-            say(f"{kept_or_not} (held-back error times {learned.ratio:.2f})")
+            say(
+                f"no remainder: {learned.why}"
+                if learned.why
+                else f"remainder: held-back error is {learned.ratio:.2f} times what it was without"
+            )
     return 0 if found.promoted else 1
 
 
@@ -91,14 +96,15 @@ def _learned(config: IdentifyConfig, found: Identification, episodes: list[Episo
         )
 
 
-def _beliefs(config: IdentifyConfig, report: Callable[[int, int], None]) -> dict[str, Any]:
+def _believe(
+    config: IdentifyConfig, report: Callable[[int, int], None]
+) -> Callable[[Problem], Posterior] | None:
     """How a posterior is found, where not around the fit."""
     if config.method != "neural":
-        return {}
+        return None
     from sim2real.identify.neural import learned_from
 
-    learned = partial(learned_from, simulations=config.simulations, seed=config.seed, report=report)
-    return {"believe": learned}
+    return partial(learned_from, simulations=config.simulations, seed=config.seed, report=report)
 
 
 def _apart(

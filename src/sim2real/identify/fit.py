@@ -19,6 +19,8 @@ _ROUNDS = 4
 """Descents at most, each with the noise that the one before left."""
 _SETTLED = 0.05
 """Relative change of the noise below which no further round is made."""
+_LEAST_NOISE = 0.1
+"""Noise of a reading against what the twin declares, at least: a joint that rests has none."""
 _MOST_STEPS = 40
 _FEW_SEGMENTS, _FEW_STEPS = 16, 12
 """Segments of the first look, and steps of each descent there."""
@@ -159,6 +161,7 @@ def _estimate_noise(problem: Problem, x: np.ndarray) -> bool:
         mine = white[..., columns][problem.valid[..., columns]]
         if mine.size:
             factor = float(np.clip(scale(mine), 0.2, 50.0))
-            problem.noise[columns] *= factor
+            least = _LEAST_NOISE * problem.declared_noise[columns]
+            problem.noise[columns] = np.maximum(problem.noise[columns] * factor, least)
             settled &= abs(factor - 1) < _SETTLED
     return settled

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -12,44 +12,23 @@ import numpy as np
 from sim2real.data import Episode
 from sim2real.errors import Sim2RealError
 from sim2real.gap.log import Log
-from sim2real.gap.replay import Replayer
 from sim2real.gap.sensitivity import best_guess
 from sim2real.identify.align import aligned
+from sim2real.identify.contact import identify_contact
 from sim2real.identify.fit import Fit, fit
+from sim2real.identify.held_back import Check, HeldBack, split
 from sim2real.identify.identifiability import Identifiability, from_information, identifiability
+from sim2real.identify.inputs import another_robot, refuse_poor
 from sim2real.identify.posterior import Posterior, posterior_of
 from sim2real.identify.problem import Problem
+from sim2real.identify.search import Search
+from sim2real.identify.trajectories import Trajectories
 from sim2real.twin import Twin
 
 HORIZONS_S = (0.5, 2.0)
 """Lengths of the segments, one fit after the other; the one that predicts best is kept."""
-_HELD_BACK = 0.25
-"""Share of the recordings that the fit does not see."""
 _WORSE = 1.02
 """A twin whose held-back error grows by more than this is not promoted."""
-_SHORTEST_S = 1.0
-"""Time of logs below which nothing is fitted."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Check:
-    """Error of predictions on recordings that were held back, before and after."""
-
-    horizon_s: float
-    recordings: tuple[str, ...]
-    """Ids of the episodes that were held back."""
-    by_time: bool
-    """Whether the end of a recording was held back, for want of a second one."""
-    sensors: tuple[str, ...]
-    before: np.ndarray
-    """(sensors,) root mean square error of the old twin, in the sensor's unit."""
-    after: np.ndarray
-    """(sensors,) of the new one."""
-
-    @property
-    def ratio(self) -> float:
-        """Error after against before, over all sensors; below one is better."""
-        return _ratio(self.after, self.before)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,8 +40,8 @@ class Identification:
     promoted: bool
     why: str
     """Why it was not promoted; '' if it was."""
-    problem: Problem
-    fit: Fit
+    problem: Problem | Trajectories
+    fit: Fit | Search
     posterior: Posterior
     told: Identifiability
     """What the logs could tell, looked at before the fit."""
@@ -125,78 +104,63 @@ def identify(
     starts: int = 8,
     seed: int = 0,
     check_posterior: bool = True,
+    believe: Callable[[Problem], Posterior] | None = None,
     threads: int = 0,
     report: Callable[[str, int, int], None] = lambda stage, done, of: None,
 ) -> Identification:
     """Identify a twin from recordings of its robot.
 
     `held_back` are recordings the fit must not see; without them a quarter of the episodes are held
-    back, or the last quarter of a single one. The old twin is never changed.
+    back, or the last quarter of a single one. The old twin is never changed. `believe` finds the
+    posterior in another way than around the fit.
     """
     if not episodes:
         raise Sim2RealError("there is nothing to identify from: name some recordings")
     logs = [aligned(episode, twin, rate_hz=rate_hz) for episode in episodes]
-    train, test, by_time = _split(logs, [aligned(e, twin, rate_hz=rate_hz) for e in held_back])
-    _refuse_poor(train)
+    train, test, by_time = split(logs, [aligned(e, twin, rate_hz=rate_hz) for e in held_back])
+    refuse_poor(train)
+    if held_back:
+        refuse_poor(test)
     notes: list[str] = []
-    first = Problem(twin, train, HORIZONS_S[0], fitted=tuple(fitted), threads=threads)
-    told = identifiability(first)
-    if not told.identifiable and not told.together:
-        raise Sim2RealError(
-            "these logs tell none of the parameters: the robot hardly moves in them; record"
-            f" motions with `sim2real record` (they would tell {', '.join(told.names[:3])}, …)"
-        )
-    found: list[tuple[float, Problem, Fit]] = []
-    longest = _longest(twin, test, HORIZONS_S)
-    before = _rms(twin, test, longest, best_guess(twin))
-    for number, horizon_s in enumerate(h for h in HORIZONS_S if h <= longest):
-        problem = first
-        if number:
-            try:
-                problem = Problem(twin, train, horizon_s, fitted=tuple(fitted), threads=threads)
-            except Sim2RealError:
-                notes.append(f"no stretch of {horizon_s:g} s without gaps: not fitted over that")
-                continue
-            problem.noise[:] = found[-1][1].noise
-        result = fit(
-            problem,
-            starts=starts,
-            begin=found[-1][2].x if found else None,
-            seed=seed,
-            exact=False,
-            report=partial(report, f"fit over {horizon_s:g} s"),
-        )
-        error = _errors(twin, test, longest, problem, result)
-        found.append((_ratio(error, before), problem, result))
-    _, problem, result = min(found, key=lambda entry: entry[0])
-    check = Check(
-        horizon_s=longest,
-        recordings=tuple(log.episode for log in test),
-        by_time=by_time,
-        sensors=tuple(spec.name for spec in test[0].contract.sensors),
-        before=before,
-        after=_errors(twin, test, longest, problem, result),
+    contact = identify_contact(
+        twin, train, fitted=fitted, seed=seed, threads=threads, report=report
     )
+    if contact is not None:
+        held = HeldBack(twin, test)
+        ratio = held.ratio(_values(contact.problem, contact.fit))
+        found = _Found(ratio, contact.problem, contact.fit)
+    else:
+        held = HeldBack(twin, test, HORIZONS_S)
+        found = _descended(
+            twin, train, held, fitted=tuple(fitted), starts=starts, seed=seed, threads=threads,
+            notes=notes, report=report,
+        )  # fmt: skip
+    check = held.check(_values(found.problem, found.fit), found.ratio, by_time=by_time)
     why = ""
     if not check.ratio <= _WORSE:
         why = (
             f"it predicts recordings that were held back worse than before, by a factor of"
             f" {check.ratio:.2f}: the fit does not carry over"
         )
-    # What was held back has done its duty: it is data like any other.
-    noise = problem.noise
-    if not why and not held_back:
-        problem = Problem(twin, logs, problem.horizon_s, fitted=tuple(fitted), threads=threads)
-        problem.noise[:] = noise
-    result = fit(problem, begin=result.x, report=partial(report, "fit to all"))
-    posterior = posterior_of(
-        problem,
-        result,
-        check=check_posterior,
-        seed=seed,
-        report=partial(report, "posterior"),
-    )
+    problem, result = found.problem, found.fit
+    if contact is not None:
+        posterior, told = contact.posterior, contact.told
+    else:
+        # What was held back has done its duty: it is data like any other.
+        if not why and not held_back:
+            problem = Problem(twin, logs, problem.horizon_s, fitted=tuple(fitted), threads=threads)
+            problem.noise[:] = found.problem.noise
+        result = fit(problem, begin=result.x, report=partial(report, "fit to all"))
+        told = from_information(problem.names, result.information())
+        if believe is None:
+            posterior = posterior_of(
+                problem, result, check=check_posterior, seed=seed,
+                report=partial(report, "posterior"),
+            )  # fmt: skip
+        else:
+            posterior = believe(problem)
     new = twin.with_posterior(posterior.distribution)
+    why = why or another_robot(new, test)
     if result.at_bounds:
         notes.append(f"on a bound: {', '.join(result.at_bounds)}; widen it, or the model is wrong")
     return Identification(
@@ -206,91 +170,69 @@ def identify(
         problem=problem,
         fit=result,
         posterior=posterior,
-        told=from_information(problem.names, result.information()),
+        told=told,
         check=check,
         notes=tuple(notes),
     )
 
 
-def _split(logs: list[Log], held_back: list[Log]) -> tuple[list[Log], list[Log], bool]:
-    """(train, test, whether by time)."""
-    if held_back:
-        return logs, held_back, False
-    if len(logs) > 1:
-        every = max(2, round(1 / _HELD_BACK))
-        test = [log for k, log in enumerate(logs) if k % every == every - 1] or logs[-1:]
-        return [log for log in logs if log not in test], test, False
-    (log,) = logs
-    cut = int((1 - _HELD_BACK) * len(log.times))
-    return [_part(log, slice(None, cut))], [_part(log, slice(cut, None))], True
+@dataclass(frozen=True)
+class _Found:
+    """A fit, and its error on what was held back."""
+
+    ratio: float
+    problem: Any
+    fit: Any
 
 
-def _part(log: Log, rows: slice) -> Log:
-    return replace(
-        log,
-        times=log.times[rows],
-        readings=log.readings[rows],
-        fresh=log.fresh[rows],
-        command=log.command[rows],
-        wanted=None,
-        action=None,
-        observation=None,
-        goals=None,
-        enabled=None if log.enabled is None else log.enabled[rows],
-        known={name: values[rows] for name, values in log.known.items()},
-    )
-
-
-def _refuse_poor(logs: list[Log]) -> None:
-    seconds = sum(float(np.ptp(log.times)) for log in logs if len(log.times) > 1)
-    if seconds < _SHORTEST_S:
+def _descended(
+    twin: Twin,
+    logs: list[Log],
+    held: HeldBack,
+    *,
+    fitted: tuple[str, ...],
+    starts: int,
+    seed: int,
+    threads: int,
+    notes: list[str],
+    report: Callable[[str, int, int], None],
+) -> _Found:
+    """Fits over one horizon after the other; the one that predicts best what was held back."""
+    problem = Problem(twin, logs, HORIZONS_S[0], fitted=fitted, threads=threads)
+    told = identifiability(problem)
+    if not told.identifiable and not told.together:
         raise Sim2RealError(
-            f"the logs hold {seconds:.2g} s in all; at least {_SHORTEST_S:g} s are needed, and 20 s"
-            " of motion is a good begin: `sim2real record` makes them"
+            "these logs tell none of the parameters: the robot hardly moves in them; record"
+            f" motions with `sim2real record` (they would tell {', '.join(told.names[:3])}, …)"
         )
+    found: list[_Found] = []
+    for horizon_s in HORIZONS_S:
+        if found:
+            try:
+                problem = Problem(twin, logs, horizon_s, fitted=fitted, threads=threads)
+            except Sim2RealError:
+                notes.append(f"no stretch of {horizon_s:g} s without gaps: not fitted over that")
+                break
+            problem.noise[:] = found[-1].problem.noise
+        result = fit(
+            problem,
+            starts=starts,
+            begin=found[-1].fit.x if found else None,
+            seed=seed,
+            exact=False,
+            report=partial(report, f"fit over {horizon_s:g} s"),
+        )
+        found.append(_Found(held.ratio(_values(problem, result)), problem, result))
+    return min(found, key=lambda entry: entry.ratio)
 
 
-def _longest(twin: Twin, logs: list[Log], horizons: Sequence[float]) -> float:
-    """The longest horizon that the held-back logs have room for."""
-    for horizon_s in sorted(horizons, reverse=True):
-        try:
-            Replayer(twin, Log.join(logs), horizon_s=horizon_s)
-        except Sim2RealError:
-            continue
-        return horizon_s
-    return min(horizons)
-
-
-def _rms(twin: Twin, logs: list[Log], horizon_s: float, values: np.ndarray) -> np.ndarray:
-    """(sensors,) root mean square error of predictions over the horizon."""
-    replay = Replayer(twin, Log.join(logs), horizon_s=horizon_s, values=values[None])(values[None])
-    squares = replay.errors[0] ** 2
-    found = []
-    for spec in logs[0].contract.sensors:
-        mine = squares[..., replay.column(spec.name)]
-        seen = replay.valid[..., replay.column(spec.name)]
-        broken = (seen & ~np.isfinite(mine)).any()
-        total = float(np.sqrt(mine[seen].mean())) if seen.any() else float("nan")
-        found.append(float("inf") if broken else total)
-    return np.array(found)
-
-
-def _errors(
-    twin: Twin, logs: list[Log], horizon_s: float, problem: Problem, result: Fit
-) -> np.ndarray:
-    values = best_guess(twin)
-    names = [p.name for p in twin.parameters]
+def _values(problem: Problem | Trajectories, result: Fit | Search) -> np.ndarray:
+    """(parameters,) of the twin with what was fitted."""
+    values = best_guess(problem.twin)
+    names = [p.name for p in problem.twin.parameters]
     for name, value in zip(problem.names, result.values, strict=True):
         values[names.index(name)] = value
-    return _rms(twin, logs, horizon_s, values)
-
-
-def _ratio(after: np.ndarray, before: np.ndarray) -> float:
-    """Error after against before, over all sensors; below one is better."""
-    known = np.isfinite(before) & (before > 0)
-    if not known.any():
-        return float("nan")
-    return float(np.sqrt(np.mean((after[known] / before[known]) ** 2)))
+    return values
 
 
 def _finite(value: float) -> float | None:

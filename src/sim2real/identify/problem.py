@@ -105,6 +105,11 @@ class Problem:
         delays = [across if p.name.endswith("/delay") else 0.0 for p in self.parameters]
         self._steps = np.maximum(_STEP, np.array(delays) / self.scales)
 
+    @property
+    def declared_noise(self) -> np.ndarray:
+        """(numbers,) standard deviation that the twin expects of a reading."""
+        return self._replayer.noise
+
     def part(self, most: int) -> Problem:
         """The same problem on at most so many segments, spread over all of them."""
         if self.segments <= most:

@@ -3,8 +3,8 @@
 The weights of the bumps are fitted as parameters are, to residuals of many short segments with the
 twin at its best guess, so nothing is differentiated; residuals are nearly linear in them. How hard
 they are held to zero, and what they may depend on, is decided by recordings that took no part,
-simulated: each fold lays bumps, support and weights over its own recordings only. A remainder that does not
-predict those that were held back clearly better is none.
+simulated: each fold lays bumps, support and weights over its own recordings only. A remainder that
+does not predict those that were held back clearly better is none.
 """
 
 from __future__ import annotations
@@ -29,8 +29,9 @@ HORIZONS_S = (2.0, 0.5)
 _RIDGES = tuple(10.0 ** (k / 2) for k in range(-6, 10))
 """How hard weights are held to zero."""
 _CHOICES = tuple((tuple(TERMS)[: k + 1], ridge) for k in range(len(TERMS)) for ridge in _RIDGES)
-_FOLDS = 4
-_WORTH = 0.98
+_FOLDS, _FEWEST = 4, 3
+"""Groups that recordings are held back in, and recordings below which none can be."""
+_WORTH = 0.97
 """Held-back error, against that without, above which a remainder is not kept."""
 _ROBUST = 3.0
 """Whitened residuals beyond this count less and less."""
@@ -73,7 +74,7 @@ class Learned:
             "terms": list(self.terms),
             "ridge": self.ridge,
             "horizon_s": self.horizon_s,
-            "ratio": self.ratio,
+            "ratio": self.ratio if np.isfinite(self.ratio) else None,
             "sensors": {
                 name: {"before": float(before), "after": float(after)}
                 for name, before, after in zip(self.sensors, self.before, self.after, strict=True)
@@ -91,13 +92,19 @@ def learn_remainder(
 ) -> Learned:
     """Learn what the twin, at its best guess, leaves unexplained in logs of its robot.
 
-    Fewer than three recordings are a `Sim2RealError`: nothing could be held back.
+    Of fewer than three recordings nothing is learned, since some must be held back.
     """
-    if len(logs) < 3:
-        raise Sim2RealError(
-            f"a remainder needs three recordings or more, to hold some back; these are {len(logs)}"
+    horizon_s, fitted = _horizon(twin, logs)
+    if len(fitted) < _FEWEST:
+        why = (
+            f"it needs {_FEWEST} recordings with {horizon_s:g} s without gaps, to hold some back;"
+            f" there are {len(fitted)}"
         )
-    horizon_s, fitted = _horizon(twin, logs, threads)
+        unknown = np.zeros(0)
+        return Learned(
+            remainder=None, why=why, terms=(), ridge=0.0, horizon_s=horizon_s, sensors=(),
+            before=unknown, after=unknown,
+        )  # fmt: skip
     group = np.random.default_rng(seed).permutation(len(fitted)) % min(_FOLDS, len(fitted))
     rounds = int(group.max()) + 1
     noise = _noise(twin, fitted, horizon_s, threads)
@@ -246,23 +253,21 @@ def _robust(residual: np.ndarray) -> float:
     return float(np.where(size > _ROBUST, far, residual**2).sum())
 
 
-def _horizon(twin: Twin, logs: Sequence[Log], threads: int) -> tuple[float, list[Log]]:
-    """The longest horizon that three logs have room for, and those logs."""
+def _horizon(twin: Twin, logs: Sequence[Log]) -> tuple[float, list[Log]]:
+    """The longest horizon that enough logs have room for, and those logs."""
+    values = best_guess(twin)[None]
     fitted: list[Log] = []
     for horizon_s in HORIZONS_S:
         fitted = []
         for log in logs:
             try:
-                Problem(twin, [log], horizon_s, threads=threads)
+                Replayer(twin, log, horizon_s=horizon_s, values=values)
             except Sim2RealError:
                 continue
             fitted.append(log)
-        if len(fitted) >= 3:
-            return horizon_s, fitted
-    raise Sim2RealError(
-        f"a remainder needs three recordings with a stretch of {HORIZONS_S[-1]:g} s without gaps;"
-        f" there are {len(fitted)}"
-    )
+        if len(fitted) >= _FEWEST:
+            break
+    return horizon_s, fitted
 
 
 def _noise(twin: Twin, logs: Sequence[Log], horizon_s: float, threads: int) -> np.ndarray:

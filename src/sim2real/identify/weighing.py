@@ -37,13 +37,15 @@ def weighed_posterior(
 ) -> Posterior:
     """The posterior around what a search found: a Gaussian as wide as the weighted draws.
 
-    Its mean is what was found, since a mean of draws that all explain a collision need not.
+    Its mean is what was found, since a mean of draws that all explain a collision need not. Where
+    too few draws carry the weight (`effective` says so), weights are evened out, which widens it.
     """
     rng = np.random.default_rng(seed)
     low, high = problem.bounds
     center = found.x
     spread = _sized(problem, found, rng)
-    best = (0.0, center[None], np.ones(1))
+    best = (0.0, center[None], np.zeros(1))
+    least = 4.0 * len(center)
     for round_ in range(_ROUNDS):
         factor = np.linalg.cholesky(spread)
         heavy = np.sqrt(_TAILS / rng.chisquare(_TAILS, _DRAWS))[:, None]
@@ -59,17 +61,19 @@ def weighed_posterior(
         weights /= weights.sum()
         share = float(1.0 / (weights**2).sum() / len(weights))
         if share > best[0]:
-            best = (share, draws, weights)
+            best = (share, draws, logs)
         report(round_ + 1, _ROUNDS)
         if share >= _ENOUGH:
             break
         # Tempered until enough draws speak: a few alone would make a thin cloud of themselves.
-        weights = _tempered(logs, least=4.0 * len(center))
+        weights = _tempered(logs, least=least)
         center = weights @ draws
         off = (draws - center) * np.sqrt(weights)[:, None]
         spread = off.T @ off + 1e-6 * np.eye(len(center))
-    share, draws, weights = best
+    share, draws, logs = best
     values = problem.values(draws)
+    # Where few draws speak, their scatter is too narrow to be believed.
+    weights = _tempered(logs, least=least)
     off = (values - found.values) * np.sqrt(weights)[:, None]
     # Never narrower than a draw can tell apart, so that it is a covariance.
     covariance = off.T @ off + np.diag((1e-3 * problem.slopes(found.x)) ** 2)

@@ -20,6 +20,7 @@ from sim2real.report.identify_plots import (
     calibration,
     numbers_shown,
     prior_medians,
+    prior_stds,
     ranks_of,
     replayed,
     singular_values,
@@ -103,7 +104,7 @@ def _verdict(found: Identification) -> str:
 def shifts(found: Identification) -> np.ndarray:
     """(fitted,) how far each posterior lies from the middle of its prior, in its deviations."""
     middle = prior_medians(found)
-    away: np.ndarray = (found.posterior.mean - middle) / np.maximum(found.problem.scales, 1e-300)
+    away: np.ndarray = (found.posterior.mean - middle) / prior_stds(found)
     return away
 
 

@@ -11,6 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from sim2real.gap.replay import Replay
+from sim2real.gap.sensitivity import prior_std
 from sim2real.params import Empirical
 from sim2real.report.page import NEW, OLD, REAL, WARN
 
@@ -54,9 +55,14 @@ def belief(found: Identification, k: int) -> Figure:
     return figure
 
 
+def prior_stds(found: Identification) -> np.ndarray:
+    """(fitted,) standard deviation of each prior."""
+    return np.maximum([prior_std(p) for p in found.problem.parameters], 1e-300)
+
+
 def all_beliefs(found: Identification) -> Figure:
     """Posteriors of all parameters, a row each, in standard deviations of their priors."""
-    names, scales = found.posterior.names, found.problem.scales
+    names, scales = found.posterior.names, prior_stds(found)
     middle = prior_medians(found)
     mean = (found.posterior.mean - middle) / scales
     std = found.posterior.std / scales
