@@ -20,7 +20,7 @@ _SHARE = 2e-4
 _KEPT = 0.25
 """Share of the promised decrease below which a step was a disappointment."""
 _STIFFEST = 1e8
-_GIVE_UP = 3
+_GIVE_UP = 6
 """Steps in a row without a decrease that matters, after which there are no more."""
 _LITTLE = 5.0
 """A promise of so many times the least decrease is believed without a simulation."""
@@ -119,7 +119,8 @@ class Descent:
         free = np.linalg.solve(root.T, np.linalg.solve(root, right))
         if ((free < room[0]) | (free > room[1])).any():
             wide = np.maximum(room[1], room[0] + 1e-9)
-            free = lsq_linear(root.T, np.linalg.solve(root, right), bounds=(room[0], wide)).x
+            aim = np.linalg.solve(root, right)
+            free = lsq_linear(root.T, aim, bounds=(room[0], wide), method="bvls").x
         step: np.ndarray = np.clip(free, *room)
         return step, float(step @ right - 0.5 * step @ normal @ step)
 
