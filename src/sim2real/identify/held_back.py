@@ -11,12 +11,15 @@ from sim2real.errors import Sim2RealError
 from sim2real.gap.log import Log
 from sim2real.gap.replay import Replayer
 from sim2real.gap.sensitivity import best_guess
+from sim2real.identify.robust import ROBUST, scale
 from sim2real.twin import Twin
 
 _SHARE = 0.25
 """Share of the recordings that is held back."""
-_LARGEST = 10.0
-"""Logarithm of the largest change of a squared error that counts."""
+_FEW = 8
+"""Recordings below which none is held back whole."""
+_LONG_ENOUGH_S = 1.0
+"""Length of an end that is worth holding back [s]."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,27 +30,29 @@ class Check:
     recordings: tuple[str, ...]
     """Ids of the episodes that were held back."""
     by_time: bool
-    """Whether the end of a recording was held back, for want of a second one."""
+    """Whether the ends of recordings were held back, for want of many."""
     sensors: tuple[str, ...]
     before: np.ndarray
     """(sensors,) root mean square error of the old twin, in the sensor's unit."""
     after: np.ndarray
     """(sensors,) of the new one."""
     ratio: float
-    """Error after against before in a typical stretch, over all sensors; below one is better."""
+    """Error after against before, over all sensors; below one is better."""
 
 
 def split(logs: list[Log], held_back: list[Log]) -> tuple[list[Log], list[Log], bool]:
-    """(train, test, whether by time)."""
+    """(train, test, whether by time): every fourth recording is held back, or the last quarter of
+    each where they are few, since each of few may tell something that the others do not."""
     if held_back:
         return logs, held_back, False
-    if len(logs) > 1:
-        every = max(2, round(1 / _SHARE))
-        test = [log for k, log in enumerate(logs) if k % every == every - 1] or logs[-1:]
-        return [log for log in logs if log not in test], test, False
-    (log,) = logs
-    cut = int((1 - _SHARE) * len(log.times))
-    return [log.part(slice(None, cut))], [log.part(slice(cut, None))], True
+    shortest = min(float(np.ptp(log.times)) for log in logs)
+    if len(logs) == 1 or (len(logs) < _FEW and _SHARE * shortest > _LONG_ENOUGH_S):
+        cuts = [int((1 - _SHARE) * len(log.times)) for log in logs]
+        train = [log.part(slice(None, cut)) for log, cut in zip(logs, cuts, strict=True)]
+        return train, [log.part(slice(c, None)) for log, c in zip(logs, cuts, strict=True)], True
+    every = round(1 / _SHARE)
+    test = [log for k, log in enumerate(logs) if k % every == every - 1] or logs[-1:]
+    return [log for log in logs if log not in test], test, False
 
 
 class HeldBack:
@@ -63,7 +68,7 @@ class HeldBack:
         self._replayer = _replayer(twin, logs, horizons_s, extremes)
         self._twin, self._logs = twin, logs
         self._sensors = [spec.name for spec in logs[0].contract.sensors]
-        self._now = self._squares(now)
+        self._now = self._errors(now)
 
     def check(self, values: np.ndarray, ratio: float, *, by_time: bool) -> Check:
         """Errors of the twin as it is and with values (parameters,)."""
@@ -79,43 +84,36 @@ class HeldBack:
 
     def rms(self, values: np.ndarray) -> np.ndarray:
         """(sensors,) root mean square error in the sensor's unit; infinite where one diverged."""
-        squares, counts = self._squares(values)
-        with np.errstate(invalid="ignore"):
-            found: np.ndarray = np.sqrt(squares.sum(axis=0) / counts.sum(axis=0))
-        return found
+        return np.array([_mean_square(errors) ** 0.5 for errors in self._errors(values)])
 
     def ratio(self, values: np.ndarray) -> float:
-        """Error against that of the twin as it is: the geometric mean over stretches and sensors.
+        """Error against that of the twin as it is, over all sensors.
 
-        A stretch where a small error grows out of all bounds counts as one of many. Errors below
-        the noise of the readings are as good as none.
+        An error counts up to three times what is usual for the twin as it is: from some states the
+        smallest error grows out of all bounds, and says nothing of a twin.
         """
-        replayer = self._replayer
-        noise = np.array(
-            [(replayer.noise[replayer.log.column(n)] ** 2).mean() for n in self._sensors]
-        )
-        after, counts = self._squares(values)
-        known = counts > 0
-        with np.errstate(invalid="ignore", divide="ignore"):
-            logs = np.log((after / counts + noise) / (self._now[0] / counts + noise))
-        logs = np.clip(
-            np.nan_to_num(logs[known], nan=0.0, posinf=_LARGEST, neginf=-_LARGEST),
-            -_LARGEST,
-            _LARGEST,
-        )
-        return float(np.exp(0.5 * logs.mean())) if logs.size else float("nan")
+        shares = []
+        for now, errors in zip(self._now, self._errors(values), strict=True):
+            usual = scale(now)
+            if now.size and usual > 0:
+                most = ROBUST * usual
+                before, after = (np.clip(e, -most, most) for e in (now, errors))
+                shares.append(_mean_square(after) / _mean_square(before))
+        return float(np.sqrt(np.mean(shares))) if shares else float("nan")
 
-    def _squares(self, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """(segments, sensors) sums of squared errors, and numbers of readings."""
+    def _errors(self, values: np.ndarray) -> list[np.ndarray]:
+        """Errors of each sensor, all stretches together; infinite where a world diverged."""
         replay = self._replayer(values[None])
-        squares, counts = [], []
+        found = []
         for name in self._sensors:
             seen = replay.valid[..., replay.column(name)]
-            mine = replay.errors[0][..., replay.column(name)] ** 2
-            mine = np.where(seen, np.where(np.isfinite(mine), mine, np.inf), 0.0)
-            squares.append(mine.sum(axis=(1, 2)))
-            counts.append(seen.sum(axis=(1, 2)))
-        return np.stack(squares, axis=1), np.stack(counts, axis=1)
+            mine = replay.errors[0][..., replay.column(name)][seen]
+            found.append(np.where(np.isfinite(mine), mine, np.inf))
+        return found
+
+
+def _mean_square(errors: np.ndarray) -> float:
+    return float(np.mean(errors**2)) if errors.size else float("nan")
 
 
 def _replayer(

@@ -27,6 +27,8 @@ from sim2real.twin import Twin
 
 HORIZONS_S = (0.5, 2.0)
 """Lengths of the segments, one fit after the other; the one that predicts best is kept."""
+_MOST_SEGMENTS = 160
+"""Segments that a fit looks at, spread over all there are; more hardly tell more."""
 _WORSE = 1.02
 """A twin whose held-back error grows by more than this is not promoted."""
 
@@ -149,6 +151,7 @@ def identify(
         # What was held back has done its duty: it is data like any other.
         if not why and not held_back:
             problem = Problem(twin, logs, problem.horizon_s, fitted=tuple(fitted), threads=threads)
+            problem = problem.part(_MOST_SEGMENTS)
             problem.noise[:] = found.problem.noise
         result = fit(problem, begin=result.x, report=partial(report, "fit to all"))
         told = from_information(problem.names, result.information())
@@ -199,6 +202,7 @@ def _descended(
 ) -> _Found:
     """Fits over one horizon after the other; the one that predicts best what was held back."""
     problem = Problem(twin, logs, HORIZONS_S[0], fitted=fitted, threads=threads)
+    problem = problem.part(_MOST_SEGMENTS)
     told = identifiability(problem)
     if not told.identifiable and not told.together:
         raise Sim2RealError(
@@ -210,6 +214,7 @@ def _descended(
         if found:
             try:
                 problem = Problem(twin, logs, horizon_s, fitted=fitted, threads=threads)
+                problem = problem.part(_MOST_SEGMENTS)
             except Sim2RealError:
                 notes.append(f"no stretch of {horizon_s:g} s without gaps: not fitted over that")
                 break

@@ -20,14 +20,14 @@ from sim2real.params import Empirical, GaussianPosterior, JointDistribution
 
 _LOOK = 40
 """Draws that tell whether the Gaussian is right."""
-_DRAWS = 256
-_ROUNDS = 3
+_DRAWS = 128
+_ROUNDS = 2
 """Rounds of draws, if it is not."""
 _EVEN = 0.5
 """Share of effective draws from which a Gaussian is taken as it is."""
 _ENOUGH = 0.2
 """Share of effective draws with which no further round is made."""
-_FEWEST = 25
+_FEWEST = 20
 """Effective draws below which weighted draws are no posterior, and the Gaussian is kept."""
 
 
