@@ -74,7 +74,7 @@ def test_a_new_twin_knows_its_parent_and_predicts_better(pendulum):
     names = [parameter.name for parameter in found.twin.parameters]
     guess = dict(zip(names, best_guess(found.twin), strict=True))
     assert guess["actuator/hinge/delay"] == pytest.approx(0.018, abs=0.003)
-    assert len(found.check.recordings) == 1  # of three
+    assert found.check.by_time and len(found.check.recordings) == 3  # their ends
     data = found.to_dict()
     assert data["parameters"]["joint/hinge/damping"]["shrinkage"] < 0.5
 

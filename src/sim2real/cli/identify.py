@@ -58,9 +58,7 @@ def run_identify(config: IdentifyConfig) -> int:
     test = [aligned(kept[name], twin, rate_hz=config.rate_hz) for name in found.check.recordings]
     learned = None
     if config.remainder and found.promoted:
-        learned = _learned(
-            config, found, [e for e in episodes if e.id not in found.check.recordings]
-        )
+        learned = _learned(config, found, episodes)
         found = replace(found, twin=replace(found.twin, remainder=learned.remainder))
     result = found.to_dict() | ({} if learned is None else {"remainder": learned.to_dict()})
     if out.exists():

@@ -13,7 +13,8 @@ import tyro
 class IdentifyConfig:
     """Identify a twin from recordings of its robot: a new version with a posterior, and a report.
 
-    A quarter of the recordings is held back; a twin that predicts those worse is not promoted.
+    A quarter of the recordings is held back, or of each where they are few; a twin that predicts
+    those worse is not promoted.
     Exit code 1 then.
     """
 

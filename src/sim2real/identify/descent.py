@@ -15,13 +15,15 @@ from sim2real.identify.robust import tempered, weight
 
 _ENOUGH = 0.05
 """Decrease of the cost that no data can tell from none: a twentieth of a log-likelihood unit."""
-_SHARE = 2e-4
+_SHARE = 1e-3
 """The same as a share of the cost, for problems where the twin is far from right."""
 _KEPT = 0.25
 """Share of the promised decrease below which a step was a disappointment."""
 _STIFFEST = 1e8
 _GIVE_UP = 6
 """Steps in a row without a decrease that matters, after which there are no more."""
+_ROUGH = 0.03
+"""Share of the cost below which a promise may be owed to kinks, such as those of dry friction."""
 _LITTLE = 5.0
 """A promise of so many times the least decrease is believed without a simulation."""
 
@@ -47,7 +49,7 @@ class Descent:
 
     def moved_starts(self) -> None:
         """Forget the errors: the problem was prepared anew. The derivatives are kept."""
-        self._error, self._fresh = None, False
+        self._error, self._fresh, self._damping = None, False, 1e-3
 
     def run(self, most: int) -> float:
         """At most so many steps down; the cost in the end."""
@@ -60,13 +62,16 @@ class Descent:
         for _ in range(most):
             enough = _ENOUGH + _SHARE * cost
             step, promised = self._step()
-            if promised < enough or self._damping > _STIFFEST or disappointed == _GIVE_UP:
+            if promised < enough or self._damping > _STIFFEST or disappointed >= _GIVE_UP:
                 break
             x = self.x + step
             error = self._errors(x)
             after = self.cost(error, x)
             gained = cost - after
             disappointed = 0 if gained > enough else disappointed + 1
+            if self._fresh and gained <= enough and promised < _ROUGH * cost:
+                # What fresh derivatives promise in vain is the roughness of the problem.
+                disappointed += _GIVE_UP // 2
             if gained > 0 or not self._fresh:
                 self._learn(step, error)
             if gained > 0:

@@ -17,7 +17,7 @@ from sim2real.identify.robust import scale, tempered, weight
 
 _ROUNDS = 4
 """Descents at most, each with the noise that the one before left."""
-_SETTLED = 0.05
+_SETTLED = 0.1
 """Relative change of the noise below which no further round is made."""
 _LEAST_NOISE = 0.1
 """Noise of a reading against what the twin declares, at least: a joint that rests has none."""

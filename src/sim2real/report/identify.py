@@ -84,7 +84,7 @@ def _verdict(found: Identification) -> str:
     count = len(check.recordings)
     where = f"{count} recording{'s' if count > 1 else ''}"
     if check.by_time:
-        where = "the end of the recording"
+        where = "the end of each recording" if count > 1 else "the end of the recording"
     if found.promoted:
         text = (
             f"<p class='good'>Promoted: version {found.twin.version}. On {where} that the fit did"
