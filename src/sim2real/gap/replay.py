@@ -138,7 +138,7 @@ class Replayer:
         self._states = MeasuredStates(place.model, self.log)
         self.steps = max(1, round(horizon_s / self.period_s))
         extremes = np.array([p.bounds for p in twin.parameters]).T if values is None else values
-        self._lead = 0 if recordings else _lead(twin, place.effects, extremes, self.period_s)
+        self._lead = 0 if recordings else lead_periods(twin, extremes, self.period_s)
         stride = max(1, round((stride_s or self.steps * self.period_s) / self.period_s))
         if recordings:
             self.starts, lengths = _recordings(self.log, self._states, self.period_s)
@@ -417,8 +417,9 @@ def _slow_thinned(log: Log, sensors: Mapping[str, SensorEffects], period_s: floa
     return replace(log, fresh=fresh)
 
 
-def _lead(twin: Twin, effects: Any, values: np.ndarray, period_s: float) -> int:
-    """Periods before a segment that fill every delay buffer."""
+def lead_periods(twin: Twin, values: np.ndarray, period_s: float) -> int:
+    """Periods before a segment that fill every delay buffer, for values (n, parameters)."""
+    effects = twin.place().effects
     longest = [0.0]
     for table in (effects.actuators, effects.sensors):
         longest += [entry.delay for entry in table.values()]

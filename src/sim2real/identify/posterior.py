@@ -1,10 +1,13 @@
 """What a fit knows and does not know.
 
-Around the optimum the posterior is a Gaussian (Laplace). Two things are done to keep it honest.
+Around the optimum the posterior is a Gaussian (Laplace). Three things are done to keep it honest.
 Where the twin cannot explain the logs, residuals are not independent, and the Gaussian is widened
 by how much more the segments pull than independent noise would let them: a wrong model does not
-give a certain answer. And draws from it are simulated: where their weights are uneven the posterior
-is not Gaussian, and becomes the weighted draws themselves, improved round by round.
+give a certain answer. Derivatives over small steps take the roughness of a simulation for
+information: the cost is looked at over steps as long as the Gaussian is wide, along its own axes,
+and both its place and its widths follow what is seen. And draws from it are simulated: where their
+weights are uneven the posterior is not Gaussian, and becomes the weighted draws themselves,
+improved round by round, if enough of them count.
 """
 
 from __future__ import annotations
@@ -18,6 +21,14 @@ from sim2real.identify.fit import Fit, costs_of
 from sim2real.identify.problem import Problem
 from sim2real.params import Empirical, GaussianPosterior, JointDistribution
 
+_WIDE = 1.5
+"""Steps along the axes of the Gaussian, in its standard deviations."""
+_WIDEST = 25.0
+"""Largest factor by which a look at the cost widens a variance."""
+_LOOKS = 5
+"""Looks at the cost, at most, each from where the one before led."""
+_SETTLED = 0.2
+"""Decrease of the cost from which another look is worth it."""
 _LOOK = 40
 """Draws that tell whether the Gaussian is right."""
 _DRAWS = 128
@@ -27,7 +38,7 @@ _EVEN = 0.5
 """Share of effective draws from which a Gaussian is taken as it is."""
 _ENOUGH = 0.2
 """Share of effective draws with which no further round is made."""
-_FEWEST = 20
+_FEWEST = 60
 """Effective draws below which weighted draws are no posterior, and the Gaussian is kept."""
 
 
@@ -65,14 +76,17 @@ def posterior_of(
     information = fit.information()
     discrepancy = _discrepancy(fit)
     covariance = np.linalg.inv(information / discrepancy + np.eye(len(fit.x)))
+    x = fit.x
+    if check:
+        x, covariance = _looked_at(problem, x, covariance, discrepancy)
     effective, draws, weights = float("nan"), None, None
     if check:
         rng = np.random.default_rng(seed)
         sampler = _Sampler(problem, discrepancy, rng)
-        _, _, effective = sampler.round(fit.x, covariance, count=_LOOK, tails=np.inf)
+        _, _, effective = sampler.round(x, covariance, count=_LOOK, tails=np.inf)
         report(1, 1 + _ROUNDS)
         if effective < _EVEN:
-            draws, weights = sampler.improved(fit.x, covariance, report)
+            draws, weights = sampler.improved(x, covariance, report)
         report(1 + _ROUNDS, 1 + _ROUNDS)
     scales = problem.scales
     low, high = (problem.values(edge) for edge in problem.bounds)
@@ -96,13 +110,13 @@ def posterior_of(
     whole = 0.5 * (whole + whole.T)
     return Posterior(
         names=problem.names,
-        mean=fit.values,
+        mean=problem.values(x),
         covariance=whole,
         discrepancy=discrepancy,
         effective=effective,
         distribution=GaussianPosterior(
             names=problem.names,
-            mean=tuple(float(v) for v in fit.values),
+            mean=tuple(float(v) for v in problem.values(x)),
             covariance=tuple(tuple(float(v) for v in row) for row in whole),
             low=tuple(float(v) for v in low),
             high=tuple(float(v) for v in high),
@@ -125,6 +139,36 @@ def _discrepancy(fit: Fit) -> float:
     along = (pulls - pulls.mean(axis=0)) @ vectors[:, told]
     ratios = (along**2).sum(axis=0) * len(pulls) / (len(pulls) - 1) / values[told]
     return max(1.0, float(np.mean(ratios)))
+
+
+def _looked_at(
+    problem: Problem, x: np.ndarray, covariance: np.ndarray, discrepancy: float
+) -> tuple[np.ndarray, np.ndarray]:
+    """(x, covariance) as the cost has them over steps as long as the Gaussian is wide."""
+    low, high = problem.bounds
+    for _ in range(_LOOKS):
+        variances, axes = np.linalg.eigh(covariance)
+        steps = _WIDE * (axes * np.sqrt(np.maximum(variances, 1e-18))).T
+        points = np.concatenate([x[None], x + steps, x - steps])
+        data, prior = costs_of(problem, np.clip(points, low, high))
+        cost = data / discrepancy + prior
+        up, down = np.split(cost[1:] - cost[0], 2)
+        # Along an axis that a bound cuts off, the derivatives are all there is.
+        whole = (points == np.clip(points, low, high)).all(axis=1)[1:].reshape(2, -1).all(axis=0)
+        curve = np.where(whole, np.clip(up + down, _WIDE**2 / _WIDEST, _WIDE**2 * 2.0), _WIDE**2)
+        middle = np.where(whole, np.clip(0.5 * (down - up) / curve, -1.0, 1.0), 0.0)
+        spread = (axes * (variances * _WIDE**2 / curve)) @ axes.T
+        covariance = 0.5 * (spread + spread.T)
+        better = np.clip(x + middle @ steps, low, high)
+        tried = np.stack([better, np.clip(points[np.argmin(cost)], low, high)])
+        data, prior = costs_of(problem, tried)
+        ends = data / discrepancy + prior
+        gained = cost[0] - ends.min()
+        if gained > 0:
+            x = tried[np.argmin(ends)]
+        if gained < _SETTLED and (curve > 0.5 * _WIDE**2).all():
+            break
+    return x, covariance
 
 
 class _Sampler:
