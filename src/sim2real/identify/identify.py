@@ -26,9 +26,11 @@ from sim2real.identify.trajectories import Trajectories
 from sim2real.twin import Twin
 
 HORIZONS_S = (0.5, 2.0)
-"""Lengths of the segments, one fit after the other; the one that predicts best is kept."""
+"""Lengths of the segments, one fit after the other; see `_descended`."""
 _MOST_SEGMENTS = 160
 """Segments that a fit looks at, spread over all there are; more hardly tell more."""
+_ALIKE = 1.1
+"""Errors on what was held back, against the smallest, that are called alike."""
 _WORSE = 1.02
 """A twin whose held-back error grows by more than this is not promoted."""
 
@@ -228,7 +230,10 @@ def _descended(
             report=partial(report, f"fit over {horizon_s:g} s"),
         )
         found.append(_Found(held.ratio(_values(problem, result)), problem, result))
-    return min(found, key=lambda entry: entry.ratio)
+    # Of those that predict alike, the one that bounds had to stop least, and then the longest.
+    best = min(entry.ratio for entry in found)
+    alike = [entry for entry in found if entry.ratio <= _ALIKE * best] or found
+    return min(alike, key=lambda e: (len(e.fit.at_bounds), -e.problem.horizon_s))
 
 
 def _values(problem: Problem | Trajectories, result: Fit | Search) -> np.ndarray:
