@@ -82,7 +82,7 @@ def test_both_sides_simulate_the_same_robot(model):
     sysid = pytest.importorskip("mujoco.sysid")
     if not hasattr(sysid, "optimize"):
         pytest.skip("mujoco.sysid lacks its requirements")
-    shared = shared_problem(model, seconds=1.0, seed=0)
+    shared = shared_problem(model, seconds=3.0, seed=0)
     theirs = peer.SysidPeer(shared, threads=1)
     assert theirs.cost(shared.truth) < 0.5 * theirs.cost(
         np.array([p.nominal for p in shared.twin.parameters])

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from sim2real.bench.config import BenchIdentify
-from sim2real.bench.known_truth import multisine
+from sim2real.bench.known_truth import clear_multisine
 from sim2real.bench.run import Report, Result
 from sim2real.bench.sysid_peer import OPTIMIZERS, Shared, SysidPeer, prepared, shared_recording
 from sim2real.identify.fit import fit
@@ -67,7 +67,7 @@ def shared_problem(model: str, *, seconds: float, seed: int) -> Shared:
     low, high = np.array([p.bounds for p in twin.parameters]).T
     truth = nominal * rng.uniform(1 - _FAR, 1 + _FAR, len(nominal))
     times = np.arange(round(seconds * chosen.rate_hz)) / chosen.rate_hz
-    command = multisine(rng, twin.place().model.actuator_ctrlrange, times)
+    command = clear_multisine(rng, twin, times)
     return shared_recording(
         twin, np.clip(truth, low, high), command, rate_hz=chosen.rate_hz, seed=seed
     )

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import math
 
+import mujoco
 import numpy as np
 import torch
 
+from sim2real.errors import Sim2RealError
 from sim2real.gap.log import Log
 from sim2real.policy.make import twin_contract
 from sim2real.twin import Twin
@@ -19,6 +21,10 @@ _RISE_S = 0.5
 """Time over which a motion begins [s]."""
 _SHARE = 0.3
 """Size of the command's motion, as a share of half its range."""
+_CLEAR_M = 0.02
+"""Least distance of anything that could touch [m]."""
+_SMALLER, _TRIES = 0.8, 12
+"""Factor by which a motion that is not clear is made smaller, and how often."""
 
 
 def multisine(rng: np.random.Generator, limits: np.ndarray, times: np.ndarray) -> np.ndarray:
@@ -41,12 +47,41 @@ def multisine(rng: np.random.Generator, limits: np.ndarray, times: np.ndarray) -
     return found
 
 
+def clear_multisine(rng: np.random.Generator, twin: Twin, times: np.ndarray) -> np.ndarray:
+    """(periods, commands) a multisine that touches nothing, made smaller until that is so.
+
+    As `sim2real record` would have it: a collision makes a recording jump with its parameters.
+    """
+    model = twin.place().model
+    model.geom_margin[:], model.geom_gap[:] = _CLEAR_M, _CLEAR_M  # seen from afar, and not felt
+    command = multisine(rng, model.actuator_ctrlrange, times)
+    middle = command[0].copy()
+    for _ in range(_TRIES):
+        if not _touches(model, command, float(times[1] - times[0])):
+            return command
+        command = middle + _SMALLER * (command - middle)
+    raise Sim2RealError(f"no multisine moves twin {twin.name!r} without touching something")
+
+
+def _touches(model: mujoco.MjModel, command: np.ndarray, period_s: float) -> bool:
+    """Whether something comes near that was not near at first, or touches."""
+    data = mujoco.MjData(model)
+    mujoco.mj_forward(model, data)
+    neighbours = {tuple(contact.geom) for contact in data.contact}
+    for row in command:
+        data.ctrl[:] = row
+        mujoco.mj_step(model, data, round(period_s / model.opt.timestep))
+        if any(c.dist < 0 or tuple(c.geom) not in neighbours for c in data.contact):
+            return True
+    return False
+
+
 def recordings(
     twin: Twin, values: np.ndarray, *, seconds: float, rate_hz: float, seed: int = 0
 ) -> list[Log]:
     """A log of each row of `values` (n, parameters), with everything random in the twin on.
 
-    Every world moves by a multisine of its own, from rest in the model's initial state.
+    Every world moves by a clear multisine of its own, from rest in the model's initial state.
     """
     worlds = CpuWorlds(twin, count=len(values), period_s=1.0 / rate_hz, seed=seed)
     everyone = torch.arange(len(values))
@@ -54,9 +89,8 @@ def recordings(
     worlds.reset(everyone)
     worlds.begin(everyone)
     times = np.arange(round(seconds * rate_hz) + 1) / rate_hz
-    limits = worlds.model.actuator_ctrlrange
     rng = np.random.default_rng(seed)
-    command = np.stack([multisine(rng, limits, times) for _ in values], axis=1)
+    command = np.stack([clear_multisine(rng, twin, times) for _ in values], axis=1)
     readings = np.empty((len(times), len(values), worlds.model.nsensordata))
     for row, sent in enumerate(command):
         readings[row] = worlds.measured.double().numpy()
