@@ -119,6 +119,7 @@ def test_the_truth_predicts_a_recording_best():
 
 
 def test_a_search_keeps_to_its_simulated_time():
+    pytest.importorskip("cmaes", reason="the peer's library comes with the extra `bench`")
     twin = pace_twin(arm())
     low, high = np.array([p.bounds for p in twin.parameters]).T
     log = recordings(twin, (low + 0.4 * (high - low))[None], seconds=0.5, rate_hz=25.0)[0]
