@@ -230,10 +230,10 @@ def _descended(
             report=partial(report, f"fit over {horizon_s:g} s"),
         )
         found.append(_Found(held.ratio(_values(problem, result)), problem, result))
-    # Of those that predict alike, the one that bounds had to stop least, and then the longest.
+    # Of those that predict alike, the one that bounds had to stop least.
     best = min(entry.ratio for entry in found)
     alike = [entry for entry in found if entry.ratio <= _ALIKE * best] or found
-    return min(alike, key=lambda e: (len(e.fit.at_bounds), -e.problem.horizon_s))
+    return min(alike, key=lambda e: (len(e.fit.at_bounds), e.ratio))
 
 
 def _values(problem: Problem | Trajectories, result: Fit | Search) -> np.ndarray:
