@@ -8,12 +8,13 @@ of linearisation, so a prior has precision one. Everything depends on the one lo
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import torch
 
-from sim2real.errors import Sim2RealError
+from sim2real.errors import Sim2RealError, nearest
 from sim2real.gap.log import Log
 from sim2real.gap.replay import Replay, is_random, replay
 from sim2real.params import Parameter
@@ -124,6 +125,21 @@ def open_parameters(twin: Twin) -> tuple[Parameter, ...]:
         and not is_random(parameter)
         and not parameter.name.startswith("environment/")  # pushes are no part of a prediction
     )
+
+
+def chosen_parameters(twin: Twin, names: Sequence[str] = ()) -> tuple[Parameter, ...]:
+    """Open parameters of those names, all by default; one that is not open is a `Sim2RealError`."""
+    open_ = {parameter.name: parameter for parameter in open_parameters(twin)}
+    for name in names:
+        if name not in open_:
+            twin.parameter(name)  # raises if there is none
+            raise Sim2RealError(
+                f"{name} cannot be fitted: its prior is fixed, or no prediction depends on it"
+                f"{nearest(name, open_)}"
+            )
+    if not open_:
+        raise Sim2RealError(f"twin {twin.name!r} has no parameter to fit")
+    return tuple(open_[name] for name in names or open_)
 
 
 def prior_std(parameter: Parameter) -> float:

@@ -17,10 +17,9 @@ from functools import partial
 
 import numpy as np
 
-from sim2real.errors import Sim2RealError, nearest
 from sim2real.gap.log import Log
 from sim2real.gap.replay import Replayer, moves_by_chance
-from sim2real.gap.sensitivity import best_guess, open_parameters, prior_std
+from sim2real.gap.sensitivity import best_guess, chosen_parameters, prior_std
 from sim2real.params import Parameter
 from sim2real.twin import Twin
 
@@ -61,17 +60,7 @@ class Problem:
     """(numbers,) standard deviation of a reading around the prediction, as now believed."""
 
     def __post_init__(self) -> None:
-        open_ = {p.name: p for p in open_parameters(self.twin)}
-        for name in self.fitted:
-            if name not in open_:
-                self.twin.parameter(name)  # raises if there is none
-                raise Sim2RealError(
-                    f"{name} cannot be fitted: its prior is fixed, or no prediction depends on it"
-                    f"{nearest(name, open_)}"
-                )
-        self.parameters = tuple(open_[name] for name in self.fitted or open_)
-        if not self.parameters:
-            raise Sim2RealError(f"twin {self.twin.name!r} has no parameter to fit")
+        self.parameters = chosen_parameters(self.twin, self.fitted)
         names = [p.name for p in self.twin.parameters]
         self._columns = [names.index(p.name) for p in self.parameters]
         self._base = best_guess(self.twin)

@@ -21,6 +21,7 @@ from sim2real.gap.replay import Replayer
 from sim2real.gap.sensitivity import best_guess
 from sim2real.identify.bumps import TERMS, blank_remainder, columns, weight_scales
 from sim2real.identify.problem import Problem
+from sim2real.identify.robust import ROBUST, tempered
 from sim2real.params import Normal, Parameter, dimension_of
 from sim2real.twin import Remainder, Twin
 
@@ -33,8 +34,6 @@ _FOLDS, _FEWEST = 4, 3
 """Groups that recordings are held back in, and recordings below which none can be."""
 _WORTH = 0.97
 """Held-back error, against that without, above which a remainder is not kept."""
-_ROBUST = 3.0
-"""Whitened residuals beyond this count less and less."""
 _STEP = 0.1
 """Finite difference, in scales of a weight."""
 _PASSES = 6
@@ -185,7 +184,7 @@ class _Linear:
         slopes = self._slopes[free]
         for _ in range(_PASSES):
             left = np.abs(self._residual + x @ self._slopes)
-            weight = _ROBUST / np.maximum(left, _ROBUST)
+            weight = ROBUST / np.maximum(left, ROBUST)
             normal = (slopes * weight) @ slopes.T + ridge * np.eye(len(free))
             x[free] = -np.linalg.solve(normal, slopes @ (weight * self._residual))
         return x
@@ -196,7 +195,7 @@ class _Linear:
         for _ in range(_ROUNDS):
             tried = self.solved(free, ridge)
             residual, slopes = self._at(tried)
-            cost = _robust(residual) + ridge * float(tried @ tried)
+            cost = float((tempered(residual) ** 2).sum()) + ridge * float(tried @ tried)
             if cost >= best:
                 break
             x, best = tried, cost
@@ -245,12 +244,6 @@ def _ratio(before: np.ndarray, after: np.ndarray) -> float:
     if not known.any():
         return float("nan")
     return float(np.sqrt(np.mean((after[known] / before[known]) ** 2)))
-
-
-def _robust(residual: np.ndarray) -> float:
-    size = np.abs(residual)
-    far = 2 * _ROBUST * size - _ROBUST**2
-    return float(np.where(size > _ROBUST, far, residual**2).sum())
 
 
 def _horizon(twin: Twin, logs: Sequence[Log]) -> tuple[float, list[Log]]:
