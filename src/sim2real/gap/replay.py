@@ -16,26 +16,18 @@ import copy
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Literal
 
 import mujoco
 import numpy as np
 import torch
 
 from sim2real.errors import Sim2RealError, nearest
+from sim2real.gap.chance import Chance, with_chance
 from sim2real.gap.log import Log
 from sim2real.gap.states import MeasuredStates
-from sim2real.params import Parameter
 from sim2real.twin import SensorEffects, Twin
 from sim2real.worlds import CpuWorlds
 
-_READING = {"sensor": ("noise", "walk", "dropout", "quantum", "period")}
-"""Effects on a single reading: chance, and the steps it comes in."""
-_RANDOM = {
-    "actuator": ("delay_jitter", "missed"),
-    "sensor": ("delay_jitter", *_READING["sensor"]),
-}
-"""Effects that a prediction leaves out: those, and what makes the motion itself random."""
 _MOST_WORLDS = 4096
 _UNEVEN = 0.25
 """Share of a period by which a row may come late; segments with later ones are left out."""
@@ -109,7 +101,7 @@ class Replayer:
         horizon_s: float,
         stride_s: float | None = None,
         values: np.ndarray | None = None,
-        chance: Literal["none", "motion", "all"] = "none",
+        chance: Chance = "none",
         start_noise: float = 1.0,
         remainder: bool = False,
         recordings: bool = False,
@@ -129,8 +121,7 @@ class Replayer:
         first row is taken to have been as it is then.
         """
         self.twin = twin
-        off: Mapping[str, tuple[str, ...]] = {} if chance == "all" else _RANDOM
-        self._quiet, self._columns = _without(twin, _READING if chance == "motion" else off)
+        self._quiet, self._columns = with_chance(twin, chance)
         place = twin.place()
         self.period_s = _period(log, place.model.opt.timestep)
         self._numbers, self._controls = _places(place.model, log)
@@ -329,40 +320,6 @@ def _run(
             reading = worlds.measured[:, numbers].double().numpy()
             found[:, step] = np.where(broken[:, None].numpy(), np.nan, reading)
     return found
-
-
-def _without(twin: Twin, off: Mapping[str, tuple[str, ...]]) -> tuple[Twin, list[int]]:
-    """The twin without those effects, and the parameters it keeps."""
-    effects: dict[str, Any] = {}
-    for group, tables in twin.effects.items():
-        effects[group] = {
-            pattern: {n: value for n, value in table.items() if n not in off.get(group, ())}
-            for pattern, table in tables.items()
-        }
-    columns = [k for k, p in enumerate(twin.parameters) if not _moves(p, off)]
-    kept = tuple(twin.parameters[k] for k in columns)
-    return replace(twin, effects=effects, parameters=kept), columns
-
-
-def is_random(parameter: Parameter) -> bool:
-    """Whether a parameter moves only how readings scatter, which no prediction shows."""
-    return _moves(parameter, _RANDOM)
-
-
-def moves_by_chance(twin: Twin) -> bool:
-    """Whether something random moves the twin, or when it is read."""
-    return any(
-        value != 0 and name in _RANDOM.get(group, ()) and name not in _READING.get(group, ())
-        for group, tables in twin.effects.items()
-        for table in tables.values()
-        for name, value in table.items()
-    )
-
-
-def _moves(parameter: Parameter, effects: Mapping[str, tuple[str, ...]]) -> bool:
-    """Whether a parameter is one of those effects."""
-    kind, *_, attribute = parameter.name.split("/")
-    return attribute.split("[")[0] in effects.get(kind, ())
 
 
 def _period(log: Log, timestep_s: float) -> float:

@@ -15,8 +15,9 @@ import numpy as np
 import torch
 
 from sim2real.errors import Sim2RealError, nearest
+from sim2real.gap.chance import is_random
 from sim2real.gap.log import Log
-from sim2real.gap.replay import Replay, is_random, replay
+from sim2real.gap.replay import Replay, replay
 from sim2real.params import Parameter
 from sim2real.twin import Twin
 

@@ -17,8 +17,9 @@ from functools import partial
 
 import numpy as np
 
+from sim2real.gap.chance import moves_by_chance
 from sim2real.gap.log import Log
-from sim2real.gap.replay import Replayer, moves_by_chance
+from sim2real.gap.replay import Replayer
 from sim2real.gap.sensitivity import best_guess, chosen_parameters, prior_std
 from sim2real.params import Parameter
 from sim2real.twin import Twin
