@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 import torch
 
-from sim2real.bench.identify_calibration import Placed, placed, truths_of
-from sim2real.bench.identify_growth import exponent
-from sim2real.bench.identify_pace import Positions, cma_es, counted, pace_twin
-from sim2real.bench.identify_sysid import MODELS, shared_problem
-from sim2real.bench.known_truth import multisine, recordings
+from sim2real.bench.identify.calibration import Placed, placed, truths_of
+from sim2real.bench.identify.growth import exponent
+from sim2real.bench.identify.known_truth import multisine, recordings
+from sim2real.bench.identify.pace import Positions, cma_es, counted, pace_twin
+from sim2real.bench.identify.sysid import MODELS, shared_problem
 from sim2real.gap.sensitivity import open_parameters
 from sim2real.tasks import find_task
 from sim2real.twin import Twin
@@ -78,7 +78,7 @@ def test_the_exponent_of_linear_growth_is_one():
 
 @pytest.mark.parametrize("model", list(MODELS))
 def test_both_sides_simulate_the_same_robot(model):
-    peer = pytest.importorskip("sim2real.bench.sysid_peer")
+    peer = pytest.importorskip("sim2real.bench.identify.sysid_peer")
     sysid = pytest.importorskip("mujoco.sysid")
     if not hasattr(sysid, "optimize"):
         pytest.skip("mujoco.sysid lacks its requirements")

@@ -79,11 +79,11 @@ def _results(config: Bench, report: Report) -> Iterable[Result]:
 
         return bench_doctor(config, report)
     if isinstance(config, BenchIdentify):
-        from sim2real.bench.identify import bench_identify
+        from sim2real.bench.identify.bench import bench_identify
 
         return bench_identify(config, report)
     if isinstance(config, BenchReal):
-        from sim2real.bench.real import bench_real
+        from sim2real.bench.real.bench import bench_real
 
         return bench_real(config, report)
     from sim2real.bench.data import bench_data

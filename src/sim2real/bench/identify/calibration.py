@@ -10,7 +10,7 @@ import torch
 from scipy.stats import chisquare
 
 from sim2real.bench.config import BenchIdentify
-from sim2real.bench.known_truth import recordings
+from sim2real.bench.identify.known_truth import recordings
 from sim2real.bench.run import Report, Result
 from sim2real.gap.log import Log
 from sim2real.gap.sensitivity import open_parameters

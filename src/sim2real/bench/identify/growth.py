@@ -9,9 +9,9 @@ from dataclasses import replace
 import numpy as np
 
 from sim2real.bench.config import BenchIdentify
-from sim2real.bench.identify_sysid import shared_problem
+from sim2real.bench.identify.sysid import shared_problem
+from sim2real.bench.identify.sysid_peer import Shared
 from sim2real.bench.run import Report, Result
-from sim2real.bench.sysid_peer import Shared
 from sim2real.identify.fit import fit
 from sim2real.identify.problem import Problem
 

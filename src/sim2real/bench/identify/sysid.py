@@ -9,9 +9,15 @@ from collections.abc import Iterator
 import numpy as np
 
 from sim2real.bench.config import BenchIdentify
-from sim2real.bench.known_truth import clear_multisine
+from sim2real.bench.identify.known_truth import clear_multisine
+from sim2real.bench.identify.sysid_peer import (
+    OPTIMIZERS,
+    Shared,
+    SysidPeer,
+    prepared,
+    shared_recording,
+)
 from sim2real.bench.run import Report, Result
-from sim2real.bench.sysid_peer import OPTIMIZERS, Shared, SysidPeer, prepared, shared_recording
 from sim2real.identify.fit import fit
 from sim2real.identify.problem import Problem
 from sim2real.tasks import find_task

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from sim2real.bench.segments import segment_rms
+from sim2real.bench.real.segments import segment_rms
 from sim2real.data import Episode, Origin, Provenance
 from sim2real.data.formats import read_episodes
 from sim2real.data.formats.channelmap import ChannelMap

@@ -17,8 +17,8 @@ import numpy as np
 import torch
 
 from sim2real.bench.config import BenchIdentify
-from sim2real.bench.identify_sysid import ARM_JOINTS
-from sim2real.bench.known_truth import recordings
+from sim2real.bench.identify.known_truth import recordings
+from sim2real.bench.identify.sysid import ARM_JOINTS
 from sim2real.bench.run import Report, Result, require
 from sim2real.gap.log import Log
 from sim2real.identify.fit import fit

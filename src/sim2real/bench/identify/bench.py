@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from sim2real.bench.config import BenchIdentify
-from sim2real.bench.identify_calibration import calibration
-from sim2real.bench.identify_growth import growth
-from sim2real.bench.identify_pace import against_pace
-from sim2real.bench.identify_sysid import against_sysid
+from sim2real.bench.identify.calibration import calibration
+from sim2real.bench.identify.growth import growth
+from sim2real.bench.identify.pace import against_pace
+from sim2real.bench.identify.sysid import against_sysid
 from sim2real.bench.run import Report, Result
 from sim2real.errors import Sim2RealError
 

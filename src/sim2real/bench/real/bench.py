@@ -11,15 +11,15 @@ from collections.abc import Iterator
 from types import ModuleType
 from typing import Any
 
-from sim2real.bench import (
-    real_cube,
-    real_double_pendulum,
-    real_emps,
-    real_qube,
-    real_so101,
-    real_xl330,
-)
 from sim2real.bench.config import BenchReal
+from sim2real.bench.real import (
+    cube,
+    double_pendulum,
+    emps,
+    qube,
+    so101,
+    xl330,
+)
 from sim2real.bench.run import Report, Result
 from sim2real.data import Episode
 from sim2real.errors import Sim2RealError
@@ -29,7 +29,7 @@ from sim2real.identify.remainder import learn_remainder
 from sim2real.twin import Twin
 
 _MODULES: tuple[ModuleType, ...] = (
-    real_emps, real_qube, real_double_pendulum, real_xl330, real_so101, real_cube,
+    emps, qube, double_pendulum, xl330, so101, cube,
 )  # fmt: skip
 DATA_SETS = {module.FOLDER: module for module in _MODULES}
 

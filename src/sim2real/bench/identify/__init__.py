@@ -1,0 +1,1 @@
+"""Identification against known truths and against its peers."""
