@@ -140,7 +140,8 @@ class Replayer:
                 steps=self.steps, lead=self._lead, stride=stride,
             )  # fmt: skip
             lengths = np.full(len(self.starts), self.steps)
-        self.noise = _expected_noise(self.log, place.effects.sensors)
+        self.rounding = _rounding(self.log, place.effects.sensors)
+        self.noise = _expected_noise(self.log, place.effects.sensors, self.rounding)
         spread = np.full(place.model.nsensordata, 0.0)
         spread[self._numbers] = self.noise
         self._start_noise = start_noise * self._states.noise(spread, self.period_s)
@@ -445,12 +446,25 @@ def _same_sign(log: Log, predicted: np.ndarray, measured: np.ndarray) -> np.ndar
     return predicted
 
 
-def _expected_noise(log: Log, sensors: Mapping[str, SensorEffects]) -> np.ndarray:
+def _rounding(log: Log, sensors: Mapping[str, SensorEffects]) -> np.ndarray:
+    """(numbers,) standard deviation of a reading around the truth by its quantum alone."""
+    quanta = [
+        sensors.get(spec.name, SensorEffects()).quantum
+        for spec in log.contract.sensors
+        for _ in range(spec.width)
+    ]
+    return np.array(quanta) / math.sqrt(12)
+
+
+def _expected_noise(
+    log: Log, sensors: Mapping[str, SensorEffects], rounding: np.ndarray
+) -> np.ndarray:
     """(numbers,) noise and rounding of each reading; never nothing, as no sensor is perfect."""
-    found = []
-    for spec in log.contract.sensors:
-        mine = sensors.get(spec.name, SensorEffects())
-        found += [math.hypot(mine.noise, mine.quantum / math.sqrt(12))] * spec.width
+    noises = [
+        sensors.get(spec.name, SensorEffects()).noise
+        for spec in log.contract.sensors
+        for _ in range(spec.width)
+    ]
     known = np.where(np.isfinite(log.readings), log.readings, 0.0)
     least = _LEAST_NOISE * (1e-3 + np.ptp(known, axis=0))
-    return np.array(np.maximum(found, least))
+    return np.array(np.maximum(np.hypot(noises, rounding), least))

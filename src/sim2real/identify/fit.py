@@ -19,8 +19,6 @@ _ROUNDS = 4
 """Descents at most, each with the noise that the one before left."""
 _SETTLED = 0.1
 """Relative change of the noise below which no further round is made."""
-_LEAST_NOISE = 0.1
-"""Noise of a reading against what the twin declares, at least: a joint that rests has none."""
 _MOST_STEPS = 40
 _FEW_SEGMENTS, _FEW_STEPS = 16, 12
 """Segments of the first look, and steps of each descent there."""
@@ -161,7 +159,7 @@ def _estimate_noise(problem: Problem, x: np.ndarray) -> bool:
         mine = white[..., columns][problem.valid[..., columns]]
         if mine.size:
             factor = float(np.clip(scale(mine), 0.2, 50.0))
-            least = _LEAST_NOISE * problem.declared_noise[columns]
-            problem.noise[columns] = np.maximum(problem.noise[columns] * factor, least)
+            noise = problem.noise[columns] * factor
+            problem.noise[columns] = np.maximum(noise, problem.least_noise[columns])
             settled &= abs(factor - 1) < _SETTLED
     return settled

@@ -33,6 +33,8 @@ _FARTHEST_START = 4.0
 _START_NOISE = 3.0
 """Noise of a measured start against that of its readings: it is interpolated between them, and the
 readings after it tell it better."""
+_LEAST_NOISE = 0.1
+"""Noise of a reading, at least, against what the twin declares."""
 _TRIALS = 128
 """Replays with the twin's chance on, from which its effect on the readings is known."""
 _MOST_ROWS = 48
@@ -96,9 +98,12 @@ class Problem:
         self._steps = np.maximum(_STEP, np.array(delays) / self.scales)
 
     @property
-    def declared_noise(self) -> np.ndarray:
-        """(numbers,) standard deviation that the twin expects of a reading."""
-        return self._replayer.noise
+    def least_noise(self) -> np.ndarray:
+        """(numbers,) standard deviation below which a reading's noise is not believed to be.
+
+        A joint that rests seems to have none; but what is rounded is not known better for it.
+        """
+        return np.maximum(_LEAST_NOISE * self._replayer.noise, self._replayer.rounding)
 
     def part(self, most: int) -> Problem:
         """The same problem on at most so many segments, spread over all of them."""
@@ -125,6 +130,11 @@ class Problem:
     def segments(self) -> int:
         """Segments of all logs."""
         return len(self._measured)
+
+    @property
+    def starts(self) -> np.ndarray:
+        """(segments,) row of the joined logs that each segment starts from."""
+        return self._replayer.starts
 
     @property
     def bounds(self) -> tuple[np.ndarray, np.ndarray]:
