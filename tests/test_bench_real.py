@@ -39,3 +39,9 @@ def test_nothing_that_is_scored_was_fitted(name):
         pytest.skip(f"no recordings of {name} in {DATA}")
     # A data set of one recording is scored as its authors do, on the record it was fitted to.
     assert len(train) == 1 or not set(train) & set(test)
+
+
+def test_a_measure_with_a_remainder_has_its_own_target():
+    module = DATA_SETS["bam_xl330"]
+    found = _result(module, "bam_xl330", "mae_mrad_remainder", 35.0, None, "")
+    assert found.target == "<= 33" and found.met is False

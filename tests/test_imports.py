@@ -20,6 +20,7 @@ FLOORS = [
     {"policy"},
     {"gap"},
     {"evaluate", "robot", "identify"},
+    {"attribute"},
     {"report"},
     {"demo", "bench"},
     {"cli"},

@@ -35,6 +35,18 @@ def test_a_shift_in_time_is_found_as_a_lag():
     assert bench.lags_s([(early, late)], 0.02) == pytest.approx([0.03, -0.011], abs=5e-4)
 
 
+def test_a_lag_planted_in_a_real_motion_is_found():
+    measured = motion("static_holding", 60.0)["position"]
+    late = [np.interp(measured.times - 0.01, measured.times, q) for q in measured.values.T]
+    found = bench.lags_s([(measured.values, np.stack(late, axis=1))], 0.02006)
+    assert found == pytest.approx(np.full(5, 0.01), abs=1e-3)
+
+
+def test_a_joint_that_rests_has_no_wild_lag():
+    still = np.zeros((500, 1))
+    assert abs(bench.lags_s([(still, still)], 0.02)[0]) <= 7 * 0.02
+
+
 def test_no_motion_is_fitted_and_scored():
     train, test = bench.train_files(DATA), bench.test_files(DATA)
     if not test:

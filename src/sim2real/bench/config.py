@@ -113,6 +113,23 @@ class BenchDoctor:
 
 
 @dataclass(frozen=True, kw_only=True)
+class BenchEvaluate:
+    """Whether the statistics keep what they promise: coverage, error rates, and published tables
+    of policies in simulation and reality."""
+
+    name: ClassVar[str] = "evaluate"
+    data: Path | None = None
+    """Folder with published tables, each with `train`; without it they are left out."""
+    repetitions: int = 2_000
+    """Repetitions that coverage and error rates are counted over."""
+    seed: int = 0
+    out: Path | None = None
+    """Also write the JSON here, as `benchmarks/evaluate.json`."""
+    json: bool = False
+    """Print the result as one JSON object."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class BenchIdentify:
     """Identification with known truths: speed against mujoco.sysid and PACE's recipe, growth, and
     whether posteriors mean what they say."""

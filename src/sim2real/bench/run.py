@@ -18,6 +18,7 @@ from sim2real.bench.config import (
     BenchData,
     BenchDeploy,
     BenchDoctor,
+    BenchEvaluate,
     BenchIdentify,
     BenchReal,
     BenchSim,
@@ -58,7 +59,16 @@ class Result:
 Report = Callable[[str], None]
 
 
-Bench = BenchSim | BenchTrain | BenchData | BenchDeploy | BenchDoctor | BenchIdentify | BenchReal
+Bench = (
+    BenchSim
+    | BenchTrain
+    | BenchData
+    | BenchDeploy
+    | BenchDoctor
+    | BenchEvaluate
+    | BenchIdentify
+    | BenchReal
+)
 
 
 def _results(config: Bench, report: Report) -> Iterable[Result]:
@@ -78,6 +88,10 @@ def _results(config: Bench, report: Report) -> Iterable[Result]:
         from sim2real.bench.doctor import bench_doctor
 
         return bench_doctor(config, report)
+    if isinstance(config, BenchEvaluate):
+        from sim2real.bench.evaluate import bench_evaluate
+
+        return bench_evaluate(config, report)
     if isinstance(config, BenchIdentify):
         from sim2real.bench.identify.bench import bench_identify
 

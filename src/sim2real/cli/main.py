@@ -20,6 +20,7 @@ from sim2real.bench.config import (
     BenchData,
     BenchDeploy,
     BenchDoctor,
+    BenchEvaluate,
     BenchIdentify,
     BenchReal,
     BenchSim,
@@ -28,6 +29,7 @@ from sim2real.bench.config import (
 from sim2real.cli.data import DataVerb, run_data
 from sim2real.cli.doctor import DoctorConfig, run_doctor
 from sim2real.cli.drift import DriftConfig, run_drift
+from sim2real.cli.evaluate import run_compare, run_power, run_predict, run_rank
 from sim2real.cli.identify import run_identify
 from sim2real.cli.identify_plan import run_plan
 from sim2real.cli.output import print_json, say, say_error
@@ -35,7 +37,14 @@ from sim2real.cli.randomize import RandomizeShow, run_show
 from sim2real.cli.record import RecordConfig, run_record
 from sim2real.demo.config import DemoConfig
 from sim2real.errors import Sim2RealError
-from sim2real.evaluate.config import EvaluateConfig, PlayConfig
+from sim2real.evaluate.config import (
+    CompareConfig,
+    EvaluateConfig,
+    PlayConfig,
+    PowerConfig,
+    PredictConfig,
+    RankConfig,
+)
 from sim2real.identify.config import IdentifyConfig, PlanConfig
 from sim2real.learn.config import TrainConfig
 from sim2real.policy.config import ExportConfig
@@ -84,6 +93,7 @@ Benches = Annotated[
     | Annotated[BenchData, _sub("data")]
     | Annotated[BenchDeploy, _sub("deploy")]
     | Annotated[BenchDoctor, _sub("doctor")]
+    | Annotated[BenchEvaluate, _sub("evaluate")]
     | Annotated[BenchIdentify, _sub("identify")]
     | Annotated[BenchReal, _sub("real")],
     tyro.conf.OmitSubcommandPrefixes,
@@ -109,6 +119,10 @@ Verb = (
     | Annotated[TrainConfig, _sub("train")]
     | Annotated[PlayConfig, _sub("play")]
     | Annotated[EvaluateConfig, _sub("evaluate")]
+    | Annotated[CompareConfig, _sub("compare")]
+    | Annotated[PredictConfig, _sub("predict")]
+    | Annotated[RankConfig, _sub("rank")]
+    | Annotated[PowerConfig, _sub("power")]
     | Annotated[ExportConfig, _sub("export")]
     | Annotated[DeployConfig, _sub("deploy")]
     | Annotated[DoctorConfig, _sub("doctor")]
@@ -170,6 +184,10 @@ def _run(verb: Any) -> int:
         TrainConfig: _train,
         PlayConfig: _play,
         EvaluateConfig: _evaluate,
+        CompareConfig: run_compare,
+        PredictConfig: run_predict,
+        RankConfig: run_rank,
+        PowerConfig: run_power,
         ExportConfig: _export,
         DeployConfig: _deploy,
         DoctorConfig: run_doctor,
@@ -186,6 +204,7 @@ def _run(verb: Any) -> int:
         BenchData: _bench,
         BenchDeploy: _bench,
         BenchDoctor: _bench,
+        BenchEvaluate: _bench,
         BenchIdentify: _bench,
         BenchReal: _bench,
     }
@@ -365,6 +384,7 @@ def _bench(
     | BenchData
     | BenchDeploy
     | BenchDoctor
+    | BenchEvaluate
     | BenchIdentify
     | BenchReal,
 ) -> int:

@@ -38,7 +38,7 @@ class Provenance:
     parameters: Mapping[str, float] = field(default_factory=dict)
     """The draw it was simulated with, by parameter."""
     seed: int | None = None
-    """Seed of the simulation."""
+    """Seed of the simulation, or of the bench that set a real robot up."""
     world: int | None = None
     """Which of the worlds under that seed."""
     engine: str = ""

@@ -1,5 +1,19 @@
-"""Trials, success rates with intervals, and what success depends on."""
+"""Trials, success rates with intervals, what success depends on, and what it says of robots."""
 
-from sim2real.evaluate.config import EvaluateConfig, PlayConfig
+from sim2real.evaluate.config import (
+    CompareConfig,
+    EvaluateConfig,
+    PlayConfig,
+    PowerConfig,
+    PredictConfig,
+    RankConfig,
+)
 
-__all__ = ["EvaluateConfig", "PlayConfig"]
+__all__ = [
+    "CompareConfig",
+    "EvaluateConfig",
+    "PlayConfig",
+    "PowerConfig",
+    "PredictConfig",
+    "RankConfig",
+]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import tyro
 
@@ -17,6 +17,9 @@ class EvaluateConfig:
     """Folder of the training run, or of a bundle."""
     episodes: int = 500
     """Episodes to try, each with parameters of its own."""
+    each: int = 1
+    """Episodes in a row that share their parameters, as trials of one robot do; `predict` needs
+    several."""
     params: str | None = None
     """Where parameters come from: nominal, prior, posterior, or a TOML or JSON file;
     what the run was trained with by default."""
@@ -59,3 +62,90 @@ class PlayConfig:
     """Open MuJoCo's viewer instead."""
     json: bool = False
     """Print the result as JSON."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class CompareConfig:
+    """Say whether policy B is better than A, or how many more trials that takes.
+
+    Trials are a folder of `evaluate`, a folder of recordings, a lake, or a CSV or JSON file of
+    trials; FILE@POLICY takes one policy's of several.
+    """
+
+    a: Annotated[str, tyro.conf.Positional]
+    """Trials of the first policy."""
+    b: Annotated[str, tyro.conf.Positional]
+    """Trials of the second policy."""
+    confidence: float = 0.95
+    """Confidence of the intervals; what is left is the error rate of the sequential test."""
+    most: int | None = None
+    """Trials of each after which no more are made, if that was planned before the first."""
+    source: Literal["sim", "real"] | None = None
+    """Take only simulated or only real trials."""
+    by_order: bool = False
+    """The k-th trials of both began alike, though nothing in them says so."""
+    json: bool = False
+    """Print as JSON."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class RankConfig:
+    """Say whether simulation ranks policies as reality does.
+
+    The table is CSV or a JSON list with a row a policy, or a row a real trial; or JSON with two
+    tables, of simulation and reality, each of policies or of groups of policies.
+    """
+
+    table: Annotated[Path, tyro.conf.Positional]
+    """The table."""
+    policy: str = "policy"
+    """Column of the policy's name."""
+    sim: str = "sim"
+    """Column, or table, of success or score in simulation."""
+    real: str = "real"
+    """Column, or table, of success or score in reality."""
+    group: tuple[str, ...] = ()
+    """Columns that tell apart what must not be compared; `group` or `task` where there is one."""
+    n_real: str = "n_real"
+    """Column of the number of real trials behind a success rate; may be absent."""
+    confidence: float = 0.95
+    """Confidence of the intervals."""
+    seed: int = 0
+    """Seed of resampling."""
+    json: bool = False
+    """Print as JSON."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class PowerConfig:
+    """Plan a comparison: the trials it takes to show a difference in success."""
+
+    first: Annotated[float, tyro.conf.arg(name="from")]
+    """Success rate of one policy."""
+    second: Annotated[float, tyro.conf.arg(name="to")]
+    """Success rate of the other."""
+    power: float = 0.8
+    """Chance of showing the difference."""
+    alpha: float = 0.05
+    """Chance of showing one where there is none, two-sided."""
+    correlation: float = 0.0
+    """Correlation of the two policies' outcomes under one condition; 0 if conditions decide
+    nothing."""
+    json: bool = False
+    """Print as JSON."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class PredictConfig:
+    """Predict real success from simulated trials; with a few real trials, narrow it down."""
+
+    simulated: Annotated[str, tyro.conf.Positional]
+    """Simulated trials: a folder of `evaluate --params posterior --each 10`, or a file or lake."""
+    trials: int = 20
+    """Real trials whose outcome is predicted."""
+    real: str = ""
+    """Real trials under conditions that were simulated too."""
+    confidence: float = 0.9
+    """Confidence of the intervals."""
+    json: bool = False
+    """Print as JSON."""

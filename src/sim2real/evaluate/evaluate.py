@@ -15,9 +15,10 @@ from torch import Tensor
 from sim2real.data import Lake
 from sim2real.errors import Sim2RealError
 from sim2real.evaluate.config import EvaluateConfig
-from sim2real.evaluate.intervals import Rate, wilson
+from sim2real.evaluate.intervals import Rate, score_interval, wilson
+from sim2real.evaluate.trial_files import save_worlds
 from sim2real.evaluate.trials import Trials, run_trials
-from sim2real.files import atomic_path, write_json
+from sim2real.files import write_json
 from sim2real.learn.policy import Policy
 from sim2real.policy import Bundle
 from sim2real.policy.runtime import Runtime
@@ -133,38 +134,51 @@ def evaluate(
         remainder=subject.remainder,
         keep=Lake.create(config.lake).append if config.lake else None,
         policy_id=subject.id,
+        each=config.each,
         report=report,
     )
     result = summarise(trials, source=subject.source, confidence=config.confidence)
     folder = config.out or subject.folder / "evaluate"
     write_json(folder / "evaluation.json", result.to_dict())
-    with atomic_path(folder / "trials.npz") as path, path.open("wb") as file:
-        np.savez(
-            file,
-            names=np.array(trials.names),
-            values=trials.values,
-            success=trials.success,
-            reward=trials.reward,
-            diverged=trials.diverged,
-        )
+    save_worlds(folder / "trials.npz", trials, policy=subject.id)
     return result, folder
 
 
 def summarise(trials: Trials, *, source: str, confidence: float = 0.95) -> Evaluation:
-    """Rates and tests from trials."""
+    """Rates and tests from trials.
+
+    Trials that share a draw are not independent: the interval knows, and of each draw only the
+    first trial tells what success depends on.
+    """
     n = len(trials.success)
     effects = []
+    first = trials.success[:: trials.each]
     for column, name in enumerate(trials.names):
-        values = trials.values[:, column]
-        if np.ptp(values) > 0 and n >= 2 * _BINS:
-            effects.append(_effect(name, values, trials.success, confidence))
+        values = trials.values[:: trials.each, column]
+        if np.ptp(values) > 0 and len(first) >= 2 * _BINS:
+            effects.append(_effect(name, values, first, confidence))
     effects = _holm(effects)
     return Evaluation(
         trials=trials,
         source=source,
-        success=wilson(int(trials.success.sum()), n, confidence=confidence),
+        success=_success(trials, confidence)
+        if trials.each > 1
+        else wilson(int(trials.success.sum()), n, confidence=confidence),
         effects=tuple(sorted(effects, key=lambda effect: effect.p_value)),
     )
+
+
+def _success(trials: Trials, confidence: float) -> Rate:
+    """Success of trials that share draws: Wilson's interval for as many independent trials as
+    tell as much, at least one a draw."""
+    n, won = len(trials.success), int(trials.success.sum())
+    draw = np.arange(n) // trials.each
+    shares = np.bincount(draw, trials.success) / np.bincount(draw)
+    spread = float(shares.var(ddof=1)) / len(shares) if len(shares) > 1 else 0.0
+    alone = won / n * (1 - won / n)
+    worth = float(np.clip(alone / spread if spread > 0 else 0.0, len(shares), n))
+    low, high = score_interval(won / n, worth, confidence=confidence)
+    return Rate(won, n, low, high, confidence)
 
 
 def _effect(

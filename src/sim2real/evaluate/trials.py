@@ -6,13 +6,16 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from sim2real.data import Episode
+from sim2real.errors import Sim2RealError
 from sim2real.evaluate.record import Record
+from sim2real.randomize import Sampler, drawn
 from sim2real.tasks import Task, TaskEnv
 from sim2real.twin import Twin
 
@@ -37,6 +40,10 @@ class Trials:
     """(trials,) sum of rewards."""
     diverged: np.ndarray
     """(trials,) bool: the simulation broke down; a failure."""
+    per_seed: int = _MOST_WORLDS
+    """Trials under one seed; those after them are under the next."""
+    each: int = 1
+    """Trials in a row that share a draw."""
 
 
 def run_trials(
@@ -51,18 +58,22 @@ def run_trials(
     remainder: bool = False,
     keep: Callable[[list[Episode]], object] | None = None,
     policy_id: str = "",
+    each: int = 1,
     report: Callable[[int, int], None] = lambda done, of: None,
 ) -> Trials:
-    """Try a policy in `episodes` worlds, each for one episode with parameters of its own.
+    """Try a policy in `episodes` worlds, each for one episode; `each` in a row share a draw.
 
-    Trial k depends on the seed and k alone, not on how many others there are. `keep` is given
-    what happened as episodes, made by the policy `policy_id`.
+    Trial k depends on the seed, `each` and k alone, not on how many others there are. `keep` is
+    given what happened as episodes, made by the policy `policy_id`.
     """
+    if not 1 <= each <= _MOST_WORLDS:
+        raise Sim2RealError(f"a draw is tried 1 to {_MOST_WORLDS} times, not {each}")
     parts: list[tuple[Tensor, Tensor, Tensor, Tensor]] = []
-    rounds = math.ceil(episodes / _MOST_WORLDS)
+    per_seed = _MOST_WORLDS // each * each
+    rounds = math.ceil(episodes / per_seed)
     env: TaskEnv | None = None
     for part in range(rounds):
-        count = min(_MOST_WORLDS, episodes - part * _MOST_WORLDS)
+        count = min(per_seed, episodes - part * per_seed)
         env = TaskEnv(
             task,
             worlds=count,
@@ -73,6 +84,10 @@ def run_trials(
             remainder=remainder,
         )
         twin = env.twin
+        if each > 1:
+            rows = drawn(twin, source, count=math.ceil(count / each), seed=seed + part)
+            env.sampler = _Shared(env.sampler, rows.to(env.device), each)
+            env.reset()
         record = Record(env) if keep is not None else None
         parts.append(_one_each(env, policy, record, partial(_report_part, report, part, rounds)))
         if keep is not None and record is not None:
@@ -90,7 +105,31 @@ def run_trials(
         success=success,
         reward=reward,
         diverged=diverged,
+        per_seed=per_seed,
+        each=each,
     )
+
+
+class _Shared:
+    """Gives `each` neighbouring worlds the same row: one robot that is tried several times."""
+
+    def __init__(self, sampler: Sampler, rows: Tensor, each: int) -> None:
+        self.streams = sampler.streams
+        self._rows, self._each = rows, each
+
+    def values(self, p: Tensor, worlds: Tensor, episodes: Tensor) -> Tensor:
+        """(n, parameters) values, the same in every episode."""
+        return self._rows[worlds // self._each]
+
+    def observe(self, worlds: Tensor, success: Tensor) -> None:
+        """Given rows do not learn."""
+
+    def state_dict(self) -> dict[str, Any]:
+        """Nothing: the rows were given."""
+        return {}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Nothing to restore."""
 
 
 def _report_part(

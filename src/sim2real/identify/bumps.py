@@ -21,8 +21,8 @@ TERMS = {
     "drive": (("drive",), 8),
 }
 """What bumps depend on, and how many each joint gets: their forces add up."""
-_PLACES = 60
-"""Places that stand for all states that were seen."""
+_PLACES = 200
+"""Places that stand for all states that were seen; with few of them each reaches far beyond."""
 _SEEN = 0.9
 """Share of the recorded states that lie within reach of a place."""
 _SLOW = 0.15
@@ -42,6 +42,20 @@ def blank_remainder(twin: Twin, logs: Sequence[Log], *, seed: int, threads: int)
         angle = int(model.joint(name).type[0]) == hinge
         turns = angle and bool(np.ptp(mine[:, 0]) > 2 * np.pi)
         joints.append(_joint(name, mine, turns=turns, seed=seed))
+    return Remainder(joints=tuple(joints))
+
+
+def supported_by(
+    remainder: Remainder, twin: Twin, logs: Sequence[Log], *, seed: int, threads: int
+) -> Remainder:
+    """The same bumps, acting only where these logs have been."""
+    features = _features(twin, logs, list(remainder.names), threads)
+    joints = []
+    for column, joint in enumerate(remainder.joints):
+        scales = np.array(joint.scales)
+        places = _places(features[:, column], scales, turns=joint.turns)
+        seen, reach = _support(places, scales, seed)
+        joints.append(replace(joint, seen=seen, reach=reach))
     return Remainder(joints=tuple(joints))
 
 
@@ -95,15 +109,11 @@ def _features(twin: Twin, logs: Sequence[Log], names: list[str], threads: int) -
 
 
 def _joint(name: str, features: np.ndarray, *, turns: bool, seed: int) -> JointRemainder:
-    if turns:
-        features = features.copy()
-        features[:, 0] = np.mod(features[:, 0] + np.pi, 2 * np.pi) - np.pi
-    spread = features.std(axis=0)
+    spread = _turned(features, turns).std(axis=0)
     scales = np.where(spread > 1e-9, spread, 1.0)
     scales[1] *= _SLOW
-    places = features / scales
-    places[:, 1] = np.arcsinh(places[:, 1])
-    seen, apart, _ = _spread_out(places, _PLACES, seed)
+    places = _places(features, scales, turns=turns)
+    seen, reach = _support(places, scales, seed)
     centres, widths = [], []
     for uses, count in TERMS.values():
         at = [FEATURES.index(feature) for feature in uses]
@@ -121,10 +131,34 @@ def _joint(name: str, features: np.ndarray, *, turns: bool, seed: int) -> JointR
         ),
         widths=tuple(widths),
         weights=(0.0,) * len(widths),
-        seen=tuple(tuple(row) for row in _features_of(seen, scales).tolist()),
-        reach=max(float(np.quantile(apart, _SEEN)), 1e-3),
+        seen=seen,
+        reach=reach,
         turns=turns,
     )
+
+
+def _turned(features: np.ndarray, turns: bool) -> np.ndarray:
+    """Features with positions within half a turn of zero, where whole turns are nothing."""
+    found = features.copy()
+    if turns:
+        found[:, 0] = np.mod(found[:, 0] + np.pi, 2 * np.pi) - np.pi
+    return found
+
+
+def _places(features: np.ndarray, scales: np.ndarray, *, turns: bool) -> np.ndarray:
+    """Features in units of distance, as a remainder counts it."""
+    found: np.ndarray = _turned(features, turns) / scales
+    found[:, 1] = np.arcsinh(found[:, 1])
+    return found
+
+
+def _support(
+    places: np.ndarray, scales: np.ndarray, seed: int
+) -> tuple[tuple[tuple[float, ...], ...], float]:
+    """(places that stand for all, in the features' units; how far each reaches)."""
+    seen, apart, _ = _spread_out(places, _PLACES, seed)
+    rows = tuple(tuple(row) for row in _features_of(seen, scales).tolist())
+    return rows, max(float(np.quantile(apart, _SEEN)), 1e-3)
 
 
 def _features_of(places: np.ndarray, scales: np.ndarray) -> np.ndarray:

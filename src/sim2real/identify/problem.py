@@ -103,7 +103,9 @@ class Problem:
 
         A joint that rests seems to have none; but what is rounded is not known better for it.
         """
-        return np.maximum(_LEAST_NOISE * self._replayer.noise, self._replayer.rounding)
+        declared, rounding = self._replayer.noise, self._replayer.rounding
+        found: np.ndarray = np.maximum(_LEAST_NOISE * declared, rounding)
+        return found
 
     def part(self, most: int) -> Problem:
         """The same problem on at most so many segments, spread over all of them."""

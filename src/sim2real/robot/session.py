@@ -149,7 +149,7 @@ class Session:
         recording = None
         if folder:
             path = folder / f"trial-{number + 1:04d}.arrow"
-            recording = Recording(path, units_of(contract), self._provenance())
+            recording = Recording(path, units_of(contract), self._provenance(number))
         pilot = Pilot(self._runtime)
         controller: Controller = pilot
         flown: Robot = robot
@@ -200,8 +200,7 @@ class Session:
         """The robot at the begin of a trial, by its bench or by a person; its goals."""
         robot = self._robot
         if isinstance(robot, RemoteRobot):
-            # A unit that others use is not set up anew under their hands.
-            if self._sends or isinstance(robot, StandIn):
+            if self._resets:
                 return {**robot.reset(self._config.seed + number), **self._goals}
             return {**robot.goals(), **self._goals}
         if self._sends and self._config.trials > 1:
@@ -209,6 +208,12 @@ class Session:
                 raise Sim2RealError("nobody is at the terminal to set up the next trial")
             self._talk.ask(f"set up trial {number + 1} of {self._config.trials}, then press Enter")
         return self._goals
+
+    @property
+    def _resets(self) -> bool:
+        """Whether the robot's bench sets it up by seed; not under the hands of others."""
+        robot = self._robot
+        return isinstance(robot, RemoteRobot) and (self._sends or isinstance(robot, StandIn))
 
     def _limits(self, goals: Mapping[str, Any]) -> Limits:
         bundle = self._bundle
@@ -265,13 +270,14 @@ class Session:
         write_record(self._bundle, record)
         return record
 
-    def _provenance(self) -> Provenance:
+    def _provenance(self, number: int) -> Provenance:
         config, bundle = self._config, self._bundle
         return Provenance(
             kind=Origin.REAL,
             task=bundle.contract.task,
             twin=bundle.contract.robot,
             twin_version=bundle.contract.twin_version,
+            seed=config.seed + number if self._resets else None,
             policy=bundle.id[:32],
             robot=self._robot.name,
             serial=self._robot.serial,

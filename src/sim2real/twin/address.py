@@ -41,7 +41,16 @@ PREFIXES = {
 }
 _GREY = {"diffuse", "ambient", "specular"}
 _EFFECT_ONLY = {
-    "actuator": {"delay", "delay_jitter", "quantum", "slew", "period", "missed"},
+    "actuator": {
+        "delay",
+        "delay_jitter",
+        "quantum",
+        "slew",
+        "acceleration",
+        "settle",
+        "period",
+        "missed",
+    },
     "joint": {
         "load_friction",
         "load_friction_quadratic",

@@ -53,6 +53,12 @@ class ActuatorEffects:
     """Step of the command's resolution [control units]; 0 for none."""
     slew: float = math.inf
     """Fastest change of the command [control units/s]."""
+    acceleration: float = math.inf
+    """Fastest change of that change: servos' firmware goes to a goal in a trapezoid of speed
+    [control units/s^2]."""
+    settle: float = math.inf
+    """Time for which a command must stay the same to be taken at once, with any acceleration [s];
+    some firmware does so with a goal it is sent again."""
     period: float = 0.0
     """Time between commands the device accepts [s]; 0 accepts every one."""
     missed: float = 0.0

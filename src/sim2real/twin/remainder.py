@@ -22,6 +22,8 @@ from sim2real.errors import Sim2RealError, nearest
 from sim2real.files import read_json
 
 _ONE_WAY = (int(mujoco.mjtJoint.mjJNT_HINGE), int(mujoco.mjtJoint.mjJNT_SLIDE))
+_FAR = 1e6
+"""Distance beyond which it does not matter how far; squares of it are still exact enough."""
 
 FEATURES = ("position", "velocity", "drive", "load")
 """What a joint's force may depend on: its position [rad or m] and velocity, what its drive is told
@@ -138,7 +140,12 @@ class Remainder:
 
     def _support(self, places: Tensor) -> Tensor:
         arrays = self._arrays
-        nearest = self._squares(places, arrays["seen"]).min(dim=-1).values.sqrt()
+        # Squares multiplied out: there are many places, and this is done in every period.
+        here = _flat(places, arrays["scales"][:, :1], arrays["turns"][:, None])
+        seen = arrays["seen"]
+        cross = torch.einsum("njf,jpf->njp", here, seen)
+        squares = (here**2).sum(dim=-1, keepdim=True) - 2.0 * cross + (seen**2).sum(dim=-1)
+        nearest = squares.min(dim=-1).values.clamp(min=0.0).sqrt()
         beyond = (nearest / arrays["reach"] - 1.0).clamp(0.0, 1.0)
         return 1.0 - beyond * beyond * (3.0 - 2.0 * beyond)
 
@@ -158,15 +165,29 @@ class Remainder:
             return torch.from_numpy(values)
 
         found = {n: stacked(n) for n in ("scales", "widths", "weights", "reach")}
-        for name in ("centres", "seen"):
-            found[name] = _places(stacked(name), found["scales"][:, None])
-        return {**found, "turns": stacked("turns") > 0}
+        found["turns"] = stacked("turns") > 0
+        scales = found["scales"][:, None]
+        found["centres"] = _places(stacked("centres"), scales)
+        seen = _places(stacked("seen"), scales)
+        found["seen"] = _flat(seen, scales[..., :1], found["turns"][:, None, None])
+        return found
 
 
 def _places(features: Tensor, scales: Tensor) -> Tensor:
     """Features in units of distance; of speeds the logarithm, since friction turns at rest."""
     position, velocity, *others = (features / scales).unbind(dim=-1)
     return torch.stack([position, torch.asinh(velocity), *others], dim=-1)
+
+
+def _flat(places: Tensor, one: Tensor, turns: Tensor) -> Tensor:
+    """Places, with one number more, whose plain distances are those that count.
+
+    `one` is how much of a position is one unit of distance, `turns` whether turns are nothing.
+    """
+    position, others = places[..., :1], places[..., 1:]
+    circle = torch.cat([torch.cos(position * one), torch.sin(position * one)], dim=-1) / one
+    along = torch.where(turns, circle, torch.nn.functional.pad(position, (0, 1)))
+    return torch.nan_to_num(torch.cat([along, others], dim=-1)).clamp(-_FAR, _FAR)
 
 
 def one_way_joints(model: mujoco.MjModel) -> list[str]:

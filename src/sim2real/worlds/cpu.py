@@ -308,8 +308,14 @@ class CpuWorlds:
 
     def _held(self) -> list[tuple[str, Any, str]]:
         learned = [] if self._remainder is None else [("past_commands", self._remainder, "past")]
+        moving = [
+            (f"command_{part}", self._commands, part)
+            for part in ("speed", "unchanged")
+            if self._commands.accelerates
+        ]
         return [
             *learned,
+            *moving,
             ("command", self._commands, "last"),
             ("command_target", self._commands, "target"),
             ("command_wait", self._commands, "waited"),

@@ -20,6 +20,7 @@ from sim2real.params import Key, Parameter
 from sim2real.twin import ActuatorEffects, Effects, JointEffects, Place, SensorEffects, resolve
 from sim2real.twin.events import event_attributes
 from sim2real.worlds.noise import NoiseStream
+from sim2real.worlds.profile import towards
 
 _LEANING = {"dof_frictionloss": "friction_asymmetry", "dof_damping": "damping_asymmetry"}
 """Fields of the model whose value depends on the direction of motion, and by which effect."""
@@ -104,7 +105,7 @@ def _spread(model: mujoco.MjModel, effects: Effects, group: str) -> dict[int, An
 
 
 class CommandModel:
-    """What a device makes of a command: lost or late ones, slew and resolution."""
+    """What a device makes of a command: lost or late ones, slew, acceleration and resolution."""
 
     def __init__(
         self, tables: EffectTables, worlds: Tensor, width: int, *, seed: int, period_s: float
@@ -115,18 +116,25 @@ class CommandModel:
         self._waits = tables.live("actuator.period")
         self._loses = tables.live("actuator.missed")
         self._slews = tables.live("actuator.slew")
+        self.accelerates = tables.live("actuator.acceleration")
+        """Whether any device goes to its command with limited acceleration."""
         self._rounds = tables.live("actuator.quantum")
         shape = (len(worlds), width)
         self.target = torch.zeros(shape, dtype=torch.float32, device=worlds.device)
         """The command each device took last."""
         self.last = torch.zeros(shape, dtype=torch.float32, device=worlds.device)
         """What each device makes of it now, on its way there at its slew rate."""
+        self.speed = torch.zeros(shape, dtype=torch.float32, device=worlds.device)
+        """How fast that moves where its acceleration is limited [control units/s]."""
+        self.unchanged = torch.zeros(shape, dtype=torch.float32, device=worlds.device)
+        """How long each device was sent the same again, where its acceleration is limited [s]."""
         self.waited = torch.zeros(shape, dtype=torch.float32, device=worlds.device)
         """Time since each device took a command [s]."""
 
     def __call__(self, command: Tensor, tick: int) -> Tensor:
         """The command as the devices carry it out, (worlds, controls)."""
-        if not (self._waits or self._loses or self._slews or self._rounds):
+        moves = self._slews or self.accelerates
+        if not (self._waits or self._loses or self._rounds or moves):
             return command
         tables, taken = self._tables, command.float()
         if self._rounds:
@@ -137,6 +145,8 @@ class CommandModel:
         if self._loses:
             lost = self._lost.at(tick) < tables["actuator.missed"]
             taken = torch.where(lost, self.target, taken)
+        if self.accelerates:
+            return self._on_the_way(taken)
         self.target.copy_(taken)
         if self._slews:
             reach = tables["actuator.slew"] * self._period_s
@@ -144,10 +154,27 @@ class CommandModel:
         self.last.copy_(taken)
         return taken
 
+    def _on_the_way(self, goal: Tensor) -> Tensor:
+        """Where devices of limited acceleration are in the middle of the period."""
+        tables, half_s = self._tables, 0.5 * self._period_s
+        self.unchanged.copy_(torch.where(goal == self.target, self.unchanged + self._period_s, 0.0))
+        self.target.copy_(goal)
+        acceleration, top = tables["actuator.acceleration"], tables["actuator.slew"]
+        limited = self.unchanged < tables["actuator.settle"] - half_s
+        acceleration = torch.where(limited, acceleration, torch.inf)
+        limits = {"acceleration": acceleration, "top": top}
+        middle, speed = towards(self.last, self.speed, goal, after_s=half_s, **limits)
+        place, speed = towards(middle, speed, goal, after_s=half_s, **limits)
+        self.last.copy_(place)
+        self.speed.copy_(speed)
+        return torch.where(torch.isinf(acceleration), place, middle)
+
     def begin(self, ids: Tensor, command: Tensor) -> None:
         """Start worlds `ids` with their devices holding `command` (n, controls)."""
         self.target[ids] = command.float()
         self.last[ids] = command.float()
+        self.speed[ids] = 0.0
+        self.unchanged[ids] = 0.0
         # The first command is taken at once.
         self.waited[ids] = self._tables["actuator.period"][ids] - self._period_s
 

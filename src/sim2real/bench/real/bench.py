@@ -8,6 +8,7 @@ from __future__ import annotations
 import inspect
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from types import ModuleType
 from typing import Any
 
@@ -90,17 +91,20 @@ def _with_remainder(
     report: Report,
 ) -> Iterator[Result]:
     """The same measures with a learned remainder, where there is one."""
-    from dataclasses import replace
-
     logs = [aligned(episode, found.twin) for episode in fitted]
     report(f"{name}: remainder")
-    learned = learn_remainder(found.twin, logs)
+    learned = learn_remainder(
+        found.twin, logs, report=lambda done, of: report(f"{name}: remainder {done}/{of}")
+    )
+    note = f"held-back error within train times {learned.ratio:.2f}"
     if learned.remainder is None:
         report(f"{name}: no remainder: {learned.why}")
+        note = f"no remainder: {learned.why}"
     twin = replace(found.twin, remainder=learned.remainder)
     scores = module.score(twin, test, remainder=learned.remainder is not None)
-    for measure in module.TARGETS:
-        yield _result(module, name, f"{measure}_remainder", scores[measure], None, learned.why)
+    for measure, value in scores.items():
+        if measure in module.TARGETS:
+            yield _result(module, name, f"{measure}_remainder", value, None, note)
 
 
 def _result(

@@ -69,7 +69,11 @@ def score(twin: Twin, episodes: list[Episode], *, remainder: bool = False) -> di
 
 
 def lags_s(pairs: list[tuple[np.ndarray, np.ndarray]], period_s: float) -> np.ndarray:
-    """(joints,) how much later the second of each pair (periods, joints) moves [s]."""
+    """(joints,) how much later the second of each pair (periods, joints) moves [s].
+
+    Fast motions count most, as slow ones hardly tell a lag: friction holds a joint until the error
+    is large, and readings have steps. A lag beyond the widest shift is given as that shift.
+    """
     shifts = np.arange(-_WIDEST, _WIDEST + 1)
     apart = np.zeros((len(shifts), pairs[0][0].shape[1]))
     for first, second in pairs:
@@ -81,7 +85,8 @@ def lags_s(pairs: list[tuple[np.ndarray, np.ndarray]], period_s: float) -> np.nd
     before, at, after = (apart[best + k, np.arange(apart.shape[1])] for k in (-1, 0, 1))
     # The minimum of a parabola through three shifts.
     curve = np.maximum(before - 2 * at + after, 1e-30)
-    found: np.ndarray = (shifts[best] + 0.5 * (before - after) / curve) * period_s
+    aside = np.clip(0.5 * (before - after) / curve, -1.0, 1.0)
+    found: np.ndarray = (shifts[best] + aside) * period_s
     return found
 
 

@@ -19,7 +19,7 @@ from sim2real.twin import Twin
 TWIN = "xl330"
 FOLDER = "bam_xl330"
 PUBLISHED = {"mae_mrad": (41.8, "friction model M6 of BAM, fitted to the same logs by CMA-ES")}
-TARGETS = {"mae_mrad": "<= 38"}
+TARGETS = {"mae_mrad": "<= 38", "mae_mrad_remainder": "<= 33"}
 _HELD_BACK_KP = 200
 """Gain that is held back where there are no logs to test on: the middle one."""
 

@@ -1,0 +1,131 @@
+"""Tables of policies with their success in simulation and in reality."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from sim2real.errors import Sim2RealError, nearest, number_at, table_at
+from sim2real.evaluate.ranking import Scored
+from sim2real.evaluate.trial_files import read_rows
+from sim2real.files import read_json
+
+
+@dataclass(frozen=True, kw_only=True)
+class Columns:
+    """Names of the columns; those of JSON without rows are the names of its two tables."""
+
+    policy: str = "policy"
+    sim: str = "sim"
+    real: str = "real"
+    group: tuple[str, ...] = ()
+    """Columns that tell groups apart; `group` or `task` by default, where there is one."""
+    n_real: str = "n_real"
+
+
+def read_scored(path: Path, columns: Columns | None = None) -> tuple[list[Scored], list[str]]:
+    """Policies of a CSV or JSON table, and what was left out and why.
+
+    A row is a policy, or one real trial of it: rows of the same policy and group are trials. JSON
+    may also be two tables, `sim` and `real`, each of policies or of groups of policies.
+    """
+    columns = columns or Columns()
+    if path.suffix == ".json":
+        data = read_json(path)
+        if isinstance(data, dict):
+            return _of_tables(data, columns, path)
+    return _of_rows(read_rows(path), columns, path)
+
+
+def _of_rows(
+    rows: Sequence[Mapping[str, Any]], columns: Columns, path: Path
+) -> tuple[list[Scored], list[str]]:
+    known = list(rows[0])
+    default = tuple(name for name in ("group", "task") if name in known)
+    group_columns = columns.group or default
+    for name in (columns.policy, columns.sim, columns.real, *group_columns):
+        if name not in known:
+            raise Sim2RealError(f"{path} has no column {name!r}{nearest(name, known)}")
+    trials: dict[tuple[str, str], list[tuple[float, float, int]]] = {}
+    left_out = []
+    for number, row in enumerate(rows, 1):
+        where = f"{path}, row {number}"
+        group = " ".join(str(row.get(name, "")) for name in group_columns)
+        policy = str(row.get(columns.policy) or "")
+        if not policy:
+            raise Sim2RealError(f"{where}: no {columns.policy}")
+        values = [
+            _number(row.get(name), f"{where}: {name}") for name in (columns.sim, columns.real)
+        ]
+        if values[0] is None or values[1] is None:
+            missing = columns.sim if values[0] is None else columns.real
+            left_out.append(f"row {number}, {group} {policy}: no {missing}".replace(",  ", ", "))
+            continue
+        count = _number(row.get(columns.n_real), f"{where}: {columns.n_real}") or 0.0
+        if count < 0 or count != int(count):
+            raise Sim2RealError(f"{where}: {columns.n_real} must be a whole number")
+        if count and not 0 <= values[1] <= 1:
+            raise Sim2RealError(
+                f"{where}: {columns.real} of {int(count)} trials must be from 0 to 1"
+            )
+        trials.setdefault((group, policy), []).append((values[0], values[1], int(count)))
+    return [_scored(*key, entries) for key, entries in trials.items()], left_out
+
+
+def _scored(group: str, policy: str, entries: list[tuple[float, float, int]]) -> Scored:
+    sim, real, counts = (np.array(column) for column in zip(*entries, strict=True))
+    return Scored(
+        policy=policy,
+        group=group,
+        sim=float(sim.mean()),
+        real=float(real.mean()),
+        real_trials=tuple(real.tolist()) if len(entries) > 1 else (),
+        n_real=int(counts[0]) if len(entries) == 1 else 0,
+    )
+
+
+def _of_tables(
+    data: Mapping[str, Any], columns: Columns, path: Path
+) -> tuple[list[Scored], list[str]]:
+    tables = []
+    for name in (columns.sim, columns.real):
+        if name not in data:
+            raise Sim2RealError(f"{path} has no table {name!r}{nearest(name, data)}")
+        tables.append(_flat(data[name], f"{path}: {name}"))
+    sim, real = tables
+    left_out = [f"{' '.join(key).strip()}: only in one of the two" for key in sim.keys() ^ real]
+    scored = [
+        Scored(group=key[0], policy=key[1], sim=sim[key], real=real[key])
+        for key in real
+        if key in sim
+    ]
+    return scored, sorted(left_out)
+
+
+def _flat(table: Any, where: str) -> dict[tuple[str, str], float]:
+    """(group, policy) to score, of a table of policies or of groups of them."""
+    found = {}
+    for name, value in table_at(table, where).items():
+        if isinstance(value, Mapping):
+            for policy, score in value.items():
+                found[name, policy] = number_at(score, f"{where}: {name}: {policy}")
+        else:
+            found["", name] = number_at(value, f"{where}: {name}")
+    return found
+
+
+def _number(value: Any, where: str) -> float | None:
+    if value is None or value == "":
+        return None
+    try:
+        found = float(value)
+    except (TypeError, ValueError):
+        found = math.nan
+    if not math.isfinite(found):
+        raise Sim2RealError(f"{where} must be a number, not {str(value)[:40]!r}")
+    return found

@@ -1,0 +1,123 @@
+"""Real success from simulation: intervals that hold, and are narrower for a reason."""
+
+import numpy as np
+import pytest
+
+from sim2real.bench.config import BenchEvaluate
+from sim2real.bench.evaluate import _Robot, bench_evaluate
+from sim2real.errors import Sim2RealError
+from sim2real.evaluate.intervals import wilson
+from sim2real.evaluate.powered import of_trials, powered_rate
+from sim2real.evaluate.prediction import counts_of, predict
+from sim2real.evaluate.trial import Trial
+
+RNG = np.random.default_rng
+
+
+def test_predictions_that_say_nothing_leave_wilsons_interval():
+    real = [1] * 15 + [0] * 5
+    found = powered_rate(real, [0.7] * 20, [0.7] * 100)
+    alone = wilson(15, 20)
+    assert (found.low, found.high) == pytest.approx((alone.low, alone.high))
+    assert found.weight == 0.0 and found.worth == 20.0
+    backwards = powered_rate(real, [0.0] * 15 + [1.0] * 5, [0.0, 1.0] * 50)
+    assert backwards.weight == 0.0 and backwards.narrowing == pytest.approx(1.0)
+
+
+def test_hard_conditions_by_chance_are_corrected():
+    """Half of the tried conditions are hard, a fifth of all are; simulation knows which."""
+    real, predicted = [1] * 10 + [0] * 10, [0.9] * 10 + [0.1] * 10
+    found = powered_rate(real, predicted, [0.9] * 800 + [0.1] * 200)
+    assert 0.7 < found.value < 0.85 and found.narrowing < 0.7
+    assert found.alone.value == 0.5
+
+
+def test_a_constant_bias_of_the_simulation_changes_nothing():
+    rng = RNG(0)
+    real, predicted = rng.random(20) < 0.7, rng.uniform(0, 0.6, 20)
+    others = rng.uniform(0, 0.6, 500)
+    plain = powered_rate(real, predicted, others)
+    biased = powered_rate(real, predicted + 0.3, others + 0.3)
+    assert (plain.low, plain.high) == pytest.approx((biased.low, biased.high))
+
+
+@pytest.mark.parametrize("kind", [(0.6, 5.0, 1.0, 1), (0.9, 5.0, -1.0, 0), (0.8, 1.0, 0.5, 10)])
+def test_intervals_cover_as_often_as_they_say(kind):
+    rate, sharpness, bias, rollouts = kind
+    robot = _Robot(rate=rate, sharpness=sharpness, likeness=0.95, bias=bias, rollouts=rollouts)
+    rng, covered, ratio = RNG(1), 0, []
+    for _ in range(400):
+        found = powered_rate(*robot.trials(20, 1000, rng))
+        covered += found.low <= rate <= found.high
+        ratio.append(found.narrowing)
+    assert 0.91 <= covered / 400 <= 0.99
+    assert np.mean(ratio) < 1.0
+
+
+def test_real_trials_find_their_predictions_by_condition():
+    simulated = [
+        Trial(policy="p", success=k % 4 != 0, condition=f"c{k // 4}", source="sim")
+        for k in range(200)
+    ]
+    real = [Trial(policy="p", success=k > 2, condition=f"c{k}") for k in range(10)]
+    assert of_trials(real, simulated).n_simulated == 40
+    with pytest.raises(Sim2RealError, match="1 of 11 real trials have conditions that were not"):
+        of_trials([*real, Trial(policy="p", success=True)], simulated)
+
+
+@pytest.mark.parametrize(
+    ("real", "predicted", "simulated", "words"),
+    [
+        ([1, 0], [1, 0], [1] * 50, "too few"),
+        ([1] * 10, [1] * 9, [1] * 50, "10 real outcomes have 9"),
+        ([0.5] * 10, [1] * 10, [1] * 50, "0 or 1"),
+        ([1] * 10, [1.5] * 10, [1] * 50, "from 0 to 1"),
+        ([1] * 10, [1] * 10, [np.nan] * 50, "from 0 to 1"),
+        ([1] * 10, [1] * 10, [1] * 5, "too few"),
+    ],
+)
+def test_what_is_no_data_for_it_is_refused(real, predicted, simulated, words):
+    with pytest.raises(Sim2RealError, match=words):
+        powered_rate(real, predicted, simulated)
+
+
+def test_one_robot_is_less_certain_than_the_fleet():
+    """Half of the robots always fail: a robot shows 0 or 100 %, never the mean."""
+    found = predict([0, 20] * 30, [20] * 60, trials=20)
+    assert found.mean == pytest.approx(0.5, abs=0.02)
+    assert found.shown_low == 0.0 and found.shown_high == 1.0
+    alike = predict([10] * 60, [20] * 60, trials=20)
+    assert 0.4 < alike.low < 0.5 < alike.high < 0.6 and alike.spread < 0.1
+    assert alike.shown_low < alike.low  # twenty trials scatter around the rate
+
+
+def test_what_robots_show_lies_in_the_prediction():
+    rng, inside = RNG(2), 0
+    for _ in range(300):
+        robots = rng.beta(8.0, 2.0, size=61)
+        found = predict(rng.binomial(10, robots[1:]), [10] * 60, trials=20)
+        inside += found.shown_low <= rng.binomial(20, robots[0]) / 20 <= found.shown_high
+    assert 0.86 <= inside / 300 <= 0.98
+
+
+def test_a_prediction_needs_several_episodes_a_draw():
+    with pytest.raises(Sim2RealError, match="--each 10"):
+        predict([1] * 20, [1] * 20, trials=10)
+    with pytest.raises(Sim2RealError, match="too few"):
+        predict([1] * 3, [2] * 3, trials=10)
+
+
+def test_trials_are_counted_by_draw():
+    rows = [("a", 1), ("b", 0), ("a", 0), ("b", 1), ("a", 1)]
+    won, tried = counts_of([Trial(policy="p", success=bool(s), unit=u) for u, s in rows])
+    assert (won.tolist(), tried.tolist()) == ([2, 1], [3, 2])
+
+
+def test_without_data_the_benchmark_leaves_published_tables_out_and_says_so(tmp_path):
+    said = []
+    found = list(bench_evaluate(BenchEvaluate(repetitions=2, data=tmp_path), said.append))
+    names = [result.name for result in found]
+    assert "evaluate.ppi_coverage" in names and "evaluate.ppi_coverage_most" in names
+    assert "evaluate.ppi_width_ratio" in names
+    assert not any("simpler" in name for name in names)
+    assert any("simpler" in text and "left out" in text for text in said)

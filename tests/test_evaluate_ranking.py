@@ -1,0 +1,152 @@
+"""Simulation against reality: measures as published, and a verdict in plain words."""
+
+import json
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+
+from sim2real.errors import Sim2RealError
+from sim2real.evaluate.ranking import Scored, mmrv, rank
+from sim2real.evaluate.ranking_table import Columns, read_scored
+
+ROOT = Path(__file__).parent.parent
+DATA = Path(os.environ.get("SIM2REAL_REAL_DATA", ROOT.parent / "shared" / "real"))
+
+
+def scored(sim, real, **options):
+    return [
+        Scored(policy=str(k), sim=s, real=r, **options)
+        for k, (s, r) in enumerate(zip(sim, real, strict=True))
+    ]
+
+
+def test_mmrv_is_the_mean_of_each_policys_worst_mistake():
+    """By hand: 0 and 1 are the wrong way round, 0.3 apart in reality; 2 is right with both."""
+    assert mmrv(np.array([0.5, 0.4, 0.9]), np.array([0.2, 0.5, 0.8])) == pytest.approx(0.2)
+    assert mmrv(np.array([0.1, 0.2, 0.3]), np.array([0.5, 0.6, 0.9])) == 0.0
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9)), min_size=3, max_size=8))
+def test_correlations_are_those_of_scipy(rows):
+    sim, real = (np.array(column, float) for column in zip(*rows, strict=True))
+    if np.ptp(sim) == 0 or np.ptp(real) == 0:
+        return
+    (found,) = rank(scored(sim, real))
+    for name, function in (
+        ("pearson", stats.pearsonr), ("spearman", stats.spearmanr), ("kendall", stats.kendalltau),
+    ):  # fmt: skip
+        assert found.measures[name].value == pytest.approx(function(sim, real).statistic, abs=1e-9)
+
+
+def test_the_verdict_follows_the_order():
+    up = np.linspace(0.1, 0.9, 7)
+    (good,) = rank(scored(up, up**2))
+    (bad,) = rank(scored(up, 1 - up))
+    (few,) = rank(scored([0.1, 0.5, 0.9], [0.2, 0.3, 0.4]))
+    assert good.verdict.startswith("simulation ranks these policies (21 of 21")
+    assert bad.verdict.startswith("simulation does not rank these policies (0 of 21")
+    assert few.verdict.startswith("not shown")
+    (flat,) = rank(scored([0.5] * 4, [0.1, 0.2, 0.3, 0.4]))
+    assert flat.verdict.startswith("nothing to rank")
+    assert (good.loss, bad.loss) == (0.0, pytest.approx(0.8))
+
+
+def test_noise_is_rarely_taken_for_a_ranking():
+    rng = np.random.default_rng(0)
+    found = [rank(scored(*rng.random((2, 6))))[0] for _ in range(60)]
+    assert sum(r.verdict.startswith("simulation ranks") for r in found) <= 8
+
+
+def test_groups_are_compared_within_themselves():
+    """Each group is ranked backwards, though groups together correlate."""
+    rows = [
+        *scored([0.1, 0.2, 0.3], [0.3, 0.2, 0.1], group="low"),
+        *scored([0.7, 0.8, 0.9], [0.9, 0.8, 0.7], group="high"),
+    ]
+    together, *groups = rank(rows)
+    assert together.pooled_pearson > 0.8 and together.measures["pearson"].value == -1.0
+    assert "does not rank" in together.verdict
+    assert [g.group for g in groups] == ["low", "high"] and together.right == 0
+
+
+def test_trials_of_few_policies_tell_how_sure_their_order_is():
+    sure = rank(scored([0.1, 0.9], [0.2, 0.8], n_real=200))[0]
+    unsure = rank(scored([0.1, 0.9], [0.45, 0.55], n_real=10))[0]
+    assert sure.over == "trials" and sure.measures["kendall"].low == 1.0
+    assert unsure.measures["kendall"].low == -1.0
+    assert rank(scored([0.1, 0.9], [0.2, 0.8]))[0].measures["pearson"].low is None
+
+
+def test_rows_of_the_same_policy_are_its_trials(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("policy,sim,real,task\na,.5,0,t\na,.5,1,t\nb,.4,,t\nb,,1,t\nc,.2,.5,u\n")
+    found, left_out = read_scored(path)
+    assert [(s.policy, s.group, s.real) for s in found] == [("a", "t", 0.5), ("c", "u", 0.5)]
+    assert found[0].real_trials == (0.0, 1.0)
+    assert left_out == ["row 3, t b: no real", "row 4, t b: no sim"]
+
+
+def test_two_tables_are_joined_by_name(tmp_path):
+    path = tmp_path / "t.json"
+    path.write_text(json.dumps({"sim": {"g": {"a": 1, "b": 0}}, "real": {"g": {"b": 0.5, "c": 1}}}))
+    found, left_out = read_scored(path)
+    assert found == [Scored(policy="b", group="g", sim=0.0, real=0.5)]
+    assert left_out == ["g a: only in one of the two", "g c: only in one of the two"]
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "words"),
+    [
+        ("t.csv", "policy,sim,rael\na,1,1\n", "no column 'real'; did you mean 'rael'"),
+        ("t.csv", "policy,sim,real\na,1,x\n", "row 1: real must be a number, not 'x'"),
+        ("t.csv", "policy,sim,real\n,1,1\n", "row 1: no policy"),
+        ("t.csv", "policy,sim,real,n_real\na,1,1,2.5\n", "n_real must be a whole number"),
+        ("t.csv", "policy,sim,real,n_real\na,1,7,2\n", "must be from 0 to 1"),
+        ("t.json", '{"sim": {}}', "no table 'real'"),
+        ("t.json", '{"sim": {"a": "x"}, "real": {}}', "must be a number"),
+        ("t.json", "[1]", "list of rows"),
+        ("t.json", "[", "not readable JSON"),
+    ],
+)
+def test_a_malformed_table_is_named_with_its_place(tmp_path, name, text, words):
+    (tmp_path / name).write_text(text)
+    with pytest.raises(Sim2RealError, match=words):
+        read_scored(tmp_path / name)
+
+
+def test_simpler_is_ranked_as_published():
+    path = DATA / "simpler_table" / "train" / "simpler_real_vs_sim.json"
+    if not path.is_file():
+        pytest.skip(f"no table in {DATA}")
+    found, _ = read_scored(path, Columns(sim="simpler_visual_matching"))
+    together, *tasks = rank(found)
+    assert round(together.pooled_pearson, 3) == 0.907
+    assert [round(float(t.measures["mmrv"].value), 3) for t in tasks] == [
+        0.031, 0.111, 0, 0.123, 0, 0, 0.111, 0, 0,
+    ]  # fmt: skip
+    assert [round(float(t.measures["pearson"].value), 3) for t in tasks] == [
+        0.975, 0.856, 0.983, 0.771, 0.969, 0.827, 0.571, 1.0, 0.989,
+    ]  # fmt: skip
+    assert together.verdict.startswith("simulation ranks these policies")
+
+
+def test_simulation_that_misleads_is_called_so():
+    path = DATA / "realaigym_scores" / "train" / "realaigym_paired_scores.csv"
+    if not path.is_file():
+        pytest.skip(f"no table in {DATA}")
+    columns = Columns(
+        policy="controller", sim="sim_score", real="real_score", group=("robot", "edition")
+    )
+    found, left_out = read_scored(path, columns)
+    assert len(left_out) == 10 and all("no sim_score" in reason for reason in left_out)
+    together, *groups = rank(found)
+    assert together.verdict.startswith("simulation does not rank these policies")
+    by_name = {g.group: g for g in groups}
+    for name in ("acrobot v2_iros2024", "pendubot v2_iros2024"):
+        assert by_name[name].verdict.startswith("simulation does not rank these policies")
