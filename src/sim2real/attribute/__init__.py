@@ -1,1 +1,1 @@
-"""What a gap is made of: shares of the error and of the lost success, by dimension, with evidence."""
+"""What a gap is made of: shares of the error and of the lost success, by dimension."""

@@ -6,6 +6,11 @@ import math
 
 import numpy as np
 
+_MOST_EXACT = 6
+"""Players up to whom every coalition is formed."""
+_ORDERS = 32
+"""Orders of joining that are tried where players are more."""
+
 
 def coalitions(players: int) -> np.ndarray:
     """(2**players, players) bool: who is in each coalition; row c has the bits of c."""
@@ -21,7 +26,7 @@ def shapley(worth: np.ndarray) -> np.ndarray:
     sum to what all together are worth above none, and a player that never adds anything gets
     nothing.
     """
-    players = int(len(worth)).bit_length() - 1
+    players = len(worth).bit_length() - 1
     if len(worth) != 2**players:
         raise ValueError(f"{len(worth)} coalitions are not all of a number of players")
     inside = coalitions(players)
@@ -35,3 +40,28 @@ def shapley(worth: np.ndarray) -> np.ndarray:
         gained = worth[without + (1 << player)] - worth[without]
         shares.append(np.tensordot(np.array(orders) / math.factorial(players), gained, axes=1))
     return np.array(shares)
+
+
+def game(players: int, *, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    """(coalitions (n, players) bool, weights (players, n)): weights @ worth are Shapley values.
+
+    All coalitions where players are few; else those of some random orders of joining, each with its
+    reverse, which cancels most of what chance does. The first coalition is of nobody and the last
+    of all, and shares sum to what all are worth above none either way.
+    """
+    if players <= _MOST_EXACT:
+        inside = coalitions(players)
+        return inside, shapley(np.eye(len(inside)))
+    rng = np.random.default_rng(seed)
+    orders = [rng.permutation(players) for _ in range(_ORDERS // 2)]
+    orders += [order[::-1] for order in orders]
+    numbers = np.zeros((len(orders), players + 1), dtype=np.int64)
+    for row, order in zip(numbers, orders, strict=True):
+        row[1:] = np.cumsum(1 << order)
+    chosen, places = np.unique(numbers, return_inverse=True)
+    places = places.reshape(numbers.shape)
+    weights = np.zeros((players, len(chosen)))
+    for row, order in zip(places, orders, strict=True):
+        np.add.at(weights, (order, row[1:]), 1.0 / len(orders))
+        np.add.at(weights, (order, row[:-1]), -1.0 / len(orders))
+    return (chosen[:, None] >> np.arange(players)) & 1 == 1, weights

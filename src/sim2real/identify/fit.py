@@ -17,6 +17,8 @@ from sim2real.identify.robust import scale, tempered, weight
 
 _ROUNDS = 4
 """Descents at most, each with the noise that the one before left."""
+_CHANCES = 2
+"""Of them, those before which the twin's chance is looked at anew."""
 _SETTLED = 0.1
 """Relative change of the noise below which no further round is made."""
 _MOST_STEPS = 40
@@ -86,9 +88,11 @@ def fit(
     if begin is None:
         x, looked = _first_look(problem, starts, seed, prior=prior)
         evaluations += looked
-        problem.prepare_chance(x)
     descent = Descent(problem, x, prior=prior)
     for round_ in range(_ROUNDS):
+        if round_ < _CHANCES:
+            problem.prepare_chance(descent.x)
+            problem.prepare(descent.x)
         settled = _estimate_noise(problem, descent.x) and round_ > 0
         problem.prepare(descent.x)
         descent.moved_starts()

@@ -35,8 +35,9 @@ _START_NOISE = 3.0
 readings after it tell it better."""
 _LEAST_NOISE = 0.1
 """Noise of a reading, at least, against what the twin declares."""
-_TRIALS = 128
-"""Replays with the twin's chance on, from which its effect on the readings is known."""
+_TRIALS, _FEWER_TRIALS = 128, 48
+"""Replays with the twin's chance on, from which its effect on the readings is known, and how that
+answers to a delay."""
 _MOST_ROWS = 48
 """Readings of one sensor in a segment that enter the fit; more are thinned out."""
 
@@ -96,6 +97,9 @@ class Problem:
         across = 0.5 * self.twin.place().model.opt.timestep
         delays = [across if p.name.endswith("/delay") else 0.0 for p in self.parameters]
         self._steps = np.maximum(_STEP, np.array(delays) / self.scales)
+        self._delays = np.flatnonzero(delays)
+        self._offset_slopes = np.zeros((len(self._delays), *self._measured.shape))
+        self._offset_at = np.zeros(len(self._delays))
 
     @property
     def least_noise(self) -> np.ndarray:
@@ -120,6 +124,7 @@ class Problem:
         found._starts = None if self._starts is None else self._starts[:, chosen]
         found._scatter = None if self._scatter is None else self._scatter[:, chosen]
         found._offset = self._offset[chosen]
+        found._offset_slopes = self._offset_slopes[:, chosen]
         found.noise = self.noise.copy()
         return found
 
@@ -155,6 +160,9 @@ class Problem:
         """
         found = self._replayer(self._whole(x), moved=self._moved)
         predicted = found.predicted[:, :, self._rows] + self._offset
+        if self._offset_slopes.any():
+            away = x[:, self._delays] - self._offset_at
+            predicted += np.einsum("nd,dskm->nskm", away, self._offset_slopes)
         error: np.ndarray = self._measured - predicted
         broken = ~np.isfinite(predicted) & self.valid
         error[broken] = np.inf
@@ -168,11 +176,13 @@ class Problem:
         found = self._replayer(self._whole(x[None]), vary_starts=True, moved=self._moved)
         predicted = found.predicted[0][:, self._rows]
         if self._scatter is None:
-            self.prepare_chance(x)
+            self._scatter = np.zeros((0, *self._measured.shape))
         starts = np.nan_to_num(found.start_effects[:, :, self._rows])
         effects = np.concatenate([starts, self._scatter])
         self._starts, self._factor = effects, None
-        error = self._measured - predicted - self._offset
+        away = x[self._delays] - self._offset_at
+        offset = self._offset + np.einsum("d,dskm->skm", away, self._offset_slopes)
+        error = self._measured - predicted - offset
         known = np.where(self.valid & np.isfinite(error), error / self.noise, 0.0)
         scaled = np.where(self.valid, effects / self.noise, 0.0)
         flat = np.clip(scaled, -BROKEN, BROKEN).reshape(len(effects), self.segments, -1)
@@ -184,17 +194,38 @@ class Problem:
         self._moved = np.clip(step[:, : len(starts)], -_FARTHEST_START, _FARTHEST_START)
 
     def prepare_chance(self, x: np.ndarray) -> None:
-        """Learn, at x (fitted,), how predictions scatter, and lie off, by the twin's chance."""
+        """Learn, at x (fitted,), how predictions scatter, and lie off, by the twin's chance.
+
+        A delay that jitters rounds off the corners that predictions have at whole time steps, so
+        how far they lie off is learned as a function of the delays.
+        """
         if self._chance is None:
-            self._scatter = np.zeros((0, *self._measured.shape))
             return
-        plain = self._replayer(self._whole(x[None]), moved=self._moved).predicted[0]
-        values = np.repeat(self._whole(x[None]), _TRIALS, axis=0)
-        found = self._chance(values, moved=self._moved).predicted[:, :, self._rows]
+        found, plain = self._by_chance(x, _TRIALS)
         mean = found.mean(axis=0)
-        self._offset = np.nan_to_num(mean - plain[:, self._rows])
+        self._offset = np.nan_to_num(mean - plain)
         # Their mean is uncertain too.
         self._scatter = np.nan_to_num(found - mean) * np.sqrt((1 + 1 / _TRIALS) / (_TRIALS - 1))
+        low, high = self.bounds
+        self._offset_at = x[self._delays].copy()
+        for row, k in enumerate(self._delays):
+            off = []
+            for side in (-1.0, 1.0):
+                there = x.copy()
+                there[k] = np.clip(x[k] + side * self._steps[k], low[k], high[k])
+                # The same chance on both sides, so that few replays tell the difference.
+                found, plain = self._by_chance(there, _FEWER_TRIALS)
+                off.append((there[k], found.mean(axis=0) - plain))
+            (first, before), (last, after) = off
+            self._offset_slopes[row] = np.nan_to_num((after - before) / (last - first))
+
+    def _by_chance(self, x: np.ndarray, trials: int) -> tuple[np.ndarray, np.ndarray]:
+        """(trials, segments, rows, numbers) predictions with chance, and one without."""
+        assert self._chance is not None
+        values = self._whole(x[None])
+        plain = self._replayer(values, moved=self._moved).predicted[0]
+        found = self._chance(np.repeat(values, trials, axis=0), moved=self._moved)
+        return found.predicted[:, :, self._rows], plain[:, self._rows]
 
     def whiten(self, error: np.ndarray) -> np.ndarray:
         """(n, segments, k) residuals of unit variance where the model is right; 0 if unknown."""

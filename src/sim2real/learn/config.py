@@ -21,6 +21,8 @@ class TrainConfig:
     """Where parameters come from: nominal, prior, posterior, adr, or a TOML or JSON file."""
     remainder: bool = False
     """Let the twin's learned remainder act, on top of its parameters."""
+    begin: Path | None = None
+    """Run whose networks this one begins with, instead of fresh ones."""
     seed: int = 0
     """Seed of everything random; the same seed gives the same run."""
     worlds: int | None = None

@@ -34,6 +34,8 @@ class Run:
     save_every: int
     remainder: bool = False
     """Whether the twin's learned remainder acts."""
+    begin: Path | None = None
+    """Run whose networks it begins with."""
 
     @classmethod
     def plan(cls, config: TrainConfig, *, learner_threads: int) -> Run:
@@ -60,6 +62,7 @@ class Run:
             target_success=config.target_success,
             save_every=config.save_every,
             remainder=config.remainder,
+            begin=config.begin.resolve() if config.begin else None,
         )
 
     def create(self) -> Run:
@@ -94,7 +97,8 @@ class Run:
             training["hidden"] = tuple(training["hidden"])
             if (folder / values["source"]).is_file():
                 values["source"] = str(folder / values["source"])
-            values["twin"] = Path(values["twin"]) if values["twin"] else None
+            for name in ("twin", "begin"):
+                values[name] = Path(values[name]) if values.get(name) else None
             return cls(folder=folder, training=Training(**training), **values)
         except (KeyError, TypeError, ValueError) as error:
             raise Sim2RealError(f"{folder / CONFIG_FILE} is malformed: {error}") from None
@@ -103,4 +107,5 @@ class Run:
         """The content of the run's configuration file."""
         data = asdict(self)
         del data["folder"]
-        return {**data, "twin": str(self.twin) if self.twin else None}
+        paths = {"twin": self.twin, "begin": self.begin}
+        return {**data, **{name: str(path) if path else None for name, path in paths.items()}}

@@ -30,6 +30,8 @@ from sim2real.twin import Twin
 
 RESULT_FILE = "result.json"
 _WINDOW = 1000
+_AGAIN = 0.5
+"""Exploration of a run that begins with learned networks, against that of a fresh one."""
 
 
 @dataclass(frozen=True)
@@ -163,6 +165,22 @@ class Trainer:
         }
         return save_checkpoint(self.run.folder, self.iteration, content)
 
+    def begin_with(self, folder: Path) -> None:
+        """Take over the networks of another run, but explore as a fresh one does, at first."""
+        other = Run.open(folder)
+        learned = load_checkpoint(latest_checkpoint(folder))["learner"]
+        if other.task != self.run.task:
+            raise Sim2RealError(f"{folder} was trained for {other.task}, not for {self.run.task}")
+        try:
+            self.ppo.load(learned, {"actor": True, "critic": True}, True)
+        except RuntimeError:
+            raise Sim2RealError(
+                f"the networks of {folder} have other shapes than those of this run"
+            ) from None
+        noise = self.run.training.noise
+        with torch.no_grad():
+            self.ppo.get_policy().distribution.log_std_param.fill_(math.log(_AGAIN * noise))
+
     def load(self) -> None:
         """Go on from the newest checkpoint."""
         path = latest_checkpoint(self.run.folder)
@@ -192,6 +210,8 @@ def train(
         trainer.load()
     else:
         trainer = Trainer(Run.plan(config, learner_threads=torch.get_num_threads()))
+        if config.begin is not None:
+            trainer.begin_with(config.begin)
         trainer.run = trainer.run.create()
     run = trainer.run
     writer = SummaryWriter(str(run.folder / "tensorboard"), purge_step=trainer.iteration)

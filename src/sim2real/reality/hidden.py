@@ -71,15 +71,27 @@ class Hidden:
     """Physics step: other numerics than the twin's."""
 
 
+_WORSE: dict[str, dict[str, tuple[float, float]]] = {
+    # A cheap gear motor behind a slow bus: weaker, stiffer to turn and later than its data sheet.
+    "pendulum": {
+        "friction": (1.0, 7.0),
+        "motor": (0.66, 0.98),
+        "command_delay_s": (0.018, 0.046),
+    },
+}
+"""What spreads otherwise in units of a robot than in others."""
+
+
 def draw(robot: str, number: int, *, joints: int, bodies: int) -> Hidden:
     """The unit of that number."""
+    worse = _WORSE.get(robot, {})
     seed = hashlib.sha256(f"unit {number} of {robot}".encode()).digest()
     rng = np.random.default_rng(np.frombuffer(seed, dtype=np.uint32))
     u = rng.uniform
     return Hidden(
         mass_scale=u(0.82, 1.28, bodies),
         mass_shift_m=rng.normal(0.0, 0.003, (bodies, 3)),
-        friction=u(0.5, 2.2, joints),
+        friction=u(*worse.get("friction", (0.5, 2.2)), joints),
         viscous=u(0.4, 3.0, joints),
         stribeck=u(0.05, 0.5, joints),
         warming=u(0.05, 0.3),
@@ -92,12 +104,12 @@ def draw(robot: str, number: int, *, joints: int, bodies: int) -> Hidden:
         eccentricity_rad=u(0.0, 0.008, joints),
         eccentricity_phase=u(0.0, 2 * np.pi, joints),
         zero_rad=u(-0.018, 0.018, joints),
-        motor=u(0.88, 1.12, joints),
+        motor=u(*worse.get("motor", (0.88, 1.12)), joints),
         gain=u(0.75, 1.3, joints),
         supply_v=u(10.9, 12.4),
         sag_ohm=u(0.03, 0.25),
         discharge_v_s=u(0.0, 2e-4),
-        command_delay_s=u(0.006, 0.038),
+        command_delay_s=u(*worse.get("command_delay_s", (0.006, 0.038))),
         command_jitter_s=u(0.0, 0.005),
         sensor_delay_s=u(0.001, 0.008),
         sensor_jitter_s=u(0.0, 0.002),

@@ -1,0 +1,66 @@
+"""Options of the loop; light, so that the command line starts at once."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Literal
+
+import tyro
+
+from sim2real.errors import Sim2RealError
+
+STRATEGIES = ("nominal", "wide", "adr", "identified", "identified+residual")
+_BUDGET = re.compile(r"^(\d+)(?:-trials)?$")
+
+
+@dataclass(frozen=True, kw_only=True)
+class LoopConfig:
+    """Close the gap to one robot: train, deploy, measure, attribute, identify, and train again.
+
+    Interrupted anywhere, the same command goes on where it stopped. Robots move only with
+    --execute and --person; stand-in hardware needs neither.
+    """
+
+    task: Annotated[str, tyro.conf.Positional]
+    """Task to do, as `pendulum-swingup`."""
+    robot: str
+    """The robot: HOST:PORT, lerobot:FILE.toml, or unit:7 for stand-in hardware."""
+    budget: str = "40-trials"
+    """Attempts on the robot in all."""
+    target: float = 0.9
+    """Success on the robot that is aimed at: its lower bound, 95 % sure."""
+    strategy: Literal["nominal", "wide", "adr", "identified", "identified+residual"] = "identified"
+    """What the policy is trained in: the twin as written, its ranges doubled, ranges that grow by
+    themselves, what was identified, or that and a learned remainder."""
+    first: int = 10
+    """Attempts of them with the policy that knows the twin as written only."""
+    seconds: float = 54.0
+    """Recorded motion for identification, in all [s]."""
+    iterations: int | None = None
+    """Updates of a policy trained from nothing; the task's own number by default."""
+    again: float = 0.5
+    """Updates of a policy that begins with a trained one, against those."""
+    seed: int = 0
+    """Seed of everything random; the same seed gives the same run."""
+    execute: bool = False
+    """Really move the robot."""
+    person: str = ""
+    """Who stands at the robot and lets it move."""
+    force: bool = False
+    """Go on where a step of the ladder of trust is not passed; that is on record."""
+    threads: int = 0
+    """Threads of the simulation; 0 for all cores."""
+    out: Path | None = None
+    """Folder of all results; `runs/loop/TASK/ROBOT` by default. One that exists is gone on with."""
+    json: bool = False
+    """Print the result as JSON."""
+
+    @property
+    def trials(self) -> int:
+        """Attempts on the robot that the budget allows."""
+        found = _BUDGET.match(self.budget)
+        if not found or int(found[1]) < 1:
+            raise Sim2RealError(f"--budget {self.budget!r} is not like 40-trials")
+        return int(found[1])

@@ -1,0 +1,254 @@
+"""The stages of the loop, each a step whose result is kept: see `steps`.
+
+Paths in results are relative to the step's folder, so that a whole loop can be moved.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from sim2real.data import Episode
+from sim2real.errors import Sim2RealError
+from sim2real.evaluate.intervals import wilson
+from sim2real.evaluate.trials import run_trials
+from sim2real.identify.align import aligned
+from sim2real.identify.identify import identify
+from sim2real.identify.remainder import learn_remainder
+from sim2real.learn.config import TrainConfig
+from sim2real.learn.policy import Policy
+from sim2real.learn.train import train
+from sim2real.loop.steps import Done, Step
+from sim2real.policy.config import ExportConfig
+from sim2real.policy.export import export
+from sim2real.robot.config import DeployConfig
+from sim2real.robot.deploy import deploy
+from sim2real.robot.deployment import Talk
+from sim2real.robot.excite.record import Subject, record
+from sim2real.robot.open import open_robot
+from sim2real.robot.recording import read_recording
+from sim2real.tasks import find_task
+from sim2real.twin import Twin
+
+MOTIONS = ("multisine", "chirp", "steps")
+"""What a robot is identified by."""
+_LADDER = ("replay", "shadow", "limited")
+"""Steps before a policy may act freely."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stages:
+    """Makes the steps of a loop for one task and one robot."""
+
+    task: str
+    robot: str
+    person: str
+    seed: int = 0
+    force: bool = False
+    threads: int = 0
+    report: Callable[[int, int], None] = lambda done, of: None
+    """Told how far the present step is."""
+
+    @property
+    def twin(self) -> Path:
+        """Folder or file of the task's own twin."""
+        return find_task(self.task).twin
+
+    def train(
+        self,
+        source: str,
+        *,
+        twin: Step | None = None,
+        begin: Step | None = None,
+        iterations: int | None = None,
+        remainder: bool = False,
+    ) -> Step:
+        """Train in the task's twin, or in one that a step made; from nothing, or from a policy."""
+        needs = tuple(step for step in (twin, begin) if step is not None)
+
+        def work(folder: Path, done: tuple[Done, ...]) -> dict[str, Any]:
+            made = dict(zip(needs, done, strict=True))
+            config = TrainConfig(
+                task=self.task,
+                twin=made[twin].folder / "twin" if twin else None,
+                begin=run_of(made[begin]) if begin else None,
+                source=source,
+                remainder=remainder,
+                seed=self.seed,
+                iterations=iterations,
+                threads=self.threads,
+                out=folder,
+            )
+            unfinished = sorted(folder.glob(f"{self.task}/*/checkpoint-*.pt"))
+            if unfinished:
+                config = TrainConfig(resume=unfinished[-1].parent)
+            else:
+                shutil.rmtree(folder / self.task, ignore_errors=True)
+            found = train(config, report=lambda p: self.report(p.iteration, p.iterations))
+            if not found.finished:
+                raise KeyboardInterrupt
+            return {
+                "run": str(found.run.relative_to(folder)),
+                "success": found.success,
+                "iterations": found.iterations,
+            }
+
+        inputs = {
+            "task": self.task,
+            "twin": Twin.load(self.twin, check=False).version,
+            "source": source,
+            "iterations": iterations,
+            "remainder": remainder,
+            "seed": self.seed,
+            "from": [step.kind for step in needs],
+        }
+        return Step(kind="train", inputs=inputs, needs=needs, work=work)
+
+    def evaluate(self, policy: Step, *, episodes: int = 500) -> Step:
+        """Success in worlds like those it was trained in, never seen before."""
+
+        def work(folder: Path, done: tuple[Done, ...]) -> dict[str, Any]:
+            trained = Policy.open(run_of(done[0]))
+            run = trained.run
+            trials = run_trials(
+                find_task(self.task),
+                trained,
+                episodes=episodes,
+                seed=1_000_000 + self.seed,
+                source="prior" if run.source == "adr" else run.source,
+                twin=Twin.load(run.twin) if run.twin else None,
+                remainder=run.remainder,
+                threads=self.threads,
+                report=self.report,
+            )
+            return wilson(int(trials.success.sum()), episodes).to_dict()
+
+        return Step(kind="evaluate", inputs={"episodes": episodes}, needs=(policy,), work=work)
+
+    def export(self, policy: Step) -> Step:
+        """A bundle of the policy."""
+
+        def work(folder: Path, done: tuple[Done, ...]) -> dict[str, Any]:
+            shutil.rmtree(folder / "bundle", ignore_errors=True)
+            config = ExportConfig(run=run_of(done[0]), out=folder / "bundle")
+            return {"id": export(config, report=self.report).id}
+
+        return Step(kind="export", inputs={}, needs=(policy,), work=work)
+
+    def record(self, *, seconds: float) -> Step:
+        """Motions of the robot that tell its parameters, together so long."""
+
+        def work(folder: Path, done: tuple[Done, ...]) -> dict[str, Any]:
+            kept = folder / "recordings"
+            shutil.rmtree(kept, ignore_errors=True)
+            subject = Subject.open(self.twin, rate_hz=find_task(self.task).rate_hz)
+            robot = open_robot(self.robot, task=self.task)
+            robot.connect()
+            try:
+                found = list(
+                    record(
+                        subject, robot, MOTIONS, kept, person=self.person, execute=True,
+                        seconds=seconds / len(MOTIONS), seed=self.seed, report=self.report,
+                    )  # fmt: skip
+                )
+            finally:
+                robot.disconnect()
+            stopped = [one.flight.stopped for one in found if one.flight.stopped]
+            if stopped:
+                raise Sim2RealError(f"the robot was stopped while it was recorded: {stopped[0]}")
+            return {
+                "episodes": [one.episode.id for one in found],
+                "seconds": float(sum(one.episode.duration_s for one in found)),
+            }
+
+        inputs = {"task": self.task, "robot": self.robot, "seconds": seconds, "seed": self.seed}
+        return Step(kind="record", inputs=inputs, work=work)
+
+    def ladder(self, bundle: Step, recorded: Step) -> Step:
+        """What a bundle goes through before it acts freely; the result says what it passed."""
+
+        def work(folder: Path, done: tuple[Done, ...]) -> dict[str, Any]:
+            taken = []
+            for step in _LADDER:
+                config = self._deployed(done[0], folder, step)
+                logs = episodes_of(done[1]) if step == "replay" else []
+                found = deploy(config, logs=logs, talk=Talk(report=self.report))
+                assert found.record is not None
+                taken.append({"step": step, "passed": found.record.passed, "why": found.record.why})
+                if not found.record.passed and not self.force:
+                    break
+            return {"steps": taken, "passed": all(entry["passed"] for entry in taken)}
+
+        inputs = {"robot": self.robot, "force": self.force}
+        return Step(kind="ladder", inputs=inputs, needs=(bundle, recorded), work=work)
+
+    def trials(self, bundle: Step, ladder: Step, *, first: int, count: int) -> Step:
+        """Attempts on the robot, with set-ups numbered from `first` on."""
+
+        def work(folder: Path, done: tuple[Done, ...]) -> dict[str, Any]:
+            config = replace(
+                self._deployed(done[0], folder, "full"), trials=count, seed=first, rearm=True
+            )
+            found = deploy(config, talk=Talk(report=self.report))
+            won = [trial.outcome == "success" for trial in found.trials]
+            if len(won) < count:
+                raise Sim2RealError(f"{len(won)} of {count} attempts were made: {found.ended}")
+            return {
+                "success": won,
+                "stopped": [trial.stopped for trial in found.trials],
+                "episodes": [trial.episode for trial in found.trials],
+            }
+
+        inputs = {"robot": self.robot, "first": first, "count": count}
+        return Step(kind="trials", inputs=inputs, needs=(bundle, ladder), work=work)
+
+    def identify(self, recorded: tuple[Step, ...], *, remainder: bool = False) -> Step:
+        """The twin's next version, from what the robot did."""
+
+        def work(folder: Path, done: tuple[Done, ...]) -> dict[str, Any]:
+            shutil.rmtree(folder / "twin", ignore_errors=True)
+            twin = Twin.load(self.twin)
+            episodes = [episode for one in done for episode in episodes_of(one)]
+            found = identify(
+                twin, episodes, seed=self.seed, threads=self.threads,
+                report=lambda stage, done, of: self.report(done, of),
+            )  # fmt: skip
+            result = found.to_dict()
+            better = found.twin
+            if remainder and found.promoted:
+                logs = [aligned(episode, better) for episode in episodes]
+                learned = learn_remainder(better, logs, seed=self.seed, threads=self.threads)
+                better = better.with_remainder(learned.remainder)
+                result["remainder"] = learned.to_dict()
+            better.save(folder / "twin")
+            return result
+
+        inputs = {"task": self.task, "remainder": remainder, "seed": self.seed}
+        return Step(kind="identify", inputs=inputs, needs=recorded, work=work)
+
+    def _deployed(self, bundle: Done, folder: Path, step: str) -> DeployConfig:
+        """A step of the ladder with a bundle, recorded in a fresh part of the folder."""
+        out = folder / step
+        shutil.rmtree(out, ignore_errors=True)
+        return DeployConfig(
+            bundle=bundle.folder / "bundle",
+            robot=self.robot,
+            step=step,  # type: ignore[arg-type]
+            execute=True,
+            person=self.person,
+            force=self.force,
+            out=out,
+        )
+
+
+def run_of(trained: Done) -> Path:
+    """Folder of the training run that a step made."""
+    return trained.folder / str(trained.result["run"])
+
+
+def episodes_of(done: Done) -> list[Episode]:
+    """Episodes that a step recorded, in the order of their names."""
+    return [read_recording(path) for path in sorted(done.folder.rglob("*.arrow"))]

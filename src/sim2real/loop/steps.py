@@ -1,0 +1,111 @@
+"""Steps of work with results that are kept under what they were made from.
+
+A step is named by a hash of its kind, its inputs and the steps it needs, so the same work is done
+once, and other inputs are other work. Its folder holds a result only when all of it is done: a
+killed step is done again, and may use what it had written.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from sim2real.errors import Sim2RealError
+from sim2real.files import read_json, write_json
+
+RESULT_FILE = "result.json"
+_LONG = 12
+"""Digits of a step's hash in the name of its folder."""
+
+
+@dataclass(frozen=True)
+class Done:
+    """A step that is done."""
+
+    step: Step
+    folder: Path
+    result: dict[str, Any]
+    seconds: float
+    """Time it took when it was done."""
+    kept: bool
+    """Whether it had been done before."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Step:
+    """Work that is decided by its kind, its inputs and the steps before it."""
+
+    kind: str
+    """As `train`; also the begin of the folder's name."""
+    inputs: Mapping[str, Any]
+    """Plain data that the result depends on."""
+    needs: tuple[Step, ...] = ()
+    work: Callable[[Path, tuple[Done, ...]], dict[str, Any]] = field(repr=False, compare=False)
+    """Does it in a folder, with what it needs; gives the result, in plain data.
+
+    The folder may hold what an interrupted attempt has left.
+    """
+
+    @cached_property
+    def key(self) -> str:
+        """Hash of everything that decides the result."""
+        content = {
+            "kind": self.kind,
+            "inputs": self.inputs,
+            "needs": [need.key for need in self.needs],
+        }
+        text = json.dumps(content, sort_keys=True, allow_nan=False)
+        return hashlib.sha256(text.encode()).hexdigest()
+
+    @property
+    def name(self) -> str:
+        """Name of its folder."""
+        return f"{self.kind}-{self.key[:_LONG]}"
+
+
+class Store:
+    """A folder of steps and their results."""
+
+    def __init__(
+        self, folder: Path, *, report: Callable[[Step, Done | None], None] = lambda step, done: None
+    ) -> None:
+        """`report` is told (step, None) when a step begins and (step, done) when it ends."""
+        self.folder = folder
+        self._report = report
+        self._done: dict[str, Done] = {}
+
+    def run(self, step: Step) -> Done:
+        """The step's result; it, and what it needs, is done only if it has not been."""
+        if step.key in self._done:
+            return self._done[step.key]
+        needs = tuple(self.run(need) for need in step.needs)
+        folder = self.folder / step.name
+        kept = (folder / RESULT_FILE).is_file()
+        if not kept:
+            self._report(step, None)
+            folder.mkdir(parents=True, exist_ok=True)
+            begin = time.perf_counter()
+            result = step.work(folder, needs)
+            seconds = time.perf_counter() - begin
+            content = {
+                "kind": step.kind,
+                "key": step.key,
+                "inputs": step.inputs,
+                "needs": [need.step.name for need in needs],
+                "seconds": seconds,
+                "result": result,
+            }
+            write_json(folder / RESULT_FILE, content)
+        content = read_json(folder / RESULT_FILE)
+        if not isinstance(content, dict) or content.get("key") != step.key:
+            raise Sim2RealError(f"{folder / RESULT_FILE} is not the result of this step; delete it")
+        done = Done(step, folder, content["result"], content["seconds"], kept)
+        self._done[step.key] = done
+        self._report(step, done)
+        return done
