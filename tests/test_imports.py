@@ -21,6 +21,7 @@ FLOORS = [
     {"gap"},
     {"evaluate", "robot", "identify"},
     {"attribute"},
+    {"loop"},
     {"report"},
     {"demo", "bench"},
     {"cli"},

@@ -155,6 +155,28 @@ class BenchIdentify:
 
 
 @dataclass(frozen=True, kw_only=True)
+class BenchAttribute:
+    """Attribution of planted gaps: whether the largest dimension comes out largest, and one that is
+    right with zero."""
+
+    name: ClassVar[str] = "attribute"
+    bundles: Path = Path("examples/bundles")
+    """Folder with a bundle of each task."""
+    tasks: tuple[str, ...] = ("pendulum-swingup", "arm-reach", "arm-push")
+    """Tasks whose twins gaps are planted in, in turn."""
+    combinations: int = 20
+    """Planted combinations of dimensions."""
+    seconds: float = 10.0
+    """Length of the multisine that each world is recorded with, beside its task [s]."""
+    seed: int = 0
+    """Seed of plants, motions and noise."""
+    out: Path | None = None
+    """Also write the JSON here, as `benchmarks/attribute.json`."""
+    json: bool = False
+    """Print the result as one JSON object."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class BenchReal:
     """Twins fitted to recordings of real robots, scored on recordings they never saw, beside the
     published figures."""

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from sim2real.bench.config import (
+    BenchAttribute,
     BenchData,
     BenchDeploy,
     BenchDoctor,
@@ -67,6 +68,7 @@ Bench = (
     | BenchDoctor
     | BenchEvaluate
     | BenchIdentify
+    | BenchAttribute
     | BenchReal
 )
 
@@ -96,6 +98,10 @@ def _results(config: Bench, report: Report) -> Iterable[Result]:
         from sim2real.bench.identify.bench import bench_identify
 
         return bench_identify(config, report)
+    if isinstance(config, BenchAttribute):
+        from sim2real.bench.attribute import bench_attribute
+
+        return bench_attribute(config, report)
     if isinstance(config, BenchReal):
         from sim2real.bench.real.bench import bench_real
 

@@ -16,7 +16,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import tyro
 
+from sim2real.attribute.config import AttributeConfig
 from sim2real.bench.config import (
+    BenchAttribute,
     BenchData,
     BenchDeploy,
     BenchDoctor,
@@ -26,12 +28,15 @@ from sim2real.bench.config import (
     BenchSim,
     BenchTrain,
 )
+from sim2real.cli.attribute import run_attribute
 from sim2real.cli.data import DataVerb, run_data
 from sim2real.cli.doctor import DoctorConfig, run_doctor
 from sim2real.cli.drift import DriftConfig, run_drift
 from sim2real.cli.evaluate import run_compare, run_power, run_predict, run_rank
+from sim2real.cli.gap import run_gap
 from sim2real.cli.identify import run_identify
 from sim2real.cli.identify_plan import run_plan
+from sim2real.cli.loop import run_loop
 from sim2real.cli.output import print_json, say, say_error
 from sim2real.cli.randomize import RandomizeShow, run_show
 from sim2real.cli.record import RecordConfig, run_record
@@ -45,8 +50,10 @@ from sim2real.evaluate.config import (
     PredictConfig,
     RankConfig,
 )
+from sim2real.gap.config import GapConfig
 from sim2real.identify.config import IdentifyConfig, PlanConfig
 from sim2real.learn.config import TrainConfig
+from sim2real.loop.config import LoopConfig
 from sim2real.policy.config import ExportConfig
 from sim2real.robot.config import DeployConfig
 
@@ -95,6 +102,7 @@ Benches = Annotated[
     | Annotated[BenchDoctor, _sub("doctor")]
     | Annotated[BenchEvaluate, _sub("evaluate")]
     | Annotated[BenchIdentify, _sub("identify")]
+    | Annotated[BenchAttribute, _sub("attribute")]
     | Annotated[BenchReal, _sub("real")],
     tyro.conf.OmitSubcommandPrefixes,
 ]
@@ -128,8 +136,11 @@ Verb = (
     | Annotated[DoctorConfig, _sub("doctor")]
     | Annotated[RecordConfig, _sub("record")]
     | Annotated[DriftConfig, _sub("drift")]
+    | Annotated[GapConfig, _sub("gap")]
     | Annotated[IdentifyConfig, _sub("identify")]
     | Annotated[PlanConfig, _sub("identify plan")]
+    | Annotated[LoopConfig, _sub("loop")]
+    | Annotated[AttributeConfig, _sub("attribute")]
     | Annotated[RandomizeShow, _sub("randomize show")]
     | Annotated[TwinVerb, _sub("twin")]
     | Annotated[Tasks, _sub("tasks")]
@@ -193,8 +204,11 @@ def _run(verb: Any) -> int:
         DoctorConfig: run_doctor,
         RecordConfig: run_record,
         DriftConfig: run_drift,
+        GapConfig: run_gap,
         IdentifyConfig: run_identify,
+        LoopConfig: run_loop,
         PlanConfig: run_plan,
+        AttributeConfig: run_attribute,
         RandomizeShow: run_show,
         TwinShow: _twin_show,
         TwinLint: _twin_lint,
@@ -206,6 +220,7 @@ def _run(verb: Any) -> int:
         BenchDoctor: _bench,
         BenchEvaluate: _bench,
         BenchIdentify: _bench,
+        BenchAttribute: _bench,
         BenchReal: _bench,
     }
     return runners[type(verb)](verb)
@@ -386,6 +401,7 @@ def _bench(
     | BenchDoctor
     | BenchEvaluate
     | BenchIdentify
+    | BenchAttribute
     | BenchReal,
 ) -> int:
     from sim2real.bench.run import run_bench

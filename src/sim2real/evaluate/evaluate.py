@@ -76,7 +76,7 @@ class Evaluation:
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Subject:
+class Subject:
     """What is evaluated: a run or a bundle."""
 
     task: str
@@ -89,11 +89,12 @@ class _Subject:
     """Where results go."""
 
 
-def _open(config: EvaluateConfig) -> _Subject:
+def open_subject(config: EvaluateConfig) -> Subject:
+    """The policy of the run or bundle that `config` names, and the worlds it is evaluated in."""
     if Bundle.is_bundle(config.run):
         bundle = Bundle.open(config.run)
         runtime = Runtime(bundle)
-        return _Subject(
+        return Subject(
             task=bundle.contract.task,
             policy=lambda seen: torch.from_numpy(runtime.policy(seen.cpu().numpy())),
             id=bundle.id[:32],
@@ -105,7 +106,7 @@ def _open(config: EvaluateConfig) -> _Subject:
     policy = Policy.open(config.run)
     run = policy.run
     source = config.params or run.source
-    return _Subject(
+    return Subject(
         task=run.task,
         policy=policy,
         id=policy.id,
@@ -122,7 +123,7 @@ def evaluate(
     """Evaluate a run as configured; the result and the folder it was written to."""
     if config.episodes < 1:
         raise Sim2RealError(f"--episodes must be at least 1, got {config.episodes}")
-    subject = _open(config)
+    subject = open_subject(config)
     trials = run_trials(
         find_task(subject.task),
         subject.policy,

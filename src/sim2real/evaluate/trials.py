@@ -53,6 +53,7 @@ def run_trials(
     episodes: int,
     seed: int,
     source: str,
+    rows: np.ndarray | None = None,
     twin: Twin | None = None,
     threads: int = 0,
     remainder: bool = False,
@@ -63,11 +64,14 @@ def run_trials(
 ) -> Trials:
     """Try a policy in `episodes` worlds, each for one episode; `each` in a row share a draw.
 
-    Trial k depends on the seed, `each` and k alone, not on how many others there are. `keep` is
-    given what happened as episodes, made by the policy `policy_id`.
+    Trial k depends on the seed, `each` and k alone, not on how many others there are. `rows`
+    (draws, parameters) are tried instead of draws of `source`. `keep` is given what happened as
+    episodes, made by the policy `policy_id`.
     """
     if not 1 <= each <= _MOST_WORLDS:
         raise Sim2RealError(f"a draw is tried 1 to {_MOST_WORLDS} times, not {each}")
+    if rows is not None and len(rows) * each < episodes:
+        raise ValueError(f"{len(rows)} rows, {each} trials each, are too few for {episodes}")
     parts: list[tuple[Tensor, Tensor, Tensor, Tensor]] = []
     per_seed = _MOST_WORLDS // each * each
     rounds = math.ceil(episodes / per_seed)
@@ -84,9 +88,14 @@ def run_trials(
             remainder=remainder,
         )
         twin = env.twin
-        if each > 1:
-            rows = drawn(twin, source, count=math.ceil(count / each), seed=seed + part)
-            env.sampler = _Shared(env.sampler, rows.to(env.device), each)
+        if rows is not None or each > 1:
+            draws = math.ceil(count / each)
+            if rows is None:
+                given = drawn(twin, source, count=draws, seed=seed + part)
+            else:
+                first = part * per_seed // each
+                given = torch.from_numpy(rows[first : first + draws])
+            env.sampler = _Shared(env.sampler, given.to(env.device), each)
             env.reset()
         record = Record(env) if keep is not None else None
         parts.append(_one_each(env, policy, record, partial(_report_part, report, part, rounds)))

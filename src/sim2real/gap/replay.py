@@ -105,6 +105,8 @@ class Replayer:
         start_noise: float = 1.0,
         remainder: bool = False,
         recordings: bool = False,
+        lead_s: float = 0.0,
+        seed: int = 0,
         threads: int = 0,
     ) -> None:
         """Cut the log into segments of `horizon_s`, one every `stride_s`, by default end to end.
@@ -112,9 +114,11 @@ class Replayer:
         `values` (n, parameters) are those that will be asked for, or the extremes of them: they
         decide how long a delay there may be; the parameters' bounds by default. With
         `chance` what is random in the twin is on, in its motion or in its readings too: a
-        prediction is then one of many. `start_noise` is how uncertain a measured start is taken to
-        be, against the noise of its readings. With `remainder` the twin's learned remainder acts.
-        A log that is too short, too uneven or of another robot is a `Sim2RealError`.
+        prediction is then one of many, by `seed`. `start_noise` is how uncertain a measured start
+        is taken to be, against the noise of its readings. With `remainder` the twin's learned
+        remainder acts. Worlds are led along the measured states until every delay is filled, and
+        for `lead_s` at least. A log that is too short, too uneven or of another robot is a
+        `Sim2RealError`.
 
         With `recordings` there is one segment a recording, from its first row on: of `horizon_s`,
         or less where the recording ends (nothing is measured after that). What was before the
@@ -129,7 +133,10 @@ class Replayer:
         self._states = MeasuredStates(place.model, self.log)
         self.steps = max(1, round(horizon_s / self.period_s))
         extremes = np.array([p.bounds for p in twin.parameters]).T if values is None else values
-        self._lead = 0 if recordings else lead_periods(twin, extremes, self.period_s)
+        shortest = math.ceil(lead_s / self.period_s - 1e-9)
+        self._lead = max(shortest, lead_periods(twin, extremes, self.period_s))
+        if recordings:
+            self._lead = 0
         stride = max(1, round((stride_s or self.steps * self.period_s) / self.period_s))
         if recordings:
             self.starts, lengths = _recordings(self.log, self._states, self.period_s)
@@ -155,7 +162,7 @@ class Replayer:
             for name, values in self.log.known.items()
             if name in names
         }
-        self._threads, self._remainder = threads, remainder
+        self._threads, self._remainder, self._seed = threads, remainder, seed
         self._worlds: dict[int, CpuWorlds] = {}
 
     def __call__(
@@ -231,6 +238,11 @@ class Replayer:
         return found
 
     @property
+    def lead(self) -> int:
+        """Periods that worlds are led along the measured states before a segment."""
+        return self._lead
+
+    @property
     def coordinates(self) -> int:
         """Measured numbers of a start."""
         return len(self._states.coordinates)
@@ -253,6 +265,7 @@ class Replayer:
                 self._quiet,
                 count=count,
                 period_s=self.period_s,
+                seed=self._seed,
                 threads=self._threads,
                 switches=self.log.enabled is not None,
                 remainder=self._remainder,

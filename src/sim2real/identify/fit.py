@@ -22,8 +22,8 @@ _CHANCES = 2
 _SETTLED = 0.1
 """Relative change of the noise below which no further round is made."""
 _MOST_STEPS = 40
-_FEW_SEGMENTS, _FEW_STEPS = 16, 12
-"""Segments of the first look, and steps of each descent there."""
+_FEW_SEGMENTS, _FEW_STEPS = (6, 16), 12
+"""Segments of the first look, a third of all within these, and steps of each descent there."""
 _TRIED = 2
 """Starts that are followed besides the center."""
 
@@ -90,11 +90,10 @@ def fit(
         evaluations += looked
     descent = Descent(problem, x, prior=prior)
     for round_ in range(_ROUNDS):
-        if round_ < _CHANCES:
-            problem.prepare_chance(descent.x)
+        if round_ < _CHANCES and problem.prepare_chance(descent.x):
             problem.prepare(descent.x)
         settled = _estimate_noise(problem, descent.x) and round_ > 0
-        problem.prepare(descent.x)
+        problem.prepare(descent.x, again=round_ > 0)
         descent.moved_starts()
         descent.run(_MOST_STEPS)
         report(round_ + 1, _ROUNDS)
@@ -136,7 +135,7 @@ def _cost(problem: Problem, x: np.ndarray, *, prior: bool) -> float:
 
 def _first_look(problem: Problem, starts: int, seed: int, *, prior: bool) -> tuple[np.ndarray, int]:
     """(where to begin, vectors simulated): the best of short descents on a few segments."""
-    few = problem.part(_FEW_SEGMENTS)
+    few = problem.part(int(np.clip(problem.segments // 3, *_FEW_SEGMENTS)))
     low, high = problem.bounds
     draws = np.random.default_rng(seed).normal(size=(starts, len(problem.names)))
     draws[0] = 0.0

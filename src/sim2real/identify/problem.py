@@ -168,39 +168,45 @@ class Problem:
         error[broken] = np.inf
         return error
 
-    def prepare(self, x: np.ndarray) -> None:
+    def prepare(self, x: np.ndarray, *, again: bool = False) -> None:
         """Learn, at x (fitted,), what each segment's first state was, and how its noise spreads.
 
         A Gauss-Newton step on the first states alone; whitening and further predictions use them.
+        With `again` their effects are taken as known from last time, which was not far from x.
         """
-        found = self._replayer(self._whole(x[None]), vary_starts=True, moved=self._moved)
+        known = again and self._starts is not None
+        found = self._replayer(self._whole(x[None]), vary_starts=not known, moved=self._moved)
         predicted = found.predicted[0][:, self._rows]
         if self._scatter is None:
             self._scatter = np.zeros((0, *self._measured.shape))
-        starts = np.nan_to_num(found.start_effects[:, :, self._rows])
+        if known and self._starts is not None:
+            starts = self._starts[: self._moved.shape[1]]
+        else:
+            starts = np.nan_to_num(found.start_effects[:, :, self._rows])
         effects = np.concatenate([starts, self._scatter])
         self._starts, self._factor = effects, None
         away = x[self._delays] - self._offset_at
         offset = self._offset + np.einsum("d,dskm->skm", away, self._offset_slopes)
         error = self._measured - predicted - offset
-        known = np.where(self.valid & np.isfinite(error), error / self.noise, 0.0)
+        seen = np.where(self.valid & np.isfinite(error), error / self.noise, 0.0)
         scaled = np.where(self.valid, effects / self.noise, 0.0)
         flat = np.clip(scaled, -BROKEN, BROKEN).reshape(len(effects), self.segments, -1)
         flat = flat.transpose(1, 0, 2)
-        residual = np.clip(known, -5.0, 5.0).reshape(self.segments, -1, 1)
+        residual = np.clip(seen, -5.0, 5.0).reshape(self.segments, -1, 1)
         aimed = residual + np.matmul(flat[:, : len(starts)].mT, self._moved[..., None])
         normal = np.matmul(flat, flat.mT) + np.eye(len(effects))
         step = np.linalg.solve(normal, np.matmul(flat, aimed))[..., 0]
         self._moved = np.clip(step[:, : len(starts)], -_FARTHEST_START, _FARTHEST_START)
 
-    def prepare_chance(self, x: np.ndarray) -> None:
+    def prepare_chance(self, x: np.ndarray) -> bool:
         """Learn, at x (fitted,), how predictions scatter, and lie off, by the twin's chance.
 
         A delay that jitters rounds off the corners that predictions have at whole time steps, so
-        how far they lie off is learned as a function of the delays.
+        how far they lie off is learned as a function of the delays. False where none of what is
+        random in the twin moves it.
         """
         if self._chance is None:
-            return
+            return False
         found, plain = self._by_chance(x, _TRIALS)
         mean = found.mean(axis=0)
         self._offset = np.nan_to_num(mean - plain)
@@ -218,6 +224,7 @@ class Problem:
                 off.append((there[k], found.mean(axis=0) - plain))
             (first, before), (last, after) = off
             self._offset_slopes[row] = np.nan_to_num((after - before) / (last - first))
+        return True
 
     def _by_chance(self, x: np.ndarray, trials: int) -> tuple[np.ndarray, np.ndarray]:
         """(trials, segments, rows, numbers) predictions with chance, and one without."""

@@ -11,9 +11,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from sim2real.attribute.success import attribute_success
+from sim2real.attribute.trajectory import attribute_trajectory
 from sim2real.data import Episode
 from sim2real.errors import Sim2RealError
 from sim2real.evaluate.intervals import wilson
+from sim2real.evaluate.prediction import predict
 from sim2real.evaluate.trials import run_trials
 from sim2real.identify.align import aligned
 from sim2real.identify.identify import identify
@@ -35,6 +38,8 @@ from sim2real.twin import Twin
 
 MOTIONS = ("multisine", "chirp", "steps")
 """What a robot is identified by."""
+_ROBOTS, _EACH = 64, 16
+"""Draws of the posterior that success is predicted from, and episodes of each."""
 _LADDER = ("replay", "shadow", "limited")
 """Steps before a policy may act freely."""
 
@@ -107,6 +112,16 @@ class Stages:
         }
         return Step(kind="train", inputs=inputs, needs=needs, work=work)
 
+    def widen(self, wider: Callable[[Twin], Twin]) -> Step:
+        """The task's twin with other ranges."""
+
+        def work(folder: Path, done: tuple[Done, ...]) -> dict[str, Any]:
+            shutil.rmtree(folder / "twin", ignore_errors=True)
+            return {"twin": wider(Twin.load(self.twin)).save(folder / "twin").version}
+
+        inputs = {"version": wider(Twin.load(self.twin, check=False)).version}
+        return Step(kind="widen", inputs=inputs, work=work)
+
     def evaluate(self, policy: Step, *, episodes: int = 500) -> Step:
         """Success in worlds like those it was trained in, never seen before."""
 
@@ -127,6 +142,57 @@ class Stages:
             return wilson(int(trials.success.sum()), episodes).to_dict()
 
         return Step(kind="evaluate", inputs={"episodes": episodes}, needs=(policy,), work=work)
+
+    def predict(self, policy: Step, known: Step, *, trials: int) -> Step:
+        """Success that so many attempts on the robot will show, from what is known of it."""
+
+        def work(folder: Path, done: tuple[Done, ...]) -> dict[str, Any]:
+            trained, twin = Policy.open(run_of(done[0])), Twin.load(done[1].folder / "twin")
+            found = run_trials(
+                find_task(self.task),
+                trained,
+                episodes=_ROBOTS * _EACH,
+                seed=3_000_000 + self.seed,
+                source="posterior",
+                twin=twin,
+                remainder=trained.run.remainder,
+                threads=self.threads,
+                each=_EACH,
+                report=self.report,
+            )
+            won = found.success.reshape(_ROBOTS, _EACH).sum(axis=1)
+            return predict(won, [_EACH] * _ROBOTS, trials=trials).to_dict()
+
+        return Step(kind="predict", inputs={"trials": trials}, needs=(policy, known), work=work)
+
+    def attribute(self, policy: Step, known: Step, recorded: Step, tried: tuple[Step, ...]) -> Step:
+        """What the error on recordings, and the success lost by a policy, is made of."""
+
+        def work(folder: Path, done: tuple[Done, ...]) -> dict[str, Any]:
+            policy_, known_, recorded_, *tried_ = done
+            before, after = Twin.load(self.twin), Twin.load(known_.folder / "twin")
+            trained = Policy.open(run_of(policy_))
+            logs = [aligned(episode, before) for episode in episodes_of(recorded_)]
+            won = [outcome for one in tried_ for outcome in one.result["success"]]
+            error = attribute_trajectory(
+                before, after, logs, seed=self.seed, threads=self.threads, report=self.report
+            )
+            success = attribute_success(
+                before,
+                after,
+                find_task(self.task),
+                trained,
+                source=trained.run.source,
+                real=(sum(won), len(won)),
+                seed=self.seed,
+                threads=self.threads,
+                report=self.report,
+            )
+            return {"error": error.to_dict(), "success": success.to_dict()}
+
+        inputs = {"task": self.task, "seed": self.seed}
+        needs = (policy, known, recorded, *tried)
+        return Step(kind="attribute", inputs=inputs, needs=needs, work=work)
 
     def export(self, policy: Step) -> Step:
         """A bundle of the policy."""
@@ -150,9 +216,16 @@ class Stages:
             try:
                 found = list(
                     record(
-                        subject, robot, MOTIONS, kept, person=self.person, execute=True,
-                        seconds=seconds / len(MOTIONS), seed=self.seed, report=self.report,
-                    )  # fmt: skip
+                        subject,
+                        robot,
+                        MOTIONS,
+                        kept,
+                        person=self.person,
+                        execute=True,
+                        seconds=seconds / len(MOTIONS),
+                        seed=self.seed,
+                        report=self.report,
+                    )
                 )
             finally:
                 robot.disconnect()

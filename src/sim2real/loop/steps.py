@@ -93,7 +93,7 @@ class Store:
             begin = time.perf_counter()
             result = step.work(folder, needs)
             seconds = time.perf_counter() - begin
-            content = {
+            written = {
                 "kind": step.kind,
                 "key": step.key,
                 "inputs": step.inputs,
@@ -101,7 +101,7 @@ class Store:
                 "seconds": seconds,
                 "result": result,
             }
-            write_json(folder / RESULT_FILE, content)
+            write_json(folder / RESULT_FILE, written)
         content = read_json(folder / RESULT_FILE)
         if not isinstance(content, dict) or content.get("key") != step.key:
             raise Sim2RealError(f"{folder / RESULT_FILE} is not the result of this step; delete it")

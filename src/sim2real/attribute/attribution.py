@@ -1,0 +1,224 @@
+"""What an attribution says: a share a dimension, what is behind it, and what nobody explains."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+import numpy as np
+import torch
+
+from sim2real.errors import Sim2RealError, nearest
+from sim2real.gap.sensitivity import best_guess
+from sim2real.params import JointDistribution
+from sim2real.twin import Twin
+
+CONFIDENCE = 0.95
+"""Confidence of the intervals."""
+_NAMED = 3
+"""Parameters that a sentence names."""
+_TELLING = 0.1
+"""Effect of a parameter, against the largest in its dimension, from which it is named."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cause:
+    """A parameter that was identified, and what it does alone."""
+
+    name: str
+    unit: str
+    before: float
+    """Value in the twin as it was."""
+    after: float
+    """Median of what was identified."""
+    low: float
+    high: float
+    """95 % interval of what was identified."""
+    effect: float | None = None
+    """Share, in the attribution's unit, if this parameter alone took its identified value."""
+
+    def __str__(self) -> str:
+        scale, unit = (1e3, "ms") if self.unit == "s" else (1.0, self.unit)
+        after, before = scale * self.after, scale * self.before
+        return f"{self.name} is {after:.3g}{' ' + unit if unit else ''}, not {before:.3g}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Refit:
+    """Errors that refits leave, in % of the excess error of the twin as it was."""
+
+    alone: float
+    """Left if only this dimension may move."""
+    without: float
+    """Left if all others may move, and this one may not: small if others can stand in for it."""
+    share: float
+    """Shapley share [%] of what refits explain, which counts standing in for others."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Share:
+    """One dimension's part, in the attribution's unit, with its 95 % interval."""
+
+    name: str
+    value: float
+    low: float
+    high: float
+    causes: tuple[Cause, ...] = ()
+    """Its parameters, the most telling first."""
+    refit: Refit | None = None
+
+    @property
+    def clear(self) -> bool:
+        """Whether the interval excludes zero."""
+        return self.low > 0 or self.high < 0
+
+    def tenths(self) -> tuple[float, float, float]:
+        """(value, low, high) as they are shown; zero has no sign."""
+        value, low, high = (round(v, 1) + 0.0 for v in (self.value, self.low, self.high))
+        return value, low, high
+
+
+@dataclass(frozen=True, kw_only=True)
+class Attribution:
+    """A gap in parts: the shares and what is unexplained sum to the whole."""
+
+    of: Literal["trajectory", "success"]
+    unit: str
+    """'%' of the excess error, or 'points' of success."""
+    whole: float
+    """The gap in that unit: 100 %, or the success lost."""
+    before: float
+    """Of the twin as it was: excess error a reading [variances of its noise], or success [%]."""
+    after: float
+    """The same with everything identified."""
+    shares: tuple[Share, ...]
+    """The largest first."""
+    unexplained: Share | None
+    """What is left with everything identified; None where reality's success is not known."""
+    samples: int
+    """Segments, or trials, that each combination of dimensions was simulated with."""
+    draws: int
+    """Draws of the posterior."""
+
+    @property
+    def top(self) -> Share:
+        """The dimension with the largest share."""
+        return self.shares[0]
+
+    def sentences(self) -> list[str]:
+        """A plain sentence for each share that is not zero by its interval, or the largest."""
+        chosen = [share for share in self.shares if share.clear] or [self.top]
+        lines = [f"{share.name} {self._amount(share)}{_because(share)}" for share in chosen]
+        if self.unexplained is not None and self.unexplained.clear:
+            lines.append(f"unexplained: {_interval(self.unexplained)} {self.unit}")
+        return lines
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for JSON."""
+        return {
+            **{k: v for k, v in vars(self).items() if k not in ("shares", "unexplained")},
+            "confidence": CONFIDENCE,
+            "shares": [asdict(share) | {"clear": share.clear} for share in self.shares],
+            "unexplained": None if self.unexplained is None else asdict(self.unexplained),
+            "sentences": self.sentences(),
+        }
+
+    def _amount(self, share: Share) -> str:
+        verb, other = ("costs", "saves") if self.of == "success" else ("explains", "hides")
+        whole = "points" if self.of == "success" else "% of the error"
+        if share.value < 0:
+            verb, share = other, _negated(share)
+        return f"{verb} {_interval(share)} {whole}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Dimensions:
+    """Who takes part: the dimensions of parameters that were identified."""
+
+    names: tuple[str, ...]
+    columns: tuple[tuple[int, ...], ...]
+    """Columns of the twin's parameters, a tuple a dimension."""
+
+    def moved(self, base: np.ndarray, drawn: np.ndarray, inside: np.ndarray) -> np.ndarray:
+        """(…, coalitions, parameters) `base`, with `drawn` (…, parameters) where a coalition's
+        dimensions are; `inside` (coalitions, dimensions) says which."""
+        taken = np.zeros((len(inside), base.shape[-1]), dtype=bool)
+        for dimension, columns in enumerate(self.columns):
+            taken[:, list(columns)] = inside[:, dimension, None]
+        found: np.ndarray = np.where(taken, drawn[..., None, :], base[..., None, :])
+        return found
+
+
+def dimensions_of(twin: Twin, names: Sequence[str]) -> Dimensions:
+    """The dimensions of parameters `names`, in the order of the twin's parameters."""
+    columns: dict[str, list[int]] = {}
+    for column, parameter in enumerate(twin.parameters):
+        if parameter.name in names:
+            columns.setdefault(str(parameter.dimension), []).append(column)
+    return Dimensions(names=tuple(columns), columns=tuple(tuple(mine) for mine in columns.values()))
+
+
+def identified(before: Twin, after: Twin) -> JointDistribution:
+    """What was identified of `before`; where it was not, or of another twin, a `Sim2RealError`."""
+    if after.posterior is None:
+        raise Sim2RealError(
+            f"twin {after.name!r} has no posterior: identify it first, nothing can be attributed to"
+            " values that nobody knows"
+        )
+    known = [parameter.name for parameter in before.parameters]
+    for name in after.posterior.names:
+        if name not in known:
+            raise Sim2RealError(
+                f"{name} was identified, but twin {before.name!r} has no such parameter"
+                f"{nearest(name, known)}"
+            )
+    return after.posterior
+
+
+def causes_of(
+    before: Twin, after: Twin, columns: Sequence[int], effects: Sequence[float | None]
+) -> tuple[Cause, ...]:
+    """The parameters in those columns with their effects, the most telling first."""
+    posterior = identified(before, after)
+    levels = torch.tensor([0.025, 0.5, 0.975], dtype=torch.float64)
+    quantiles = dict(zip(posterior.names, posterior.quantile(levels).T.tolist(), strict=True))
+    guess = best_guess(before)
+    found = []
+    for column, effect in zip(columns, effects, strict=True):
+        parameter = before.parameters[column]
+        low, middle, high = quantiles[parameter.name]
+        found.append(
+            Cause(
+                name=parameter.name,
+                unit=parameter.unit,
+                before=float(guess[column]),
+                after=middle,
+                low=low,
+                high=high,
+                effect=effect,
+            )
+        )
+    return tuple(sorted(found, key=lambda cause: -abs(cause.effect or 0.0)))
+
+
+def _because(share: Share) -> str:
+    """The parameters behind a share, as the end of a sentence."""
+    largest = max((abs(c.effect) for c in share.causes if c.effect is not None), default=0.0)
+    telling = [
+        cause
+        for cause in share.causes
+        if cause.effect is not None and abs(cause.effect) >= _TELLING * largest
+    ]
+    named = "; ".join(str(cause) for cause in telling[:_NAMED])
+    return f": {named}" if named else ""
+
+
+def _negated(share: Share) -> Share:
+    return Share(name=share.name, value=-share.value, low=-share.high, high=-share.low)
+
+
+def _interval(share: Share) -> str:
+    digits = 0 if max(abs(share.value), abs(share.high - share.low)) >= 10 else 1
+    value, low, high = (round(v, digits) + 0.0 for v in (share.value, share.low, share.high))
+    return f"{value:.{digits}f} [{low:.{digits}f}, {high:.{digits}f}]"

@@ -1,0 +1,39 @@
+"""Options of measuring the gap; light, so that the command line starts at once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import tyro
+
+
+@dataclass(frozen=True, kw_only=True)
+class GapConfig:
+    """Measure the gap between a twin and its robot: the real actions replayed in the twin.
+
+    Errors of each channel over the horizon, whether real and simulated can be told apart, and where
+    in state space and in time the gap is largest. Better not with logs that the twin was identified
+    from.
+    """
+
+    twin: Annotated[Path, tyro.conf.Positional]
+    """Folder of the twin, or of a bundle."""
+    logs: tuple[str, ...]
+    """Recordings, folders of them, lakes, or files of other formats."""
+    out: Path | None = None
+    """Folder for gap.html and gap.json; `runs/gap/TWIN/TIME` by default."""
+    channels: Path | None = None
+    """Channel map (TOML) for CSV, npz, JSON and MATLAB files."""
+    rate_hz: float = 0.0
+    """Control rate of the logs [Hz]; their own by default."""
+    horizon_s: float = 0.5
+    """Time ahead that the twin predicts from each measured state [s]."""
+    remainder: bool = False
+    """Let the twin's learned remainder act."""
+    seed: int = 0
+    threads: int = 0
+    """Threads of the simulation; 0 for all cores."""
+    json: bool = False
+    """Print the result as JSON."""

@@ -1,0 +1,264 @@
+"""The gap between a twin and its robot, measured: the real actions replayed in the twin.
+
+How far predictions are off, channel by channel and over the horizon; whether real and simulated
+states and transitions can be told apart; and where in state space and in time the gap is largest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from sim2real.errors import Sim2RealError
+from sim2real.gap.coverage import Coverage, coverage
+from sim2real.gap.distances import EXCHANGES, Distance, adjusted, distances
+from sim2real.gap.horizon import ChannelGap, channel_gaps
+from sim2real.gap.log import Log
+from sim2real.gap.pairs import Pairs, make_pairs
+from sim2real.gap.where import Place, ranked, where
+from sim2real.randomize import drawn
+from sim2real.twin import Twin
+
+LEVEL = 0.05
+"""Chance of a false claim that is taken."""
+_MOST = 400
+"""Segments that errors and distances are measured on."""
+_MOST_SHORT = 1600
+"""Segments that places are looked for in."""
+_SHORTER = 5
+"""How much shorter those are than the horizon."""
+_LEAST_STEPS = 3
+"""Periods of the shortest segment that places are looked for with."""
+_MOVES = 3.0
+"""Noise levels of spread from which a reading shows motion."""
+_LISTED = 20
+"""Places that are written out; the gap's own table has all of them."""
+_DRAWS = 40
+"""Draws of a posterior."""
+_STAGES = 3
+
+
+@dataclass(frozen=True, kw_only=True)
+class Gap:
+    """What a twin and its robot differ by, as far as some logs tell."""
+
+    twin: str
+    version: str
+    horizon_s: float
+    recordings: tuple[str, ...]
+    """Ids of the episodes, in the order they are counted in."""
+    seconds: float
+    """Time of all logs [s]."""
+    segments: int
+    diverged: int
+    """Segments left out because the twin diverged in them."""
+    channels: tuple[ChannelGap, ...]
+    distances: tuple[Distance, ...]
+    places: tuple[Place, ...]
+    """All ranges looked at; see `worst_places`."""
+    coverage: Coverage | None
+    """What the posterior's draws cover of the readings, where the twin has a posterior."""
+    notes: tuple[str, ...]
+    pairs: Pairs
+    """What was replayed."""
+    draws: np.ndarray | None
+    """(draws, parameters) of the posterior, where the twin has one."""
+
+    @property
+    def p_value(self) -> float:
+        """Chance of so clear a difference of real and simulated if there is none; many looks
+        counted."""
+        p_values = [p for d in self.distances for p in (d.mmd_p, d.accuracy_p)]
+        return min(adjusted(p_values), default=1.0)
+
+    @property
+    def found(self) -> bool:
+        """Whether twin and robot can be told apart at all."""
+        return self.p_value < LEVEL
+
+    @property
+    def worst(self) -> ChannelGap:
+        """The channel that is farthest above its floor."""
+        return max(self.channels, key=lambda channel: channel.ratio)
+
+    @property
+    def worst_places(self) -> tuple[Place, ...]:
+        """Places where the error is larger than elsewhere beyond chance; see `where.ranked`."""
+        return ranked(self.places, level=LEVEL)
+
+    @property
+    def verdict(self) -> str:
+        """The gap in one sentence."""
+        worst, told = self.worst, self._telling()
+        size = (
+            f"{two_figures(worst.in_noise)} noise levels ({worst.error:.2g} {worst.unit or '1'})"
+            f" after {worst.times_s[-1]:.2g} s on {worst.name} (over the horizon,"
+            f" {two_figures(worst.ratio)} times what its own noise makes)"
+        )
+        if told is None:
+            return f"the twin is off by {size}; too few segments to test whether that is chance"
+        apart = (
+            f"a classifier tells real from simulated {told.of} with {told.accuracy:.2f}"
+            f" ({_chance(told.accuracy_p)})"
+        )
+        if not self.found:
+            return f"no gap is found in {self.seconds:.0f} s: errors are {size}; {apart}"
+        places = [place for place in self.worst_places if place.channel == worst.name]
+        largest = f"; largest {places[0].words}" if places else ""
+        late = ""
+        if worst.lag is not None and worst.lag.dominates:
+            side = "later" if worst.lag.seconds > 0 else "earlier"
+            late = f"; mostly, the robot is {1000 * abs(worst.lag.seconds):.0f} ms {side}"
+        return f"the twin is off by {size}{largest}{late}; {apart}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data."""
+        return {
+            "twin": self.twin,
+            "version": self.version,
+            "verdict": self.verdict,
+            "found": self.found,
+            "p_value": self.p_value,
+            "horizon_s": self.horizon_s,
+            "recordings": list(self.recordings),
+            "seconds": self.seconds,
+            "segments": self.segments,
+            "diverged": self.diverged,
+            "channels": {channel.name: channel.to_dict() for channel in self.channels},
+            "distances": [distance.to_dict() for distance in self.distances],
+            "places": [place.to_dict() for place in self.worst_places[:_LISTED]],
+            "places_looked_at": len(self.places),
+            "coverage": None if self.coverage is None else self.coverage.to_dict(),
+            "notes": list(self.notes),
+        }
+
+    def _telling(self) -> Distance | None:
+        """The distance whose classifier tells most."""
+        return max(self.distances, key=lambda d: (-d.accuracy_p, d.accuracy), default=None)
+
+
+def measure(
+    twin: Twin,
+    logs: Sequence[Log],
+    *,
+    horizon_s: float = 0.5,
+    remainder: bool = False,
+    seed: int = 0,
+    threads: int = 0,
+    report: Callable[[int, int], None] = lambda done, of: None,
+) -> Gap:
+    """Measure the gap of a twin's best guess on logs of its robot; see `Gap`.
+
+    Where the twin has a posterior, what its draws cover is looked at too. Logs that are too short
+    for `horizon_s`, or of another robot, are a `Sim2RealError`.
+    """
+    if not horizon_s > 0:
+        raise Sim2RealError(f"a horizon is longer than nothing; {horizon_s:g} s is not")
+    rates = sorted({log.contract.rate_hz for log in logs})
+    if len(rates) > 1:
+        raise Sim2RealError(
+            f"the recordings have control rates from {rates[0]:.4g} to {rates[-1]:.4g} Hz: choose"
+            " one for all of them (--rate-hz)"
+        )
+    options: dict[str, Any] = {"seed": seed, "remainder": remainder, "threads": threads}
+    draws = None
+    if twin.posterior is not None:
+        draws = drawn(twin, "posterior", count=_DRAWS, seed=seed).numpy()
+    pairs = make_pairs(
+        twin, logs, horizon_s=horizon_s, most=_MOST, draws=draws, report=_stage(report, 0),
+        **options,
+    )  # fmt: skip
+    short_s = max(horizon_s / _SHORTER, _LEAST_STEPS * pairs.real.period_s)
+    short = make_pairs(
+        twin, logs, horizon_s=short_s, most=_MOST_SHORT, apart=False, report=_stage(report, 1),
+        **options,
+    )  # fmt: skip
+    covered, why = None, ""
+    if twin.posterior is not None and not remainder:
+        try:
+            covered = coverage(
+                twin, logs, source="posterior", draws=_DRAWS, horizon_s=horizon_s, seed=seed,
+                threads=threads, report=_stage(report, 2),
+            )  # fmt: skip
+        except Sim2RealError as error:
+            why = f"what the posterior covers was not looked at: {error}"
+    channels = channel_gaps(pairs, seed=seed)
+    found = Gap(
+        twin=twin.name,
+        version=twin.version,
+        horizon_s=pairs.horizon_s,
+        recordings=tuple(log.episode for log in logs),
+        seconds=sum(float(log.times[-1] - log.times[0]) for log in logs),
+        segments=len(pairs.recording),
+        diverged=pairs.diverged,
+        channels=channels,
+        distances=distances(pairs, seed=seed),
+        places=where(short, pairs, seed=seed),
+        coverage=covered,
+        notes=_notes(pairs, channels) + ((why,) if why else ()),
+        pairs=pairs,
+        draws=draws,
+    )
+    report(1, 1)
+    return found
+
+
+def two_figures(value: float) -> str:
+    """A number with two figures and no power of ten."""
+    return f"{float(f'{value:.2g}'):,g}"
+
+
+def _notes(pairs: Pairs, channels: Sequence[ChannelGap]) -> tuple[str, ...]:
+    notes = []
+    moving = [channel for channel in channels if channel.spread > _MOVES * channel.noise]
+    if moving and np.median([channel.in_spread for channel in moving]) > 1:
+        notes.append(
+            f"after {pairs.horizon_s:.2g} s most predictions are worse than a mean would be: are"
+            " the recordings of this robot, and their channels and units what the twin takes them"
+            " for?"
+        )
+    silent = [channel.name for channel in channels if not channel.declared]
+    if silent:
+        notes.append(
+            f"the twin declares no noise of {', '.join(silent)}, or hardly any: every difference"
+            " counts, and noise levels are of a ten thousandth of the range; [effects.sensor] of"
+            " the twin is where it is declared"
+        )
+    if pairs.diverged:
+        notes.append(f"the twin diverged in {pairs.diverged} segments, which are left out")
+    if pairs.real.assumed:
+        notes.append(
+            f"no sensor measures {', '.join(pairs.real.assumed)}: they start as the model has them"
+        )
+    missing = [spec.name for spec in pairs.real.log.contract.sensors if not pairs.seen(spec.name)]
+    if missing:
+        notes.append(f"the logs have no readings of {', '.join(missing)}")
+    stays = [channel.name for channel in channels if not channel.predicts]
+    if stays:
+        notes.append(
+            f"after {pairs.horizon_s:.2g} s, that it stays as it is predicts {', '.join(stays)}"
+            " better than the twin"
+        )
+    late = [
+        f"{c.name} {1000 * c.lag.seconds:+.0f} ms ({100 * c.lag.explains:.0f} %)"
+        for c in channels
+        if c.lag is not None and c.lag.told
+    ]
+    if late:
+        notes.append(
+            "behind the prediction (+) or ahead of it (-), and the share of the square error that"
+            f" this is: {', '.join(late)}"
+        )
+    return tuple(notes)
+
+
+def _chance(p_value: float) -> str:
+    least = 1.0 / (1 + EXCHANGES)
+    return f"p ≤ {least:.2g}" if p_value <= least else f"p = {p_value:.2g}"
+
+
+def _stage(report: Callable[[int, int], None], place: int) -> Callable[[int, int], None]:
+    return lambda done, of: report(place * of + done, _STAGES * of)

@@ -1,0 +1,204 @@
+"""`sim2real loop`: the circle for one robot, until its target is met or its budget is spent.
+
+Every stage is a kept step, so whatever is interrupted goes on by being called again. Attempts on
+the robot are made in batches. A policy whose first batch says that the target is out of reach is
+given up, and the next round identifies the robot from all that was recorded since; otherwise the
+rest of the budget is its test. The bound that ends the loop is for a number of attempts fixed
+before, so looking early does not flatter it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from sim2real.errors import Sim2RealError
+from sim2real.evaluate.intervals import clopper_pearson, wilson
+from sim2real.files import write_json
+from sim2real.loop.config import LoopConfig
+from sim2real.loop.stages import Stages
+from sim2real.loop.steps import Done, Step, Store
+from sim2real.loop.strategies import policy_of
+from sim2real.tasks import find_task
+
+SUMMARY_FILE = "summary.json"
+_BATCH = 10
+"""Attempts in one step."""
+_SURE = 0.95
+"""One-sided confidence of bounds."""
+
+
+@dataclass
+class Round:
+    """One policy on the robot, with everything that led to it."""
+
+    policy: Step
+    known: Step | None
+    """The step that identified the robot, if one did."""
+    sim: Done
+    ladder: Done
+    predicted: Done | None = None
+    batches: list[Done] = field(default_factory=list)
+
+    @property
+    def won(self) -> list[bool]:
+        """Outcome of every attempt."""
+        return [bool(outcome) for batch in self.batches for outcome in batch.result["success"]]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data."""
+        won = self.won
+        return {
+            "sim_success": self.sim.result,
+            "ladder": self.ladder.result,
+            "predicted": self.predicted.result if self.predicted else None,
+            "real_success": wilson(sum(won), len(won)).to_dict() if won else None,
+            "steps": [done.folder.name for done in (self.sim, self.ladder, *self.batches)],
+        }
+
+
+@dataclass(frozen=True, kw_only=True)
+class Closed:
+    """How a loop ended."""
+
+    folder: Path
+    rounds: tuple[Round, ...]
+    attribution: Done | None
+    recorded_s: float
+    target: float
+    met: bool
+    why: str
+    """Why it ended, in a sentence."""
+
+    @property
+    def trials(self) -> int:
+        """Attempts that were made in all."""
+        return sum(len(one.won) for one in self.rounds)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data."""
+        first, last = self.rounds[0].to_dict(), self.rounds[-1].to_dict()
+        return {
+            "sim_success": last["sim_success"],
+            "real_success_before": first["real_success"],
+            "real_success_after": last["real_success"],
+            "predicted": last["predicted"],
+            "attribution": self.attribution.result if self.attribution else None,
+            "target": self.target,
+            "met": self.met,
+            "why": self.why,
+            "trials": self.trials,
+            "recorded_s": self.recorded_s,
+            "rounds": [one.to_dict() for one in self.rounds],
+        }
+
+
+def loop(
+    config: LoopConfig,
+    *,
+    report: Callable[[Step, Done | None], None] = lambda step, done: None,
+    progress: Callable[[int, int], None] = lambda done, of: None,
+) -> Closed:
+    """Run, or go on with, a loop as configured."""
+    task = find_task(config.task)
+    standing_in = config.robot.startswith("unit:")
+    if not standing_in and not (config.execute and config.person):
+        raise Sim2RealError("a robot moves only with --execute, and --person says who lets it")
+    if not 0 < config.target < 1 or not 0 < config.first <= config.trials:
+        raise Sim2RealError("--target is a share, and --first at most the budget's trials")
+    out = config.out or Path("runs/loop") / config.task / config.robot.replace(":", "-")
+    store = Store(out / "steps", report=report)
+    stages = Stages(
+        task=config.task,
+        robot=config.robot,
+        person=config.person or "loop",
+        seed=config.seed,
+        force=config.force,
+        threads=config.threads,
+        report=progress,
+    )
+    iterations = config.iterations or task.training.iterations
+    again = max(1, round(config.again * iterations))
+    nominal = stages.train("nominal", iterations=iterations)
+    recorded = stages.record(seconds=config.seconds)
+    rounds = [_begin(store, stages, nominal, None, recorded)]
+    _attempt(store, stages, rounds, min(config.first, config.trials))
+    attribution = None
+    while not _met(rounds[-1], config.target) and sum(len(r.won) for r in rounds) < config.trials:
+        if len(rounds) == 1 or _hopeless(rounds[-1], config.target):
+            tried = tuple(batch.step for one in rounds for batch in one.batches)
+            policy, known = policy_of(
+                config.strategy,
+                stages,
+                nominal=rounds[-1].policy if len(rounds) > 1 else nominal,
+                recorded=(recorded, *tried),
+                iterations=iterations,
+                again=again,
+            )
+            if known is not None and attribution is None:
+                attribution = store.run(stages.attribute(nominal, known, recorded, tried))
+            if policy is not rounds[-1].policy:
+                rounds.append(_begin(store, stages, policy, known, recorded))
+        left = config.trials - sum(len(one.won) for one in rounds)
+        _attempt(store, stages, rounds, min(_BATCH, left))
+    met = _met(rounds[-1], config.target)
+    closed = Closed(
+        folder=out,
+        rounds=tuple(rounds),
+        attribution=attribution,
+        recorded_s=float(store.run(recorded).result["seconds"]),
+        target=config.target,
+        met=met,
+        why=_why(rounds[-1], config.target, met=met),
+    )
+    write_json(out / SUMMARY_FILE, closed.to_dict())
+    return closed
+
+
+def _begin(store: Store, stages: Stages, policy: Step, known: Step | None, recorded: Step) -> Round:
+    """Evaluate and qualify a policy; a ladder that is not passed ends the loop."""
+    sim = store.run(stages.evaluate(policy))
+    predicted = store.run(stages.predict(policy, known, trials=_BATCH)) if known else None
+    ladder = store.run(stages.ladder(stages.export(policy), recorded))
+    if not ladder.result["passed"] and not stages.force:
+        refused = ladder.result["steps"][-1]
+        raise Sim2RealError(
+            f"the policy did not pass {refused['step']} ({refused['why']}), so it may not move the"
+            " robot freely; --force goes on regardless"
+        )
+    return Round(policy=policy, known=known, sim=sim, ladder=ladder, predicted=predicted)
+
+
+def _attempt(store: Store, stages: Stages, rounds: list[Round], count: int) -> None:
+    """Let the newest policy try; set-ups are never repeated."""
+    made = sum(len(one.won) for one in rounds)
+    ladder = rounds[-1].ladder.step
+    bundle = ladder.needs[0]
+    rounds[-1].batches.append(store.run(stages.trials(bundle, ladder, first=made, count=count)))
+
+
+def lower_bound(won: list[bool]) -> float:
+    """Success that a robot has at least, 95 % sure."""
+    return clopper_pearson(sum(won), len(won), confidence=2 * _SURE - 1).low
+
+
+def _met(one: Round, target: float) -> bool:
+    return bool(one.won) and lower_bound(one.won) >= target
+
+
+def _hopeless(one: Round, target: float) -> bool:
+    rate = clopper_pearson(sum(one.won), len(one.won), confidence=2 * _SURE - 1)
+    return rate.high < target
+
+
+def _why(one: Round, target: float, *, met: bool) -> str:
+    won = one.won
+    bound = lower_bound(won)
+    if met:
+        return f"{sum(won)} of {len(won)} succeeded: at least {bound:.0%}, 95 % sure"
+    return (
+        f"the budget is spent: {sum(won)} of {len(won)} succeeded, which is at least {bound:.0%},"
+        f" 95 % sure, and not {target:.0%}"
+    )

@@ -1,0 +1,63 @@
+"""Ways to close a gap: what a policy is trained in, and what has to be known for it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from sim2real.loop.stages import Stages
+from sim2real.loop.steps import Step
+from sim2real.params import Fixed, LogUniform, Parameter, Uniform
+from sim2real.twin import Twin
+
+_WIDER = 2.0
+"""Hand-wide ranges against those of the twin."""
+
+
+def widened(twin: Twin) -> Twin:
+    """The twin with ranges twice as wide around their middle, as far as bounds allow."""
+    return replace(twin, parameters=tuple(_widened(p) for p in twin.parameters))
+
+
+def _widened(parameter: Parameter) -> Parameter:
+    prior = parameter.prior
+    if isinstance(prior, Fixed):
+        return parameter
+    low, high = prior.support
+    least, most = parameter.bounds
+    if isinstance(prior, LogUniform):
+        grown = (high / low) ** (0.5 * (_WIDER - 1))
+        wide = LogUniform(low=max(least, low / grown), high=min(most, high * grown))
+        return replace(parameter, prior=wide)
+    if not isinstance(prior, Uniform):
+        return parameter
+    grown = 0.5 * (_WIDER - 1) * (high - low)
+    return replace(
+        parameter, prior=Uniform(low=max(least, low - grown), high=min(most, high + grown))
+    )
+
+
+def policy_of(
+    strategy: str,
+    stages: Stages,
+    *,
+    nominal: Step,
+    recorded: tuple[Step, ...],
+    iterations: int | None,
+    again: int,
+) -> tuple[Step, Step | None]:
+    """(training step, identifying step or None) of a strategy.
+
+    Strategies that know the robot begin with the `nominal` policy and train for `again` updates.
+    """
+    if strategy == "nominal":
+        return nominal, None
+    if strategy in ("wide", "adr"):
+        source = "prior" if strategy == "wide" else "adr"
+        wide = stages.widen(widened)
+        return stages.train(source, twin=wide, iterations=iterations), None
+    remainder = strategy.endswith("+residual")
+    known = stages.identify(recorded, remainder=remainder)
+    trained = stages.train(
+        "posterior", twin=known, begin=nominal, iterations=again, remainder=remainder
+    )
+    return trained, known

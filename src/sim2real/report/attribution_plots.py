@@ -1,0 +1,64 @@
+"""The picture of an attribution: from the gap, dimension by dimension, to what is unexplained."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+
+from sim2real.files import atomic_path
+
+if TYPE_CHECKING:
+    from sim2real.attribute.attribution import Attribution
+
+_WHOLE, _PART, _FAINT, _AGAINST, _REST = "#555555", "#1f5fa8", "#a9c4e4", "#c0392b", "#b0b0b0"
+"""Colours: the gap, a share, one that may be zero, one below zero, what is unexplained."""
+
+
+def plot_attribution(path: Path, found: Attribution) -> None:
+    """A waterfall: each bar begins where the one before it ended, with its 95 % interval.
+
+    A share below zero goes back up: the gap would be larger without the others. Pale bars may be
+    zero by their intervals.
+    """
+    rest = [] if found.unexplained is None else [found.unexplained]
+    figure = Figure(figsize=(8, 0.45 * (len(found.shares) + len(rest)) + 1.9), layout="constrained")
+    axis = figure.subplots()
+    title = "error of the twin" if found.of == "trajectory" else "success lost"
+    axis.barh(0, found.whole, color=_WHOLE, height=0.6)
+    axis.text(found.whole, 0, f" {found.whole:.0f} {found.unit}", va="center", fontsize=8)
+    left, ends = found.whole, [0.0, found.whole]
+    for row, share in enumerate([*found.shares, *rest], start=1):
+        unexplained = share.name == "unexplained"
+        colour = _PART if share.clear else _FAINT
+        if share.value < 0:
+            colour = _AGAINST
+        end, reach = left - share.value, (left - share.high, left - share.low)
+        if unexplained:  # what is left, seen from zero
+            colour, left, end, reach = _REST, share.value, 0.0, (share.low, share.high)
+        axis.barh(row, end - left, left=left, color=colour, height=0.6)
+        axis.plot(reach, [row, row], color="0.2", linewidth=1)
+        axis.plot([left, left], [row - 1.3, row + 0.3], color="0.6", linewidth=0.6)
+        edge = max(left, end, *reach)
+        value, low, high = share.tenths()
+        axis.text(edge, row, f" {value} [{low}, {high}]", va="center", fontsize=8)
+        ends += [edge, end, *reach]
+        left = end
+    names = [title, *(share.name for share in found.shares), *(share.name for share in rest)]
+    axis.set_yticks(range(len(names)), names, fontsize=9)
+    axis.invert_yaxis()
+    width = max(ends) - min(ends) or 1.0
+    axis.set_xlim(min(ends) - 0.03 * width, max(ends) + 0.25 * width)
+    axis.axvline(0, color="0.2", linewidth=0.8)
+    axis.set_xlabel(
+        "excess error [% of that of the twin as it was]"
+        if found.of == "trajectory"
+        else "success below that in training [points]"
+    )
+    axis.spines[["top", "right"]].set_visible(False)
+    figure.suptitle("; ".join(found.sentences()[:1]), fontsize=9, wrap=True)
+    FigureCanvasAgg(figure)
+    with atomic_path(path) as temporary:
+        figure.savefig(temporary, dpi=110, format=path.suffix.lstrip("."))

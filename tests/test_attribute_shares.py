@@ -1,0 +1,184 @@
+"""Attribution without simulation: who plays, who is off, and what is said."""
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from sim2real.attribute.attribution import Attribution, Cause, Share, dimensions_of, identified
+from sim2real.attribute.parsimony import plausible
+from sim2real.attribute.shapley import coalitions, game, shapley
+from sim2real.attribute.trajectory import attribute_trajectory
+from sim2real.errors import Sim2RealError
+from sim2real.gap.sensitivity import open_parameters, prior_std
+from sim2real.params import Empirical, GaussianPosterior
+from sim2real.report.attribution_plots import plot_attribution
+from sim2real.tasks import find_task
+from sim2real.twin import Twin
+
+GAIN, MASS = "actuator/hinge/gain", "body/pole/mass"
+
+
+@pytest.fixture(scope="module")
+def twin():
+    return Twin.load(find_task("pendulum-swingup").twin, check=False)
+
+
+def belief(twin, values=(), *, only=(), width=0.05):
+    """A Gaussian posterior at nominal values but for those given, each so many priors wide."""
+    open_ = [p for p in open_parameters(twin) if not only or p.name in only]
+    std = np.array([width * prior_std(p) for p in open_])
+    mean = [dict(values).get(p.name, p.nominal) for p in open_]
+    return gaussian(open_, mean, np.diag(std**2))
+
+
+def gaussian(parameters, mean, covariance):
+    return GaussianPosterior(
+        names=tuple(p.name for p in parameters),
+        mean=tuple(float(v) for v in mean),
+        covariance=tuple(tuple(float(v) for v in row) for row in covariance),
+        low=tuple(p.bounds[0] for p in parameters),
+        high=tuple(p.bounds[1] for p in parameters),
+    )
+
+
+def test_a_small_game_is_played_in_full():
+    inside, weights = game(3)
+    worth = np.random.default_rng(0).normal(size=8)
+    assert np.array_equal(inside, coalitions(3))
+    assert np.allclose(weights @ worth, shapley(worth))
+
+
+def test_a_large_game_is_played_in_some_orders_and_shares_still_sum_to_the_whole():
+    inside, weights = game(9, seed=1)
+    assert len(inside) < 2**9 and not inside[0].any() and inside[-1].all()
+    brought = np.arange(9.0)
+    pairs = inside @ brought + 5.0 * (inside[:, 0] & inside[:, 1])
+    shares = weights @ pairs
+    assert shares.sum() == pytest.approx(pairs[-1] - pairs[0])
+    assert np.allclose(shares[2:], brought[2:])
+    # An order and its reverse give half to each of two that bring something only together.
+    assert np.allclose(shares[:2], brought[:2] + 2.5)
+
+
+def test_only_dimensions_with_an_identified_parameter_take_part(twin):
+    who = dimensions_of(twin, [GAIN, MASS, "joint/hinge/damping"])
+    assert who.names == ("dynamics", "actuation")
+    base, drawn = np.zeros(len(twin.parameters)), np.ones(len(twin.parameters))
+    moved = who.moved(base, drawn, coalitions(2))
+    assert moved.sum(axis=1).tolist() == [0.0, 2.0, 1.0, 3.0]
+    assert np.flatnonzero(moved[1]).tolist() == list(who.columns[0])
+
+
+def test_a_gain_that_a_mass_could_stand_in_for_is_not_blamed_on_the_mass(twin):
+    # Recordings tell the ratio of gain and mass alone; the gain is 12 % off and nothing else is.
+    open_ = open_parameters(twin)
+    names = [p.name for p in open_]
+    scales = np.array([prior_std(p) for p in open_])
+    tells = np.zeros((len(open_), len(open_)))
+    for k in range(len(open_)):
+        tells[k, k] = 1e4
+    ratio = np.zeros(len(open_))
+    ratio[names.index(GAIN)], ratio[names.index(MASS)] = scales[names.index(GAIN)], 0.0
+    ratio[names.index(MASS)] = -scales[names.index(MASS)] / 0.57
+    for name in (GAIN, MASS):
+        tells[names.index(name), names.index(name)] = 0.0
+    tells += 1e6 * np.outer(ratio, ratio)
+    covariance = np.linalg.inv(tells + np.eye(len(open_)))
+    seen = 1e6 * ratio * (ratio[names.index(GAIN)] * (0.12 / scales[names.index(GAIN)]))
+    x = covariance @ seen
+    nominal = np.array([p.nominal for p in open_])
+    found = gaussian(open_, nominal + scales * x, covariance * np.outer(scales, scales))
+    mass = dict(zip(names, found.mean, strict=True))[MASS]
+    assert abs(mass / 0.57 - 1) > 0.05  # the posterior itself moves the mass
+    who = dimensions_of(twin, names)
+    drawn = plausible(twin, found, who, draws=64)
+    chance = dict(zip(who.names, drawn.chance, strict=True))
+    assert chance["actuation"] > 0.9 and chance["dynamics"] < 0.2
+    column = [p.name for p in twin.parameters].index(GAIN)
+    only = (drawn.off == (np.array(who.names) == "actuation")).all(axis=1)
+    assert drawn.values[only, column] == pytest.approx(1.12, abs=0.01)
+
+
+def test_dimensions_that_are_right_stay_exactly_so(twin):
+    found = belief(twin, {GAIN: 1.1})
+    who = dimensions_of(twin, found.names)
+    drawn = plausible(twin, found, who, draws=16, seed=3)
+    nominal = np.array([p.nominal for p in twin.parameters])
+    for dimension, columns in enumerate(who.columns):
+        right = ~drawn.off[:, dimension]
+        assert (drawn.values[right][:, columns] == nominal[list(columns)]).all()
+    assert drawn.off[:, who.names.index("actuation")].all()
+    assert drawn.off[:, who.names.index("dynamics")].mean() < 0.2
+
+
+def test_draws_without_moments_of_their_own_are_weighed_by_those_of_the_draws(twin):
+    rng = np.random.default_rng(0)
+    samples = tuple((1.1 + 0.002 * float(z),) for z in rng.normal(size=200))
+    found = Empirical(names=(GAIN,), samples=samples)
+    drawn = plausible(twin, found, dimensions_of(twin, found.names), draws=8)
+    column = [p.name for p in twin.parameters].index(GAIN)
+    assert drawn.off.all() and np.abs(drawn.values[:, column] - 1.1).max() < 0.01
+
+
+def test_a_twin_that_was_not_identified_is_refused(twin):
+    with pytest.raises(Sim2RealError, match="identify it first"):
+        identified(twin, twin)
+    after = twin.with_posterior(belief(twin))
+    other = replace(twin, parameters=twin.parameters[1:])
+    with pytest.raises(Sim2RealError, match="no such parameter"):
+        identified(other, after)
+
+
+def attribution(of="success", **changes):
+    cause = Cause(
+        name="actuator/hinge/delay", unit="s", before=0.01, after=0.043, low=0.04, high=0.046,
+        effect=30.0,
+    )  # fmt: skip
+    shares = (
+        Share(name="latency", value=31.0, low=24.0, high=38.0, causes=(cause,)),
+        Share(name="sensing", value=0.2, low=-1.0, high=1.0),
+        Share(name="actuation", value=-6.0, low=-9.0, high=-3.0),
+    )
+    values = {
+        "of": of,
+        "unit": "points",
+        "whole": 30.2,
+        "before": 90.0,
+        "after": 64.8,
+        "shares": shares,
+        "unexplained": Share(name="unexplained", value=5.0, low=-2.0, high=12.0),
+        "samples": 64,
+        "draws": 8,
+    }
+    return Attribution(**(values | changes))
+
+
+def test_sentences_say_what_is_clear_and_why():
+    first, second = attribution().sentences()
+    assert first == "latency costs 31 [24, 38] points: actuator/hinge/delay is 43 ms, not 10"
+    assert second == "actuation saves 6.0 [3.0, 9.0] points"
+    assert "explains 31 [24, 38] % of the error" in attribution("trajectory").sentences()[0]
+    unclear = attribution(shares=attribution().shares[1:2]).sentences()
+    assert len(unclear) == 1 and unclear[0].startswith("sensing costs 0.2")
+
+
+def test_an_attribution_is_plain_data():
+    data = json.loads(json.dumps(attribution().to_dict()))
+    assert [share["name"] for share in data["shares"]] == ["latency", "sensing", "actuation"]
+    assert data["shares"][0]["causes"][0]["after"] == 0.043
+    assert data["shares"][0]["clear"] and not data["shares"][1]["clear"]
+
+
+@pytest.mark.parametrize("unexplained", [True, False])
+def test_a_waterfall_with_a_negative_share_is_drawn(tmp_path, unexplained):
+    found = attribution() if unexplained else attribution(unexplained=None)
+    plot_attribution(tmp_path / "found.png", found)
+    assert (tmp_path / "found.png").stat().st_size > 5000
+
+
+def test_what_no_prediction_depends_on_has_no_part_in_the_error(twin):
+    found = Empirical(names=("sensor/hinge_pos/noise",), samples=((0.004,), (0.005,)))
+    with pytest.raises(Sim2RealError, match="no prediction"):
+        attribute_trajectory(twin, twin.with_posterior(found), [])
