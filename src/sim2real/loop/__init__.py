@@ -1,1 +1,1 @@
-"""The circle: train, deploy, measure, attribute, identify, and again; it resumes where it stopped."""
+"""The circle: train, deploy, measure, attribute, identify, and again, resumable anywhere."""
