@@ -2,12 +2,11 @@
 
 A posterior moves every parameter a little, and where recordings tell only a combination (a mass and
 a motor's gain) it moves all of them. A dimension that is right would so get a share of the blame.
-Here each dimension is believed to be either right, exactly, or off as its prior says, with equal
-chances before the recordings. How much the recordings speak for each set of dimensions being off is
-the evidence of the twin refitted with those alone: it pays for a better fit, and charges for every
-parameter that would have had room to move and did not. With a Gaussian posterior all these refits,
-and their evidence, follow from the one fit of everything (conditionals, and the Savage-Dickey
-ratio of posterior and prior density at "right").
+Here each dimension is believed to be either right, up to a small part of its prior's width, or off
+as its prior says, with equal chances before the recordings. How much the recordings speak for each
+set of dimensions being off is the evidence of the twin refitted with those: it pays for a better
+fit, and charges for every parameter that would have had room to move and did not. With a Gaussian
+posterior all these refits, and their evidence, follow from the one fit of everything.
 """
 
 from __future__ import annotations
@@ -23,6 +22,10 @@ from sim2real.gap.sensitivity import best_guess, prior_std
 from sim2real.params import GaussianPosterior, JointDistribution
 from sim2real.twin import Twin
 
+_RIGHT = 0.1
+"""Spread of what is right, against that of its prior: nothing is right to the last digit."""
+_LEAST = 1e-4
+"""Standard deviation, against that of the prior, below which no posterior is believed to be."""
 _DRAWS = 4096
 """Draws behind the moments of a posterior that is not given by them."""
 
@@ -44,7 +47,8 @@ def plausible(
 ) -> Plausible:
     """Draws of the identified values in which a dimension may be right; see the module.
 
-    'Right' is as in `before`, whose priors are those that the posterior was found with.
+    'Right' is as in `before`, whose priors are those that the posterior was found with; a draw has
+    it exactly there.
     """
     base = best_guess(before)
     columns = np.array([column for mine in who.columns for column in mine])
@@ -55,8 +59,10 @@ def plausible(
     mean = (mean[order] - base[columns]) / scales
     covariance = covariance[np.ix_(order, order)] / np.outer(scales, scales)
     of = np.repeat(np.arange(len(who.names)), [len(mine) for mine in who.columns])
+    precision = np.linalg.inv(covariance + _LEAST**2 * np.eye(len(mean)))
+    pull = precision @ mean
     sets = coalitions(len(who.names))
-    logs = np.array([_log_evidence(mean, covariance, ~inside[of]) for inside in sets])
+    logs = np.array([_log_evidence(precision, pull, ~inside[of]) for inside in sets])
     weights = np.exp(logs - logs.max())
     weights /= weights.sum()
     rng = np.random.default_rng(seed)
@@ -67,7 +73,7 @@ def plausible(
     low, high = np.array([parameter.bounds for parameter in parameters]).T
     values = np.repeat(base[None], draws, axis=0)
     for row, which in enumerate(chosen):
-        x = _conditional_draw(mean, covariance, sets[which][of], rng)
+        x = _draw(precision, pull, sets[which][of], rng)
         values[row, columns] = np.clip(base[columns] + scales * x, low, high)
     return Plausible(values=values, off=sets[chosen], chance=weights @ sets)
 
@@ -82,28 +88,25 @@ def _moments(posterior: JointDistribution) -> tuple[np.ndarray, np.ndarray]:
     return rows.mean(axis=0), np.atleast_2d(np.cov(rows.T))
 
 
-def _log_evidence(mean: np.ndarray, covariance: np.ndarray, right: np.ndarray) -> float:
-    """Log of posterior over prior density where the parameters `right` are at zero."""
-    if not right.any():
-        return 0.0
-    part = covariance[np.ix_(right, right)] + 1e-12 * np.eye(int(right.sum()))
-    _, size = np.linalg.slogdet(part)
-    return float(-0.5 * size - 0.5 * mean[right] @ np.linalg.solve(part, mean[right]))
+def _log_evidence(precision: np.ndarray, pull: np.ndarray, right: np.ndarray) -> float:
+    """Log evidence if the parameters `right` have a prior that much narrower, but for a constant.
+
+    `precision` and `pull` (precision times mean) are of the posterior under priors of width one.
+    """
+    narrower = np.where(right, 1 / _RIGHT**2 - 1.0, 0.0)
+    whole = precision + np.diag(narrower)
+    _, size = np.linalg.slogdet(whole)
+    before = int(right.sum()) * np.log(_RIGHT)
+    return float(0.5 * pull @ np.linalg.solve(whole, pull) - 0.5 * size - before)
 
 
-def _conditional_draw(
-    mean: np.ndarray, covariance: np.ndarray, off: np.ndarray, rng: np.random.Generator
+def _draw(
+    precision: np.ndarray, pull: np.ndarray, off: np.ndarray, rng: np.random.Generator
 ) -> np.ndarray:
     """(parameters,) a draw with those that are not `off` at zero."""
-    x = np.zeros(len(mean))
-    if not off.any():
-        return x
-    middle, spread = mean[off], covariance[np.ix_(off, off)]
-    if not off.all():
-        across = covariance[np.ix_(off, ~off)]
-        part = covariance[np.ix_(~off, ~off)] + 1e-12 * np.eye(int((~off).sum()))
-        pull = np.linalg.solve(part, across.T).T
-        middle, spread = middle - pull @ mean[~off], spread - pull @ across.T
-    values, vectors = np.linalg.eigh(0.5 * (spread + spread.T))
-    x[off] = middle + vectors @ (np.sqrt(np.maximum(values, 0.0)) * rng.normal(size=len(middle)))
+    x = np.zeros(len(pull))
+    if off.any():
+        values, vectors = np.linalg.eigh(precision[np.ix_(off, off)])
+        middle = vectors @ (vectors.T @ pull[off] / values)
+        x[off] = middle + vectors @ (rng.normal(size=len(values)) / np.sqrt(values))
     return x

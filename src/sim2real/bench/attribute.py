@@ -67,6 +67,7 @@ def bench_attribute(config: BenchAttribute, report: Report) -> Iterator[Result]:
     hits: list[bool] = []
     covered: list[bool] = []
     misses: list[str] = []
+    blamed: list[str] = []
     for number, name in enumerate(_tasks(config)):
         case = planted(name, config, seed=config.seed + number)
         found = attributed(case, seed=config.seed)
@@ -75,6 +76,7 @@ def bench_attribute(config: BenchAttribute, report: Report) -> Iterator[Result]:
             misses.append(f"{name} {case.truth.top.name} as {found.top.name}")
         zeros = [share for share in found.shares if share.name in case.right]
         covered += [not share.clear for share in zeros]
+        blamed += [f"{name} {s.name} [{s.low:.1f}, {s.high:.1f}] %" for s in zeros if s.clear]
         report(f"{number + 1} of {config.combinations}: {name}: {_told(case, found)}")
     combinations = f"{len(hits)} combinations, {sum(hits)} right"
     yield Result(
@@ -90,7 +92,8 @@ def bench_attribute(config: BenchAttribute, report: Report) -> Iterator[Result]:
         value=float(np.mean(covered)),
         unit="share",
         target=">= 0.9",
-        note=f"{sum(covered)} of {len(covered)} planted zeros within their 95 % intervals",
+        note=f"{sum(covered)} of {len(covered)} planted zeros within their 95 % intervals"
+        + (f"; blamed: {', '.join(blamed)}" if blamed else ""),
     )
 
 

@@ -78,7 +78,7 @@ class ChannelGap:
     ratio_low: float
     ratio_high: float
     lag: Lag | None
-    """None where segments are too short to tell one."""
+    """None where segments are too short to tell one, or nothing is predicted that could be late."""
 
     @property
     def error(self) -> float:
@@ -132,6 +132,7 @@ def channel_gaps(pairs: Pairs, *, seed: int = 0) -> tuple[ChannelGap, ...]:
         floors = _rms(made[:, steps], weights)
         low, high = np.quantile(many[1:], _BAND, axis=0)
         whole, floor = (np.sqrt((curve**2).mean(axis=1)) for curve in (many, floors))
+        still = _rms(stays[:, steps], weights[:1])[0]
         ratios = whole / np.maximum(floor, 1e-12)
         mine = declared.get(spec.name, SensorEffects())
         noise = float(np.sqrt(np.mean(pairs.real.noise[part] ** 2)))
@@ -144,14 +145,16 @@ def channel_gaps(pairs: Pairs, *, seed: int = 0) -> tuple[ChannelGap, ...]:
                 low=_listed(low),
                 high=_listed(high),
                 floor=_listed(floors[0]),
-                stays=_listed(_rms(stays[:, steps], weights[:1])[0]),
+                stays=_listed(still),
                 noise=noise,
                 declared=math.hypot(mine.noise, mine.quantum / math.sqrt(12)) > 0.99 * noise,
                 spread=_spread(measured),
                 ratio=float(ratios[0]),
                 ratio_low=float(np.quantile(ratios[1:], _BAND[0])),
                 ratio_high=float(np.quantile(ratios[1:], _BAND[1])),
-                lag=_lag(pairs.real.predicted[0][..., part], measured, weights, pairs),
+                lag=_lag(pairs.real.predicted[0][..., part], measured, weights, pairs)
+                if many[0, -1] < still[-1]
+                else None,
             )
         )
     return tuple(found)

@@ -216,9 +216,9 @@ def _notes(pairs: Pairs, channels: Sequence[ChannelGap]) -> tuple[str, ...]:
     moving = [channel for channel in channels if channel.spread > _MOVES * channel.noise]
     if moving and np.median([channel.in_spread for channel in moving]) > 1:
         notes.append(
-            f"after {pairs.horizon_s:.2g} s most predictions are worse than a mean would be: are"
-            " the recordings of this robot, and their channels and units what the twin takes them"
-            " for?"
+            f"after {pairs.horizon_s:.2g} s most predictions are worse than a mean would be: the"
+            " motion is unstable, and a shorter --horizon-s tells more; or the recordings are of"
+            " another robot, or in other units than the twin takes them for"
         )
     silent = [channel.name for channel in channels if not channel.declared]
     if silent:
