@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from sim2real.attribute.success import _resampled, attribute_success
-from sim2real.attribute.trajectory import attribute_trajectory
+from sim2real.attribute.trajectory import _shares, attribute_trajectory
 from sim2real.bench.attribute import plant
 from sim2real.bench.identify.known_truth import recordings
 from sim2real.cli.main import main
@@ -79,7 +79,7 @@ def test_refits_show_that_a_mass_could_stand_in_for_a_gain(pendulum):
         twin, after, recorded(twin, truth), draws=2, segments=8, with_refits=True, threads=1
     )
     shares = by_name(found)
-    assert shares["actuation"].value > 90 and shares["dynamics"].value == 0.0
+    assert shares["actuation"].value > 90 and abs(shares["dynamics"].value) < 2
     tried = shares["dynamics"].refit
     assert tried.alone < 20 and tried.share > 20  # by refits alone it would be to blame
     assert shares["actuation"].refit.without < 20
@@ -193,3 +193,15 @@ def test_a_plant_leaves_something_right_and_something_off(pendulum):
         assert moved <= {p.name for p in open_parameters(twin)}
         counts.add(len(off))
     assert counts == {1, 2, 3}
+
+
+def test_a_gap_in_a_single_stretch_has_an_interval_of_sensible_width():
+    found = np.zeros((2, 4, 10))
+    nobody = np.zeros(10)
+    nobody[3] = 50.0
+    nobody[[0, 1]] = -2.0, 1.0
+    found[0, :, 3], found[1] = 50.0, 0.0
+    values, low, high = _shares(found, nobody, seed=0)
+    assert values[0] == pytest.approx(100 * 50 / 49)
+    assert low[0] == 0.0 and high[0] < 500  # no resample without the gap is divided by nothing
+    assert low[1] == high[1] == 0.0

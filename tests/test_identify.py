@@ -47,6 +47,27 @@ def test_planted_values_come_back_within_their_intervals(pendulum):
         assert spread < 0.3 * problem.scales[problem.names.index(name)], name
 
 
+def test_noise_is_never_believed_below_the_rounding_of_a_reading(pendulum):
+    problem = Problem(pendulum[1], logs_of(pendulum), 0.4, fitted=tuple(TRUTH))
+    quantum = pendulum[1].place().effects.sensors["hinge_pos"].quantum
+    assert problem.least_noise[0] == pytest.approx(quantum / np.sqrt(12))
+    assert problem.least_noise[1] < problem.noise[1]  # speeds are not rounded
+
+
+def test_how_far_jitter_shifts_a_prediction_follows_the_delay(pendulum):
+    problem = Problem(pendulum[1], logs_of(pendulum), 0.4, fitted=tuple(TRUTH))
+    here = np.zeros(len(TRUTH))
+    there, delay = here.copy(), problem.names.index("actuator/hinge/delay")
+    there[delay] = 0.0007 / problem.scales[delay]
+    assert problem.prepare_chance(here)
+    jittered = problem._by_chance(there, 64)[0].mean(axis=0)
+    following = problem._measured - problem.errors(there[None])[0]
+    problem._offset_slopes[:] = 0.0
+    fixed = problem._measured - problem.errors(there[None])[0]
+    off, off_fixed = (np.nanstd((one - jittered)[..., 1]) for one in (following, fixed))
+    assert off < 0.7 * off_fixed
+
+
 @pytest.mark.slow
 def test_mass_and_gain_are_told_only_together(pendulum):
     names = ("body/pole/mass", "actuator/hinge/gain")

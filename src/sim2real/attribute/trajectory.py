@@ -41,8 +41,10 @@ from sim2real.identify.robust import tempered
 from sim2real.twin import Twin
 
 HORIZON_S = 0.5
-_LEAST_EXCESS = 0.02
-"""Excess error a reading [variances of its noise] below which there is no gap to speak of."""
+_SURE = 3.0
+"""Excess error, in standard deviations of what noise alone would make, to speak of a gap."""
+_LEAST_WHOLE = 0.25
+"""Share of the gap that a resample must have at least: few stretches may hold all of it."""
 _RESAMPLED = 4000
 """Resamples of segments and draws behind an interval."""
 
@@ -87,7 +89,7 @@ def attribute_trajectory(
     floor = min(1.0, float(worth[-1].mean(axis=0).sum()) / readings)
     worth -= floor * squares.seen
     nobody = worth[0, 0]
-    if nobody.sum() < _LEAST_EXCESS * readings:
+    if nobody.sum() < _SURE * math.sqrt(2 * readings):
         raise Sim2RealError(
             f"twin {before.name!r} predicts these recordings within the noise of their readings:"
             " there is no error to attribute"
@@ -173,7 +175,7 @@ def _shares(
     rng = np.random.default_rng(seed)
     counts = rng.multinomial(segments, np.full(segments, 1 / segments), size=_RESAMPLED)
     which = np.arange(_RESAMPLED) % draws
-    whole = np.maximum(counts @ nobody, 1e-9)
+    whole = np.maximum(counts @ nobody, _LEAST_WHOLE * nobody.sum())
     parts = np.einsum("pbs,bs->pb", found[:, which], counts) / whole
     edges = 50 * (1 - CONFIDENCE), 50 * (1 + CONFIDENCE)
     low, high = np.percentile(100 * parts, edges, axis=1)

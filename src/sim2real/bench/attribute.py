@@ -39,6 +39,8 @@ _FITTED, _REPLAYED = 24, 20
 """Segments that a fit looks at, and that errors are attributed on."""
 _CLEARLY = 1.5
 """Largest true share against the next, from which it is clear which is largest."""
+_VISIBLE = 0.25
+"""Excess error a reading [variances of its noise] from which a gap is there to be attributed."""
 _TRIES = 20
 """Plants that are drawn at most until one has a largest."""
 _EPISODES = 2
@@ -98,7 +100,7 @@ def bench_attribute(config: BenchAttribute, report: Report) -> Iterator[Result]:
 
 
 def planted(task: str, config: BenchAttribute, *, seed: int) -> Planted:
-    """A world with some dimensions off, of which one is clearly the largest, and its recordings."""
+    """A world with a gap of which one dimension is clearly the largest part, and its recordings."""
     bundle = Bundle.open(config.bundles / task)
     twin = Twin.load(bundle.twin, check=False)
     for attempt in range(_TRIES):
@@ -117,7 +119,8 @@ def planted(task: str, config: BenchAttribute, *, seed: int) -> Planted:
             )
         except Sim2RealError:  # too small a gap to be seen
             continue
-        if truth.shares[0].value >= _CLEARLY * max(truth.shares[1].value, 0.0):
+        first, second = truth.shares[:2]
+        if truth.before >= _VISIBLE and first.value >= _CLEARLY * max(second.value, 0.0):
             return Planted(
                 twin=twin, values=values, off=off, right=right, logs=tuple(logs), truth=truth
             )

@@ -58,7 +58,7 @@ def outcome(done: Done) -> str:
     result = done.result
     match done.step.kind:
         case "train":
-            return f"{result['success']:.0%} of its last episodes"
+            return f"{result['iterations']} updates, {result['success'] or 0:.0%} of the last"
         case "evaluate":
             return f"{result['value']:.1%} of {result['n']}"
         case "record":

@@ -210,6 +210,8 @@ class Replayer:
             if moved is not None:
                 off = moved[segments] if moved.ndim == 2 else moved[rows_of[vectors], segments]
                 shift = shift + off * self._start_noise
+            # The same chance at every call, and another in each part of a call.
+            worlds.tick = first
             flat[first : first + len(vectors)] = _run(
                 worlds, self.log, self._states, starts[segments], shift, self.steps,
                 self._lead, numbers, self._controls,

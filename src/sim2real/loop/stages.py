@@ -97,7 +97,7 @@ class Stages:
                 raise KeyboardInterrupt
             return {
                 "run": str(found.run.relative_to(folder)),
-                "success": found.success,
+                "success": found.to_dict()["success"],
                 "iterations": found.iterations,
             }
 
