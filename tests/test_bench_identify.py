@@ -52,8 +52,20 @@ def test_truths_are_drawn_from_the_prior_where_a_prediction_depends_on_them():
 
 def test_even_ranks_pass_and_ranks_in_the_middle_do_not():
     even = np.arange(400) % 200
-    assert placed_with(even).sbc_p() > 0.9
-    assert placed_with(70 + np.arange(400) % 60).sbc_p() < 1e-6
+    assert placed_with(even).uneven() > 0.9
+    assert placed_with(70 + np.arange(400) % 60).uneven() < 1e-6
+
+
+def test_one_uneven_parameter_among_even_ones_is_found_and_named():
+    even, narrow = np.arange(200) % 200, 70 + np.arange(200) % 60
+    found = Placed(
+        names=("a",) * 200 + ("b",) * 200,
+        inside=np.ones(400, bool),
+        ranks=np.concatenate([even, narrow]),
+    )
+    chance, worst = found.sbc_p()
+    assert worst == "b" and chance < 1e-6
+    assert placed_with(even).sbc_p() == (pytest.approx(1.0), "a")
 
 
 def placed_with(ranks):
