@@ -54,18 +54,22 @@ def test_noise_is_never_believed_below_the_rounding_of_a_reading(pendulum):
     assert problem.least_noise[1] < problem.noise[1]  # speeds are not rounded
 
 
-def test_how_far_jitter_shifts_a_prediction_follows_the_delay(pendulum):
+def test_how_far_chance_shifts_a_prediction_follows_the_delay(pendulum, monkeypatch):
     problem = Problem(pendulum[1], logs_of(pendulum), 0.4, fitted=tuple(TRUTH))
-    here = np.zeros(len(TRUTH))
-    there, delay = here.copy(), problem.names.index("actuator/hinge/delay")
-    there[delay] = 0.0007 / problem.scales[delay]
+    delay = problem.names.index("actuator/hinge/delay")
+    here, there = np.zeros((2, len(TRUTH)))
+    there[delay] = 0.3
+    plain = problem.errors(np.stack([here, there]))
+
+    def shifted(x, trials):
+        predicted = problem._measured - plain[0]
+        return np.repeat(predicted[None] + 0.1 + 0.5 * x[delay], trials, axis=0), predicted
+
+    monkeypatch.setattr(problem, "_by_chance", shifted)
     assert problem.prepare_chance(here)
-    jittered = problem._by_chance(there, 64)[0].mean(axis=0)
-    following = problem._measured - problem.errors(there[None])[0]
-    problem._offset_slopes[:] = 0.0
-    fixed = problem._measured - problem.errors(there[None])[0]
-    off, off_fixed = (np.nanstd((one - jittered)[..., 1]) for one in (following, fixed))
-    assert off < 0.7 * off_fixed
+    shift = plain - problem.errors(np.stack([here, there]))
+    told = np.isfinite(shift[0])
+    assert np.allclose(shift[0][told], 0.1) and np.allclose(shift[1][told], 0.1 + 0.5 * 0.3)
 
 
 @pytest.mark.slow
