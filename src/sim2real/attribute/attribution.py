@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
@@ -124,6 +124,17 @@ class Attribution:
             "sentences": self.sentences(),
         }
 
+    @classmethod
+    def of_dict(cls, data: Mapping[str, Any]) -> Attribution:
+        """The attribution that `to_dict` gave."""
+        rest = data["unexplained"]
+        names = ("of", "unit", "whole", "before", "after", "samples", "draws")
+        return cls(
+            **{name: data[name] for name in names},
+            shares=tuple(_share(share) for share in data["shares"]),
+            unexplained=None if rest is None else _share(rest),
+        )
+
     def _amount(self, share: Share) -> str:
         verb, other = ("costs", "saves") if self.of == "success" else ("explains", "hides")
         whole = "points" if self.of == "success" else "% of the error"
@@ -212,6 +223,15 @@ def _because(share: Share) -> str:
     ]
     named = "; ".join(str(cause) for cause in telling[:_NAMED])
     return f": {named}" if named else ""
+
+
+def _share(data: Mapping[str, Any]) -> Share:
+    refit = data["refit"]
+    return Share(
+        **{name: data[name] for name in ("name", "value", "low", "high")},
+        causes=tuple(Cause(**cause) for cause in data["causes"]),
+        refit=None if refit is None else Refit(**refit),
+    )
 
 
 def _negated(share: Share) -> Share:

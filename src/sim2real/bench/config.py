@@ -193,3 +193,35 @@ class BenchReal:
     """Also write the JSON here, as `benchmarks/real.json`."""
     json: bool = False
     """Print the result as one JSON object."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class BenchTransfer:
+    """Strategies on many units of stand-in hardware: success in simulation and reality, and whether
+    reality was predicted."""
+
+    name: ClassVar[str] = "transfer"
+    tasks: tuple[str, ...] = ("pendulum-swingup", "arm-reach", "arm-push")
+    """Tasks to do."""
+    strategies: tuple[str, ...] = ("nominal", "wide", "adr", "identified", "identified+residual")
+    """Strategies that are compared."""
+    first_unit: int = 500
+    """Number of the first unit."""
+    units: int = 20
+    """Units of the pendulum."""
+    arm_units: int = 5
+    """Units of each task of the arm."""
+    trials: int = 100
+    """Attempts a unit and strategy that count."""
+    budget: int = 40
+    """Attempts a unit that the loop may make before."""
+    seconds: float = 54.0
+    """Motion a unit that the loop may record [s]."""
+    seed: int = 0
+    """Seed of trainings and recordings."""
+    store: Path = Path("runs/bench/transfer")
+    """Folder of every step; what is there is not done again."""
+    out: Path | None = None
+    """Also write the JSON here, as `benchmarks/transfer.json`."""
+    json: bool = False
+    """Print the result as one JSON object."""

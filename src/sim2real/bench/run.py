@@ -24,6 +24,7 @@ from sim2real.bench.config import (
     BenchReal,
     BenchSim,
     BenchTrain,
+    BenchTransfer,
 )
 from sim2real.errors import Sim2RealError
 from sim2real.files import write_json
@@ -70,6 +71,7 @@ Bench = (
     | BenchIdentify
     | BenchAttribute
     | BenchReal
+    | BenchTransfer
 )
 
 
@@ -106,6 +108,10 @@ def _results(config: Bench, report: Report) -> Iterable[Result]:
         from sim2real.bench.real.bench import bench_real
 
         return bench_real(config, report)
+    if isinstance(config, BenchTransfer):
+        from sim2real.bench.transfer import bench_transfer
+
+        return bench_transfer(config, report)
     from sim2real.bench.data import bench_data
 
     return bench_data(config, report)

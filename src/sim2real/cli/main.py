@@ -27,6 +27,7 @@ from sim2real.bench.config import (
     BenchReal,
     BenchSim,
     BenchTrain,
+    BenchTransfer,
 )
 from sim2real.cli.attribute import run_attribute
 from sim2real.cli.data import DataVerb, run_data
@@ -103,6 +104,7 @@ Benches = Annotated[
     | Annotated[BenchEvaluate, _sub("evaluate")]
     | Annotated[BenchIdentify, _sub("identify")]
     | Annotated[BenchAttribute, _sub("attribute")]
+    | Annotated[BenchTransfer, _sub("transfer")]
     | Annotated[BenchReal, _sub("real")],
     tyro.conf.OmitSubcommandPrefixes,
 ]
@@ -221,6 +223,7 @@ def _run(verb: Any) -> int:
         BenchEvaluate: _bench,
         BenchIdentify: _bench,
         BenchAttribute: _bench,
+        BenchTransfer: _bench,
         BenchReal: _bench,
     }
     return runners[type(verb)](verb)
@@ -402,6 +405,7 @@ def _bench(
     | BenchEvaluate
     | BenchIdentify
     | BenchAttribute
+    | BenchTransfer
     | BenchReal,
 ) -> int:
     from sim2real.bench.run import run_bench

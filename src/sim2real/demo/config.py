@@ -8,13 +8,14 @@ from pathlib import Path
 
 @dataclass(frozen=True, kw_only=True)
 class DemoConfig:
-    """Train a pendulum to swing up, try it in randomised worlds, and show the result."""
+    """Close the gap to one pendulum: train, deploy, measure, attribute, identify, train again."""
 
     out: Path = Path("runs/demo")
-    """Folder for the video, the plots and `summary.json`; replaced if it exists."""
+    """Folder for the report, `summary.json` and every step; a finished demo is replaced, an
+    interrupted one gone on with."""
+    unit: int = 2026
+    """Number of the stand-in robot; every number is another robot."""
     seed: int = 0
-    """Seed of everything random."""
-    episodes: int = 500
-    """Randomised episodes to evaluate over."""
+    """Seed of everything else that is random."""
     json: bool = False
     """Print the summary as JSON."""

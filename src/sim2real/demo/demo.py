@@ -1,4 +1,4 @@
-"""`sim2real demo`: train, evaluate, film and summarise, with a live view of what happens."""
+"""`sim2real demo`: the loop on one stand-in pendulum, with a live view of what happens."""
 
 from __future__ import annotations
 
@@ -7,17 +7,16 @@ import shutil
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 from sim2real.demo.config import DemoConfig
 from sim2real.errors import Sim2RealError
-from sim2real.evaluate.config import EvaluateConfig, PlayConfig
-from sim2real.evaluate.evaluate import evaluate
-from sim2real.evaluate.play import play
 from sim2real.files import write_json, write_text
-from sim2real.learn.config import TrainConfig
-from sim2real.learn.train import train
-from sim2real.report.plots import plot_evaluation, plot_run
-from sim2real.report.progress import bar, training_bar
+from sim2real.loop.config import LoopConfig
+from sim2real.loop.loop import SUMMARY_FILE, loop
+from sim2real.report.live import Live
+from sim2real.report.loop import REPORT_FILE, write_loop
+from sim2real.report.progress import bar
 
 TASK = "pendulum-swingup"
 _MARK = ".sim2real-demo"
@@ -26,69 +25,45 @@ _MARK = ".sim2real-demo"
 def demo(config: DemoConfig) -> int:
     """Run the demo; the exit code."""
     begin = time.perf_counter()
-    out, quiet = config.out, config.json
+    out = config.out
     _clear(out)
     _say(
-        f"1/3  training {TASK} in randomised worlds: every episode has its own mass, friction,"
-        " delay, noise …",
-        quiet=quiet,
+        f"A pendulum, {config.unit}, that differs from its twin in ways nobody is told. A policy is"
+        " trained in the twin, fails on the robot, and the gap is measured, explained and closed.",
+        quiet=config.json,
     )
-    with training_bar("train", quiet=quiet) as report_training:
-        trained = train(
-            TrainConfig(task=TASK, seed=config.seed, out=out / "train"), report=report_training
-        )
-    if not trained.finished:
-        _say(f"interrupted; the run is kept: sim2real train --resume {trained.run}", quiet=quiet)
-        return 130
-    plot_run(trained.run)
-    shutil.copyfile(trained.run / "training.png", out / "training.png")
-    _say(f"2/3  trying it in {config.episodes} worlds it has never seen", quiet=quiet)
-    with bar("evaluate", quiet=quiet) as report:
-        result, _ = evaluate(
-            EvaluateConfig(run=trained.run, episodes=config.episodes, out=out), report=report
-        )
-    plot_evaluation(out / "evaluation.png", result)
-    _say("3/3  filming three episodes", quiet=quiet)
-    with bar("film", quiet=quiet) as report:
-        film, outcomes = play(PlayConfig(run=trained.run, out=out / "swingup.mp4"), report=report)
-    summary = {
-        "task": TASK,
-        "seed": config.seed,
-        "twin": result.trials.twin,
-        "sim_success": result.success.to_dict(),
-        "filmed": outcomes,
-        "training_steps": trained.steps,
-        "training_seconds": round(trained.seconds, 1),
-        "seconds": round(time.perf_counter() - begin, 1),
-        "run": str(trained.run),
-        "video": str(film),
-        "plots": [str(out / "training.png"), str(out / "evaluation.png")],
-    }
-    write_json(out / "summary.json", summary)
+    options = LoopConfig(task=TASK, robot=f"unit:{config.unit}", seed=config.seed, out=out)
+    with bar("demo", quiet=config.json) as progress:
+        closed = loop(options, report=Live(quiet=config.json), progress=progress)
+    write_loop(out / REPORT_FILE, closed)
+    summary = closed.to_dict() | {"seconds": round(time.perf_counter() - begin, 1)}
+    write_json(out / SUMMARY_FILE, summary)
     if config.json:
         sys.stdout.write(json.dumps(summary) + "\n")
         return 0
     _say(
-        f"\ntrained on {trained.steps:,} steps in {trained.seconds:.0f} s; success over"
-        f" randomised worlds: {result.success}"
-    )
-    worst = result.effects[0] if result.effects else None
-    if worst is not None and worst.p_value < 0.05:
-        _say(f"failures depend most on {worst.name} (p = {worst.p_value:.2g})")
-    _say(
-        f"video    {film}\nplots    {out / 'training.png'}, {out / 'evaluation.png'}\n"
-        f"summary  {out / 'summary.json'}"
+        f"\nin simulation    {_rate(summary['sim_success'])}\n"
+        f"on the robot     {_rate(summary['real_success_before'])}\n"
+        f"after the loop   {_rate(summary['real_success_after'])}\n"
+        f"robot time       {closed.trials} trials and {closed.recorded_s:.0f} s of motion\n"
+        f"report           {out / REPORT_FILE}\n"
+        f"summary          {out / SUMMARY_FILE}\n"
+        f"{summary['seconds']:.0f} s in all"
     )
     return 0
 
 
 def _clear(out: Path) -> None:
-    """Make room for a demo: an earlier demo is removed, anything else is left alone."""
+    """Make room for a demo: a finished one is removed, an interrupted one kept, all else left."""
     if out.exists() and not (out / _MARK).is_file() and (not out.is_dir() or any(out.iterdir())):
         raise Sim2RealError(f"{out} exists and is not an earlier demo; choose another --out")
-    if out.exists():
-        shutil.rmtree(out)
+    if (out / REPORT_FILE).exists() or not (out / "steps").is_dir():
+        shutil.rmtree(out, ignore_errors=True)
     write_text(out / _MARK, "made by sim2real demo; replaced by the next one\n")
+
+
+def _rate(rate: dict[str, Any]) -> str:
+    return f"{rate['value']:4.0%}  [{rate['low']:.0%}, {rate['high']:.0%}] of {rate['n']}"
 
 
 def _say(text: str, *, quiet: bool = False) -> None:

@@ -14,14 +14,18 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from sim2real.attribute.advice import Advice, advise
+from sim2real.attribute.attribution import Attribution
+from sim2real.attribute.failures import Failures
 from sim2real.errors import Sim2RealError
-from sim2real.evaluate.intervals import clopper_pearson, wilson
+from sim2real.evaluate.intervals import Rate, clopper_pearson, wilson
 from sim2real.files import write_json
 from sim2real.loop.config import LoopConfig
 from sim2real.loop.stages import Stages
 from sim2real.loop.steps import Done, Step, Store
 from sim2real.loop.strategies import policy_of
 from sim2real.tasks import find_task
+from sim2real.twin import Twin
 
 SUMMARY_FILE = "summary.json"
 _BATCH = 10
@@ -34,28 +38,36 @@ _SURE = 0.95
 class Round:
     """One policy on the robot, with everything that led to it."""
 
-    policy: Step
-    known: Step | None
+    policy: Done
+    known: Done | None
     """The step that identified the robot, if one did."""
     sim: Done
     ladder: Done
     predicted: Done | None = None
     batches: list[Done] = field(default_factory=list)
+    failures: Done | None = None
+    """Why attempts failed, if any did."""
 
     @property
     def won(self) -> list[bool]:
         """Outcome of every attempt."""
         return [bool(outcome) for batch in self.batches for outcome in batch.result["success"]]
 
+    @property
+    def real(self) -> Rate:
+        """Success on the robot."""
+        return wilson(sum(self.won), len(self.won))
+
     def to_dict(self) -> dict[str, Any]:
         """Plain data."""
-        won = self.won
+        steps = (self.policy, self.known, self.sim, self.predicted, self.ladder, *self.batches)
         return {
             "sim_success": self.sim.result,
             "ladder": self.ladder.result,
             "predicted": self.predicted.result if self.predicted else None,
-            "real_success": wilson(sum(won), len(won)).to_dict() if won else None,
-            "steps": [done.folder.name for done in (self.sim, self.ladder, *self.batches)],
+            "real_success": self.real.to_dict(),
+            "failures": self.failures.result if self.failures else None,
+            "steps": [done.folder.name for done in (*steps, self.failures) if done],
         }
 
 
@@ -63,10 +75,14 @@ class Round:
 class Closed:
     """How a loop ended."""
 
+    task: str
+    robot: str
+    strategy: str
     folder: Path
     rounds: tuple[Round, ...]
+    recorded: Done
     attribution: Done | None
-    recorded_s: float
+    advice: tuple[Advice, ...]
     target: float
     met: bool
     why: str
@@ -77,15 +93,25 @@ class Closed:
         """Attempts that were made in all."""
         return sum(len(one.won) for one in self.rounds)
 
+    @property
+    def recorded_s(self) -> float:
+        """Motion that was recorded beside them [s]."""
+        return float(self.recorded.result["seconds"])
+
     def to_dict(self) -> dict[str, Any]:
         """Plain data."""
         first, last = self.rounds[0].to_dict(), self.rounds[-1].to_dict()
         return {
-            "sim_success": last["sim_success"],
+            "task": self.task,
+            "robot": self.robot,
+            "strategy": self.strategy,
+            "sim_success": first["sim_success"],
             "real_success_before": first["real_success"],
-            "real_success_after": last["real_success"],
+            "sim_success_after": last["sim_success"],
             "predicted": last["predicted"],
+            "real_success_after": last["real_success"],
             "attribution": self.attribution.result if self.attribution else None,
+            "advice": [one.to_dict() for one in self.advice],
             "target": self.target,
             "met": self.met,
             "why": self.why,
@@ -98,10 +124,11 @@ class Closed:
 def loop(
     config: LoopConfig,
     *,
+    store: Store | None = None,
     report: Callable[[Step, Done | None], None] = lambda step, done: None,
     progress: Callable[[int, int], None] = lambda done, of: None,
 ) -> Closed:
-    """Run, or go on with, a loop as configured."""
+    """Run, or go on with, a loop as configured; loops with one `store` share their steps."""
     task = find_task(config.task)
     standing_in = config.robot.startswith("unit:")
     if not standing_in and not (config.execute and config.person):
@@ -109,7 +136,7 @@ def loop(
     if not 0 < config.target < 1 or not 0 < config.first <= config.trials:
         raise Sim2RealError("--target is a share, and --first at most the budget's trials")
     out = config.out or Path("runs/loop") / config.task / config.robot.replace(":", "-")
-    store = Store(out / "steps", report=report)
+    store = store or Store(out / "steps", report=report)
     stages = Stages(
         task=config.task,
         robot=config.robot,
@@ -124,31 +151,37 @@ def loop(
     nominal = stages.train("nominal", iterations=iterations)
     recorded = stages.record(seconds=config.seconds)
     rounds = [_begin(store, stages, nominal, None, recorded)]
-    _attempt(store, stages, rounds, min(config.first, config.trials))
+    _attempt(store, stages, rounds, config.first)
     attribution = None
     while not _met(rounds[-1], config.target) and sum(len(r.won) for r in rounds) < config.trials:
         if len(rounds) == 1 or _hopeless(rounds[-1], config.target):
+            _explain(store, stages, rounds[-1])
             tried = tuple(batch.step for one in rounds for batch in one.batches)
             policy, known = policy_of(
                 config.strategy,
                 stages,
-                nominal=rounds[-1].policy if len(rounds) > 1 else nominal,
+                nominal=rounds[-1].policy.step if len(rounds) > 1 else nominal,
                 recorded=(recorded, *tried),
                 iterations=iterations,
                 again=again,
             )
             if known is not None and attribution is None:
                 attribution = store.run(stages.attribute(nominal, known, recorded, tried))
-            if policy is not rounds[-1].policy:
+            if policy is not rounds[-1].policy.step:
                 rounds.append(_begin(store, stages, policy, known, recorded))
         left = config.trials - sum(len(one.won) for one in rounds)
         _attempt(store, stages, rounds, min(_BATCH, left))
+    _explain(store, stages, rounds[-1])
     met = _met(rounds[-1], config.target)
     closed = Closed(
+        task=config.task,
+        robot=config.robot,
+        strategy=config.strategy,
         folder=out,
         rounds=tuple(rounds),
+        recorded=store.run(recorded),
         attribution=attribution,
-        recorded_s=float(store.run(recorded).result["seconds"]),
+        advice=tuple(_advice(stages, rounds, attribution, config.target)),
         target=config.target,
         met=met,
         why=_why(rounds[-1], config.target, met=met),
@@ -159,6 +192,7 @@ def loop(
 
 def _begin(store: Store, stages: Stages, policy: Step, known: Step | None, recorded: Step) -> Round:
     """Evaluate and qualify a policy; a ladder that is not passed ends the loop."""
+    trained = store.run(policy)
     sim = store.run(stages.evaluate(policy))
     predicted = store.run(stages.predict(policy, known, trials=_BATCH)) if known else None
     ladder = store.run(stages.ladder(stages.export(policy), recorded))
@@ -168,7 +202,13 @@ def _begin(store: Store, stages: Stages, policy: Step, known: Step | None, recor
             f"the policy did not pass {refused['step']} ({refused['why']}), so it may not move the"
             " robot freely; --force goes on regardless"
         )
-    return Round(policy=policy, known=known, sim=sim, ladder=ladder, predicted=predicted)
+    return Round(
+        policy=trained,
+        known=store.run(known) if known else None,
+        sim=sim,
+        ladder=ladder,
+        predicted=predicted,
+    )
 
 
 def _attempt(store: Store, stages: Stages, rounds: list[Round], count: int) -> None:
@@ -177,6 +217,29 @@ def _attempt(store: Store, stages: Stages, rounds: list[Round], count: int) -> N
     ladder = rounds[-1].ladder.step
     bundle = ladder.needs[0]
     rounds[-1].batches.append(store.run(stages.trials(bundle, ladder, first=made, count=count)))
+
+
+def _explain(store: Store, stages: Stages, one: Round) -> None:
+    """Say why attempts of a round failed, if any did."""
+    if not all(one.won):
+        tried = tuple(batch.step for batch in one.batches)
+        one.failures = store.run(stages.failures(one.policy.step, tried))
+
+
+def _advice(
+    stages: Stages, rounds: list[Round], attribution: Done | None, target: float
+) -> list[Advice]:
+    """What follows from all that was found."""
+    last = rounds[-1]
+    lost = attribution.result["success"] if attribution else None
+    return advise(
+        Twin.load(stages.twin, check=False),
+        success=Attribution.of_dict(lost) if lost else None,
+        failures=Failures.of_dict(last.failures.result) if last.failures else None,
+        identified=last.known.result if last.known else None,
+        won=last.won,
+        target=target,
+    )
 
 
 def lower_bound(won: list[bool]) -> float:

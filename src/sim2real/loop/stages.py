@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from sim2real.attribute.failures import explain_failures
 from sim2real.attribute.success import attribute_success
 from sim2real.attribute.trajectory import attribute_trajectory
 from sim2real.data import Episode
@@ -196,6 +197,25 @@ class Stages:
         inputs = {"task": self.task, "seed": self.seed}
         needs = (policy, known, recorded, *tried)
         return Step(kind="attribute", inputs=inputs, needs=needs, work=work)
+
+    def failures(self, policy: Step, tried: tuple[Step, ...]) -> Step:
+        """Why attempts of a policy failed."""
+
+        def work(folder: Path, done: tuple[Done, ...]) -> dict[str, Any]:
+            trained = Policy.open(run_of(done[0]))
+            run = trained.run
+            return explain_failures(
+                Twin.load(run.twin or self.twin),
+                find_task(self.task),
+                trained,
+                [episode for one in done[1:] for episode in episodes_of(one)],
+                source=run.source,
+                seed=4_000_000 + self.seed,
+                threads=self.threads,
+                report=self.report,
+            ).to_dict()
+
+        return Step(kind="failures", inputs={"seed": self.seed}, needs=(policy, *tried), work=work)
 
     def export(self, policy: Step) -> Step:
         """A bundle of the policy."""

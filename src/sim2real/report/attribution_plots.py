@@ -18,6 +18,15 @@ _WHOLE, _PART, _FAINT, _AGAINST, _REST = "#555555", "#1f5fa8", "#a9c4e4", "#c039
 
 
 def plot_attribution(path: Path, found: Attribution) -> None:
+    """Write the waterfall as a picture."""
+    figure = waterfall(found)
+    figure.suptitle("; ".join(found.sentences()[:1]), fontsize=9, wrap=True)
+    FigureCanvasAgg(figure)
+    with atomic_path(path) as temporary:
+        figure.savefig(temporary, dpi=110, format=path.suffix.lstrip("."))
+
+
+def waterfall(found: Attribution) -> Figure:
     """A waterfall: each bar begins where the one before it ended, with its 95 % interval.
 
     A share below zero goes back up: the gap would be larger without the others. Pale bars may be
@@ -58,7 +67,4 @@ def plot_attribution(path: Path, found: Attribution) -> None:
         else "success below that in training [points]"
     )
     axis.spines[["top", "right"]].set_visible(False)
-    figure.suptitle("; ".join(found.sentences()[:1]), fontsize=9, wrap=True)
-    FigureCanvasAgg(figure)
-    with atomic_path(path) as temporary:
-        figure.savefig(temporary, dpi=110, format=path.suffix.lstrip("."))
+    return figure

@@ -214,7 +214,7 @@ def _errors(found: Identification) -> str:
 
 
 def _replays(found: Identification, old: Twin, new: Twin, logs: list[Log]) -> str:
-    before, after = (_predicted(twin, logs, found.check.horizon_s) for twin in (old, new))
+    before, after = (predicted(twin, logs, found.check.horizon_s) for twin in (old, new))
     shown = numbers_shown(before, _MOST_REPLAYS)
     figures = (
         picture(
@@ -228,7 +228,8 @@ def _replays(found: Identification, old: Twin, new: Twin, logs: list[Log]) -> st
     return _plots(figures) + left
 
 
-def _predicted(twin: Twin, logs: list[Log], horizon_s: float) -> Replay:
+def predicted(twin: Twin, logs: list[Log], horizon_s: float) -> Replay:
+    """Segments of logs, predicted by the best guess of a twin."""
     values = best_guess(twin)[None]
     return Replayer(twin, Log.join(logs), horizon_s=horizon_s, values=values)(values)
 

@@ -99,7 +99,7 @@ def write_ranges(path: Path, ranges: Ranges, coverage: Coverage | None) -> None:
         f" <b>{html.escape(ranges.source)}</b>. Grey is the prior, blue what is drawn, with its"
         " middle 95 % as a bar, and below it as a thin line that of the posterior; the dotted line"
         " is the nominal value.</p>",
-        picture(_beliefs(ranges), "prior and range of each parameter"),
+        picture(beliefs(ranges), "prior and range of each parameter"),
         _table(ranges),
         "<h2>What goes together</h2>",
         *_together(ranges),
@@ -146,7 +146,7 @@ def _table(ranges: Ranges) -> str:
     return table(columns, rows)
 
 
-def _beliefs(ranges: Ranges) -> Figure:
+def beliefs(ranges: Ranges) -> Figure:
     """Prior and draws of every parameter, side by side."""
     shown = ranges.moving
     columns = min(4, max(1, len(shown)))

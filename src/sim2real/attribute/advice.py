@@ -1,0 +1,160 @@
+"""What to do next, from the evidence: each piece of advice says why, and which command does it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from sim2real.attribute.attribution import Attribution, Cause
+from sim2real.attribute.failures import Failures
+from sim2real.evaluate.intervals import clopper_pearson
+from sim2real.twin import Twin
+
+_OPEN = 5.0
+"""Points of success that an unclear share may still cost, from which it is worth knowing."""
+_MOST_TRIALS = 500
+
+
+@dataclass(frozen=True, kw_only=True)
+class Advice:
+    """One thing to do."""
+
+    do: str
+    why: str
+    command: str = ""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for JSON."""
+        return asdict(self)
+
+
+def advise(
+    twin: Twin,
+    *,
+    success: Attribution | None = None,
+    failures: Failures | None = None,
+    identified: Mapping[str, Any] | None = None,
+    won: Sequence[bool] = (),
+    target: float | None = None,
+) -> list[Advice]:
+    """Advice about a policy that was trained in `twin` as it is.
+
+    `identified` is the result of an identification in plain data, and `won` are the outcomes of the
+    newest policy on the robot.
+    """
+    found: list[Advice] = []
+    if success is not None:
+        found += _ranges(twin, success)
+        found += _unexplained(success)
+        found += _not_told(success, identified or {})
+    if failures is not None:
+        found += _kinds(failures)
+        found += _diagnosed(failures)
+    if won and target is not None:
+        found += _more_trials(won, target)
+    return found
+
+
+def _ranges(twin: Twin, success: Attribution) -> Iterator[Advice]:
+    """Parameters that cost success and lie outside, or inside, what training can draw."""
+    priors = {p.name: p.prior.support for p in twin.parameters}
+    for share in success.shares:
+        if not share.clear or share.value <= 0:
+            continue
+        cost = f"{share.name} costs {share.value:.0f} points of success"
+        outside = [c for c in share.causes if _outside(c, *priors[c.name])]
+        for cause in outside:
+            low, high = priors[cause.name]
+            yield Advice(
+                do=f"widen the range of {cause.name} to {min(low, cause.low):.3g} …"
+                f" {max(high, cause.high):.3g}{_unit(cause)}",
+                why=f"{cost}; it was identified as {cause.low:.3g} to {cause.high:.3g}, outside"
+                f" {low:.3g} to {high:.3g}",
+            )
+        if not outside:
+            yield Advice(
+                do="train in worlds of the posterior",
+                why=cost + (f": {share.causes[0]}" if share.causes else ""),
+                command="sim2real train TASK --twin IDENTIFIED --params posterior --begin RUN",
+            )
+
+
+def _outside(cause: Cause, low: float, high: float) -> bool:
+    return cause.high > high or cause.low < low
+
+
+def _unexplained(success: Attribution) -> Iterator[Advice]:
+    rest = success.unexplained
+    if rest is not None and rest.clear and rest.value > 0:
+        yield Advice(
+            do="learn the remainder, and look where the twin is still off",
+            why=f"{rest.value:.0f} points of success [{rest.low:.0f}, {rest.high:.0f}] are lost by"
+            " what no parameter of the twin describes",
+            command="sim2real loop TASK --strategy identified+residual; sim2real gap TWIN --logs …",
+        )
+
+
+def _not_told(success: Attribution, identified: Mapping[str, Any]) -> Iterator[Advice]:
+    """Parameters that recordings did not tell, in dimensions that may matter."""
+    told = identified.get("identifiability", {})
+    lost = [n for n in told.get("names", ()) if n not in told.get("identifiable", ())]
+    for share in success.shares:
+        mine = [cause.name for cause in share.causes if cause.name in lost]
+        if mine and not share.clear and share.high > _OPEN:
+            yield Advice(
+                do=f"record motions that tell {', '.join(mine[:3])}",
+                why=f"{share.name} may cost up to {share.high:.0f} points, and the recordings do"
+                " not tell",
+                command="sim2real identify plan TWIN --parameters "
+                + " ".join(f"'{n}'" for n in mine[:3]),
+            )
+
+
+def _kinds(failures: Failures) -> Iterator[Advice]:
+    for kind in failures.kinds:
+        count, first = len(kind.episodes), kind.episodes[0][:8]
+        if kind.dimension == "unknown":
+            yield Advice(
+                do=f"watch {first} and record more like it",
+                why=f"{count} failures went like it, and nothing in the twin reproduces them",
+            )
+        elif not kind.met:
+            value = kind.values[0]
+            yield Advice(
+                do=f"let training draw {value.parameter} from {value.low:.3g} … {value.high:.3g}"
+                f" {value.unit}".rstrip(),
+                why=f"{count} failures went as nothing did in training; the twin fails so with"
+                f" these values ({kind.dimension})",
+            )
+
+
+def _diagnosed(failures: Failures) -> Iterator[Advice]:
+    for one in failures.diagnoses:
+        if one.name == "works in one place but not another":
+            yield Advice(do="collect the next trials there", why=str(one))
+        elif one.name == "degrades over time":
+            yield Advice(
+                do="look for drift: warming, wear, a battery that runs down",
+                why=str(one),
+                command="sim2real drift BUNDLE --logs …",
+            )
+
+
+def _more_trials(won: Sequence[bool], target: float) -> Iterator[Advice]:
+    """How many attempts show the target, if the policy is as good as it has been."""
+    rate = sum(won) / len(won)
+    if clopper_pearson(sum(won), len(won), confidence=0.9).low >= target:
+        return
+    for n in range(len(won), _MOST_TRIALS):
+        if clopper_pearson(round(rate * n), n, confidence=0.9).low >= target:
+            yield Advice(
+                do=f"make {n - len(won)} more attempts with this policy",
+                why=f"{sum(won)} of {len(won)} succeeded; if that goes on, {n} show at least"
+                f" {target:.0%}, 95 % sure",
+            )
+            return
+
+
+def _unit(cause: Cause) -> str:
+    return f" {cause.unit}" if cause.unit else ""

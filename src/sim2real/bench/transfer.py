@@ -1,0 +1,177 @@
+"""`sim2real bench transfer`: strategies on many units of stand-in hardware, under one budget.
+
+Strategies that know the robot run the whole loop with each unit, within its budget. Then every
+strategy's policy makes the same number of attempts on the same unit, with the same set-ups. Every
+step is kept, so that a bench that was interrupted goes on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from scipy.stats import wilcoxon
+
+from sim2real.bench.config import BenchTransfer
+from sim2real.bench.run import Report, Result
+from sim2real.evaluate.intervals import wilson
+from sim2real.loop.config import LoopConfig
+from sim2real.loop.loop import Closed, loop
+from sim2real.loop.stages import Stages
+from sim2real.loop.steps import Store
+from sim2real.loop.strategies import policy_of
+from sim2real.tasks import find_task
+
+_FIRST_SETUP = 1_000
+"""Number of the first set-up of the attempts that count; those of the loop are lower."""
+
+
+@dataclass(frozen=True)
+class Score:
+    """One strategy on one unit."""
+
+    sim: float
+    real: float
+    predicted: tuple[float, float] | None = None
+    """Interval of 90 % that was predicted."""
+    recorded_s: float = 0.0
+    trials: int = 0
+
+
+def bench_transfer(config: BenchTransfer, report: Report) -> Iterator[Result]:
+    """Success of each strategy in simulation and on units."""
+    covered: list[bool] = []
+    for task in config.tasks:
+        units = range(config.first_unit, config.first_unit + _units(config, task))
+        scores: dict[str, list[Score]] = {strategy: [] for strategy in config.strategies}
+        for unit in units:
+            for strategy in config.strategies:
+                score = _score(config, task, unit, strategy)
+                scores[strategy].append(score)
+                report(f"{task} unit {unit}, {strategy}: {score.real:.0%}")
+        name = task.split("-", maxsplit=1)[0] if task == "pendulum-swingup" else task
+        for strategy, found in scores.items():
+            yield from _results(name, strategy, found, config.trials)
+        for other in ("wide", "adr"):
+            if "identified" in scores and other in scores:
+                yield _beats(name, scores["identified"], scores[other], other)
+        covered += [
+            one.predicted[0] <= one.real <= one.predicted[1]
+            for one in scores.get("identified", [])
+            if one.predicted
+        ]
+    if covered:
+        yield Result(
+            name="transfer.prediction_coverage",
+            value=float(np.mean(covered)),
+            unit="share",
+            target=">= 0.85",
+            note=f"{sum(covered)} of {len(covered)} units within the 90 % interval that was"
+            " predicted for `identified`",
+        )
+
+
+def _units(config: BenchTransfer, task: str) -> int:
+    return config.units if task == "pendulum-swingup" else config.arm_units
+
+
+def _score(config: BenchTransfer, task: str, unit: int, strategy: str) -> Score:
+    """Train as the strategy does, and try it on the unit."""
+    folder = config.store / task
+    robot = f"unit:{unit}"
+    store = Store(folder / "steps")
+    stages = Stages(task=task, robot=robot, person="bench", seed=config.seed, force=True)
+    iterations = find_task(task).training.iterations
+    recorded_s, trials, predicted = 0.0, 0, None
+    if strategy.startswith("identified"):
+        closed = _looped(config, folder, task, robot, strategy)
+        policy, known = closed.rounds[-1].policy.step, closed.rounds[-1].known
+        recorded_s, trials = closed.recorded_s, closed.trials
+        if known is not None:
+            said = store.run(stages.predict(policy, known.step, trials=config.trials)).result
+            predicted = (said["low"], said["high"])
+    else:
+        nominal = stages.train("nominal", iterations=iterations)
+        policy, _ = policy_of(
+            strategy, stages, nominal=nominal, recorded=(), iterations=iterations, again=iterations
+        )
+    sim = store.run(stages.evaluate(policy)).result["value"]
+    bundle = stages.export(policy)
+    ladder = stages.ladder(bundle, stages.record(seconds=config.seconds))
+    tried = stages.trials(bundle, ladder, first=_FIRST_SETUP, count=config.trials)
+    won = store.run(tried).result["success"]
+    return Score(
+        sim=float(sim),
+        real=float(np.mean(won)),
+        predicted=predicted,
+        recorded_s=recorded_s,
+        trials=trials,
+    )
+
+
+def _looped(config: BenchTransfer, folder: Path, task: str, robot: str, strategy: str) -> Closed:
+    """The loop's last policy for one unit; all loops of a task share what they have in common."""
+    return loop(
+        LoopConfig(
+            task=task,
+            robot=robot,
+            strategy=strategy,  # type: ignore[arg-type]
+            budget=str(config.budget),
+            seconds=config.seconds,
+            seed=config.seed,
+            force=True,
+            out=folder / f"{strategy}-{robot.replace(':', '-')}",
+        ),
+        store=Store(folder / "steps"),
+    )
+
+
+def _results(task: str, strategy: str, found: list[Score], trials: int) -> Iterator[Result]:
+    sim, real = (float(np.mean([getattr(one, name) for one in found])) for name in ("sim", "real"))
+    won = sum(round(one.real * trials) for one in found)
+    worst = min(one.real for one in found)
+    known = strategy == "identified"
+    name = f"transfer.{task}.{strategy}"
+    drop = f"; {100 * (sim - real):.1f} points below simulation" if known else ""
+    spent = (
+        f"; at most {max(one.trials for one in found)} trials and"
+        f" {max(one.recorded_s for one in found):.0f} s of motion a unit"
+        if found[0].trials
+        else ""
+    )
+    yield Result(
+        name=f"{name}.sim",
+        value=sim,
+        unit="share",
+        target=">= 0.95" if strategy == "nominal" else "",
+        note="mean success in simulation, 500 episodes a policy",
+    )
+    yield Result(
+        name=f"{name}.real",
+        value=real,
+        unit="share",
+        target=">= 0.9" if known else "<= 0.6" if strategy == "nominal" else "",
+        note=f"{wilson(won, trials * len(found))} over {len(found)} units{drop}{spent}",
+    )
+    yield Result(
+        name=f"{name}.worst_unit",
+        value=worst,
+        unit="share",
+        target=">= 0.75" if known else "",
+        note="each: " + ", ".join(f"{one.real:.0%}" for one in found),
+    )
+
+
+def _beats(task: str, one: list[Score], other: list[Score], name: str) -> Result:
+    """Wilcoxon's signed-rank test over units."""
+    gain = np.array([a.real - b.real for a, b in zip(one, other, strict=True)])
+    p_value = float(wilcoxon(gain, alternative="greater").pvalue) if gain.any() else 1.0
+    return Result(
+        name=f"transfer.{task}.p_identified_over_{name}",
+        value=p_value,
+        unit="p-value",
+        target="<= 0.05" if task == "pendulum" else "",
+        note=f"paired over {len(gain)} units, one-sided; {100 * gain.mean():+.1f} points",
+    )
