@@ -98,7 +98,7 @@ def _unexplained(success: Attribution) -> Iterator[Advice]:
 def _not_told(success: Attribution, identified: Mapping[str, Any]) -> Iterator[Advice]:
     """Parameters that recordings did not tell, in dimensions that may matter."""
     told = identified.get("identifiability", {})
-    lost = [n for n in told.get("names", ()) if n not in told.get("identifiable", ())]
+    lost = [n for n in told.get("shrinkage", ()) if n not in told.get("identifiable", ())]
     for share in success.shares:
         mine = [cause.name for cause in share.causes if cause.name in lost]
         if mine and not share.clear and share.high > _OPEN:

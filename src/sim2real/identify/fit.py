@@ -78,7 +78,8 @@ def fit(
 ) -> Fit:
     """Fit a problem from `begin` (fitted,), its center by default, and from `starts` - 1 draws.
 
-    With `exact` the derivatives in the end are by central differences, as a posterior wants them.
+    With `exact` the derivatives in the end are by central differences, and the effect of the twin's
+    chance is known well, as a posterior wants them.
     """
     low, high = problem.bounds
     center = np.clip(np.zeros(len(problem.names)) if begin is None else begin, low, high)
@@ -90,7 +91,8 @@ def fit(
         evaluations += looked
     descent = Descent(problem, x, prior=prior)
     for round_ in range(_ROUNDS):
-        if round_ < _CHANCES and problem.prepare_chance(descent.x):
+        looks = _CHANCES if exact else 1
+        if round_ < looks and problem.prepare_chance(descent.x, rough=not exact):
             problem.prepare(descent.x)
         settled = _estimate_noise(problem, descent.x) and round_ > 0
         problem.prepare(descent.x, again=round_ > 0)

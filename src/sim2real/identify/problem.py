@@ -35,9 +35,11 @@ _START_NOISE = 3.0
 readings after it tell it better."""
 _LEAST_NOISE = 0.1
 """Noise of a reading, at least, against what the twin declares."""
-_TRIALS, _FEWER_TRIALS = 128, 48
-"""Replays with the twin's chance on, from which its effect on the readings is known, and how that
-answers to a delay."""
+_TRIALS, _FEWER_TRIALS, _ROUGH_TRIALS = 128, 48, 32
+"""Replays with the twin's chance on, from which its effect on the readings is known, how that
+answers to a delay, and what is enough for a first idea."""
+_NEARLY = 0.1
+"""Distance, in standard deviations of the prior, within which the effect of chance is the same."""
 _MOST_ROWS = 48
 """Readings of one sensor in a segment that enter the fit; more are thinned out."""
 
@@ -99,7 +101,7 @@ class Problem:
         self._steps = np.maximum(_STEP, np.array(delays) / self.scales)
         self._delays = np.flatnonzero(delays)
         self._offset_slopes = np.zeros((len(self._delays), *self._measured.shape))
-        self._offset_at = np.zeros(len(self._delays))
+        self._chance_at: np.ndarray | None = None
 
     @property
     def least_noise(self) -> np.ndarray:
@@ -160,8 +162,8 @@ class Problem:
         """
         found = self._replayer(self._whole(x), moved=self._moved)
         predicted = found.predicted[:, :, self._rows] + self._offset
-        if self._offset_slopes.any():
-            away = x[:, self._delays] - self._offset_at
+        if self._chance_at is not None:
+            away = (x - self._chance_at)[:, self._delays]
             predicted += np.einsum("nd,dskm->nskm", away, self._offset_slopes)
         error: np.ndarray = self._measured - predicted
         broken = ~np.isfinite(predicted) & self.valid
@@ -185,8 +187,10 @@ class Problem:
             starts = np.nan_to_num(found.start_effects[:, :, self._rows])
         effects = np.concatenate([starts, self._scatter])
         self._starts, self._factor = effects, None
-        away = x[self._delays] - self._offset_at
-        offset = self._offset + np.einsum("d,dskm->skm", away, self._offset_slopes)
+        offset = self._offset
+        if self._chance_at is not None:
+            away = (x - self._chance_at)[self._delays]
+            offset = offset + np.einsum("d,dskm->skm", away, self._offset_slopes)
         error = self._measured - predicted - offset
         seen = np.where(self.valid & np.isfinite(error), error / self.noise, 0.0)
         scaled = np.where(self.valid, effects / self.noise, 0.0)
@@ -198,23 +202,26 @@ class Problem:
         step = np.linalg.solve(normal, np.matmul(flat, aimed))[..., 0]
         self._moved = np.clip(step[:, : len(starts)], -_FARTHEST_START, _FARTHEST_START)
 
-    def prepare_chance(self, x: np.ndarray) -> bool:
+    def prepare_chance(self, x: np.ndarray, *, rough: bool = False) -> bool:
         """Learn, at x (fitted,), how predictions scatter, and lie off, by the twin's chance.
 
         A delay that jitters rounds off the corners that predictions have at whole time steps, so
-        how far they lie off is learned as a function of the delays. False where none of what is
-        random in the twin moves it.
+        how far they lie off is learned as a function of the delays; but not where a `rough` idea
+        will do. False where none of what is random in the twin moves it, and where it is known
+        already for an x that is nearly this.
         """
-        if self._chance is None:
+        known = self._chance_at
+        if self._chance is None or (known is not None and np.abs(x - known).max() < _NEARLY):
             return False
-        found, plain = self._by_chance(x, _TRIALS)
+        trials = _ROUGH_TRIALS if rough else _TRIALS
+        found, plain = self._by_chance(x, trials)
         mean = found.mean(axis=0)
         self._offset = np.nan_to_num(mean - plain)
         # Their mean is uncertain too.
-        self._scatter = np.nan_to_num(found - mean) * np.sqrt((1 + 1 / _TRIALS) / (_TRIALS - 1))
+        self._scatter = np.nan_to_num(found - mean) * np.sqrt((1 + 1 / trials) / (trials - 1))
         low, high = self.bounds
-        self._offset_at = x[self._delays].copy()
-        for row, k in enumerate(self._delays):
+        self._chance_at = x.copy()
+        for row, k in enumerate(() if rough else self._delays):
             off = []
             for side in (-1.0, 1.0):
                 there = x.copy()

@@ -196,12 +196,6 @@ def _begin(store: Store, stages: Stages, policy: Step, known: Step | None, recor
     sim = store.run(stages.evaluate(policy))
     predicted = store.run(stages.predict(policy, known, trials=_BATCH)) if known else None
     ladder = store.run(stages.ladder(stages.export(policy), recorded))
-    if not ladder.result["passed"] and not stages.force:
-        refused = ladder.result["steps"][-1]
-        raise Sim2RealError(
-            f"the policy did not pass {refused['step']} ({refused['why']}), so it may not move the"
-            " robot freely; --force goes on regardless"
-        )
     return Round(
         policy=trained,
         known=store.run(known) if known else None,

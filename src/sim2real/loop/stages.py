@@ -76,11 +76,11 @@ class Stages:
         needs = tuple(step for step in (twin, begin) if step is not None)
 
         def work(folder: Path, done: tuple[Done, ...]) -> dict[str, Any]:
-            made = dict(zip(needs, done, strict=True))
+            made = {step.key: one for step, one in zip(needs, done, strict=True)}
             config = TrainConfig(
                 task=self.task,
-                twin=made[twin].folder / "twin" if twin else None,
-                begin=run_of(made[begin]) if begin else None,
+                twin=made[twin.key].folder / "twin" if twin else None,
+                begin=run_of(made[begin.key]) if begin else None,
                 source=source,
                 remainder=remainder,
                 seed=self.seed,
@@ -264,7 +264,7 @@ class Stages:
         return Step(kind="record", inputs=inputs, work=work)
 
     def ladder(self, bundle: Step, recorded: Step) -> Step:
-        """What a bundle goes through before it acts freely; the result says what it passed."""
+        """What a bundle goes through before it acts freely; one that may not is an error."""
 
         def work(folder: Path, done: tuple[Done, ...]) -> dict[str, Any]:
             taken = []
@@ -275,7 +275,10 @@ class Stages:
                 assert found.record is not None
                 taken.append({"step": step, "passed": found.record.passed, "why": found.record.why})
                 if not found.record.passed and not self.force:
-                    break
+                    raise Sim2RealError(
+                        f"the policy did not pass {step} ({found.record.why}), so it may not move"
+                        " the robot freely; --force goes on regardless"
+                    )
             return {"steps": taken, "passed": all(entry["passed"] for entry in taken)}
 
         inputs = {"robot": self.robot, "force": self.force}

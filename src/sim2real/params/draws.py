@@ -110,8 +110,13 @@ class DrawTable:
 
     def draw(self, worlds: Tensor, episodes: Tensor) -> Tensor:
         """(worlds, names) float64 in (0, 1): what `uniform` gives for each name."""
-        world = worlds[:, None].expand(-1, self._count)
-        counter = (world & _MASK, episodes[:, None] & _MASK, torch.zeros_like(world), world >> 32)
+        return self.draw_several(worlds, episodes, 1)[0]
+
+    def draw_several(self, worlds: Tensor, episodes: Tensor, count: int) -> Tensor:
+        """(count, worlds, names): what `uniform` gives for each index below `count`."""
+        world = worlds[None, :, None].expand(count, -1, self._count)
+        index = torch.arange(count, device=worlds.device)[:, None, None]
+        counter = (world & _MASK, episodes[:, None] & _MASK, index, world >> 32)
         words = philox(counter, self._schedule)
         return to_unit(words[0], words[1])
 

@@ -10,15 +10,21 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
 
 from sim2real.errors import Sim2RealError, nearest, table_at
-from sim2real.params.draws import Key, uniform
+from sim2real.params.draws import DrawTable, Key, uniform
 
 _TRIES = 16
+
+
+@lru_cache(maxsize=64)
+def _table(names: tuple[str, ...], seed: int, device: torch.device) -> DrawTable:
+    return DrawTable([f"joint/{name}" for name in names], seed=seed, device=device)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,20 +90,12 @@ class GaussianPosterior(JointDistribution):
         device = worlds.device
         root, mean = self._root(device), self._row(self.mean, device)
         low, high = self._row(self.low, device), self._row(self.high, device)
-        keys = [Key.of(seed, f"joint/{name}") for name in self.names]
-        result = mean.expand(worlds.numel(), -1)
-        missing = torch.ones_like(worlds, dtype=torch.bool)
-        for attempt in range(_TRIES):
-            columns = [
-                torch.special.ndtri(uniform(key, worlds=worlds, episodes=episodes, index=attempt))
-                for key in keys
-            ]
-            row = mean + torch.stack(columns, dim=-1) @ root.T
-            inside = ((row >= low) & (row <= high)).all(-1)
-            last = attempt == _TRIES - 1
-            take = missing if last else missing & inside
-            result = torch.where(take[:, None], row, result)
-            missing = missing & ~inside
+        drawn = _table(self.names, seed, device).draw_several(worlds, episodes, _TRIES)
+        rows = mean + torch.special.ndtri(drawn) @ root.T
+        inside = ((rows >= low) & (rows <= high)).all(-1)
+        inside[-1] = True
+        first = inside.to(torch.uint8).argmax(dim=0)  # of equal ones the first
+        result = rows[first, torch.arange(len(worlds), device=device)]
         return torch.clamp(result, low, high)
 
     def log_prob(self, x: Tensor) -> Tensor:

@@ -266,7 +266,7 @@ def _unexplained(closed: Closed) -> Iterator[str]:
     known = _last_known(closed)
     if known is not None:
         told = known.result["identifiability"]
-        lost = [name for name in told["names"] if name not in told["identifiable"]]
+        lost = [name for name in told["shrinkage"] if name not in told["identifiable"]]
         if lost:
             lines.append(f"not told by the recordings: {', '.join(lost)}")
         lines += list(known.result["notes"])

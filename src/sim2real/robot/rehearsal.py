@@ -100,28 +100,40 @@ def _along(
     told = log.goals[rows[0]] if log.goals is not None else np.zeros(0)
     if not np.isfinite(told).all():
         told = goal_vector(bundle.contract, goals)
-    pilot, supervisor = Pilot(runtime), Supervisor(bundle.contract, bundle.limits)
-    pilot.start(log.readings[rows[0]], told)
-    supervisor.arm(person="rehearsal", resting=pilot.command[0])
-    lost = 0
-    for row in rows:
-        readings = log.readings[row]
-        lost = 0 if log.fresh[row].any() else lost + 1
-        frame, _, wanted = pilot.step(readings)
-        decision = supervisor.step(
-            Inputs(
-                readings=readings,
-                age_s=lost / bundle.contract.rate_hz,
-                fresh=not lost,
-                frame=frame,
-                wanted=wanted,
-                tool=kinematics.tool(readings),
+    for part in _stretches(log, rows, bundle.limits.stale_periods):
+        pilot, supervisor = Pilot(runtime), Supervisor(bundle.contract, bundle.limits)
+        pilot.start(log.readings[part[0]], told)
+        supervisor.arm(person="rehearsal", resting=pilot.command[0])
+        for row in part:
+            readings, fresh = log.readings[row], bool(log.fresh[row].any())
+            frame, _, wanted = pilot.step(readings)
+            decision = supervisor.step(
+                Inputs(
+                    readings=readings,
+                    age_s=0.0 if fresh else 1.0 / bundle.contract.rate_hz,
+                    fresh=fresh,
+                    frame=frame,
+                    wanted=wanted,
+                    tool=kinematics.tool(readings),
+                )
             )
-        )
-        sent = log.command[row] if np.isfinite(log.command[row]).all() else wanted
-        comparison.add(frame, wanted, sent)
-        pilot.sent(sent)
-        supervisor.sent(sent)
-        if decision.state is not State.RUNNING:
-            return decision.reason
+            sent = log.command[row] if np.isfinite(log.command[row]).all() else wanted
+            comparison.add(frame, wanted, sent)
+            pilot.sent(sent)
+            supervisor.sent(sent)
+            if decision.state is not State.RUNNING:
+                return decision.reason
     return ""
+
+
+def _stretches(log: Log, rows: np.ndarray, most_lost: float) -> list[np.ndarray]:
+    """Rows between the gaps of a log, in which readings went missing for longer than allowed.
+
+    That the link failed while it was recorded says nothing about the policy.
+    """
+    fresh = log.fresh[rows].any(axis=1)
+    places = np.arange(len(rows))
+    lost = places - np.maximum.accumulate(np.where(fresh, places, -1))
+    usable = lost <= most_lost
+    cuts = np.flatnonzero(np.diff(usable.astype(int))) + 1
+    return [part for part in np.split(rows, cuts) if log.fresh[part[0]].any()]
