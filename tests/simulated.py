@@ -21,16 +21,21 @@ def bundle_and_twin(task):
     return bundle, Twin.load(bundle.twin, check=False)
 
 
+def policy_of(bundle):
+    """The bundle's policy, for worlds."""
+    runtime = Runtime(bundle)
+    return lambda seen: torch.from_numpy(runtime.policy(seen.numpy()))
+
+
 def simulate(bundle, twin, *, count, seed=0, **values):
     """Episodes of the policy at the nominal parameters, but for those given."""
-    runtime = Runtime(bundle)
     episodes = []
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "values.json"
         file.write_text(json.dumps(values.pop("values", {}) | values))
         run_trials(
             find_task(bundle.contract.task),
-            lambda seen: torch.from_numpy(runtime.policy(seen.numpy())),
+            policy_of(bundle),
             episodes=count,
             seed=seed,
             source=str(file),

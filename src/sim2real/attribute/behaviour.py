@@ -27,8 +27,8 @@ _FINE = 6
 """Steps within a window, for phases."""
 _KINDS = 4
 """Kinds of failures at most."""
-_APART = 0.35
-"""Silhouette from which failures are of several kinds."""
+_APART = 0.5
+"""Silhouette above which failures are of several kinds: clusters of a reasonable structure."""
 
 
 @dataclass(frozen=True)

@@ -50,3 +50,25 @@ class AttributeConfig:
     """Threads of the simulation; 0 for all cores."""
     json: bool = False
     """Print the result as JSON."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class FailuresConfig:
+    """Say why attempts of a policy on a robot failed: in phases, by kind, with what reproduces them
+    in the twin, and what to do about it."""
+
+    policy: Annotated[Path, tyro.conf.Positional]
+    """Folder of a training run or a bundle."""
+    logs: tuple[str, ...]
+    """Its attempts on the robot, each with its outcome: files, folders of them, or lakes."""
+    identified: Path | None = None
+    """Folder of its twin, identified, or of `sim2real identify`: those values are tried too."""
+    worlds: int = 512
+    """Simulated attempts that those of the robot are compared with, twice."""
+    out: Path | None = None
+    """Also write the result here, as JSON."""
+    seed: int = 0
+    threads: int = 0
+    """Threads of the simulation; 0 for all cores."""
+    json: bool = False
+    """Print the result as JSON."""

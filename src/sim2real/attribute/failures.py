@@ -31,6 +31,7 @@ from sim2real.errors import Sim2RealError
 from sim2real.evaluate.trials import Trials, run_trials
 from sim2real.gap.log import Log
 from sim2real.policy.make import twin_contract
+from sim2real.randomize import drawn
 from sim2real.tasks import Task
 from sim2real.twin import Twin
 
@@ -40,6 +41,8 @@ _UNLIKE = 0.02
 _NEAREST = 0.05
 """Share of simulated attempts that count as most like a failure."""
 _LEAST_NEAREST = 20
+_LEAST = 8
+"""Simulated attempts that likeness is judged by, at least."""
 _TELLING = 0.01
 """Corrected p-value below which a parameter's values tell like attempts from others."""
 _RANGE = (0.05, 0.5, 0.95)
@@ -172,6 +175,7 @@ def explain_failures(
     episodes: Sequence[Episode],
     *,
     source: str = "prior",
+    identified: Twin | None = None,
     worlds: int = 512,
     seed: int = 0,
     threads: int = 0,
@@ -180,7 +184,7 @@ def explain_failures(
     """Explain those of `episodes`, attempts of `policy` at `task` on a robot, that failed.
 
     The policy was trained in `twin` with parameters from `source`; it is tried there in so many
-    `worlds`, and in as many over all values that the twin's prior allows.
+    `worlds`, and in as many over all values that the prior allows, or that were `identified`.
     """
     judged = [episode for episode in episodes if episode.outcome in ("success", "failure")]
     if not judged:
@@ -193,12 +197,13 @@ def explain_failures(
     failed = [attempt for attempt in attempts if not attempt.won]
     behaviours = Behaviours(twin.place().model, task.episode_s)
     simulated = _Simulated(twin, task, policy, worlds=worlds, seed=seed, threads=threads)
-    trained, outcomes = simulated(behaviours, source, lambda k, of: report(k, 2 * of))
+    trained, outcomes = simulated(behaviours, source, None, lambda k, of: report(k, 2 * of))
     won = int(outcomes.success.sum())
     found = diagnoses(attempts, simulated=(won, len(outcomes.success)))
     if not failed:
         return Failures(tried=len(attempts), failed=0, kinds=(), diagnoses=found)
-    wide, draws = simulated(behaviours, "prior", lambda k, of: report(of + k, 2 * of))
+    rows = _allowed(twin, identified, worlds, seed)
+    wide, draws = simulated(behaviours, "prior", rows, lambda k, of: report(of + k, 2 * of))
     real = together(behaviours, [attempt.log for attempt in failed])
     scale = scale_of(wide)
     between = distances(real, real, scale)
@@ -225,6 +230,21 @@ def _kind(data: Mapping[str, Any]) -> Kind:
     )
 
 
+def _allowed(twin: Twin, identified: Twin | None, count: int, seed: int) -> np.ndarray:
+    """(count, parameters) even draws between the ends of all priors and of what was identified."""
+    found = drawn(twin, "prior", count=count, seed=seed).numpy().copy()
+    if identified is None or identified.posterior is None:
+        return found
+    known = drawn(identified, "posterior", count=count, seed=seed).numpy()
+    names = identified.posterior.names
+    rng = np.random.default_rng(seed)
+    for k, parameter in enumerate(twin.parameters):
+        if parameter.name in names:
+            both = np.concatenate([found[:, k], known[:, k]])
+            found[:, k] = rng.uniform(both.min(), both.max(), count)
+    return found
+
+
 class _Simulated:
     """Attempts of a policy in worlds of the twin, as behaviours with their draws."""
 
@@ -242,7 +262,11 @@ class _Simulated:
         self._worlds, self._seed, self._threads = worlds, seed, threads
 
     def __call__(
-        self, behaviours: Behaviours, source: str, report: Callable[[int, int], None]
+        self,
+        behaviours: Behaviours,
+        source: str,
+        rows: np.ndarray | None,
+        report: Callable[[int, int], None],
     ) -> tuple[np.ndarray, Trials]:
         contract = twin_contract(self._twin, self._task.rate_hz)
         kept: list[np.ndarray] = []
@@ -256,6 +280,7 @@ class _Simulated:
             episodes=self._worlds,
             seed=self._seed,
             source="prior" if source == "adr" else source,
+            rows=rows,
             twin=self._twin,
             threads=self._threads,
             keep=keep,
@@ -292,7 +317,7 @@ def _explained(
 
 def _lonely(between: np.ndarray, simulated: np.ndarray, scale: np.ndarray) -> float:
     """Share of simulated attempts at least as far from their nearest as the failures' median is."""
-    if len(simulated) < 2 * _LEAST_NEAREST:
+    if len(simulated) < _LEAST:
         return 0.0  # too few to be like any
     among = nearest_distance(distances(simulated, simulated, scale), itself=True)
     mine = float(np.median(nearest_distance(between)))
@@ -302,9 +327,10 @@ def _lonely(between: np.ndarray, simulated: np.ndarray, scale: np.ndarray) -> fl
 def _values(between: np.ndarray, trials: Trials, twin: Twin) -> tuple[Value, ...]:
     """Parameters whose values differ between the attempts most like failures, and all others."""
     failures = np.flatnonzero(~trials.success)
-    count = max(_LEAST_NEAREST, round(_NEAREST * len(trials.success)))
-    if len(failures) < count:
+    if len(failures) < _LEAST:
         return ()
+    count = max(_LEAST_NEAREST, round(_NEAREST * len(trials.success)))
+    count = min(count, max(_LEAST, len(failures) // 2))
     order = failures[np.argsort(between[:, failures].mean(axis=0))]
     chosen = np.zeros(len(trials.success), dtype=bool)
     chosen[order[:count]] = True

@@ -219,6 +219,8 @@ class BenchTransfer:
     """Motion a unit that the loop may record [s]."""
     seed: int = 0
     """Seed of trainings and recordings."""
+    workers: int = 0
+    """Units at a time; 0 for one a core."""
     store: Path = Path("runs/bench/transfer")
     """Folder of every step; what is there is not done again."""
     out: Path | None = None

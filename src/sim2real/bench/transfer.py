@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -16,11 +17,12 @@ from scipy.stats import wilcoxon
 
 from sim2real.bench.config import BenchTransfer
 from sim2real.bench.run import Report, Result
+from sim2real.bench.workers import Workers
 from sim2real.evaluate.intervals import wilson
 from sim2real.loop.config import LoopConfig
 from sim2real.loop.loop import Closed, loop
 from sim2real.loop.stages import Stages
-from sim2real.loop.steps import Store
+from sim2real.loop.steps import Step, Store
 from sim2real.loop.strategies import policy_of
 from sim2real.tasks import find_task
 
@@ -45,15 +47,21 @@ def bench_transfer(config: BenchTransfer, report: Report) -> Iterator[Result]:
     covered: list[bool] = []
     for task in config.tasks:
         units = range(config.first_unit, config.first_unit + _units(config, task))
+        _common(config, task, report)
         scores: dict[str, list[Score]] = {strategy: [] for strategy in config.strategies}
-        for unit in units:
-            for strategy in config.strategies:
-                score = _score(config, task, unit, strategy)
-                scores[strategy].append(score)
-                report(f"{task} unit {unit}, {strategy}: {score.real:.0%}")
+        with Workers(config.workers) as workers:
+            for unit, found in zip(
+                units, workers.map(partial(_scores, config, task), units), strict=True
+            ):
+                for strategy, score in found.items():
+                    scores[strategy].append(score)
+                told = ", ".join(
+                    f"{strategy} {score.real:.0%}" for strategy, score in found.items()
+                )
+                report(f"{task} unit {unit}: {told}")
         name = task.split("-", maxsplit=1)[0] if task == "pendulum-swingup" else task
-        for strategy, found in scores.items():
-            yield from _results(name, strategy, found, config.trials)
+        for strategy, mine in scores.items():
+            yield from _results(name, strategy, mine, config.trials)
         for other in ("wide", "adr"):
             if "identified" in scores and other in scores:
                 yield _beats(name, scores["identified"], scores[other], other)
@@ -77,13 +85,39 @@ def _units(config: BenchTransfer, task: str) -> int:
     return config.units if task == "pendulum-swingup" else config.arm_units
 
 
+def _common(config: BenchTransfer, task: str, report: Report) -> None:
+    """What all units share: policies that know none of them."""
+    store = Store(config.store / task / "steps")
+    stages = Stages(task=task, robot="", person="bench", seed=config.seed)
+    for strategy in ("nominal", *config.strategies):
+        if not strategy.startswith("identified"):
+            policy = _unknowing(strategy, stages)
+            success = store.run(stages.evaluate(policy)).result["value"]
+            store.run(stages.export(policy))
+            report(f"{task}, {strategy}: {success:.1%} in simulation")
+
+
+def _unknowing(strategy: str, stages: Stages) -> Step:
+    """Training of a strategy that knows no unit."""
+    iterations = find_task(stages.task).training.iterations
+    nominal = stages.train("nominal", iterations=iterations)
+    policy, _ = policy_of(
+        strategy, stages, nominal=nominal, recorded=(), iterations=iterations, again=iterations
+    )
+    return policy
+
+
+def _scores(config: BenchTransfer, task: str, unit: int) -> dict[str, Score]:
+    """Every strategy on one unit, on one thread."""
+    return {strategy: _score(config, task, unit, strategy) for strategy in config.strategies}
+
+
 def _score(config: BenchTransfer, task: str, unit: int, strategy: str) -> Score:
     """Train as the strategy does, and try it on the unit."""
     folder = config.store / task
     robot = f"unit:{unit}"
     store = Store(folder / "steps")
-    stages = Stages(task=task, robot=robot, person="bench", seed=config.seed, force=True)
-    iterations = find_task(task).training.iterations
+    stages = Stages(task=task, robot=robot, person="bench", seed=config.seed, force=True, threads=1)
     recorded_s, trials, predicted = 0.0, 0, None
     if strategy.startswith("identified"):
         closed = _looped(config, folder, task, robot, strategy)
@@ -93,10 +127,7 @@ def _score(config: BenchTransfer, task: str, unit: int, strategy: str) -> Score:
             said = store.run(stages.predict(policy, known.step, trials=config.trials)).result
             predicted = (said["low"], said["high"])
     else:
-        nominal = stages.train("nominal", iterations=iterations)
-        policy, _ = policy_of(
-            strategy, stages, nominal=nominal, recorded=(), iterations=iterations, again=iterations
-        )
+        policy = _unknowing(strategy, stages)
     sim = store.run(stages.evaluate(policy)).result["value"]
     bundle = stages.export(policy)
     ladder = stages.ladder(bundle, stages.record(seconds=config.seconds))
@@ -122,6 +153,8 @@ def _looped(config: BenchTransfer, folder: Path, task: str, robot: str, strategy
             seconds=config.seconds,
             seed=config.seed,
             force=True,
+            explain=False,
+            threads=1,
             out=folder / f"{strategy}-{robot.replace(':', '-')}",
         ),
         store=Store(folder / "steps"),

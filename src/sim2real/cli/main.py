@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import tyro
 
-from sim2real.attribute.config import AttributeConfig
+from sim2real.attribute.config import AttributeConfig, FailuresConfig
 from sim2real.bench.config import (
     BenchAttribute,
     BenchData,
@@ -34,6 +34,7 @@ from sim2real.cli.data import DataVerb, run_data
 from sim2real.cli.doctor import DoctorConfig, run_doctor
 from sim2real.cli.drift import DriftConfig, run_drift
 from sim2real.cli.evaluate import run_compare, run_power, run_predict, run_rank
+from sim2real.cli.failures import run_failures
 from sim2real.cli.gap import run_gap
 from sim2real.cli.identify import run_identify
 from sim2real.cli.identify_plan import run_plan
@@ -143,6 +144,7 @@ Verb = (
     | Annotated[PlanConfig, _sub("identify plan")]
     | Annotated[LoopConfig, _sub("loop")]
     | Annotated[AttributeConfig, _sub("attribute")]
+    | Annotated[FailuresConfig, _sub("failures")]
     | Annotated[RandomizeShow, _sub("randomize show")]
     | Annotated[TwinVerb, _sub("twin")]
     | Annotated[Tasks, _sub("tasks")]
@@ -211,6 +213,7 @@ def _run(verb: Any) -> int:
         LoopConfig: run_loop,
         PlanConfig: run_plan,
         AttributeConfig: run_attribute,
+        FailuresConfig: run_failures,
         RandomizeShow: run_show,
         TwinShow: _twin_show,
         TwinLint: _twin_lint,

@@ -40,8 +40,10 @@ class LoopConfig:
     """Recorded motion for identification, in all [s]."""
     iterations: int | None = None
     """Updates of a policy trained from nothing; the task's own number by default."""
-    again: float = 0.5
+    again: float = 1.0
     """Updates of a policy that begins with a trained one, against those."""
+    explain: bool = True
+    """Say what the gap is made of, and why attempts failed."""
     seed: int = 0
     """Seed of everything random; the same seed gives the same run."""
     execute: bool = False

@@ -155,7 +155,6 @@ def loop(
     attribution = None
     while not _met(rounds[-1], config.target) and sum(len(r.won) for r in rounds) < config.trials:
         if len(rounds) == 1 or _hopeless(rounds[-1], config.target):
-            _explain(store, stages, rounds[-1])
             tried = tuple(batch.step for one in rounds for batch in one.batches)
             policy, known = policy_of(
                 config.strategy,
@@ -165,13 +164,17 @@ def loop(
                 iterations=iterations,
                 again=again,
             )
-            if known is not None and attribution is None:
+            if config.explain:
+                _explain(store, stages, rounds[-1], known)
+            if config.explain and known is not None and attribution is None:
                 attribution = store.run(stages.attribute(nominal, known, recorded, tried))
             if policy is not rounds[-1].policy.step:
                 rounds.append(_begin(store, stages, policy, known, recorded))
         left = config.trials - sum(len(one.won) for one in rounds)
         _attempt(store, stages, rounds, min(_BATCH, left))
-    _explain(store, stages, rounds[-1])
+    if config.explain:
+        known_ = rounds[-1].known
+        _explain(store, stages, rounds[-1], known_.step if known_ else None)
     met = _met(rounds[-1], config.target)
     closed = Closed(
         task=config.task,
@@ -213,11 +216,11 @@ def _attempt(store: Store, stages: Stages, rounds: list[Round], count: int) -> N
     rounds[-1].batches.append(store.run(stages.trials(bundle, ladder, first=made, count=count)))
 
 
-def _explain(store: Store, stages: Stages, one: Round) -> None:
+def _explain(store: Store, stages: Stages, one: Round, known: Step | None) -> None:
     """Say why attempts of a round failed, if any did."""
     if not all(one.won):
         tried = tuple(batch.step for batch in one.batches)
-        one.failures = store.run(stages.failures(one.policy.step, tried))
+        one.failures = store.run(stages.failures(one.policy.step, known, tried))
 
 
 def _advice(

@@ -198,24 +198,27 @@ class Stages:
         needs = (policy, known, recorded, *tried)
         return Step(kind="attribute", inputs=inputs, needs=needs, work=work)
 
-    def failures(self, policy: Step, tried: tuple[Step, ...]) -> Step:
-        """Why attempts of a policy failed."""
+    def failures(self, policy: Step, known: Step | None, tried: tuple[Step, ...]) -> Step:
+        """Why attempts of a policy failed, with what is `known` of the robot by now."""
 
         def work(folder: Path, done: tuple[Done, ...]) -> dict[str, Any]:
             trained = Policy.open(run_of(done[0]))
             run = trained.run
+            attempts = done[1:] if known is None else done[2:]
             return explain_failures(
                 Twin.load(run.twin or self.twin),
                 find_task(self.task),
                 trained,
-                [episode for one in done[1:] for episode in episodes_of(one)],
+                [episode for one in attempts for episode in episodes_of(one)],
                 source=run.source,
+                identified=None if known is None else Twin.load(done[1].folder / "twin"),
                 seed=4_000_000 + self.seed,
                 threads=self.threads,
                 report=self.report,
             ).to_dict()
 
-        return Step(kind="failures", inputs={"seed": self.seed}, needs=(policy, *tried), work=work)
+        needs = (policy, *tried) if known is None else (policy, known, *tried)
+        return Step(kind="failures", inputs={"seed": self.seed}, needs=needs, work=work)
 
     def export(self, policy: Step) -> Step:
         """A bundle of the policy."""
@@ -304,29 +307,38 @@ class Stages:
         inputs = {"robot": self.robot, "first": first, "count": count}
         return Step(kind="trials", inputs=inputs, needs=(bundle, ladder), work=work)
 
-    def identify(self, recorded: tuple[Step, ...], *, remainder: bool = False) -> Step:
+    def identify(self, recorded: tuple[Step, ...]) -> Step:
         """The twin's next version, from what the robot did."""
 
         def work(folder: Path, done: tuple[Done, ...]) -> dict[str, Any]:
             shutil.rmtree(folder / "twin", ignore_errors=True)
-            twin = Twin.load(self.twin)
-            episodes = [episode for one in done for episode in episodes_of(one)]
             found = identify(
-                twin, episodes, seed=self.seed, threads=self.threads,
+                Twin.load(self.twin),
+                [episode for one in done for episode in episodes_of(one)],
+                seed=self.seed,
+                threads=self.threads,
                 report=lambda stage, done, of: self.report(done, of),
-            )  # fmt: skip
-            result = found.to_dict()
-            better = found.twin
-            if remainder and found.promoted:
-                logs = [aligned(episode, better) for episode in episodes]
-                learned = learn_remainder(better, logs, seed=self.seed, threads=self.threads)
-                better = better.with_remainder(learned.remainder)
-                result["remainder"] = learned.to_dict()
-            better.save(folder / "twin")
-            return result
+            )
+            found.twin.save(folder / "twin")
+            return found.to_dict()
 
-        inputs = {"task": self.task, "remainder": remainder, "seed": self.seed}
+        inputs = {"task": self.task, "seed": self.seed}
         return Step(kind="identify", inputs=inputs, needs=recorded, work=work)
+
+    def remainder(self, known: Step, recorded: tuple[Step, ...]) -> Step:
+        """An identified twin with what no parameter of it explains, learned."""
+
+        def work(folder: Path, done: tuple[Done, ...]) -> dict[str, Any]:
+            shutil.rmtree(folder / "twin", ignore_errors=True)
+            twin = Twin.load(done[0].folder / "twin")
+            episodes = [episode for one in done[1:] for episode in episodes_of(one)]
+            logs = [aligned(episode, twin) for episode in episodes]
+            learned = learn_remainder(twin, logs, seed=self.seed, threads=self.threads)
+            twin.with_remainder(learned.remainder).save(folder / "twin")
+            return done[0].result | {"remainder": learned.to_dict()}
+
+        inputs = {"seed": self.seed}
+        return Step(kind="remainder", inputs=inputs, needs=(known, *recorded), work=work)
 
     def _deployed(self, bundle: Done, folder: Path, step: str) -> DeployConfig:
         """A step of the ladder with a bundle, recorded in a fresh part of the folder."""

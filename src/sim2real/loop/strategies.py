@@ -56,7 +56,9 @@ def policy_of(
         wide = stages.widen(widened)
         return stages.train(source, twin=wide, iterations=iterations), None
     remainder = strategy.endswith("+residual")
-    known = stages.identify(recorded, remainder=remainder)
+    known = stages.identify(recorded)
+    if remainder:
+        known = stages.remainder(known, recorded)
     trained = stages.train(
         "posterior", twin=known, begin=nominal, iterations=again, remainder=remainder
     )

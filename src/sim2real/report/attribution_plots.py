@@ -33,7 +33,9 @@ def waterfall(found: Attribution) -> Figure:
     zero by their intervals.
     """
     rest = [] if found.unexplained is None else [found.unexplained]
-    figure = Figure(figsize=(8, 0.45 * (len(found.shares) + len(rest)) + 1.9), layout="constrained")
+    figure = Figure(
+        figsize=(6.4, 0.42 * (len(found.shares) + len(rest)) + 1.9), layout="constrained"
+    )
     axis = figure.subplots()
     title = "error of the twin" if found.of == "trajectory" else "success lost"
     axis.barh(0, found.whole, color=_WHOLE, height=0.6)

@@ -19,7 +19,7 @@ from sim2real.report.film import film_of
 from sim2real.report.identify import predicted
 from sim2real.report.identify_plots import numbers_shown, replayed
 from sim2real.report.page import NEW, OLD, REAL, WARN, picture, table, write_parts
-from sim2real.report.ranges import Ranges, beliefs
+from sim2real.report.ranges import Ranges, belief_of
 from sim2real.robot.recording import read_recording
 from sim2real.tasks import find_task
 from sim2real.twin import Twin
@@ -38,6 +38,7 @@ _DRAWS = 512
 _STYLE = """<style>
 .plots { display: grid; grid-template-columns: repeat(auto-fill, minmax(min(100%, 20rem), 1fr));
   gap: 0.75rem; }
+.small { grid-template-columns: repeat(auto-fill, minmax(min(100%, 13rem), 1fr)); }
 figure { margin: 0; break-inside: avoid; } figcaption { font-size: 0.85rem; color: #555; }
 .plots img, figure img, video { width: 100%; max-width: 44rem; height: auto; }
 .verdict { font-size: 1.15rem; } .from { font-size: 0.8rem; color: #555; }
@@ -191,10 +192,16 @@ def _believed(closed: Closed) -> Iterator[str]:
     ranges = Ranges(twin=twin, source="posterior", draws=draws)
     recorded = [closed.recorded, *(b for one in closed.rounds[:-1] for b in one.batches)]
     yield "<h2>What was believed, and what is known now</h2>"
+    names = twin.posterior.names
+    panels = [
+        picture(belief_of(ranges, k), f"{parameter.name}: prior and posterior")
+        for k, parameter in enumerate(twin.parameters)
+        if parameter.name in names
+    ]
     yield _figure(
-        picture(beliefs(ranges), "prior and posterior of each parameter"),
-        "Grey: the prior. Blue: the posterior, which the last policy was trained in. Dotted: the"
-        " value in the twin as written.",
+        f"<div class='plots small'>{''.join(panels)}</div>",
+        "Grey: the prior. Blue: what the last policy was trained with, its middle 95 % as a bar,"
+        " and below it that of the posterior. Dotted: the value in the twin as written.",
         _links(closed, recorded),
     )
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from sim2real.report.page import NEW, OLD, REAL, picture, table, write_parts
@@ -153,33 +154,44 @@ def beliefs(ranges: Ranges) -> Figure:
     rows = max(1, -(-len(shown) // columns))
     figure = Figure(figsize=(3.0 * columns, 1.9 * rows), layout="constrained")
     axes = figure.subplots(rows, columns, squeeze=False).ravel()
-    p = torch.linspace(0.005, 0.995, 199, dtype=torch.float64)
-    posterior = _posterior(ranges.twin)
     for axis, k in zip(axes, shown, strict=False):
-        parameter, mine = ranges.twin.parameters[k], ranges.draws[:, k]
-        prior = parameter.prior.quantile(p).numpy()
-        least, _, most = np.quantile(mine, _BAND)
-        edges = min(prior[0], mine.min()), max(prior[-1], mine.max())
-        room = 0.05 * (edges[1] - edges[0]) + 1e-12
-        grid = np.linspace(edges[0] - room, edges[1] + room, 400)
-        if np.ptp(prior) > 0:
-            density = np.interp(grid, prior, np.gradient(p.numpy(), prior), left=0, right=0)
-            axis.fill_between(grid, density / max(density.max(), 1e-12), color=OLD, alpha=0.6)
-        if np.ptp(mine) > 0:
-            heights, places = np.histogram(mine, bins=24)
-            axis.stairs(heights / heights.max(), places, fill=True, color=NEW, alpha=0.7)
-        axis.plot([least, most], [-0.08, -0.08], color=NEW, linewidth=3, solid_capstyle="butt")
-        if parameter.name in posterior:
-            left, _, right = posterior[parameter.name]
-            axis.plot([left, right], [-0.18, -0.18], color=REAL, linewidth=1.5)
-        axis.axvline(parameter.nominal, color=REAL, linewidth=0.8, linestyle=":")
-        axis.set_title(parameter.name, fontsize=7)
-        axis.set_yticks([])
-        axis.tick_params(labelsize=7)
-        axis.locator_params(axis="x", nbins=4)
+        _belief(axis, ranges, k)
     for axis in axes[len(shown) :]:
         axis.set_visible(False)
     return figure
+
+
+def belief_of(ranges: Ranges, k: int) -> Figure:
+    """Prior and draws of one parameter."""
+    figure = Figure(figsize=(3.0, 1.9), layout="constrained")
+    _belief(figure.subplots(), ranges, k)
+    return figure
+
+
+def _belief(axis: Axes, ranges: Ranges, k: int) -> None:
+    p = torch.linspace(0.005, 0.995, 199, dtype=torch.float64)
+    posterior = _posterior(ranges.twin)
+    parameter, mine = ranges.twin.parameters[k], ranges.draws[:, k]
+    prior = parameter.prior.quantile(p).numpy()
+    least, _, most = np.quantile(mine, _BAND)
+    edges = min(prior[0], mine.min()), max(prior[-1], mine.max())
+    room = 0.05 * (edges[1] - edges[0]) + 1e-12
+    grid = np.linspace(edges[0] - room, edges[1] + room, 400)
+    if np.ptp(prior) > 0:
+        density = np.interp(grid, prior, np.gradient(p.numpy(), prior), left=0, right=0)
+        axis.fill_between(grid, density / max(density.max(), 1e-12), color=OLD, alpha=0.6)
+    if np.ptp(mine) > 0:
+        heights, places = np.histogram(mine, bins=24)
+        axis.stairs(heights / heights.max(), places, fill=True, color=NEW, alpha=0.7)
+    axis.plot([least, most], [-0.08, -0.08], color=NEW, linewidth=3, solid_capstyle="butt")
+    if parameter.name in posterior:
+        left, _, right = posterior[parameter.name]
+        axis.plot([left, right], [-0.18, -0.18], color=REAL, linewidth=1.5)
+    axis.axvline(parameter.nominal, color=REAL, linewidth=0.8, linestyle=":")
+    axis.set_title(parameter.name, fontsize=7)
+    axis.set_yticks([])
+    axis.tick_params(labelsize=7)
+    axis.locator_params(axis="x", nbins=4)
 
 
 def _together(ranges: Ranges) -> list[str]:
