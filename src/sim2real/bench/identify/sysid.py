@@ -56,7 +56,7 @@ MODELS = {
     ),
 }
 """Task whose twin is identified, and its parameters."""
-_HORIZON_S = 0.5
+_HORIZON_S = 2.0
 _FAR = 0.25
 """Share by which planted values differ from the nominal ones at most."""
 _AS_GOOD = 1.01
