@@ -74,9 +74,9 @@ class Hidden:
 _WORSE: dict[str, dict[str, tuple[float, float]]] = {
     # A cheap gear motor behind a slow bus: weaker, stiffer to turn and later than its data sheet.
     "pendulum": {
-        "friction": (1.0, 7.0),
-        "motor": (0.66, 0.98),
-        "command_delay_s": (0.018, 0.046),
+        "friction": (1.0, 6.0),
+        "motor": (0.7, 0.98),
+        "command_delay_s": (0.022, 0.046),
     },
 }
 """What spreads otherwise in units of a robot than in others."""
