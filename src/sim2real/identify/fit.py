@@ -112,7 +112,7 @@ def fit(
     return Fit(
         x=x,
         values=problem.values(x),
-        cost=_cost(problem, x, prior=prior),
+        cost=0.5 * float((tempered(residual) ** 2).sum() + prior * (x**2).sum()),
         start_cost=start_cost,
         noise=problem.noise.copy(),
         residual=residual,

@@ -40,6 +40,8 @@ _TRIALS, _FEWER_TRIALS, _ROUGH_TRIALS = 128, 48, 32
 answers to a delay, and what is enough for a first idea."""
 _NEARLY = 0.1
 """Distance, in standard deviations of the prior, within which the effect of chance is the same."""
+_REMEMBERED = 4
+"""Predictions that are kept, in case they are asked for again."""
 _MOST_ROWS = 48
 """Readings of one sensor in a segment that enter the fit; more are thinned out."""
 
@@ -102,6 +104,7 @@ class Problem:
         self._delays = np.flatnonzero(delays)
         self._offset_slopes = np.zeros((len(self._delays), *self._measured.shape))
         self._chance_at: np.ndarray | None = None
+        self._remembered: dict[bytes, np.ndarray] = {}
 
     @property
     def least_noise(self) -> np.ndarray:
@@ -128,6 +131,7 @@ class Problem:
         found._offset = self._offset[chosen]
         found._offset_slopes = self._offset_slopes[:, chosen]
         found.noise = self.noise.copy()
+        found._remembered = {}
         return found
 
     @property
@@ -160,8 +164,7 @@ class Problem:
 
         A world that diverged has errors of infinity.
         """
-        found = self._replayer(self._whole(x), moved=self._moved)
-        predicted = found.predicted[:, :, self._rows] + self._offset
+        predicted = self._predicted(x) + self._offset
         if self._chance_at is not None:
             away = (x - self._chance_at)[:, self._delays]
             predicted += np.einsum("nd,dskm->nskm", away, self._offset_slopes)
@@ -170,20 +173,32 @@ class Problem:
         error[broken] = np.inf
         return error
 
+    def _predicted(self, x: np.ndarray) -> np.ndarray:
+        """(n, segments, rows, numbers) without chance; the last few single ones are remembered."""
+        key = x.tobytes() + self._moved.tobytes()
+        if key not in self._remembered:
+            found = self._replayer(self._whole(x), moved=self._moved).predicted[:, :, self._rows]
+            if len(x) > 1:
+                return found
+            if len(self._remembered) >= _REMEMBERED:
+                del self._remembered[next(iter(self._remembered))]
+            self._remembered[key] = found
+        return self._remembered[key]
+
     def prepare(self, x: np.ndarray, *, again: bool = False) -> None:
         """Learn, at x (fitted,), what each segment's first state was, and how its noise spreads.
 
         A Gauss-Newton step on the first states alone; whitening and further predictions use them.
         With `again` their effects are taken as known from last time, which was not far from x.
         """
-        known = again and self._starts is not None
-        found = self._replayer(self._whole(x[None]), vary_starts=not known, moved=self._moved)
-        predicted = found.predicted[0][:, self._rows]
         if self._scatter is None:
             self._scatter = np.zeros((0, *self._measured.shape))
-        if known and self._starts is not None:
+        if again and self._starts is not None:
+            predicted = self._predicted(x[None])[0]
             starts = self._starts[: self._moved.shape[1]]
         else:
+            found = self._replayer(self._whole(x[None]), vary_starts=True, moved=self._moved)
+            predicted = found.predicted[0][:, self._rows]
             starts = np.nan_to_num(found.start_effects[:, :, self._rows])
         effects = np.concatenate([starts, self._scatter])
         self._starts, self._factor = effects, None
