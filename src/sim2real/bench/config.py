@@ -203,6 +203,8 @@ class BenchTransfer:
     name: ClassVar[str] = "transfer"
     tasks: tuple[str, ...] = ("pendulum-swingup", "arm-reach", "arm-push")
     """Tasks to do."""
+    kills: int = 50
+    """Kills of loops, which must end with the same numbers."""
     strategies: tuple[str, ...] = ("nominal", "wide", "adr", "identified", "identified+residual")
     """Strategies that are compared."""
     first_unit: int = 500

@@ -16,6 +16,7 @@ import numpy as np
 from scipy.stats import wilcoxon
 
 from sim2real.bench.config import BenchTransfer
+from sim2real.bench.loop_kills import killed_loops
 from sim2real.bench.run import Report, Result
 from sim2real.bench.workers import Workers
 from sim2real.evaluate.intervals import wilson
@@ -79,6 +80,9 @@ def bench_transfer(config: BenchTransfer, report: Report) -> Iterator[Result]:
             note=f"{sum(covered)} of {len(covered)} units within the 90 % interval that was"
             " predicted for `identified`",
         )
+
+    if config.kills:
+        yield from killed_loops(config, report)
 
 
 def _units(config: BenchTransfer, task: str) -> int:
