@@ -56,6 +56,23 @@ def test_a_resumed_run_goes_on_as_if_it_had_not_stopped(tmp_path, task, source):
     assert torch.equal(resumed.env.worlds.values, whole.env.worlds.values)
 
 
+def test_a_run_may_begin_with_another_ones_networks(tmp_path):
+    first = iterated(tmp_path / "first", 2)
+    first.save()
+    learned = Policy.open(first.run.folder)
+    again, fresh = trainer(tmp_path / "again", seed=9), trainer(tmp_path / "fresh", seed=9)
+    again.begin_with(first.run.folder)
+    assert again.iteration == 0
+    for made, same in ((again, True), (fresh, False)):
+        made.save()
+        seen = torch.randn(64, learned.width)
+        assert torch.allclose(Policy.open(made.run.folder)(seen), learned(seen)) == same
+    noise = again.ppo.get_policy().distribution.log_std_param.exp()
+    assert (0 < noise).all() and (noise < again.run.training.noise).all()
+    with pytest.raises(Sim2RealError, match="arm-push"):
+        trainer(tmp_path / "push", task="arm-push").begin_with(first.run.folder)
+
+
 def test_train_writes_a_whole_run_and_resumes_it(tmp_path):
     config = TrainConfig(task="pendulum-swingup", worlds=16, iterations=3, out=tmp_path)
     seen = []
