@@ -68,7 +68,7 @@ def test_a_run_may_begin_with_another_ones_networks(tmp_path):
         seen = torch.randn(64, learned.width)
         assert torch.allclose(Policy.open(made.run.folder)(seen), learned(seen)) == same
     noise = again.ppo.get_policy().distribution.log_std_param.exp()
-    assert (0 < noise).all() and (noise < again.run.training.noise).all()
+    assert (noise > 0).all() and (noise < again.run.training.noise).all()
     with pytest.raises(Sim2RealError, match="arm-push"):
         trainer(tmp_path / "push", task="arm-push").begin_with(first.run.folder)
 
