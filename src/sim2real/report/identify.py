@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import html
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -214,7 +214,7 @@ def _errors(found: Identification) -> str:
 
 
 def _replays(found: Identification, old: Twin, new: Twin, logs: list[Log]) -> str:
-    before, after = (predicted(twin, logs, found.check.horizon_s) for twin in (old, new))
+    before, after = predicted((old, new), logs, found.check.horizon_s)
     shown = numbers_shown(before, _MOST_REPLAYS)
     figures = (
         picture(
@@ -228,10 +228,13 @@ def _replays(found: Identification, old: Twin, new: Twin, logs: list[Log]) -> st
     return _plots(figures) + left
 
 
-def predicted(twin: Twin, logs: list[Log], horizon_s: float) -> Replay:
-    """Segments of logs, predicted by the best guess of a twin."""
-    values = best_guess(twin)[None]
-    return Replayer(twin, Log.join(logs), horizon_s=horizon_s, values=values)(values)
+def predicted(twins: Sequence[Twin], logs: list[Log], horizon_s: float) -> list[Replay]:
+    """The same segments of logs, predicted by the best guess of each twin."""
+    guesses = np.stack([best_guess(twin) for twin in twins])
+    return [
+        Replayer(twin, Log.join(logs), horizon_s=horizon_s, values=guesses)(guess[None])
+        for twin, guess in zip(twins, guesses, strict=True)
+    ]
 
 
 def _calibration(new: Twin, logs: list[Log]) -> str:

@@ -168,7 +168,7 @@ def _replays(closed: Closed) -> Iterator[str]:
         f" {checked['horizon_s']:g} s of recordings that were held back.</p>"
     )
     yield table(("sensor", "before", "after", "ratio"), rows)
-    old, new = (predicted(twin, logs, _HORIZON_S) for twin in (before, after))
+    old, new = predicted((before, after), logs, _HORIZON_S)
     links = _links(closed, [closed.recorded])
     figures = [
         _figure(
