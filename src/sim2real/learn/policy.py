@@ -25,7 +25,7 @@ class Policy:
         content = load_checkpoint(path)
         self.id = hashlib.sha256(path.read_bytes()).hexdigest()[:32]
         """Hash of the checkpoint."""
-        weights = content["learner"]["actor_state_dict"]
+        weights = content["average"]
         self.twin_version: str = content["twin"]
         """Version of the twin it was trained in."""
         width = int(weights["mlp.0.weight"].shape[1])

@@ -32,6 +32,8 @@ RESULT_FILE = "result.json"
 _WINDOW = 1000
 _AGAIN = 0.5
 """Exploration of a run that begins with learned networks, against that of a fresh one."""
+_NEWEST = 0.05
+"""Weight of the newest update in the average that a policy is: it spans about twenty of them."""
 
 
 @dataclass(frozen=True)
@@ -93,6 +95,8 @@ class Trainer:
         self.vec = RslRlEnv(self.env)
         self.ppo: PPO = make_ppo(self.vec, training)
         self.ppo.train_mode()
+        self.average = self._actor_weights()
+        """Weights of the actor, averaged over the last updates: a single one may be unlucky."""
         self.iteration = 0
         self.seconds = 0.0
         self.outcomes: deque[bool] = deque(maxlen=_WINDOW)
@@ -133,6 +137,10 @@ class Trainer:
             self.ppo.compute_returns(observations)
         losses = self.ppo.update()
         self.iteration += 1
+        share = max(1 / self.iteration, _NEWEST)
+        for name, newest in self._actor_weights().items():
+            mixed = newest.is_floating_point()  # or a count of observations
+            self.average[name] = torch.lerp(self.average[name], newest, share) if mixed else newest
         elapsed = time.perf_counter() - begin
         self.seconds += elapsed
         if isinstance(self.env.sampler, AutomaticRanges):
@@ -150,6 +158,9 @@ class Trainer:
         )
         return progress, losses
 
+    def _actor_weights(self) -> dict[str, torch.Tensor]:
+        return {name: weights.clone() for name, weights in self.ppo.actor.state_dict().items()}
+
     def save(self) -> Path:
         """Write a checkpoint."""
         content: dict[str, Any] = {
@@ -159,6 +170,7 @@ class Trainer:
             "widths": self.widths,
             "history": self.history,
             "learner": self.ppo.save(),
+            "average": self.average,
             "env": self.env.state_dict(),
             "rng": torch.get_rng_state(),
             "twin": self.env.twin.version,
@@ -168,11 +180,12 @@ class Trainer:
     def begin_with(self, folder: Path) -> None:
         """Take over the networks of another run, but explore as a fresh one does, at first."""
         other = Run.open(folder)
-        learned = load_checkpoint(latest_checkpoint(folder))["learner"]
+        content = load_checkpoint(latest_checkpoint(folder))
         if other.task != self.run.task:
             raise Sim2RealError(f"{folder} was trained for {other.task}, not for {self.run.task}")
         try:
-            self.ppo.load(learned, {"actor": True, "critic": True}, True)
+            self.ppo.load(content["learner"], {"actor": True, "critic": True}, True)
+            self.ppo.actor.load_state_dict(content["average"])
         except RuntimeError:
             raise Sim2RealError(
                 f"the networks of {folder} have other shapes than those of this run"
@@ -180,6 +193,7 @@ class Trainer:
         noise = self.run.training.noise
         with torch.no_grad():
             self.ppo.get_policy().distribution.log_std_param.fill_(math.log(_AGAIN * noise))
+        self.average = self._actor_weights()
 
     def load(self) -> None:
         """Go on from the newest checkpoint."""
@@ -191,6 +205,7 @@ class Trainer:
                 f" {self.env.twin.version}"
             )
         self.ppo.load(content["learner"], None, True)
+        self.average = content["average"]
         self.env.load_state_dict(content["env"])
         self.iteration, self.seconds = content["iteration"], content["seconds"]
         self.outcomes.extend(content["outcomes"])

@@ -40,8 +40,9 @@ class LoopConfig:
     """Recorded motion for identification, in all [s]."""
     iterations: int | None = None
     """Updates of a policy trained from nothing; the task's own number by default."""
-    again: float = 1.0
-    """Updates of a policy that begins with a trained one, against those."""
+    again: float | None = None
+    """Updates of a policy that begins with a trained one, against those; the task's own share by
+    default."""
     explain: bool = True
     """Say what the gap is made of, and why attempts failed."""
     seed: int = 0

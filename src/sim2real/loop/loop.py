@@ -147,7 +147,8 @@ def loop(
         report=progress,
     )
     iterations = config.iterations or task.training.iterations
-    again = max(1, round(config.again * iterations))
+    share = task.again if config.again is None else config.again
+    again = max(1, round(share * iterations))
     nominal = stages.train("nominal", iterations=iterations)
     recorded = stages.record(seconds=config.seconds)
     rounds = [_begin(store, stages, nominal, None, recorded)]

@@ -182,6 +182,8 @@ class Task(ABC):
     """Periods of the actor's terms the policy sees, oldest first."""
     training: ClassVar[Training] = Training()
     """Settings that suit it."""
+    again: ClassVar[float] = 0.5
+    """Updates of a training that begins with a trained policy, against those of a fresh one."""
     tool: ClassVar[str] = ""
     """Site that must stay in the workspace on a real robot; '' for none."""
     camera: ClassVar[str] = "front"

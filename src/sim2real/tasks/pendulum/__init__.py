@@ -34,6 +34,7 @@ class PendulumSwingup(Task):
     draws = ("angle", "speed")
     history = 3
     training = Training(worlds=256, iterations=140, hidden=(64, 64), gamma=0.98)
+    again = 2.0
     actor = (
         Term(
             name="direction",
