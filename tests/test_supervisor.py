@@ -246,7 +246,7 @@ def test_readings_that_stand_still_while_commands_move_stop_it():
         decision = one.step(replace(FINE, wanted=np.array([0.02 * period, 0.0])))
         if decision.command is None:
             break
-    assert "stand still" in decision.reason and 5 <= period < 25
+    assert "stand still" in decision.reason and 5 <= period < 29
     one.arm(person="ana", resting=np.zeros(2))
     assert all(one.step(FINE).command is not None for _ in range(100))
     # After a long rest, the first command that moves has time to do so.

@@ -74,8 +74,8 @@ class Hidden:
 _WORSE: dict[str, dict[str, tuple[float, float]]] = {
     # A cheap gear motor behind a slow bus: weaker, stiffer to turn and later than its data sheet.
     "pendulum": {
-        "friction": (1.0, 6.0),
-        "motor": (0.7, 0.98),
+        "friction": (1.5, 7.0),
+        "motor": (0.66, 0.93),
         "command_delay_s": (0.022, 0.046),
     },
 }

@@ -290,7 +290,8 @@ class _Watch:
         self._servo = [command.stiffness > 0 for command in contract.commands]
         self._rate_hz = contract.rate_hz
         span = np.array([joint.command_high - joint.command_low for joint in limits.joints])
-        self._much = 0.1 * np.minimum(span, 1.0)
+        # Friction may hold a joint against a small torque, but not a servo's step.
+        self._much = 0.1 * np.where(self._servo, np.minimum(span, 1.0), span)
         self.reset()
 
     def reset(self) -> None:
