@@ -75,7 +75,7 @@ _WORSE: dict[str, dict[str, tuple[float, float]]] = {
     # A cheap gear motor behind a slow bus: weaker, stiffer to turn and later than its data sheet.
     "pendulum": {
         "friction": (1.5, 7.0),
-        "motor": (0.66, 0.93),
+        "motor": (0.68, 0.95),
         "command_delay_s": (0.022, 0.046),
     },
 }
