@@ -14,7 +14,8 @@ import pytest
 from sim2real.errors import Sim2RealError
 from sim2real.loop import stages
 from sim2real.loop.config import LoopConfig
-from sim2real.loop.loop import loop, lower_bound
+from sim2real.loop.loop import Round, _met, loop, lower_bound
+from sim2real.loop.steps import Done
 from sim2real.report.loop import write_loop
 
 TINY = {"iterations": 3, "budget": "4", "first": 2, "seconds": 18.0, "force": True}
@@ -88,3 +89,10 @@ def test_what_cannot_be_is_refused_before_anything_moves(tmp_path, options, word
     with pytest.raises(Sim2RealError, match=words):
         loop(LoopConfig(task="pendulum-swingup", out=tmp_path, **options))
     assert not list(tmp_path.iterdir())
+
+
+def test_a_loop_ends_early_only_where_nothing_could_change_the_answer(tmp_path):
+    done = Done(None, tmp_path, {"success": [True] * 10}, 0.0, kept=False)
+    one = Round(policy=done, known=None, sim=done, ladder=done, batches=[done])
+    assert _met(one, 0.7, left=0) and not _met(one, 0.7, left=20)
+    assert _met(one, 0.3, left=5)  # ten of fifteen would do

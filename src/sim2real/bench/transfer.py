@@ -80,7 +80,6 @@ def bench_transfer(config: BenchTransfer, report: Report) -> Iterator[Result]:
             note=f"{sum(covered)} of {len(covered)} units within the 90 % interval that was"
             " predicted for `identified`",
         )
-
     if config.kills:
         yield from killed_loops(config, report)
 
@@ -93,7 +92,7 @@ def _common(config: BenchTransfer, task: str, report: Report) -> None:
     """What all units share: policies that know none of them."""
     store = Store(config.store / task / "steps")
     stages = Stages(task=task, robot="", person="bench", seed=config.seed)
-    for strategy in ("nominal", *config.strategies):
+    for strategy in dict.fromkeys(("nominal", *config.strategies)):
         if not strategy.startswith("identified"):
             policy = _unknowing(strategy, stages)
             success = store.run(stages.evaluate(policy)).result["value"]

@@ -3,8 +3,9 @@
 Every stage is a kept step, so whatever is interrupted goes on by being called again. Attempts on
 the robot are made in batches. A policy whose first batch says that the target is out of reach is
 given up, and the next round identifies the robot from all that was recorded since; otherwise the
-rest of the budget is its test. The bound that ends the loop is for a number of attempts fixed
-before, so looking early does not flatter it.
+rest of the budget is its test. The bound that ends the loop is for that number of attempts, fixed
+when the round began: it ends early only where even failures from then on could not change the
+answer, so looking does not flatter it.
 """
 
 from __future__ import annotations
@@ -154,7 +155,9 @@ def loop(
     rounds = [_begin(store, stages, nominal, None, recorded)]
     _attempt(store, stages, rounds, config.first)
     attribution = None
-    while not _met(rounds[-1], config.target) and sum(len(r.won) for r in rounds) < config.trials:
+    while (left := config.trials - sum(len(one.won) for one in rounds)) and not _met(
+        rounds[-1], config.target, left
+    ):
         if len(rounds) == 1 or _hopeless(rounds[-1], config.target):
             tried = tuple(batch.step for one in rounds for batch in one.batches)
             policy, known = policy_of(
@@ -171,12 +174,11 @@ def loop(
                 attribution = store.run(stages.attribute(nominal, known, recorded, tried))
             if policy is not rounds[-1].policy.step:
                 rounds.append(_begin(store, stages, policy, known, recorded))
-        left = config.trials - sum(len(one.won) for one in rounds)
         _attempt(store, stages, rounds, min(_BATCH, left))
+    last = rounds[-1]
     if config.explain:
-        known_ = rounds[-1].known
-        _explain(store, stages, rounds[-1], known_.step if known_ else None)
-    met = _met(rounds[-1], config.target)
+        _explain(store, stages, last, last.known.step if last.known else None)
+    met = _met(last, config.target, left)
     closed = Closed(
         task=config.task,
         robot=config.robot,
@@ -188,7 +190,7 @@ def loop(
         advice=tuple(_advice(stages, rounds, attribution, config.target)),
         target=config.target,
         met=met,
-        why=_why(rounds[-1], config.target, met=met),
+        why=_why(last, config.target, met=met),
     )
     write_json(out / SUMMARY_FILE, closed.to_dict())
     return closed
@@ -245,8 +247,9 @@ def lower_bound(won: list[bool]) -> float:
     return clopper_pearson(sum(won), len(won), confidence=2 * _SURE - 1).low
 
 
-def _met(one: Round, target: float) -> bool:
-    return bool(one.won) and lower_bound(one.won) >= target
+def _met(one: Round, target: float, left: int) -> bool:
+    """Whether the target is met, even if all attempts that are left were to fail."""
+    return bool(one.won) and lower_bound([*one.won, *[False] * left]) >= target
 
 
 def _hopeless(one: Round, target: float) -> bool:
