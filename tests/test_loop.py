@@ -1,16 +1,12 @@
 """The loop on stand-in hardware: it ends with a summary and a page, and resumes after a kill."""
 
 import json
-import os
 import re
-import signal
-import subprocess
-import sys
-import time
 from functools import partial
 
 import pytest
 
+from sim2real.bench.loop_kills import ended, killed, started
 from sim2real.errors import Sim2RealError
 from sim2real.loop import stages
 from sim2real.loop.config import LoopConfig
@@ -19,8 +15,6 @@ from sim2real.loop.steps import Done
 from sim2real.report.loop import write_loop
 
 TINY = {"iterations": 3, "budget": "4", "first": 2, "seconds": 18.0, "force": True}
-_ID = re.compile(r"\b(?=[0-9]*[a-f])(?:[0-9a-f]{8}|[0-9a-f]{32})\b")
-"""Ids of episodes: they have the time of their recording in them."""
 
 
 @pytest.mark.slow
@@ -45,30 +39,10 @@ def test_a_loop_ends_with_all_it_promises(tmp_path, monkeypatch):
 
 @pytest.mark.slow
 def test_a_killed_loop_goes_on_to_the_same_numbers(tmp_path):
-    whole = numbers(tmp_path / "whole")
+    whole = ended(started(tmp_path / "whole", "--no-explain"))
     for seconds in (7.0, 12.0):
-        process = subprocess.Popen(command(tmp_path / "cut"), stdout=subprocess.DEVNULL,
-                                   stderr=subprocess.DEVNULL, start_new_session=True)  # fmt: skip
-        time.sleep(seconds)
-        os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
-    assert numbers(tmp_path / "cut") == whole
-
-
-def command(out):
-    """A loop of its own process."""
-    return [
-        sys.executable, "-m", "sim2real.cli", "loop", "pendulum-swingup", "--robot", "unit:3",
-        "--iterations", "3", "--budget", "3", "--first", "1", "--seconds", "18", "--force",
-        "--no-explain", "--json", "--out", str(out),
-    ]  # fmt: skip
-
-
-def numbers(out):
-    """The summary of a loop that is run, or gone on with, to its end; without ids of episodes."""
-    ran = subprocess.run(command(out), capture_output=True, text=True, timeout=250, check=False)
-    assert ran.returncode == 1, ran.stderr  # such a policy never meets its target
-    return {**json.loads(_ID.sub("", ran.stdout)), "folder": ""}
+        assert killed(started(tmp_path / "cut", "--no-explain"), seconds)
+    assert ended(started(tmp_path / "cut", "--no-explain")) == whole
 
 
 def test_a_bound_is_for_all_attempts():

@@ -31,16 +31,16 @@ def killed_loops(config: BenchTransfer, report: Report) -> Iterator[Result]:
     rng = np.random.default_rng([config.seed, 3])
     kills, same, loops = 0, 0, 0
     with tempfile.TemporaryDirectory() as made:
-        whole = _ended(_start(Path(made) / "whole"))
+        whole = ended(started(Path(made) / "whole"))
         while kills < config.kills:
             folder = Path(made) / f"{loops}"
             while kills < config.kills:
-                process = _start(folder)
-                if _killed(process, float(rng.uniform(1.0, _LONGEST_S))):
+                process = started(folder)
+                if killed(process, float(rng.uniform(1.0, _LONGEST_S))):
                     kills += 1
                 else:
                     break
-            same += _ended(_start(folder)) == whole
+            same += ended(started(folder)) == whole
             loops += 1
             report(f"{kills} of {config.kills} kills, {same} of {loops} loops the same")
     yield Result(
@@ -53,11 +53,12 @@ def killed_loops(config: BenchTransfer, report: Report) -> Iterator[Result]:
     )
 
 
-def _start(folder: Path) -> subprocess.Popen[str]:
+def started(folder: Path, *options: str) -> subprocess.Popen[str]:
+    """A loop of a few updates in a process of its own, begun or gone on with."""
     command = [
         sys.executable, "-m", "sim2real.cli", "loop", "pendulum-swingup", "--robot", "unit:3",
         "--iterations", "3", "--budget", "4", "--first", "2", "--seconds", "18", "--force",
-        "--json", "--out", str(folder),
+        "--json", "--out", str(folder), *options,
     ]  # fmt: skip
     return subprocess.Popen(
         command,
@@ -68,7 +69,7 @@ def _start(folder: Path) -> subprocess.Popen[str]:
     )
 
 
-def _killed(process: subprocess.Popen[str], after_s: float) -> bool:
+def killed(process: subprocess.Popen[str], after_s: float) -> bool:
     """Kill a loop and its robot after a while; False where it had ended before."""
     end = time.monotonic() + after_s
     while time.monotonic() < end:
@@ -80,8 +81,8 @@ def _killed(process: subprocess.Popen[str], after_s: float) -> bool:
     return True
 
 
-def _ended(process: subprocess.Popen[str]) -> dict[str, Any]:
-    """The summary of a loop that is let run to its end."""
+def ended(process: subprocess.Popen[str]) -> dict[str, Any]:
+    """The summary of a loop that is let run to its end; without ids of episodes."""
     text, _ = process.communicate()
     if process.returncode not in (0, 1):
         raise Sim2RealError(f"a loop ended with exit code {process.returncode}")
