@@ -38,7 +38,7 @@ class Score:
     sim: float
     real: float
     predicted: tuple[float, float] | None = None
-    """Interval of 90 % that was predicted."""
+    """Interval of 90 % that was predicted for what the attempts would show."""
     recorded_s: float = 0.0
     trials: int = 0
 
@@ -128,7 +128,7 @@ def _score(config: BenchTransfer, task: str, unit: int, strategy: str) -> Score:
         recorded_s, trials = closed.recorded_s, closed.trials
         if known is not None:
             said = store.run(stages.predict(policy, known.step, trials=config.trials)).result
-            predicted = (said["low"], said["high"])
+            predicted = (said["shown_low"], said["shown_high"])
     else:
         policy = _unknowing(strategy, stages)
     sim = store.run(stages.evaluate(policy)).result["value"]
