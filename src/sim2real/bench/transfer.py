@@ -102,10 +102,12 @@ def _common(config: BenchTransfer, task: str, report: Report) -> None:
 
 def _unknowing(strategy: str, stages: Stages) -> Step:
     """Training of a strategy that knows no unit."""
-    iterations = find_task(stages.task).training.iterations
+    task = find_task(stages.task)
+    iterations = task.training.iterations
     nominal = stages.train("nominal", iterations=iterations)
+    again = round(task.again * iterations)
     policy, _ = policy_of(
-        strategy, stages, nominal=nominal, recorded=(), iterations=iterations, again=iterations
+        strategy, stages, nominal=nominal, recorded=(), iterations=iterations, again=again
     )
     return policy
 

@@ -18,6 +18,8 @@ LEAST_OFFSET = 0.12
 """Smaller ones are calibration, sag and friction, not a fault of the interface."""
 LEAST_FACTOR = 1.3
 """Smaller ones are within what motors and gears differ by."""
+LEAST_TORQUE = 2.2
+"""The same for torques: friction, heat and a low battery take more than half of one."""
 FACTORS = (1.1, 1.2, 1.35, 1.5, 1.75, 2.0, 2.5, 3.0, 4.0, 6.0, 10.0)
 """Scales that are tried, and their inverses."""
 DELAYS = (1, 2, 3, 4, 5, 6, 8)
@@ -38,6 +40,8 @@ class Hypothesis:
     correct: Correct
     factors: tuple[float, float] = (1.0, 1.0)
     """How much the correction enlarges position and speed."""
+    least: float = LEAST_FACTOR
+    """Smaller factors count as physics."""
 
     @property
     def apart(self) -> bool:
@@ -50,7 +54,7 @@ class Hypothesis:
         """Whether it is so small that it counts as physics."""
         if self.fault is Fault.OFFSET:
             return abs(self.value) < LEAST_OFFSET
-        return self.fault is Fault.SCALE and 1 / LEAST_FACTOR < self.value < LEAST_FACTOR
+        return self.fault is Fault.SCALE and 1 / self.least < self.value < self.least
 
 
 def _enlarged(what: str, factor: float) -> tuple[float, float]:
@@ -112,14 +116,14 @@ def single_joint(has_speed: bool, servo: bool) -> Iterator[Hypothesis]:
                 partial(_moved, offset=offset),
             )  # fmt: skip
     for what in (*parts, "command"):
-        # Motors differ in torque by more than servos in where they stop.
-        sizes = FACTORS if servo or what != "command" else [f for f in FACTORS if f >= 2.5]
-        for size in sizes:
+        least = LEAST_FACTOR if servo or what != "command" else LEAST_TORQUE
+        for size in FACTORS:
             for factor in (size, 1.0 / size):
                 inverse = factor if what == "command" else 1.0 / factor
                 yield Hypothesis(
-                    Fault.SCALE, what, factor, _scaling(what, inverse), _enlarged(what, inverse)
-                )
+                    Fault.SCALE, what, factor, _scaling(what, inverse), _enlarged(what, inverse),
+                    least,
+                )  # fmt: skip
 
 
 def swaps(count: int, own: int, has_speed: bool) -> Iterator[tuple[Hypothesis, int]]:

@@ -34,13 +34,15 @@ from sim2real.robot.deployment import Talk
 from sim2real.robot.excite.record import Subject, record
 from sim2real.robot.open import open_robot
 from sim2real.robot.recording import read_recording
-from sim2real.tasks import find_task
+from sim2real.tasks import TaskEnv, find_task
 from sim2real.twin import Twin
 
 MOTIONS = ("multisine", "chirp", "steps")
 """What a robot is identified by."""
 _ROBOTS, _EACH = 64, 16
 """Draws of the posterior that success is predicted from, and episodes of each."""
+_TELLING_S = 0.5
+"""Shortest recording that a robot is identified by."""
 _LADDER = ("replay", "shadow", "limited")
 """Steps before a policy may act freely."""
 
@@ -273,7 +275,10 @@ class Stages:
             taken = []
             for step in _LADDER:
                 config = self._deployed(done[0], folder, step)
-                logs = episodes_of(done[1]) if step == "replay" else []
+                logs = []
+                if step == "replay":
+                    logs = episodes_of(done[1])
+                    config = replace(config, goal=self._goals())
                 found = deploy(config, logs=logs, talk=Talk(report=self.report))
                 assert found.record is not None
                 taken.append({"step": step, "passed": found.record.passed, "why": found.record.why})
@@ -314,7 +319,7 @@ class Stages:
             shutil.rmtree(folder / "twin", ignore_errors=True)
             found = identify(
                 Twin.load(self.twin),
-                [episode for one in done for episode in episodes_of(one)],
+                _telling(done),
                 seed=self.seed,
                 threads=self.threads,
                 report=lambda stage, done, of: self.report(done, of),
@@ -331,14 +336,24 @@ class Stages:
         def work(folder: Path, done: tuple[Done, ...]) -> dict[str, Any]:
             shutil.rmtree(folder / "twin", ignore_errors=True)
             twin = Twin.load(done[0].folder / "twin")
-            episodes = [episode for one in done[1:] for episode in episodes_of(one)]
-            logs = [aligned(episode, twin) for episode in episodes]
+            logs = [aligned(episode, twin) for episode in _telling(done[1:])]
             learned = learn_remainder(twin, logs, seed=self.seed, threads=self.threads)
             twin.with_remainder(learned.remainder).save(folder / "twin")
             return done[0].result | {"remainder": learned.to_dict()}
 
         inputs = {"seed": self.seed}
         return Step(kind="remainder", inputs=inputs, needs=(known, *recorded), work=work)
+
+    def _goals(self) -> tuple[str, ...]:
+        """Goals of one set-up of the task, for motions that were recorded without any."""
+        task = find_task(self.task)
+        if not task.goals:
+            return ()
+        asked = TaskEnv(task, worlds=1, seed=self.seed, source="nominal", threads=1).worlds.memory
+        return tuple(
+            f"{goal}={','.join(str(number) for number in asked[goal][0].tolist())}"
+            for goal in task.goals
+        )
 
     def _deployed(self, bundle: Done, folder: Path, step: str) -> DeployConfig:
         """A step of the ladder with a bundle, recorded in a fresh part of the folder."""
@@ -363,3 +378,9 @@ def run_of(trained: Done) -> Path:
 def episodes_of(done: Done) -> list[Episode]:
     """Episodes that a step recorded, in the order of their names."""
     return [read_recording(path) for path in sorted(done.folder.rglob("*.arrow"))]
+
+
+def _telling(recorded: tuple[Done, ...]) -> list[Episode]:
+    """Episodes that are long enough to tell of the robot: some attempts are stopped at once."""
+    episodes = [episode for one in recorded for episode in episodes_of(one)]
+    return [episode for episode in episodes if episode.duration_s >= _TELLING_S]

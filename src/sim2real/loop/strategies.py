@@ -42,19 +42,20 @@ def policy_of(
     *,
     nominal: Step,
     recorded: tuple[Step, ...],
-    iterations: int | None,
+    iterations: int,
     again: int,
 ) -> tuple[Step, Step | None]:
     """(training step, identifying step or None) of a strategy.
 
-    Strategies that know the robot begin with the `nominal` policy and train for `again` updates.
+    Strategies that know the robot begin with the `nominal` policy, of so many `iterations`, and
+    train for `again` updates; those that know nothing of it train as long in all.
     """
     if strategy == "nominal":
         return nominal, None
     if strategy in ("wide", "adr"):
         source = "prior" if strategy == "wide" else "adr"
         wide = stages.widen(widened)
-        return stages.train(source, twin=wide, iterations=iterations), None
+        return stages.train(source, twin=wide, iterations=iterations + again), None
     remainder = strategy.endswith("+residual")
     known = stages.identify(recorded)
     if remainder:

@@ -255,7 +255,9 @@ def _joint_limits(env: TaskEnv, command: CommandSpec, k: int, seen: Seen) -> Joi
         position_high=high,
         velocity=max(_ROOM * float(np.abs(seen.velocities[:, k]).max()), _SLOW),
         acceleration=max(
-            _ROOM * float(np.abs(seen.accelerations[:, k]).max()), _SLOW * env.task.rate_hz
+            _ROOM * float(np.abs(seen.accelerations[:, k]).max()),
+            _SLOW * env.task.rate_hz,
+            force / float(model.dof_M0[joint.dofadr[0]]),  # what the motor can do
         ),
         torque=force,
         command_low=command.low,

@@ -26,8 +26,8 @@ _TORQUE_SLACK = 1.25
 """Measured torques are estimates, from a current and a motor constant."""
 _OUTSIDE_PERIODS = 3
 """Periods in a row an observation may lie outside of training."""
-_MOVING = 0.5
-"""Speed from which a joint is moving for sure [rad/s or m/s]; a driven mass, twice that."""
+_MOVING = 1.0
+"""Speed from which nothing stops a joint within a period, friction neither [rad/s or m/s]."""
 _LEAD = 0.2
 """Command ahead of a servo's joint that overcomes friction and weight [rad or m]."""
 _FROZEN_PERIODS = 2
@@ -316,10 +316,9 @@ class _Watch:
             self._command = command
             return ""
         for k, place, _ in self._joints:
-            pulled = abs(command[k] - readings[place]) > _LEAD and fastest[k] > _MOVING
-            # Nothing stops a driven mass so fast; a servo may have arrived.
-            going = pulled if self._servo[k] else fastest[k] > 2.0 * _MOVING
-            if self._same[k] >= _FROZEN_PERIODS and going:
+            # A servo may have arrived.
+            driven = not self._servo[k] or abs(command[k] - readings[place]) > _LEAD
+            if self._same[k] >= _FROZEN_PERIODS and driven and fastest[k] > _MOVING:
                 return f"joint {self._names[k]} reads the same though it was moving"
         if (readings != before).any() or self._command is None:
             self._still, self._command = 0, command.copy()
