@@ -217,7 +217,7 @@ class BenchTransfer:
     """Attempts a unit and strategy that count."""
     budget: int = 40
     """Attempts a unit that the loop may make before."""
-    seconds: float = 54.0
+    seconds: float = 48.0
     """Motion a unit that the loop may record [s]."""
     seed: int = 0
     """Seed of trainings and recordings."""

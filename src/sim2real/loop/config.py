@@ -36,7 +36,7 @@ class LoopConfig:
     themselves, what was identified, or that and a learned remainder."""
     first: int = 10
     """Attempts of them with the policy that knows the twin as written only."""
-    seconds: float = 54.0
+    seconds: float = 48.0
     """Recorded motion for identification, in all [s]."""
     iterations: int | None = None
     """Updates of a policy trained from nothing; the task's own number by default."""

@@ -77,8 +77,8 @@ _WORSE: dict[str, dict[str, tuple[float, float]]] = {
         "friction": (3.0, 7.0),
         "motor": (0.74, 0.9),
     },
-    # Worn servos with less torque, and links that were printed solid.
-    "arm": {"motor": (0.6, 0.75), "mass_scale": (1.1, 1.5)},
+    # Worn servos with less torque, links that were printed solid, a polished table.
+    "arm": {"motor": (0.56, 0.71), "mass_scale": (1.1, 1.5), "cube_friction": (0.08, 0.2)},
 }
 """What spreads otherwise in units of a robot than in others."""
 
@@ -117,7 +117,7 @@ def draw(robot: str, number: int, *, joints: int, bodies: int) -> Hidden:
         lost=u(0.0, 0.01),
         velocity_window_s=u(0.008, 0.02),
         cube_mass_kg=float(np.exp(u(np.log(0.028), np.log(0.11)))),
-        cube_friction=u(0.2, 0.65),
+        cube_friction=u(*worse.get("cube_friction", (0.2, 0.65))),
         cube_scale=u(0.92, 1.08),
         tracker_bias_m=u(-0.004, 0.004, 2),
         tracker_noise_m=u(0.0005, 0.003),

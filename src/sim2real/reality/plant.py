@@ -142,8 +142,11 @@ class Plant:
             drive.kp_v_rad * hidden.gain * (self.command - self.encoders()) / 12.0, -1.0, 1.0
         )
         current = (duty * self.volts - constant * speeds) / drive.resistance
+        # What the firmware limits is the current, which gives a nominal motor its largest torque.
+        most = drive.torque_nm / drive.constant
+        current = np.clip(current, -most, most)
         self._discharge(float(np.abs(duty * current).sum()))
-        return np.asarray(np.clip(constant * current, -drive.torque_nm, drive.torque_nm))
+        return np.asarray(constant * current)
 
     def _discharge(self, current_a: float) -> None:
         hidden = self.hidden
