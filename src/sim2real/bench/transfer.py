@@ -126,10 +126,11 @@ def _score(config: BenchTransfer, task: str, unit: int, strategy: str) -> Score:
     recorded_s, trials, predicted = 0.0, 0, None
     if strategy.startswith("identified"):
         closed = _looped(config, folder, task, robot, strategy)
-        policy, known = closed.rounds[-1].policy.step, closed.rounds[-1].known
+        last = closed.rounds[-1]
+        policy = last.policy.step
         recorded_s, trials = closed.recorded_s, closed.trials
-        if known is not None:
-            said = store.run(stages.predict(policy, known.step, trials=config.trials)).result
+        if last.known is not None:
+            said = store.run(stages.predict(policy, trials=config.trials)).result
             predicted = (said["shown_low"], said["shown_high"])
     else:
         policy = _unknowing(strategy, stages)

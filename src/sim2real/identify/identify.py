@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -21,6 +21,7 @@ from sim2real.identify.identifiability import Identifiability, from_information,
 from sim2real.identify.inputs import another_robot, refuse_poor
 from sim2real.identify.posterior import Posterior, posterior_of
 from sim2real.identify.problem import Problem
+from sim2real.identify.scatter import scatter_of
 from sim2real.identify.search import Search
 from sim2real.identify.trajectories import Trajectories
 from sim2real.twin import Twin
@@ -57,9 +58,22 @@ class Identification:
         """Estimates by parameter."""
         return dict(zip(self.posterior.names, self.posterior.mean.tolist(), strict=True))
 
+    @cached_property
+    def scatter(self) -> np.ndarray:
+        """(fitted, fitted) covariance of the parameters from one stretch of motion to the next.
+
+        Nothing where contacts were fitted: a search knows no stretches.
+        """
+        if not isinstance(self.fit, Fit) or not isinstance(self.problem, Problem):
+            return np.zeros((len(self.posterior.names),) * 2)
+        scales = self.problem.scales
+        found: np.ndarray = scatter_of(self.fit) * np.outer(scales, scales)
+        return found
+
     def to_dict(self) -> dict[str, Any]:
         """Plain data."""
         units = {p.name: p.unit for p in self.problem.parameters}
+        scatter = np.sqrt(np.diag(self.scatter)).tolist()
         std = dict(zip(self.posterior.names, self.posterior.std.tolist(), strict=True))
         check = self.check
         return {
@@ -72,12 +86,14 @@ class Identification:
                 name: {
                     "value": value,
                     "std": std[name],
+                    "scatter": scatter[k],
                     "unit": units[name],
                     "shrinkage": float(self.told.shrinkage[k]),
                     "at_bound": name in self.fit.at_bounds,
                 }
                 for k, (name, value) in enumerate(self.values.items())
             },
+            "scatter": {"names": list(self.posterior.names), "covariance": self.scatter.tolist()},
             "identifiability": self.told.to_dict(),
             "discrepancy": self.posterior.discrepancy,
             "effective_draws": _finite(self.posterior.effective),

@@ -200,7 +200,7 @@ def _begin(store: Store, stages: Stages, policy: Step, known: Step | None, recor
     """Evaluate and qualify a policy; a ladder that is not passed ends the loop."""
     trained = store.run(policy)
     sim = store.run(stages.evaluate(policy))
-    predicted = store.run(stages.predict(policy, known, trials=_BATCH)) if known else None
+    predicted = store.run(stages.predict(policy, trials=_BATCH)) if known else None
     ladder = store.run(stages.ladder(stages.export(policy), recorded))
     return Round(
         policy=trained,

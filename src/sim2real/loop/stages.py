@@ -11,6 +11,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from sim2real.attribute.failures import explain_failures
 from sim2real.attribute.success import attribute_success
 from sim2real.attribute.trajectory import attribute_trajectory
@@ -22,6 +24,7 @@ from sim2real.evaluate.trials import run_trials
 from sim2real.identify.align import aligned
 from sim2real.identify.identify import identify
 from sim2real.identify.remainder import learn_remainder
+from sim2real.identify.scatter import scattered
 from sim2real.learn.config import TrainConfig
 from sim2real.learn.policy import Policy
 from sim2real.learn.train import train
@@ -146,19 +149,22 @@ class Stages:
 
         return Step(kind="evaluate", inputs={"episodes": episodes}, needs=(policy,), work=work)
 
-    def predict(self, policy: Step, known: Step, *, trials: int) -> Step:
-        """Success that so many attempts on the robot will show, from what is known of it."""
+    def predict(self, policy: Step, *, trials: int) -> Step:
+        """Success that so many attempts on the robot will show, from what the policy was trained
+        in: what is known of the robot."""
 
         def work(folder: Path, done: tuple[Done, ...]) -> dict[str, Any]:
-            trained, twin = Policy.open(run_of(done[0])), Twin.load(done[1].folder / "twin")
+            trained = Policy.open(run_of(done[0]))
+            run = trained.run
+            assert run.twin is not None
             found = run_trials(
                 find_task(self.task),
                 trained,
                 episodes=_ROBOTS * _EACH,
                 seed=3_000_000 + self.seed,
-                source="posterior",
-                twin=twin,
-                remainder=trained.run.remainder,
+                source=run.source,
+                twin=Twin.load(run.twin),
+                remainder=run.remainder,
                 threads=self.threads,
                 each=_EACH,
                 report=self.report,
@@ -166,7 +172,7 @@ class Stages:
             won = found.success.reshape(_ROBOTS, _EACH).sum(axis=1)
             return predict(won, [_EACH] * _ROBOTS, trials=trials).to_dict()
 
-        return Step(kind="predict", inputs={"trials": trials}, needs=(policy, known), work=work)
+        return Step(kind="predict", inputs={"trials": trials}, needs=(policy,), work=work)
 
     def attribute(self, policy: Step, known: Step, recorded: Step, tried: tuple[Step, ...]) -> Step:
         """What the error on recordings, and the success lost by a policy, is made of."""
@@ -329,6 +335,21 @@ class Stages:
 
         inputs = {"task": self.task, "seed": self.seed}
         return Step(kind="identify", inputs=inputs, needs=recorded, work=work)
+
+    def scatter(self, known: Step) -> Step:
+        """An identified twin whose posterior scatters as the robot does around it."""
+
+        def work(folder: Path, done: tuple[Done, ...]) -> dict[str, Any]:
+            shutil.rmtree(folder / "twin", ignore_errors=True)
+            twin, found = Twin.load(done[0].folder / "twin"), done[0].result["scatter"]
+            scatter = np.array(found["covariance"])
+            return {
+                "twin": scattered(twin, found["names"], scatter, seed=self.seed)
+                .save(folder / "twin")
+                .version
+            }
+
+        return Step(kind="scatter", inputs={"seed": self.seed}, needs=(known,), work=work)
 
     def remainder(self, known: Step, recorded: tuple[Step, ...]) -> Step:
         """An identified twin with what no parameter of it explains, learned."""

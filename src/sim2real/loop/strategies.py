@@ -60,7 +60,8 @@ def policy_of(
     known = stages.identify(recorded)
     if remainder:
         known = stages.remainder(known, recorded)
+    scatter = stages.scatter(known)
     trained = stages.train(
-        "posterior", twin=known, begin=nominal, iterations=again, remainder=remainder
+        "posterior", twin=scatter, begin=nominal, iterations=again, remainder=remainder
     )
     return trained, known
