@@ -337,19 +337,22 @@ class Stages:
         return Step(kind="identify", inputs=inputs, needs=recorded, work=work)
 
     def scatter(self, known: Step) -> Step:
-        """An identified twin whose posterior scatters as the robot does around it."""
+        """An identified twin whose posterior scatters as the robot does around it.
+
+        From stretch to stretch, that is; over an attempt they average out in part.
+        """
+        attempt_s = find_task(self.task).episode_s
 
         def work(folder: Path, done: tuple[Done, ...]) -> dict[str, Any]:
             shutil.rmtree(folder / "twin", ignore_errors=True)
-            twin, found = Twin.load(done[0].folder / "twin"), done[0].result["scatter"]
-            scatter = np.array(found["covariance"])
-            return {
-                "twin": scattered(twin, found["names"], scatter, seed=self.seed)
-                .save(folder / "twin")
-                .version
-            }
+            twin, result = Twin.load(done[0].folder / "twin"), done[0].result
+            found = result["scatter"]
+            scatter = np.array(found["covariance"]) * min(1.0, result["horizon_s"] / attempt_s)
+            wider = scattered(twin, found["names"], scatter, seed=self.seed)
+            return {"twin": wider.save(folder / "twin").version}
 
-        return Step(kind="scatter", inputs={"seed": self.seed}, needs=(known,), work=work)
+        inputs = {"seed": self.seed, "attempt_s": attempt_s}
+        return Step(kind="scatter", inputs=inputs, needs=(known,), work=work)
 
     def remainder(self, known: Step, recorded: tuple[Step, ...]) -> Step:
         """An identified twin with what no parameter of it explains, learned."""
