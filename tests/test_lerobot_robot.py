@@ -344,7 +344,7 @@ def test_a_bundle_flies_a_robot_of_lerobots_shape(tmp_path):
     names = read_file(SO101).names
     with StandIn(8, "arm-reach") as unit:
         robot = LeRobotRobot(InDegrees(unit, names), names=names, clock=unit)
-        goals = unit.reset(3)
+        goals = unit.reset(0)  # near enough for any unit
         unit.enable()
         robot.connect()
         flight = fly(
