@@ -346,6 +346,8 @@ class Stages:
         def work(folder: Path, done: tuple[Done, ...]) -> dict[str, Any]:
             shutil.rmtree(folder / "twin", ignore_errors=True)
             twin, result = Twin.load(done[0].folder / "twin"), done[0].result
+            if twin.posterior is None:
+                raise Sim2RealError(f"the robot was not identified: {result['why']}")
             found = result["scatter"]
             scatter = np.array(found["covariance"]) * min(1.0, result["horizon_s"] / attempt_s)
             wider = scattered(twin, found["names"], scatter, seed=self.seed)
