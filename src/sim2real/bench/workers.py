@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
+import threading
 from concurrent.futures import ProcessPoolExecutor
-from multiprocessing import get_context
+from multiprocessing import get_context, parent_process
 
 
 class Workers(ProcessPoolExecutor):
@@ -24,3 +25,12 @@ def _alone() -> None:
     import torch
 
     torch.set_num_threads(1)
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+
+
+def _end_with_parent() -> None:
+    """A pool whose owner was killed would work on for nobody."""
+    owner = parent_process()
+    assert owner is not None
+    owner.join()
+    os._exit(1)

@@ -39,7 +39,10 @@ class Episodes:
 
 
 class _Wider:
-    """A sampler's draws, farther from the nominal values."""
+    """A sampler's draws, farther from the nominal values; delays are anywhere in their bounds.
+
+    How late a bus is, nobody writes down, and a robot that is late is no fault of its interface.
+    """
 
     def __init__(self, inner: Sampler, twin: Twin) -> None:
         self._inner = inner
@@ -47,10 +50,15 @@ class _Wider:
         self._nominal = torch.tensor([p.nominal for p in twin.parameters], dtype=torch.float64)
         bounds = torch.tensor([p.bounds for p in twin.parameters], dtype=torch.float64)
         self._low, self._high = bounds.reshape(-1, 2).unbind(1)
+        self._late = torch.tensor([p.unit == "s" for p in twin.parameters])
+        rng = torch.Generator().manual_seed(_SEED)
+        self._shares = torch.rand(_WORLDS, len(twin.parameters), generator=rng)
 
     def values(self, p: Tensor, worlds: Tensor, episodes: Tensor) -> Tensor:
         drawn = self._inner.values(p, worlds, episodes)
         wider = self._nominal + _WIDER * (drawn - self._nominal)
+        anywhere = self._low + self._shares[worlds] * (self._high - self._low)
+        wider = torch.where(self._late, anywhere, wider)
         # Never below a fifth of the nominal value: no robot is without mass or friction.
         least = torch.where(self._nominal > 0, 0.2 * self._nominal, self._low)
         return torch.minimum(torch.maximum(wider, torch.maximum(self._low, least)), self._high)
