@@ -31,10 +31,10 @@ _LITTLE = 5.0
 class Descent:
     """A point on its way down; its cost is half the sum of squares, with the prior."""
 
-    def __init__(self, problem: Problem, x: np.ndarray, *, prior: bool = True) -> None:
+    def __init__(self, problem: Problem, x: np.ndarray, *, prior: float = 1.0) -> None:
         low, high = problem.bounds
         self.problem, self.x = problem, np.clip(x, low, high)
-        self._prior = float(prior)
+        self._prior = prior
         self.evaluations = 0
         """Parameter vectors that were simulated."""
         self._damping = 1e-3

@@ -72,12 +72,14 @@ def fit(
     starts: int = 1,
     begin: np.ndarray | None = None,
     seed: int = 0,
-    prior: bool = True,
+    prior: float = 1.0,
     exact: bool = True,
     report: Callable[[int, int], None] = lambda done, of: None,
 ) -> Fit:
     """Fit a problem from `begin` (fitted,), its center by default, and from `starts` - 1 draws.
 
+    `prior` is how much the prior counts, 0 for not at all: more than once where the data's errors
+    go together, so that there are fewer independent ones than residuals.
     With `exact` the derivatives in the end are by central differences, and the effect of the twin's
     chance is known well, as a posterior wants them.
     """
@@ -123,19 +125,19 @@ def fit(
 
 
 def costs_of(
-    problem: Problem, points: np.ndarray, *, prior: bool = True
+    problem: Problem, points: np.ndarray, *, prior: float = 1.0
 ) -> tuple[np.ndarray, np.ndarray]:
     """(data, prior) cost (n,) each of points (n, fitted)."""
     data = tempered(problem.residuals(points)).reshape(len(points), -1)
-    return 0.5 * (data**2).sum(axis=1), 0.5 * float(prior) * (points**2).sum(axis=1)
+    return 0.5 * (data**2).sum(axis=1), 0.5 * prior * (points**2).sum(axis=1)
 
 
-def _cost(problem: Problem, x: np.ndarray, *, prior: bool) -> float:
+def _cost(problem: Problem, x: np.ndarray, *, prior: float) -> float:
     data, before = costs_of(problem, x[None], prior=prior)
     return float(data[0] + before[0])
 
 
-def _first_look(problem: Problem, starts: int, seed: int, *, prior: bool) -> tuple[np.ndarray, int]:
+def _first_look(problem: Problem, starts: int, seed: int, *, prior: float) -> tuple[np.ndarray, int]:
     """(where to begin, vectors simulated): the best of short descents on a few segments."""
     few = problem.part(int(np.clip(problem.segments // 3, *_FEW_SEGMENTS)))
     low, high = problem.bounds

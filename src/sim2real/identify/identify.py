@@ -19,7 +19,7 @@ from sim2real.identify.fit import Fit, fit
 from sim2real.identify.held_back import Check, HeldBack, split
 from sim2real.identify.identifiability import Identifiability, from_information, identifiability
 from sim2real.identify.inputs import another_robot, refuse_poor
-from sim2real.identify.posterior import Posterior, posterior_of
+from sim2real.identify.posterior import Posterior, discrepancy_of, posterior_of
 from sim2real.identify.problem import Problem
 from sim2real.identify.scatter import scatter_of
 from sim2real.identify.search import Search
@@ -171,7 +171,11 @@ def identify(
             problem = Problem(twin, logs, problem.horizon_s, fitted=tuple(fitted), threads=threads)
             problem = problem.part(_MOST_SEGMENTS)
             problem.noise[:] = found.problem.noise
-        result = fit(problem, begin=result.x, report=partial(report, "fit to all"))
+        # What the data cannot tell, such as the scale of all forces, the prior decides.
+        result = fit(
+            problem, begin=result.x, prior=discrepancy_of(result),
+            report=partial(report, "fit to all"),
+        )  # fmt: skip
         told = from_information(problem.names, result.information())
         if believe is None:
             posterior = posterior_of(

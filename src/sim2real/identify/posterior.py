@@ -74,7 +74,7 @@ def posterior_of(
 ) -> Posterior:
     """The posterior around a fit; with `check`, simulated draws say whether it is Gaussian."""
     information = fit.information()
-    discrepancy = _discrepancy(fit)
+    discrepancy = discrepancy_of(fit)
     covariance = np.linalg.inv(information / discrepancy + np.eye(len(fit.x)))
     x = fit.x
     if check:
@@ -124,7 +124,7 @@ def posterior_of(
     )
 
 
-def _discrepancy(fit: Fit) -> float:
+def discrepancy_of(fit: Fit) -> float:
     """How much more the segments disagree about the parameters than independent noise would.
 
     The mean, over directions the data tells, of the variance of the segments' pulls against the

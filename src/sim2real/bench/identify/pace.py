@@ -144,7 +144,7 @@ def against_pace(config: BenchIdentify, report: Report) -> Iterator[Result]:
     )  # fmt: skip
     report("PACE: ours")
     with counted() as total:
-        ours = fit(Problem(twin, [train], _HORIZON_S), prior=False).values
+        ours = fit(Problem(twin, [train], _HORIZON_S), prior=0.0).values
     report(f"PACE: CMA-ES for {total.seconds:.0f} simulated seconds")
     theirs = cma_es(twin, train, seconds=total.seconds, seed=config.seed)
     off = [np.maximum(np.abs(x - truth) / (high - low), _LEAST_ERROR) for x in (ours, theirs)]

@@ -97,7 +97,7 @@ def against_sysid(config: BenchIdentify, report: Report) -> Iterator[Result]:
         report(f"{model}: ours")
         begin = time.perf_counter()
         problem = Problem(shared.twin, [shared.log], _HORIZON_S)
-        ours = fit(problem, prior=False, exact=False)
+        ours = fit(problem, prior=0.0, exact=False)
         seconds = time.perf_counter() - begin
         cost = peer.cost(ours.values)
         others = ", ".join(f"{name} {s:.2g} s, cost {c:.5g}" for s, c, name in found)
