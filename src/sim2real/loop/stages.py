@@ -44,7 +44,7 @@ MOTIONS = ("multisine", "chirp", "steps")
 """What a robot is identified by."""
 _ROBOTS, _EACH = 64, 16
 """Draws of the posterior that success is predicted from, and episodes of each."""
-_TELLING_S = 0.5
+_TELLING_S = 1.0
 """Shortest recording that a robot is identified by."""
 _LADDER = ("replay", "shadow", "limited")
 """Steps before a policy may act freely."""
