@@ -50,7 +50,8 @@ class _Wider:
         self._nominal = torch.tensor([p.nominal for p in twin.parameters], dtype=torch.float64)
         bounds = torch.tensor([p.bounds for p in twin.parameters], dtype=torch.float64)
         self._low, self._high = bounds.reshape(-1, 2).unbind(1)
-        self._late = torch.tensor([p.unit == "s" for p in twin.parameters])
+        delays = torch.tensor([p.name.endswith("/delay") for p in twin.parameters])
+        self._late = delays & (self._high - self._low).isfinite()
         rng = torch.Generator().manual_seed(_SEED)
         self._shares = torch.rand(_WORLDS, len(twin.parameters), generator=rng)
 

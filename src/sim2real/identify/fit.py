@@ -137,7 +137,9 @@ def _cost(problem: Problem, x: np.ndarray, *, prior: float) -> float:
     return float(data[0] + before[0])
 
 
-def _first_look(problem: Problem, starts: int, seed: int, *, prior: float) -> tuple[np.ndarray, int]:
+def _first_look(
+    problem: Problem, starts: int, seed: int, *, prior: float
+) -> tuple[np.ndarray, int]:
     """(where to begin, vectors simulated): the best of short descents on a few segments."""
     few = problem.part(int(np.clip(problem.segments // 3, *_FEW_SEGMENTS)))
     low, high = problem.bounds
