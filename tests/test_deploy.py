@@ -184,7 +184,8 @@ def test_a_shadow_listens_to_a_robot_in_other_hands(bundle, tmp_path):
         assert not dry.execute
     assert found.record.figures["agreement"]["periods"] == 50
     heard = read_recording(found.trials[0].recording)["command"].values
-    assert 0.2 < np.ptp(heard[:, 0]) < 0.7 and np.ptp(heard[:, 1]) == 0.0
+    # Before the hands move, the servos hold what their encoders say, to a step of those.
+    assert 0.2 < np.ptp(heard[:, 0]) < 0.7 and np.ptp(heard[:, 1]) < 0.0016
 
 
 def test_what_is_malformed_is_refused_with_one_line(bundle, capsys):

@@ -86,7 +86,7 @@ class Device:
         self.state, self._fault, self._stuck = "off", "", None
         self._scene.plant.stuck, self.moved_blind_s = None, 0.0
         self._pending.clear()
-        self._scene.plant.damped = True
+        self._scene.plant.damped, self._scene.plant.held = True, not self.torque_driven
         self._scene.reset(seed)
         self._past.clear()
         self._last_camera = None
@@ -167,7 +167,7 @@ class Device:
         if self.state == "starting" and self.now_s >= self._ready_s:
             self.state, self._fed_s = "ready", self.now_s
             plant.command = np.zeros(len(self.names)) if self.torque_driven else plant.encoders()
-            plant.damped = False
+            plant.damped = plant.held = False
         while self._pending and self._pending[0][0] <= self.now_s:
             _, command = self._pending.popleft()
             if self.state == "ready":

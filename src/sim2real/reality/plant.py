@@ -66,6 +66,8 @@ class Plant:
         """What the encoders say for ever, once they have failed."""
         self.damped = True
         """Drives off, the motion braked: the state of rest after power on and in a safe stop."""
+        self.held = False
+        """A person holds the joints where they are: an arm would sink before its drives are on."""
         mujoco.mj_forward(self.model, self.data)
 
     @property
@@ -109,6 +111,9 @@ class Plant:
 
     def _step(self) -> None:
         hidden, data, step = self.hidden, self.data, self.model.opt.timestep
+        if self.held:
+            self.time_s += step
+            return
         angles, speeds = self.angles, self.speeds
         self.torque = self._torque(angles, speeds)
         torque = self.torque + self._drive.cogging_nm * hidden.cogging_nm * np.sin(

@@ -46,7 +46,7 @@ BENCHES = {
         spread_rad=0.6,
     ),
     "arm-reach": Bench(
-        robot="arm",
+        robot="reaching arm",
         model=_TASKS / "arm" / "reach.xml",
         drive=_SERVO,
         hold_s=0.5,
@@ -54,7 +54,7 @@ BENCHES = {
         spread_rad=0.3,
     ),
     "arm-push": Bench(
-        robot="arm",
+        robot="pushing arm",
         model=_TASKS / "arm" / "push.xml",
         drive=_SERVO,
         hold_s=0.5,
