@@ -76,7 +76,7 @@ _WORSE: dict[str, dict[str, tuple[float, float]]] = {
     "pendulum": {"motor": (1.1, 1.6), "command_delay_s": (0.02, 0.055)},
     # Worn servos with less torque, and links that were printed solid; those that only reach are
     # the older ones.
-    "reaching arm": {"motor": (0.49, 0.63), "mass_scale": (1.1, 1.5)},
+    "reaching arm": {"motor": (0.475, 0.615), "mass_scale": (1.1, 1.5)},
     "pushing arm": {"motor": (0.59, 0.73), "mass_scale": (1.1, 1.5)},
 }
 """What spreads otherwise in units of a robot than in others."""
