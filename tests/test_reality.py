@@ -137,3 +137,16 @@ def test_time_may_pass_before_the_first_trial(task):
     device = Device(task, 3)
     device.advance(0.1)
     assert device.state == "off" and not device.succeeded()
+
+
+def test_an_arm_is_held_until_its_drives_are_on_and_a_pendulum_swings():
+    for task, still in (("arm-push", True), ("pendulum-swingup", False)):
+        device = Device(task, 3)
+        device.reset(1)
+        plant = device._scene.plant
+        before = plant.angles.copy()
+        device.enable()
+        device.advance(device.now_s + 0.4)
+        assert (np.abs(plant.angles - before).max() == 0.0) == still
+        device.advance(device.now_s + 0.2)
+        assert device.state == "ready" and not plant.held
