@@ -47,6 +47,16 @@ def test_planted_values_come_back_within_their_intervals(pendulum):
         assert spread < 0.3 * problem.scales[problem.names.index(name)], name
 
 
+@pytest.mark.slow
+def test_a_prior_that_counts_more_keeps_a_fit_nearer_to_it(pendulum):
+    problem = Problem(pendulum[1], logs_of(pendulum), 0.4, fitted=tuple(TRUTH))
+    free, once, often = (
+        float(np.linalg.norm(fit(problem, prior=weight, exact=False).x))
+        for weight in (0.0, 1.0, 1e5)
+    )
+    assert often < 0.5 * once < free
+
+
 def test_noise_is_never_believed_below_the_rounding_of_a_reading(pendulum):
     problem = Problem(pendulum[1], logs_of(pendulum), 0.4, fitted=tuple(TRUTH))
     quantum = pendulum[1].place().effects.sensors["hinge_pos"].quantum
