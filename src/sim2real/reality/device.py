@@ -193,12 +193,8 @@ class Device:
             self._past.popleft()
 
     def _at(self, time_s: float) -> tuple[float, np.ndarray, dict[str, np.ndarray]]:
-        found = self._past[0]
-        for entry in self._past:
-            if entry[0] > time_s + 1e-9:
-                break
-            found = entry
-        return found
+        past = self._past
+        return next((entry for entry in reversed(past) if entry[0] <= time_s + 1e-9), past[0])
 
     def _camera(self, name: str, value: np.ndarray) -> list[float]:
         """The tracker: thirty poses a second, late, off and noisy."""

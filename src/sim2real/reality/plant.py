@@ -48,11 +48,13 @@ class Plant:
             if self.model.jnt_type[j] == mujoco.mjtJoint.mjJNT_HINGE
         ]
         self.names = [self.model.joint(j).name for j in self.joints]
-        self._dofs = self.model.jnt_dofadr[self.joints]
-        self._qpos = self.model.jnt_qposadr[self.joints]
         count = len(self.joints)
+        self._dofs = _run(self.model.jnt_dofadr[self.joints])
+        self._qpos = _run(self.model.jnt_qposadr[self.joints])
         self.hidden = draw(robot, number, joints=count, bodies=self.model.nbody)
         self._drive = drive
+        self._cogging = drive.cogging_nm * self.hidden.cogging_nm
+        self._cable = drive.cable_nm_rad * self.hidden.cable_nm_rad
         self._rng = np.random.default_rng([number, 8])
         self._apply(self.hidden)
         self.data = mujoco.MjData(self.model)
@@ -73,12 +75,12 @@ class Plant:
     @property
     def angles(self) -> np.ndarray:
         """True joint angles [rad]."""
-        return np.asarray(self.data.qpos[self._qpos])
+        return np.array(self.data.qpos[self._qpos])
 
     @property
     def speeds(self) -> np.ndarray:
         """True joint speeds [rad/s]."""
-        return np.asarray(self.data.qvel[self._dofs])
+        return np.array(self.data.qvel[self._dofs])
 
     def place(self, angles: np.ndarray, speeds: np.ndarray | None = None) -> None:
         """A person puts the joints somewhere, by hand."""
@@ -93,11 +95,11 @@ class Plant:
         if self.stuck is not None:
             return self.stuck
         hidden, angles = self.hidden, self.angles
+        quantum = self._drive.quantum_rad
         off = hidden.eccentricity_rad * np.sin(angles + hidden.eccentricity_phase)
         # The last digit of a magnetic encoder is never quite still.
-        noise = 0.35 * self._drive.quantum_rad * self._rng.standard_normal(len(angles))
-        seen = angles + off + hidden.zero_rad + noise
-        found: np.ndarray = np.round(seen / self._drive.quantum_rad) * self._drive.quantum_rad
+        noise = 0.35 * quantum * self._rng.standard_normal(len(angles))
+        found: np.ndarray = np.rint((angles + off + hidden.zero_rad + noise) / quantum) * quantum
         return found
 
     def currents(self) -> np.ndarray:
@@ -116,18 +118,16 @@ class Plant:
             return
         angles, speeds = self.angles, self.speeds
         self.torque = self._torque(angles, speeds)
-        torque = self.torque + self._drive.cogging_nm * hidden.cogging_nm * np.sin(
-            hidden.cogging_teeth * angles + hidden.cogging_phase
-        )
-        torque -= self._drive.cable_nm_rad * hidden.cable_nm_rad * (angles - hidden.cable_rest_rad)
-        data.ctrl[:] = torque
+        ripple = np.sin(hidden.cogging_teeth * angles + hidden.cogging_phase)
+        pull = self._cable * (angles - hidden.cable_rest_rad)
+        data.ctrl[:] = self.torque + self._cogging * ripple - pull
         # Friction falls with speed and with warmth; MuJoCo holds what is below it.
         slow = 1.0 + hidden.stribeck * np.exp(-((speeds / 0.15) ** 2))
         warm = 1.0 - hidden.warming * self.warmth
         self.model.dof_frictionloss[self._dofs] = self._dry * slow * warm
         mujoco.mj_step(self.model, data)
         self.time_s += step
-        moving = min(1.0, float(np.abs(speeds).mean()) / 1.0)
+        moving = min(1.0, float(np.abs(speeds).sum()) / len(speeds))
         self.warmth += step / hidden.warm_time_s * (moving - self.warmth)
 
     def _torque(self, angles: np.ndarray, speeds: np.ndarray) -> np.ndarray:
@@ -135,21 +135,20 @@ class Plant:
         hidden, drive = self.hidden, self._drive
         constant = drive.constant * hidden.motor
         if self.damped:
-            return np.asarray(np.clip(-0.05 * speeds, -drive.torque_nm, drive.torque_nm))
+            return _within(-0.05 * speeds, drive.torque_nm)
         if not drive.kp_v_rad:
-            asked = np.clip(self.command, -drive.torque_nm, drive.torque_nm) * hidden.motor
+            asked = _within(self.command, drive.torque_nm) * hidden.motor
             # The motor's own voltage limit takes torque away at speed.
-            room = np.clip(1.0 - np.abs(speeds) / 40.0, 0.0, 1.0)
+            room = np.maximum(1.0 - np.abs(speeds) / 40.0, 0.0)
             found: np.ndarray = asked * room * (self.volts / 12.0)
-            self._discharge(np.abs(found).sum() / 2.0)
+            self._discharge(float(np.abs(found).sum()) / 2.0)
             return found
-        duty = np.clip(
-            drive.kp_v_rad * hidden.gain * (self.command - self.encoders()) / 12.0, -1.0, 1.0
-        )
+        error = self.command - self.encoders()
+        duty = _within(drive.kp_v_rad * hidden.gain * error / 12.0, 1.0)
         current = (duty * self.volts - constant * speeds) / drive.resistance
         # What the firmware limits is the current, which gives a nominal motor its largest torque.
         most = drive.torque_nm / drive.constant
-        current = np.clip(current, -most, most)
+        current = _within(current, most)
         self._discharge(float(np.abs(duty * current).sum()))
         return np.asarray(constant * current)
 
@@ -192,3 +191,16 @@ class Plant:
                 model.geom_friction[geom, 0] = hidden.cube_friction
                 model.geom_rbound[geom] *= hidden.cube_scale
         mujoco.mj_setConst(model, mujoco.MjData(model))
+
+
+def _run(addresses: np.ndarray) -> slice:
+    """Addresses that follow one another, as a slice: a view of it costs next to nothing."""
+    first, count = int(addresses[0]), len(addresses)
+    assert (addresses == np.arange(first, first + count)).all()
+    return slice(first, first + count)
+
+
+def _within(values: np.ndarray, most: float) -> np.ndarray:
+    """What numpy.clip does, in a third of its time: this runs a thousand times a second."""
+    found: np.ndarray = np.minimum(np.maximum(values, -most), most)
+    return found
