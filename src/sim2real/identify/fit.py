@@ -22,9 +22,9 @@ _CHANCES = 2
 _SETTLED = 0.1
 """Relative change of the noise below which no further round is made."""
 _MOST_STEPS = 40
-_FEW_SEGMENTS, _FEW_STEPS = (6, 16), 12
-"""Segments of the first look, a third of all within these, and steps of each descent there."""
-_TRIED = 2
+_FEW_SEGMENTS, _FEW_STEPS, _FEW_ROUNDS = (6, 16), 12, 4
+"""Segments of the first look, a third of all within these, and steps and rounds of each descent."""
+_TRIED = 4
 """Starts that are followed besides the center."""
 
 
@@ -140,21 +140,34 @@ def _cost(problem: Problem, x: np.ndarray, *, prior: float) -> float:
 def _first_look(
     problem: Problem, starts: int, seed: int, *, prior: float
 ) -> tuple[np.ndarray, int]:
-    """(where to begin, vectors simulated): the best of short descents on a few segments."""
+    """(where to begin, vectors simulated): the best of short descents on a few segments.
+
+    Each has its own noise, and the best is the most likely with it. With the noise of where all
+    begin, what is predicted worst there would count least ever after.
+    """
     few = problem.part(int(np.clip(problem.segments // 3, *_FEW_SEGMENTS)))
+    declared = few.noise.copy()
     low, high = problem.bounds
     draws = np.random.default_rng(seed).normal(size=(starts, len(problem.names)))
     draws[0] = 0.0
     points = np.clip(draws, low, high)
     data, before = costs_of(few, points, prior=prior)
     order = 1 + np.argsort((data + before)[1:])
-    _estimate_noise(few, points[0])
     found, evaluations = [], len(points)
     for k in [0, *order[:_TRIED]]:
+        few.noise[:] = declared
         few.prepare(points[k])
         descent = Descent(few, points[k], prior=prior)
-        found.append((descent.run(_FEW_STEPS), descent.x))
+        for round_ in range(_FEW_ROUNDS):
+            settled = _estimate_noise(few, descent.x)
+            few.prepare(descent.x, again=round_ > 0)
+            descent.moved_starts()
+            cost = descent.run(_FEW_STEPS)
+            if settled:
+                break
+        found.append((cost + float((few.valid * np.log(few.noise)).sum()), descent.x))
         evaluations += descent.evaluations
+    few.noise[:] = declared
     return min(found, key=lambda pair: pair[0])[1], evaluations
 
 
