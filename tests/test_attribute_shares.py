@@ -6,6 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from sim2real.attribute.advice import advise
 from sim2real.attribute.attribution import Attribution, Cause, Share, dimensions_of, identified
 from sim2real.attribute.parsimony import plausible
 from sim2real.attribute.shapley import coalitions, game, shapley
@@ -162,6 +163,26 @@ def test_sentences_say_what_is_clear_and_why():
     assert "explains 31 [24, 38] % of the error" in attribution("trajectory").sentences()[0]
     unclear = attribution(shares=attribution().shares[1:2]).sentences()
     assert len(unclear) == 1 and unclear[0].startswith("sensing costs 0.2")
+
+
+def test_only_ranges_that_do_not_hold_the_robot_are_to_be_widened(twin):
+    ranges = {p.name: p.prior.support for p in open_parameters(twin)}
+    low, high = ranges[GAIN]
+    weak = Cause(name=GAIN, unit="", before=1.0, after=0.5 * low, low=0.4 * low, high=0.6 * low)
+    middle = np.mean(ranges[MASS])
+    # The posterior of what was not told is as wide as its prior, and a little wider.
+    vague = Cause(name=MASS, unit="kg", before=middle, after=middle, low=0.0, high=9.0)
+
+    def advised(*causes):
+        share = Share(name="actuation", value=30.0, low=20.0, high=40.0, causes=causes)
+        (one,) = advise(twin, success=attribution(shares=(share,), unexplained=None))
+        return one.do
+
+    assert (
+        advised(weak, vague)
+        == f"widen 1 range of actuation: {GAIN} to {0.4 * low:.3g} … {high:.3g}"
+    )
+    assert "posterior" in advised(vague)
 
 
 def test_an_attribution_is_plain_data():

@@ -57,22 +57,21 @@ def advise(
 
 
 def _ranges(twin: Twin, success: Attribution) -> Iterator[Advice]:
-    """Parameters that cost success and lie outside, or inside, what training can draw."""
+    """Dimensions that cost success, by parameters outside, or inside, what training can draw."""
     priors = {p.name: p.prior.support for p in twin.parameters}
     for share in success.shares:
         if not share.clear or share.value <= 0:
             continue
         cost = f"{share.name} costs {share.value:.0f} points of success"
-        outside = [c for c in share.causes if _outside(c, *priors[c.name])]
-        for cause in outside:
-            low, high = priors[cause.name]
+        wider = [_wider(cause, *priors[cause.name]) for cause in share.causes]
+        wider = [words for words in wider if words]
+        if wider:
             yield Advice(
-                do=f"widen the range of {cause.name} to {min(low, cause.low):.3g} …"
-                f" {max(high, cause.high):.3g}{_unit(cause)}",
-                why=f"{cost}; it was identified as {cause.low:.3g} to {cause.high:.3g}, outside"
-                f" {low:.3g} to {high:.3g}",
+                do=f"widen {len(wider)} range{'s' if len(wider) > 1 else ''} of {share.name}:"
+                f" {'; '.join(wider)}",
+                why=f"{cost}, and the robot was identified outside of what training can draw",
             )
-        if not outside:
+        else:
             yield Advice(
                 do="train in worlds of the posterior",
                 why=cost + (f": {share.causes[0]}" if share.causes else ""),
@@ -80,8 +79,12 @@ def _ranges(twin: Twin, success: Attribution) -> Iterator[Advice]:
             )
 
 
-def _outside(cause: Cause, low: float, high: float) -> bool:
-    return cause.high > high or cause.low < low
+def _wider(cause: Cause, low: float, high: float) -> str:
+    """The range that holds a parameter; nothing where it is in the old one."""
+    if low <= cause.after <= high:
+        return ""
+    unit = f" {cause.unit}" if cause.unit else ""
+    return f"{cause.name} to {min(low, cause.low):.3g} … {max(high, cause.high):.3g}{unit}"
 
 
 def _unexplained(success: Attribution) -> Iterator[Advice]:
@@ -154,7 +157,3 @@ def _more_trials(won: Sequence[bool], target: float) -> Iterator[Advice]:
                 f" {target:.0%}, 95 % sure",
             )
             return
-
-
-def _unit(cause: Cause) -> str:
-    return f" {cause.unit}" if cause.unit else ""

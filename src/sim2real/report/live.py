@@ -18,6 +18,7 @@ _WORDS = {
     "ladder": "climbing the ladder of trust",
     "trials": "attempts on the robot",
     "identify": "identifying the robot",
+    "scatter": "believing no more than its motions agree on",
     "remainder": "learning what no parameter explains",
     "attribute": "attributing the gap",
     "predict": "predicting success on the robot",
