@@ -38,7 +38,7 @@ _DRAWS = 512
 _STYLE = """<style>
 .plots { display: grid; grid-template-columns: repeat(auto-fill, minmax(min(100%, 20rem), 1fr));
   gap: 0.75rem; }
-.small { grid-template-columns: repeat(auto-fill, minmax(min(100%, 13rem), 1fr)); }
+.small { grid-template-columns: repeat(auto-fill, minmax(min(100%, 10rem), 1fr)); }
 figure { margin: 0; break-inside: avoid; } figcaption { font-size: 0.85rem; color: #555; }
 .plots img, figure img, video { width: 100%; max-width: 44rem; height: auto; }
 .verdict { font-size: 1.15rem; } .from { font-size: 0.8rem; color: #555; }
@@ -173,7 +173,7 @@ def _replays(closed: Closed) -> Iterator[str]:
     figures = [
         _figure(
             picture(replayed(old, new, name, k, legend=place == 0), f"{name}, replayed"),
-            f"{html.escape(name)}: measured, and replayed before and after",
+            f"{html.escape(name)}: measured, and replayed before and after.",
             links,
         )
         for place, (name, k) in enumerate(numbers_shown(old, _MOST_REPLAYS))
