@@ -6,7 +6,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: demo test test-fast test-interop check format bench-sim bench-train bench-data bench-deploy bench-doctor clean
+.PHONY: demo test test-fast test-interop check format bench-sim bench-train bench-data bench-deploy bench-doctor bench-transfer clean
 
 demo: $(VENV)/.base
 	@scripts/system-packages --check
@@ -50,6 +50,13 @@ bench-deploy: $(VENV)/.base
 
 bench-doctor: $(VENV)/.base
 	$(BIN)/sim2real bench doctor --out benchmarks/doctor.json
+
+# A task at a time: together they take five hours on two cores.
+bench-transfer: $(VENV)/.base
+	for task in pendulum-swingup arm-reach arm-push; do \
+		$(BIN)/sim2real bench transfer --tasks $$task --kills 0 --out benchmarks/transfer-$$task.json || exit; \
+	done
+	$(BIN)/sim2real bench transfer --tasks --out benchmarks/transfer-kills.json
 
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \

@@ -5,7 +5,7 @@ import pytest
 
 from sim2real.reality.device import FAULTS, START_UP_S, WATCHDOG_S, Device
 from sim2real.reality.hidden import draw
-from sim2real.reality.scene import BENCHES
+from sim2real.reality.scene import BENCHES, Scene
 
 
 def started(task: str = "arm-reach", unit: int = 3, seed: int = 0) -> Device:
@@ -130,6 +130,22 @@ def test_a_pendulum_held_upright_is_a_success():
         device.send(np.zeros(1))
         device.advance(device.now_s + 0.02)
     assert device.succeeded()
+
+
+def test_a_current_loop_keeps_its_torque_until_the_voltage_is_used_up():
+    plant = Scene("pendulum-swingup", 4).plant
+    plant.damped, plant.command = False, np.array([1.0])
+    motor = float(plant.hidden.motor[0])
+
+    def torque(speed: float) -> float:
+        plant.volts = 11.0
+        return float(plant._torque(np.zeros(1), np.array([speed]))[0])
+
+    assert torque(0.0) == torque(5.0) == pytest.approx(motor)  # its command, times its strength
+    # 11 V over 1.6 ohm and 0.3 N m/A, less what the turning motor gives back.
+    constant = 0.3 * motor
+    assert torque(30.0) == pytest.approx(constant * (11.0 - constant * 30.0) / 1.6)
+    assert torque(-30.0) == pytest.approx(motor)  # braking needs less voltage, not more
 
 
 @pytest.mark.parametrize("task", BENCHES)

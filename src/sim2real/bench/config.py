@@ -207,7 +207,7 @@ class BenchTransfer:
     """Kills of loops, which must end with the same numbers."""
     strategies: tuple[str, ...] = ("nominal", "wide", "adr", "identified", "identified+residual")
     """Strategies that are compared."""
-    first_unit: int = 500
+    first_unit: int = 600
     """Number of the first unit."""
     units: int = 20
     """Units of the pendulum."""
@@ -226,6 +226,6 @@ class BenchTransfer:
     store: Path = Path("runs/bench/transfer")
     """Folder of every step; what is there is not done again."""
     out: Path | None = None
-    """Also write the JSON here, as `benchmarks/transfer.json`."""
+    """Also write the JSON here, as `benchmarks/transfer-arm-push.json`."""
     json: bool = False
     """Print the result as one JSON object."""

@@ -73,7 +73,7 @@ class Hidden:
 
 _WORSE: dict[str, dict[str, tuple[float, float]]] = {
     # A motor that is stronger than its data sheet, behind a slow bus.
-    "pendulum": {"motor": (1.1, 1.6), "command_delay_s": (0.02, 0.055)},
+    "pendulum": {"motor": (1.0, 1.75), "command_delay_s": (0.012, 0.058)},
     # Worn servos with less torque, and links that were printed solid. Reaching needs less of them,
     # so that only weaker ones make it hard.
     "reaching arm": {"motor": (0.475, 0.615), "mass_scale": (1.1, 1.5)},

@@ -20,7 +20,7 @@ class Drive:
     """What a joint is driven with, nominally."""
 
     kp_v_rad: float = 0.0
-    """Firmware gain from position error to voltage [V/rad]; 0 for a motor that takes a torque."""
+    """Firmware gain from position error to voltage [V/rad]; 0 for a current loop."""
     constant: float = 1.0
     """Torque constant at the joint [N m/A]."""
     resistance: float = 1.0
@@ -136,19 +136,19 @@ class Plant:
         constant = drive.constant * hidden.motor
         if self.damped:
             return _within(-0.05 * speeds, drive.torque_nm)
-        if not drive.kp_v_rad:
-            asked = _within(self.command, drive.torque_nm) * hidden.motor
-            # The motor's own voltage limit takes torque away at speed.
-            room = np.maximum(1.0 - np.abs(speeds) / 40.0, 0.0)
-            found: np.ndarray = asked * room * (self.volts / 12.0)
-            self._discharge(float(np.abs(found).sum()) / 2.0)
-            return found
-        error = self.command - self.encoders()
-        duty = _within(drive.kp_v_rad * hidden.gain * error / 12.0, 1.0)
-        current = (duty * self.volts - constant * speeds) / drive.resistance
-        # What the firmware limits is the current, which gives a nominal motor its largest torque.
-        most = drive.torque_nm / drive.constant
-        current = _within(current, most)
+        back = constant * speeds
+        if drive.kp_v_rad:
+            error = self.command - self.encoders()
+            duty = _within(drive.kp_v_rad * hidden.gain * error / 12.0, 1.0)
+            # What the firmware limits is the current, which gives a nominal motor its largest
+            # torque.
+            most = drive.torque_nm / drive.constant
+            current = _within((duty * self.volts - back) / drive.resistance, most)
+        else:
+            # A current loop gives what is asked for until it has used up the voltage.
+            asked = _within(self.command, drive.torque_nm) / drive.constant
+            duty = _within((asked * drive.resistance + back) / self.volts, 1.0)
+            current = (duty * self.volts - back) / drive.resistance
         self._discharge(float(np.abs(duty * current).sum()))
         return np.asarray(constant * current)
 

@@ -40,7 +40,7 @@ BENCHES = {
     "pendulum-swingup": Bench(
         robot="pendulum",
         model=_TASKS / "pendulum" / "pendulum.xml",
-        drive=Drive(),
+        drive=Drive(constant=0.3, resistance=1.6),
         hold_s=1.0,
         home=(0.0,),
         spread_rad=0.6,
