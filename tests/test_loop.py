@@ -8,10 +8,11 @@ import pytest
 
 from sim2real.bench.loop_kills import ended, killed, started
 from sim2real.errors import Sim2RealError
+from sim2real.learn.policy import Policy
 from sim2real.loop import stages
 from sim2real.loop.config import LoopConfig
 from sim2real.loop.loop import Round, _met, loop, lower_bound
-from sim2real.loop.steps import Done
+from sim2real.loop.steps import Done, Store
 from sim2real.report.loop import write_loop
 
 TINY = {"iterations": 3, "budget": "4", "first": 2, "seconds": 18.0, "force": True}
@@ -43,6 +44,12 @@ def test_a_killed_loop_goes_on_to_the_same_numbers(tmp_path):
     for seconds in (7.0, 12.0):
         assert killed(started(tmp_path / "cut", "--no-explain"), seconds)
     assert ended(started(tmp_path / "cut", "--no-explain")) == whole
+
+
+def test_where_no_remainder_is_worth_keeping_a_policy_is_trained_without(tmp_path):
+    steps = stages.Stages(task="pendulum-swingup", robot="", person="", threads=1)
+    trained = Store(tmp_path).run(steps.train("nominal", iterations=1, remainder=True))
+    assert not Policy.open(stages.run_of(trained)).run.remainder
 
 
 def test_a_bound_is_for_all_attempts():

@@ -19,7 +19,7 @@ from sim2real.bench.config import BenchTransfer
 from sim2real.bench.loop_kills import killed_loops
 from sim2real.bench.run import Report, Result
 from sim2real.bench.workers import Workers
-from sim2real.evaluate.intervals import wilson
+from sim2real.evaluate.intervals import clustered
 from sim2real.loop.config import LoopConfig
 from sim2real.loop.loop import Closed, loop
 from sim2real.loop.stages import Stages
@@ -169,7 +169,8 @@ def _looped(config: BenchTransfer, folder: Path, task: str, robot: str, strategy
 
 def _results(task: str, strategy: str, found: list[Score], trials: int) -> Iterator[Result]:
     sim, real = (float(np.mean([getattr(one, name) for one in found])) for name in ("sim", "real"))
-    won = sum(round(one.real * trials) for one in found)
+    won = np.array([round(one.real * trials) for one in found])
+    all_units = clustered(won, np.full(len(found), trials))
     worst = min(one.real for one in found)
     known = strategy == "identified"
     name = f"transfer.{task}.{strategy}"
@@ -192,7 +193,7 @@ def _results(task: str, strategy: str, found: list[Score], trials: int) -> Itera
         value=real,
         unit="share",
         target=">= 0.9" if known else "<= 0.6" if strategy == "nominal" else "",
-        note=f"{wilson(won, trials * len(found))} over {len(found)} units{drop}{spent}",
+        note=f"{all_units}, of {len(found)} units that differ{drop}{spent}",
     )
     yield Result(
         name=f"{name}.worst_unit",

@@ -20,6 +20,10 @@ class Workers(ProcessPoolExecutor):
             initializer=_alone,
         )
 
+    def __exit__(self, kind: type[BaseException] | None, *rest: object) -> None:
+        """Where something failed, what has not begun is not begun."""
+        self.shutdown(wait=True, cancel_futures=kind is not None)
+
 
 def _alone() -> None:
     import torch

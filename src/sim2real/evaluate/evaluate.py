@@ -15,7 +15,7 @@ from torch import Tensor
 from sim2real.data import Lake
 from sim2real.errors import Sim2RealError
 from sim2real.evaluate.config import EvaluateConfig
-from sim2real.evaluate.intervals import Rate, score_interval, wilson
+from sim2real.evaluate.intervals import Rate, check_confidence, clustered, wilson
 from sim2real.evaluate.trial_files import save_worlds
 from sim2real.evaluate.trials import Trials, run_trials
 from sim2real.files import write_json
@@ -151,7 +151,9 @@ def summarise(trials: Trials, *, source: str, confidence: float = 0.95) -> Evalu
     Trials that share a draw are not independent: the interval knows, and of each draw only the
     first trial tells what success depends on.
     """
+    check_confidence(confidence)
     n = len(trials.success)
+    draw = np.arange(n) // trials.each
     effects = []
     first = trials.success[:: trials.each]
     for column, name in enumerate(trials.names):
@@ -162,24 +164,13 @@ def summarise(trials: Trials, *, source: str, confidence: float = 0.95) -> Evalu
     return Evaluation(
         trials=trials,
         source=source,
-        success=_success(trials, confidence)
+        success=clustered(
+            np.bincount(draw, trials.success), np.bincount(draw), confidence=confidence
+        )
         if trials.each > 1
         else wilson(int(trials.success.sum()), n, confidence=confidence),
         effects=tuple(sorted(effects, key=lambda effect: effect.p_value)),
     )
-
-
-def _success(trials: Trials, confidence: float) -> Rate:
-    """Success of trials that share draws: Wilson's interval for as many independent trials as
-    tell as much, at least one a draw."""
-    n, won = len(trials.success), int(trials.success.sum())
-    draw = np.arange(n) // trials.each
-    shares = np.bincount(draw, trials.success) / np.bincount(draw)
-    spread = float(shares.var(ddof=1)) / len(shares) if len(shares) > 1 else 0.0
-    alone = won / n * (1 - won / n)
-    worth = float(np.clip(alone / spread if spread > 0 else 0.0, len(shares), n))
-    low, high = score_interval(won / n, worth, confidence=confidence)
-    return Rate(won, n, low, high, confidence)
 
 
 def _effect(

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal
 
+import numpy as np
 from scipy import special, stats
 
 from sim2real.errors import Sim2RealError
@@ -81,6 +82,22 @@ def score_interval(rate: float, n: float, *, confidence: float = 0.95) -> tuple[
     middle = (rate + z2 / (2 * n)) / (1 + z2 / n)
     half = math.sqrt(z2 * (rate * (1 - rate) / n + z2 / (4 * n * n))) / (1 + z2 / n)
     return max(0.0, middle - half), min(1.0, middle + half)
+
+
+def clustered(won: np.ndarray, n: np.ndarray, *, confidence: float = 0.95) -> Rate:
+    """The rate of trials in clusters (k,), as those of one robot or of one draw of parameters.
+
+    Trials of a cluster are alike, so that the interval is Wilson's for as many independent trials
+    as tell as much: at least one a cluster, and no more than there are.
+    """
+    check_confidence(confidence)
+    clusters, total = len(n), int(n.sum())
+    rate = float(won.sum()) / total
+    away = won - rate * n
+    spread = float((away**2).sum()) * clusters / max(clusters - 1, 1) / total**2
+    worth = np.clip(rate * (1 - rate) / spread if spread > 0 else 0.0, min(clusters, total), total)
+    low, high = score_interval(rate, float(worth), confidence=confidence)
+    return Rate(int(won.sum()), total, low, high, confidence)
 
 
 @dataclass(frozen=True)
