@@ -1,6 +1,7 @@
 """Attribution without simulation: who plays, who is off, and what is said."""
 
 import json
+import shlex
 from dataclasses import replace
 
 import numpy as np
@@ -8,9 +9,12 @@ import pytest
 
 from sim2real.attribute.advice import advise
 from sim2real.attribute.attribution import Attribution, Cause, Share, dimensions_of, identified
+from sim2real.attribute.diagnoses import Diagnosis
+from sim2real.attribute.failures import Failures
 from sim2real.attribute.parsimony import plausible
 from sim2real.attribute.shapley import coalitions, game, shapley
 from sim2real.attribute.trajectory import attribute_trajectory
+from sim2real.cli.main import parse
 from sim2real.errors import Sim2RealError
 from sim2real.gap.sensitivity import open_parameters, prior_std
 from sim2real.params import Empirical, GaussianPosterior
@@ -183,6 +187,31 @@ def test_only_ranges_that_do_not_hold_the_robot_are_to_be_widened(twin):
         == f"widen 1 range of actuation: {GAIN} to {0.4 * low:.3g} … {high:.3g}"
     )
     assert "posterior" in advised(vague)
+
+
+def test_what_was_done_is_not_advised_and_every_command_is_one(twin):
+    low, high = {p.name: p.prior.support for p in open_parameters(twin)}[GAIN]
+    inside = Cause(name=GAIN, unit="", before=1.0, after=0.5 * (low + high), low=low, high=high)
+    share = Share(name="actuation", value=30.0, low=20.0, high=40.0, causes=(inside,))
+    vague = Share(
+        name="inertia", value=1.0, low=-5.0, high=9.0, causes=(replace(inside, name=MASS),)
+    )
+    rest = Share(name="unexplained", value=20.0, low=9.0, high=30.0)
+    lost = attribution(shares=(share, vague), unexplained=rest)
+    told = {"identifiability": {"shrinkage": {MASS: 0.1}, "identifiable": ()}}
+    slow = Diagnosis(name="degrades over time", why="later ones fail", p_value=0.01)
+    fell = Failures(tried=9, failed=3, kinds=(), diagnoses=(slow,))
+
+    def advised(**options):
+        parts = {"success": lost, "failures": fell, "identified": told}
+        return advise(twin, won=[True] * 30, target=0.95, **parts, **options)
+
+    assert len(advised()) == len(advised(cured=True)) + 1
+    commands = [part for one in advised() for part in one.command.split(";") if part]
+    assert len(commands) == 6
+    for command in commands:
+        program, *words = shlex.split(command)
+        assert program == "sim2real" and parse(words)
 
 
 def test_an_attribution_is_plain_data():

@@ -1,18 +1,20 @@
 """Why attempts failed: kinds, likeness, values that reproduce them, and the three complaints."""
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
+from sim2real.attribute import failures
 from sim2real.attribute.advice import advise
 from sim2real.attribute.behaviour import Behaviours, kinds
 from sim2real.attribute.diagnoses import Attempt, diagnoses
-from sim2real.attribute.failures import UNKNOWN, Failures, explain_failures
+from sim2real.attribute.failures import UNKNOWN, Failures, Kind, explain_failures
 from sim2real.data import Signal
 from sim2real.errors import Sim2RealError
 from sim2real.gap.log import Log
-from sim2real.params import Uniform
+from sim2real.params import Empirical, Uniform
 from sim2real.policy.make import twin_contract
 from sim2real.tasks import find_task
 from tests.simulated import bundle_and_twin, policy_of, simulate
@@ -87,6 +89,55 @@ def test_phases_end_where_the_motion_changes():
     assert len(found) >= 2 and found[0].begin_s == 0.0
     assert any(abs(phase.end_s - 2.0) < 0.2 for phase in found)
     assert "rest" in found[-1].words and found[-1].end_s == pytest.approx(times[-1])
+
+
+def test_failures_among_simulated_successes_are_not_reproduced():
+    rng = np.random.default_rng(0)
+    around = np.repeat([0.0, 10.0], [300, 100])  # successes, and failures far away
+    simulated = around[:, None, None] + rng.normal(size=(400, 1, 2))
+    trials = SimpleNamespace(
+        success=around == 0.0, names=("a",), values=rng.normal(size=(400, 1)), each=1
+    )
+
+    def reproduced(place):
+        real = place + rng.normal(size=(5, 1, 2))
+        log = SimpleNamespace(log=SimpleNamespace(episode="e"))
+        steps = SimpleNamespace(phases=lambda log: ())
+        parts = [[log] * 5, real, np.zeros((5, 5)), steps, (simulated, trials), (simulated, trials)]
+        twin = bundle_and_twin(TASK)[1]
+        return failures._explained(*parts, np.ones(2), twin).reproducible
+
+    assert reproduced(10.0) and not reproduced(0.0)
+
+
+def kind(**changes):
+    values = {
+        "episodes": ("0123456789",), "phases": (), "in_training": 0.0, "failed_alike": 0.0,
+        "reproduced": 1.0, "values": (),
+    }  # fmt: skip
+    return Kind(**(values | changes))
+
+
+def test_advice_on_failures_knows_what_nothing_reproduces_from_what_anything_does():
+    def advised(one):
+        found = Failures(tried=5, failed=1, kinds=(one,), diagnoses=())
+        (advice,) = advise(bundle_and_twin(TASK)[1], failures=found)
+        return advice.why
+
+    assert "at any values" in advised(kind())
+    assert "nothing in the twin" in advised(kind(reproduced=0.0))
+
+
+def test_values_of_an_identified_twin_are_taken_by_name():
+    twin = bundle_and_twin(TASK)[1]
+    gain = "actuator/hinge/gain"
+    known = Empirical(names=(gain,), samples=((1.45,), (1.45,)))
+    other = replace(twin, parameters=tuple(reversed(twin.parameters)), posterior=known)
+    found = failures._allowed(twin, other, 64, 0)
+    plain = failures._allowed(twin, None, 64, 0)
+    moved = [p.name for k, p in enumerate(twin.parameters) if (found[:, k] != plain[:, k]).any()]
+    assert moved == [gain]
+    assert found[:, [p.name for p in twin.parameters].index(gain)].max() > 1.3
 
 
 @pytest.fixture(scope="module")

@@ -2,6 +2,7 @@
 
 import json
 import re
+from dataclasses import replace
 from functools import partial
 
 import pytest
@@ -64,6 +65,11 @@ def test_a_bound_is_for_all_attempts():
         ({"robot": "unit:1", "target": 1.5}, "--target"),
         ({"robot": "unit:1", "budget": "many"}, "40-trials"),
         ({"robot": "unit:1", "first": 50}, "--first"),
+        ({"robot": "unit:1", "seconds": float("nan")}, "--seconds"),
+        ({"robot": "unit:1", "again": float("inf")}, "--again"),
+        ({"robot": "unit:1", "iterations": 0}, "--iterations"),
+        ({"robot": "unit:1", "seed": -1}, "--seed"),
+        ({"robot": "unit:one"}, "no unit"),
     ],
 )
 def test_what_cannot_be_is_refused_before_anything_moves(tmp_path, options, words):
@@ -77,3 +83,65 @@ def test_a_loop_ends_early_only_where_nothing_could_change_the_answer(tmp_path):
     one = Round(policy=done, known=None, sim=done, ladder=done, batches=[done])
     assert _met(one, 0.7, left=0) and not _met(one, 0.7, left=20)
     assert _met(one, 0.3, left=5)  # ten of fifteen would do
+
+
+@pytest.fixture
+def played(monkeypatch):
+    """A loop whose steps do nothing, with outcomes of its attempts that are given."""
+
+    def play(out, outcomes, *, why="", **options):
+        results = {
+            "record": {"seconds": 1.0, "episodes": []},
+            "identify": {"why": why, "promoted": not why},
+        }
+
+        def made(make):
+            def step(self, *parts, **named):
+                found = make(self, *parts, **named)
+                result = results.get(found.kind, {"value": 1.0})
+                if found.kind == "trials":
+                    tried = outcomes[named["first"] : named["first"] + named["count"]]
+                    result = {"success": tried}
+                return replace(found, work=lambda folder, done: result)
+
+            return step
+
+        kinds = ("train", "widen", "evaluate", "export", "record", "ladder", "trials", "identify")
+        with monkeypatch.context() as patch:
+            for kind in (*kinds, "scatter", "predict"):
+                patch.setattr(stages.Stages, kind, made(getattr(stages.Stages, kind)))
+            config = {"task": "pendulum-swingup", "robot": "unit:3", "explain": False, "out": out}
+            return loop(LoopConfig(**(config | options)))
+
+    return play
+
+
+def test_a_policy_without_a_successor_keeps_its_failures(played, tmp_path):
+    outcomes = [False] * 10 + [False] * 4 + [True] * 36
+    closed = played(tmp_path, outcomes, strategy="wide", budget="50")
+    assert [len(one.won) for one in closed.rounds] == [10, 40] and not closed.met
+
+
+def test_a_hopeless_policy_of_an_identified_robot_is_followed_by_another(played, tmp_path):
+    closed = played(tmp_path, [False] * 20 + [True] * 40, budget="60")
+    assert [len(one.won) for one in closed.rounds] == [10, 10, 40] and closed.met
+
+
+def test_a_robot_that_cannot_be_identified_is_tested_on(played, tmp_path):
+    closed = played(tmp_path, [False] * 5 + [True] * 35, why="the twin was right")
+    assert [len(one.won) for one in closed.rounds] == [40] and not closed.met
+    assert closed.why.endswith("the robot was not identified: the twin was right")
+
+
+def test_what_is_said_of_a_test_that_ended_early_holds_for_all_of_it(played, tmp_path):
+    closed = played(tmp_path, [True] * 40, target=0.5, strategy="nominal")
+    made = sum(len(one.won) for one in closed.rounds)
+    assert closed.met and made < 40
+    said = int(re.search(r"at least (\d+)%", closed.why)[1])
+    assert said == round(100 * lower_bound([True] * made + [False] * (40 - made)))
+
+
+def test_a_test_is_not_made_longer_once_it_was_looked_at(played, tmp_path):
+    played(tmp_path, [False] * 40, strategy="nominal")
+    with pytest.raises(Sim2RealError, match="begin another with --out"):
+        played(tmp_path, [False] * 60, strategy="nominal", budget="60")

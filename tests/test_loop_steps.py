@@ -1,6 +1,8 @@
 """Steps of a loop: done once, named by what they are made from, and done again only if killed."""
 
 import json
+import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -48,6 +50,28 @@ def test_an_interrupted_step_is_done_again_and_finished_ones_are_not(tmp_path):
     assert Store(tmp_path).run(whole).result == {"sum": 3}
     assert log == ["first", "second", "second"]
     assert (tmp_path / whole.name / "half").exists()  # an attempt may use what is left
+
+
+def test_two_who_want_the_same_step_do_it_once(tmp_path):
+    log = []
+
+    def work(folder, done):
+        log.append(folder)
+        time.sleep(0.2)
+        return {"sum": 1}
+
+    step = Step(kind="slow", inputs={}, work=work)
+    with ThreadPoolExecutor(2) as pool:
+        found = list(pool.map(lambda _: Store(tmp_path).run(step).result, range(2)))
+    assert found == [{"sum": 1}] * 2 and len(log) == 1
+
+
+def test_a_result_that_lacks_a_part_is_refused(tmp_path):
+    step = counted([], "first", {"a": 1})
+    Store(tmp_path).run(step)
+    (tmp_path / step.name / RESULT_FILE).write_text(json.dumps({"key": step.key}))
+    with pytest.raises(Sim2RealError, match="delete it"):
+        Store(tmp_path).run(step)
 
 
 def test_a_result_of_another_step_is_refused(tmp_path):

@@ -14,6 +14,8 @@ from sim2real.twin import Twin
 _OPEN = 5.0
 """Points of success that an unclear share may still cost, from which it is worth knowing."""
 _MOST_TRIALS = 500
+_THERE = 40
+"""Trials whose interval is no wider than 15 points either way, whatever they show."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,17 +37,18 @@ def advise(
     success: Attribution | None = None,
     failures: Failures | None = None,
     identified: Mapping[str, Any] | None = None,
+    cured: bool = False,
     won: Sequence[bool] = (),
     target: float | None = None,
 ) -> list[Advice]:
     """Advice about a policy that was trained in `twin` as it is.
 
-    `identified` is the result of an identification in plain data, and `won` are the outcomes of the
-    newest policy on the robot.
+    `identified` is the result of an identification in plain data, `cured` whether a policy has been
+    trained in it since, and `won` are the outcomes of the newest policy on the robot.
     """
     found: list[Advice] = []
     if success is not None:
-        found += _ranges(twin, success)
+        found += _ranges(twin, success, cured=cured)
         found += _unexplained(success)
         found += _not_told(success, identified or {})
     if failures is not None:
@@ -56,7 +59,7 @@ def advise(
     return found
 
 
-def _ranges(twin: Twin, success: Attribution) -> Iterator[Advice]:
+def _ranges(twin: Twin, success: Attribution, *, cured: bool) -> Iterator[Advice]:
     """Dimensions that cost success, by parameters outside, or inside, what training can draw."""
     priors = {p.name: p.prior.support for p in twin.parameters}
     for share in success.shares:
@@ -69,13 +72,14 @@ def _ranges(twin: Twin, success: Attribution) -> Iterator[Advice]:
             yield Advice(
                 do=f"widen {len(wider)} range{'s' if len(wider) > 1 else ''} of {share.name}:"
                 f" {'; '.join(wider)}",
-                why=f"{cost}, and the robot was identified outside of what training can draw",
+                why=f"{cost}, and the robot was identified outside of what training can draw"
+                + (": the next of its kind may be like it" if cured else ""),
             )
-        else:
+        elif not cured:
             yield Advice(
                 do="train in worlds of the posterior",
                 why=cost + (f": {share.causes[0]}" if share.causes else ""),
-                command="sim2real train TASK --twin IDENTIFIED --params posterior --begin RUN",
+                command="sim2real train TASK --twin IDENTIFIED --source posterior --begin RUN",
             )
 
 
@@ -94,7 +98,8 @@ def _unexplained(success: Attribution) -> Iterator[Advice]:
             do="learn the remainder, and look where the twin is still off",
             why=f"{rest.value:.0f} points of success [{rest.low:.0f}, {rest.high:.0f}] are lost by"
             " what no parameter of the twin describes",
-            command="sim2real loop TASK --strategy identified+residual; sim2real gap TWIN --logs …",
+            command="sim2real loop TASK --robot ROBOT --strategy identified+residual;"
+            " sim2real gap TWIN --logs RECORDINGS",
         )
 
 
@@ -117,10 +122,15 @@ def _not_told(success: Attribution, identified: Mapping[str, Any]) -> Iterator[A
 def _kinds(failures: Failures) -> Iterator[Advice]:
     for kind in failures.kinds:
         count, first = len(kind.episodes), kind.episodes[0][:8]
-        if kind.dimension == "unknown":
+        if not kind.reproducible:
             yield Advice(
                 do=f"watch {first} and record more like it",
                 why=f"{count} failures went like it, and nothing in the twin reproduces them",
+            )
+        elif not kind.values:
+            yield Advice(
+                do=f"watch {first}, and train for longer",
+                why=f"{count} failures went like it, as the policy fails in the twin at any values",
             )
         elif not kind.met:
             value = kind.values[0]
@@ -135,25 +145,33 @@ def _kinds(failures: Failures) -> Iterator[Advice]:
 def _diagnosed(failures: Failures) -> Iterator[Advice]:
     for one in failures.diagnoses:
         if one.name == "works in one place but not another":
-            yield Advice(do="collect the next trials there", why=str(one))
+            yield Advice(
+                do=f"collect {_THERE} trials there: they tell its success to within 15 points",
+                why=str(one),
+            )
         elif one.name == "degrades over time":
             yield Advice(
                 do="look for drift: warming, wear, a battery that runs down",
                 why=str(one),
-                command="sim2real drift BUNDLE --logs …",
+                command="sim2real drift BUNDLE --logs RECORDINGS",
             )
 
 
 def _more_trials(won: Sequence[bool], target: float) -> Iterator[Advice]:
-    """How many attempts show the target, if the policy is as good as it has been."""
+    """How many attempts show the target, if the policy is as good as it has been.
+
+    They are new ones: to go on with a test until it is passed would flatter.
+    """
     rate = sum(won) / len(won)
     if clopper_pearson(sum(won), len(won), confidence=0.9).low >= target:
         return
-    for n in range(len(won), _MOST_TRIALS):
-        if clopper_pearson(round(rate * n), n, confidence=0.9).low >= target:
+    for n in range(1, _MOST_TRIALS):
+        if clopper_pearson(int(rate * n), n, confidence=0.9).low >= target:
             yield Advice(
-                do=f"make {n - len(won)} more attempts with this policy",
+                do=f"test this policy in {n} new attempts",
                 why=f"{sum(won)} of {len(won)} succeeded; if that goes on, {n} show at least"
                 f" {target:.0%}, 95 % sure",
+                command=f"sim2real deploy BUNDLE --robot ROBOT --step full --trials {n} --execute"
+                " --person NAME",
             )
             return

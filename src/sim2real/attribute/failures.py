@@ -95,9 +95,14 @@ class Kind:
         return self.in_training >= _UNLIKE
 
     @property
+    def reproducible(self) -> bool:
+        """Whether the twin fails in the same way at some values."""
+        return self.reproduced >= _UNLIKE
+
+    @property
     def dimension(self) -> str:
         """The dimension that explains it, or 'unknown'."""
-        if self.reproduced < _UNLIKE or not self.values:
+        if not self.reproducible or not self.values:
             return UNKNOWN
         return self.values[0].dimension
 
@@ -109,7 +114,7 @@ class Kind:
             found.append("nothing in training went like it")
         else:
             found.append(f"training had such cases, of which {self.failed_alike:.0%} failed")
-        if self.reproduced < _UNLIKE:
+        if not self.reproducible:
             found.append("no values that the twin allows reproduce it: its cause is unknown")
         elif not self.values:
             found.append("the twin fails so at any values: chance, or the policy itself")
@@ -175,6 +180,7 @@ def explain_failures(
     episodes: Sequence[Episode],
     *,
     source: str = "prior",
+    remainder: bool = False,
     identified: Twin | None = None,
     worlds: int = 512,
     seed: int = 0,
@@ -183,9 +189,12 @@ def explain_failures(
 ) -> Failures:
     """Explain those of `episodes`, attempts of `policy` at `task` on a robot, that failed.
 
-    The policy was trained in `twin` with parameters from `source`; it is tried there in so many
-    `worlds`, and in as many over all values that the prior allows, or that were `identified`.
+    The policy was trained in `twin` with parameters from `source`, and with its learned
+    `remainder` or without; it is tried there in so many `worlds`, and in as many over all values
+    that the prior allows, or that were `identified`.
     """
+    if worlds < 1 or seed < 0:
+        raise Sim2RealError("--worlds is at least 1, and --seed not negative")
     judged = [episode for episode in episodes if episode.outcome in ("success", "failure")]
     if not judged:
         raise Sim2RealError(
@@ -196,7 +205,9 @@ def explain_failures(
     attempts = [Attempt.of(e, Log.of(e, contract, twin.channels), task) for e in judged]
     failed = [attempt for attempt in attempts if not attempt.won]
     behaviours = Behaviours(twin.place().model, task.episode_s)
-    simulated = _Simulated(twin, task, policy, worlds=worlds, seed=seed, threads=threads)
+    simulated = _Simulated(
+        twin, task, policy, remainder=remainder, worlds=worlds, seed=seed, threads=threads
+    )
     trained, outcomes = simulated(behaviours, source, None, lambda k, of: report(k, 2 * of))
     won = int(outcomes.success.sum())
     found = diagnoses(attempts, simulated=(won, len(outcomes.success)))
@@ -236,11 +247,11 @@ def _allowed(twin: Twin, identified: Twin | None, count: int, seed: int) -> np.n
     if identified is None or identified.posterior is None:
         return found
     known = drawn(identified, "posterior", count=count, seed=seed).numpy()
-    names = identified.posterior.names
+    columns = {parameter.name: k for k, parameter in enumerate(identified.parameters)}
     rng = np.random.default_rng(seed)
     for k, parameter in enumerate(twin.parameters):
-        if parameter.name in names:
-            both = np.concatenate([found[:, k], known[:, k]])
+        if parameter.name in identified.posterior.names:
+            both = np.concatenate([found[:, k], known[:, columns[parameter.name]]])
             found[:, k] = rng.uniform(both.min(), both.max(), count)
     return found
 
@@ -254,11 +265,13 @@ class _Simulated:
         task: type[Task],
         policy: Callable[[Tensor], Tensor],
         *,
+        remainder: bool,
         worlds: int,
         seed: int,
         threads: int,
     ) -> None:
         self._twin, self._task, self._policy = twin, task, policy
+        self._remainder = remainder
         self._worlds, self._seed, self._threads = worlds, seed, threads
 
     def __call__(
@@ -282,6 +295,7 @@ class _Simulated:
             source="prior" if source == "adr" else source,
             rows=rows,
             twin=self._twin,
+            remainder=self._remainder,
             threads=self._threads,
             keep=keep,
             report=report,
@@ -304,13 +318,14 @@ def _explained(
     order = [typical, *(k for k in range(len(failed)) if k != typical)]
     to_trained = distances(real, training[0], scale)
     to_allowed = distances(real, allowed[0], scale)
+    lost = ~allowed[1].success
     alike = np.argsort(to_trained.mean(axis=0))[:_LEAST_NEAREST]
     return Kind(
         episodes=tuple(failed[k].log.episode for k in order),
         phases=behaviours.phases(failed[typical].log),
         in_training=_lonely(to_trained, training[0], scale),
         failed_alike=float(1.0 - training[1].success[alike].mean()),
-        reproduced=_lonely(to_allowed, allowed[0][~allowed[1].success], scale),
+        reproduced=_lonely(to_allowed[:, lost], allowed[0][lost], scale),
         values=_values(to_allowed, allowed[1], twin),
     )
 

@@ -19,6 +19,7 @@ from sim2real.bench.config import BenchTransfer
 from sim2real.bench.loop_kills import killed_loops
 from sim2real.bench.run import Report, Result
 from sim2real.bench.workers import Workers
+from sim2real.errors import Sim2RealError
 from sim2real.evaluate.intervals import clustered
 from sim2real.loop.config import LoopConfig
 from sim2real.loop.loop import Closed, loop
@@ -45,6 +46,8 @@ class Score:
 
 def bench_transfer(config: BenchTransfer, report: Report) -> Iterator[Result]:
     """Success of each strategy in simulation and on units."""
+    if min(config.units, config.arm_units, config.trials) < 1:
+        raise Sim2RealError("--units, --arm-units and --trials are at least 1")
     covered: list[bool] = []
     for task in config.tasks:
         units = range(config.first_unit, config.first_unit + _units(config, task))

@@ -29,6 +29,7 @@ def run_attribute(config: AttributeConfig) -> int:
     from sim2real.report.progress import bar
     from sim2real.twin import Twin
 
+    config.check()
     real = _real(config)
     source = Bundle.open(config.twin).twin if Bundle.is_bundle(config.twin) else config.twin
     twin = Twin.load(source)
@@ -85,7 +86,7 @@ def _real(config: AttributeConfig) -> tuple[int, int] | None:
     if config.policy is None:
         raise Sim2RealError("--real is of a policy: name it with --policy")
     won, _, tried = config.real.partition("/")
-    if not (won.isdigit() and tried.isdigit() and int(won) <= int(tried) and int(tried) > 0):
+    if not (won.isdecimal() and tried.isdecimal() and int(won) <= int(tried) and int(tried) > 0):
         raise Sim2RealError(f"--real is successes and trials, as 12/20, not {config.real!r}")
     return int(won), int(tried)
 

@@ -6,7 +6,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from sim2real.cli.logs import read_logs
-from sim2real.cli.output import print_json, say
+from sim2real.cli.output import ask, print_json, say
 from sim2real.errors import Sim2RealError
 from sim2real.robot.config import DeployConfig
 
@@ -37,7 +37,7 @@ def run_deploy(config: DeployConfig) -> int:
             talk=Talk(
                 report=report,
                 tell=(lambda text: None) if config.json else say,
-                ask=_ask,
+                ask=ask,
                 show=lambda time_s, wanted, sent: rows.append((time_s, sent)),
             ),
         )
@@ -49,17 +49,6 @@ def run_deploy(config: DeployConfig) -> int:
         return 130
     stopped = any(trial.stopped for trial in found.trials)
     return 1 if stopped or (found.record is not None and not found.record.passed) else 0
-
-
-def _ask(text: str) -> str:
-    """Ask the person at the terminal; '' where there is none."""
-    if not sys.stdin.isatty():
-        return ""
-    import termios
-
-    termios.tcflush(sys.stdin, termios.TCIFLUSH)
-    say(text)
-    return sys.stdin.readline()
 
 
 def _show(

@@ -38,6 +38,7 @@ def run_failures(config: FailuresConfig) -> int:
             subject.policy,
             episodes,
             source=subject.source,
+            remainder=subject.remainder,
             identified=identified,
             worlds=config.worlds,
             seed=config.seed,

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from sim2real.cli.output import print_json, say
+import sys
+
+from sim2real.cli.output import ask, print_json, say
 from sim2real.loop.config import LoopConfig
 
 
@@ -12,9 +14,13 @@ def run_loop(config: LoopConfig) -> int:
     from sim2real.report.live import Live
     from sim2real.report.loop import REPORT_FILE, write_loop
     from sim2real.report.progress import bar
+    from sim2real.robot.deployment import Talk
 
-    with bar("loop", quiet=config.json) as progress:
-        closed = loop(config, report=Live(quiet=config.json), progress=progress)
+    prompted = not config.robot.startswith("unit:") and sys.stdin.isatty()
+    with bar("loop", quiet=config.json or prompted) as progress:  # a prompt and a bar clash
+        tell = (lambda text: None) if config.json else say
+        talk = Talk(report=progress, tell=tell, ask=ask) if prompted else Talk(report=progress)
+        closed = loop(config, report=Live(quiet=config.json), talk=talk)
     write_loop(closed.folder / REPORT_FILE, closed)
     if config.json:
         print_json({"folder": str(closed.folder), **closed.to_dict()})

@@ -157,18 +157,22 @@ _TWO_WORDS = (["identify", "plan"], ["randomize", "show"])
 """Verbs of two words whose first word is a verb of its own, or none at all."""
 
 
-def main(arguments: list[str] | None = None) -> int:
-    """Run one verb; the exit code."""
-    words = sys.argv[1:] if arguments is None else list(arguments)
+def parse(words: list[str]) -> Any:
+    """The verb that words ask for, with its options; what is none ends the program."""
     if words[:2] in _TWO_WORDS:
         words[:2] = [" ".join(words[:2])]
-    verb = tyro.cli(
+    return tyro.cli(
         Verb,
         prog="sim2real",
         description="Measure, explain and close the gap between simulation and the real robot.",
         args=words,
         config=(tyro.conf.OmitSubcommandPrefixes, tyro.conf.OmitArgPrefixes),
     )
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run one verb; the exit code."""
+    verb = parse(sys.argv[1:] if arguments is None else list(arguments))
     try:
         return _run(verb)
     except Sim2RealError as error:

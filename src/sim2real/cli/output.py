@@ -21,6 +21,17 @@ def say_error(text: str) -> None:
     sys.stderr.write("error: " + " ".join(text.split()) + "\n")
 
 
+def ask(text: str) -> str:
+    """Ask the person at the terminal; '' where there is none."""
+    if not sys.stdin.isatty():
+        return ""
+    import termios
+
+    termios.tcflush(sys.stdin, termios.TCIFLUSH)
+    say(text)
+    return sys.stdin.readline()
+
+
 def print_json(value: Any) -> None:
     """Print one JSON value; numbers that JSON does not know become null."""
     sys.stdout.write(json.dumps(_finite(value), default=str) + "\n")

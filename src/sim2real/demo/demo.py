@@ -17,6 +17,7 @@ from sim2real.loop.loop import SUMMARY_FILE, loop
 from sim2real.report.live import Live
 from sim2real.report.loop import REPORT_FILE, write_loop
 from sim2real.report.progress import bar
+from sim2real.robot.deployment import Talk
 
 TASK = "pendulum-swingup"
 _MARK = ".sim2real-demo"
@@ -34,7 +35,7 @@ def demo(config: DemoConfig) -> int:
     )
     options = LoopConfig(task=TASK, robot=f"unit:{config.unit}", seed=config.seed, out=out)
     with bar("demo", quiet=config.json) as progress:
-        closed = loop(options, report=Live(quiet=config.json), progress=progress)
+        closed = loop(options, report=Live(quiet=config.json), talk=Talk(report=progress))
     write_loop(out / REPORT_FILE, closed)
     summary = closed.to_dict() | {"seconds": round(time.perf_counter() - begin, 1)}
     write_json(out / SUMMARY_FILE, summary)

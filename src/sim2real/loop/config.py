@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import dataclass
 from pathlib import Path
@@ -67,3 +68,18 @@ class LoopConfig:
         if not found or int(found[1]) < 1:
             raise Sim2RealError(f"--budget {self.budget!r} is not like 40-trials")
         return int(found[1])
+
+    def check(self) -> None:
+        """Refuse what cannot be, before anything is trained or moved."""
+        if not self.robot.startswith("unit:") and not (self.execute and self.person):
+            raise Sim2RealError("a robot moves only with --execute, and --person says who lets it")
+        if not 0 < self.target < 1 or not 0 < self.first <= self.trials:
+            raise Sim2RealError("--target is a share, and --first at most the budget's trials")
+        if not 0 < self.seconds < math.inf:
+            raise Sim2RealError(f"--seconds {self.seconds} is no time")
+        if self.again is not None and not 0 < self.again < math.inf:
+            raise Sim2RealError(f"--again {self.again} is no share of a training")
+        if self.iterations is not None and self.iterations < 1:
+            raise Sim2RealError(f"--iterations {self.iterations}: a training has at least 1")
+        if self.seed < 0 or self.threads < 0:
+            raise Sim2RealError("--seed and --threads are not negative")

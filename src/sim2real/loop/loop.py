@@ -5,7 +5,7 @@ the robot are made in batches. A policy whose first batch says that the target i
 given up, and the next round identifies the robot from all that was recorded since; otherwise the
 rest of the budget is its test. The bound that ends the loop is for that number of attempts, fixed
 when the round began: it ends early only where even failures from then on could not change the
-answer, so looking does not flatter it.
+answer, so looking does not flatter it. For the same reason a budget is not made larger later.
 """
 
 from __future__ import annotations
@@ -20,15 +20,18 @@ from sim2real.attribute.attribution import Attribution
 from sim2real.attribute.failures import Failures
 from sim2real.errors import Sim2RealError
 from sim2real.evaluate.intervals import Rate, clopper_pearson, wilson
-from sim2real.files import write_json
+from sim2real.files import read_json, write_json
 from sim2real.loop.config import LoopConfig
 from sim2real.loop.stages import Stages
 from sim2real.loop.steps import Done, Step, Store
 from sim2real.loop.strategies import policy_of
+from sim2real.robot.deployment import Talk
+from sim2real.robot.open import open_robot
 from sim2real.tasks import find_task
 from sim2real.twin import Twin
 
 SUMMARY_FILE = "summary.json"
+PLAN_FILE = "plan.json"
 _BATCH = 10
 """Attempts in one step."""
 _SURE = 0.95
@@ -127,16 +130,17 @@ def loop(
     *,
     store: Store | None = None,
     report: Callable[[Step, Done | None], None] = lambda step, done: None,
-    progress: Callable[[int, int], None] = lambda done, of: None,
+    talk: Talk | None = None,
 ) -> Closed:
-    """Run, or go on with, a loop as configured; loops with one `store` share their steps."""
+    """Run, or go on with, a loop as configured; loops with one `store` share their steps.
+
+    `report` is told of steps, and `talk` is with the person at the robot.
+    """
+    config.check()
     task = find_task(config.task)
-    standing_in = config.robot.startswith("unit:")
-    if not standing_in and not (config.execute and config.person):
-        raise Sim2RealError("a robot moves only with --execute, and --person says who lets it")
-    if not 0 < config.target < 1 or not 0 < config.first <= config.trials:
-        raise Sim2RealError("--target is a share, and --first at most the budget's trials")
+    open_robot(config.robot, task=config.task)  # refuse what is no robot before any training
     out = config.out or Path("runs/loop") / config.task / config.robot.replace(":", "-")
+    _plan(config, out)
     store = store or Store(out / "steps", report=report)
     stages = Stages(
         task=config.task,
@@ -145,7 +149,7 @@ def loop(
         seed=config.seed,
         force=config.force,
         threads=config.threads,
-        report=progress,
+        talk=talk or Talk(),
     )
     iterations = config.iterations or task.training.iterations
     share = task.again if config.again is None else config.again
@@ -154,11 +158,11 @@ def loop(
     recorded = stages.record(seconds=config.seconds)
     rounds = [_begin(store, stages, nominal, None, recorded)]
     _attempt(store, stages, rounds, config.first)
-    attribution = None
+    attribution, missing, better = None, "", True
     while (left := config.trials - sum(len(one.won) for one in rounds)) and not _met(
         rounds[-1], config.target, left
     ):
-        if len(rounds) == 1 or _hopeless(rounds[-1], config.target):
+        if better and (len(rounds) == 1 or _hopeless(rounds[-1], config.target)):
             tried = tuple(batch.step for one in rounds for batch in one.batches)
             policy, known = policy_of(
                 config.strategy,
@@ -168,17 +172,19 @@ def loop(
                 iterations=iterations,
                 again=again,
             )
+            if known is not None:
+                missing = store.run(known).result["why"]
             if config.explain:
                 _explain(store, stages, rounds[-1], known)
-            if config.explain and known is not None and attribution is None:
+            if config.explain and known is not None and attribution is None and not missing:
                 attribution = store.run(stages.attribute(nominal, known, recorded, tried))
-            if policy is not rounds[-1].policy.step:
+            better = not missing and policy.key != rounds[-1].policy.step.key
+            if better:
                 rounds.append(_begin(store, stages, policy, known, recorded))
         _attempt(store, stages, rounds, min(_BATCH, left))
     last = rounds[-1]
     if config.explain:
         _explain(store, stages, last, last.known.step if last.known else None)
-    met = _met(last, config.target, left)
     closed = Closed(
         task=config.task,
         robot=config.robot,
@@ -189,11 +195,28 @@ def loop(
         attribution=attribution,
         advice=tuple(_advice(stages, rounds, attribution, config.target)),
         target=config.target,
-        met=met,
-        why=_why(last, config.target, met=met),
+        met=_met(last, config.target, left),
+        why=_why(last, config.target, left)
+        + (f"; the robot was not identified: {missing}" if missing else ""),
     )
     write_json(out / SUMMARY_FILE, closed.to_dict())
     return closed
+
+
+def _plan(config: LoopConfig, out: Path) -> None:
+    """Keep what was planned before anything was seen, and refuse another plan after it."""
+    plan = {"trials": config.trials, "target": config.target, "first": config.first}
+    path = out / PLAN_FILE
+    if path.is_file():
+        if read_json(path) != plan:
+            raise Sim2RealError(
+                f"{out} is of a loop with other --budget, --target or --first ({path}): a test that"
+                " is changed once it was looked at proves nothing; begin another with --out"
+            )
+        return
+    if out.exists() and not out.is_dir():
+        raise Sim2RealError(f"{out} is a file, and --out a folder")
+    write_json(path, plan)
 
 
 def _begin(store: Store, stages: Stages, policy: Step, known: Step | None, recorded: Step) -> Round:
@@ -237,6 +260,7 @@ def _advice(
         success=Attribution.of_dict(lost) if lost else None,
         failures=Failures.of_dict(last.failures.result) if last.failures else None,
         identified=last.known.result if last.known else None,
+        cured=last.known is not None,
         won=last.won,
         target=target,
     )
@@ -257,12 +281,14 @@ def _hopeless(one: Round, target: float) -> bool:
     return rate.high < target
 
 
-def _why(one: Round, target: float, *, met: bool) -> str:
+def _why(one: Round, target: float, left: int) -> str:
+    """How it ended; what is said is what would hold if all attempts that are left failed."""
     won = one.won
-    bound = lower_bound(won)
-    if met:
-        return f"{sum(won)} of {len(won)} succeeded: at least {bound:.0%}, 95 % sure"
+    told = f"{sum(won)} of {len(won)} succeeded"
+    bound = lower_bound([*won, *[False] * left])
+    if bound >= target:
+        return f"{told}: at least {bound:.0%}, 95 % sure"
     return (
-        f"the budget is spent: {sum(won)} of {len(won)} succeeded, which is at least {bound:.0%},"
-        f" 95 % sure, and not {target:.0%}"
+        f"the budget is spent: {told}, which is at least {bound:.0%}, 95 % sure, and not"
+        f" {target:.0%}"
     )

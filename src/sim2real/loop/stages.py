@@ -1,13 +1,13 @@
 """The stages of the loop, each a step whose result is kept: see `steps`.
 
-Paths in results are relative to the step's folder, so that a whole loop can be moved.
+Paths in results are relative to the step's folder.
 """
 
 from __future__ import annotations
 
 import shutil
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -28,26 +28,19 @@ from sim2real.identify.scatter import scattered
 from sim2real.learn.config import TrainConfig
 from sim2real.learn.policy import Policy
 from sim2real.learn.train import train
+from sim2real.loop.at_robot import MOTIONS, AtRobot
 from sim2real.loop.steps import Done, Step
 from sim2real.policy.config import ExportConfig
 from sim2real.policy.export import export
-from sim2real.robot.config import DeployConfig
-from sim2real.robot.deploy import deploy
 from sim2real.robot.deployment import Talk
-from sim2real.robot.excite.record import Subject, record
-from sim2real.robot.open import open_robot
 from sim2real.robot.recording import read_recording
 from sim2real.tasks import TaskEnv, find_task
 from sim2real.twin import Twin
 
-MOTIONS = ("multisine", "chirp", "steps")
-"""What a robot is identified by."""
 _ROBOTS, _EACH = 64, 16
 """Draws of the posterior that success is predicted from, and episodes of each."""
 _TELLING_S = 1.0
 """Shortest recording that a robot is identified by."""
-_LADDER = ("replay", "shadow", "limited")
-"""Steps before a policy may act freely."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,8 +53,13 @@ class Stages:
     seed: int = 0
     force: bool = False
     threads: int = 0
-    report: Callable[[int, int], None] = lambda done, of: None
-    """Told how far the present step is."""
+    talk: Talk = field(default_factory=Talk)
+    """How it speaks with the person at the robot."""
+
+    @property
+    def report(self) -> Callable[[int, int], None]:
+        """Told how far the present step is."""
+        return self.talk.report
 
     @property
     def twin(self) -> Path:
@@ -223,6 +221,7 @@ class Stages:
                 trained,
                 [episode for one in attempts for episode in episodes_of(one)],
                 source=run.source,
+                remainder=run.remainder,
                 identified=None if known is None else Twin.load(done[1].folder / "twin"),
                 seed=4_000_000 + self.seed,
                 threads=self.threads,
@@ -246,80 +245,41 @@ class Stages:
         """Motions of the robot that tell its parameters, together so long."""
 
         def work(folder: Path, done: tuple[Done, ...]) -> dict[str, Any]:
-            kept = folder / "recordings"
-            shutil.rmtree(kept, ignore_errors=True)
-            subject = Subject.open(self.twin, rate_hz=find_task(self.task).rate_hz)
-            robot = open_robot(self.robot, task=self.task)
-            robot.connect()
-            try:
-                found = list(
-                    record(
-                        subject,
-                        robot,
-                        MOTIONS,
-                        kept,
-                        person=self.person,
-                        execute=True,
-                        seconds=seconds / len(MOTIONS),
-                        seed=self.seed,
-                        report=self.report,
-                    )
-                )
-            finally:
-                robot.disconnect()
-            stopped = [one.flight.stopped for one in found if one.flight.stopped]
-            if stopped:
-                raise Sim2RealError(f"the robot was stopped while it was recorded: {stopped[0]}")
-            return {
-                "episodes": [one.episode.id for one in found],
-                "seconds": float(sum(one.episode.duration_s for one in found)),
-            }
+            return self._robot.record(
+                folder / "recordings",
+                twin=self.twin,
+                rate_hz=find_task(self.task).rate_hz,
+                seconds=seconds,
+                seed=self.seed,
+            )
 
-        inputs = {"task": self.task, "robot": self.robot, "seconds": seconds, "seed": self.seed}
+        inputs = {
+            "task": self.task,
+            "robot": self._robot.identity,
+            "motions": MOTIONS,
+            "seconds": seconds,
+            "seed": self.seed,
+        }
         return Step(kind="record", inputs=inputs, work=work)
 
     def ladder(self, bundle: Step, recorded: Step) -> Step:
         """What a bundle goes through before it acts freely; one that may not is an error."""
 
         def work(folder: Path, done: tuple[Done, ...]) -> dict[str, Any]:
-            taken = []
-            for step in _LADDER:
-                config = self._deployed(done[0], folder, step)
-                logs = []
-                if step == "replay":
-                    logs = episodes_of(done[1])
-                    config = replace(config, goal=self._goals())
-                found = deploy(config, logs=logs, talk=Talk(report=self.report))
-                assert found.record is not None
-                taken.append({"step": step, "passed": found.record.passed, "why": found.record.why})
-                if not found.record.passed and not self.force:
-                    raise Sim2RealError(
-                        f"the policy did not pass {step} ({found.record.why}), so it may not move"
-                        " the robot freely; --force goes on regardless"
-                    )
-            return {"steps": taken, "passed": all(entry["passed"] for entry in taken)}
+            logs = episodes_of(done[1])
+            return self._robot.climb(folder, done[0].folder / "bundle", logs, self._goals())
 
-        inputs = {"robot": self.robot, "force": self.force}
+        inputs = {"robot": self._robot.identity, "force": self.force}
         return Step(kind="ladder", inputs=inputs, needs=(bundle, recorded), work=work)
 
     def trials(self, bundle: Step, ladder: Step, *, first: int, count: int) -> Step:
         """Attempts on the robot, with set-ups numbered from `first` on."""
 
         def work(folder: Path, done: tuple[Done, ...]) -> dict[str, Any]:
-            config = replace(
-                self._deployed(done[0], folder, "full"), trials=count, seed=first, rearm=True
-            )
-            found = deploy(config, talk=Talk(report=self.report))
-            won = [trial.outcome == "success" for trial in found.trials]
-            if len(won) < count:
-                raise Sim2RealError(f"{len(won)} of {count} attempts were made: {found.ended}")
-            return {
-                "success": won,
-                "stopped": [trial.stopped for trial in found.trials],
-                "episodes": [trial.episode for trial in found.trials],
-            }
+            made = folder / "attempts"
+            return self._robot.attempt(made, done[0].folder / "bundle", first=first, count=count)
 
-        inputs = {"robot": self.robot, "first": first, "count": count}
+        inputs = {"robot": self._robot.identity, "first": first, "count": count}
         return Step(kind="trials", inputs=inputs, needs=(bundle, ladder), work=work)
 
     def identify(self, recorded: tuple[Step, ...]) -> Step:
@@ -374,6 +334,16 @@ class Stages:
         inputs = {"seed": self.seed}
         return Step(kind="remainder", inputs=inputs, needs=(known, *recorded), work=work)
 
+    @property
+    def _robot(self) -> AtRobot:
+        return AtRobot(
+            address=self.robot,
+            task=self.task,
+            person=self.person,
+            force=self.force,
+            talk=self.talk,
+        )
+
     def _goals(self) -> tuple[str, ...]:
         """Goals of one set-up of the task, for motions that were recorded without any."""
         task = find_task(self.task)
@@ -383,20 +353,6 @@ class Stages:
         return tuple(
             f"{goal}={','.join(str(number) for number in asked[goal][0].tolist())}"
             for goal in task.goals
-        )
-
-    def _deployed(self, bundle: Done, folder: Path, step: str) -> DeployConfig:
-        """A step of the ladder with a bundle, recorded in a fresh part of the folder."""
-        out = folder / step
-        shutil.rmtree(out, ignore_errors=True)
-        return DeployConfig(
-            bundle=bundle.folder / "bundle",
-            robot=self.robot,
-            step=step,  # type: ignore[arg-type]
-            execute=True,
-            person=self.person,
-            force=self.force,
-            out=out,
         )
 
 

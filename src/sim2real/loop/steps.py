@@ -1,18 +1,21 @@
 """Steps of work with results that are kept under what they were made from.
 
-A step is named by a hash of its kind, its inputs and the steps it needs, so the same work is done
-once, and other inputs are other work. Its folder holds a result only when all of it is done: a
-killed step is done again, and may use what it had written.
+A step is named by a hash of its kind, its inputs, the steps it needs and the software's version, so
+the same work is done once, and other inputs are other work. Its folder holds a result only when all
+of it is done: a killed step is done again, and may use what it had written.
 """
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import json
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -59,6 +62,7 @@ class Step:
             "kind": self.kind,
             "inputs": self.inputs,
             "needs": [need.key for need in self.needs],
+            "software": version("sim2real"),
         }
         text = json.dumps(content, sort_keys=True, allow_nan=False)
         return hashlib.sha256(text.encode()).hexdigest()
@@ -89,23 +93,39 @@ class Store:
         kept = (folder / RESULT_FILE).is_file()
         if not kept:
             self._report(step, None)
-            folder.mkdir(parents=True, exist_ok=True)
-            begin = time.perf_counter()
-            result = step.work(folder, needs)
-            seconds = time.perf_counter() - begin
-            written = {
-                "kind": step.kind,
-                "key": step.key,
-                "inputs": step.inputs,
-                "needs": [need.step.name for need in needs],
-                "seconds": seconds,
-                "result": result,
-            }
-            write_json(folder / RESULT_FILE, written)
+            with _alone(folder):
+                if not (folder / RESULT_FILE).is_file():
+                    self._do(step, needs, folder)
         content = read_json(folder / RESULT_FILE)
-        if not isinstance(content, dict) or content.get("key") != step.key:
+        parts = ("key", "result", "seconds")
+        if not isinstance(content, dict) or any(part not in content for part in parts):
+            raise Sim2RealError(f"{folder / RESULT_FILE} is no result of a step; delete it")
+        if content["key"] != step.key:
             raise Sim2RealError(f"{folder / RESULT_FILE} is not the result of this step; delete it")
         done = Done(step, folder, content["result"], content["seconds"], kept)
         self._done[step.key] = done
         self._report(step, done)
         return done
+
+    def _do(self, step: Step, needs: tuple[Done, ...], folder: Path) -> None:
+        begin = time.perf_counter()
+        result = step.work(folder, needs)
+        seconds = time.perf_counter() - begin
+        written = {
+            "kind": step.kind,
+            "key": step.key,
+            "inputs": step.inputs,
+            "needs": [need.step.name for need in needs],
+            "seconds": seconds,
+            "result": result,
+        }
+        write_json(folder / RESULT_FILE, written)
+
+
+@contextmanager
+def _alone(folder: Path) -> Iterator[None]:
+    """Whoever else wants to do the step in this folder waits; a process that dies lets go."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / ".lock").open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
