@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from sim2real.gap.distances import adjusted, classifier, distances, mmd
+from sim2real.gap.distances import FEWEST, adjusted, classifier, distances, mmd
 from sim2real.gap.pairs import make_pairs
 from tests.gap_recordings import recorded
 from tests.simulated import bundle_and_twin
@@ -52,6 +52,13 @@ def test_a_feature_in_other_units_changes_nothing():
     units = np.array([1000.0, 1.0, 1e-3])
     assert mmd(one * units, other * units)[0] == pytest.approx(mmd(one, other)[0])
     assert classifier(one * units, other * units) == pytest.approx(classifier(one, other))
+
+
+def test_the_fewest_pairs_that_are_tested_can_show_a_difference():
+    rng = np.random.default_rng(3)
+    one, other = (samples(rng, segments=FEWEST) + far for far in (0.0, 30.0))
+    looks = [mmd(one, other)[1], classifier(one, other)[3]] * 4
+    assert min(adjusted(looks)) < 0.025
 
 
 def test_many_looks_are_corrected_as_holm_does():

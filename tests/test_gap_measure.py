@@ -3,6 +3,7 @@
 import json
 from dataclasses import replace
 
+import mujoco
 import numpy as np
 import pytest
 
@@ -85,6 +86,34 @@ def test_a_right_twin_has_no_gap(twin):
     assert not gap.found and gap.verdict.startswith("no gap is found in 40 s")
 
 
+def test_few_segments_are_told_apart_on_shorter_ones(twin):
+    gap = measure(twin, recorded(twin, count=1, seconds=4, values={FRICTION: 0.08}), threads=1)
+    assert gap.segments < 8 and all(distance.pairs > 15 for distance in gap.distances)
+    assert gap.found and gap.verdict.startswith("the twin is off by ")
+    assert gap.channels[0].times_s[-1] == pytest.approx(0.5)  # errors are of the whole horizon
+    assert any("is tested on those of 0.1 s too" in note for note in gap.notes)
+
+
+def test_too_few_segments_to_tell_are_called_so(twin):
+    gap = measure(twin, recorded(twin, count=1, seconds=1.2, values={FRICTION: 0.08}), threads=1)
+    assert not gap.found and not gap.distances
+    assert gap.verdict.startswith("too few segments to tell (12 are needed")
+
+
+def test_the_verdict_does_not_contradict_the_places_that_are_listed(rubbing):
+    _, gap = rubbing
+    unsure = [replace(d, mmd_p=0.3, accuracy_p=0.2) for d in gap.distances]
+    for p_value, found in ((0.03, False), (0.02, True)):
+        places = [replace(place, p_value=p_value, excess=1.0) for place in gap.places[:3]]
+        other = replace(gap, distances=tuple(unsure), places=tuple(places))
+        assert other.found == found == bool(other.worst_places)
+        assert other.verdict.startswith("the twin is off by " if found else "a gap is not shown in")
+        assert (f"(p = {p_value})" in other.verdict) == found
+        assert "a classifier" not in other.verdict or not found
+        untested = replace(other, distances=())
+        assert untested.found == found == untested.verdict.startswith("the twin is off by ")
+
+
 @pytest.mark.slow
 def test_a_posterior_adds_its_coverage_and_its_band(twin, rubbing, tmp_path):
     logs, _ = rubbing
@@ -109,6 +138,31 @@ def test_logs_that_are_too_short_or_of_several_rates_are_refused(twin):
         measure(twin, [log, other])
     with pytest.raises(Sim2RealError, match="a horizon is longer than nothing"):
         measure(twin, [log], horizon_s=0.0)
+
+
+@pytest.mark.parametrize(
+    ("option", "words"),
+    [
+        (("--horizon-s", "inf"), "a horizon is longer than nothing and ends"),
+        (("--horizon-s", "nan"), "a horizon is longer than nothing and ends"),
+        (("--seed", "-1"), "a seed of -1 is none"),
+    ],
+)
+def test_an_option_that_is_none_is_one_line_before_anything_is_read(option, words, capsys):
+    assert main(["gap", "nowhere", "--logs", "nowhere.npz", *option]) == 2
+    error = capsys.readouterr().err
+    assert words in error and error.count("\n") == 1
+
+
+def test_readings_no_world_can_start_from_leave_one_line_and_no_file(
+    twin, tmp_path, monkeypatch, capfd
+):
+    monkeypatch.chdir(tmp_path)
+    log = recorded(twin, count=1, seconds=3)[0]
+    with pytest.raises(Sim2RealError, match="diverges wherever it is started"):
+        measure(twin, [replace(log, readings=np.full_like(log.readings, 1e300))], threads=2)
+    assert not list(tmp_path.iterdir()) and capfd.readouterr().out == ""
+    assert mujoco.get_mju_user_warning() is None
 
 
 @pytest.mark.slow

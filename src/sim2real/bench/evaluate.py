@@ -318,7 +318,7 @@ def _against(
     found = {ranking.group: ranking.measures for ranking in rankings}
     for column, measure in enumerate(("mmrv", "pearson")):
         errors = {
-            group: abs(found[group][measure].value - values[column])
+            group: abs((found[group][measure].value or 0.0) - values[column])
             for group, values in published.items()
         }
         yield Result(

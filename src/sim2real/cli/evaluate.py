@@ -44,7 +44,7 @@ def run_compare(config: CompareConfig) -> int:
 
 def run_rank(config: RankConfig) -> int:
     """Run the verb `rank`."""
-    from sim2real.evaluate.ranking import MEASURES, rank
+    from sim2real.evaluate.ranking import MEASURES, rank, unranked
     from sim2real.evaluate.ranking_table import Columns, read_scored
 
     columns = Columns(
@@ -56,6 +56,7 @@ def run_rank(config: RankConfig) -> int:
     )
     scored, left_out = read_scored(config.table, columns)
     found = rank(scored, confidence=config.confidence, seed=config.seed)
+    left_out += unranked(scored)
     if config.json:
         rankings = [ranking.to_dict() for ranking in found]
         print_json({"verdict": found[0].verdict, "rankings": rankings, "left_out": left_out})
@@ -66,12 +67,14 @@ def run_rank(config: RankConfig) -> int:
         (
             _name(ranking, len(found)),
             ranking.policies,
-            *(f"{ranking.measures[name].value:.3f}" for name in MEASURES),
+            *(_shown(ranking.measures[name].value) for name in MEASURES),
             f"{ranking.loss:.3f}",
         )
         for ranking in found
     ]
     print_table(("group", "policies", *MEASURES, "loss"), rows)
+    if len(found) > 1:
+        say("of all, mmrv and loss count in ranges of each group's real scores")
     for ranking in found:
         say(f"{_name(ranking, len(found))}: {ranking.verdict}".removeprefix(": "))
     first = found[0]
@@ -85,8 +88,12 @@ def _name(ranking: Ranking, rankings: int) -> str:
     return ranking.group or ("all, within groups" if rankings > 1 else "")
 
 
+def _shown(value: float | None) -> str:
+    return "none" if value is None else f"{value:.3f}"
+
+
 def _interval(measure: Measure) -> str:
-    text = f"{measure.value:.3f}"
+    text = _shown(measure.value)
     return text if measure.low is None else f"{text} [{measure.low:.2f}, {measure.high:.2f}]"
 
 

@@ -15,11 +15,22 @@ import numpy as np
 from scipy import stats
 
 from sim2real.errors import Sim2RealError
+from sim2real.evaluate.intervals import check_confidence
 
 _RESAMPLES = 2_000
 _PERMUTATIONS = 5_000
 _ENOUGH = 5
 """Policies from which on resampling them says something."""
+_GROUPS = 3
+"""Groups from which on they are left out one at a time, not their policies."""
+_LEVEL = 0.05
+"""Chance of a false claim that is taken."""
+_USEFUL = 1 / 3
+"""Kendall's tau from which on one may choose by simulation: two thirds of the pairs are right."""
+_DIGITS = 9
+"""Digits, of a group's range, to which scores differ; those behind are rounding."""
+_LARGEST = 1e100
+"""Scores beyond it are no scores."""
 MEASURES = ("pearson", "spearman", "kendall", "mmrv")
 
 
@@ -41,11 +52,13 @@ class Scored:
 
 @dataclass(frozen=True, kw_only=True)
 class Measure:
-    """One number with its bootstrap interval; None where too little is known for one."""
+    """One number with its interval."""
 
-    value: float
+    value: float | None
+    """None where it does not exist: no correlation without variation."""
     low: float | None = None
     high: float | None = None
+    """None where too little is known for an interval."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,7 +66,8 @@ class Ranking:
     """How simulation's order of policies compares to reality's."""
 
     group: str
-    """'' for all groups together: then policies are compared within their groups."""
+    """'' for all groups together: then policies are compared within their groups, and scores
+    count in ranges of their group, from its worst to its best."""
     policies: int
     measures: dict[str, Measure]
     """Pearson, Spearman, Kendall (tau-b) and the mean maximum rank violation."""
@@ -63,27 +77,43 @@ class Ranking:
     """Pairs of policies that differ in both, in the same order."""
     wrong: int
     """And in the opposite order."""
+    untold: int
+    """Pairs that differ in reality, but not in simulation."""
+    tau_most: float | None
+    """What Kendall's tau is at most: with every pair right that its trials do not show to be
+    wrong; where they are not known, over policies; None where nothing is."""
     p_value: float
     """Chance of so good an order, pairs weighted by how far they are apart in reality, if
     simulation said nothing: permutation test, one-sided."""
     loss: float
     """Real score given away by taking simulation's best policies instead of reality's, the mean
-    over groups."""
+    over groups, and over policies that simulation calls equally good."""
     pooled_pearson: float | None = None
     """Pearson over all groups as if they were one; for scores of one scale only."""
 
     @property
     def verdict(self) -> str:
         """In plain words."""
-        tau, r = self.measures["kendall"].value, self.measures["pearson"].value
-        which = f"{self.right} of {self.right + self.wrong} pairs in the right order"
-        if self.right + self.wrong == 0:
-            return "nothing to rank: no two policies differ in both"
-        if tau <= 0 or r <= 0:
+        pairs, kendall = self.right + self.wrong, self.measures["kendall"]
+        which = f"{self.right} of {pairs} pairs in the right order"
+        chance = f"{which}, p {self.p_value:.2g}"
+        if pairs == 0 and self.untold:
+            return "simulation cannot tell these policies apart"
+        if pairs == 0 or kendall.value is None:
+            return "nothing to rank: reality does not tell these policies apart"
+        if self.tau_most is not None and self.tau_most < 0:
+            return f"simulation does not rank these policies, it misleads ({which})"
+        if self.p_value <= _LEVEL:
+            surely = kendall.low is None or kendall.low > 0
+            if surely and kendall.value >= _USEFUL:
+                return f"simulation ranks these policies ({chance})"
+            return (
+                "simulation tells something about the order of these policies, but not enough to"
+                f" choose by ({chance})"
+            )
+        if self.tau_most is not None and self.tau_most < _USEFUL:
             return f"simulation does not rank these policies ({which})"
-        if self.p_value <= 0.05:
-            return f"simulation ranks these policies ({which}, p {self.p_value:.2g})"
-        return f"not shown that simulation ranks these policies ({which}, p {self.p_value:.2g})"
+        return f"it is not shown that simulation ranks these policies ({chance})"
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON."""
@@ -91,11 +121,20 @@ class Ranking:
 
 
 def rank(scored: Sequence[Scored], *, confidence: float = 0.95, seed: int = 0) -> list[Ranking]:
-    """A ranking for each group of two policies or more; of several, all together come first."""
-    groups: dict[str, list[Scored]] = {}
-    for entry in scored:
-        groups.setdefault(entry.group, []).append(entry)
-    compared = {name: rows for name, rows in groups.items() if len(rows) > 1}
+    """A ranking for each group of two policies or more; of several, all together come first.
+
+    See `unranked` for the others.
+    """
+    check_confidence(confidence)
+    if seed < 0:
+        raise Sim2RealError(f"a seed of {seed} is none: it is 0 or more")
+    for row in scored:
+        if not max(abs(row.sim), abs(row.real)) < _LARGEST:
+            raise Sim2RealError(
+                f"policy {row.policy!r} scores {row.sim:g} in simulation and {row.real:g} in"
+                " reality: these are no scores"
+            )
+    compared = {name: rows for name, rows in _by_group(scored).items() if len(rows) > 1}
     if not compared:
         raise Sim2RealError("a ranking needs at least two policies of one group")
     found = [_rank(rows, name, confidence, seed) for name, rows in compared.items()]
@@ -105,6 +144,15 @@ def rank(scored: Sequence[Scored], *, confidence: float = 0.95, seed: int = 0) -
     return found
 
 
+def unranked(scored: Sequence[Scored]) -> list[str]:
+    """What `rank` leaves out, and why: groups of one policy."""
+    return [
+        f"{name} {rows[0].policy}: the only policy of its group".strip()
+        for name, rows in _by_group(scored).items()
+        if len(rows) == 1
+    ]
+
+
 def mmrv(sim: np.ndarray, real: np.ndarray, alike: np.ndarray | None = None) -> np.ndarray:
     """(...) mean maximum rank violation of scores (..., policies).
 
@@ -112,22 +160,50 @@ def mmrv(sim: np.ndarray, real: np.ndarray, alike: np.ndarray | None = None) -> 
     in another order; the worst of each policy is averaged. `alike` (policies, policies) says which
     may be compared.
     """
-    found: np.ndarray = _worst_violations(sim, real, alike).mean(axis=-1)
-    return found
-
-
-def _worst_violations(sim: np.ndarray, real: np.ndarray, alike: np.ndarray | None) -> np.ndarray:
     behind_sim = sim[..., :, None] < sim[..., None, :]
     behind_real = real[..., :, None] < real[..., None, :]
     violation = np.abs(real[..., :, None] - real[..., None, :]) * (behind_sim != behind_real)
     if alike is not None:
         violation = violation * alike
-    worst: np.ndarray = violation.max(axis=-1)
-    return worst
+    found: np.ndarray = violation.max(axis=-1).mean(axis=-1)
+    return found
+
+
+def _by_group(scored: Sequence[Scored]) -> dict[str, list[Scored]]:
+    groups: dict[str, list[Scored]] = {}
+    for entry in scored:
+        groups.setdefault(entry.group, []).append(entry)
+    return groups
+
+
+@dataclass(frozen=True)
+class _Scale:
+    """From the scores of each policy's group to 0 for its worst and 1 for its best."""
+
+    worst: np.ndarray
+    """(policies,) lowest score of the group."""
+    span: np.ndarray
+    """(policies,) range of the group's scores; infinite where all of them are alike."""
+
+    @classmethod
+    def of(cls, scores: np.ndarray, groups: np.ndarray) -> _Scale:
+        """The scale of scores (policies,)."""
+        worst, span = np.empty_like(scores), np.empty_like(scores)
+        for group in np.unique(groups):
+            inside = groups == group
+            low, high = scores[inside].min(), scores[inside].max()
+            apart = high - low > 10.0**-_DIGITS * max(abs(low), abs(high))
+            worst[inside], span[inside] = low, high - low if apart else np.inf
+        return cls(worst, span)
+
+    def __call__(self, scores: np.ndarray) -> np.ndarray:
+        """(..., policies) scores on this scale, without their rounding."""
+        found: np.ndarray = np.round((scores - self.worst) / self.span, _DIGITS)
+        return found
 
 
 def _measures(sim: np.ndarray, real: np.ndarray, groups: np.ndarray) -> dict[str, np.ndarray]:
-    """Each measure of scores (..., policies), within groups; nan where one does not exist."""
+    """Each measure of scaled scores (..., policies), within groups; nan where there is none."""
     alike = groups[:, None] == groups[None, :]
     member = alike / alike.sum(axis=1)
     ranks = [np.empty_like(sim), np.empty_like(real)]
@@ -147,81 +223,170 @@ def _measures(sim: np.ndarray, real: np.ndarray, groups: np.ndarray) -> dict[str
 def _correlation(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     """(...) correlation of centred values (..., n); nan where one of them does not vary."""
     scale = np.sqrt((x * x).sum(axis=-1) * (y * y).sum(axis=-1))
-    none = scale < 1e-12
-    found: np.ndarray = (x * y).sum(axis=-1) / np.where(none, np.nan, scale)
+    none = scale < 10.0**-_DIGITS  # scores are from 0 to 1 here
+    found: np.ndarray = np.clip((x * y).sum(axis=-1) / np.where(none, np.nan, scale), -1.0, 1.0)
     return found
 
 
 def _rank(rows: Sequence[Scored], name: str, confidence: float, seed: int) -> Ranking:
-    sim, real = np.array([r.sim for r in rows]), np.array([r.real for r in rows])
-    names = [row.group for row in rows]
-    _, groups = np.unique(names, return_inverse=True)
-    values = _measures(sim, real, groups)
+    raw_sim, raw_real = np.array([r.sim for r in rows]), np.array([r.real for r in rows])
+    _, groups = np.unique([row.group for row in rows], return_inverse=True)
+    scale = _Scale.of(raw_real, groups)
+    sim, real = _Scale.of(raw_sim, groups)(raw_sim), scale(raw_real)
+    several = groups.max() > 0
+    # One group's violations and losses are told in its own scores.
+    unit = 1.0 if several or np.isinf(scale.span[0]) else float(scale.span[0])
     rng = np.random.default_rng(seed)
-    drawn, over = _resampled(rows, sim, real, groups, rng)
-    signs = np.sign(sim[:, None] - sim[None, :]) * np.sign(real[:, None] - real[None, :])
-    signs = np.triu(signs * (groups[:, None] == groups[None, :]))
-    chosen = [
-        float(real[groups == g].max() - real[groups == g][sim[groups == g].argmax()])
-        for g in np.unique(groups)
-    ]
-    several = len(set(names)) > 1
+    retried = _retried(rows, rng)
+    retried = None if retried is None else scale(retried)
+    found = _with_intervals(sim, real, groups, retried, confidence, unit, rng)
+    alike = np.triu(groups[:, None] == groups[None, :], 1)
+    order = np.sign(sim[:, None] - sim[None, :]) * alike
+    signs = order * np.sign(real[:, None] - real[None, :])
+    differ = alike & (real[:, None] != real[None, :])
+    tau_most = found["kendall"].high
+    if retried is not None:
+        shown = _shown_wrong(order, retried, confidence).sum()
+        tau_most = 1.0 - 2.0 * float(shown) / float(alike.sum())
     return Ranking(
         group=name,
         policies=len(rows),
-        measures={
-            key: _measure(float(values[key]), drawn.get(key), confidence) for key in MEASURES
-        },
-        over=over,
+        measures=found,
+        over="policies" if len(rows) >= _ENOUGH else "trials" if retried is not None else "",
         right=int((signs > 0).sum()),
         wrong=int((signs < 0).sum()),
+        untold=int((differ & (order == 0)).sum()),
+        tau_most=tau_most,
         p_value=_by_chance(sim, real, groups, rng),
-        loss=float(np.mean(chosen)),
-        pooled_pearson=float(stats.pearsonr(sim, real).statistic) if several else None,
+        loss=unit * _loss(sim, real, groups),
+        pooled_pearson=_pooled(raw_sim, raw_real) if several else None,
     )
 
 
-def _measure(value: float, drawn: np.ndarray | None, confidence: float) -> Measure:
-    value = 0.0 if math.isnan(value) else value  # what does not vary ranks nothing
-    kept = np.empty(0) if drawn is None else drawn[np.isfinite(drawn)]
-    if len(kept) < _RESAMPLES / 2:
-        return Measure(value=value)
-    low, high = np.quantile(kept, [0.5 - confidence / 2, 0.5 + confidence / 2])
-    return Measure(value=value, low=float(low), high=float(high))
+def _pooled(sim: np.ndarray, real: np.ndarray) -> float | None:
+    one = np.zeros(len(sim), dtype=int)
+    sim, real = (_Scale.of(scores, one)(scores) for scores in (sim, real))
+    value = float(_measures(sim, real, one)["pearson"])
+    return None if math.isnan(value) else value
 
 
-def _resampled(
-    rows: Sequence[Scored],
+def _loss(sim: np.ndarray, real: np.ndarray, groups: np.ndarray) -> float:
+    """Score given away by simulation's best policies of each group; of equals, any may be taken."""
+    lost = []
+    for group in np.unique(groups):
+        mine, shown = real[groups == group], sim[groups == group]
+        lost.append(mine.max() - mine[shown == shown.max()].mean())
+    return float(np.mean(lost))
+
+
+def _with_intervals(
     sim: np.ndarray,
     real: np.ndarray,
     groups: np.ndarray,
+    retried: np.ndarray | None,
+    confidence: float,
+    unit: float,
     rng: np.random.Generator,
-) -> tuple[dict[str, np.ndarray], str]:
-    """Measures over resampled policies, which hold the scatter of their trials too; for a few
-    policies only that of the trials, where it is known."""
-    if len(rows) >= _ENOUGH:
-        picks = np.empty((_RESAMPLES, len(rows)), dtype=int)
+) -> dict[str, Measure]:
+    """Each measure with its interval; violations times `unit`.
+
+    Over policies, whose scatter holds that of their trials too; for a few policies over their
+    trials, where those are known.
+    """
+    values = _measures(sim, real, groups)
+    drawn: dict[str, np.ndarray] = {}
+    if len(sim) >= _ENOUGH:
+        picks = np.empty((_RESAMPLES, len(sim)), dtype=int)
         for group in np.unique(groups):
             inside = np.flatnonzero(groups == group)
             picks[:, inside] = rng.choice(inside, size=(_RESAMPLES, len(inside)))
         drawn = _measures(sim[picks], real[picks], groups)
-        # A policy that is not drawn can still be another's worst: else violations seem smaller.
-        worst = _worst_violations(sim, real, groups[:, None] == groups[None, :])
-        return {**drawn, "mmrv": worst[picks].mean(axis=1)}, "policies"
-    if all(len(row.real_trials) > 1 or row.n_real for row in rows):
-        again = np.stack([_retried(row, rng) for row in rows], axis=1)
-        return _measures(np.broadcast_to(sim, again.shape).copy(), again, groups), "trials"
-    return {}, ""
+    elif retried is not None:
+        drawn = _measures(np.broadcast_to(sim, retried.shape).copy(), retried, groups)
+    found = {key: _measure(float(values[key]), drawn.get(key), confidence) for key in MEASURES}
+    low, high = found["mmrv"].low, found["mmrv"].high
+    if len(sim) >= _ENOUGH:
+        low, high = _violation_interval(sim, real, groups, confidence) or (None, None)
+    found["mmrv"] = Measure(
+        value=unit * float(values["mmrv"]),
+        low=None if low is None else unit * low,
+        high=None if high is None else unit * high,
+    )
+    return found
 
 
-def _retried(row: Scored, rng: np.random.Generator) -> np.ndarray:
-    """(resamples,) real scores that as many trials might have given."""
-    if len(row.real_trials) > 1:
-        size = (_RESAMPLES, len(row.real_trials))
-        found: np.ndarray = rng.choice(np.array(row.real_trials), size=size).mean(axis=1)
-        return found
-    chance = (row.real * row.n_real + 0.5) / (row.n_real + 1)  # no rate is known to be 0 or 1
-    return rng.binomial(row.n_real, chance, size=_RESAMPLES) / row.n_real
+def _measure(value: float, drawn: np.ndarray | None, confidence: float) -> Measure:
+    if math.isnan(value):
+        return Measure(value=None)
+    if drawn is None:
+        return Measure(value=value)
+    # A correlation that a resample does not have could be any.
+    unknown = np.isnan(drawn)
+    low = np.quantile(np.where(unknown, -1.0, drawn), 0.5 - confidence / 2)
+    high = np.quantile(np.where(unknown, 1.0, drawn), 0.5 + confidence / 2)
+    return Measure(value=value, low=float(low), high=float(high))
+
+
+def _violation_interval(
+    sim: np.ndarray, real: np.ndarray, groups: np.ndarray, confidence: float
+) -> tuple[float, float] | None:
+    """Interval of the mean maximum rank violation: a jackknife of its root, with Student's t.
+
+    Groups are left out one at a time, or the policies of each where there are few groups.
+    Resampling would not do: the worst among fewer distinct policies is smaller. None where nothing
+    is violated, or a group has too few policies to leave one out.
+    """
+
+    def root(kept: np.ndarray) -> float:
+        alike = groups[kept, None] == groups[None, kept]
+        return math.sqrt(float(mmrv(sim[kept], real[kept], alike)))
+
+    everyone = np.arange(len(sim))
+    value = root(everyone)
+    if value == 0:
+        return None
+    by_group = [np.flatnonzero(groups == group) for group in np.unique(groups)]
+    if len(by_group) >= _GROUPS:
+        strata = [by_group]
+    elif min(len(inside) for inside in by_group) > 2:
+        strata = [[np.array([one]) for one in inside] for inside in by_group]
+    else:
+        return None
+    variance = 0.0
+    for parts in strata:
+        without = np.array([root(np.setdiff1d(everyone, part)) for part in parts])
+        variance += (len(parts) - 1) * without.var()
+    freedom = sum(len(parts) - 1 for parts in strata)
+    half = float(stats.t.ppf(0.5 + confidence / 2, freedom)) * math.sqrt(variance)
+    most = 1.0 if len(by_group) > 1 else math.inf  # other policies may be farther apart
+    return max(value - half, 0.0) ** 2, min((value + half) ** 2, most)
+
+
+def _retried(rows: Sequence[Scored], rng: np.random.Generator) -> np.ndarray | None:
+    """(resamples, policies) real scores that these policies may have, by the scatter of their
+    trials; None where that of some is not known."""
+    if any(len(row.real_trials) < 2 and not row.n_real for row in rows):
+        return None
+    return np.stack([_means(row, rng) for row in rows], axis=1)
+
+
+def _means(row: Scored, rng: np.random.Generator) -> np.ndarray:
+    """(resamples,) real scores that one policy may have."""
+    trials, n = np.array(row.real_trials), row.n_real or len(row.real_trials)
+    if np.isin(trials, (0.0, 1.0)).all():
+        chance = (row.real * n + 0.5) / (n + 1)  # no rate is known to be 0 or 1
+        return rng.binomial(n, chance, size=_RESAMPLES) / n
+    error = float(trials.std(ddof=1)) / math.sqrt(n)
+    return row.real + error * rng.standard_t(n - 1, size=_RESAMPLES)
+
+
+def _shown_wrong(order: np.ndarray, retried: np.ndarray, confidence: float) -> np.ndarray:
+    """(policies, policies) whether trials show that simulation's order of two is wrong."""
+    found = np.zeros(order.shape, dtype=bool)
+    for k, mine in enumerate(order):
+        wrong = mine * (retried[:, [k]] - retried) < 0
+        found[k] = wrong.mean(axis=0) >= 0.5 + confidence / 2
+    return found
 
 
 def _by_chance(

@@ -15,6 +15,8 @@ from sim2real.evaluate.ranking import Scored
 from sim2real.evaluate.trial_files import read_rows
 from sim2real.files import read_json
 
+_MOST_TRIALS = 10**9
+
 
 @dataclass(frozen=True, kw_only=True)
 class Columns:
@@ -55,8 +57,8 @@ def _of_rows(
     left_out = []
     for number, row in enumerate(rows, 1):
         where = f"{path}, row {number}"
-        group = " ".join(str(row.get(name, "")) for name in group_columns)
-        policy = str(row.get(columns.policy) or "")
+        group = " ".join(_text(row.get(name)) for name in group_columns)
+        policy = _text(row.get(columns.policy))
         if not policy:
             raise Sim2RealError(f"{where}: no {columns.policy}")
         values = [
@@ -67,8 +69,10 @@ def _of_rows(
             left_out.append(f"row {number}, {group} {policy}: no {missing}".replace(",  ", ", "))
             continue
         count = _number(row.get(columns.n_real), f"{where}: {columns.n_real}") or 0.0
-        if count < 0 or count != int(count):
-            raise Sim2RealError(f"{where}: {columns.n_real} must be a whole number")
+        if not 0 <= count <= _MOST_TRIALS or count != int(count):
+            raise Sim2RealError(
+                f"{where}: {columns.n_real} must be a whole number from 0 to {_MOST_TRIALS:,}"
+            )
         if count and not 0 <= values[1] <= 1:
             raise Sim2RealError(
                 f"{where}: {columns.real} of {int(count)} trials must be from 0 to 1"
@@ -119,12 +123,16 @@ def _flat(table: Any, where: str) -> dict[tuple[str, str], float]:
     return found
 
 
+def _text(value: Any) -> str:
+    return "" if value is None else str(value)
+
+
 def _number(value: Any, where: str) -> float | None:
     if value is None or value == "":
         return None
     try:
         found = float(value)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         found = math.nan
     if not math.isfinite(found):
         raise Sim2RealError(f"{where} must be a number, not {str(value)[:40]!r}")

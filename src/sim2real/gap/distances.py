@@ -29,8 +29,8 @@ _FARTHEST = 8.0
 _MOST_FOR_MEDIAN = 1000
 _STATES_A_SEGMENT = 4
 _RESAMPLED = 1000
-_FEWEST = 6
-"""Pairs below which no exchange could show anything at 5 %."""
+FEWEST = 12
+"""Pairs below which no exchange could show anything at 5 %, corrected for the number of looks."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,7 +79,7 @@ def distances(pairs: Pairs, *, seed: int = 0) -> tuple[Distance, ...]:
         ),
     ]:
         usable = _usable(real, made)
-        if usable is not None and len(usable[0]) >= _FEWEST:
+        if usable is not None and len(usable[0]) >= FEWEST:
             found.append(_distance(of, *usable, seed=seed))
     return tuple(found)
 

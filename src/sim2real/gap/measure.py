@@ -6,6 +6,7 @@ states and transitions can be told apart; and where in state space and in time t
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -14,7 +15,7 @@ import numpy as np
 
 from sim2real.errors import Sim2RealError
 from sim2real.gap.coverage import Coverage, coverage
-from sim2real.gap.distances import EXCHANGES, Distance, adjusted, distances
+from sim2real.gap.distances import EXCHANGES, FEWEST, Distance, adjusted, distances
 from sim2real.gap.horizon import ChannelGap, channel_gaps
 from sim2real.gap.log import Log
 from sim2real.gap.pairs import Pairs, make_pairs
@@ -26,6 +27,8 @@ LEVEL = 0.05
 """Chance of a false claim that is taken."""
 _MOST = 400
 """Segments that errors and distances are measured on."""
+_FEW = 20
+"""Segments below which distances are measured on shorter ones too."""
 _MOST_SHORT = 1600
 """Segments that places are looked for in."""
 _SHORTER = 5
@@ -69,10 +72,10 @@ class Gap:
 
     @property
     def p_value(self) -> float:
-        """Chance of so clear a difference of real and simulated if there is none; many looks
-        counted."""
-        p_values = [p for d in self.distances for p in (d.mmd_p, d.accuracy_p)]
-        return min(adjusted(p_values), default=1.0)
+        """Chance of so clear a difference of real and simulated, or of so special a place, if there
+        is none; many looks counted."""
+        place = min((p.p_value for p in self.places if p.excess > 0), default=1.0)
+        return min(adjusted([self._told_apart, place]))
 
     @property
     def found(self) -> bool:
@@ -87,32 +90,32 @@ class Gap:
     @property
     def worst_places(self) -> tuple[Place, ...]:
         """Places where the error is larger than elsewhere beyond chance; see `where.ranked`."""
-        return ranked(self.places, level=LEVEL)
+        # Of two looks, distances and places, the second has the whole level if the first is sure.
+        return ranked(self.places, level=LEVEL if self._told_apart < LEVEL / 2 else LEVEL / 2)
 
     @property
     def verdict(self) -> str:
         """The gap in one sentence."""
-        worst, told = self.worst, self._telling()
+        worst, seconds = self.worst, f"{self.seconds:.0f} s"
         size = (
             f"{two_figures(worst.in_noise)} noise levels ({worst.error:.2g} {worst.unit or '1'})"
             f" after {worst.times_s[-1]:.2g} s on {worst.name} (over the horizon,"
             f" {two_figures(worst.ratio)} times what its own noise makes)"
         )
-        if told is None:
-            return f"the twin is off by {size}; too few segments to test whether that is chance"
-        apart = (
-            f"a classifier tells real from simulated {told.of} with {told.accuracy:.2f}"
-            f" ({_chance(told.accuracy_p)})"
-        )
-        if not self.found:
-            return f"no gap is found in {self.seconds:.0f} s: errors are {size}; {apart}"
-        places = [place for place in self.worst_places if place.channel == worst.name]
-        largest = f"; largest {places[0].words}" if places else ""
-        late = ""
-        if worst.lag is not None and worst.lag.dominates:
-            side = "later" if worst.lag.seconds > 0 else "earlier"
-            late = f"; mostly, the robot is {1000 * abs(worst.lag.seconds):.0f} ms {side}"
-        return f"the twin is off by {size}{largest}{late}; {apart}"
+        if self.found:
+            late = ""
+            if worst.lag is not None and worst.lag.dominates:
+                side = "later" if worst.lag.seconds > 0 else "earlier"
+                late = f"; mostly, the robot is {1000 * abs(worst.lag.seconds):.0f} ms {side}"
+            return f"the twin is off by {size}{self._largest()}{late}{self._apart()}"
+        if not self.distances:
+            return (
+                f"too few segments to tell ({FEWEST} are needed: record for longer, or choose a"
+                f" shorter --horizon-s): errors are {size}"
+            )
+        if worst.ratio_low > 1:
+            return f"a gap is not shown in {seconds}: errors are {size}{self._apart()}"
+        return f"no gap is found in {seconds}: errors are {size}{self._apart()}"
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data."""
@@ -135,9 +138,47 @@ class Gap:
             "notes": list(self.notes),
         }
 
-    def _telling(self) -> Distance | None:
-        """The distance whose classifier tells most."""
-        return max(self.distances, key=lambda d: (-d.accuracy_p, d.accuracy), default=None)
+    @property
+    def _told_apart(self) -> float:
+        """Chance of distances like these if there is no difference; their number counted."""
+        return min(
+            adjusted([p for d in self.distances for p in (d.mmd_p, d.accuracy_p)]), default=1
+        )
+
+    def _largest(self) -> str:
+        """Where the worst channel is worst; any channel's place where nothing else is found."""
+        told = self._told_apart < LEVEL
+        mine = [place for place in self.worst_places if place.channel == self.worst.name]
+        if mine and told:
+            return f"; largest {mine[0].words}"
+        if told:
+            return ""
+        place = (*mine, *self.worst_places)[0]
+        return f"; {place.channel} is worse {place.words} than elsewhere (p = {place.p_value:.2g})"
+
+    def _apart(self) -> str:
+        """How real and simulated are told apart, by the surer of the two tests."""
+        if not self.distances or (self.found and self._told_apart >= LEVEL):
+            return ""
+        best = max(self.distances, key=lambda d: (-d.accuracy_p, d.accuracy))
+        other = min(self.distances, key=lambda d: d.mmd_p)
+        if self.found and other.mmd_p < best.accuracy_p:
+            return (
+                f"; the MMD² of real and simulated {other.of} is {other.mmd:.2g}"
+                f" ({_chance(other.mmd_p)})"
+            )
+        return (
+            f"; a classifier tells real from simulated {best.of} with {best.accuracy:.2f}"
+            f" ({_chance(best.accuracy_p)})"
+        )
+
+
+def check_options(*, horizon_s: float, seed: int) -> None:
+    """Refuse what no gap can be measured with."""
+    if not 0 < horizon_s < math.inf:
+        raise Sim2RealError(f"a horizon is longer than nothing and ends; {horizon_s:g} s is none")
+    if seed < 0:
+        raise Sim2RealError(f"a seed of {seed} is none: it is 0 or more")
 
 
 def measure(
@@ -155,8 +196,7 @@ def measure(
     Where the twin has a posterior, what its draws cover is looked at too. Logs that are too short
     for `horizon_s`, or of another robot, are a `Sim2RealError`.
     """
-    if not horizon_s > 0:
-        raise Sim2RealError(f"a horizon is longer than nothing; {horizon_s:g} s is not")
+    check_options(horizon_s=horizon_s, seed=seed)
     rates = sorted({log.contract.rate_hz for log in logs})
     if len(rates) > 1:
         raise Sim2RealError(
@@ -176,7 +216,15 @@ def measure(
         twin, logs, horizon_s=short_s, most=_MOST_SHORT, apart=False, report=_stage(report, 1),
         **options,
     )  # fmt: skip
-    covered, why = None, ""
+    tests, why = distances(pairs, seed=seed), []
+    if len(pairs.recording) < _FEW:
+        why.append(
+            f"there are {len(pairs.recording)} segments of {pairs.horizon_s:.2g} s only: whether"
+            f" real and simulated can be told apart is tested on those of {short_s:.2g} s too"
+        )
+        close = make_pairs(twin, logs, horizon_s=short_s, most=_MOST, **options)
+        tests = distances(close, seed=seed) + tests[-1:]
+    covered = None
     if twin.posterior is not None and not remainder:
         try:
             covered = coverage(
@@ -184,7 +232,7 @@ def measure(
                 threads=threads, report=_stage(report, 2),
             )  # fmt: skip
         except Sim2RealError as error:
-            why = f"what the posterior covers was not looked at: {error}"
+            why.append(f"what the posterior covers was not looked at: {error}")
     channels = channel_gaps(pairs, seed=seed)
     found = Gap(
         twin=twin.name,
@@ -195,10 +243,10 @@ def measure(
         segments=len(pairs.recording),
         diverged=pairs.diverged,
         channels=channels,
-        distances=distances(pairs, seed=seed),
+        distances=tests,
         places=where(short, pairs, seed=seed),
         coverage=covered,
-        notes=_notes(pairs, channels) + ((why,) if why else ()),
+        notes=(*_notes(pairs, channels), *why),
         pairs=pairs,
         draws=draws,
     )

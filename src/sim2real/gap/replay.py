@@ -14,7 +14,8 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 import mujoco
@@ -212,10 +213,11 @@ class Replayer:
                 shift = shift + off * self._start_noise
             # The same chance at every call, and another in each part of a call.
             worlds.tick = first
-            flat[first : first + len(vectors)] = _run(
-                worlds, self.log, self._states, starts[segments], shift, self.steps,
-                self._lead, numbers, self._controls,
-            )  # fmt: skip
+            with _without_warnings():
+                flat[first : first + len(vectors)] = _run(
+                    worlds, self.log, self._states, starts[segments], shift, self.steps,
+                    self._lead, numbers, self._controls,
+                )  # fmt: skip
             report(first + len(vectors), len(jobs))
         predicted = _same_sign(self.log, predicted, self.measured)
         return Replay(
@@ -299,6 +301,17 @@ def replay(
         threads=threads,
     )  # fmt: skip
     return replayer(given, vary_starts=vary_starts, report=report)
+
+
+@contextmanager
+def _without_warnings() -> Iterator[None]:
+    """Without the engine's own words about worlds that diverge, which it also writes to a file."""
+    before = mujoco.get_mju_user_warning()
+    mujoco.set_mju_user_warning(lambda text: None)
+    try:
+        yield
+    finally:
+        mujoco.set_mju_user_warning(before)
 
 
 def _run(

@@ -39,7 +39,7 @@ _STYLE = """<style>
 def write_gap(path: Path, gap: Gap) -> None:
     """Write the page as one file that needs nothing else."""
     several = "" if len(gap.recordings) == 1 else "s"
-    style = "bad" if gap.found else "good"
+    style = "bad" if gap.found else "good" if gap.distances else ""
     parts = [
         _STYLE,
         f"<h1>The gap of {html.escape(gap.twin)}</h1>",
@@ -116,8 +116,9 @@ def _distances(gap: Gap) -> str:
     return (
         "<p>Each real stretch beside one that the twin made from the same state with the same"
         " commands and its own noise. MMD² is around 0 and a classifier is right half of the time"
-        " where nothing tells them apart. P-values are by exchanging whole pairs; corrected for"
-        f" their number, the smallest is {gap.p_value:.2g}.</p>" + table(head, rows)
+        " where nothing tells them apart. P-values are by exchanging whole pairs; corrected for the"
+        f" number of looks, places among them, the smallest is {gap.p_value:.2g}.</p>"
+        + table(head, rows)
     )
 
 
