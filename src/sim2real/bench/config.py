@@ -165,7 +165,9 @@ class BenchAttribute:
     tasks: tuple[str, ...] = ("pendulum-swingup", "arm-reach", "arm-push")
     """Tasks whose twins gaps are planted in, in turn."""
     combinations: int = 20
-    """Planted combinations of dimensions."""
+    """Planted combinations of dimensions whose error is attributed."""
+    losses: int = 10
+    """Planted combinations in the pendulum whose lost success is attributed."""
     seconds: float = 10.0
     """Length of the multisine that each world is recorded with, beside its task [s]."""
     seed: int = 0
