@@ -34,8 +34,10 @@ from sim2real.policy.export import export
 from sim2real.robot.config import DeployConfig
 from sim2real.robot.deploy import deploy
 from sim2real.robot.deployment import Talk
-from sim2real.robot.excite.record import Subject, record
+from sim2real.robot.excite.record import Subject
+from sim2real.robot.excite.series import record_series
 from sim2real.robot.open import open_robot
+from sim2real.robot.operator import OperatorStop
 from sim2real.robot.recording import read_recording
 from sim2real.tasks import TaskEnv, find_task
 from sim2real.twin import Twin
@@ -252,24 +254,21 @@ class Stages:
             robot = open_robot(self.robot, task=self.task)
             robot.connect()
             try:
-                found = list(
-                    record(
+                with OperatorStop() as stop:
+                    found = record_series(
                         subject,
                         robot,
                         MOTIONS,
                         kept,
                         person=self.person,
-                        execute=True,
-                        seconds=seconds / len(MOTIONS),
+                        seconds=seconds,
                         seed=self.seed,
+                        rearm=lambda why: self.robot.startswith("unit:"),
+                        operator_stop=stop,
                         report=self.report,
                     )
-                )
             finally:
                 robot.disconnect()
-            stopped = [one.flight.stopped for one in found if one.flight.stopped]
-            if stopped:
-                raise Sim2RealError(f"the robot was stopped while it was recorded: {stopped[0]}")
             return {
                 "episodes": [one.episode.id for one in found],
                 "seconds": float(sum(one.episode.duration_s for one in found)),
