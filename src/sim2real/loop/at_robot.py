@@ -14,7 +14,8 @@ from sim2real.files import read_json
 from sim2real.robot.config import DeployConfig
 from sim2real.robot.deploy import deploy
 from sim2real.robot.deployment import Talk
-from sim2real.robot.excite.record import Subject, record
+from sim2real.robot.excite.record import Subject
+from sim2real.robot.excite.series import record_series
 from sim2real.robot.open import open_robot
 from sim2real.robot.operator import OperatorStop
 from sim2real.robot.recording import read_recording
@@ -63,27 +64,20 @@ class AtRobot:
         robot.connect()
         try:
             with OperatorStop() as stop:
-                found = list(
-                    record(
-                        Subject.open(twin, rate_hz=rate_hz),
-                        robot,
-                        MOTIONS,
-                        folder,
-                        person=self.person,
-                        execute=True,
-                        seconds=seconds / len(MOTIONS),
-                        seed=seed,
-                        operator_stop=stop,
-                        report=self.talk.report,
-                    )
+                found = record_series(
+                    Subject.open(twin, rate_hz=rate_hz),
+                    robot,
+                    MOTIONS,
+                    folder,
+                    person=self.person,
+                    seconds=seconds,
+                    seed=seed,
+                    rearm=self._rearmed,
+                    operator_stop=stop,
+                    report=self.talk.report,
                 )
         finally:
             robot.disconnect()
-        if stop.signalled:
-            raise KeyboardInterrupt
-        stopped = [one.flight.stopped for one in found if one.flight.stopped]
-        if stopped:
-            raise Sim2RealError(f"the robot was stopped while it was recorded: {stopped[0]}")
         return {
             "episodes": [one.episode.id for one in found],
             "seconds": float(sum(one.episode.duration_s for one in found)),
@@ -145,6 +139,11 @@ class AtRobot:
             "stopped": [one["stopped"] for one in made],
             "episodes": [one["episode"] for one in made],
         }
+
+    def _rearmed(self, why: str) -> bool:
+        """Whether somebody lets it go on after a stop; stand-in hardware always."""
+        asked = f"stopped: {why}; who re-arms it? [name, Enter to end]"
+        return self.stands_in or bool(self.talk.ask(asked).strip())
 
     def _deployed(self, bundle: Path, folder: Path, step: str) -> DeployConfig:
         return DeployConfig(
