@@ -9,11 +9,10 @@ import pytest
 
 from sim2real.bench.loop_kills import ended, killed, started
 from sim2real.errors import Sim2RealError
-from sim2real.learn.policy import Policy
 from sim2real.loop import stages
 from sim2real.loop.config import LoopConfig
 from sim2real.loop.loop import Round, _met, loop, lower_bound
-from sim2real.loop.steps import Done, Store
+from sim2real.loop.steps import Done
 from sim2real.report.loop import write_loop
 
 TINY = {"iterations": 3, "budget": "4", "first": 2, "seconds": 18.0, "force": True}
@@ -45,12 +44,6 @@ def test_a_killed_loop_goes_on_to_the_same_numbers(tmp_path):
     for seconds in (7.0, 12.0):
         assert killed(started(tmp_path / "cut", "--no-explain"), seconds)
     assert ended(started(tmp_path / "cut", "--no-explain")) == whole
-
-
-def test_where_no_remainder_is_worth_keeping_a_policy_is_trained_without(tmp_path):
-    steps = stages.Stages(task="pendulum-swingup", robot="", person="", threads=1)
-    trained = Store(tmp_path).run(steps.train("nominal", iterations=1, remainder=True))
-    assert not Policy.open(stages.run_of(trained)).run.remainder
 
 
 def test_a_bound_is_for_all_attempts():
@@ -89,10 +82,11 @@ def test_a_loop_ends_early_only_where_nothing_could_change_the_answer(tmp_path):
 def played(monkeypatch):
     """A loop whose steps do nothing, with outcomes of its attempts that are given."""
 
-    def play(out, outcomes, *, why="", **options):
+    def play(out, outcomes, *, why="", kept=True, **options):
         results = {
             "record": {"seconds": 1.0, "episodes": []},
             "identify": {"why": why, "promoted": not why},
+            "remainder": {"why": why, "promoted": not why, "remainder": {"kept": kept}},
         }
 
         def made(make):
@@ -108,7 +102,7 @@ def played(monkeypatch):
 
         kinds = ("train", "widen", "evaluate", "export", "record", "ladder", "trials", "identify")
         with monkeypatch.context() as patch:
-            for kind in (*kinds, "scatter", "predict"):
+            for kind in (*kinds, "scatter", "predict", "remainder"):
                 patch.setattr(stages.Stages, kind, made(getattr(stages.Stages, kind)))
             config = {"task": "pendulum-swingup", "robot": "unit:3", "explain": False, "out": out}
             return loop(LoopConfig(**(config | options)))
@@ -125,6 +119,13 @@ def test_a_policy_without_a_successor_keeps_its_failures(played, tmp_path):
 def test_a_hopeless_policy_of_an_identified_robot_is_followed_by_another(played, tmp_path):
     closed = played(tmp_path, [False] * 20 + [True] * 40, budget="60")
     assert [len(one.won) for one in closed.rounds] == [10, 10, 40] and closed.met
+
+
+@pytest.mark.parametrize("kept", (True, False))
+def test_where_no_remainder_is_worth_keeping_the_identified_policy_is_taken(played, tmp_path, kept):
+    options = {"strategy": "identified+residual", "kept": kept}
+    closed = played(tmp_path, [False] * 10 + [True] * 30, **options)
+    assert closed.rounds[-1].policy.step.inputs["remainder"] == kept
 
 
 def test_a_robot_that_cannot_be_identified_is_tested_on(played, tmp_path):

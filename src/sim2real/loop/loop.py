@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -164,16 +165,20 @@ def loop(
     ):
         if better and (len(rounds) == 1 or _hopeless(rounds[-1], config.target)):
             tried = tuple(batch.step for one in rounds for batch in one.batches)
-            policy, known = policy_of(
-                config.strategy,
-                stages,
+            planned = partial(
+                policy_of,
+                stages=stages,
                 nominal=rounds[-1].policy.step if len(rounds) > 1 else nominal,
                 recorded=(recorded, *tried),
                 iterations=iterations,
                 again=again,
             )
+            policy, known = planned(config.strategy)
             if known is not None:
-                missing = store.run(known).result["why"]
+                told = store.run(known).result
+                missing = told["why"]
+                if not told.get("remainder", {"kept": True})["kept"]:
+                    policy, known = planned("identified")  # there is nothing more to know
             if config.explain:
                 _explain(store, stages, rounds[-1], known)
             if config.explain and known is not None and attribution is None and not missing:

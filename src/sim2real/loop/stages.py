@@ -75,21 +75,17 @@ class Stages:
         iterations: int | None = None,
         remainder: bool = False,
     ) -> Step:
-        """Train in the task's twin, or in one that a step made; from nothing, or from a policy.
-
-        With `remainder` the twin's acts, where one was worth keeping.
-        """
+        """Train in the task's twin, or in one that a step made; from nothing, or from a policy."""
         needs = tuple(step for step in (twin, begin) if step is not None)
 
         def work(folder: Path, done: tuple[Done, ...]) -> dict[str, Any]:
             made = {step.key: one for step, one in zip(needs, done, strict=True)}
-            place = made[twin.key].folder / "twin" if twin else None
             config = TrainConfig(
                 task=self.task,
-                twin=place,
+                twin=made[twin.key].folder / "twin" if twin else None,
                 begin=run_of(made[begin.key]) if begin else None,
                 source=source,
-                remainder=remainder and Twin.load(place or self.twin).remainder is not None,
+                remainder=remainder,
                 seed=self.seed,
                 iterations=iterations,
                 threads=self.threads,
