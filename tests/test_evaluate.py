@@ -51,6 +51,32 @@ def test_the_parameter_that_matters_comes_first_and_alone():
     assert all(effect.p_value > 0.05 for effect in result.effects[1:])
 
 
+def test_equal_values_leave_no_bin_empty():
+    values = np.array([0, 1, 5, 5, 5, 6, 7, 8, 9, 10.0])[:, None]
+    trials = Trials(
+        task="t", twin="v", seed=0, names=("a",), values=values, success=np.arange(10) % 2 == 0,
+        reward=np.zeros(10), diverged=np.zeros(10, dtype=bool),
+    )  # fmt: skip
+    (effect,) = summarise(trials, source="prior").effects
+    assert sum(rate.n for rate in effect.rates) == 10 and min(rate.n for rate in effect.rates) > 0
+    assert len(effect.edges) == len(effect.rates) + 1
+    assert (effect.edges[0], effect.edges[-1]) == (0.0, 10.0)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"confidence": 2.0}, "confidence of 2.0"),
+        ({"confidence": float("nan")}, "confidence of nan"),
+        ({"seed": -1}, "seed of -1"),
+        ({"episodes": 0}, "at least 1"),
+    ],
+)
+def test_options_that_are_none_are_refused_before_anything_is_read(tmp_path, options, words):
+    with pytest.raises(Sim2RealError, match=words):
+        evaluate(EvaluateConfig(run=tmp_path / "nowhere", **options))
+
+
 @pytest.mark.slow
 def test_parameters_that_do_not_matter_are_rarely_accused():
     rng = np.random.default_rng(1)

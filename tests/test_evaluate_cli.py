@@ -1,10 +1,14 @@
 """`compare`, `rank`, `power` and `predict` on the command line."""
 
 import json
+from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from sim2real.cli import main
+from sim2real.evaluate.trial_files import read_trials, save_worlds, write_trials
+from sim2real.evaluate.trials import Trials
 
 
 def table(path, rows):
@@ -66,6 +70,73 @@ def test_predict_uses_draws_and_real_trials(tmp_path, capsys):
     assert "20 trials will show" in capsys.readouterr().out
 
 
+def test_without_draws_the_real_trials_are_still_read(tmp_path, capsys):
+    simulated = [
+        {"condition": f"c{k}", "source": "sim", "success": int(k % 5 != 0)} for k in range(200)
+    ]
+    real = [{"condition": f"c{k}", "success": int(k % 5 != 0)} for k in range(15)]
+    files = [table(tmp_path / "sim.csv", simulated), table(tmp_path / "real.csv", real)]
+    found = answer(capsys, "predict", files[0], "--real", files[1])
+    assert found["real"]["narrowing"] < 1.0 and "prediction" not in found
+    assert found["note"].startswith("no prediction from draws: 0 draws are too few")
+    assert main(["predict", files[0]]) == 2
+    assert "`unit`" in capsys.readouterr().err
+
+
+def test_conditions_named_alike_join_evaluations_with_real_trials(tmp_path, capsys):
+    """As the docs do it: a folder of `evaluate` for each load, ten loads tried on the robot."""
+    loads = [f"{k / 10}kg" for k in range(30)]
+    for k, load in enumerate(loads):
+        (tmp_path / "sim" / load).mkdir(parents=True)
+        trials = Trials(
+            task="t", twin="v", seed=0, names=("load",), values=np.full((8, 1), k / 10),
+            success=np.arange(8) >= k // 4, reward=np.zeros(8), diverged=np.zeros(8, dtype=bool),
+        )  # fmt: skip
+        save_worlds(tmp_path / "sim" / load / "trials.npz", trials, policy="p")
+    write_trials(
+        tmp_path / "sim.csv",
+        [
+            replace(trial, condition=load.name)
+            for load in (tmp_path / "sim").iterdir()
+            for trial in read_trials(load)
+        ],
+    )
+    real = [
+        {"condition": load, "success": int(k < 15)} for k, load in enumerate(loads) if k % 3 == 0
+    ]
+    file = table(tmp_path / "real.csv", real)
+    found = answer(capsys, "predict", str(tmp_path / "sim.csv"), "--real", file)
+    assert found["real"]["n_simulated"] == 20 and found["real"]["narrowing"] < 1.0
+
+
+def test_episodes_that_do_not_divide_by_each_leave_a_prediction(tmp_path, capsys):
+    rows = [{"unit": k // 3, "source": "sim", "success": int(k % 5 != 0)} for k in range(100)]
+    assert answer(capsys, "predict", table(tmp_path / "t.csv", rows))["prediction"]["draws"] == 33
+
+
+def test_a_comparison_says_what_was_compared_and_how(tmp_path, capsys):
+    rows = [
+        {"policy": name, "condition": k, "source": "sim", "unit": k // 10, "success": int(won)}
+        for name in ("a", "b")
+        for k in range(200)
+        for won in [(k // 10 % 2 == 0) == (name == "a")]
+    ]
+    file = table(tmp_path / "both.csv", rows)
+    found = answer(capsys, "compare", f"{file}@a", f"{file}@b")
+    assert found["by_unit"] == 20 and found["unit_wins"] == [10, 10] and found["p_value"] == 1.0
+    assert found["sequential"]["better"] == "" and found["test"] == "sign test over draws"
+    assert main(["compare", f"{file}@a", f"{file}@b"]) == 0
+    said = capsys.readouterr().out
+    assert "20 draws: more success of A on 10, B on 10" in said
+    assert "draws were compared, each by all its trials" in said and "sign test" in said
+
+
+def test_power_says_which_plans_are_too_long(capsys):
+    assert main(["power", "--from", "0.5", "--to", "0.55"]) == 0
+    said = capsys.readouterr().out
+    assert "under conditions of their own" in said and "more than 2000 at most" in said
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
@@ -73,7 +144,12 @@ def test_predict_uses_draws_and_real_trials(tmp_path, capsys):
         (["compare", "{both}", "{both}@b"], "trials of 2 policies; say which"),
         (["compare", "{both}@c", "{both}@b"], "no policy 'c'"),
         (["compare", "{both}@a", "{both}@b", "--source", "sim"], "no simulated trial"),
-        (["compare", "{both}@a", "{both}@b", "--confidence", "2"], "not between 0 and 1"),
+        (["compare", "nowhere", "nowhere", "--confidence", "2"], "not between 0 and 1"),
+        (["predict", "nowhere", "--confidence", "nan"], "not between 0 and 1"),
+        (["predict", "nowhere", "--trials", "1000000"], "about 1 to 10,000 trials"),
+        (["evaluate", "nowhere", "--confidence", "nan"], "not between 0 and 1"),
+        (["evaluate", "nowhere", "--seed", "-1"], "seed of -1"),
+        (["power", "--from", "0.6", "--to", "0.9", "--alpha", "nan"], "not between 0 and 1"),
         (["compare", "{both}@a", "{both}@b", "--most", "5"], "more than the 5 planned"),
         (["rank", "nowhere.csv"], "no such file"),
         (["rank", "{both}"], "no column 'sim'"),

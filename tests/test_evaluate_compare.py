@@ -6,18 +6,28 @@ from scipy import stats
 
 from sim2real.errors import Sim2RealError
 from sim2real.evaluate.compare import compare
-from sim2real.evaluate.paired import Pairs, matched, mcnemar, paired_difference
+from sim2real.evaluate.paired import Pairs, matched, mcnemar, paired_difference, unpaired_p
 from sim2real.evaluate.power import discordant, paired_power, plan, unpaired_power
 from sim2real.evaluate.sequential import SequentialTest, _crossing
 from sim2real.evaluate.trial import Trial
 
 
-def trials(outcomes, conditions=None, policy="p", source="real"):
+def trials(outcomes, conditions=None, policy="p", source="real", units=None):
     names = conditions if conditions is not None else [""] * len(outcomes)
+    units = units if units is not None else [""] * len(outcomes)
     return [
-        Trial(policy=policy, success=bool(s), condition=str(c), source=source)
-        for s, c in zip(outcomes, names, strict=True)
+        Trial(policy=policy, success=bool(s), condition=str(c), source=source, unit=str(u))
+        for s, c, u in zip(outcomes, names, units, strict=True)
     ]
+
+
+def of_draws(rates, each, rng, matching=True):
+    """Trials of draws that succeed at these rates, each tried so often."""
+    count = len(rates) * each
+    return trials(
+        rng.random(count) < np.repeat(rates, each), range(count) if matching else None,
+        source="sim", units=np.repeat(np.arange(len(rates)), each),
+    )  # fmt: skip
 
 
 def pairs_of(first, second):
@@ -117,6 +127,73 @@ def test_trials_that_share_no_condition_are_compared_unpaired():
     assert compare(trials([1, 0]), trials([1, 1]), by_order=True).paired
 
 
+@pytest.mark.parametrize("matching", [True, False])
+def test_policies_that_are_equal_over_draws_are_rarely_told_apart(matching):
+    """Each policy is far better on half of the draws; ten trials a draw are not ten robots."""
+    alarms, missed, astray = [0, 0], 0, 0
+    for seed in range(150):
+        rng = np.random.default_rng(seed)
+        rates = rng.choice([0.1, 0.9], size=20)
+        others = 1 - rates if matching else rng.choice([0.1, 0.9], size=20)
+        first, second = (of_draws(r, 10, rng, matching) for r in (rates, others))
+        found = compare(first, second, seed=seed)
+        assert found.by_unit == 20 and found.paired is matching
+        alarms[0] += found.p_value <= 0.05
+        alarms[1] += found.sequential.better != ""
+        missed += not found.difference.low <= 0.0 <= found.difference.high
+        astray += not found.first.low <= 0.5 <= found.first.high
+    assert max(alarms) / 150 <= 0.05 + 0.03
+    assert missed / 150 <= 0.05 + 0.04 and astray / 150 <= 0.05 + 0.04
+
+
+def test_a_difference_on_every_draw_is_found_by_draw():
+    rng = np.random.default_rng(0)
+    first, second = (of_draws(np.full(20, rate), 10, rng) for rate in (0.5, 0.9))
+    found = compare(first, second)
+    assert found.test == "sign test over draws" and found.p_value < 0.01
+    assert found.sequential.better == "B" and "draws" in str(found.sequential)
+    assert sum(found.unit_wins) <= 20 and "draws were compared" in found.notes[0]
+    assert found.difference.high - found.difference.low < 0.3
+    assert compare(first, second, most=400).sequential.better == "B"
+    with pytest.raises(Sim2RealError, match="200 pairs are more than the 100 planned"):
+        compare(first, second, most=100)
+
+
+def test_trials_of_one_robot_count_by_themselves_and_of_three_are_about_those():
+    a, b = [0, 1, 0] * 10, [1, 1, 0] * 10
+    one = compare(trials(a, range(30), units=["r"] * 30), trials(b, range(30), units=["r"] * 30))
+    assert one.by_unit == 0 and one.test == "McNemar" and one.notes == ()
+    assert one.sequential.pairs <= 30 and one.p_value == pytest.approx(2 * 0.5**10)
+    units = [k % 3 for k in range(30)]
+    three = compare(trials(a, range(30), units=units), trials(b, range(30), units=units))
+    assert three.by_unit == 0 and three.p_value == one.p_value
+    assert three.notes == ("this is about the 3 robots that were tried, not about others",)
+
+
+@pytest.mark.parametrize(
+    ("successes", "n", "test"),
+    [
+        ((9990, 19), (10_000, 20), "Fisher"),
+        ((500, 600), (1000, 1000), "chi-squared"),
+        ((5, 9), (10, 10), "Barnard"),
+        ((10_000, 20), (10_000, 20), "Barnard"),
+    ],
+)
+def test_many_trials_against_few_are_tested_exactly(successes, n, test):
+    p_value, used = unpaired_p(successes, n)
+    table = [successes, (n[0] - successes[0], n[1] - successes[1])]
+    assert used == test
+    assert p_value == pytest.approx(stats.fisher_exact(table).pvalue, rel=0.5, abs=0.1)
+    if test == "Fisher":
+        assert p_value == pytest.approx(0.022, abs=0.001)
+
+
+def test_trials_that_the_sequential_test_leaves_out_are_told():
+    found = compare(trials([1, 0] * 20), trials([1] * 12))
+    assert found.test == "Barnard" and found.sequential.pairs <= 12
+    assert found.notes == ("the sequential test took 12 of A's 40 trials, in their order",)
+
+
 def test_what_cannot_be_compared_is_refused():
     with pytest.raises(Sim2RealError, match="B has no trial"):
         compare(trials([1]), [])
@@ -134,6 +211,21 @@ def test_power_of_barnards_test_is_that_of_its_p_values():
             if inside and stats.barnard_exact([[x, y], [n - x, n - y]]).pvalue <= 0.05:
                 chance += stats.binom.pmf(x, n, 0.4) * stats.binom.pmf(y, n, 0.9)
     assert unpaired_power(n, 0.4, 0.9) == pytest.approx(chance, abs=1e-9)
+
+
+def test_power_of_many_trials_is_that_of_the_tests_that_are_used():
+    n, rates = 220, (0.97, 1.0)
+    chance = 0.0
+    for x in range(190, n + 1):
+        p_value, _ = unpaired_p((x, n), (n, n))
+        chance += stats.binom.pmf(x, n, rates[0]) * (p_value <= 0.05)
+    assert unpaired_power(n, *rates) == pytest.approx(chance, abs=1e-6)
+
+
+def test_a_plan_says_which_of_its_numbers_are_too_large():
+    found = plan(0.5, 0.55)
+    assert 1500 < found.unpaired < 1700 and found.paired <= 2000
+    assert found.sequential_most is None and found.sequential is None
 
 
 def test_power_of_mcnemars_test_is_that_of_its_p_values():

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from sim2real.bench.config import BenchEvaluate
 from sim2real.bench.evaluate import _Robot, bench_evaluate
@@ -54,6 +55,32 @@ def test_intervals_cover_as_often_as_they_say(kind):
     assert np.mean(ratio) < 1.0
 
 
+def test_trials_of_one_condition_are_not_counted_as_independent():
+    """Conditions decide all: eight of them tried ten times say as much as eight trials."""
+    rng, covered, alone = RNG(5), 0, 0
+    for _ in range(200):
+        hard = rng.random(508) < 0.4
+        simulated = rng.random(508)  # a simulation that knows nothing
+        won = 10 * ~hard[:8]
+        found = powered_rate(won, simulated[:8], simulated[8:], tried=[10] * 8, confidence=0.9)
+        covered += found.low <= 0.6 <= found.high
+        alone += found.alone.low <= 0.6 <= found.alone.high
+    assert covered / 200 >= 0.85 and alone / 200 >= 0.85
+    real = [Trial(policy="p", success=k % 8 > 2, condition=f"c{k % 8}") for k in range(80)]
+    sim = [Trial(policy="p", success=k % 3 > 0, condition=f"c{k}", source="sim") for k in range(99)]
+    found = of_trials(real, sim)
+    once = of_trials(real[:8], sim)
+    assert (found.low, found.high) == pytest.approx((once.low, once.high), abs=0.02)
+    assert found.alone.n == 80
+
+
+def test_repeating_trials_that_conditions_do_not_decide_tells_more():
+    rng = RNG(6)
+    won, predicted = rng.binomial(10, 0.7, size=20), np.full(20, 0.7)
+    found = powered_rate(won, predicted, [0.7] * 100, tried=[10] * 20)
+    assert found.worth > 100 and found.high - found.low < 0.2
+
+
 def test_real_trials_find_their_predictions_by_condition():
     simulated = [
         Trial(policy="p", success=k % 4 != 0, condition=f"c{k // 4}", source="sim")
@@ -63,6 +90,11 @@ def test_real_trials_find_their_predictions_by_condition():
     assert of_trials(real, simulated).n_simulated == 40
     with pytest.raises(Sim2RealError, match="1 of 11 real trials have conditions that were not"):
         of_trials([*real, Trial(policy="p", success=True)], simulated)
+    deployed = [Trial(policy="p", success=True, condition="seed 0 on S1")] * 10
+    with pytest.raises(
+        Sim2RealError, match=r"'seed 0 on S1', simulated is 'c0'.*`condition` of both"
+    ):
+        of_trials(deployed, simulated)
 
 
 @pytest.mark.parametrize(
@@ -98,6 +130,44 @@ def test_what_robots_show_lies_in_the_prediction():
         found = predict(rng.binomial(10, robots[1:]), [10] * 60, trials=20)
         inside += found.shown_low <= rng.binomial(20, robots[0]) / 20 <= found.shown_high
     assert 0.86 <= inside / 300 <= 0.98
+
+
+@pytest.mark.parametrize("draws", [(20, 5), (64, 16)])
+@pytest.mark.parametrize("rate", [0.5, 0.9, 0.99])
+@pytest.mark.parametrize("size", [3.0, 100.0])
+def test_a_robots_rate_lies_in_the_prediction_as_often_as_said(rate, size, draws):
+    rng, inside, width = RNG(3), 0, []
+    count, each = draws
+    for _ in range(250):
+        robots = rng.beta(rate * size, (1 - rate) * size, size=count + 1)
+        found = predict(rng.binomial(each, robots[1:]), [each] * count, trials=20)
+        inside += found.low <= robots[0] <= found.high
+        width.append(found.high - found.low)
+    assert inside / 250 >= 0.88 - 0.03
+    ideal = np.diff(stats.beta.ppf([0.05, 0.95], rate * size, (1 - rate) * size))[0]
+    scatter = np.sqrt(rate * (1 - rate) / each)  # of a draw's own episodes
+    assert np.mean(width) < 1.3 * ideal + 2.5 * scatter
+
+
+def test_draws_that_all_succeeded_do_not_make_a_robot_certain():
+    few, more = (predict([n] * 20, [n] * 20, trials=20) for n in (2, 10))
+    assert 0.6 < few.low < 0.96 and few.low < more.low < 0.99
+    assert few.high == more.high == 1.0 and few.shown_low < 1.0
+    none = predict([0] * 20, [2] * 20, trials=20)
+    assert none.low == 0.0 and none.high == pytest.approx(1 - few.low)
+
+
+def test_a_prediction_is_about_a_few_trials_or_thousands_but_not_millions():
+    shown = [predict([9] * 20, [10] * 20, trials=n).shown_low for n in (1000, 1030, 1100, 10_000)]
+    assert shown == pytest.approx([shown[0]] * 4, abs=0.01) and 0.3 < shown[0] < 0.9
+    for n in (0, 10_001, 10**9):
+        with pytest.raises(Sim2RealError, match="about 1 to 10,000 trials"):
+            predict([9] * 20, [10] * 20, trials=n)
+
+
+def test_a_draw_that_was_tried_once_is_left_out():
+    whole = predict([9] * 20, [10] * 20, trials=10)
+    assert predict([9] * 20 + [0], [10] * 20 + [1], trials=10) == whole
 
 
 def test_a_prediction_needs_several_episodes_a_draw():

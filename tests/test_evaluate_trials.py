@@ -76,6 +76,48 @@ def test_a_damaged_evaluation_is_refused(tried, tmp_path):
         read_trials(path)
 
 
+@pytest.mark.parametrize(
+    ("column", "value", "words"),
+    [
+        ("per_seed", 0, "0 trials a seed"),
+        ("each", 0, "0 a draw"),
+        ("success", np.full(20, np.nan), "success must be 1 or 0"),
+        ("success", np.ones(50, dtype=bool), "different lengths"),
+        ("names", np.array(["x", "y"]), "different lengths"),
+    ],
+)
+def test_an_evaluation_that_does_not_fit_together_is_refused(tmp_path, column, value, words):
+    columns = {
+        "policy": "p", "task": "t", "twin": "v", "seed": 0, "per_seed": 1024, "each": 1,
+        "names": np.array(["x"]), "values": np.zeros((20, 1)), "success": np.ones(20, dtype=bool),
+        "reward": np.zeros(20), "diverged": np.zeros(20, dtype=bool),
+    }  # fmt: skip
+    np.savez(tmp_path / "trials.npz", **{**columns, column: value})
+    with pytest.raises(Sim2RealError, match=f"does not hold trials.*{words}"):
+        read_trials(tmp_path)
+
+
+def test_a_damaged_compressed_evaluation_is_refused(tmp_path):
+    path = tmp_path / "trials.npz"
+    np.savez_compressed(path, policy="p", task="t" * 2000)
+    whole = bytearray(path.read_bytes())
+    place = whole.find(b"task.npy") + len("task.npy") + 25
+    whole[place : place + 10] = b"\xff" * 10
+    path.write_bytes(whole)
+    with pytest.raises(Sim2RealError, match="does not hold trials"):
+        read_trials(path)
+
+
+def test_zeros_of_json_are_names_too(tmp_path):
+    rows = [{"policy": 0, "condition": 0, "unit": 0, "success": 0, "seed": 0}]
+    (tmp_path / "t.json").write_text(json.dumps(rows))
+    (trial,) = read_trials(tmp_path / "t.json")
+    assert (trial.policy, trial.condition, trial.unit, trial.seed) == ("0", "0", "0", 0)
+    (tmp_path / "t.json").write_text(json.dumps([{"success": 1, "source": 0}]))
+    with pytest.raises(Sim2RealError, match="source must be sim or real, not '0'"):
+        read_trials(tmp_path / "t.json")
+
+
 def real(outcome: str, seed: int | None = 5) -> Episode:
     source = Provenance(kind=Origin.REAL, policy="p", serial="unit-2", seed=seed)
     channel = Signal(np.arange(3.0), np.arange(3.0) + (seed or 0))
@@ -89,6 +131,18 @@ def test_a_label_overrules_the_outcome_and_what_nobody_judged_is_left_out(tmp_pa
     lake.label(Label(episode=ids[0], tag="success", who="x"))
     (trial,) = trials_of_lake(lake)
     assert trial.success and trial.source == "real" and trial.unit == "unit-2"
+
+
+def test_a_note_in_the_lake_names_the_condition(tried, tmp_path):
+    """Real and simulated episodes whose begin somebody set up alike."""
+    lake = Lake.create(tmp_path / "lake")
+    ids = lake.append([real("success"), tried[1][0]])
+    for id_ in ids:
+        lake.label(Label(episode=id_, tag="note", value="a remark", who="x"))
+        lake.label(Label(episode=id_, tag="note", value="condition: cup left", who="x"))
+    found = trials_of_lake(lake)
+    assert {trial.source for trial in found} == {"real", "sim"}
+    assert [trial.condition for trial in found] == ["cup left", "cup left"]
 
 
 def test_real_trials_match_by_seed_and_unit_or_not_at_all():

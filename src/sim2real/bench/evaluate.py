@@ -16,6 +16,7 @@ from scipy import optimize, special, stats
 
 from sim2real.bench.config import BenchEvaluate
 from sim2real.bench.run import Report, Result
+from sim2real.evaluate.compare import compare
 from sim2real.evaluate.intervals import clopper_pearson, wilson
 from sim2real.evaluate.paired import Pairs, mcnemar, paired_difference
 from sim2real.evaluate.power import discordant, plan
@@ -24,6 +25,7 @@ from sim2real.evaluate.prediction import predict
 from sim2real.evaluate.ranking import Ranking, rank
 from sim2real.evaluate.ranking_table import Columns, read_scored
 from sim2real.evaluate.sequential import SequentialTest
+from sim2real.evaluate.trial import Trial
 
 _SIMPLER = {
     "google_robot_pick_coke_can": (0.031, 0.975),
@@ -57,8 +59,11 @@ def bench_evaluate(config: BenchEvaluate, report: Report) -> Iterator[Result]:
     yield from _paired(config.repetitions, rng)
     report("sequential test")
     yield from _sequential(config.repetitions, rng)
+    report("comparison by draw")
+    yield _by_draw(config.repetitions, rng)
     report("prediction")
     yield _prediction(config.repetitions, rng)
+    yield _prediction_sure(config.repetitions, rng)
     yield from _published(config.data, report)
 
 
@@ -239,6 +244,7 @@ def _sequential(repetitions: int, rng: np.random.Generator) -> Iterator[Result]:
     saved, told = [], []
     for first, second in ((0.6, 0.9), (0.5, 0.7), (0.8, 0.95)):
         found = plan(first, second, power=0.9)
+        assert found.sequential is not None and found.paired is not None
         saved.append(1 - found.sequential / found.paired)
         told.append(
             f"{first} against {second}: {found.sequential:.0f}, at most {found.sequential_most},"
@@ -276,6 +282,54 @@ def _prediction(repetitions: int, rng: np.random.Generator) -> Result:
         target=">= 0.885",
         note="90 % interval of the rate that trials of one robot show, from draws that may be it;"
         f" of the robot's own rate {rates / repetitions:.3f}",
+    )
+
+
+def _prediction_sure(repetitions: int, rng: np.random.Generator) -> Result:
+    """Whether the rate of a robot that nearly always succeeds lies in what was predicted."""
+    inside, width = 0, 0.0
+    for _ in range(repetitions):
+        mean, size = 1 - np.exp(rng.uniform(np.log(0.003), np.log(0.1))), np.exp(rng.uniform(1, 6))
+        draws, each = ((20, 5), (64, 16))[int(rng.integers(2))]
+        robots = rng.beta(mean * size, (1 - mean) * size, size=draws + 1)
+        found = predict(rng.binomial(each, robots[1:]), np.full(draws, each), trials=20)
+        inside += bool(found.low <= robots[0] <= found.high)
+        width += found.high - found.low
+    return Result(
+        name="evaluate.prediction_coverage_sure",
+        value=inside / repetitions,
+        unit="share",
+        target=">= 0.88",
+        note="90 % interval of the rate of one robot, where robots succeed in 90 to 99.7 % of"
+        f" trials; {width / repetitions:.3f} wide on average",
+    )
+
+
+def _by_draw(repetitions: int, rng: np.random.Generator) -> Result:
+    """Two policies as good as each other on the whole, each better on some draws."""
+    alarms, missed = [0, 0], 0
+    for _ in range(repetitions):
+        chance = np.repeat(rng.uniform(0.0, 1.0, size=20), 10)
+        first, second = (
+            [
+                Trial(
+                    policy="p", success=bool(won), condition=f"{k}", source="sim", unit=f"{k // 10}"
+                )
+                for k, won in enumerate(rng.random(200) < rate)
+            ]
+            for rate in (chance, 1 - chance)
+        )
+        found = compare(first, second)
+        alarms[0] += found.p_value <= 0.05
+        alarms[1] += bool(found.sequential.better)
+        missed += not found.difference.low <= 0.0 <= found.difference.high
+    return Result(
+        name="evaluate.by_draw_false_alarm",
+        value=max(alarms) / repetitions,
+        unit="share",
+        target="<= 0.05",
+        note=f"two equal policies on 20 draws, 10 trials each: sign test {alarms[0]}, sequential"
+        f" {alarms[1]} of {repetitions}; the 95 % interval of the difference misses {missed}",
     )
 
 

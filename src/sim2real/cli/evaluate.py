@@ -17,7 +17,9 @@ if TYPE_CHECKING:
 def run_compare(config: CompareConfig) -> int:
     """Run the verb `compare`."""
     from sim2real.evaluate.compare import compare
+    from sim2real.evaluate.intervals import check_confidence
 
+    check_confidence(config.confidence)
     found = compare(
         _trials(config.a, source=config.source),
         _trials(config.b, source=config.source),
@@ -30,14 +32,19 @@ def run_compare(config: CompareConfig) -> int:
         return 0
     say(f"A: {found.first}")
     say(f"B: {found.second}")
-    test = "McNemar" if found.paired else "Barnard"
-    say(f"B - A: {found.difference}, p {found.p_value:.2g} ({test}) if no more trials are made")
+    p_value = f"p {found.p_value:.2g} ({found.test}) if no more trials are made"
+    say(f"B - A: {found.difference}, {p_value}")
     if found.paired:
         say(f"{found.pairs} pairs: {found.wins[0]} won by A alone, {found.wins[1]} by B alone")
     else:
         say("conditions do not match: compared as independent trials")
     if found.paired and any(found.unmatched):
         say(f"without a partner: {found.unmatched[0]} trials of A, {found.unmatched[1]} of B")
+    if found.by_unit:
+        wins = f"A on {found.unit_wins[0]}, B on {found.unit_wins[1]}"
+        say(f"{found.by_unit} {found.sequential.counted}: more success of {wins}")
+    for note in found.notes:
+        say(note)
     say(str(found.sequential))
     return 0
 
@@ -99,7 +106,7 @@ def _interval(measure: Measure) -> str:
 
 def run_power(config: PowerConfig) -> int:
     """Run the verb `power`."""
-    from sim2real.evaluate.power import plan
+    from sim2real.evaluate.power import MOST, plan
 
     found = plan(
         config.first,
@@ -115,28 +122,39 @@ def run_power(config: PowerConfig) -> int:
         f"trials of each policy to show {100 * config.first:g} % against {100 * config.second:g} %"
         f" with a chance of {100 * config.power:g} %:"
     )
-    say(f"  {found.unpaired} under conditions of their own")
-    say(f"  {found.paired} under the same conditions, pair by pair")
+    many = f"more than {MOST}"
+    average = "" if found.sequential is None else f"{found.sequential:.0f} on average, "
+    say(f"  {found.unpaired or many} under conditions of their own")
+    say(f"  {found.paired or many} under the same conditions, pair by pair")
     say(
-        f"  {found.sequential:.0f} on average, {found.sequential_most} at most, under the same"
-        " conditions, stopping when it is clear"
+        f"  {average}{found.sequential_most or many} at most, under the same conditions, stopping"
+        " when it is clear"
     )
     return 0
 
 
 def run_predict(config: PredictConfig) -> int:
     """Run the verb `predict`."""
+    from sim2real.evaluate.intervals import check_confidence
     from sim2real.evaluate.powered import of_trials
-    from sim2real.evaluate.prediction import counts_of, predict
+    from sim2real.evaluate.prediction import check_trials, counts_of, predict
 
+    check_confidence(config.confidence)
+    check_trials(config.trials)
     simulated = _trials(config.simulated, source="sim")
-    won, tried = counts_of(simulated)
     result: dict[str, Any] = {}
-    if not config.real or tried.min() > 1:
-        prediction = predict(won, tried, trials=config.trials, confidence=config.confidence)
+    try:
+        prediction = predict(
+            *counts_of(simulated), trials=config.trials, confidence=config.confidence
+        )
         result["prediction"] = prediction.to_dict()
-        if not config.json:
-            say(f"one robot, of {prediction.draws} that it may be: {prediction}")
+        text = f"one robot, of {prediction.draws} that it may be: {prediction}"
+    except Sim2RealError as error:
+        if not config.real:
+            raise
+        result["note"] = text = f"no prediction from draws: {error}"
+    if not config.json:
+        say(text)
     if config.real:
         powered = of_trials(
             _trials(config.real, source="real"), simulated, confidence=config.confidence

@@ -1,26 +1,49 @@
-"""Is B better than A? Everything there is to say from two sets of trials."""
+"""Is B better than A? Everything there is to say from two sets of trials.
+
+Trials of one robot, or of one draw of parameters, are alike. Where robots or draws are many and
+some were tried several times, they are what counts: rates and their difference have the scatter
+from robot to robot, and tests have one vote a robot, by which policy succeeds more often on it.
+Trials of one robot, or of a few, count by themselves: that is about those robots.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
+import numpy as np
+
 from sim2real.errors import Sim2RealError
-from sim2real.evaluate.intervals import Difference, Rate, unpaired_difference, wilson
+from sim2real.evaluate.intervals import (
+    Difference,
+    Rate,
+    check_confidence,
+    clustered,
+    unpaired_difference,
+    wilson,
+)
 from sim2real.evaluate.paired import (
-    Pairs,
+    by_condition,
     in_order,
     matched,
     mcnemar,
     paired_difference,
+    unit_counts,
     unpaired_p,
+    votes,
 )
-from sim2real.evaluate.sequential import SequentialTest, Verdict
+from sim2real.evaluate.sequential import SequentialTest, Verdict, more_than_planned
 from sim2real.evaluate.trial import Trial
 
 _MATCHED_ENOUGH = 0.8
 """Share of the smaller set that must have partners; a few left over do not make it unpaired."""
+_FEWEST_UNITS = 5
+"""Robots or draws from which on they are what counts."""
+
+_Units = Sequence[tuple[np.ndarray, np.ndarray]]
+"""Of A and of B: successes and trials of each robot or draw."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,9 +63,17 @@ class Comparison:
     difference: Difference
     """Success of B minus A: paired bootstrap, or Newcombe's interval."""
     p_value: float
-    """That neither is better, as if these were all trials ever: McNemar, or Barnard."""
+    """That neither is better, as if these were all trials ever."""
+    test: str
+    """The test that `p_value` is of."""
     sequential: Verdict
     """What may be said by one who looks after every trial."""
+    by_unit: int = 0
+    """Robots or draws that were compared, each by all of its trials; 0 where trials count."""
+    unit_wins: tuple[int, int] = (0, 0)
+    """Of those, on how many A, and B, succeeded more often."""
+    notes: tuple[str, ...] = ()
+    """What limits this comparison, a sentence each."""
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON."""
@@ -55,7 +86,11 @@ class Comparison:
             "unmatched": list(self.unmatched),
             "difference": self.difference.to_dict(),
             "p_value": self.p_value,
+            "test": self.test,
             "sequential": {**asdict(self.sequential), "says": str(self.sequential)},
+            "by_unit": self.by_unit,
+            "unit_wins": list(self.unit_wins),
+            "notes": list(self.notes),
         }
 
 
@@ -73,6 +108,7 @@ def compare(
     `most` is the number of trials of each after which no more are made, where that was planned.
     `by_order` says that the k-th trials of both began alike.
     """
+    check_confidence(confidence)
     for name, trials in (("A", first), ("B", second)):
         if not trials:
             raise Sim2RealError(f"{name} has no trial that was judged")
@@ -80,33 +116,95 @@ def compare(
         raise Sim2RealError(
             "trials of simulation and of robots are not compared with each other; say which to take"
         )
-    pairs = in_order(first, second) if by_order else matched(first, second)
+    units = [unit_counts(trials) for trials in (first, second)]
+    by_unit = _repeated(units) and min(len(tried) for _, tried in units) >= _FEWEST_UNITS
+    pairs = (in_order if by_order else matched)(first, second, by_unit=by_unit)
     fewer = min(len(first), len(second))
     paired = by_order or len(pairs) >= max(1.0, _MATCHED_ENOUGH * fewer)
-    rates = [
-        wilson(sum(t.success for t in trials), len(trials), confidence=confidence)
-        for trials in (first, second)
-    ]
-    if paired:
-        p_value = mcnemar(pairs)
-        difference = paired_difference(pairs, confidence=confidence, seed=seed)
-    else:
+    if not paired:
         pairs = in_order(first, second)
-        p_value = unpaired_p((rates[0].successes, rates[1].successes), (rates[0].n, rates[1].n))
-        difference = unpaired_difference(*rates)
-    test = SequentialTest(alpha=1 - confidence, most=most)
+    rates = [
+        (clustered if by_unit else _independent)(won, tried, confidence=confidence)
+        for won, tried in units
+    ]
+    counted, deciding = "pairs", pairs
+    if by_unit:
+        counted = _kind(first)
+        deciding = votes(by_condition(pairs)[0] if paired else _differences(units))
+        most = _plan_of_units(most, len(pairs), len(deciding))
+        p_value, test = mcnemar(deciding), f"sign test over {counted}"
+    elif paired:
+        p_value, test = mcnemar(pairs), "McNemar"
+    else:
+        p_value, test = unpaired_p(
+            (rates[0].successes, rates[1].successes), (rates[0].n, rates[1].n)
+        )
+    verdict = SequentialTest(alpha=1 - confidence, most=most).read(deciding, seed=seed)
     return Comparison(
         first=rates[0],
         second=rates[1],
         paired=paired,
         pairs=len(pairs),
         wins=pairs.wins,
-        unmatched=_unmatched(pairs, first, second),
-        difference=difference,
+        unmatched=(len(first) - len(pairs), len(second) - len(pairs)),
+        difference=paired_difference(pairs, confidence=confidence, seed=seed)
+        if paired
+        else unpaired_difference(*rates),
         p_value=p_value,
-        sequential=test.read(pairs, seed=seed),
+        test=test,
+        sequential=replace(verdict, counted=counted),
+        by_unit=len(deciding) if by_unit else 0,
+        unit_wins=deciding.wins if by_unit else (0, 0),
+        notes=tuple(_notes(first, second, units, by_unit=by_unit, paired=paired)),
     )
 
 
-def _unmatched(pairs: Pairs, first: Sequence[Trial], second: Sequence[Trial]) -> tuple[int, int]:
-    return len(first) - len(pairs), len(second) - len(pairs)
+def _independent(won: np.ndarray, tried: np.ndarray, *, confidence: float) -> Rate:
+    return wilson(int(won.sum()), int(tried.sum()), confidence=confidence)
+
+
+def _repeated(units: _Units) -> bool:
+    return any(int(tried.max()) > 1 for _, tried in units)
+
+
+def _differences(units: _Units) -> np.ndarray:
+    """(units,) success on the k-th robot or draw of B minus that on the k-th of A."""
+    first, second = (won / tried for won, tried in units)
+    fewer = min(len(first), len(second))
+    return np.asarray(second[:fewer] - first[:fewer])
+
+
+def _plan_of_units(most: int | None, pairs: int, units: int) -> int | None:
+    """Robots or draws in a plan of `most` trials, where so many pairs were of so many units."""
+    if most is None:
+        return None
+    if pairs > most:
+        raise more_than_planned(pairs, most)
+    return math.ceil(most * units / pairs)
+
+
+def _kind(trials: Sequence[Trial]) -> str:
+    return "draws" if trials[0].source == "sim" else "robots"
+
+
+def _notes(
+    first: Sequence[Trial],
+    second: Sequence[Trial],
+    units: _Units,
+    *,
+    by_unit: bool,
+    paired: bool,
+) -> Iterator[str]:
+    kind = _kind(first)
+    tried = [len(first), len(second)]
+    if by_unit:
+        tried = [len(of_each) for of_each, _ in units]
+        yield f"trials of one of the {kind} are alike: {kind} were compared, each by all its trials"
+    elif _repeated(units):
+        named = max(len({t.unit for t in trials if t.unit}) for trials in (first, second))
+        if named > 1:
+            yield f"this is about the {named} {kind} that were tried, not about others"
+    if not paired and tried[0] != tried[1]:
+        name, more = ("A", tried[0]) if tried[0] > tried[1] else ("B", tried[1])
+        what = kind if by_unit else "trials"
+        yield f"the sequential test took {min(tried)} of {name}'s {more} {what}, in their order"

@@ -123,6 +123,9 @@ def evaluate(
     """Evaluate a run as configured; the result and the folder it was written to."""
     if config.episodes < 1:
         raise Sim2RealError(f"--episodes must be at least 1, got {config.episodes}")
+    if config.seed < 0:
+        raise Sim2RealError(f"a seed of {config.seed} is none: it is 0 or more")
+    check_confidence(config.confidence)
     subject = open_subject(config)
     trials = run_trials(
         find_task(subject.task),
@@ -183,6 +186,9 @@ def _effect(
     else:
         edges = np.unique(np.quantile(values, np.linspace(0, 1, _BINS + 1)))
         which = np.clip(np.searchsorted(edges, values, side="right") - 1, 0, len(edges) - 2)
+        # Among equal values a bin may stay empty: the one below it takes its range.
+        filled, which = np.unique(which, return_inverse=True)
+        edges = np.append(edges[filled], edges[-1])
     rates = [
         wilson(int(success[which == k].sum()), int((which == k).sum()), confidence=confidence)
         for k in range(len(edges) - 1)

@@ -91,13 +91,20 @@ def clustered(won: np.ndarray, n: np.ndarray, *, confidence: float = 0.95) -> Ra
     as tell as much: at least one a cluster, and no more than there are.
     """
     check_confidence(confidence)
-    clusters, total = len(n), int(n.sum())
+    rate = float(won.sum() / n.sum())
+    low, high = score_interval(rate, worth_of(won, n), confidence=confidence)
+    return Rate(int(won.sum()), int(n.sum()), low, high, confidence)
+
+
+def worth_of(won: np.ndarray, n: np.ndarray) -> float:
+    """Independent trials that tell as much about the rate as trials in clusters (k,)."""
+    clusters, total = len(n), float(n.sum())
     rate = float(won.sum()) / total
     away = won - rate * n
     spread = float((away**2).sum()) * clusters / max(clusters - 1, 1) / total**2
-    worth = np.clip(rate * (1 - rate) / spread if spread > 0 else 0.0, min(clusters, total), total)
-    low, high = score_interval(rate, float(worth), confidence=confidence)
-    return Rate(int(won.sum()), total, low, high, confidence)
+    return float(
+        np.clip(rate * (1 - rate) / spread if spread > 0 else 0.0, min(clusters, total), total)
+    )
 
 
 @dataclass(frozen=True)

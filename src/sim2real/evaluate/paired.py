@@ -6,8 +6,8 @@ succeeds and the other fails count. That is worth many trials where conditions d
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,7 +18,10 @@ from sim2real.evaluate.trial import Trial
 
 _RESAMPLES = 10_000
 MANY = 40_000
-"""Product of two numbers of trials beyond which the chi-squared test is as good as an exact one."""
+"""Product of two numbers of trials beyond which Barnard's test takes too long."""
+EXPECTED = 5
+"""Successes and failures to be expected of both, from which on the chi-squared test is as good as
+an exact one."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,7 +33,7 @@ class Pairs:
     second: np.ndarray
     """(pairs,) bool: the second policy succeeded."""
     conditions: np.ndarray
-    """(pairs,) number of the condition that both began in."""
+    """(pairs,) number of the condition that both began in, or of the robot or draw they share."""
 
     def __len__(self) -> int:
         return len(self.first)
@@ -41,35 +44,53 @@ class Pairs:
         return int((self.first & ~self.second).sum()), int((self.second & ~self.first).sum())
 
 
-def matched(first: Sequence[Trial], second: Sequence[Trial]) -> Pairs:
+def matched(first: Sequence[Trial], second: Sequence[Trial], *, by_unit: bool = False) -> Pairs:
     """Trials of the same condition paired, in the order of the first policy's trials.
 
     Where a condition was tried several times, the k-th trials go together; what has no partner is
-    left out.
+    left out. With `by_unit`, pairs of one robot or draw have the same number.
     """
-    waiting: dict[str, list[bool]] = defaultdict(list)
+    waiting: dict[str, list[Trial]] = defaultdict(list)
     for trial in reversed(second):
         if trial.condition:
-            waiting[trial.condition].append(trial.success)
-    numbers: dict[str, int] = {}
-    rows = []
-    for trial in first:
-        if waiting.get(trial.condition):
-            number = numbers.setdefault(trial.condition, len(numbers))
-            rows.append((trial.success, waiting[trial.condition].pop(), number))
-    return _pairs(rows)
+            waiting[trial.condition].append(trial)
+    both = [(t, waiting[t.condition].pop()) for t in first if waiting.get(t.condition)]
+    return _pairs(both, _pair_units(both) if by_unit else [a.condition for a, _ in both])
 
 
-def in_order(first: Sequence[Trial], second: Sequence[Trial]) -> Pairs:
-    """The k-th trials of both paired, as if each pair were a condition of its own."""
-    return _pairs(
-        (a.success, b.success, k) for k, (a, b) in enumerate(zip(first, second, strict=False))
+def in_order(first: Sequence[Trial], second: Sequence[Trial], *, by_unit: bool = False) -> Pairs:
+    """The k-th trials of both paired, as if each pair were a condition of its own.
+
+    With `by_unit`, pairs of one robot or draw have the same number.
+    """
+    both = list(zip(first, second, strict=False))
+    return _pairs(both, _pair_units(both) if by_unit else range(len(both)))
+
+
+def unit_counts(trials: Sequence[Trial]) -> tuple[np.ndarray, np.ndarray]:
+    """(units,) successes and trials of each robot or draw, in the order they come."""
+    units = _units(trials)
+    tried = Counter(units)
+    won = Counter(unit for unit, trial in zip(units, trials, strict=True) if trial.success)
+    return np.array([won[unit] for unit in tried]), np.array(list(tried.values()))
+
+
+def _units(trials: Iterable[Trial]) -> list[str]:
+    """Names of robots or draws; a trial of which nobody noted it is one of its own."""
+    return [trial.unit or f"trial {k}" for k, trial in enumerate(trials)]
+
+
+def _pair_units(both: Sequence[tuple[Trial, Trial]]) -> list[str]:
+    return _units(a if a.unit else b for a, b in both)
+
+
+def _pairs(both: Sequence[tuple[Trial, Trial]], conditions: Iterable[Hashable]) -> Pairs:
+    numbers: dict[Hashable, int] = {}
+    return Pairs(
+        np.array([a.success for a, _ in both], dtype=bool),
+        np.array([b.success for _, b in both], dtype=bool),
+        np.array([numbers.setdefault(c, len(numbers)) for c in conditions], dtype=int),
     )
-
-
-def _pairs(rows: Iterable[tuple[bool, bool, int]]) -> Pairs:
-    table = np.array(list(rows), dtype=int).reshape(-1, 3)
-    return Pairs(table[:, 0].astype(bool), table[:, 1].astype(bool), table[:, 2])
 
 
 def mcnemar(pairs: Pairs) -> float:
@@ -88,14 +109,14 @@ def paired_difference(pairs: Pairs, *, confidence: float = 0.95, seed: int = 0) 
 
     Among few pairs, some outcome may not have been seen yet, and resampling never shows what was
     not seen. So half a pair of each of the four outcomes is added before resampling (Agresti and
-    Min's remedy): the interval of twenty pairs without a difference is not a point.
+    Min's remedy): the interval of twenty pairs without a difference is not a point. Where pairs of
+    a condition are alike, the half is one of as many as tell as much as a pair that stands alone.
     """
     check_confidence(confidence)
-    count = int(pairs.conditions.max()) + 1
-    sums = np.bincount(pairs.conditions, pairs.second.astype(float) - pairs.first, minlength=count)
-    sizes = np.bincount(pairs.conditions, minlength=count).astype(float)
-    sums = np.append(sums, [0.0, 0.0, 1.0, -1.0])
-    sizes = np.append(sizes, [1.0] * 4)
+    sums, sizes = by_condition(pairs)
+    count, alike = len(sums), _alike(pairs)
+    sums = np.append(sums, [0.0, 0.0, alike, -alike])
+    sizes = np.append(sizes, [alike] * 4)
     weights = np.append(np.ones(count), [0.5] * 4) / (count + 2)
     # Conditions with the same outcome are one cell: a draw then costs no more for many conditions.
     cells, where = np.unique(np.stack([sums, sizes], axis=1), axis=0, return_inverse=True)
@@ -108,12 +129,40 @@ def paired_difference(pairs: Pairs, *, confidence: float = 0.95, seed: int = 0) 
     return Difference(value, min(value, float(low)), max(value, float(high)), confidence)
 
 
-def unpaired_p(successes: tuple[int, int], n: tuple[int, int]) -> float:
-    """Two-sided p-value that two independent rates are the same: Barnard's exact test, or for
-    many trials, where the two agree, the chi-squared test."""
+def votes(differences: np.ndarray) -> Pairs:
+    """One pair a robot or draw, won by the first policy where the difference of success (units,) is
+    negative, by the second where it is positive, and by none where it is 0."""
+    return Pairs(differences < 0, differences > 0, np.arange(len(differences)))
+
+
+def by_condition(pairs: Pairs) -> tuple[np.ndarray, np.ndarray]:
+    """(conditions,) wins of the second minus those of the first, and pairs."""
+    ahead = pairs.second.astype(float) - pairs.first
+    return np.bincount(pairs.conditions, ahead), np.bincount(pairs.conditions).astype(float)
+
+
+def _alike(pairs: Pairs) -> float:
+    """Pairs of a condition that tell as much as one that stands alone: 1 where pairs are
+    independent, and all of a condition where no two are seen to differ."""
+    sums, sizes = by_condition(pairs)
+    ahead = pairs.second.astype(float) - pairs.first
+    alone = float(ahead.var()) * len(pairs)
+    together = float(((sums - ahead.mean() * sizes) ** 2).sum()) * len(sums) / max(len(sums) - 1, 1)
+    most = float(sizes.mean())
+    return min(max(together / alone, 1.0), most) if alone > 0 else most
+
+
+def unpaired_p(successes: tuple[int, int], n: tuple[int, int]) -> tuple[float, str]:
+    """Two-sided p-value that two independent rates are the same, and the test it is of.
+
+    Barnard's exact test; for many trials, where that takes too long, the chi-squared test if
+    enough successes and failures are to be expected of both, else Fisher's exact test.
+    """
     table = np.array([successes, (n[0] - successes[0], n[1] - successes[1])])
     if (table.sum(axis=1) == 0).any():
-        return 1.0
-    if n[0] * n[1] > MANY:
-        return float(stats.chi2_contingency(table, correction=False).pvalue)
-    return float(stats.barnard_exact(table).pvalue)
+        return 1.0, "Barnard"
+    if n[0] * n[1] <= MANY:
+        return float(stats.barnard_exact(table).pvalue), "Barnard"
+    if stats.contingency.expected_freq(table).min() >= EXPECTED:
+        return float(stats.chi2_contingency(table, correction=False).pvalue), "chi-squared"
+    return float(stats.fisher_exact(table).pvalue), "Fisher"

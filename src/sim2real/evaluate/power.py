@@ -11,26 +11,27 @@ import numpy as np
 from scipy import stats
 
 from sim2real.errors import Sim2RealError
-from sim2real.evaluate.paired import MANY
+from sim2real.evaluate.paired import EXPECTED, MANY
 from sim2real.evaluate.sequential import SequentialTest
 
-_MOST = 2_000
+MOST = 2_000
 """Trials beyond which nobody goes to a robot."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """Trials of each of two policies, by the way they are compared."""
+    """Trials of each of two policies, by the way they are compared; None where it takes more than
+    `MOST`."""
 
-    unpaired: int
-    """Under conditions of their own, in one go (Barnard's test, or chi-squared for many)."""
-    paired: int
+    unpaired: int | None
+    """Under conditions of their own, in one go (the test of `unpaired_p`)."""
+    paired: int | None
     """Under the same conditions, in one go (McNemar's test)."""
-    sequential: float
+    sequential: float | None
     """Under the same conditions, stopping when it is clear: on average."""
-    sequential_most: int
+    sequential_most: int | None
     """And at most."""
-    sequential_equal: float
+    sequential_equal: float | None
     """On average where there is no difference, when nearly all of them are made."""
     power: float
     """Chance of showing the difference that each of these reaches at least."""
@@ -52,7 +53,8 @@ def plan(
     """Trials that show that success differs, if it is `first` and `second`.
 
     `correlation` is that of two outcomes under the same condition: 0 where conditions decide
-    nothing, near 1 where they decide all. Two-sided at `alpha`. All numbers are exact.
+    nothing, near 1 where they decide all. Two-sided at `alpha`. All numbers are exact. What takes
+    more than `MOST` trials is None; where all does, that is a `Sim2RealError`.
     """
     for name, value in (("power", power), ("alpha", alpha)):
         if not 0 < value < 1:
@@ -66,15 +68,20 @@ def plan(
 
     chances = (only_first, only_second) if second > first else (only_second, only_first)
     paired = _smallest(lambda n: paired_power(n, *chances, alpha=alpha), power)
+    unpaired = _smallest(lambda n: unpaired_power(n, first, second, alpha=alpha), power)
     most = _smallest(sequential, power)
-    test = SequentialTest(alpha=alpha, most=most)
+    if unpaired is None and paired is None and most is None:
+        raise Sim2RealError(
+            f"more than {MOST} trials are needed; a larger difference, or less power"
+        )
+    test = None if most is None else SequentialTest(alpha=alpha, most=most)
     same = sum(chances) / 2
     return Plan(
-        unpaired=_smallest(lambda n: unpaired_power(n, first, second, alpha=alpha), power),
+        unpaired=unpaired,
         paired=paired,
-        sequential=test.operating(*chances)[1],
+        sequential=test.operating(*chances)[1] if test else None,
         sequential_most=most,
-        sequential_equal=test.operating(same, same)[1],
+        sequential_equal=test.operating(same, same)[1] if test else None,
         power=power,
         alpha=alpha,
     )
@@ -111,13 +118,13 @@ def unpaired_power(n: int, first: float, second: float, *, alpha: float = 0.05) 
     Tables are taken into the rejected region in the order of their pooled z, as long as the chance
     of the region stays below `alpha` at every common rate.
     """
+    if n * n > MANY:
+        return _power_of_many(n, first, second, alpha)
     k = np.arange(n + 1)
     pooled = (k[:, None] + k[None, :]) / (2 * n)
     spread = np.sqrt(np.maximum(pooled * (1 - pooled), 1e-300) * 2 / n)
     z = np.round(np.abs(k[:, None] - k[None, :]) / n / spread, 9)
     chance = np.outer(stats.binom.pmf(k, n, first), stats.binom.pmf(k, n, second))
-    if n * n > MANY:
-        return float(chance[z >= stats.norm.isf(alpha / 2)].sum())
     _, which = np.unique(-z.ravel(), return_inverse=True)
     worst = np.zeros(int(which.max()) + 1)
     for common in np.linspace(0.01, 0.5, 50):  # above a half it is the same, mirrored
@@ -127,17 +134,29 @@ def unpaired_power(n: int, first: float, second: float, *, alpha: float = 0.05) 
     return float(chance.ravel()[(worst <= alpha)[which.ravel()]].sum())
 
 
-def _smallest(reached: Callable[[int], float], power: float) -> int:
-    """The smallest size with that power, to the saw-tooth of whole numbers."""
+def _power_of_many(n: int, first: float, second: float, alpha: float) -> float:
+    """The same of the chi-squared test, and of Fisher's where too little is to be expected."""
+    k = np.arange(n + 1)
+    a, b = k[:, None], k[None, :]
+    both = a + b
+    spread = np.sqrt(np.maximum(both * (2 * n - both), 1e-300) / (2 * n))
+    shown = np.abs(a - b) >= stats.norm.isf(alpha / 2) * spread
+    few = np.minimum(both, 2 * n - both) < 2 * EXPECTED
+    x, total = np.minimum(a, b)[few], both[few]
+    shown[few] = 2 * stats.hypergeom.cdf(x, 2 * n, n, total) <= alpha
+    chance = np.outer(stats.binom.pmf(k, n, first), stats.binom.pmf(k, n, second))
+    return float(chance[shown].sum())
+
+
+def _smallest(reached: Callable[[int], float], power: float) -> int | None:
+    """The smallest size with that power, to the saw-tooth of whole numbers; None beyond `MOST`."""
     low, high = 1, 2
     while reached(high) < power:
         low, high = high, high * 2
-        if high > _MOST:
-            if reached(_MOST) < power:
-                raise Sim2RealError(
-                    f"more than {_MOST} trials are needed; a larger difference, or less power"
-                )
-            high = _MOST
+        if high > MOST:
+            if reached(MOST) < power:
+                return None
+            high = MOST
             break
     while high - low > 1:
         middle = (low + high) // 2

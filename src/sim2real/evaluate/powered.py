@@ -16,6 +16,9 @@ correlation and slope are found with one more pair, spread evenly over success a
 standard deviation below and above the mean prediction, where nothing correlates; and the interval
 is Wilson's, for as many trials as would tell as much without the simulation. It is Wilson's own
 where the predictions do not help.
+
+Real trials of one condition are alike: conditions are what counts, each with its share of
+successes, and trials beyond the first of each tell as much as the shares scatter less for them.
 """
 
 from __future__ import annotations
@@ -29,7 +32,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from sim2real.errors import Sim2RealError
-from sim2real.evaluate.intervals import Rate, check_confidence, score_interval, wilson
+from sim2real.evaluate.intervals import (
+    Rate,
+    check_confidence,
+    clustered,
+    score_interval,
+    worth_of,
+)
 from sim2real.evaluate.trial import Trial
 
 _CORNERS = 1.0
@@ -52,7 +61,8 @@ class PoweredRate:
     worth: float
     """Real trials that would tell as much without the simulation."""
     alone: Rate
-    """The rate from the real trials alone, with its Wilson interval."""
+    """The rate from the real trials alone, with its Wilson interval, by condition where conditions
+    were tried several times."""
     n_simulated: int
 
     @property
@@ -76,29 +86,39 @@ class PoweredRate:
 
 
 def powered_rate(
-    real: ArrayLike, predicted: ArrayLike, simulated: ArrayLike, *, confidence: float = 0.95
+    real: ArrayLike,
+    predicted: ArrayLike,
+    simulated: ArrayLike,
+    *,
+    tried: ArrayLike | None = None,
+    confidence: float = 0.95,
 ) -> PoweredRate:
     """Real success rate from `real` outcomes (n,), each with its prediction in `predicted` (n,),
     and `simulated` predictions (N,) of other conditions.
 
-    Predictions are success rates from 0 to 1, outcomes 0 or 1. The tried conditions must have been
-    chosen as the simulated ones were, and no prediction may have been fitted to the real outcomes.
+    Predictions are success rates from 0 to 1, outcomes 0 or 1; or the successes in `tried` (n,)
+    trials of each condition. The tried conditions must have been chosen as the simulated ones were,
+    and no prediction may have been fitted to the real outcomes.
     """
     check_confidence(confidence)
-    y = _shares(real, "real outcomes")
+    won = np.asarray(real, dtype=float)
+    times = np.ones_like(won) if tried is None else np.asarray(tried, dtype=float)
+    if won.shape != times.shape or not ((times >= 1) & (won >= 0) & (won <= times)).all():
+        raise Sim2RealError("real successes must be from 0 to the number of trials")
+    if not (won == np.round(won)).all():
+        raise Sim2RealError("real outcomes must be 0 or 1")
+    y = _shares(won / times, "real outcomes")
     f = _shares(predicted, "predictions")
     others = _shares(simulated, "simulated predictions")
-    if not np.isin(y, (0.0, 1.0)).all():
-        raise Sim2RealError("real outcomes must be 0 or 1")
     if len(y) != len(f):
         raise Sim2RealError(f"{len(y)} real outcomes have {len(f)} predictions")
     n, many = len(y), len(others)
     if n < _FEWEST or many < n:
         raise Sim2RealError(
-            f"{n} real and {many} simulated trials are too few: at least {_FEWEST} real ones, and"
-            " more simulated ones"
+            f"{n} real and {many} simulated conditions are too few: at least {_FEWEST} real ones,"
+            " and more simulated ones"
         )
-    alone = wilson(int(y.sum()), n, confidence=confidence)
+    alone = clustered(won, times, confidence=confidence)
     # In standard deviations from the mean of all simulated conditions.
     spread = float(others.std())
     u = (f - others.mean()) / spread if spread > 0 else np.zeros(n)
@@ -107,7 +127,8 @@ def powered_rate(
     weight = max(0.0, slope) * share
     left = 1.0 - share * r * r if weight > 0 else 1.0
     value = float(np.clip(y.mean() - weight * u.mean(), 0.0, 1.0))
-    low, high = score_interval(value, n / left, confidence=confidence)
+    worth = worth_of(won, times) / left
+    low, high = score_interval(value, worth, confidence=confidence)
     return PoweredRate(
         value=value,
         low=low,
@@ -115,7 +136,7 @@ def powered_rate(
         confidence=confidence,
         weight=weight / spread if spread > 0 else 0.0,
         correlation=r,
-        worth=n / left,
+        worth=worth,
         alone=alone,
         n_simulated=many,
     )
@@ -139,27 +160,35 @@ def _shares(values: ArrayLike, what: str) -> np.ndarray:
 def of_trials(
     real: Sequence[Trial], simulated: Sequence[Trial], *, confidence: float = 0.95
 ) -> PoweredRate:
-    """Real success from trials of one policy; a real trial's prediction is how often simulation
-    succeeded under the same condition.
+    """Real success from trials of one policy; the prediction of a condition is how often simulation
+    succeeded under it.
 
     Conditions that were not tried in reality are the many others. Real trials whose condition was
     not simulated cannot be used, and are a `Sim2RealError`: leaving them out would choose.
     """
-    outcomes: dict[str, list[bool]] = defaultdict(list)
-    for trial in simulated:
-        if trial.condition:
-            outcomes[trial.condition].append(trial.success)
-    missing = [trial.condition for trial in real if trial.condition not in outcomes]
+    predicted, outcomes = _by_condition(simulated), _by_condition(real)
+    missing = [trial.condition for trial in real if trial.condition not in predicted]
     if missing:
+        noted = f"{missing[0]!r}" if missing[0] else "none"
+        known = f", simulated is {next(iter(predicted))!r}" if predicted else ""
         raise Sim2RealError(
             f"{len(missing)} of {len(real)} real trials have conditions that were not simulated"
-            f" ({missing[0] or 'none noted'}, …); simulate them, under the same names"
+            f" (noted is {noted}{known}); give trials that begin alike the same name in the column"
+            " `condition` of both files, or in a lake by a label: note 'condition: NAME'"
         )
-    predicted = {name: float(np.mean(found)) for name, found in outcomes.items()}
-    tried = {trial.condition for trial in real}
     return powered_rate(
-        [trial.success for trial in real],
-        [predicted[trial.condition] for trial in real],
-        [share for name, share in predicted.items() if name not in tried],
+        [sum(found) for found in outcomes.values()],
+        [float(np.mean(predicted[name])) for name in outcomes],
+        [float(np.mean(found)) for name, found in predicted.items() if name not in outcomes],
+        tried=[len(found) for found in outcomes.values()],
         confidence=confidence,
     )
+
+
+def _by_condition(trials: Sequence[Trial]) -> dict[str, list[bool]]:
+    """Outcomes of each condition that was noted."""
+    found: dict[str, list[bool]] = defaultdict(list)
+    for trial in trials:
+        if trial.condition:
+            found[trial.condition].append(trial.success)
+    return dict(found)

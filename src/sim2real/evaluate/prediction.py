@@ -11,17 +11,24 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy import optimize, special, stats
+from scipy import special
 
 from sim2real.errors import Sim2RealError
 from sim2real.evaluate.intervals import check_confidence
 from sim2real.evaluate.trial import Trial
 
 _FEWEST_DRAWS = 10
+_MOST_TRIALS = 10_000
+_MEANS, _SPREADS, _RATES = 200, 24, 256
+"""Parts that the means and spreads of laws, and the rates of robots, are cut into."""
+_UNLIKE = 0.5
+"""Robots, among those drawn, that are like none of them, of any rate: few draws do not know the
+ends of their range."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,42 +66,37 @@ def predict(
 ) -> Prediction:
     """What `trials` trials of one real robot will show.
 
-    Draw k of the posterior succeeded in `successes[k]` of `tried[k]` episodes. A draw's few
-    episodes scatter too: its rate has the Beta distribution that a beta-binomial law, fitted to all
-    draws, and its own episodes leave. The prediction is the mixture of those over the draws, so no
-    shape is assumed where episodes are many.
+    Draw k of the posterior succeeded in `successes[k]` of `tried[k]` episodes; draws tried once
+    are left out. Rates of robots have a Beta law of which mean and spread are not known: all laws
+    are taken, each as much as it explains the episodes. So draws that all succeeded do not make a
+    robot certain that would fail once in a hundred.
     """
     check_confidence(confidence)
+    check_trials(trials)
     won, n = np.asarray(successes, dtype=float), np.asarray(tried, dtype=float)
-    if won.shape != n.shape or won.ndim != 1 or (won < 0).any() or (won > n).any():
+    if won.shape != n.shape or won.ndim != 1 or not ((won >= 0) & (won <= n)).all():
         raise Sim2RealError("successes and episodes must be two lists, one entry a draw")
     if len(won) < _FEWEST_DRAWS:
         raise Sim2RealError(
-            f"{len(won)} draws are too few to predict from; {_FEWEST_DRAWS} at least"
+            f"{len(won)} draws are too few to predict from; {_FEWEST_DRAWS} at least, each named in"
+            " the trials' `unit`"
         )
-    if n.min() < 2:
+    several = n > 1
+    if several.sum() < _FEWEST_DRAWS:
         raise Sim2RealError(
-            "a draw was tried once only: how robots differ cannot be told from how trials scatter;"
-            " evaluate with --each 10 or so"
+            f"{len(n) - several.sum()} of {len(n)} draws were tried once only: how robots differ"
+            " cannot be told from how trials scatter; evaluate with --each 10 or so"
         )
-    if trials < 1:
-        raise Sim2RealError(f"a prediction is about at least 1 trial, not {trials}")
-    a, b = _beta_binomial(won, n)
-    seen = (a + won, b + n - won)
-    # One robot more, like none of those drawn: few draws do not know the ends of their range.
-    shape = (np.append(seen[0], 0.5), np.append(seen[1], 0.5))
+    draws = int(several.sum())
+    chance = (draws * _rates(won[several], n[several]) + _UNLIKE / _RATES) / (draws + _UNLIKE)
+    ends, middles = _arcs(_RATES)
     tails = np.array([0.5 - confidence / 2, 0.5 + confidence / 2])
-    low, high = (
-        optimize.brentq(lambda rate, t=tail: special.betainc(*shape, rate).mean() - t, 0.0, 1.0)
-        for tail in tails
-    )
-    counts = np.arange(trials + 1)
-    log_chance = special.betaln(shape[0] + counts[:, None], shape[1] + trials - counts[:, None])
-    chance = np.exp(log_chance - special.betaln(*shape)).mean(axis=1)
-    up_to = (special.binom(trials, counts) * chance).cumsum()
-    shown = np.searchsorted(up_to, tails).clip(0, trials) / trials
-    mean = float(stats.beta.mean(*seen).mean())
-    second = float((stats.beta.var(*seen) + stats.beta.mean(*seen) ** 2).mean())
+    up_to = np.append(0.0, chance.cumsum())
+    low = ends[np.searchsorted(up_to, tails[0], side="right") - 1]
+    high = ends[min(int(np.searchsorted(up_to, tails[1])), _RATES)]
+    shown_up_to = special.bdtr(np.arange(trials + 1)[:, None], trials, middles) @ chance
+    shown = np.searchsorted(shown_up_to, tails).clip(0, trials) / trials
+    mean = float(chance @ middles)
     return Prediction(
         mean=mean,
         low=float(low),
@@ -103,34 +105,55 @@ def predict(
         trials=trials,
         shown_low=float(shown[0]),
         shown_high=float(shown[1]),
-        draws=len(won),
-        spread=float(np.sqrt(max(0.0, second - mean**2))),
+        draws=draws,
+        spread=float(np.sqrt(chance @ (middles - mean) ** 2)),
     )
 
 
+def check_trials(trials: int) -> None:
+    """Refuse a number of real trials that nobody makes."""
+    if not 1 <= trials <= _MOST_TRIALS:
+        raise Sim2RealError(f"a prediction is about 1 to {_MOST_TRIALS:,} trials, not {trials}")
+
+
 def counts_of(trials: Sequence[Trial]) -> tuple[np.ndarray, np.ndarray]:
-    """(draws,) successes and episodes of each draw among simulated trials."""
-    tried = Counter(trial.unit for trial in trials)
+    """(draws,) successes and episodes of each draw among simulated trials; those that do not say
+    which draw made their world are left out."""
+    tried = Counter(trial.unit for trial in trials if trial.unit)
     won = Counter(trial.unit for trial in trials if trial.success)
     return np.array([won[unit] for unit in tried]), np.array(list(tried.values()))
 
 
-def _beta_binomial(won: np.ndarray, n: np.ndarray) -> tuple[float, float]:
-    """Shape of the Beta law of rates that makes these counts likeliest."""
+def _rates(won: np.ndarray, n: np.ndarray) -> np.ndarray:
+    """(rates,) chances of the success rate of one robot more."""
+    _, middles = _arcs(_RATES)
+    cells, count = np.unique(np.stack([won, n], axis=1), axis=0, return_counts=True)
+    lost = cells[:, 1] - cells[:, 0]
+    likelihood = special.xlogy(cells[:, :1], middles) + special.xlog1py(lost[:, None], -middles)
+    likelihood = np.exp(likelihood - likelihood.max(axis=1, keepdims=True))
+    laws = _laws()
+    explained = np.log(np.maximum(laws @ likelihood.T, 1e-300)) @ count
+    weights = np.exp(explained - explained.max())
+    found: np.ndarray = weights @ laws / weights.sum()
+    return found
 
-    def unlikelihood(x: np.ndarray) -> float:
-        mean, size = special.expit(x[0]), np.exp(x[1])
-        a, b = mean * size, (1 - mean) * size
-        likelihood = special.betaln(a + won, b + n - won) - special.betaln(a, b)
-        # A weak pull to sizes near 10: draws that all succeed say nothing about the spread.
-        return float(-likelihood.sum() + 0.5 * ((x[1] - np.log(10.0)) / 2.0) ** 2)
 
-    begin = (won.sum() + 0.5) / (n.sum() + 1.0)
-    found = optimize.minimize(
-        unlikelihood,
-        np.array([special.logit(begin), np.log(10.0)]),
-        method="L-BFGS-B",
-        bounds=[(-12.0, 12.0), (np.log(0.05), np.log(1e4))],
-    )
-    mean, size = special.expit(found.x[0]), np.exp(found.x[1])
-    return float(mean * size), float((1 - mean) * size)
+@lru_cache(maxsize=1)
+def _laws() -> np.ndarray:
+    """(laws, rates) chances of rates under Beta laws, each as likely as the others beforehand.
+
+    Means have the Beta(1/2, 1/2) prior, which is even along the arc; standard deviations are even
+    from none to the largest that the mean allows.
+    """
+    _, means = _arcs(_MEANS)
+    share = (np.arange(_SPREADS) + 0.5) / _SPREADS
+    size = 1 / share**2 - 1
+    a, b = means[:, None] * size, (1 - means)[:, None] * size
+    ends, _ = _arcs(_RATES)
+    return np.diff(special.betainc(a.reshape(-1, 1), b.reshape(-1, 1), ends), axis=1)
+
+
+def _arcs(count: int) -> tuple[np.ndarray, np.ndarray]:
+    """Ends and middles of so many equal parts of the arc on which every rate is known as well."""
+    arc = np.sin(np.pi / 4 * np.arange(2 * count + 1) / count) ** 2
+    return arc[::2], arc[1::2]

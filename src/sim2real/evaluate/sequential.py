@@ -63,10 +63,7 @@ class SequentialTest:
     def read(self, pairs: Pairs, *, seed: int = 0) -> Verdict:
         """What may be said after these pairs, taken in their order."""
         if self.most is not None and len(pairs) > self.most:
-            raise Sim2RealError(
-                f"{len(pairs)} pairs are more than the {self.most} planned; the error rate holds"
-                " for the plan"
-            )
+            raise more_than_planned(len(pairs), self.most)
         decided = self.decision(pairs)
         if decided is not None:
             return Verdict(better=decided[0], pairs=decided[1], done=True)
@@ -139,18 +136,28 @@ class Verdict:
     """Pairs that are left of the plan, or that were looked ahead without one."""
     more: int | None = None
     """Pairs until a decision in half of the futures; None where that is farther than `ahead`."""
+    counted: str = "pairs"
+    """What counts as a pair: a pair of trials, or all trials of one of the 'draws' or 'robots'."""
 
     def __str__(self) -> str:
         if self.better:
-            return f"stop: {self.better} is better, clear after {self.pairs} pairs"
+            return f"stop: {self.better} is better, clear after {self.pairs} {self.counted}"
         if self.done:
-            return f"stop: no difference shown in the {self.pairs} pairs planned"
+            return f"stop: no difference shown in the {self.pairs} {self.counted} planned"
+        what = "trials of each" if self.counted == "pairs" else self.counted
         if self.more is None:
             return (
-                f"go on only if it matters: a decision within {self.ahead} more trials of each has"
+                f"go on only if it matters: a decision within {self.ahead} more {what} has"
                 f" a chance of {100 * (self.chance or 0.0):.0f} %"
             )
-        return f"go on: about {self.more} more trials of each"
+        return f"go on: about {self.more} more {what}"
+
+
+def more_than_planned(pairs: int, most: int) -> Sim2RealError:
+    """The mistake of going on beyond a plan."""
+    return Sim2RealError(
+        f"{pairs} pairs are more than the {most} planned; the error rate holds for the plan"
+    )
 
 
 def _log_evidence(wins: np.ndarray, losses: np.ndarray) -> np.ndarray:

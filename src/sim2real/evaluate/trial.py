@@ -3,6 +3,10 @@
 Two trials with the same `condition` began alike: the same draw of parameters, the same goals, the
 same start. That is what pairs them in a comparison. A condition is never guessed: trials whose
 begin nobody noted have none, and are compared unpaired.
+
+A bench and a simulation draw their starts each in its own way, so a seed never pairs a real trial
+with a simulated one. Who set both up alike says so, by the same name: the column `condition` of a
+file, or in a lake a note 'condition: NAME' on the episode.
 """
 
 from __future__ import annotations
@@ -10,13 +14,16 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from sim2real.data import Episode, Lake, Origin
 
 if TYPE_CHECKING:
     from sim2real.evaluate.trials import Trials
+
+_NOTED = "condition:"
+"""Begin of a note on an episode that names how it began."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,12 +72,24 @@ def trials_of_episodes(episodes: Iterable[Episode]) -> list[Trial]:
 
 
 def trials_of_lake(lake: Lake, *, where: str = "true") -> list[Trial]:
-    """Trials of the episodes in a lake, judged by their current label or else their outcome."""
+    """Trials of the episodes in a lake, judged by their current label or else their outcome.
+
+    A current note 'condition: NAME' on an episode is its condition.
+    """
     rows = lake.query(
-        "select id, provenance, verdict from episodes join verdicts using (id)"
+        "select id, provenance, verdict, noted from episodes join verdicts using (id) left join ("
+        "select episode, arg_max(value, created) as noted from current_labels where tag = 'note'"
+        f" and start_s is null and starts_with(value, '{_NOTED}') group by episode"
+        ") as notes on notes.episode = id"
         f" where verdict <> '' and ({where}) order by added, id"
     ).to_pylist()
-    return [_of_provenance(r["id"], json.loads(r["provenance"]), r["verdict"]) for r in rows]
+    found = [_of_provenance(r["id"], json.loads(r["provenance"]), r["verdict"]) for r in rows]
+    return [
+        replace(trial, condition=row["noted"].removeprefix(_NOTED).strip())
+        if row["noted"]
+        else trial
+        for trial, row in zip(found, rows, strict=True)
+    ]
 
 
 def _of_provenance(id_: str, source: Mapping[str, Any], outcome: str) -> Trial:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import math
+import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from io import StringIO
@@ -20,7 +21,10 @@ from sim2real.files import atomic_path, read_json, write_text
 
 _TRUE, _FALSE = ("1", "1.0", "true", "yes", "success"), ("0", "0.0", "false", "no", "failure")
 
-_BROKEN = (OSError, ValueError, LookupError, TypeError, EOFError, RuntimeError, BadZipFile)
+_BROKEN = (
+    OSError, ValueError, LookupError, TypeError, EOFError, RuntimeError, MemoryError, BadZipFile,
+    zlib.error,
+)  # fmt: skip
 """What numpy and zipfile raise over a file that is damaged, or holds something else."""
 
 
@@ -78,20 +82,24 @@ def _of_row(row: Mapping[str, Any], where: str, name: str) -> Trial:
     said = str(row.get("success", "")).strip().lower()
     if said not in _TRUE + _FALSE:
         raise Sim2RealError(f"{where}: success must be 1 or 0, not {said[:40]!r}")
-    source = str(row.get("source") or "real").strip()
+    source = _text(row.get("source")).strip() or "real"
     if source not in ("sim", "real"):
         raise Sim2RealError(f"{where}: source must be sim or real, not {source[:40]!r}")
     seed = _number(row.get("seed"), f"{where}: seed")
     return Trial(
-        policy=str(row.get("policy") or name),
+        policy=_text(row.get("policy")) or name,
         success=said in _TRUE,
-        condition=str(row.get("condition") or ""),
+        condition=_text(row.get("condition")),
         source="sim" if source == "sim" else "real",
         reward=_number(row.get("reward"), f"{where}: reward"),
-        unit=str(row.get("unit") or ""),
+        unit=_text(row.get("unit")),
         seed=None if seed is None else int(seed),
-        episode=str(row.get("episode") or ""),
+        episode=_text(row.get("episode")),
     )
+
+
+def _text(value: Any) -> str:
+    return "" if value is None else str(value)
 
 
 def _number(value: Any, where: str) -> float | None:
@@ -142,8 +150,21 @@ def _of_evaluation(path: Path) -> list[Trial]:
                 per_seed=int(data["per_seed"]),
                 each=int(data["each"]),
             )
+            _check(trials)
             return trials_of_worlds(trials, policy=str(data["policy"]))
     except _BROKEN as error:
         raise Sim2RealError(
             f"{path} does not hold trials ({one_line(error)}); evaluate anew"
         ) from None
+
+
+def _check(trials: Trials) -> None:
+    """Refuse trials whose columns do not fit together; the caller names the file."""
+    if trials.per_seed < 1 or trials.each < 1:
+        raise ValueError(f"{trials.per_seed} trials a seed, {trials.each} a draw")
+    rows, columns = trials.values.shape
+    lengths = {rows, *(len(column) for column in (trials.success, trials.reward, trials.diverged))}
+    if len(lengths) > 1 or columns != len(trials.names):
+        raise ValueError("its columns have different lengths")
+    if not np.isin(trials.success, (0, 1)).all():
+        raise ValueError("success must be 1 or 0")
