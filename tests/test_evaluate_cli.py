@@ -66,6 +66,11 @@ def test_predict_uses_draws_and_real_trials(tmp_path, capsys):
     )
     assert found["prediction"]["draws"] == 20
     assert found["real"]["narrowing"] < 1.0
+    assert found["expected"]["real"] == [sum(row["success"] for row in real), len(real)]
+    plain = [{"success": row["success"]} for row in real]
+    other = answer(capsys, "predict", sim_file, "--real", table(tmp_path / "plain.csv", plain))
+    assert other["expected"]["mean"] == found["expected"]["mean"] and "real" not in other
+    assert other["note"].startswith("nothing by condition: ")
     assert main(["predict", sim_file]) == 0
     assert "20 trials will show" in capsys.readouterr().out
 

@@ -191,3 +191,43 @@ def test_without_data_the_benchmark_leaves_published_tables_out_and_says_so(tmp_
     assert "evaluate.ppi_width_ratio" in names
     assert not any("simpler" in name for name in names)
     assert any("simpler" in text and "left out" in text for text in said)
+
+
+def test_a_simulation_that_never_fails_makes_no_robot_better_than_its_attempts_show():
+    """The lower end is as far down as thirty attempts leave it, with or without the twin."""
+    all_won = [16] * 64, [16] * 64
+    certain = predict(*all_won, trials=100)
+    assert certain.low > 0.999
+    for won in (30, 29, 26):
+        found = predict(*all_won, trials=100, real=(won, 30))
+        low = stats.beta.ppf(0.05, won + 0.5, 30 - won + 0.5)
+        assert found.low == pytest.approx(low, abs=0.02) and found.real == (won, 30)
+        assert found.low <= won / 30 <= found.high + 1e-3
+
+
+def test_robots_that_fail_for_reasons_no_twin_knows_are_predicted_once_they_tried():
+    rng, inside, unaware = RNG(7), 0, 0
+    for _ in range(200):
+        robots = rng.beta(49.0, 1.0, size=65)
+        rate = robots[0] * (1 - rng.choice([0.02, 0.1, 0.3]))
+        draws, each = rng.binomial(16, robots[1:]), [16] * 64
+        real = int(rng.binomial(30, rate)), 30
+        found = predict(draws, each, trials=100, real=real)
+        before = predict(draws, each, trials=100)
+        shown = rng.binomial(100, rate) / 100
+        inside += found.shown_low <= shown <= found.shown_high
+        unaware += before.shown_low <= shown <= before.shown_high
+    assert inside / 200 > 0.86 and unaware / 200 < 0.6
+
+
+def test_what_ends_attempts_besides_lowers_a_prediction():
+    plain = predict([15] * 64, [16] * 64, trials=100)
+    ended = predict([15] * 64, [16] * 64, trials=100, ended=[0.1] * 5)
+    assert ended.mean == pytest.approx(0.9 * plain.mean, abs=0.01)
+    assert predict([15] * 64, [16] * 64, trials=100, ended=[0.0]) == plain
+
+
+@pytest.mark.parametrize("wrong", [{"ended": [1.2]}, {"ended": []}, {"real": (3, 2)}])
+def test_shares_and_attempts_that_are_none_are_refused(wrong):
+    with pytest.raises(Sim2RealError, match=r"from 0 to 1|not a rate"):
+        predict([15] * 64, [16] * 64, trials=100, **wrong)

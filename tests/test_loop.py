@@ -86,6 +86,7 @@ def played(monkeypatch):
         results = {
             "record": {"seconds": 1.0, "episodes": []},
             "identify": {"why": why, "promoted": not why},
+            "predict": {"won": [16] * 64, "tried": [16] * 64, "ended": [0.0]},
             "remainder": {"why": why, "promoted": not why, "remainder": {"kept": kept}},
         }
 
@@ -119,6 +120,15 @@ def test_a_policy_without_a_successor_keeps_its_failures(played, tmp_path):
 def test_a_hopeless_policy_of_an_identified_robot_is_followed_by_another(played, tmp_path):
     closed = played(tmp_path, [False] * 20 + [True] * 40, budget="60")
     assert [len(one.won) for one in closed.rounds] == [10, 10, 40] and closed.met
+
+
+def test_what_is_expected_in_the_end_knows_the_attempts_and_what_was_predicted_does_not(
+    played, tmp_path
+):
+    told = played(tmp_path, [False] * 10 + [True] * 27 + [False] * 3, budget="40").to_dict()
+    assert told["predicted"]["low"] > 0.99 and told["predicted"]["real"] == (0, 0)
+    assert told["expected"]["low"] < 0.85 < told["expected"]["mean"] < 0.92
+    assert told["expected"]["real"] == (27, 30)
 
 
 @pytest.mark.parametrize("kept", (True, False))

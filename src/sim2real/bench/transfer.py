@@ -23,7 +23,7 @@ from sim2real.errors import Sim2RealError
 from sim2real.evaluate.intervals import clustered
 from sim2real.loop.config import LoopConfig
 from sim2real.loop.loop import Closed, loop
-from sim2real.loop.stages import Stages
+from sim2real.loop.stages import Stages, prediction_of
 from sim2real.loop.steps import Step, Store
 from sim2real.loop.strategies import policy_of
 from sim2real.tasks import find_task
@@ -38,8 +38,10 @@ class Score:
 
     sim: float
     real: float
-    predicted: tuple[float, float] | None = None
-    """Interval of 90 % that was predicted for what the attempts would show."""
+    before: tuple[float, float] | None = None
+    """Interval of 90 % for what the attempts would show, known before the policy made any."""
+    expected: tuple[float, float] | None = None
+    """The same, with the attempts that the loop made."""
     recorded_s: float = 0.0
     trials: int = 0
 
@@ -48,7 +50,7 @@ def bench_transfer(config: BenchTransfer, report: Report) -> Iterator[Result]:
     """Success of each strategy in simulation and on units."""
     if min(config.units, config.arm_units, config.trials) < 1:
         raise Sim2RealError("--units, --arm-units and --trials are at least 1")
-    covered: list[bool] = []
+    identified: list[Score] = []
     for task in config.tasks:
         units = range(config.first_unit, config.first_unit + _units(config, task))
         _common(config, task, report)
@@ -69,20 +71,8 @@ def bench_transfer(config: BenchTransfer, report: Report) -> Iterator[Result]:
         for other in ("wide", "adr"):
             if "identified" in scores and other in scores:
                 yield _beats(name, scores["identified"], scores[other], other)
-        covered += [
-            one.predicted[0] <= one.real <= one.predicted[1]
-            for one in scores.get("identified", [])
-            if one.predicted
-        ]
-    if covered:
-        yield Result(
-            name="transfer.prediction_coverage",
-            value=float(np.mean(covered)),
-            unit="share",
-            target=">= 0.85",
-            note=f"{sum(covered)} of {len(covered)} units within the 90 % interval that was"
-            " predicted for `identified`",
-        )
+        identified += scores.get("identified", [])
+    yield from _predictions(identified)
     if config.kills:
         yield from killed_loops(config, report)
 
@@ -126,15 +116,20 @@ def _score(config: BenchTransfer, task: str, unit: int, strategy: str) -> Score:
     robot = f"unit:{unit}"
     store = Store(folder / "steps")
     stages = Stages(task=task, robot=robot, person="bench", seed=config.seed, force=True, threads=1)
-    recorded_s, trials, predicted = 0.0, 0, None
+    recorded_s, trials, before, expected = 0.0, 0, None, None
     if strategy.startswith("identified"):
         closed = _looped(config, folder, task, robot, strategy)
         last = closed.rounds[-1]
         policy = last.policy.step
         recorded_s, trials = closed.recorded_s, closed.trials
-        if last.known is not None:
-            said = store.run(stages.predict(policy, trials=config.trials)).result
-            predicted = (said["shown_low"], said["shown_high"])
+        if last.draws is not None:
+            before, expected = (
+                (said.shown_low, said.shown_high)
+                for said in (
+                    prediction_of(last.draws, trials=config.trials, won=won)
+                    for won in ([], last.won)
+                )
+            )
     else:
         policy = _unknowing(strategy, stages)
     sim = store.run(stages.evaluate(policy)).result["value"]
@@ -145,7 +140,8 @@ def _score(config: BenchTransfer, task: str, unit: int, strategy: str) -> Score:
     return Score(
         sim=float(sim),
         real=float(np.mean(won)),
-        predicted=predicted,
+        before=before,
+        expected=expected,
         recorded_s=recorded_s,
         trials=trials,
     )
@@ -205,6 +201,29 @@ def _results(task: str, strategy: str, found: list[Score], trials: int) -> Itera
         target=">= 0.75" if known else "",
         note="each: " + ", ".join(f"{one.real:.0%}" for one in found),
     )
+
+
+def _predictions(found: list[Score]) -> Iterator[Result]:
+    """Whether what was said of units came true."""
+    for name, when, said in (
+        ("prediction_coverage", "at the loop's end", [one.expected for one in found]),
+        ("prediction_coverage_before", "before its first attempt", [one.before for one in found]),
+    ):
+        held = [
+            interval[0] <= one.real <= interval[1]
+            for one, interval in zip(found, said, strict=True)
+            if interval
+        ]
+        widths = [interval[1] - interval[0] for interval in said if interval]
+        if held:
+            yield Result(
+                name=f"transfer.{name}",
+                value=float(np.mean(held)),
+                unit="share",
+                target=">= 0.85",
+                note=f"{sum(held)} of {len(held)} units within the 90 % interval that was predicted"
+                f" for `identified` {when}, {100 * float(np.mean(widths)):.0f} points wide",
+            )
 
 
 def _beats(task: str, one: list[Score], other: list[Score], name: str) -> Result:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -142,29 +143,39 @@ def run_predict(config: PredictConfig) -> int:
     check_confidence(config.confidence)
     check_trials(config.trials)
     simulated = _trials(config.simulated, source="sim")
+    real = _trials(config.real, source="real") if config.real else []
     result: dict[str, Any] = {}
+    lines, missing = [], []
+    asked = partial(
+        predict, *counts_of(simulated), trials=config.trials, confidence=config.confidence
+    )
     try:
-        prediction = predict(
-            *counts_of(simulated), trials=config.trials, confidence=config.confidence
-        )
-        result["prediction"] = prediction.to_dict()
-        text = f"one robot, of {prediction.draws} that it may be: {prediction}"
+        before = asked()
+        result["prediction"] = before.to_dict()
+        lines.append(f"one robot, of {before.draws} that it may be: {before}")
+        if real:
+            after = asked(real=(sum(trial.success for trial in real), len(real)))
+            result["expected"] = after.to_dict()
+            lines.append(f"knowing {len(real)} real trials: {after}")
     except Sim2RealError as error:
-        if not config.real:
-            raise
-        result["note"] = text = f"no prediction from draws: {error}"
-    if not config.json:
-        say(text)
-    if config.real:
-        powered = of_trials(
-            _trials(config.real, source="real"), simulated, confidence=config.confidence
-        )
-        result["real"] = powered.to_dict()
-        if not config.json:
-            say(f"real trials alone: {powered.alone}")
-            say(f"with the simulation: {powered}")
+        missing.append(f"no prediction from draws: {error}")
+    if real:
+        try:
+            powered = of_trials(real, simulated, confidence=config.confidence)
+            result["real"] = powered.to_dict()
+            lines.append(f"real trials alone: {powered.alone}")
+            lines.append(f"with simulation of the same conditions: {powered}")
+        except Sim2RealError as error:
+            missing.append(f"nothing by condition: {error}")
+    if not lines:
+        raise Sim2RealError("; ".join(missing))
+    if missing:
+        result["note"] = "; ".join(missing)
     if config.json:
         print_json(result)
+    else:
+        for line in (*lines, *missing):
+            say(line)
     return 0
 
 

@@ -144,7 +144,7 @@ class PredictConfig:
     trials: int = 20
     """Real trials whose outcome is predicted."""
     real: str = ""
-    """Real trials under conditions that were simulated too."""
+    """Real trials of the same policy and one robot; by condition, where theirs were simulated."""
     confidence: float = 0.9
     """Confidence of the intervals."""
     json: bool = False

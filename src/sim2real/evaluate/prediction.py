@@ -4,6 +4,10 @@ Worlds drawn from a twin's posterior are robots that the real one may be. Each d
 with a success rate of its own; the real robot is one more. So the rates of many draws say what the
 real one's may be, and trials of it scatter around its rate besides. An average over all draws would
 be known far too well: it is the success of a fleet, not of a robot.
+
+A twin does not know everything that ends an attempt. What is known of that from elsewhere, such as
+the packets that a robot's link loses, lowers the rates; and real attempts, once there are some, say
+how much else does.
 """
 
 from __future__ import annotations
@@ -29,6 +33,8 @@ _MEANS, _SPREADS, _RATES = 200, 24, 256
 _UNLIKE = 0.5
 """Robots, among those drawn, that are like none of them, of any rate: few draws do not know the
 ends of their range."""
+_UNKNOWN = 64
+"""Parts that the share of attempts is cut into which something unknown ends."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,6 +54,8 @@ class Prediction:
     draws: int
     spread: float
     """Standard deviation of the success rate from robot to robot."""
+    real: tuple[int, int] = (0, 0)
+    """Successes and attempts of the real robot that it knows of."""
 
     def __str__(self) -> str:
         return (
@@ -62,7 +70,13 @@ class Prediction:
 
 
 def predict(
-    successes: ArrayLike, tried: ArrayLike, *, trials: int, confidence: float = 0.9
+    successes: ArrayLike,
+    tried: ArrayLike,
+    *,
+    trials: int,
+    ended: ArrayLike = (0.0,),
+    real: tuple[int, int] = (0, 0),
+    confidence: float = 0.9,
 ) -> Prediction:
     """What `trials` trials of one real robot will show.
 
@@ -70,6 +84,11 @@ def predict(
     are left out. Rates of robots have a Beta law of which mean and spread are not known: all laws
     are taken, each as much as it explains the episodes. So draws that all succeeded do not make a
     robot certain that would fail once in a hundred.
+
+    `ended` (k,) are equally likely shares of attempts that end for a reason which is known and not
+    simulated. `real` are successes and attempts of the robot with the same policy: where there are
+    any, a further share of attempts may fail for reasons that nobody knows, and they say how large
+    it is. So a simulation that always succeeds makes no robot better than its attempts show.
     """
     check_confidence(confidence)
     check_trials(trials)
@@ -87,9 +106,21 @@ def predict(
             f"{len(n) - several.sum()} of {len(n)} draws were tried once only: how robots differ"
             " cannot be told from how trials scatter; evaluate with --each 10 or so"
         )
+    lost = np.asarray(ended, dtype=float)
+    if lost.ndim != 1 or not len(lost) or not ((lost >= 0) & (lost <= 1)).all():
+        raise Sim2RealError("shares of attempts that end otherwise must be numbers from 0 to 1")
+    if not 0 <= real[0] <= real[1]:
+        raise Sim2RealError(f"{real[0]} successes in {real[1]} real attempts is not a rate")
     draws = int(several.sum())
-    chance = (draws * _rates(won[several], n[several]) + _UNLIKE / _RATES) / (draws + _UNLIKE)
     ends, middles = _arcs(_RATES)
+    like = _lowered(_rates(won[several], n[several]), 1 - lost)
+    chance = (draws * like + _UNLIKE / _RATES) / (draws + _UNLIKE)
+    if real[1]:
+        chance = _lowered(chance, _arcs(_UNKNOWN)[1])
+        chance *= np.exp(
+            special.xlogy(real[0], middles) + special.xlog1py(real[1] - real[0], -middles)
+        )
+        chance /= chance.sum()
     tails = np.array([0.5 - confidence / 2, 0.5 + confidence / 2])
     up_to = np.append(0.0, chance.cumsum())
     low = ends[np.searchsorted(up_to, tails[0], side="right") - 1]
@@ -107,6 +138,7 @@ def predict(
         shown_high=float(shown[1]),
         draws=draws,
         spread=float(np.sqrt(chance @ (middles - mean) ** 2)),
+        real=real,
     )
 
 
@@ -135,6 +167,18 @@ def _rates(won: np.ndarray, n: np.ndarray) -> np.ndarray:
     explained = np.log(np.maximum(laws @ likelihood.T, 1e-300)) @ count
     weights = np.exp(explained - explained.max())
     found: np.ndarray = weights @ laws / weights.sum()
+    return found
+
+
+def _lowered(chance: np.ndarray, left: np.ndarray) -> np.ndarray:
+    """(rates,) chances of the rate times each of the equally likely shares that are `left`."""
+    ends, middles = _arcs(_RATES)
+    places = np.searchsorted(ends, np.outer(middles, left), side="right") - 1
+    found = np.bincount(
+        places.clip(0, _RATES - 1).ravel(),
+        weights=np.repeat(chance / len(left), len(left)),
+        minlength=_RATES,
+    )
     return found
 
 

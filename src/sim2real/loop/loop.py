@@ -21,9 +21,10 @@ from sim2real.attribute.attribution import Attribution
 from sim2real.attribute.failures import Failures
 from sim2real.errors import Sim2RealError
 from sim2real.evaluate.intervals import Rate, clopper_pearson, wilson
+from sim2real.evaluate.prediction import Prediction
 from sim2real.files import read_json, write_json
 from sim2real.loop.config import LoopConfig
-from sim2real.loop.stages import Stages
+from sim2real.loop.stages import Stages, prediction_of
 from sim2real.loop.steps import Done, Step, Store
 from sim2real.loop.strategies import policy_of
 from sim2real.robot.deployment import Talk
@@ -35,6 +36,8 @@ SUMMARY_FILE = "summary.json"
 PLAN_FILE = "plan.json"
 _BATCH = 10
 """Attempts in one step."""
+_EXPECTED = 100
+"""Attempts from now on that are spoken of at the end."""
 _SURE = 0.95
 """One-sided confidence of bounds."""
 
@@ -48,7 +51,8 @@ class Round:
     """The step that identified the robot, if one did."""
     sim: Done
     ladder: Done
-    predicted: Done | None = None
+    draws: Done | None = None
+    """How robots succeed that this one may be, where it was identified."""
     batches: list[Done] = field(default_factory=list)
     failures: Done | None = None
     """Why attempts failed, if any did."""
@@ -63,17 +67,34 @@ class Round:
         """Success on the robot."""
         return wilson(sum(self.won), len(self.won))
 
+    @property
+    def predicted(self) -> Prediction | None:
+        """What a batch of attempts will show, as it is known before the first."""
+        return prediction_of(self.draws, trials=_BATCH) if self.draws else None
+
+    @property
+    def expected(self) -> Prediction | None:
+        """What attempts will show from now on, as it is known after those that were made."""
+        return prediction_of(self.draws, trials=_EXPECTED, won=self.won) if self.draws else None
+
     def to_dict(self) -> dict[str, Any]:
         """Plain data."""
-        steps = (self.policy, self.known, self.sim, self.predicted, self.ladder, *self.batches)
+        predicted, expected = self.predicted, self.expected
         return {
             "sim_success": self.sim.result,
             "ladder": self.ladder.result,
-            "predicted": self.predicted.result if self.predicted else None,
+            "predicted": predicted.to_dict() if predicted else None,
             "real_success": self.real.to_dict(),
+            "expected": expected.to_dict() if expected else None,
             "failures": self.failures.result if self.failures else None,
-            "steps": [done.folder.name for done in (*steps, self.failures) if done],
+            "steps": [done.folder.name for done in self.steps],
         }
+
+    @property
+    def steps(self) -> list[Done]:
+        """Everything it is made of."""
+        steps = (self.policy, self.known, self.sim, self.draws, self.ladder, *self.batches)
+        return [done for done in (*steps, self.failures) if done]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -115,6 +136,7 @@ class Closed:
             "sim_success_after": last["sim_success"],
             "predicted": last["predicted"],
             "real_success_after": last["real_success"],
+            "expected": last["expected"],
             "attribution": self.attribution.result if self.attribution else None,
             "advice": [one.to_dict() for one in self.advice],
             "target": self.target,
@@ -228,14 +250,14 @@ def _begin(store: Store, stages: Stages, policy: Step, known: Step | None, recor
     """Evaluate and qualify a policy; a ladder that is not passed ends the loop."""
     trained = store.run(policy)
     sim = store.run(stages.evaluate(policy))
-    predicted = store.run(stages.predict(policy, trials=_BATCH)) if known else None
+    draws = store.run(stages.predict(policy, recorded)) if known else None
     ladder = store.run(stages.ladder(stages.export(policy), recorded))
     return Round(
         policy=trained,
         known=store.run(known) if known else None,
         sim=sim,
         ladder=ladder,
-        predicted=predicted,
+        draws=draws,
     )
 
 

@@ -6,7 +6,7 @@ Paths in results are relative to the step's folder.
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,7 @@ from sim2real.attribute.trajectory import attribute_trajectory
 from sim2real.data import Episode
 from sim2real.errors import Sim2RealError
 from sim2real.evaluate.intervals import wilson
-from sim2real.evaluate.prediction import predict
+from sim2real.evaluate.prediction import Prediction, predict
 from sim2real.evaluate.trials import run_trials
 from sim2real.identify.align import aligned
 from sim2real.identify.identify import identify
@@ -30,9 +30,11 @@ from sim2real.learn.policy import Policy
 from sim2real.learn.train import train
 from sim2real.loop.at_robot import MOTIONS, AtRobot
 from sim2real.loop.steps import Done, Step
+from sim2real.policy import Bundle
 from sim2real.policy.config import ExportConfig
 from sim2real.policy.export import export
 from sim2real.robot.deployment import Talk
+from sim2real.robot.link import link_stops
 from sim2real.robot.recording import read_recording
 from sim2real.tasks import TaskEnv, find_task
 from sim2real.twin import Twin
@@ -147,16 +149,17 @@ class Stages:
 
         return Step(kind="evaluate", inputs={"episodes": episodes}, needs=(policy,), work=work)
 
-    def predict(self, policy: Step, *, trials: int) -> Step:
-        """Success that so many attempts on the robot will show, from what the policy was trained
-        in: what is known of the robot."""
+    def predict(self, policy: Step, recorded: Step) -> Step:
+        """How often robots succeed that the real one may be: worlds of what the policy was trained
+        in, and the link that was `recorded`."""
 
         def work(folder: Path, done: tuple[Done, ...]) -> dict[str, Any]:
-            trained = Policy.open(run_of(done[0]))
-            run = trained.run
+            trained_, bundle, recorded_ = done
+            trained = Policy.open(run_of(trained_))
+            task, run = find_task(self.task), trained.run
             assert run.twin is not None
             found = run_trials(
-                find_task(self.task),
+                task,
                 trained,
                 episodes=_ROBOTS * _EACH,
                 seed=3_000_000 + self.seed,
@@ -167,10 +170,19 @@ class Stages:
                 each=_EACH,
                 report=self.report,
             )
-            won = found.success.reshape(_ROBOTS, _EACH).sum(axis=1)
-            return predict(won, [_EACH] * _ROBOTS, trials=trials).to_dict()
+            ended = link_stops(
+                Bundle.open(bundle.folder / "bundle"),
+                episodes_of(recorded_),
+                seconds=task.episode_s,
+            )
+            return {
+                "won": found.success.reshape(_ROBOTS, _EACH).sum(axis=1).tolist(),
+                "tried": [_EACH] * _ROBOTS,
+                "ended": ended.tolist(),
+            }
 
-        return Step(kind="predict", inputs={"trials": trials}, needs=(policy,), work=work)
+        needs = (policy, self.export(policy), recorded)
+        return Step(kind="predict", inputs={"seed": self.seed}, needs=needs, work=work)
 
     def attribute(self, policy: Step, known: Step, recorded: Step, tried: tuple[Step, ...]) -> Step:
         """What the error on recordings, and the success lost by a policy, is made of."""
@@ -355,6 +367,13 @@ class Stages:
 def run_of(trained: Done) -> Path:
     """Folder of the training run that a step made."""
     return trained.folder / str(trained.result["run"])
+
+
+def prediction_of(draws: Done, *, trials: int, won: Sequence[bool] = ()) -> Prediction:
+    """What attempts will show, from robots that this one may be and the attempts it made."""
+    known = draws.result
+    real = sum(won), len(won)
+    return predict(known["won"], known["tried"], ended=known["ended"], real=real, trials=trials)
 
 
 def episodes_of(done: Done) -> list[Episode]:

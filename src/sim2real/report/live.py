@@ -65,7 +65,8 @@ def outcome(done: Done) -> str:
         case "identify":
             return "a better twin" if result["promoted"] else f"not promoted: {result['why']}"
         case "predict":
-            return f"{result['mean']:.0%}, {result['low']:.0%} to {result['high']:.0%}"
+            won, tried = sum(result["won"]), sum(result["tried"])
+            return f"{won / tried:.1%} over {len(result['won'])} robots that it may be"
         case "attribute":
             return "; ".join(result["success"]["sentences"][:2])
         case "failures":

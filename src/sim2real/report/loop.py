@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from sim2real.data import Episode
+    from sim2real.evaluate.prediction import Prediction
     from sim2real.loop.loop import Closed, Round
     from sim2real.loop.steps import Done
 
@@ -86,13 +87,12 @@ def _cards(closed: Closed) -> str:
     ]
     if last is not first:
         if last.predicted is not None:
-            said = last.predicted.result
-            cards.append(
-                ("predicted", f"{said['mean']:.0%}", f"{said['low']:.0%} to {said['high']:.0%}")
-            )
+            cards.append(("predicted", *_said(last.predicted)))
         cards.append(
             ("on the robot, after", _percent(last.real.to_dict()), _between(last.real.to_dict()))
         )
+        if last.expected is not None:
+            cards.append(("expected from now on", *_said(last.expected)))
     cards.append(
         ("robot time", f"{closed.trials} trials", f"and {closed.recorded_s:.0f} s of motion")
     )
@@ -112,8 +112,8 @@ def _success(closed: Closed) -> Figure:
         sim = one.sim.result
         rows.append((f"{name}: simulation", sim["value"], sim["low"], sim["high"], OLD))
         if one.predicted is not None:
-            said = one.predicted.result
-            rows.append((f"{name}: predicted", said["mean"], said["low"], said["high"], NEW))
+            said = one.predicted
+            rows.append((f"{name}: predicted", said.mean, said.low, said.high, NEW))
         rows.append(
             (f"{name}: robot ({len(one.won)})", one.real.value, one.real.low, one.real.high, REAL)
         )
@@ -303,12 +303,7 @@ def _made_of(closed: Closed) -> Iterator[str]:
     head = "<tr><th>episode</th><th>made by</th><th>outcome</th><th>length</th></tr>"
     yield f"<table>{head}{''.join(rows)}</table>"
     yield "<h2>Steps</h2>"
-    steps = [
-        done
-        for one in closed.rounds
-        for done in (one.policy, one.known, one.sim, one.predicted, one.ladder, *one.batches)
-        if done is not None
-    ]
+    steps = [done for one in closed.rounds for done in one.steps]
     if closed.attribution is not None:
         steps.append(closed.attribution)
     yield table(("step", "seconds"), [(done.folder.name, f"{done.seconds:.1f}") for done in steps])
@@ -344,6 +339,10 @@ def _name(number: int) -> str:
 
 def _percent(rate: dict[str, Any]) -> str:
     return f"{rate['value']:.0%}"
+
+
+def _said(prediction: Prediction) -> tuple[str, str]:
+    return f"{prediction.mean:.0%}", f"{prediction.low:.0%} to {prediction.high:.0%}"
 
 
 def _between(rate: dict[str, Any]) -> str:
