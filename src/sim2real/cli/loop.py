@@ -26,6 +26,8 @@ def run_loop(config: LoopConfig) -> int:
         print_json({"folder": str(closed.folder), **closed.to_dict()})
     else:
         say(closed.why)
+        if (expected := closed.rounds[-1].expected) is not None:
+            say(f"from now on: {expected}")
         say(f"report   {closed.folder / REPORT_FILE}")
         say(f"summary  {closed.folder / SUMMARY_FILE}")
     return 0 if closed.met else 1
