@@ -12,6 +12,7 @@ import zmq
 
 from sim2real.errors import Sim2RealError
 from sim2real.reality.server import Server
+from sim2real.robot.open import open_robot
 from sim2real.robot.remote import RemoteRobot
 
 
@@ -127,12 +128,25 @@ def test_a_message_of_several_frames_is_survived(unit):
     assert robot.serial == "unit-7"
 
 
+def test_a_stand_in_runs_from_connect_to_disconnect_only():
+    robot = open_robot("unit:3", task="arm-reach")
+    assert robot.process is None
+    robot.disconnect()  # nothing to let go of
+    robot.connect()
+    number = robot.process.pid
+    assert alive(number) and robot.serial == "unit-3"
+    robot.disconnect()
+    assert not alive(number)
+    with pytest.raises(Sim2RealError, match="no stand-in hardware"):
+        open_robot("unit:3", task="nothing").connect()
+
+
 @pytest.mark.slow
 def test_a_stand_in_ends_with_the_process_that_started_it():
     code = (
         "import sys; from sim2real.robot.standin import StandIn; unit = StandIn(3, 'arm-reach'); "
+        "unit.connect(); print(unit.process.pid, flush=True); sys.stdin.read()"
     )
-    code += "print(unit.process.pid, flush=True); sys.stdin.read()"
     with subprocess.Popen(
         [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as starter:

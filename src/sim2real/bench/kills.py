@@ -84,7 +84,7 @@ def _kill(bundle: Path, kind: str, number: int, after_s: float, folder: Path) ->
         if kind == "runner":
             os.kill(runner, signal.SIGKILL)
         elif kind == "robot":
-            robot.process.kill()
+            robot.end()
         else:
             robot.fault("dropped link")
         time.sleep(_WATCHDOG_S + _SETTLE_S)

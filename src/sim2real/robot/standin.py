@@ -12,24 +12,34 @@ from sim2real.robot.remote import RemoteRobot
 
 
 class StandIn(RemoteRobot):
-    """One unit of stand-in hardware in a process of its own, gone when let go of."""
+    """One unit of stand-in hardware in a process of its own, from `connect` to `disconnect`."""
+
+    process: subprocess.Popen[str] | None = None
 
     def __init__(self, unit: int, task: str, *, virtual: bool = True) -> None:
-        """Start the unit of that number at the bench of a task."""
-        command = [sys.executable, "-m", "sim2real.reality", "serve", "--unit", str(unit)]
-        command += ["--task", task, "--parent", str(os.getpid())] + (
-            ["--virtual"] if virtual else []
-        )
+        """The unit of that number at the bench of a task."""
+        self._command = [sys.executable, "-m", "sim2real.reality", "serve", "--unit", str(unit)]
+        self._command += ["--task", task, "--parent", str(os.getpid())]
+        self._command += ["--virtual"] if virtual else []
+        super().__init__("0")
+
+    def connect(self) -> None:
+        """Start the unit and find it."""
         self.process = subprocess.Popen(
-            command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+            self._command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
         )
         assert self.process.stdout is not None and self.process.stderr is not None
-        port = self.process.stdout.readline().strip()
-        if not port.isdigit():
-            said = self.process.stderr.read().strip().splitlines()
+        try:
+            port = self.process.stdout.readline().strip()
+            if not port.isdigit():
+                said = self.process.stderr.read().strip().splitlines()
+                why = said[-1] if said else "it did not start"
+                raise Sim2RealError(f"no stand-in hardware: {why}")
+            self.address = f"tcp://127.0.0.1:{port}"
+            super().connect()
+        except BaseException:
             self.end()
-            raise Sim2RealError(f"no stand-in hardware: {said[-1] if said else 'it did not start'}")
-        super().__init__(port)
+            raise
 
     def disconnect(self) -> None:
         """Let go of the robot, in its safe stop, and end its process."""
@@ -40,6 +50,8 @@ class StandIn(RemoteRobot):
 
     def end(self) -> None:
         """End the process, whatever state the robot is in."""
+        if self.process is None:
+            return
         self.process.kill()
         self.process.wait()
         for stream in (self.process.stdout, self.process.stderr):
@@ -47,11 +59,7 @@ class StandIn(RemoteRobot):
                 stream.close()
 
     def __enter__(self) -> StandIn:
-        try:
-            self.connect()
-        except Sim2RealError:
-            self.end()
-            raise
+        self.connect()
         return self
 
     def __exit__(self, *_: object) -> None:
