@@ -104,7 +104,7 @@ def played(monkeypatch):
 
         kinds = ("train", "widen", "evaluate", "export", "record", "ladder", "trials", "identify")
         with monkeypatch.context() as patch:
-            for kind in (*kinds, "scatter", "predict", "remainder"):
+            for kind in (*kinds, "scatter", "seen", "predict", "remainder"):
                 patch.setattr(stages.Stages, kind, made(getattr(stages.Stages, kind)))
             config = {"task": "pendulum-swingup", "robot": "unit:3", "explain": False, "out": out}
             return loop(LoopConfig(**(config | options)))

@@ -27,9 +27,11 @@ def run_identify(config: IdentifyConfig) -> int:
     from sim2real.files import atomic_folder, write_json
     from sim2real.identify.align import aligned
     from sim2real.identify.identify import identify
+    from sim2real.identify.starts import seen_states
     from sim2real.policy import Bundle
     from sim2real.report.identify import write_page
     from sim2real.report.progress import bar
+    from sim2real.tasks.starts import STARTS_FILE
     from sim2real.twin import Twin
 
     source = Bundle.open(config.twin).twin if Bundle.is_bundle(config.twin) else config.twin
@@ -66,6 +68,9 @@ def run_identify(config: IdentifyConfig) -> int:
     with atomic_folder(out) as folder:
         if found.promoted:
             found.twin.save(folder / "twin")
+            logs = [aligned(one, found.twin, rate_hz=config.rate_hz) for one in episodes]
+            if (seen := seen_states(found.twin, logs)) is not None:
+                seen.save(folder / STARTS_FILE)
         write_page(folder / "report.html", found, twin, test)
         write_json(folder / "result.json", result)
     if config.json:

@@ -23,6 +23,8 @@ class TrainConfig:
     """Let the twin's learned remainder act, on top of its parameters."""
     begin: Path | None = None
     """Run whose networks this one begins with, instead of fresh ones."""
+    starts: Path | None = None
+    """File of states that a robot was seen in, which a quarter of the episodes start from."""
     seed: int = 0
     """Seed of everything random; the same seed gives the same run."""
     worlds: int | None = None

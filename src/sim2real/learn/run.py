@@ -36,6 +36,8 @@ class Run:
     """Whether the twin's learned remainder acts."""
     begin: Path | None = None
     """Run whose networks it begins with."""
+    starts: Path | None = None
+    """File of states that some episodes start from."""
 
     @classmethod
     def plan(cls, config: TrainConfig, *, learner_threads: int) -> Run:
@@ -63,6 +65,7 @@ class Run:
             save_every=config.save_every,
             remainder=config.remainder,
             begin=config.begin.resolve() if config.begin else None,
+            starts=config.starts.resolve() if config.starts else None,
         )
 
     def create(self) -> Run:
@@ -97,7 +100,7 @@ class Run:
             training["hidden"] = tuple(training["hidden"])
             if (folder / values["source"]).is_file():
                 values["source"] = str(folder / values["source"])
-            for name in ("twin", "begin"):
+            for name in ("twin", "begin", "starts"):
                 values[name] = Path(values[name]) if values.get(name) else None
             return cls(folder=folder, training=Training(**training), **values)
         except (KeyError, TypeError, ValueError) as error:
@@ -107,5 +110,5 @@ class Run:
         """The content of the run's configuration file."""
         data = asdict(self)
         del data["folder"]
-        paths = {"twin": self.twin, "begin": self.begin}
+        paths = {"twin": self.twin, "begin": self.begin, "starts": self.starts}
         return {**data, **{name: str(path) if path else None for name, path in paths.items()}}

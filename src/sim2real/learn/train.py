@@ -26,6 +26,7 @@ from sim2real.learn.vecenv import RslRlEnv
 from sim2real.params import Key, uniform
 from sim2real.randomize import AutomaticRanges
 from sim2real.tasks import TaskEnv, find_task
+from sim2real.tasks.starts import Starts
 from sim2real.twin import Twin
 
 RESULT_FILE = "result.json"
@@ -91,6 +92,7 @@ class Trainer:
             twin=twin,
             threads=run.threads,
             remainder=run.remainder,
+            starts=Starts.load(run.starts) if run.starts else None,
         )
         self.vec = RslRlEnv(self.env)
         self.ppo: PPO = make_ppo(self.vec, training)

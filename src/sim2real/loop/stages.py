@@ -25,6 +25,7 @@ from sim2real.identify.align import aligned
 from sim2real.identify.identify import identify
 from sim2real.identify.remainder import learn_remainder
 from sim2real.identify.scatter import scattered
+from sim2real.identify.starts import seen_states
 from sim2real.learn.config import TrainConfig
 from sim2real.learn.policy import Policy
 from sim2real.learn.train import train
@@ -37,6 +38,7 @@ from sim2real.robot.deployment import Talk
 from sim2real.robot.link import link_stops
 from sim2real.robot.recording import read_recording
 from sim2real.tasks import TaskEnv, find_task
+from sim2real.tasks.starts import STARTS_FILE
 from sim2real.twin import Twin
 
 _ROBOTS, _EACH = 64, 16
@@ -74,18 +76,24 @@ class Stages:
         *,
         twin: Step | None = None,
         begin: Step | None = None,
+        starts: Step | None = None,
         iterations: int | None = None,
         remainder: bool = False,
     ) -> Step:
-        """Train in the task's twin, or in one that a step made; from nothing, or from a policy."""
-        needs = tuple(step for step in (twin, begin) if step is not None)
+        """Train in the task's twin, or in one that a step made; from nothing, or from a policy.
+
+        With `starts`, some episodes begin in states that the robot was seen in.
+        """
+        needs = tuple(step for step in (twin, begin, starts) if step is not None)
 
         def work(folder: Path, done: tuple[Done, ...]) -> dict[str, Any]:
             made = {step.key: one for step, one in zip(needs, done, strict=True)}
+            seen = made[starts.key] if starts else None
             config = TrainConfig(
                 task=self.task,
                 twin=made[twin.key].folder / "twin" if twin else None,
                 begin=run_of(made[begin.key]) if begin else None,
+                starts=seen.folder / STARTS_FILE if seen and seen.result["states"] else None,
                 source=source,
                 remainder=remainder,
                 seed=self.seed,
@@ -327,6 +335,18 @@ class Stages:
 
         inputs = {"seed": self.seed, "attempt_s": attempt_s}
         return Step(kind="scatter", inputs=inputs, needs=(known,), work=work)
+
+    def seen(self, known: Step, recorded: tuple[Step, ...]) -> Step:
+        """States that the robot was seen in, as an identified twin understands its readings."""
+
+        def work(folder: Path, done: tuple[Done, ...]) -> dict[str, Any]:
+            twin = Twin.load(done[0].folder / "twin")
+            found = seen_states(twin, [aligned(one, twin) for one in _telling(done[1:])])
+            if found is not None:
+                found.save(folder / STARTS_FILE)
+            return {"states": len(found.qpos) if found else 0}
+
+        return Step(kind="seen", inputs={}, needs=(known, *recorded), work=work)
 
     def remainder(self, known: Step, recorded: tuple[Step, ...]) -> Step:
         """An identified twin with what no parameter of it explains, learned."""

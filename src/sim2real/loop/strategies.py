@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from sim2real.identify.starts import tells_state
 from sim2real.loop.stages import Stages
 from sim2real.loop.steps import Step
 from sim2real.params import Fixed, LogUniform, Parameter, Uniform
@@ -60,8 +61,12 @@ def policy_of(
     known = stages.identify(recorded)
     if remainder:
         known = stages.remainder(known, recorded)
-    scatter = stages.scatter(known)
     trained = stages.train(
-        "posterior", twin=scatter, begin=nominal, iterations=again, remainder=remainder
+        "posterior",
+        twin=stages.scatter(known),
+        begin=nominal,
+        starts=stages.seen(known, recorded) if tells_state(Twin.load(stages.twin)) else None,
+        iterations=again,
+        remainder=remainder,
     )
     return trained, known

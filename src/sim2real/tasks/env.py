@@ -11,6 +11,7 @@ from torch import Tensor
 from sim2real.errors import Sim2RealError
 from sim2real.params import DrawTable
 from sim2real.randomize import Events, Sampler, make_sampler
+from sim2real.tasks.starts import Starter, Starts
 from sim2real.tasks.task import Draw, Measurements, Task, check_actor
 from sim2real.twin import Twin
 from sim2real.worlds import CpuWorlds
@@ -43,7 +44,8 @@ class TaskEnv:
     """Many worlds that do one task over and over, each episode with parameters of its own.
 
     An action is clipped to [-1, 1]; a world whose episode ends starts the next one in the same
-    call. Everything random is keyed by `seed`.
+    call. Everything random is keyed by `seed`. With `starts`, some episodes begin in states that a
+    robot was seen in.
     """
 
     def __init__(
@@ -57,6 +59,7 @@ class TaskEnv:
         threads: int = 0,
         keep_final: bool = False,
         remainder: bool = False,
+        starts: Starts | None = None,
     ) -> None:
         self.seed = seed
         self.twin = twin or Twin.load(task.twin)
@@ -86,7 +89,10 @@ class TaskEnv:
         memory["held"] = torch.zeros(worlds, dtype=torch.int64, device=self.device)
         for goal, width in task.goals.items():
             memory[goal] = torch.zeros(worlds, width, device=self.device)
+        self._starter = Starter(starts, self.worlds) if starts is not None else None
         streams = [*self.sampler.streams, *(f"task/{name}" for name in task.draws)]
+        if self._starter is not None:
+            streams.append(Starter.stream)
         self._draws = DrawTable(streams, seed=seed, device=self.device)
         try:
             self.task = task(self.worlds)
@@ -190,6 +196,8 @@ class TaskEnv:
             memory[name][ids] = 0
         self._events.begin(ids)
         self.task.reset(ids, Draw(self.task.draws, p[:, mine:]))
+        if self._starter is not None:
+            self._starter.write(ids, p[:, -1])
         self.worlds.begin(ids)
 
     def _observe(self, started: Tensor) -> tuple[Tensor, Tensor]:

@@ -1,0 +1,62 @@
+"""Where a robot was seen: states of its recordings, for training to start from."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import mujoco
+import numpy as np
+import torch
+
+from sim2real.gap.log import Log
+from sim2real.gap.sensitivity import best_guess
+from sim2real.gap.states import MeasuredStates
+from sim2real.tasks.starts import Starts
+from sim2real.twin import Twin
+from sim2real.worlds import CpuWorlds
+
+_MOST = 2000
+"""States that are kept; of more, so many evenly over time."""
+_GAP = 3
+"""Periods between readings above which a state is not known."""
+
+
+def tells_state(twin: Twin) -> bool:
+    """Whether sensors tell the whole state: every joint has one number, and a sensor of it."""
+    model = twin.place().model
+    of_joint = model.sensor_type == int(mujoco.mjtSensor.mjSENS_JOINTPOS)
+    measured = set(model.sensor_objid[of_joint].tolist())
+    return model.nq == model.nv and measured == set(range(model.njnt))
+
+
+def seen_states(twin: Twin, logs: Sequence[Log]) -> Starts | None:
+    """States that a robot was in while it was recorded, as its twin understands the readings.
+
+    None where its sensors, or these recordings, tell at no moment the whole of one.
+    """
+    if not tells_state(twin):
+        return None
+    log = Log.join(logs)
+    period_s = float(np.median(np.diff(log.times)))
+    model = twin.place().model
+    states = MeasuredStates(model, log)
+    sent = np.isfinite(log.command).all(axis=1)
+    rows = np.flatnonzero(states.known(log.times, _GAP * period_s) & sent)
+    if states.assumed or not len(rows):
+        return None
+    rows = rows[np.unique(np.linspace(0, len(rows) - 1, _MOST).round().astype(int))]
+    worlds = CpuWorlds(twin, count=len(rows), period_s=period_s, seed=0)
+    everyone = torch.arange(len(rows))
+    worlds.set_parameters(torch.from_numpy(best_guess(twin)).expand(len(rows), -1), everyone)
+    worlds.reset(everyone)
+    states.write(worlds, log.times[rows])
+    command = np.zeros((len(rows), model.nu))
+    controls = [
+        int(model.actuator_ctrladr[model.actuator(spec.name).id]) for spec in log.contract.commands
+    ]
+    command[:, controls] = log.command[rows]
+    return Starts(
+        qpos=worlds.state("qpos").numpy().copy(),
+        qvel=worlds.state("qvel").numpy().copy(),
+        command=command,
+    )

@@ -1,0 +1,84 @@
+"""States that a robot was seen in, for episodes to start from.
+
+A policy that fails on its robot brings it where training in a well-known twin never went: past the
+top, too fast, off its way. Some episodes that start there teach the way back.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from sim2real.errors import Sim2RealError, table_at
+from sim2real.files import read_json, write_json
+from sim2real.worlds import Worlds
+
+STARTS_FILE = "starts.json"
+SHARE = 0.25
+"""Episodes that start in such a state; the others start as the task has them."""
+_PARTS = ("qpos", "qvel", "command")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Starts:
+    """States of a robot, and what it had been sent last."""
+
+    qpos: np.ndarray
+    """(states, nq) in the model's order."""
+    qvel: np.ndarray
+    """(states, nv)."""
+    command: np.ndarray
+    """(states, controls)."""
+
+    def save(self, path: Path) -> None:
+        """Write them as JSON."""
+        write_json(path, {part: getattr(self, part).tolist() for part in _PARTS})
+
+    @classmethod
+    def load(cls, path: Path) -> Starts:
+        """States of a file; one that is malformed is a `Sim2RealError`."""
+        content = table_at(read_json(path), str(path))
+        try:
+            arrays = {part: np.array(content[part], dtype=float) for part in _PARTS}
+        except (KeyError, TypeError, ValueError) as error:
+            raise Sim2RealError(f"{path} holds no states to start from: {error}") from None
+        rows = {len(array) if array.ndim == 2 else -1 for array in arrays.values()}
+        numbers = all(np.isfinite(array).all() for array in arrays.values())
+        if len(rows) != 1 or rows <= {-1, 0} or not numbers:
+            raise Sim2RealError(f"{path}: qpos, qvel and command are rows of numbers, one a state")
+        return cls(**arrays)
+
+
+class Starter:
+    """Puts some of the worlds that begin an episode into states that were seen."""
+
+    stream = "starts"
+    """Name of the random number it needs."""
+
+    def __init__(self, starts: Starts, worlds: Worlds) -> None:
+        self._worlds = worlds
+        self._tables: list[tuple[Tensor, Tensor]] = []
+        for part, field in zip(_PARTS, ("qpos", "qvel", "ctrl"), strict=True):
+            table = torch.from_numpy(getattr(starts, part)).to(worlds.device)
+            state = worlds.state(field)
+            if table.shape[1:] != state.shape[1:]:
+                raise Sim2RealError(
+                    f"states to start from have {table.shape[1]} numbers of {part}, the model"
+                    f" {state.shape[1]}"
+                )
+            self._tables.append((state, table))
+        self._count = len(starts.qpos)
+
+    def write(self, ids: Tensor, p: Tensor) -> None:
+        """After a reset of worlds `ids`: where the draw (n,) says so, a state that was seen."""
+        chosen = (p < SHARE)[:, None]
+        row = (p / SHARE * self._count).long().clamp(max=self._count - 1)
+        for state, table in self._tables:
+            state[ids] = torch.where(chosen, table[row], state[ids])
+        command = self._worlds.memory["command"]
+        sent = self._tables[-1][1][row].to(command.dtype)
+        command[ids] = torch.where(chosen, sent, command[ids])
