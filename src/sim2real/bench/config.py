@@ -209,7 +209,7 @@ class BenchTransfer:
     """Kills of loops, which must end with the same numbers."""
     strategies: tuple[str, ...] = ("nominal", "wide", "adr", "identified", "identified+residual")
     """Strategies that are compared."""
-    first_unit: int = 600
+    first_unit: int = 700
     """Number of the first unit."""
     units: int = 20
     """Units of the pendulum."""
