@@ -258,6 +258,7 @@ def test_limited_is_small_and_slow():
         assert wide.command_low <= joint.command_low <= at <= joint.command_high
         assert joint.command_high <= wide.command_high
         assert joint.command_rate == wide.command_rate / 4
+        assert joint.velocity == 0.75 * wide.velocity
         span = joint.command_high - joint.command_low
         assert span <= (wide.command_high - wide.command_low) / 4 + 1e-9
 

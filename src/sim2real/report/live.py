@@ -19,6 +19,7 @@ _WORDS = {
     "trials": "attempts on the robot",
     "identify": "identifying the robot",
     "scatter": "believing no more than its motions agree on",
+    "seen": "noting where the robot was seen",
     "remainder": "learning what no parameter explains",
     "attribute": "attributing the gap",
     "predict": "predicting success on the robot",
@@ -64,6 +65,8 @@ def outcome(done: Done) -> str:
             return f"{sum(result['success'])} of {len(result['success'])} succeeded"
         case "identify":
             return "a better twin" if result["promoted"] else f"not promoted: {result['why']}"
+        case "seen":
+            return f"{result['states']} states"
         case "predict":
             won, tried = sum(result["won"]), sum(result["tried"])
             return f"{won / tried:.1%} over {len(result['won'])} robots that it may be"
