@@ -1,6 +1,7 @@
 """Attribution of planted gaps: the error and the success go to the dimension that is off."""
 
 import json
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -61,6 +62,25 @@ def test_what_no_dimension_explains_is_unexplained(pendulum):
     after = twin.with_posterior(belief(twin, {GAIN: 1.03}))
     found = attribute_trajectory(twin, after, recorded(twin, truth), draws=4, segments=8, threads=1)
     assert found.unexplained.value > 50 and found.unexplained.low > 0
+
+
+def test_a_parameter_that_does_harm_only_with_another_is_named(pendulum, monkeypatch):
+    _, twin = pendulum
+    after = twin.with_posterior(belief(twin, {MASS: 0.4, DELAY: 0.05}))
+    names = [p.name for p in twin.parameters]
+    mass, delay = names.index(MASS), names.index(DELAY)
+
+    def tried(*given, rows, **options):
+        return SimpleNamespace(success=~((rows[:, mass] < 0.5) & (rows[:, delay] > 0.03)))
+
+    monkeypatch.setattr("sim2real.attribute.success.run_trials", tried)
+    found = attribute_success(twin, after, find_task("pendulum-swingup"), None, draws=4, each=2)
+    shares = by_name(found)
+    for dimension, cause in (("dynamics", MASS), ("latency", DELAY)):
+        assert shares[dimension].value == pytest.approx(50.0)
+        assert shares[dimension].causes[0].name == cause
+        assert shares[dimension].causes[0].effect == pytest.approx(50.0)
+    assert all(cause.effect == 0.0 for cause in shares["dynamics"].causes[1:])
 
 
 def test_a_twin_that_is_right_has_nothing_to_attribute(pendulum):

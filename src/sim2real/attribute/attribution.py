@@ -24,7 +24,7 @@ _TELLING = 0.1
 
 @dataclass(frozen=True, kw_only=True)
 class Cause:
-    """A parameter that was identified, and what it does alone."""
+    """A parameter that was identified, and what it does by itself."""
 
     name: str
     unit: str
@@ -36,7 +36,9 @@ class Cause:
     high: float
     """95 % interval of what was identified."""
     effect: float | None = None
-    """Share, in the attribution's unit, if this parameter alone took its identified value."""
+    """In the attribution's unit: of the error, what goes if this parameter alone takes its
+    identified value; of success, the mean of what that costs and of what comes back if all others
+    have theirs and this one has not."""
 
     def __str__(self) -> str:
         scale, unit = (1e3, "ms") if self.unit == "s" else (1.0, self.unit)

@@ -35,7 +35,8 @@ from sim2real.twin import Twin
 _RESAMPLED = 4000
 """Resamples of trials and draws behind an interval."""
 _LOOKED_INTO = 2
-"""Dimensions whose parameters are also tried one at a time."""
+"""Dimensions whose parameters are also tried one at a time, in the worlds of training and out of
+the identified ones."""
 
 
 def attribute_success(
@@ -71,7 +72,7 @@ def attribute_success(
     base = drawn(before, trained, count=trials, seed=seed).numpy()
     robots = plausible(before, posterior, who, draws=draws, seed=seed).values
     moved = np.repeat(robots, each, axis=0)
-    most = len(inside) + sum(sorted(len(columns) for columns in who.columns)[-_LOOKED_INTO:])
+    most = len(inside) + 2 * sum(sorted(len(columns) for columns in who.columns)[-_LOOKED_INTO:])
     attempt = _Attempts(task, policy, before, trials=trials, seed=seed, threads=threads)
     won = np.empty((len(inside), trials))
     for number, members in enumerate(inside):
@@ -84,11 +85,15 @@ def attribute_success(
     edges = 50 * (1 - CONFIDENCE), 50 * (1 + CONFIDENCE)
     low, high = np.percentile(resampled, edges, axis=1)
     effects: dict[int, float] = {}
+    whole = who.moved(base, moved, inside[-1:])[:, 0]
     for number, column in enumerate(_looked_into(who, values, low, high)):
-        rows = base.copy()
-        rows[:, column] = moved[:, column]
-        alone = attempt(rows, partial(_within, report, len(inside) + number, most))
-        effects[column] = float((won[0] - alone).mean())
+        alone, without = base.copy(), whole.copy()
+        alone[:, column], without[:, column] = moved[:, column], base[:, column]
+        at = len(inside) + 2 * number
+        costs = won[0] - attempt(alone, partial(_within, report, at, most))
+        regained = attempt(without, partial(_within, report, at + 1, most)) - won[-1]
+        # What is harmless alone may be what others need to do harm.
+        effects[column] = 0.5 * float((costs + regained).mean())
     report(100 * most, 100 * most)
     shares = [
         Share(
@@ -120,7 +125,7 @@ def attribute_success(
 def _looked_into(
     who: Dimensions, values: np.ndarray, low: np.ndarray, high: np.ndarray
 ) -> list[int]:
-    """Columns of the parameters that are also tried alone: of the largest shares that are clear."""
+    """Columns of parameters that are also tried by themselves: of the largest clear shares."""
     order = np.argsort(-np.abs(values[: len(who.names)]))
     clear = [int(k) for k in order if low[k] > 0 or high[k] < 0] or [int(order[0])]
     return [column for k in clear[:_LOOKED_INTO] for column in who.columns[k]]

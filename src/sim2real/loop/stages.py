@@ -43,6 +43,8 @@ from sim2real.twin import Twin
 
 _ROBOTS, _EACH = 64, 16
 """Draws of the posterior that success is predicted from, and episodes of each."""
+_TRIED = 8
+"""Attempts of each robot that lost success is attributed by, in every combination."""
 _TELLING_S = 1.0
 """Shortest recording that a robot is identified by."""
 
@@ -214,6 +216,7 @@ class Stages:
                 trained,
                 source=trained.run.source,
                 real=(sum(won), len(won)),
+                each=_TRIED,
                 seed=self.seed,
                 threads=self.threads,
                 report=self.report,
