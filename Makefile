@@ -51,7 +51,7 @@ bench-deploy: $(VENV)/.base
 bench-doctor: $(VENV)/.base
 	$(BIN)/sim2real bench doctor --out benchmarks/doctor.json
 
-# A task at a time: together they take seven hours on two cores.
+# A task at a time: together they take most of a day on two cores.
 bench-transfer: $(VENV)/.base
 	for task in pendulum-swingup arm-reach arm-push; do \
 		$(BIN)/sim2real bench transfer --tasks $$task --kills 0 --out benchmarks/transfer-$$task.json || exit; \

@@ -66,6 +66,14 @@ def test_states_are_those_the_robot_was_in(task):
     assert np.quantile(far, 0.9) < 1.0
 
 
+def test_a_clock_that_is_not_quite_even_tells_states_too():
+    bundle, twin = bundle_and_twin("pendulum-swingup")
+    (episode,) = simulate(bundle, twin, count=1)
+    slow = {n: replace(s, times=1.003 * s.times) for n, s in episode.signals.items()}
+    found = seen_states(twin, [aligned(replace(episode, channels=slow), twin)])
+    assert len(found.qpos) > 200
+
+
 def test_recordings_without_a_joint_tell_no_state():
     bundle, twin = bundle_and_twin("arm-reach")
     (episode,) = simulate(bundle, twin, count=1)

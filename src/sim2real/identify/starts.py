@@ -37,7 +37,7 @@ def seen_states(twin: Twin, logs: Sequence[Log]) -> Starts | None:
     if not tells_state(twin):
         return None
     log = Log.join(logs)
-    period_s = float(np.median(np.diff(log.times)))
+    period_s = 1.0 / log.contract.rate_hz  # clocks are never quite a whole number of steps
     model = twin.place().model
     states = MeasuredStates(model, log)
     sent = np.isfinite(log.command).all(axis=1)
