@@ -19,7 +19,6 @@ TINY = {"iterations": 3, "budget": "4", "first": 2, "seconds": 18.0, "force": Tr
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(600)
 def test_a_loop_ends_with_all_it_promises(tmp_path, monkeypatch):
     few = {"attribute_success": {"draws": 2, "each": 4}, "explain_failures": {"worlds": 64}}
     for name, options in few.items():
