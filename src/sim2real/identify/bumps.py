@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -173,7 +174,8 @@ def _spread_out(points: np.ndarray, count: int, seed: int) -> tuple[np.ndarray, 
     if len(different) <= count:
         centres = different[np.arange(count) % len(different)]
     else:
-        centres, _ = kmeans2(points, count, minit="++", seed=seed)
+        with warnings.catch_warnings(action="ignore"):  # an empty cluster keeps its centre
+            centres, _ = kmeans2(points, count, minit="++", seed=seed)
     apart = np.linalg.norm(points[:, None] - centres, axis=2).min(axis=1)
     between = np.linalg.norm(centres[:, None] - centres, axis=2)
     between[between == 0] = np.inf
