@@ -54,7 +54,7 @@ bench-doctor: $(VENV)/.base
 # A task at a time: together they take most of a day on two cores.
 bench-transfer: $(VENV)/.base
 	for task in pendulum-swingup arm-reach arm-push; do \
-		$(BIN)/sim2real bench transfer --tasks $$task --kills 0 --out benchmarks/transfer-$$task.json || exit; \
+		$(BIN)/sim2real bench transfer --tasks $$task --kills 0 --scores benchmarks/transfer --out benchmarks/transfer-$$task.json || exit; \
 	done
 	$(BIN)/sim2real bench transfer --tasks --out benchmarks/transfer-kills.json
 

@@ -225,6 +225,9 @@ class BenchTransfer:
     """Seed of trainings and recordings."""
     workers: int = 0
     """Units at a time; 0 for one a core."""
+    scores: Path = Path("runs/bench/transfer/scores")
+    """Folder of outcomes, a file a unit, as `benchmarks/transfer`; units that are there are not
+    tried again."""
     store: Path = Path("runs/bench/transfer")
     """Folder of every step; what is there is not done again."""
     out: Path | None = None

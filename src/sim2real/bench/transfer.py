@@ -2,25 +2,29 @@
 
 Strategies that know the robot run the whole loop with each unit, within its budget. Then every
 strategy's policy makes the same number of attempts on the same unit, with the same set-ups. Every
-step is kept, so that a bench that was interrupted goes on.
+step is kept, so that a bench that was interrupted goes on; outcomes are kept by unit, so that units
+can be tried on different days.
 """
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from scipy.stats import wilcoxon
 
 from sim2real.bench.config import BenchTransfer
 from sim2real.bench.loop_kills import killed_loops
-from sim2real.bench.run import Report, Result
+from sim2real.bench.run import Report, Result, commit, machine
 from sim2real.bench.workers import Workers
-from sim2real.errors import Sim2RealError
+from sim2real.errors import Sim2RealError, table_at
 from sim2real.evaluate.intervals import clustered
+from sim2real.files import read_json, write_json
 from sim2real.loop.config import LoopConfig
 from sim2real.loop.loop import Closed, loop
 from sim2real.loop.stages import Stages, prediction_of
@@ -37,13 +41,32 @@ class Score:
     """One strategy on one unit."""
 
     sim: float
-    real: float
+    won: tuple[bool, ...]
+    """Outcome of every attempt on the unit."""
     before: tuple[float, float] | None = None
     """Interval of 90 % for what the attempts would show, known before the policy made any."""
     expected: tuple[float, float] | None = None
     """The same, with the attempts that the loop made."""
     recorded_s: float = 0.0
     trials: int = 0
+
+    @property
+    def real(self) -> float:
+        """Success on the unit."""
+        return float(np.mean(self.won))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data; attempts as a row of 1 and 0."""
+        return {**asdict(self), "won": "".join("01"[outcome] for outcome in self.won)}
+
+    @staticmethod
+    def of_dict(data: dict[str, Any]) -> Score:
+        """What `to_dict` gave."""
+        before, expected = (
+            tuple(data[name]) if data[name] else None for name in ("before", "expected")
+        )
+        won = tuple(outcome == "1" for outcome in data["won"])
+        return Score(**{**data, "won": won, "before": before, "expected": expected})
 
 
 def bench_transfer(config: BenchTransfer, report: Report) -> Iterator[Result]:
@@ -53,21 +76,14 @@ def bench_transfer(config: BenchTransfer, report: Report) -> Iterator[Result]:
     identified: list[Score] = []
     for task in config.tasks:
         units = range(config.first_unit, config.first_unit + _units(config, task))
-        _common(config, task, report)
+        _try(config, task, units, report)
         scores: dict[str, list[Score]] = {strategy: [] for strategy in config.strategies}
-        with Workers(config.workers) as workers:
-            for unit, found in zip(
-                units, workers.map(partial(_scores, config, task), units), strict=True
-            ):
-                for strategy, score in found.items():
-                    scores[strategy].append(score)
-                told = ", ".join(
-                    f"{strategy} {score.real:.0%}" for strategy, score in found.items()
-                )
-                report(f"{task} unit {unit}: {told}")
+        for unit in units:
+            for strategy, score in _read(config, task, unit).items():
+                scores[strategy].append(score)
         name = task.split("-", maxsplit=1)[0] if task == "pendulum-swingup" else task
         for strategy, mine in scores.items():
-            yield from _results(name, strategy, mine, config.trials)
+            yield from _results(name, strategy, mine)
         for other in ("wide", "adr"):
             if "identified" in scores and other in scores:
                 yield _beats(name, scores["identified"], scores[other], other)
@@ -79,6 +95,55 @@ def bench_transfer(config: BenchTransfer, report: Report) -> Iterator[Result]:
 
 def _units(config: BenchTransfer, task: str) -> int:
     return config.units if task == "pendulum-swingup" else config.arm_units
+
+
+def _try(config: BenchTransfer, task: str, units: range, report: Report) -> None:
+    """Try every strategy on units that have no outcomes yet."""
+    left = [unit for unit in units if not _path(config, task, unit).is_file()]
+    if not left:
+        return
+    made = {"commit": commit(), "machine": machine()}
+    _common(config, task, report)
+    with Workers(config.workers) as workers:
+        for unit, _ in zip(
+            left, workers.map(partial(_scored, config, task, made), left), strict=True
+        ):
+            found = _read(config, task, unit)
+            told = ", ".join(f"{strategy} {score.real:.0%}" for strategy, score in found.items())
+            report(f"{task} unit {unit}: {told}")
+
+
+def _path(config: BenchTransfer, task: str, unit: int) -> Path:
+    return config.scores / task / f"unit-{unit}.json"
+
+
+def _plan(config: BenchTransfer) -> dict[str, Any]:
+    """What outcomes depend on, beside the code and the unit."""
+    return {
+        "strategies": list(config.strategies),
+        "trials": config.trials,
+        "budget": config.budget,
+        "seconds": config.seconds,
+        "seed": config.seed,
+    }
+
+
+def _scored(config: BenchTransfer, task: str, made: dict[str, Any], unit: int) -> None:
+    """Try every strategy on one unit, on one thread, and keep the outcomes."""
+    found = {strategy: _score(config, task, unit, strategy) for strategy in config.strategies}
+    date = time.strftime("%Y-%m-%d", time.gmtime())
+    outcomes = {strategy: score.to_dict() for strategy, score in found.items()}
+    content = {**made, "date": date, "plan": _plan(config), "outcomes": outcomes}
+    write_json(_path(config, task, unit), content)
+
+
+def _read(config: BenchTransfer, task: str, unit: int) -> dict[str, Score]:
+    """Every strategy on one unit, as it was kept."""
+    path = _path(config, task, unit)
+    content = table_at(read_json(path), str(path))
+    if content.get("plan") != _plan(config):
+        raise Sim2RealError(f"{path} was measured with another plan: {content.get('plan')}")
+    return {strategy: Score.of_dict(score) for strategy, score in content["outcomes"].items()}
 
 
 def _common(config: BenchTransfer, task: str, report: Report) -> None:
@@ -103,11 +168,6 @@ def _unknowing(strategy: str, stages: Stages) -> Step:
         strategy, stages, nominal=nominal, recorded=(), iterations=iterations, again=again
     )
     return policy
-
-
-def _scores(config: BenchTransfer, task: str, unit: int) -> dict[str, Score]:
-    """Every strategy on one unit, on one thread."""
-    return {strategy: _score(config, task, unit, strategy) for strategy in config.strategies}
 
 
 def _score(config: BenchTransfer, task: str, unit: int, strategy: str) -> Score:
@@ -139,7 +199,7 @@ def _score(config: BenchTransfer, task: str, unit: int, strategy: str) -> Score:
     won = store.run(tried).result["success"]
     return Score(
         sim=float(sim),
-        real=float(np.mean(won)),
+        won=tuple(bool(outcome) for outcome in won),
         before=before,
         expected=expected,
         recorded_s=recorded_s,
@@ -166,10 +226,11 @@ def _looped(config: BenchTransfer, folder: Path, task: str, robot: str, strategy
     )
 
 
-def _results(task: str, strategy: str, found: list[Score], trials: int) -> Iterator[Result]:
+def _results(task: str, strategy: str, found: list[Score]) -> Iterator[Result]:
     sim, real = (float(np.mean([getattr(one, name) for one in found])) for name in ("sim", "real"))
-    won = np.array([round(one.real * trials) for one in found])
-    all_units = clustered(won, np.full(len(found), trials))
+    all_units = clustered(
+        np.array([sum(one.won) for one in found]), np.array([len(one.won) for one in found])
+    )
     worst = min(one.real for one in found)
     known = strategy == "identified"
     name = f"transfer.{task}.{strategy}"
