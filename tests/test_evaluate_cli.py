@@ -75,6 +75,14 @@ def test_predict_uses_draws_and_real_trials(tmp_path, capsys):
     assert "20 trials will show" in capsys.readouterr().out
 
 
+def test_real_trials_of_several_robots_are_not_those_of_one(tmp_path, capsys):
+    simulated = [{"policy": "p", "success": k % 2, "source": "sim"} for k in range(20)]
+    real = [{"policy": "p", "success": 1, "unit": f"r{k}"} for k in range(4)]
+    words = [table(tmp_path / "sim.csv", simulated), "--real", table(tmp_path / "r.csv", real)]
+    assert main(["predict", *words]) == 2
+    assert "trials of 4: r0, r1, r2" in capsys.readouterr().err
+
+
 def test_without_draws_the_real_trials_are_still_read(tmp_path, capsys):
     simulated = [
         {"condition": f"c{k}", "source": "sim", "success": int(k % 5 != 0)} for k in range(200)
@@ -158,6 +166,12 @@ def test_power_says_which_plans_are_too_long(capsys):
         (["compare", "{both}@a", "{both}@b", "--most", "5"], "more than the 5 planned"),
         (["rank", "nowhere.csv"], "no such file"),
         (["rank", "{both}"], "no column 'sim'"),
+        (
+            ["rank", "{both}", "--sim", "success", "--real", "success", "--n-real", "trails"],
+            "no column 'trails'",
+        ),
+        (["compare", "", "{both}@b"], "'' names no trials"),
+        (["evaluate", "nowhere", "--seed", str(10**30)], "seed of 1"),
         (["power", "--from", "0.6", "--to", "0.6"], "the same"),
         (["predict", "{both}@a"], "no simulated trial"),
     ],

@@ -21,12 +21,12 @@ def trials(outcomes, conditions=None, policy="p", source="real", units=None):
     ]
 
 
-def of_draws(rates, each, rng, matching=True):
-    """Trials of draws that succeed at these rates, each tried so often."""
+def of_draws(rates, each, rng, matching=True, first=0):
+    """Trials of draws, numbered from `first`, that succeed at these rates, each tried so often."""
     count = len(rates) * each
     return trials(
         rng.random(count) < np.repeat(rates, each), range(count) if matching else None,
-        source="sim", units=np.repeat(np.arange(len(rates)), each),
+        source="sim", units=np.repeat(np.arange(first, first + len(rates)), each),
     )  # fmt: skip
 
 
@@ -127,17 +127,18 @@ def test_trials_that_share_no_condition_are_compared_unpaired():
     assert compare(trials([1, 0]), trials([1, 1]), by_order=True).paired
 
 
-@pytest.mark.parametrize("matching", [True, False])
-def test_policies_that_are_equal_over_draws_are_rarely_told_apart(matching):
+@pytest.mark.parametrize(("matching", "apart"), [(True, 0), (False, 0), (False, 100)])
+def test_policies_that_are_equal_over_draws_are_rarely_told_apart(matching, apart):
     """Each policy is far better on half of the draws; ten trials a draw are not ten robots."""
     alarms, missed, astray = [0, 0], 0, 0
     for seed in range(150):
         rng = np.random.default_rng(seed)
         rates = rng.choice([0.1, 0.9], size=20)
-        others = 1 - rates if matching else rng.choice([0.1, 0.9], size=20)
-        first, second = (of_draws(r, 10, rng, matching) for r in (rates, others))
+        others = 1 - rates if not apart else rng.choice([0.1, 0.9], size=20)
+        first = of_draws(rates, 10, rng, matching)
+        second = of_draws(others, 10, rng, matching, first=apart)
         found = compare(first, second, seed=seed)
-        assert found.by_unit == 20 and found.paired is matching
+        assert found.by_unit == 20 and found.paired is not bool(apart)
         alarms[0] += found.p_value <= 0.05
         alarms[1] += found.sequential.better != ""
         missed += not found.difference.low <= 0.0 <= found.difference.high
@@ -157,6 +158,25 @@ def test_a_difference_on_every_draw_is_found_by_draw():
     assert compare(first, second, most=400).sequential.better == "B"
     with pytest.raises(Sim2RealError, match="200 pairs are more than the 100 planned"):
         compare(first, second, most=100)
+
+
+def test_robots_are_compared_with_themselves_in_whatever_order_they_come():
+    """B succeeds once more in twenty on each of nineteen robots that differ much."""
+    robots = np.arange(19)
+    won = {robot: robot for robot in robots}
+
+    def of(order, more):
+        outcomes = [k < won[r] + more for r in order for k in range(20)]
+        return trials(outcomes, units=np.repeat(order, 20))
+
+    here, turned = robots, np.roll(robots, 2)
+    found = [compare(of(here, 0), of(order, 1)) for order in (here, turned)]
+    for one in found:
+        assert one.by_unit == 19 and one.unit_wins == (0, 19)
+        assert one.sequential.better == "B" and one.p_value < 1e-4
+        assert one.difference.low > 0.0
+        assert any("match by name" in note for note in one.notes)
+    assert found[0].difference == found[1].difference
 
 
 def test_trials_of_one_robot_count_by_themselves_and_of_three_are_about_those():

@@ -195,6 +195,21 @@ def test_rows_of_the_same_policy_are_its_trials(tmp_path):
     assert left_out == ["row 3, t b: no real", "row 4, t b: no sim"]
 
 
+def test_numbers_of_trials_are_added_up(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("policy,sim,real,n_real\na,.5,.5,10\na,.5,.9,90\nb,.4,.2,10\n")
+    first, second = read_scored(path)[0]
+    assert first.real == pytest.approx(0.86) and first.n_real == 100 and not first.real_trials
+    assert second.real == pytest.approx(0.2) and second.n_real == 10
+
+
+def test_many_policies_need_no_more_memory_than_there_is():
+    rng = np.random.default_rng(0)
+    real = rng.random(200)
+    found = rank(scored(real + 0.1 * rng.random(200), real))[0]
+    assert found.verdict.startswith("simulation ranks")
+
+
 def test_a_policy_may_be_named_zero(tmp_path):
     (tmp_path / "t.json").write_text('[{"policy": 0, "sim": 0, "real": 0, "task": 0}]')
     found, left_out = read_scored(tmp_path / "t.json")
@@ -219,6 +234,8 @@ def test_two_tables_are_joined_by_name(tmp_path):
         ("t.csv", "policy,sim,real,n_real\na,1,1,1e20\n", "n_real must be a whole number"),
         ("t.json", '[{"policy": "a", "sim": 1, "real": 1' + 400 * "0" + "}]", "must be a number"),
         ("t.csv", "policy,sim,real,n_real\na,1,7,2\n", "must be from 0 to 1"),
+        ("t.csv", "policy,sim,real\na,.5,.5\na,.9,.9\n", "tell them apart with --group"),
+        ("t.csv", "policy,sim,real,n_real\na,1,1,2\na,1,1,\n", "only some say of how many"),
         ("t.json", '{"sim": {}}', "no table 'real'"),
         ("t.json", '{"sim": {"a": "x"}, "real": {}}', "must be a number"),
         ("t.json", "[1]", "list of rows"),

@@ -30,6 +30,20 @@ def recordings():
     return [replace(e, channels={name: e.signals[name] for name in KEPT}) for e in found]
 
 
+@pytest.mark.parametrize(
+    ("channel", "value"), [("sensor/hinge_vel", 1e6), ("sensor/hinge_pos", 1e30)]
+)
+def test_a_reading_that_cannot_be_is_left_out_and_counted(recordings, channel, value):
+    _, twin = bundle_and_twin(TASK)
+    episode, signal = recordings[0], recordings[0].signals[channel]
+    spoilt = signal.values.copy()
+    spoilt[100] = value
+    signals = {**episode.signals, channel: replace(signal, values=spoilt)}
+    log, clean = aligned(replace(episode, channels=signals), twin), aligned(episode, twin)
+    assert (log.left_out, clean.left_out) == (1, 0)
+    assert np.nanmax(np.abs(log.readings)) <= np.nanmax(np.abs(clean.readings))
+
+
 def changed(episodes, **changes):
     """Episodes with channels changed: by name ('_' for '/'), `readings`, `command` or `all`."""
 

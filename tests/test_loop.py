@@ -59,6 +59,9 @@ def test_a_bound_is_for_all_attempts():
         ({"robot": "unit:1", "budget": "many"}, "40-trials"),
         ({"robot": "unit:1", "first": 50}, "--first"),
         ({"robot": "unit:1", "seconds": float("nan")}, "--seconds"),
+        ({"robot": "unit:1", "seconds": 1e12}, "--seconds"),
+        ({"robot": "unit:1", "budget": "99999999999999999999"}, "40-trials"),
+        ({"robot": "unit:1", "budget": "9"}, "--first 10"),
         ({"robot": "unit:1", "again": float("inf")}, "--again"),
         ({"robot": "unit:1", "iterations": 0}, "--iterations"),
         ({"robot": "unit:1", "seed": -1}, "--seed"),
@@ -156,3 +159,5 @@ def test_a_test_is_not_made_longer_once_it_was_looked_at(played, tmp_path):
     played(tmp_path, [False] * 40, strategy="nominal")
     with pytest.raises(Sim2RealError, match="begin another with --out"):
         played(tmp_path, [False] * 60, strategy="nominal", budget="60")
+    with pytest.raises(Sim2RealError, match="another robot, seed"):
+        played(tmp_path, [False] * 40, strategy="nominal", robot="unit:4", seed=1)

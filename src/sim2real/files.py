@@ -67,6 +67,12 @@ def atomic_folder(path: Path | str) -> Iterator[Path]:
             shutil.rmtree(temporary, ignore_errors=True)
 
 
+def refuse_file(folder: Path) -> None:
+    """Refuse a folder for results that is a file, before anything is computed."""
+    if folder.exists() and not folder.is_dir():
+        raise Sim2RealError(f"{folder} is a file, and --out a folder")
+
+
 def write_text(path: Path | str, text: str) -> None:
     """Replace the file's content by `text`, whole or not at all."""
     with atomic_path(path) as temporary:

@@ -16,6 +16,7 @@ from sim2real.errors import Sim2RealError
 if TYPE_CHECKING:
     from sim2real.attribute.attribution import Attribution, Share
     from sim2real.data import Episode
+    from sim2real.evaluate.evaluate import Subject
     from sim2real.twin import Twin
 
 
@@ -34,6 +35,7 @@ def run_attribute(config: AttributeConfig) -> int:
     source = Bundle.open(config.twin).twin if Bundle.is_bundle(config.twin) else config.twin
     twin = Twin.load(source)
     time = datetime.now().strftime("%Y%m%d-%H%M%S")
+    subject = _subject(config, twin)
     out = config.out or Path("runs") / "attribute" / twin.name / time
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise Sim2RealError(f"{out} is not empty; choose another with --out")
@@ -55,8 +57,8 @@ def run_attribute(config: AttributeConfig) -> int:
                 report=report,
             )
         ]
-    if config.policy is not None:
-        found.append(_success(config, before, after, real))
+    if subject is not None:
+        found.append(_success(config, subject, before, after, real))
     result: dict[str, Any] = {
         "twin": before.name,
         "before": before.version,
@@ -118,17 +120,33 @@ def _before_and_after(
     return twin, found.twin, True
 
 
-def _success(
-    config: AttributeConfig, before: Twin, after: Twin, real: tuple[int, int] | None
-) -> Attribution:
-    from sim2real.attribute.success import attribute_success
+def _subject(config: AttributeConfig, twin: Twin) -> Subject | None:
+    """The policy whose lost success is attributed, of a task with that twin."""
     from sim2real.evaluate.config import EvaluateConfig
     from sim2real.evaluate.evaluate import open_subject
+    from sim2real.tasks import find_task
+    from sim2real.twin import Twin
+
+    if config.policy is None:
+        return None
+    subject = open_subject(EvaluateConfig(run=config.policy))
+    its = Twin.load(find_task(subject.task).twin, check=False).name
+    if its != twin.name:
+        raise Sim2RealError(f"{config.policy} is a policy for twin {its!r}, not for {twin.name!r}")
+    return subject
+
+
+def _success(
+    config: AttributeConfig,
+    subject: Subject,
+    before: Twin,
+    after: Twin,
+    real: tuple[int, int] | None,
+) -> Attribution:
+    from sim2real.attribute.success import attribute_success
     from sim2real.report.progress import bar
     from sim2real.tasks import find_task
 
-    assert config.policy is not None
-    subject = open_subject(EvaluateConfig(run=config.policy))
     with bar("lost success", quiet=config.json) as report:
         return attribute_success(
             before,

@@ -144,6 +144,12 @@ def run_predict(config: PredictConfig) -> int:
     check_trials(config.trials)
     simulated = _trials(config.simulated, source="sim")
     real = _trials(config.real, source="real") if config.real else []
+    robots = sorted({trial.unit for trial in real if trial.unit})
+    if len(robots) > 1:
+        raise Sim2RealError(
+            f"--real is of one robot, and {config.real} has trials of {len(robots)}:"
+            f" {', '.join(robots[:3])}"
+        )
     result: dict[str, Any] = {}
     lines, missing = [], []
     asked = partial(
@@ -206,6 +212,8 @@ def _read(text: str) -> list[Trial]:
     from sim2real.evaluate.trial import trials_of_episodes, trials_of_lake
     from sim2real.evaluate.trial_files import read_trials
 
+    if not text:
+        raise Sim2RealError("'' names no trials")
     path = Path(text)
     if "://" in text or (path / "episodes").is_dir():
         return trials_of_lake(Lake.open(text))

@@ -18,7 +18,7 @@ _PLACES = 5
 
 def run_gap(config: GapConfig) -> int:
     """Measure the gap as configured, write its page; 0."""
-    from sim2real.files import write_json
+    from sim2real.files import refuse_file, write_json
     from sim2real.gap.measure import check_options, measure
     from sim2real.identify.align import aligned
     from sim2real.policy import Bundle
@@ -26,6 +26,8 @@ def run_gap(config: GapConfig) -> int:
     from sim2real.report.progress import bar
     from sim2real.twin import Twin
 
+    if config.out is not None:
+        refuse_file(config.out)
     check_options(horizon_s=config.horizon_s, seed=config.seed)
     source = Bundle.open(config.twin).twin if Bundle.is_bundle(config.twin) else config.twin
     twin = Twin.load(source)

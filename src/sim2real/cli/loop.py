@@ -10,12 +10,17 @@ from sim2real.loop.config import LoopConfig
 
 def run_loop(config: LoopConfig) -> int:
     """Run, or go on with, a loop; 0 where the target was met, 1 where the budget was spent."""
-    from sim2real.loop.loop import SUMMARY_FILE, loop
+    from sim2real.loop.loop import SUMMARY_FILE, loop, lower_bound
     from sim2real.report.live import Live
     from sim2real.report.loop import REPORT_FILE, write_loop
     from sim2real.report.progress import bar
     from sim2real.robot.deployment import Talk
 
+    if not config.json and (most := lower_bound([True] * config.trials)) < config.target:
+        say(
+            f"{config.trials} attempts show at most {most:.0%}, 95 % sure, even if all succeed: the"
+            f" target of {config.target:.0%} cannot be met within --budget"
+        )
     prompted = not config.robot.startswith("unit:") and sys.stdin.isatty()
     with bar("loop", quiet=config.json or prompted) as progress:  # a prompt and a bar clash
         tell = (lambda text: None) if config.json else say

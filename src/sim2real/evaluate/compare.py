@@ -28,6 +28,7 @@ from sim2real.evaluate.paired import (
     by_condition,
     in_order,
     matched,
+    matched_units,
     mcnemar,
     paired_difference,
     unit_counts,
@@ -115,12 +116,18 @@ def compare(
     if len({trial.source for trial in (*first, *second)}) > 1:
         raise Sim2RealError(
             "trials of simulation and of robots are not compared with each other; say which to take"
+            " with --source"
         )
     units = [unit_counts(trials) for trials in (first, second)]
     by_unit = _repeated(units) and min(len(tried) for _, tried in units) >= _FEWEST_UNITS
     pairs = (in_order if by_order else matched)(first, second, by_unit=by_unit)
     fewer = min(len(first), len(second))
-    paired = by_order or len(pairs) >= max(1.0, _MATCHED_ENOUGH * fewer)
+    enough = max(1.0, _MATCHED_ENOUGH * fewer)
+    paired = by_order or len(pairs) >= enough
+    by_name = by_unit and not paired
+    if by_name:
+        pairs = matched_units(first, second)
+        paired = by_name = len(pairs) >= enough
     if not paired:
         pairs = in_order(first, second)
     rates = [
@@ -155,7 +162,7 @@ def compare(
         sequential=replace(verdict, counted=counted),
         by_unit=len(deciding) if by_unit else 0,
         unit_wins=deciding.wins if by_unit else (0, 0),
-        notes=tuple(_notes(first, second, units, by_unit=by_unit, paired=paired)),
+        notes=tuple(_notes(first, second, units, by_unit=by_unit, by_name=by_name, paired=paired)),
     )
 
 
@@ -168,7 +175,7 @@ def _repeated(units: _Units) -> bool:
 
 
 def _differences(units: _Units) -> np.ndarray:
-    """(units,) success on the k-th robot or draw of B minus that on the k-th of A."""
+    """(units,) success on the k-th robot or draw of B minus that on the k-th of A: others."""
     first, second = (won / tried for won, tried in units)
     fewer = min(len(first), len(second))
     return np.asarray(second[:fewer] - first[:fewer])
@@ -193,6 +200,7 @@ def _notes(
     units: _Units,
     *,
     by_unit: bool,
+    by_name: bool,
     paired: bool,
 ) -> Iterator[str]:
     kind = _kind(first)
@@ -200,6 +208,8 @@ def _notes(
     if by_unit:
         tried = [len(of_each) for of_each, _ in units]
         yield f"trials of one of the {kind} are alike: {kind} were compared, each by all its trials"
+        if by_name:
+            yield f"{kind} match by name; how their trials began nobody noted"
     elif _repeated(units):
         named = max(len({t.unit for t in trials if t.unit}) for trials in (first, second))
         if named > 1:

@@ -18,13 +18,15 @@ from sim2real.evaluate.config import EvaluateConfig
 from sim2real.evaluate.intervals import Rate, check_confidence, clustered, wilson
 from sim2real.evaluate.trial_files import save_worlds
 from sim2real.evaluate.trials import Trials, run_trials
-from sim2real.files import write_json
+from sim2real.files import refuse_file, write_json
 from sim2real.learn.policy import Policy
 from sim2real.policy import Bundle
 from sim2real.policy.runtime import Runtime
 from sim2real.tasks import find_task
 from sim2real.twin import Twin
 
+_SEEDS = 2**62
+"""Seeds, a few in a row, that files of trials can hold."""
 _BINS = 5
 
 
@@ -123,10 +125,14 @@ def evaluate(
     """Evaluate a run as configured; the result and the folder it was written to."""
     if config.episodes < 1:
         raise Sim2RealError(f"--episodes must be at least 1, got {config.episodes}")
-    if config.seed < 0:
-        raise Sim2RealError(f"a seed of {config.seed} is none: it is 0 or more")
+    if not 0 <= config.seed < _SEEDS:
+        raise Sim2RealError(f"a seed of {config.seed} is none: it is from 0 to {_SEEDS - 1}")
+    if config.threads < 0:
+        raise Sim2RealError("--threads is not negative")
     check_confidence(config.confidence)
     subject = open_subject(config)
+    folder = config.out or subject.folder / "evaluate"
+    refuse_file(folder)
     trials = run_trials(
         find_task(subject.task),
         subject.policy,
@@ -142,7 +148,6 @@ def evaluate(
         report=report,
     )
     result = summarise(trials, source=subject.source, confidence=config.confidence)
-    folder = config.out or subject.folder / "evaluate"
     write_json(folder / "evaluation.json", result.to_dict())
     save_worlds(folder / "trials.npz", trials, policy=subject.id)
     return result, folder

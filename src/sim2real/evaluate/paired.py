@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy import stats
@@ -56,6 +56,12 @@ def matched(first: Sequence[Trial], second: Sequence[Trial], *, by_unit: bool = 
             waiting[trial.condition].append(trial)
     both = [(t, waiting[t.condition].pop()) for t in first if waiting.get(t.condition)]
     return _pairs(both, _pair_units(both) if by_unit else [a.condition for a, _ in both])
+
+
+def matched_units(first: Sequence[Trial], second: Sequence[Trial]) -> Pairs:
+    """Trials of the same robot or draw paired in their order, numbered by it."""
+    named = [[replace(t, condition=t.unit) for t in trials] for trials in (first, second)]
+    return matched(*named, by_unit=True)
 
 
 def in_order(first: Sequence[Trial], second: Sequence[Trial], *, by_unit: bool = False) -> Pairs:

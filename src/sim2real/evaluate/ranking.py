@@ -31,6 +31,8 @@ _DIGITS = 9
 """Digits, of a group's range, to which scores differ; those behind are rounding."""
 _LARGEST = 1e100
 """Scores beyond it are no scores."""
+_AT_ONCE = 4_000_000
+"""Pairs of policies, over resamples, that are looked at in one go."""
 MEASURES = ("pearson", "spearman", "kendall", "mmrv")
 
 
@@ -220,6 +222,14 @@ def _measures(sim: np.ndarray, real: np.ndarray, groups: np.ndarray) -> dict[str
     }
 
 
+def _many_measures(sim: np.ndarray, real: np.ndarray, groups: np.ndarray) -> dict[str, np.ndarray]:
+    """Each measure of scores (resamples, policies), so many at a time as memory holds."""
+    parts = math.ceil(sim.size * sim.shape[1] / _AT_ONCE)
+    split = zip(np.array_split(sim, parts), np.array_split(real, parts), strict=True)
+    found = [_measures(*both, groups) for both in split]
+    return {name: np.concatenate([part[name] for part in found]) for name in MEASURES}
+
+
 def _correlation(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     """(...) correlation of centred values (..., n); nan where one of them does not vary."""
     scale = np.sqrt((x * x).sum(axis=-1) * (y * y).sum(axis=-1))
@@ -300,9 +310,9 @@ def _with_intervals(
         for group in np.unique(groups):
             inside = np.flatnonzero(groups == group)
             picks[:, inside] = rng.choice(inside, size=(_RESAMPLES, len(inside)))
-        drawn = _measures(sim[picks], real[picks], groups)
+        drawn = _many_measures(sim[picks], real[picks], groups)
     elif retried is not None:
-        drawn = _measures(np.broadcast_to(sim, retried.shape).copy(), retried, groups)
+        drawn = _many_measures(np.broadcast_to(sim, retried.shape).copy(), retried, groups)
     found = {key: _measure(float(values[key]), drawn.get(key), confidence) for key in MEASURES}
     low, high = found["mmrv"].low, found["mmrv"].high
     if len(sim) >= _ENOUGH:

@@ -53,6 +53,10 @@ def _of_rows(
     for name in (columns.policy, columns.sim, columns.real, *group_columns):
         if name not in known:
             raise Sim2RealError(f"{path} has no column {name!r}{nearest(name, known)}")
+    if columns.n_real != Columns.n_real and columns.n_real not in known:
+        raise Sim2RealError(
+            f"{path} has no column {columns.n_real!r}{nearest(columns.n_real, known)}"
+        )
     trials: dict[tuple[str, str], list[tuple[float, float, int]]] = {}
     left_out = []
     for number, row in enumerate(rows, 1):
@@ -78,18 +82,28 @@ def _of_rows(
                 f"{where}: {columns.real} of {int(count)} trials must be from 0 to 1"
             )
         trials.setdefault((group, policy), []).append((values[0], values[1], int(count)))
-    return [_scored(*key, entries) for key, entries in trials.items()], left_out
+    return [_scored(path, *key, entries) for key, entries in trials.items()], left_out
 
 
-def _scored(group: str, policy: str, entries: list[tuple[float, float, int]]) -> Scored:
+def _scored(path: Path, group: str, policy: str, entries: list[tuple[float, float, int]]) -> Scored:
+    """One policy of its rows: real trials, or numbers of them that are added up."""
     sim, real, counts = (np.array(column) for column in zip(*entries, strict=True))
+    whose = f"{path}: {len(entries)} rows of policy {policy!r}" + (f" in {group}" if group else "")
+    if np.ptp(sim) > 0 and not np.isin(sim, (0.0, 1.0)).all():
+        raise Sim2RealError(
+            f"{whose} have scores from {sim.min():g} to {sim.max():g} in simulation: name the"
+            " columns that tell them apart with --group"
+        )
+    if counts.any() and not counts.all():
+        raise Sim2RealError(f"{whose}, and only some say of how many real trials they are")
+    counted = bool(counts.all())
     return Scored(
         policy=policy,
         group=group,
         sim=float(sim.mean()),
-        real=float(real.mean()),
-        real_trials=tuple(real.tolist()) if len(entries) > 1 else (),
-        n_real=int(counts[0]) if len(entries) == 1 else 0,
+        real=float(np.average(real, weights=counts if counted else None)),
+        real_trials=() if counted or len(entries) == 1 else tuple(real.tolist()),
+        n_real=int(counts.sum()),
     )
 
 

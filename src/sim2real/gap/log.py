@@ -45,6 +45,8 @@ class Log:
     """(periods, commands) whether the drive was switched on; None where it always was."""
     known: Mapping[str, np.ndarray] = field(default_factory=dict)
     """(periods,) values of parameters that the log itself states; nan where it does not."""
+    left_out: int = 0
+    """Samples that were no numbers, or could not be."""
 
     @classmethod
     def of(
@@ -143,6 +145,7 @@ class Log:
             episode="+".join(log.episode[:8] for log in logs),
             times=np.concatenate(times),
             missing=tuple(sorted(missing)),
+            left_out=sum(log.left_out for log in logs),
             **fields,
         )
 

@@ -7,7 +7,7 @@ states and transitions can be told apart; and where in state space and in time t
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -246,7 +246,7 @@ def measure(
         distances=tests,
         places=where(short, pairs, seed=seed),
         coverage=covered,
-        notes=(*_notes(pairs, channels), *why),
+        notes=(*_left_out(logs), *_notes(pairs, channels), *why),
         pairs=pairs,
         draws=draws,
     )
@@ -257,6 +257,15 @@ def measure(
 def two_figures(value: float) -> str:
     """A number with two figures and no power of ten."""
     return f"{float(f'{value:.2g}'):,g}"
+
+
+def _left_out(logs: Sequence[Log]) -> Iterator[str]:
+    samples = sum(log.left_out for log in logs)
+    if samples:
+        yield (
+            f"{samples} samples that are no numbers, or cannot be, are left out; `sim2real data"
+            " check` says which"
+        )
 
 
 def _notes(pairs: Pairs, channels: Sequence[ChannelGap]) -> tuple[str, ...]:

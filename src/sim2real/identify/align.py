@@ -46,8 +46,13 @@ def aligned(episode: Episode, twin: Twin, *, rate_hz: float = 0.0) -> Log:
     contract = twin_contract(twin, 1.0 / period)
     regular = np.abs(steps - period) < _EVEN * period
     even = clean if regular.all() else _resampled(clean, twin, contract, period)
+    lost = [
+        len(signal.times) - len(clean.signals[name].times)
+        for name, signal in episode.signals.items()
+    ]
     # What was left out or resampled is still the recording of that name.
-    return replace(Log.of(even, contract, twin.channels), episode=episode.id)
+    log = Log.of(even, contract, twin.channels)
+    return replace(log, episode=episode.id, left_out=sum(lost))
 
 
 def _resampled(episode: Episode, twin: Twin, contract: Contract, period: float) -> Episode:

@@ -14,7 +14,7 @@ from dataclasses import replace
 import numpy as np
 
 from sim2real.data import Episode, Signal
-from sim2real.data.check import Finding, check
+from sim2real.data.check import Finding, bad_samples, check
 from sim2real.errors import Sim2RealError
 from sim2real.gap.log import Log
 from sim2real.gap.replay import Replayer
@@ -43,7 +43,8 @@ _HORIZON_S = 0.5
 
 
 def usable(episode: Episode, contract: Contract, twin: Twin) -> Episode:
-    """The episode without the few samples that are no numbers; a bad one is a `Sim2RealError`."""
+    """The episode without the few samples that are no numbers, or cannot be; a bad one is a
+    `Sim2RealError`."""
     known = channels_of(episode, contract, twin)
     readings = [name for name, kind in known.items() if kind == "reading"]
     if contract.sensors and not readings:
@@ -166,16 +167,20 @@ def _clock_words(episode: Episode, finding: Finding) -> str:
 
 
 def _numbers_only(episode: Episode, name: str, signal: Signal, kind: str) -> Signal:
-    """The signal without samples that are no numbers; a command's stay, as not known."""
+    """The signal without samples that are no numbers, or readings that cannot be; a command's stay,
+    as not known."""
     signal = signal if np.isfinite(signal.times).all() else _kept(signal, np.isfinite(signal.times))
     if signal.values.dtype.kind != "f" or not len(signal.values):
         return signal
-    good = np.isfinite(signal.values).reshape(len(signal.values), -1).all(axis=1)
+    broken, absurd = bad_samples(signal, name)
+    wrong = broken | absurd if kind == "reading" else broken
+    good = np.asarray(~wrong.any(axis=1))
     lost = float((~good).mean())
     if lost > _MOST_LOST:
         raise Sim2RealError(
-            f"episode {episode.id}: {lost:.0%} of the values of {name!r} are no numbers, more than"
-            f" the {_MOST_LOST:.0%} that can be left out: repair the recording, or leave it out"
+            f"episode {episode.id}: {lost:.0%} of the values of {name!r} are no numbers or cannot"
+            f" be, more than the {_MOST_LOST:.0%} that can be left out: repair the recording, or"
+            " leave it out"
         )
     if good.all():
         return signal

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +12,8 @@ import tyro
 from sim2real.errors import Sim2RealError
 
 STRATEGIES = ("nominal", "wide", "adr", "identified", "identified+residual")
+_LONGEST_S, _MOST_AGAIN, _MOST_TRIALS = 3600.0, 100.0, 10_000
+"""Motion [s], share of a training and attempts beyond which a number is a mistake."""
 _BUDGET = re.compile(r"^(\d+)(?:-trials)?$")
 
 
@@ -65,7 +66,7 @@ class LoopConfig:
     def trials(self) -> int:
         """Attempts on the robot that the budget allows."""
         found = _BUDGET.match(self.budget)
-        if not found or int(found[1]) < 1:
+        if not found or not 1 <= int(found[1]) <= _MOST_TRIALS:
             raise Sim2RealError(f"--budget {self.budget!r} is not like 40-trials")
         return int(found[1])
 
@@ -73,12 +74,16 @@ class LoopConfig:
         """Refuse what cannot be, before anything is trained or moved."""
         if not self.robot.startswith("unit:") and not (self.execute and self.person):
             raise Sim2RealError("a robot moves only with --execute, and --person says who lets it")
-        if not 0 < self.target < 1 or not 0 < self.first <= self.trials:
-            raise Sim2RealError("--target is a share, and --first at most the budget's trials")
-        if not 0 < self.seconds < math.inf:
-            raise Sim2RealError(f"--seconds {self.seconds} is no time")
-        if self.again is not None and not 0 < self.again < math.inf:
-            raise Sim2RealError(f"--again {self.again} is no share of a training")
+        if not 0 < self.target < 1:
+            raise Sim2RealError(f"--target {self.target:g} is no share between 0 and 1")
+        if not 0 < self.first <= self.trials:
+            raise Sim2RealError(
+                f"--first {self.first} is not from 1 to the {self.trials} attempts of --budget"
+            )
+        if not 0 < self.seconds <= _LONGEST_S:
+            raise Sim2RealError(f"--seconds {self.seconds:g} is not from 0 to {_LONGEST_S:g}")
+        if self.again is not None and not 0 < self.again <= _MOST_AGAIN:
+            raise Sim2RealError(f"--again {self.again:g} is not from 0 to {_MOST_AGAIN:g}")
         if self.iterations is not None and self.iterations < 1:
             raise Sim2RealError(f"--iterations {self.iterations}: a training has at least 1")
         if self.seed < 0 or self.threads < 0:

@@ -19,10 +19,10 @@ from typing import Any
 from sim2real.attribute.advice import Advice, advise
 from sim2real.attribute.attribution import Attribution
 from sim2real.attribute.failures import Failures
-from sim2real.errors import Sim2RealError
+from sim2real.errors import Sim2RealError, table_at
 from sim2real.evaluate.intervals import Rate, clopper_pearson, wilson
 from sim2real.evaluate.prediction import Prediction
-from sim2real.files import read_json, write_json
+from sim2real.files import read_json, refuse_file, write_json
 from sim2real.loop.config import LoopConfig
 from sim2real.loop.stages import Stages, prediction_of
 from sim2real.loop.steps import Done, Step, Store
@@ -232,17 +232,26 @@ def loop(
 
 def _plan(config: LoopConfig, out: Path) -> None:
     """Keep what was planned before anything was seen, and refuse another plan after it."""
-    plan = {"trials": config.trials, "target": config.target, "first": config.first}
+    plan = {
+        "task": config.task,
+        "robot": config.robot,
+        "strategy": config.strategy,
+        "budget": config.trials,
+        "target": config.target,
+        "first": config.first,
+        "seed": config.seed,
+    }
     path = out / PLAN_FILE
     if path.is_file():
-        if read_json(path) != plan:
+        before = table_at(read_json(path), str(path))
+        other = [name for name, value in plan.items() if before.get(name) != value]
+        if other:
             raise Sim2RealError(
-                f"{out} is of a loop with other --budget, --target or --first ({path}): a test that"
-                " is changed once it was looked at proves nothing; begin another with --out"
+                f"{out} is of a loop with another {', '.join(other)} ({path}): a test that is"
+                " changed once it was looked at proves nothing; begin another with --out"
             )
         return
-    if out.exists() and not out.is_dir():
-        raise Sim2RealError(f"{out} is a file, and --out a folder")
+    refuse_file(out)
     write_json(path, plan)
 
 

@@ -26,6 +26,8 @@ from sim2real.files import read_json, write_json
 
 _END = b"\xff\xff\xff\xff\x00\x00\x00\x00"
 """Last bytes of an Arrow stream that was closed."""
+RECOVERED = "recovered: the recording was cut off"
+"""How an episode was made that is the begin of a recording."""
 FLUSH_S = 1.0
 """Longest that a period waits to be on disk."""
 _AT_ONCE = 25
@@ -172,11 +174,19 @@ def read_recording(path: Path | str) -> Episode:
             except (pa.ArrowException, OSError):
                 cut = True
             cut = cut or not path.read_bytes().endswith(_END)
-        units = json.loads(schema.metadata[b"units"])
+        units = table_at(json.loads(schema.metadata[b"units"]), f"{path}: units")
         source = Provenance.from_dict(json.loads(schema.metadata[b"provenance"]))
+        channels = _channels(pa.Table.from_batches(batches, schema=schema), units)
     except (pa.ArrowException, OSError, ValueError, KeyError, TypeError) as error:
         raise Sim2RealError(f"{path} is no recording: {one_line(error)}") from None
-    table = pa.Table.from_batches(batches, schema=schema)
+    if not channels:
+        raise Sim2RealError(f"{path} holds no period")
+    if cut:
+        source = replace(source, process=RECOVERED)
+    return Episode(channels=channels, provenance=source, outcome=outcome)
+
+
+def _channels(table: pa.Table, units: Mapping[str, Any]) -> dict[str, Signal]:
     times = table["time"].to_numpy()
     channels = {}
     for name, unit in units.items():
@@ -184,9 +194,5 @@ def read_recording(path: Path | str) -> Episode:
         width = max((len(row) for row in rows), default=0)
         whole = [k for k, row in enumerate(rows) if len(row) == width and width]
         if whole:
-            channels[name] = Signal(times[whole], np.stack([rows[k] for k in whole]), unit)
-    if not channels:
-        raise Sim2RealError(f"{path} holds no period")
-    if cut:
-        source = replace(source, process="recovered: the recording was cut off")
-    return Episode(channels=channels, provenance=source, outcome=outcome)
+            channels[name] = Signal(times[whole], np.stack([rows[k] for k in whole]), str(unit))
+    return channels
