@@ -139,7 +139,7 @@ def test_a_current_loop_keeps_its_torque_until_the_voltage_is_used_up():
 
     def torque(speed: float) -> float:
         plant.volts = 11.0
-        return float(plant._torque(np.zeros(1), np.array([speed]))[0])
+        return plant._torques([0.0], [speed])[0]
 
     assert torque(0.0) == torque(5.0) == pytest.approx(motor)  # its command, times its strength
     # 11 V over 1.6 ohm and 0.3 N m/A, less what the turning motor gives back.
