@@ -20,7 +20,7 @@ class AttributeConfig:
     A twin that was not identified is identified from the logs first.
     """
 
-    twin: Annotated[Path, tyro.conf.Positional]
+    twin: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="TWIN")]
     """Folder of the twin, or of a bundle."""
     logs: tuple[str, ...]
     """Recordings of the robot: files, folders of them, or lakes."""
@@ -69,7 +69,7 @@ class FailuresConfig:
     """Say why attempts of a policy on a robot failed: in phases, by kind, with what reproduces them
     in the twin, and what to do about it."""
 
-    policy: Annotated[Path, tyro.conf.Positional]
+    policy: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="POLICY")]
     """Folder of a training run or a bundle."""
     logs: tuple[str, ...]
     """Its attempts on the robot, each with its outcome: files, folders of them, or lakes."""

@@ -16,7 +16,7 @@ from sim2real.cli.output import print_json, print_table, say
 class ConsentGrant(InLake):
     """Record what a participant agrees to from now on."""
 
-    participant: Annotated[str, tyro.conf.Positional]
+    participant: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="PARTICIPANT")]
     """Pseudonym of the person."""
     scope: tuple[Literal["training", "evaluation", "sharing", "none"], ...]
     """What their data may be used for; `none` for nothing."""
@@ -35,7 +35,7 @@ class ConsentLs(InLake):
 class ConsentWithdraw(InLake):
     """Erase a participant's data from every table, version and file, and list what it went into."""
 
-    participant: Annotated[str, tyro.conf.Positional]
+    participant: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="PARTICIPANT")]
     """Pseudonym of the person."""
     dry_run: bool = False
     """Only say how many episodes would go."""

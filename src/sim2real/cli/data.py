@@ -45,7 +45,7 @@ select kind, task, robot, outcome, count(*) as episodes, sum(duration_s) as seco
 class DataQuery(InLake):
     """Ask the lake with SQL: episodes, signals, labels, current_labels, consents, datasets, …"""
 
-    sql: Annotated[str, tyro.conf.Positional]
+    sql: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="SQL")]
     """The query, as "select kind, count(*) from episodes group by kind"."""
     version: int | None = None
     """Version of the lake to ask; the newest if not given."""
@@ -67,7 +67,7 @@ class DataLs(InLake):
 class DataShow(InLake):
     """Show an episode: where it comes from, and its channels as curves."""
 
-    id: Annotated[str, tyro.conf.Positional]
+    id: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="ID")]
     """Id of the episode, or the begin of it."""
     png: Path | None = None
     """Draw the curves into this file instead of the terminal."""
@@ -84,7 +84,7 @@ class DataStats(InLake):
 class DataLabel(InLake):
     """Say something about an episode; what was said before stays."""
 
-    id: Annotated[str, tyro.conf.Positional]
+    id: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="ID")]
     """Id of the episode, or the begin of it."""
     tag: Annotated[
         Literal["success", "failure", "phase", "dimension", "note"], tyro.conf.Positional
@@ -106,7 +106,7 @@ class DataLabel(InLake):
 class DataLineage(InLake):
     """Show what an episode was made from, and what was made from it."""
 
-    id: Annotated[str, tyro.conf.Positional]
+    id: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="ID")]
     """Id of the episode, or the begin of it."""
 
 

@@ -23,7 +23,7 @@ class DoctorConfig:
     missing sensors, with evidence and a remedy; or says that the difference is physics.
     """
 
-    bundle: Annotated[Path, tyro.conf.Positional]
+    bundle: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="BUNDLE")]
     """Folder of the bundle that was run."""
     logs: tuple[str, ...]
     """Recordings, folders of them, lakes or files of other formats; all of one robot."""

@@ -22,7 +22,7 @@ class DriftConfig:
     `false_alarm`, however many episodes follow.
     """
 
-    bundle: Annotated[Path, tyro.conf.Positional]
+    bundle: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="BUNDLE")]
     """Folder of the bundle the robot runs."""
     logs: tuple[str, ...]
     """Recordings of its episodes, in the order they were made."""

@@ -67,7 +67,7 @@ if TYPE_CHECKING:
 class TwinShow:
     """Show a twin: its version, parameters, effects and channels."""
 
-    folder: Annotated[Path, tyro.conf.Positional]
+    folder: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="FOLDER")]
     """Folder of the twin."""
     json: bool = False
     """Print as JSON."""
@@ -77,7 +77,7 @@ class TwinShow:
 class TwinLint:
     """Look for the classic mistakes in a twin; exit code 1 if there are warnings."""
 
-    folder: Annotated[Path, tyro.conf.Positional]
+    folder: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="FOLDER")]
     """Folder of the twin."""
     json: bool = False
     """Print as JSON."""

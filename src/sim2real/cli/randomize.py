@@ -28,7 +28,7 @@ class RandomizeShow:
     Exit code 1 where they do not: too narrow, or far too wide.
     """
 
-    twin: Annotated[Path, tyro.conf.Positional]
+    twin: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="TWIN")]
     """Folder of the twin, or of a bundle."""
     logs: tuple[str, ...] = ()
     """Recordings of the robot, folders of them, lakes, or files of other formats. Better not those

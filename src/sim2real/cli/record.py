@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 class RecordConfig:
     """Move a robot for identification, and record it; a dry run until --execute."""
 
-    subject: Annotated[Path, tyro.conf.Positional]
+    subject: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="SUBJECT")]
     """Folder of the robot's twin, or of a bundle: then its rate and its limits."""
     robot: str = ""
     """Address of the robot: HOST:PORT, lerobot:FILE.toml, or unit:7 for stand-in hardware. Without

@@ -69,7 +69,7 @@ class DataImport(_Reading):
 class DataExport:
     """Write episodes of a lake to another format."""
 
-    out: Annotated[Path, tyro.conf.Positional]
+    out: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="OUT")]
     """File or folder to write; must not exist."""
     ids: tuple[str, ...] = ()
     """Ids of the episodes, or the begins of them."""

@@ -13,7 +13,7 @@ import tyro
 class EvaluateConfig:
     """Measure a policy's success over randomised worlds, and which parameters it fails at."""
 
-    run: Annotated[Path, tyro.conf.Positional]
+    run: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="RUN")]
     """Folder of the training run, or of a bundle."""
     episodes: int = 500
     """Episodes to try, each with parameters of its own."""
@@ -44,7 +44,7 @@ class EvaluateConfig:
 class PlayConfig:
     """Show a policy at work: a video, and MuJoCo's viewer where there is a screen."""
 
-    run: Annotated[Path, tyro.conf.Positional]
+    run: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="RUN")]
     """Folder of the training run."""
     episodes: int = 3
     """Episodes to film, one after the other."""
@@ -72,9 +72,9 @@ class CompareConfig:
     trials; FILE@POLICY takes one policy's of several.
     """
 
-    a: Annotated[str, tyro.conf.Positional]
+    a: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="A")]
     """Trials of the first policy."""
-    b: Annotated[str, tyro.conf.Positional]
+    b: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="B")]
     """Trials of the second policy."""
     confidence: float = 0.95
     """Confidence of the intervals; what is left is the error rate of the sequential test."""
@@ -96,7 +96,7 @@ class RankConfig:
     tables, of simulation and reality, each of policies or of groups of policies.
     """
 
-    table: Annotated[Path, tyro.conf.Positional]
+    table: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="TABLE")]
     """The table."""
     policy: str = "policy"
     """Column of the policy's name."""
@@ -139,7 +139,7 @@ class PowerConfig:
 class PredictConfig:
     """Predict real success from simulated trials; with a few real trials, narrow it down."""
 
-    simulated: Annotated[str, tyro.conf.Positional]
+    simulated: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="SIMULATED")]
     """Simulated trials: a folder of `evaluate --params posterior --each 10`, or a file or lake."""
     trials: int = 20
     """Real trials whose outcome is predicted."""

@@ -82,7 +82,7 @@ def _of_row(row: Mapping[str, Any], where: str, name: str) -> Trial:
     said = str(row.get("success", "")).strip().lower()
     if said not in _TRUE + _FALSE:
         raise Sim2RealError(f"{where}: success must be 1 or 0, not {said[:40]!r}")
-    source = _text(row.get("source")).strip() or "real"
+    source = _text(row.get("source")) or "real"
     if source not in ("sim", "real"):
         raise Sim2RealError(f"{where}: source must be sim or real, not {source[:40]!r}")
     seed = _number(row.get("seed"), f"{where}: seed")
@@ -99,7 +99,7 @@ def _of_row(row: Mapping[str, Any], where: str, name: str) -> Trial:
 
 
 def _text(value: Any) -> str:
-    return "" if value is None else str(value)
+    return "" if value is None else str(value).strip()
 
 
 def _number(value: Any, where: str) -> float | None:

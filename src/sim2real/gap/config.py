@@ -18,7 +18,7 @@ class GapConfig:
     from.
     """
 
-    twin: Annotated[Path, tyro.conf.Positional]
+    twin: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="TWIN")]
     """Folder of the twin, or of a bundle."""
     logs: tuple[str, ...]
     """Recordings, folders of them, lakes, or files of other formats."""

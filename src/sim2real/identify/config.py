@@ -18,7 +18,7 @@ class IdentifyConfig:
     Exit code 1 then.
     """
 
-    twin: Annotated[Path, tyro.conf.Positional]
+    twin: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="TWIN")]
     """Folder of the twin, or of a bundle."""
     logs: tuple[str, ...]
     """Recordings, folders of them, lakes, or files of other formats."""
@@ -56,7 +56,7 @@ class PlanConfig:
     printed as the `sim2real record` that plays it. Nothing is sent to a robot.
     """
 
-    twin: Annotated[Path, tyro.conf.Positional]
+    twin: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="TWIN")]
     """Folder of the twin, or of a bundle: then its rate and its limits."""
     seconds: float = 60.0
     """Time of all motions together, without their ways and rests [s]."""

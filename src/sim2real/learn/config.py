@@ -13,7 +13,7 @@ import tyro
 class TrainConfig:
     """Train a policy for a task with PPO in randomised worlds."""
 
-    task: Annotated[str, tyro.conf.Positional] = ""
+    task: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="TASK")] = ""
     """Task to learn, as `pendulum-swingup`; left out with --resume."""
     twin: Path | None = None
     """Folder of the twin to train in; the task's own by default."""

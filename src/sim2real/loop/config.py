@@ -25,7 +25,7 @@ class LoopConfig:
     --execute and --person; stand-in hardware needs neither.
     """
 
-    task: Annotated[str, tyro.conf.Positional]
+    task: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="TASK")]
     """Task to do, as `pendulum-swingup`."""
     robot: str
     """The robot: HOST:PORT, lerobot:FILE.toml, or unit:7 for stand-in hardware."""

@@ -159,9 +159,9 @@ def loop(
 
     `report` is told of steps, and `talk` is with the person at the robot.
     """
-    config.check()
     task = find_task(config.task)
     open_robot(config.robot, task=config.task)  # refuse what is no robot before any training
+    config.check()
     out = config.out or Path("runs/loop") / config.task / config.robot.replace(":", "-")
     _plan(config, out)
     store = store or Store(out / "steps", report=report)

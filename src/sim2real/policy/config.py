@@ -13,7 +13,7 @@ import tyro
 class ExportConfig:
     """Make a deployable bundle of a training run: graphs, contract, limits, twin, hashes."""
 
-    run: Annotated[Path, tyro.conf.Positional]
+    run: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="RUN")]
     """Folder of the training run."""
     out: Path | None = None
     """Folder of the bundle; `bundle` inside the run by default. It must not exist."""

@@ -17,7 +17,7 @@ class DeployConfig:
     ends in the robot's safe stop.
     """
 
-    bundle: Annotated[Path, tyro.conf.Positional]
+    bundle: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="BUNDLE")]
     """Folder of the bundle."""
     robot: str = ""
     """The robot: HOST:PORT, lerobot:FILE.toml, or unit:7 for stand-in hardware (virtual time;

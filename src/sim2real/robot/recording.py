@@ -183,7 +183,10 @@ def read_recording(path: Path | str) -> Episode:
         raise Sim2RealError(f"{path} holds no period")
     if cut:
         source = replace(source, process=RECOVERED)
-    return Episode(channels=channels, provenance=source, outcome=outcome)
+    try:
+        return Episode(channels=channels, provenance=source, outcome=outcome)
+    except Sim2RealError as error:
+        raise Sim2RealError(f"{path}: {error}") from None
 
 
 def _channels(table: pa.Table, units: Mapping[str, Any]) -> dict[str, Signal]:
