@@ -172,9 +172,8 @@ def parse(words: list[str]) -> Any:
 
 def main(arguments: list[str] | None = None) -> int:
     """Run one verb; the exit code."""
-    verb = parse(sys.argv[1:] if arguments is None else list(arguments))
     try:
-        return _run(verb)
+        return _run(parse(sys.argv[1:] if arguments is None else list(arguments)))
     except Sim2RealError as error:
         say_error(str(error))
         return 2
