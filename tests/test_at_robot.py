@@ -57,6 +57,16 @@ def test_attempts_on_a_robot_that_were_interrupted_count(address, bundle, tmp_pa
     assert at(address).attempt(folder, bundle, first=0, count=4) == found
 
 
+def test_a_recording_that_was_cut_off_before_it_moved_does_not_stop_the_next(
+    address, bundle, tmp_path
+):
+    begun = tmp_path / "attempts" / "from-0000"
+    begun.mkdir(parents=True)
+    (begun / "trial-0001.arrow").write_bytes(b"")
+    found = at(address).attempt(tmp_path / "attempts", bundle, first=0, count=1)
+    assert len(found["success"]) == 1
+
+
 def test_stand_in_hardware_begins_a_batch_anew(bundle, tmp_path):
     folder = tmp_path / "attempts"
     whole = at("unit:4").attempt(folder, bundle, first=0, count=3)

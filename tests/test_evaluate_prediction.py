@@ -231,3 +231,8 @@ def test_what_ends_attempts_besides_lowers_a_prediction():
 def test_shares_and_attempts_that_are_none_are_refused(wrong):
     with pytest.raises(Sim2RealError, match=r"from 0 to 1|not a rate"):
         predict([15] * 64, [16] * 64, trials=100, **wrong)
+
+
+def test_thousands_of_real_attempts_are_a_rate_too():
+    found = predict([12] * 64, [16] * 64, trials=100, real=(3000, 4000))
+    assert 0.72 < found.low < 0.75 < found.high < 0.78

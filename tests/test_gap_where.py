@@ -71,6 +71,7 @@ def test_blocks_are_neighbours_of_one_recording(twin):
     pairs = short(twin, recorded(twin, count=2, seconds=5))
     many = replace(pairs, recording=np.repeat([0, 1, 2], [250, 100, 150]))
     blocks = _blocks(many)
-    assert (np.diff(blocks) >= 0).all() and len(np.unique(blocks)) == pytest.approx(125, abs=3)
+    assert (np.diff(blocks) >= 0).all()
+    assert len(np.unique(blocks)) == 50  # of ten segments each, which is a second
     for block in np.unique(blocks):
         assert len(np.unique(many.recording[blocks == block])) == 1

@@ -387,6 +387,7 @@ def test_an_operator_keeps_what_was_recorded_until_he_stopped_it(tmp_path):
         )  # fmt: skip
         assert robot.state == "tripped"
     assert len(found) == 1 and found[0].flight.periods == 40
-    assert "stopped: the operator" in found[0].episode.provenance.process
+    beside = json.loads(found[0].path.with_suffix(".json").read_text())
+    assert "the operator" in beside["stopped"]
     assert len(read_recording(tmp_path / "steps.arrow")["command"].times) == 40
     assert not (tmp_path / "chirp.arrow").exists()

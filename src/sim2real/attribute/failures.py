@@ -30,6 +30,7 @@ from sim2real.data import Episode
 from sim2real.errors import Sim2RealError
 from sim2real.evaluate.trials import Trials, run_trials
 from sim2real.gap.log import Log
+from sim2real.gap.sensitivity import best_guess
 from sim2real.policy.make import twin_contract
 from sim2real.randomize import drawn
 from sim2real.tasks import Task
@@ -347,6 +348,7 @@ def _values(between: np.ndarray, trials: Trials, twin: Twin) -> tuple[Value, ...
     count = max(_LEAST_NEAREST, round(_NEAREST * len(trials.success)))
     count = min(count, max(_LEAST, len(failures) // 2))
     order = failures[np.argsort(between[:, failures].mean(axis=0))]
+    known = best_guess(twin)
     chosen = np.zeros(len(trials.success), dtype=bool)
     chosen[order[:count]] = True
     moving = [k for k in range(len(trials.names)) if np.ptp(trials.values[:, k]) > 0]
@@ -365,7 +367,7 @@ def _values(between: np.ndarray, trials: Trials, twin: Twin) -> tuple[Value, ...
                     low=float(low),
                     middle=float(middle),
                     high=float(high),
-                    before=parameter.nominal,
+                    before=float(known[k]),
                     p_value=p_value,
                 )
             )

@@ -42,27 +42,34 @@ def run_attribute(config: AttributeConfig) -> int:
     episodes = read_logs(config.logs, channels=config.channels)
     before, after, new = _before_and_after(config, twin, episodes)
     logs = [aligned(episode, before, rate_hz=config.rate_hz) for episode in episodes]
+    found, why = [], ""
     with bar("trajectory error", quiet=config.json) as report:
-        found = [
-            attribute_trajectory(
-                before,
-                after,
-                logs,
-                horizon_s=config.horizon_s,
-                draws=config.draws,
-                segments=config.segments,
-                with_refits=config.refits,
-                seed=config.seed,
-                threads=config.threads,
-                report=report,
+        try:
+            found.append(
+                attribute_trajectory(
+                    before,
+                    after,
+                    logs,
+                    horizon_s=config.horizon_s,
+                    draws=config.draws,
+                    segments=config.segments,
+                    with_refits=config.refits,
+                    seed=config.seed,
+                    threads=config.threads,
+                    report=report,
+                )
             )
-        ]
+        except Sim2RealError as none:
+            if subject is None:
+                raise
+            why = str(none)  # what differs may show in the success only
     if subject is not None:
         found.append(_success(config, subject, before, after, real))
     result: dict[str, Any] = {
         "twin": before.name,
         "before": before.version,
         "after": after.version,
+        **({"trajectory": {"why": why}} if why else {}),
         **{attribution.of: attribution.to_dict() for attribution in found},
     }
     if out.exists():
@@ -76,6 +83,8 @@ def run_attribute(config: AttributeConfig) -> int:
     if config.json:
         print_json({"folder": str(out), **result})
         return 0
+    if why:
+        say(f"trajectory: {why}")
     for attribution in found:
         _show(attribution)
     say(f"written: {out}")

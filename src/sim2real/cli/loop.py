@@ -18,8 +18,8 @@ def run_loop(config: LoopConfig) -> int:
 
     if not config.json and (most := lower_bound([True] * config.trials)) < config.target:
         say(
-            f"{config.trials} attempts show at most {most:.0%}, 95 % sure, even if all succeed: the"
-            f" target of {config.target:.0%} cannot be met within --budget"
+            f"{config.trials} attempts show at most {100 * most:.1f} %, 95 % sure, even if all"
+            f" succeed: the target of {100 * config.target:g} % cannot be met within --budget"
         )
     prompted = not config.robot.startswith("unit:") and sys.stdin.isatty()
     with bar("loop", quiet=config.json or prompted) as progress:  # a prompt and a bar clash

@@ -208,6 +208,7 @@ def _notes(
     if by_unit:
         tried = [len(of_each) for of_each, _ in units]
         yield f"trials of one of the {kind} are alike: {kind} were compared, each by all its trials"
+        yield f"look at the last line once, when all {kind} have had their trials"
         if by_name:
             yield f"{kind} match by name; how their trials began nobody noted"
     elif _repeated(units):

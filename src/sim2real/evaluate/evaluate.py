@@ -102,7 +102,7 @@ def open_subject(config: EvaluateConfig) -> Subject:
             id=bundle.id[:32],
             source=config.params or bundle.provenance["source"],
             twin=Twin.load(bundle.twin),
-            remainder=config.remainder,
+            remainder=config.remainder or bool(bundle.provenance.get("remainder")),
             folder=bundle.records,
         )
     policy = Policy.open(config.run)

@@ -117,9 +117,8 @@ def predict(
     chance = (draws * like + _UNLIKE / _RATES) / (draws + _UNLIKE)
     if real[1]:
         chance = _lowered(chance, _arcs(_UNKNOWN)[1])
-        chance *= np.exp(
-            special.xlogy(real[0], middles) + special.xlog1py(real[1] - real[0], -middles)
-        )
+        told = special.xlogy(real[0], middles) + special.xlog1py(real[1] - real[0], -middles)
+        chance *= np.exp(told - told[chance > 0].max())
         chance /= chance.sum()
     tails = np.array([0.5 - confidence / 2, 0.5 + confidence / 2])
     up_to = np.append(0.0, chance.cumsum())

@@ -25,6 +25,8 @@ from sim2real.gap.pairs import Pairs
 _RANGES = 8
 _FEWEST = 8
 """Segments a range must hold."""
+_BLOCK_S = 1.0
+"""Time of segments, one after the other, that are at least in a block [s]."""
 _BLOCKS = 120
 """Blocks of neighbouring segments that all recordings are cut into, about."""
 _RESAMPLED = 1999
@@ -231,7 +233,7 @@ def _cut(variable: _Variable) -> Iterator[tuple[float, float, np.ndarray]]:
 
 def _blocks(pairs: Pairs) -> np.ndarray:
     """(segments,) block of neighbours each belongs to, within one recording."""
-    long = max(1, len(pairs.recording) // _BLOCKS)
+    long = max(len(pairs.recording) // _BLOCKS, round(_BLOCK_S / pairs.horizon_s), 1)
     firsts = np.searchsorted(pairs.recording, pairs.recording)  # segments come in order
     place = (np.arange(len(pairs.recording)) - firsts) // long
     _, found = np.unique(np.stack([pairs.recording, place]), axis=1, return_inverse=True)

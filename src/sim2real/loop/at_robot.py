@@ -164,7 +164,7 @@ def _attempts(folder: Path) -> list[dict[str, Any]]:
         try:
             episode = read_recording(path)
         except Sim2RealError:  # cut off before it moved
-            shutil.move(path, path.with_suffix(".empty"))
+            shutil.move(path, path.with_name(f"empty-{path.name}.cut"))
             continue
         beside = path.with_suffix(".json")
         known = table_at(read_json(beside), str(beside)) if beside.is_file() else {}

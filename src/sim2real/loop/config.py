@@ -11,7 +11,6 @@ import tyro
 
 from sim2real.errors import Sim2RealError
 
-STRATEGIES = ("nominal", "wide", "adr", "identified", "identified+residual")
 _LONGEST_S, _MOST_AGAIN, _MOST_TRIALS = 3600.0, 100.0, 10_000
 """Motion [s], share of a training and attempts beyond which a number is a mistake."""
 _BUDGET = re.compile(r"^(\d+)(?:-trials)?$")

@@ -10,9 +10,11 @@ answer, so looking does not flatter it. For the same reason a budget is not made
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -239,7 +241,11 @@ def _plan(config: LoopConfig, out: Path) -> None:
         "budget": config.trials,
         "target": config.target,
         "first": config.first,
+        "seconds": config.seconds,
+        "iterations": config.iterations,
+        "again": config.again,
         "seed": config.seed,
+        "software": version("sim2real"),
     }
     path = out / PLAN_FILE
     if path.is_file():
@@ -261,6 +267,8 @@ def _begin(store: Store, stages: Stages, policy: Step, known: Step | None, recor
     sim = store.run(stages.evaluate(policy))
     draws = store.run(stages.predict(policy, recorded)) if known else None
     ladder = store.run(stages.ladder(stages.export(policy), recorded))
+    if not ladder.result["passed"] and not stages.force:
+        raise Sim2RealError(f"the policy did not pass {ladder.folder}; --force goes on regardless")
     return Round(
         policy=trained,
         known=store.run(known) if known else None,
@@ -322,9 +330,10 @@ def _why(one: Round, target: float, left: int) -> str:
     won = one.won
     told = f"{sum(won)} of {len(won)} succeeded"
     bound = lower_bound([*won, *[False] * left])
+    least = math.floor(1000 * bound) / 10  # a bound that is rounded up is none
     if bound >= target:
-        return f"{told}: at least {bound:.0%}, 95 % sure"
+        return f"{told}: at least {least:g} %, 95 % sure"
     return (
-        f"the budget is spent: {told}, which is at least {bound:.0%}, 95 % sure, and not"
-        f" {target:.0%}"
+        f"the budget is spent: {told}, which is at least {least:g} %, 95 % sure, and not"
+        f" {100 * target:g} %"
     )

@@ -5,6 +5,8 @@ Paths in results are relative to the step's folder.
 
 from __future__ import annotations
 
+import hashlib
+import inspect
 import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -13,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from sim2real.attribute.failures import explain_failures
+from sim2real.attribute.failures import Failures, explain_failures
 from sim2real.attribute.success import attribute_success
 from sim2real.attribute.trajectory import attribute_trajectory
 from sim2real.data import Episode
@@ -37,7 +39,7 @@ from sim2real.policy.export import export
 from sim2real.robot.deployment import Talk
 from sim2real.robot.link import link_stops
 from sim2real.robot.recording import read_recording
-from sim2real.tasks import TaskEnv, find_task
+from sim2real.tasks import Task, TaskEnv, find_task
 from sim2real.tasks.starts import STARTS_FILE
 from sim2real.twin import Twin
 
@@ -119,6 +121,7 @@ class Stages:
 
         inputs = {
             "task": self.task,
+            "code": _code(find_task(self.task)),
             "twin": Twin.load(self.twin, check=False).version,
             "source": source,
             "iterations": iterations,
@@ -234,11 +237,14 @@ class Stages:
             trained = Policy.open(run_of(done[0]))
             run = trained.run
             attempts = done[1:] if known is None else done[2:]
+            episodes = [episode for one in attempts for episode in episodes_of(one)]
+            if not any(episode.outcome for episode in episodes):  # nobody judged them
+                return Failures(tried=0, failed=0, kinds=(), diagnoses=()).to_dict()
             return explain_failures(
                 Twin.load(run.twin or self.twin),
                 find_task(self.task),
                 trained,
-                [episode for one in attempts for episode in episodes_of(one)],
+                episodes,
                 source=run.source,
                 remainder=run.remainder,
                 identified=None if known is None else Twin.load(done[1].folder / "twin"),
@@ -274,6 +280,7 @@ class Stages:
 
         inputs = {
             "task": self.task,
+            "rate_hz": find_task(self.task).rate_hz,
             "robot": self._robot.identity,
             "motions": MOTIONS,
             "seconds": seconds,
@@ -288,7 +295,8 @@ class Stages:
             logs = episodes_of(done[1])
             return self._robot.climb(folder, done[0].folder / "bundle", logs, self._goals())
 
-        inputs = {"robot": self._robot.identity, "force": self.force}
+        # Not whether it is forced: what was passed, or made since, is not undone by that.
+        inputs = {"robot": self._robot.identity}
         return Step(kind="ladder", inputs=inputs, needs=(bundle, recorded), work=work)
 
     def trials(self, bundle: Step, ladder: Step, *, first: int, count: int) -> Step:
@@ -385,6 +393,15 @@ class Stages:
             f"{goal}={','.join(str(number) for number in asked[goal][0].tolist())}"
             for goal in task.goals
         )
+
+
+def _code(task: type[Task]) -> str:
+    """Hash of what a task is made of: its module, which may be of another package."""
+    try:
+        text = inspect.getsource(inspect.getmodule(task) or task)
+    except (OSError, TypeError):  # typed in, say
+        text = repr(task.training)
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 def run_of(trained: Done) -> Path:

@@ -93,6 +93,7 @@ def export(
         "policy": policy.id,
         "run": config.run.name,
         "source": source,
+        "remainder": run.remainder,
         "twin": env.twin.name,
         "twin_version": env.twin.version,
         "trained_in": policy.twin_version,

@@ -6,7 +6,7 @@ import html
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from sim2real.gap.measure import LEVEL, two_figures
+from sim2real.gap.measure import two_figures
 from sim2real.report.gap_plots import (
     along,
     chosen_segments,
@@ -192,7 +192,7 @@ def _where(gap: Gap) -> str:
         )
     else:
         words += " Nowhere is it larger than elsewhere beyond chance."
-    figures = [picture(along(places, LEVEL), "error along a range") for places in _shown(gap)]
+    figures = [picture(along(places, worst), "error along a range") for places in _shown(gap)]
     return f"<p>{words}</p>" + (table(head, rows) if rows else "") + _plots([*figures, overall])
 
 

@@ -72,14 +72,14 @@ def overlay(gap: Gap, sensor: str, component: int, chosen: Sequence[int]) -> Fig
     return figure
 
 
-def along(places: Sequence[Place], level: float) -> Figure:
-    """The excess of one channel in each range of one thing; red where it is larger than chance."""
+def along(places: Sequence[Place], worst: Sequence[Place]) -> Figure:
+    """The excess of one channel in each range of one thing; red where it is among the `worst`."""
     figure = Figure(figsize=_SIZE, layout="constrained")
     axis = figure.subplots()
     first = places[0]
     each = first.low == first.high
     for place in places:
-        colour = WARN if place.p_value < level and place.excess > 0 else NEW
+        colour = WARN if place in worst else NEW
         width = 0.7 if each else place.high - place.low
         left = place.low - 0.35 if each else place.low
         axis.bar(left, place.excess, width=width, align="edge", color=colour, alpha=0.5)

@@ -12,7 +12,8 @@ from sim2real.attribute.attribution import Attribution
 from sim2real.attribute.failures import Failures
 from sim2real.errors import Sim2RealError
 from sim2real.identify.align import aligned
-from sim2real.loop.stages import episodes_of
+from sim2real.learn.policy import Policy
+from sim2real.loop.stages import episodes_of, run_of
 from sim2real.randomize import drawn
 from sim2real.report.attribution_plots import waterfall
 from sim2real.report.film import film_of
@@ -49,7 +50,6 @@ figure { margin: 0; break-inside: avoid; } figcaption { font-size: 0.85rem; colo
 .cards b { display: block; font-size: 1.7rem; line-height: 1.2; }
 .cards span { font-size: 0.8rem; color: #555; }
 .todo li { margin-bottom: 0.6rem; } .todo code { display: block; }
-td.words { white-space: normal; text-align: left; }
 @media print { video { display: none; } h2 { break-after: avoid; } a { color: inherit; } }
 </style>"""
 
@@ -188,7 +188,9 @@ def _believed(closed: Closed) -> Iterator[str]:
     twin = Twin.load(known.folder / "twin")
     if twin.posterior is None:
         return
-    draws = drawn(twin, "posterior", count=_DRAWS, seed=0).numpy()
+    trained = Policy.open(run_of(closed.rounds[-1].policy)).run
+    wider = Twin.load(trained.twin) if trained.twin and trained.source == "posterior" else twin
+    draws = drawn(wider, "posterior", count=_DRAWS, seed=0).numpy()
     ranges = Ranges(twin=twin, source="posterior", draws=draws)
     recorded = [closed.recorded, *(b for one in closed.rounds[:-1] for b in one.batches)]
     yield "<h2>What was believed, and what is known now</h2>"
@@ -233,6 +235,8 @@ def _failed(closed: Closed) -> Iterator[str]:
         found = Failures.of_dict(one.failures.result)
         yield f"<h2>Why attempts failed, {_name(number)}</h2>"
         lines = [f"{found.failed} of {found.tried} attempts failed"]
+        if unjudged := len(one.won) - found.tried:
+            lines.append(f"{unjudged} more were not judged, and count as failed above")
         lines += [str(diagnosis) for diagnosis in found.diagnoses]
         yield "<ul>" + "".join(f"<li>{_sentence(line)}</li>" for line in lines) + "</ul>"
         for kind in found.kinds:

@@ -46,7 +46,7 @@ def write_parts(path: Path, title: str, parts: Iterable[str]) -> None:
 
 
 def table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """A table of plain text; a cell that says 'too …' or 'no' is marked."""
+    """A table of plain text; a cell that says 'too …' is marked."""
     head = "".join(f"<th>{html.escape(column)}</th>" for column in columns)
     body = "".join(
         "<tr>" + "".join(f"<td{_mark(cell)}>{html.escape(cell)}</td>" for cell in row) + "</tr>"

@@ -22,7 +22,7 @@ from sim2real.robot.excite.plan import Envelope, Excitation, Plan, plan_motion, 
 from sim2real.robot.kinematics import Kinematics
 from sim2real.robot.open import clock_of
 from sim2real.robot.protocol import Robot
-from sim2real.robot.recording import Recording, read_recording
+from sim2real.robot.recording import Recording, read_recording, write_outcome
 from sim2real.robot.runner import Clock, Flight, first_readings, fly, make_ready, units_of
 from sim2real.robot.supervisor import Supervisor
 from sim2real.twin import Twin
@@ -266,11 +266,9 @@ def play(
         )
     finally:
         recording.close()
-    episode = read_recording(path)
     if flight.stopped:
-        note = f"{episode.provenance.process}; stopped: {flight.stopped}"
-        episode = replace(episode, provenance=replace(episode.provenance, process=note))
-    return Recorded(path=path, flight=flight, episode=episode)
+        write_outcome(path, "", stopped=flight.stopped)
+    return Recorded(path=path, flight=flight, episode=read_recording(path))
 
 
 def record(
