@@ -130,7 +130,7 @@ def _before_and_after(
 
 
 def _subject(config: AttributeConfig, twin: Twin) -> Subject | None:
-    """The policy whose lost success is attributed, of a task with that twin."""
+    """The policy whose lost success is attributed, trained in that twin."""
     from sim2real.evaluate.config import EvaluateConfig
     from sim2real.evaluate.evaluate import open_subject
     from sim2real.tasks import find_task
@@ -139,9 +139,11 @@ def _subject(config: AttributeConfig, twin: Twin) -> Subject | None:
     if config.policy is None:
         return None
     subject = open_subject(EvaluateConfig(run=config.policy))
-    its = Twin.load(find_task(subject.task).twin, check=False).name
-    if its != twin.name:
-        raise Sim2RealError(f"{config.policy} is a policy for twin {its!r}, not for {twin.name!r}")
+    its = subject.twin or Twin.load(find_task(subject.task).twin, check=False)
+    if its.name != twin.name:
+        raise Sim2RealError(
+            f"{config.policy} is a policy for twin {its.name!r}, not for {twin.name!r}"
+        )
     return subject
 
 
