@@ -86,6 +86,17 @@ def test_a_right_twin_has_no_gap(twin):
     assert not gap.found and gap.verdict.startswith("no gap is found in 40 s")
 
 
+def test_a_sensor_that_is_stuck_has_no_spread_to_be_a_share_of(twin):
+    logs = recorded(twin, count=2)
+    stuck = [replace(log, readings=log.readings * [1.0, 0.0]) for log in logs]
+    gap = measure(twin, stuck, threads=1)
+    position, speed = gap.channels
+    assert position.moves and not speed.moves and speed.in_spread is None
+    assert speed.spread_words == "does not move" and position.spread_words.endswith(" %")
+    assert any("readings of hinge_vel change by hardly more" in note for note in gap.notes)
+    json.dumps(gap.to_dict(), allow_nan=False)
+
+
 def test_few_segments_are_told_apart_on_shorter_ones(twin):
     gap = measure(twin, recorded(twin, count=1, seconds=4, values={FRICTION: 0.08}), threads=1)
     assert gap.segments < 8 and all(distance.pairs > 15 for distance in gap.distances)

@@ -75,6 +75,15 @@ def test_what_cannot_be_is_refused_before_anything_moves(tmp_path, options, word
     assert not list(tmp_path.iterdir())
 
 
+def test_a_robot_that_is_not_there_is_known_before_any_training(tmp_path):
+    config = LoopConfig(
+        task="pendulum-swingup", robot="127.0.0.1:9", execute=True, person="anna", out=tmp_path
+    )
+    with pytest.raises(Sim2RealError, match="127.0.0.1:9"):
+        loop(config)
+    assert not list(tmp_path.rglob("checkpoint-*"))
+
+
 def test_a_loop_ends_early_only_where_nothing_could_change_the_answer(tmp_path):
     done = Done(None, tmp_path, {"success": [True] * 10}, 0.0, kept=False)
     one = Round(policy=done, known=None, sim=done, ladder=done, batches=[done])

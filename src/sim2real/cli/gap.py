@@ -72,7 +72,7 @@ def _show(found: Gap, out: Path) -> None:
                 c.unit or "1",
                 f"{c.error:.3g}",
                 f"{c.in_noise:.3g}",
-                f"{100 * c.in_spread:.3g} %",
+                c.spread_words,
                 f"{c.ratio:.2f} ({c.ratio_low:.2f} to {c.ratio_high:.2f})",
                 f"{c.stays[-1]:.3g}",
             )

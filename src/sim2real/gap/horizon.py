@@ -23,6 +23,8 @@ _BAND = (0.025, 0.975)
 _LONGEST_LAG = 0.25
 """Share of a segment that a lag is looked for within."""
 _LAGS_A_PERIOD = 4
+_MOVES = 3.0
+"""Noise levels of spread from which readings show motion."""
 _LAG_LEAST, _LAG_MOST = 0.1, 0.5
 """Share of the square error that a lag must take away to be told, and to be the main thing."""
 
@@ -91,9 +93,19 @@ class ChannelGap:
         return self.rms[-1] / self.noise
 
     @property
-    def in_spread(self) -> float:
-        """Error at the end of the horizon in standard deviations of the readings."""
-        return self.rms[-1] / max(self.spread, 1e-12)
+    def moves(self) -> bool:
+        """Whether the readings show motion, and not noise alone."""
+        return self.spread > _MOVES * self.noise
+
+    @property
+    def in_spread(self) -> float | None:
+        """Error at the end of the horizon in standard deviations of readings that move."""
+        return self.rms[-1] / self.spread if self.moves else None
+
+    @property
+    def spread_words(self) -> str:
+        """The same in words."""
+        return "does not move" if self.in_spread is None else f"{100 * self.in_spread:.3g} %"
 
     @property
     def predicts(self) -> bool:
@@ -107,7 +119,7 @@ class ChannelGap:
             "error_in_noise": self.in_noise,
             "error_in_spread": self.in_spread,
             "rms_in_noise": [value / self.noise for value in self.rms],
-            "rms_in_spread": [value / max(self.spread, 1e-12) for value in self.rms],
+            "rms_in_spread": [v / self.spread for v in self.rms] if self.moves else None,
             "predicts": self.predicts,
             "lag": None if self.lag is None else asdict(self.lag) | {"told": self.lag.told},
         }

@@ -35,8 +35,6 @@ _SHORTER = 5
 """How much shorter those are than the horizon."""
 _LEAST_STEPS = 3
 """Periods of the shortest segment that places are looked for with."""
-_MOVES = 3.0
-"""Noise levels of spread from which a reading shows motion."""
 _LISTED = 20
 """Places that are written out; the gap's own table has all of them."""
 _DRAWS = 40
@@ -270,12 +268,18 @@ def _left_out(logs: Sequence[Log]) -> Iterator[str]:
 
 def _notes(pairs: Pairs, channels: Sequence[ChannelGap]) -> tuple[str, ...]:
     notes = []
-    moving = [channel for channel in channels if channel.spread > _MOVES * channel.noise]
-    if moving and np.median([channel.in_spread for channel in moving]) > 1:
+    in_spreads = [channel.in_spread for channel in channels if channel.in_spread is not None]
+    if in_spreads and np.median(in_spreads) > 1:
         notes.append(
             f"after {pairs.horizon_s:.2g} s most predictions are worse than a mean would be: the"
             " motion is unstable, and a shorter --horizon-s tells more; or the recordings are of"
             " another robot, or in other units than the twin takes them for"
+        )
+    still = [channel.name for channel in channels if not channel.moves]
+    if still:
+        notes.append(
+            f"readings of {', '.join(still)} change by hardly more than noise: the motions leave"
+            " them alone, or the sensor is stuck"
         )
     silent = [channel.name for channel in channels if not channel.declared]
     if silent:

@@ -181,6 +181,7 @@ def loop(
     again = max(1, round(share * iterations))
     nominal = stages.train("nominal", iterations=iterations)
     recorded = stages.record(seconds=config.seconds)
+    store.run(recorded)  # first, so that a robot that is not there is known before any training
     rounds = [_begin(store, stages, nominal, None, recorded)]
     _attempt(store, stages, rounds, config.first)
     attribution, missing, better = None, "", True

@@ -74,7 +74,7 @@ def _channels(gap: Gap) -> str:
                 f"{channel.name} [{channel.unit or '1'}]",
                 f"{channel.error:.3g}",
                 two_figures(channel.in_noise),
-                f"{100 * channel.in_spread:.3g} %",
+                channel.spread_words,
                 f"{channel.ratio:.2f} ({channel.ratio_low:.2f} to {channel.ratio_high:.2f})",
                 f"{channel.stays[-1]:.3g}",
                 f"{1000 * lag.seconds:+.0f} ms" if lag is not None and lag.told else "",
