@@ -1,16 +1,19 @@
 """Attribution of planted gaps: the error and the success go to the dimension that is off."""
 
 import json
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import torch
 
+from sim2real.attribute.attribution import Attribution, Share
 from sim2real.attribute.success import _resampled, attribute_success
 from sim2real.attribute.trajectory import _shares, attribute_trajectory
-from sim2real.bench.attribute import plant
+from sim2real.bench.config import BenchAttribute
 from sim2real.bench.identify.known_truth import recordings
+from sim2real.bench.planted import Case, _case, plant
 from sim2real.cli.main import main
 from sim2real.data import Lake
 from sim2real.errors import Sim2RealError
@@ -225,3 +228,25 @@ def test_a_gap_in_a_single_stretch_has_an_interval_of_sensible_width():
     assert values[0] == pytest.approx(100 * 50 / 49)
     assert low[0] == 0.0 and high[0] < 500  # no resample without the gap is divided by nothing
     assert low[1] == high[1] == 0.0
+
+
+def test_a_planted_case_that_was_studied_is_not_studied_again(tmp_path):
+    asked = []
+
+    def study(config, task, seed):
+        asked.append((task, seed))
+        share = Share(name="dynamics", value=60.0, low=-1.0, high=80.0)
+        other = replace(share, name="latency", value=40.0)
+        truth = Attribution(
+            of="trajectory", unit="%", whole=1.0, before=1.0, after=0.1, shares=(share, other),
+            unexplained=None, samples=4, draws=1,
+        )  # fmt: skip
+        return Case(truth=truth, found=truth, right=("latency",), drawn=3)
+
+    config = BenchAttribute(bundles=BUNDLES, store=tmp_path)
+    first, again = (_case(config, study, "abc", "pendulum-swingup", 7) for _ in range(2))
+    assert first == again and asked == [("pendulum-swingup", 7)]
+    assert first.hit and [share.name for share in first.zeros] == ["latency"]
+    _case(config, study, "other code", "pendulum-swingup", 7)
+    _case(config, study, "abc", "pendulum-swingup", 8)
+    assert len(asked) == 3

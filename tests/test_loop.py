@@ -79,7 +79,7 @@ def test_a_robot_that_is_not_there_is_known_before_any_training(tmp_path):
     config = LoopConfig(
         task="pendulum-swingup", robot="127.0.0.1:9", execute=True, person="anna", out=tmp_path
     )
-    with pytest.raises(Sim2RealError, match="127.0.0.1:9"):
+    with pytest.raises(Sim2RealError, match="does not answer"):
         loop(config)
     assert not list(tmp_path.rglob("checkpoint-*"))
 

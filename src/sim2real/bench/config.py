@@ -172,6 +172,10 @@ class BenchAttribute:
     """Length of the multisine that each world is recorded with, beside its task [s]."""
     seed: int = 0
     """Seed of plants, motions and noise."""
+    workers: int = 0
+    """Plants at a time; 0 for one a core."""
+    store: Path = Path("runs/bench/attribute")
+    """Folder of what is done: the same code does not do it again."""
     out: Path | None = None
     """Also write the JSON here, as `benchmarks/attribute.json`."""
     json: bool = False

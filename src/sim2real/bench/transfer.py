@@ -234,7 +234,8 @@ def _results(task: str, strategy: str, found: list[Score]) -> Iterator[Result]:
     worst = min(one.real for one in found)
     known = strategy == "identified"
     name = f"transfer.{task}.{strategy}"
-    drop = f"; {100 * (sim - real):.1f} points below simulation" if known else ""
+    side = "below" if sim >= real else "above"
+    drop = f"; {100 * abs(sim - real):.1f} points {side} simulation" if known else ""
     spent = (
         f"; at most {max(one.trials for one in found)} trials and"
         f" {max(one.recorded_s for one in found):.0f} s of motion a unit"
