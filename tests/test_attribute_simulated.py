@@ -113,7 +113,7 @@ def test_refits_show_that_a_mass_could_stand_in_for_a_gain(pendulum):
 def test_success_lost_to_a_delay_is_blamed_on_latency(pendulum):
     bundle, twin = pendulum
     runtime = Runtime(bundle)
-    after = twin.with_posterior(belief(twin, {DELAY: 0.057, GAIN: 1.2}))
+    after = twin.with_posterior(belief(twin, {DELAY: 0.076, GAIN: 1.05}))
     done = []
     found = attribute_success(
         twin,

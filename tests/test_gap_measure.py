@@ -106,7 +106,7 @@ def test_few_segments_are_told_apart_on_shorter_ones(twin):
 
 
 def test_too_few_segments_to_tell_are_called_so(twin):
-    gap = measure(twin, recorded(twin, count=1, seconds=1.2, values={FRICTION: 0.08}), threads=1)
+    gap = measure(twin, recorded(twin, count=1, seconds=1.8, values={FRICTION: 0.08}), threads=1)
     assert not gap.found and not gap.distances
     assert gap.verdict.startswith("too few segments to tell (12 are needed")
 

@@ -13,8 +13,8 @@ from tests.simulated import bundle_and_twin, rows, simulate
 
 MOVED = {
     "pendulum-swingup": ("actuator/hinge/gain", 1.2),
-    "arm-reach": ("actuator/shoulder_*/kp", 0.8),
-    "arm-push": ("joint/*/frictionloss", 2.0),
+    "arm-reach": ("actuator/shoulder_lift/kp", 0.8),
+    "arm-push": ("joint/shoulder_lift/frictionloss", 3.0),
 }
 
 
