@@ -40,6 +40,14 @@ _TRIES = 20
 
 
 def bench_attribute(config: BenchAttribute, report: Report) -> Iterator[Result]:
+    """Errors and lost success, each as far as it is asked for."""
+    if config.combinations:
+        yield from _bench_trajectory(config, report)
+    if config.losses:
+        yield from bench_lost_success(config, report)
+
+
+def _bench_trajectory(config: BenchAttribute, report: Report) -> Iterator[Result]:
     """How often the largest planted dimension comes out largest, and a right one with zero."""
     tasks = [config.tasks[k % len(config.tasks)] for k in range(config.combinations)]
     found = list(cases(config, trajectory_case, tasks, report))
@@ -76,8 +84,6 @@ def bench_attribute(config: BenchAttribute, report: Report) -> Iterator[Result]:
         note=f"{sum(covered)} of {len(covered)} planted zeros within their 95 % intervals"
         + (f"; blamed: {', '.join(blamed)}" if blamed else ""),
     )
-    if config.losses:
-        yield from bench_lost_success(config, report)
 
 
 def trajectory_case(config: BenchAttribute, task: str, seed: int) -> Case:
