@@ -6,7 +6,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: demo test test-fast test-interop check format bench-sim bench-train bench-data bench-deploy bench-doctor bench-transfer clean
+.PHONY: demo test test-fast test-interop check format bench-sim bench-train bench-data bench-deploy bench-doctor bench-attribute bench-transfer clean
 
 demo: $(VENV)/.base
 	@scripts/system-packages --check
@@ -50,6 +50,10 @@ bench-deploy: $(VENV)/.base
 
 bench-doctor: $(VENV)/.base
 	$(BIN)/sim2real bench doctor --out benchmarks/doctor.json
+
+bench-attribute: $(VENV)/.base
+	$(BIN)/sim2real bench attribute --losses 0 --out benchmarks/attribute.json
+	$(BIN)/sim2real bench attribute --combinations 0 --out benchmarks/attribute-success.json
 
 # A task at a time: together they take most of a day on two cores.
 bench-transfer: $(VENV)/.base
