@@ -74,14 +74,18 @@ def _bar(title: str, *, quiet: bool) -> Iterator[Callable[[int, int, str], None]
 
 def _lines(title: str) -> Callable[[int, int, str], None]:
     begin = last = time.monotonic()
+    first = before = 0
 
     def show(done: int, of: int, text: str) -> None:
-        nonlocal last
+        nonlocal begin, last, first, before
         now = time.monotonic()
+        if done < before:  # the next piece of work
+            begin, first = now, done
+        before = done
         if now - last < _LINE_EVERY_S and done < of:
             return
         last = now
-        left = (now - begin) / max(done, 1) * (of - done)
+        left = (now - begin) / max(done - first, 1) * (of - done)
         sys.stderr.write(f"{title}: {done}/{of}  {text}  {left:.0f} s left\n")
 
     return show
