@@ -24,7 +24,8 @@ def test_a_loop_ends_with_all_it_promises(tmp_path, monkeypatch):
     few = {"attribute_success": {"draws": 2, "each": 4}, "explain_failures": {"worlds": 64}}
     for name, options in few.items():
         monkeypatch.setattr(stages, name, partial(getattr(stages, name), **options))
-    closed = loop(LoopConfig(task="pendulum-swingup", robot="unit:3", out=tmp_path, **TINY))
+    config = LoopConfig(task="pendulum-swingup", robot="unit:3", out=tmp_path, threads=1, **TINY)
+    closed = loop(config)
     write_loop(tmp_path / "report.html", closed)
     found = json.loads((tmp_path / "summary.json").read_text())
     for name in ("sim_success", "real_success_before", "real_success_after"):

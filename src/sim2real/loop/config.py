@@ -62,6 +62,11 @@ class LoopConfig:
     """Print the result as JSON."""
 
     @property
+    def folder(self) -> Path:
+        """Folder of all results."""
+        return self.out or Path("runs/loop") / self.task / self.robot.replace(":", "-")
+
+    @property
     def trials(self) -> int:
         """Attempts on the robot that the budget allows."""
         found = _BUDGET.match(self.budget)

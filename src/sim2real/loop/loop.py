@@ -25,6 +25,7 @@ from sim2real.errors import Sim2RealError, table_at
 from sim2real.evaluate.intervals import Rate, clopper_pearson, wilson
 from sim2real.evaluate.prediction import Prediction
 from sim2real.files import read_json, refuse_file, write_json
+from sim2real.loop.beside import Beside
 from sim2real.loop.config import LoopConfig
 from sim2real.loop.stages import Stages, prediction_of
 from sim2real.loop.steps import Done, Step, Store
@@ -56,8 +57,10 @@ class Round:
     draws: Done | None = None
     """How robots succeed that this one may be, where it was identified."""
     batches: list[Done] = field(default_factory=list)
+    asked: Step | None = None
+    """The step that says why attempts failed, if any did."""
     failures: Done | None = None
-    """Why attempts failed, if any did."""
+    """What it said."""
 
     @property
     def won(self) -> list[bool]:
@@ -161,12 +164,19 @@ def loop(
 
     `report` is told of steps, and `talk` is with the person at the robot.
     """
-    task = find_task(config.task)
     open_robot(config.robot, task=config.task)  # refuse what is no robot before any training
     config.check()
-    out = config.out or Path("runs/loop") / config.task / config.robot.replace(":", "-")
-    _plan(config, out)
-    store = store or Store(out / "steps", report=report)
+    _plan(config)
+    store = store or Store(config.folder / "steps", report=report)
+    with Beside(config, store) as beside:
+        closed = walk(config, store, beside=beside, talk=talk)
+    write_json(config.folder / SUMMARY_FILE, closed.to_dict())
+    return closed
+
+
+def walk(config: LoopConfig, store: Store, *, beside: Beside, talk: Talk | None = None) -> Closed:
+    """Do every step of a loop, or read it where it is done; writes nothing else."""
+    task = find_task(config.task)
     stages = Stages(
         task=config.task,
         robot=config.robot,
@@ -184,7 +194,7 @@ def loop(
     store.run(recorded)  # first, so that a robot that is not there is known before any training
     rounds = [_begin(store, stages, nominal, None, recorded)]
     _attempt(store, stages, rounds, config.first)
-    attribution, missing, better = None, "", True
+    attributed, missing, better = None, "", True
     while (left := config.trials - sum(len(one.won) for one in rounds)) and not _met(
         rounds[-1], config.target, left
     ):
@@ -205,21 +215,25 @@ def loop(
                 if not told.get("remainder", {"kept": True})["kept"]:
                     policy, known = planned("identified")  # there is nothing more to know
             if config.explain:
-                _explain(store, stages, rounds[-1], known)
-            if config.explain and known is not None and attribution is None and not missing:
-                attribution = store.run(stages.attribute(nominal, known, recorded, tried))
+                rounds[-1].asked = _why_failed(stages, rounds[-1], known)
+                if known is not None and attributed is None and not missing:
+                    attributed = stages.attribute(nominal, known, recorded, tried)
+                beside.begin([step for step in (rounds[-1].asked, attributed) if step])
             better = not missing and policy.key != rounds[-1].policy.step.key
             if better:
                 rounds.append(_begin(store, stages, policy, known, recorded))
         _attempt(store, stages, rounds, min(_BATCH, left))
     last = rounds[-1]
     if config.explain:
-        _explain(store, stages, last, last.known.step if last.known else None)
-    closed = Closed(
+        last.asked = _why_failed(stages, last, last.known.step if last.known else None)
+    for one in rounds:
+        one.failures = store.run(one.asked) if one.asked else None
+    attribution = store.run(attributed) if attributed else None
+    return Closed(
         task=config.task,
         robot=config.robot,
         strategy=config.strategy,
-        folder=out,
+        folder=config.folder,
         rounds=tuple(rounds),
         recorded=store.run(recorded),
         attribution=attribution,
@@ -229,11 +243,9 @@ def loop(
         why=_why(last, config.target, left)
         + (f"; the robot was not identified: {missing}" if missing else ""),
     )
-    write_json(out / SUMMARY_FILE, closed.to_dict())
-    return closed
 
 
-def _plan(config: LoopConfig, out: Path) -> None:
+def _plan(config: LoopConfig) -> None:
     """Keep what was planned before anything was seen, and refuse another plan after it."""
     plan = {
         "task": config.task,
@@ -248,17 +260,17 @@ def _plan(config: LoopConfig, out: Path) -> None:
         "seed": config.seed,
         "software": version("sim2real"),
     }
-    path = out / PLAN_FILE
+    path = config.folder / PLAN_FILE
     if path.is_file():
         before = table_at(read_json(path), str(path))
         other = [name for name, value in plan.items() if before.get(name) != value]
         if other:
             raise Sim2RealError(
-                f"{out} is of a loop with another {', '.join(other)} ({path}): a test that is"
-                " changed once it was looked at proves nothing; begin another with --out"
+                f"{config.folder} is of a loop with another {', '.join(other)} ({path}): a test"
+                " that is changed once it was looked at proves nothing; begin another with --out"
             )
         return
-    refuse_file(out)
+    refuse_file(config.folder)
     write_json(path, plan)
 
 
@@ -287,11 +299,11 @@ def _attempt(store: Store, stages: Stages, rounds: list[Round], count: int) -> N
     rounds[-1].batches.append(store.run(stages.trials(bundle, ladder, first=made, count=count)))
 
 
-def _explain(store: Store, stages: Stages, one: Round, known: Step | None) -> None:
-    """Say why attempts of a round failed, if any did."""
-    if not all(one.won):
-        tried = tuple(batch.step for batch in one.batches)
-        one.failures = store.run(stages.failures(one.policy.step, known, tried))
+def _why_failed(stages: Stages, one: Round, known: Step | None) -> Step | None:
+    """The step that says why attempts of a round failed, if any did."""
+    if all(one.won):
+        return None
+    return stages.failures(one.policy.step, known, tuple(batch.step for batch in one.batches))
 
 
 def _advice(

@@ -11,7 +11,7 @@ import fcntl
 import hashlib
 import json
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -90,11 +90,11 @@ class Store:
             return self._done[step.key]
         needs = tuple(self.run(need) for need in step.needs)
         folder = self.folder / step.name
-        kept = (folder / RESULT_FILE).is_file()
+        kept = self.has([step])
         if not kept:
-            self._report(step, None)
+            self.announce(step)
             with _alone(folder):
-                if not (folder / RESULT_FILE).is_file():
+                if not self.has([step]):
                     self._do(step, needs, folder)
         content = read_json(folder / RESULT_FILE)
         parts = ("key", "result", "seconds")
@@ -106,6 +106,14 @@ class Store:
         self._done[step.key] = done
         self._report(step, done)
         return done
+
+    def announce(self, step: Step) -> None:
+        """Tell that a step begins."""
+        self._report(step, None)
+
+    def has(self, steps: Iterable[Step]) -> bool:
+        """Whether all of some steps are done."""
+        return all((self.folder / step.name / RESULT_FILE).is_file() for step in steps)
 
     def _do(self, step: Step, needs: tuple[Done, ...], folder: Path) -> None:
         begin = time.perf_counter()

@@ -33,6 +33,7 @@ class Live:
     def __init__(self, *, quiet: bool) -> None:
         self._quiet = quiet
         self._begin = time.perf_counter()
+        self._begun: set[str] = set()
 
     def __call__(self, step: Step, done: Done | None) -> None:
         """Tell that a step begins, or what came of it."""
@@ -40,9 +41,12 @@ class Live:
             return
         line = f"{time.perf_counter() - self._begin:5.0f} s  {_WORDS.get(step.kind, step.kind)}"
         if done is None:
+            if step.key in self._begun:  # beside the loop, which waits for it now
+                return
+            self._begun.add(step.key)
             line += " …"
         else:
-            how = "kept" if done.kept else f"{done.seconds:.0f} s"
+            how = "kept" if step.key not in self._begun else f"{done.seconds:.0f} s"
             line += f": {outcome(done)} ({how})"
         sys.stdout.write(line + "\n")
         sys.stdout.flush()
