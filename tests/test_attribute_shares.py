@@ -13,6 +13,7 @@ from sim2real.attribute.diagnoses import Diagnosis
 from sim2real.attribute.failures import Failures
 from sim2real.attribute.parsimony import plausible
 from sim2real.attribute.shapley import coalitions, game, shapley
+from sim2real.attribute.together import Together, told_together
 from sim2real.attribute.trajectory import attribute_trajectory
 from sim2real.cli.main import parse
 from sim2real.errors import Sim2RealError
@@ -76,34 +77,70 @@ def test_only_dimensions_with_an_identified_parameter_take_part(twin):
     assert np.flatnonzero(moved[1]).tolist() == list(who.columns[0])
 
 
-def test_a_gain_that_a_mass_could_stand_in_for_is_not_blamed_on_the_mass(twin):
-    # Recordings tell the ratio of gain and mass alone; the gain is 12 % off and nothing else is.
+def ratio_told(twin, gain):
+    """The posterior of a robot whose gain is off, and of which recordings tell only the ratio of
+    gain and mass; all else is told, and right."""
     open_ = open_parameters(twin)
     names = [p.name for p in open_]
     scales = np.array([prior_std(p) for p in open_])
-    tells = np.zeros((len(open_), len(open_)))
-    for k in range(len(open_)):
-        tells[k, k] = 1e4
+    told = np.diag([0.0 if name in (GAIN, MASS) else 1e4 for name in names])
     ratio = np.zeros(len(open_))
-    ratio[names.index(GAIN)], ratio[names.index(MASS)] = scales[names.index(GAIN)], 0.0
+    # Slopes of log(gain / mass) on the line through the robot.
+    ratio[names.index(GAIN)] = scales[names.index(GAIN)] / gain
     ratio[names.index(MASS)] = -scales[names.index(MASS)] / 0.57
-    for name in (GAIN, MASS):
-        tells[names.index(name), names.index(name)] = 0.0
-    tells += 1e6 * np.outer(ratio, ratio)
-    covariance = np.linalg.inv(tells + np.eye(len(open_)))
-    seen = 1e6 * ratio * (ratio[names.index(GAIN)] * (0.12 / scales[names.index(GAIN)]))
-    x = covariance @ seen
+    told += 1e6 * np.outer(ratio, ratio)
+    truth = np.zeros(len(open_))
+    truth[names.index(GAIN)] = (gain - 1) / scales[names.index(GAIN)]
+    covariance = np.linalg.inv(told + np.eye(len(open_)))
     nominal = np.array([p.nominal for p in open_])
-    found = gaussian(open_, nominal + scales * x, covariance * np.outer(scales, scales))
-    mass = dict(zip(names, found.mean, strict=True))[MASS]
-    assert abs(mass / 0.57 - 1) > 0.05  # the posterior itself moves the mass
-    who = dimensions_of(twin, names)
+    return gaussian(
+        open_, nominal + scales * (covariance @ told @ truth), covariance * np.outer(scales, scales)
+    )
+
+
+def test_a_gain_that_a_mass_could_stand_in_for_is_not_blamed_on_the_mass(twin):
+    found = ratio_told(twin, 1.12)
+    mass = dict(zip(found.names, found.mean, strict=True))[MASS]
+    assert abs(mass / 0.57 - 1) > 0.04  # the posterior itself moves the mass
+    who = dimensions_of(twin, found.names)
     drawn = plausible(twin, found, who, draws=64)
     chance = dict(zip(who.names, drawn.chance, strict=True))
     assert chance["actuation"] > 0.9 and chance["dynamics"] < 0.2
     column = [p.name for p in twin.parameters].index(GAIN)
     only = (drawn.off == (np.array(who.names) == "actuation")).all(axis=1)
     assert drawn.values[only, column] == pytest.approx(1.12, abs=0.01)
+    assert drawn.ranges[1, column] == pytest.approx(1.12, abs=0.01)
+
+
+def test_far_outside_its_ranges_a_robot_may_have_a_strong_motor_or_a_light_pole(twin):
+    # By the prior alone a light pole is thousands of times as likely: its range is wider.
+    found = ratio_told(twin, 1.5)
+    who = dimensions_of(twin, found.names)
+    drawn = plausible(twin, found, who, draws=64)
+    names = [p.name for p in twin.parameters]
+    gains, masses = drawn.values[:, names.index(GAIN)], drawn.values[:, names.index(MASS)]
+    assert np.abs(gains / 1.5 - 1 - (masses / 0.57 - 1)).max() < 0.01  # on the line, each of them
+    strong, light = gains > 1.4, masses < 0.57 * 0.8
+    assert strong.mean() > 0.15 and light.mean() > 0.05 and not (strong & light).any()
+    again = plausible(twin, found, who, draws=64, seed=5)
+    assert np.abs(again.chance - drawn.chance).max() < 0.1  # the chain has settled
+
+
+def test_dimensions_whose_sum_alone_is_known_are_told_together():
+    rng = np.random.default_rng(0)
+    which = rng.uniform(size=4000) < 0.6
+    late = rng.normal(49.0, 3.0, size=4000)
+    resampled = np.array([np.where(which, 51.0, 1.0), late, np.where(which, 0.0, 50.0)])
+    resampled += rng.normal(size=resampled.shape)
+    names = ("actuation", "latency", "dynamics")
+    (group,) = told_together(names, resampled.mean(axis=1), resampled, 0.95)
+    assert group.names == ("actuation", "dynamics")
+    assert group.value == pytest.approx(51.0, abs=0.5) and 47 < group.low < group.high < 55
+    # A sum that is known does not make what each part is known to be unknown.
+    parts = np.array([late, 100.0 - late])
+    assert not told_together(names[:2], parts.mean(axis=1), parts, 0.95)
+    apart = rng.normal(20.0, 15.0, size=(2, 4000))
+    assert not told_together(names[:2], apart.mean(axis=1), apart, 0.95)
 
 
 def test_dimensions_that_are_right_stay_exactly_so(twin):
@@ -212,6 +249,33 @@ def test_what_was_done_is_not_advised_and_every_command_is_one(twin):
     for command in commands:
         program, *words = shlex.split(command)
         assert program == "sim2real" and parse(words)
+
+
+def either():
+    """An attribution in which a gain and a mass are not told apart."""
+    gain = Cause(name=GAIN, unit="N m/N m", before=1.0, after=1.44, low=1.4, high=1.5, effect=30.0)
+    mass = Cause(name=MASS, unit="kg", before=0.57, after=0.4, low=0.37, high=0.58, effect=20.0)
+    shares = (
+        *attribution().shares[:1],
+        Share(name="actuation", value=30.0, low=-1.0, high=51.0, causes=(gain,)),
+        Share(name="dynamics", value=21.0, low=-1.0, high=51.0, causes=(mass,)),
+    )
+    group = Together(names=("actuation", "dynamics"), value=51.0, low=48.0, high=60.0)
+    return attribution(shares=shares, together=(group,), unexplained=None)
+
+
+def test_what_is_told_only_together_is_said_once_and_advised_to_be_measured(twin):
+    first, second = either().sentences()
+    assert first == (
+        "actuation and dynamics cost 51 [48, 60] points together, and the recordings do not tell"
+        f" which of them: {GAIN} is 1.44, not 1, or {MASS} is 0.4 kg, not 0.57"
+    )
+    assert second.startswith("latency costs 31")
+    told = {"identifiability": {"shrinkage": {GAIN: 0.7}, "identifiable": ()}}
+    late, measure = advise(twin, success=either(), identified=told, cured=True)
+    assert "latency" in late.do
+    assert measure.do.startswith(f"measure {GAIN} or {MASS} by itself")
+    assert Attribution.of_dict(json.loads(json.dumps(either().to_dict()))) == either()
 
 
 def test_an_attribution_is_plain_data():

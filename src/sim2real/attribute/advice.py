@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from sim2real.attribute.attribution import Attribution, Cause
+from sim2real.attribute.attribution import Attribution, Cause, Share
 from sim2real.attribute.failures import Failures
 from sim2real.evaluate.intervals import clopper_pearson
 from sim2real.twin import Twin
@@ -49,6 +49,7 @@ def advise(
     found: list[Advice] = []
     if success is not None:
         found += _ranges(twin, success, cured=cured)
+        found += _told_together(success)
         found += _unexplained(success)
         found += _not_told(success, identified or {})
     if failures is not None:
@@ -62,7 +63,7 @@ def advise(
 def _ranges(twin: Twin, success: Attribution, *, cured: bool) -> Iterator[Advice]:
     """Dimensions that cost success, by parameters outside, or inside, what training can draw."""
     priors = {p.name: p.prior.support for p in twin.parameters}
-    for share in success.shares:
+    for share in _told_alone(success):
         if not share.clear or share.value <= 0:
             continue
         cost = f"{share.name} costs {share.value:.0f} points of success"
@@ -91,6 +92,25 @@ def _wider(cause: Cause, low: float, high: float) -> str:
     return f"{cause.name} to {min(low, cause.low):.3g} … {max(high, cause.high):.3g}{unit}"
 
 
+def _told_alone(success: Attribution) -> list[Share]:
+    """Shares of dimensions that the recordings tell from all others."""
+    grouped = {name for group in success.together for name in group.names}
+    return [share for share in success.shares if share.name not in grouped]
+
+
+def _told_together(success: Attribution) -> Iterator[Advice]:
+    for group in success.together:
+        if group.low > 0:
+            causes = success.alternatives(group)
+            yield Advice(
+                do=f"measure {' or '.join(cause.name for cause in causes)} by itself, with a scale"
+                " or a known load, and write it into the twin",
+                why=f"{' and '.join(group.names)} cost {group.value:.0f} points together, and the"
+                " recordings do not tell which of them: "
+                + ", or ".join(str(cause) for cause in causes),
+            )
+
+
 def _unexplained(success: Attribution) -> Iterator[Advice]:
     rest = success.unexplained
     if rest is not None and rest.clear and rest.value > 0:
@@ -107,7 +127,7 @@ def _not_told(success: Attribution, identified: Mapping[str, Any]) -> Iterator[A
     """Parameters that recordings did not tell, in dimensions that may matter."""
     told = identified.get("identifiability", {})
     lost = [n for n in told.get("shrinkage", ()) if n not in told.get("identifiable", ())]
-    for share in success.shares:
+    for share in _told_alone(success):
         mine = [cause.name for cause in share.causes if cause.name in lost]
         if mine and not share.clear and share.high > _OPEN:
             yield Advice(

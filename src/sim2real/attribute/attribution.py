@@ -7,8 +7,8 @@ from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 import numpy as np
-import torch
 
+from sim2real.attribute.together import Together
 from sim2real.errors import Sim2RealError, nearest
 from sim2real.gap.sensitivity import best_guess
 from sim2real.params import JointDistribution
@@ -18,6 +18,7 @@ CONFIDENCE = 0.95
 """Confidence of the intervals."""
 _NAMED = 3
 """Parameters that a sentence names."""
+_NESTED = ("shares", "unexplained", "together")
 _TELLING = 0.1
 """Effect of a parameter, against the largest in its dimension, from which it is named."""
 
@@ -31,10 +32,12 @@ class Cause:
     before: float
     """Value in the twin as it was."""
     after: float
-    """Median of what was identified."""
+    """Median of what was identified, where it is off."""
     low: float
     high: float
-    """95 % interval of what was identified."""
+    """95 % interval of that."""
+    chance: float = 1.0
+    """Probability that it is off at all."""
     effect: float | None = None
     """In the attribution's unit: of the error, what goes if this parameter alone takes its
     identified value; of success, the mean of what that costs and of what comes back if all others
@@ -42,6 +45,8 @@ class Cause:
 
     def __str__(self) -> str:
         scale, unit = (1e3, "ms") if self.unit == "s" else (1.0, self.unit)
+        over, _, under = unit.partition("/")
+        unit = "" if over == under else unit  # a ratio of the same
         after, before = scale * self.after, scale * self.before
         return f"{self.name} is {after:.3g}{' ' + unit if unit else ''}, not {before:.3g}"
 
@@ -102,6 +107,8 @@ class Attribution:
     """Segments, or trials, that each combination of dimensions was simulated with."""
     draws: int
     """Draws of the posterior."""
+    together: tuple[Together, ...] = ()
+    """Dimensions that the recordings do not tell apart."""
 
     @property
     def top(self) -> Share:
@@ -109,9 +116,19 @@ class Attribution:
         return self.shares[0]
 
     def sentences(self) -> list[str]:
-        """A plain sentence for each share that is not zero by its interval, or the largest."""
-        chosen = [share for share in self.shares if share.clear] or [self.top]
-        lines = [f"{share.name} {self._amount(share)}{_because(share)}" for share in chosen]
+        """A plain sentence for each share that is not zero by its interval, or the largest; those
+        that are told only together have one sentence."""
+        grouped = {name for group in self.together for name in group.names}
+        alone = [share for share in self.shares if share.name not in grouped]
+        chosen = [share for share in alone if share.clear]
+        if not chosen and not self.together:
+            chosen = [self.top]
+        told = [(group.value, self._grouped(group)) for group in self.together]
+        told += [
+            (share.value, f"{share.name} {self._amount(share)}{_because(share)}")
+            for share in chosen
+        ]
+        lines = [line for _, line in sorted(told, key=lambda one: -one[0])]
         if self.unexplained is not None and self.unexplained.clear:
             lines.append(f"unexplained: {_interval(self.unexplained)} {self.unit}")
         return lines
@@ -119,10 +136,11 @@ class Attribution:
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON."""
         return {
-            **{k: v for k, v in vars(self).items() if k not in ("shares", "unexplained")},
+            **{k: v for k, v in vars(self).items() if k not in _NESTED},
             "confidence": CONFIDENCE,
             "shares": [asdict(share) | {"clear": share.clear} for share in self.shares],
             "unexplained": None if self.unexplained is None else asdict(self.unexplained),
+            "together": [asdict(group) for group in self.together],
             "sentences": self.sentences(),
         }
 
@@ -135,14 +153,32 @@ class Attribution:
             **{name: data[name] for name in names},
             shares=tuple(_share(share) for share in data["shares"]),
             unexplained=None if rest is None else _share(rest),
+            together=tuple(
+                Together(**group | {"names": tuple(group["names"])})
+                for group in data.get("together", ())
+            ),
         )
 
-    def _amount(self, share: Share) -> str:
-        verb, other = ("costs", "saves") if self.of == "success" else ("explains", "hides")
+    def alternatives(self, group: Together) -> list[Cause]:
+        """The most telling parameter of each dimension in a group."""
+        shares = {share.name: share for share in self.shares}
+        return [shares[name].causes[0] for name in group.names if shares[name].causes]
+
+    def _grouped(self, group: Together) -> str:
+        name = " and ".join(group.names)
+        whole = Share(name=name, value=group.value, low=group.low, high=group.high)
+        causes = ", or ".join(str(cause) for cause in self.alternatives(group))
+        return (
+            f"{name} {self._amount(whole, several=True)} together, and the recordings do not"
+            f" tell which of them{': ' + causes if causes else ''}"
+        )
+
+    def _amount(self, share: Share, *, several: bool = False) -> str:
+        verb, other = ("cost", "save") if self.of == "success" else ("explain", "hide")
         whole = "points" if self.of == "success" else "% of the error"
         if share.value < 0:
             verb, share = other, _negated(share)
-        return f"{verb} {_interval(share)} {whole}"
+        return f"{verb}{'' if several else 's'} {_interval(share)} {whole}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -190,25 +226,31 @@ def identified(before: Twin, after: Twin) -> JointDistribution:
 
 
 def causes_of(
-    before: Twin, after: Twin, columns: Sequence[int], effects: Sequence[float | None]
+    before: Twin,
+    columns: Sequence[int],
+    effects: Sequence[float | None],
+    *,
+    ranges: np.ndarray,
+    chances: np.ndarray,
 ) -> tuple[Cause, ...]:
-    """The parameters in those columns with their effects, the most telling first."""
-    posterior = identified(before, after)
-    levels = torch.tensor([0.025, 0.5, 0.975], dtype=torch.float64)
-    quantiles = dict(zip(posterior.names, posterior.quantile(levels).T.tolist(), strict=True))
+    """The parameters in those columns with their effects, the most telling first.
+
+    `ranges` (3, parameters) are ends and median of what each is where it is off, and `chances`
+    (parameters,) how likely that is.
+    """
     guess = best_guess(before)
     found = []
     for column, effect in zip(columns, effects, strict=True):
-        parameter = before.parameters[column]
-        low, middle, high = quantiles[parameter.name]
+        low, middle, high = ranges[:, column].tolist()
         found.append(
             Cause(
-                name=parameter.name,
-                unit=parameter.unit,
+                name=before.parameters[column].name,
+                unit=before.parameters[column].unit,
                 before=float(guess[column]),
                 after=middle,
                 low=low,
                 high=high,
+                chance=float(chances[column]),
                 effect=effect,
             )
         )

@@ -1,12 +1,18 @@
-"""Which dimensions are off at all: draws of a posterior in which the others are right.
+"""What is off at all: draws of what was identified in which the rest is right.
 
 A posterior moves every parameter a little, and where recordings tell only a combination (a mass and
-a motor's gain) it moves all of them. A dimension that is right would so get a share of the blame.
-Here each dimension is believed to be either right, up to a small part of its prior's width, or off
-as its prior says, with equal chances before the recordings. How much the recordings speak for each
-set of dimensions being off is the evidence of the twin refitted with those: it pays for a better
-fit, and charges for every parameter that would have had room to move and did not. With a Gaussian
-posterior all these refits, and their evidence, follow from the one fit of everything.
+a motor's gain) it moves all of them, as the prior likes it. A dimension that is right would so get
+a share of the blame, and where a robot lies outside of what anybody wrote down, the prior would
+decide which.
+
+Here a dimension is believed to be right or off, with equal chances before the recordings; if it is
+off, any number of its parameters is, and any of them. A parameter that is right is so up to a small
+part of its prior's width; one that is off is one, two, four or eight times as far off as its prior
+says, for ranges are written by people. How much the recordings speak for each of these states is
+the evidence of the twin refitted in it: it pays for a better fit, and charges for every parameter
+that would have had room to move and did not. With a Gaussian posterior the evidence of every state
+follows from the one fit of everything, and states are drawn by it (Gibbs). Where recordings cannot
+tell two parameters apart, draws move now one and now the other.
 """
 
 from __future__ import annotations
@@ -15,19 +21,26 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
+from scipy.special import gammaln
 
 from sim2real.attribute.attribution import Dimensions
-from sim2real.attribute.shapley import coalitions
 from sim2real.gap.sensitivity import best_guess, prior_std
 from sim2real.params import GaussianPosterior, JointDistribution
 from sim2real.twin import Twin
 
-_RIGHT = 0.1
-"""Spread of what is right, against that of its prior: nothing is right to the last digit."""
+_WIDTHS = np.array([0.1, 1.0, 2.0, 4.0, 8.0])
+"""Spread of what is right, and of what is off, against that of its prior."""
 _LEAST = 1e-4
 """Standard deviation, against that of the prior, below which no posterior is believed to be."""
-_DRAWS = 4096
-"""Draws behind the moments of a posterior that is not given by them."""
+_TOLD = 0.05
+"""What recordings tell along a direction, against the prior, below which it is nothing: the last
+digits of a posterior that is as wide as its prior are chance, and would be taken for a pull."""
+_SAMPLES = 4096
+"""Samples behind the moments of a posterior that is not given by them."""
+_CHAIN, _SETTLING, _SWAPS = 2048, 256, 8
+"""Sweeps that are kept, sweeps before them, and exchanges of two parameters' states in a sweep."""
+_TRIES = 20
+"""Values that are drawn at most until all are within their bounds."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,6 +53,11 @@ class Plausible:
     """(draws, dimensions) bool: which dimensions are off in each draw."""
     chance: np.ndarray
     """(dimensions,) probability that each dimension is off."""
+    moved: np.ndarray
+    """(parameters,) probability that each parameter is off."""
+    ranges: np.ndarray
+    """(3, parameters) low end, median and high end of 95 % of its values where it is off; as it was
+    where it never is."""
 
 
 def plausible(
@@ -48,7 +66,7 @@ def plausible(
     """Draws of the identified values in which a dimension may be right; see the module.
 
     'Right' is as in `before`, whose priors are those that the posterior was found with; a draw has
-    it exactly there.
+    a dimension that is right exactly there.
     """
     base = best_guess(before)
     columns = np.array([column for mine in who.columns for column in mine])
@@ -59,23 +77,146 @@ def plausible(
     mean = (mean[order] - base[columns]) / scales
     covariance = covariance[np.ix_(order, order)] / np.outer(scales, scales)
     of = np.repeat(np.arange(len(who.names)), [len(mine) for mine in who.columns])
-    precision = np.linalg.inv(covariance + _LEAST**2 * np.eye(len(mean)))
-    pull = precision @ mean
-    sets = coalitions(len(who.names))
-    logs = np.array([_log_evidence(precision, pull, ~inside[of]) for inside in sets])
-    weights = np.exp(logs - logs.max())
-    weights /= weights.sum()
     rng = np.random.default_rng(seed)
-    # Evenly spaced, so that chances of one half give half of the draws.
-    levels = (np.arange(draws) + rng.uniform()) / draws
-    chosen = np.minimum(np.searchsorted(np.cumsum(weights), levels), len(sets) - 1)
-    rng.shuffle(chosen)
+    told = _Told.of(mean, covariance)
+    states = _states(told, of, rng)
+    off = np.stack([(states[:, of == k] > 0).any(axis=1) for k in range(len(who.names))], axis=1)
     low, high = np.array([parameter.bounds for parameter in parameters]).T
+    rows = np.empty((len(states), len(columns)))
+    for row, state, some in zip(rows, states, off, strict=True):
+        for _ in range(_TRIES):
+            row[:] = base[columns] + scales * told.draw(_WIDTHS[state], some[of], rng)
+            if ((row >= low) & (row <= high)).all():
+                break
+        np.clip(row, low, high, out=row)
+    # Evenly spaced among like states, so that chances of one half give half of the draws.
+    alike = np.lexsort(np.concatenate([states.T, off.T]))
+    levels = (np.arange(draws) + rng.uniform()) / draws
+    chosen = rng.permutation(alike[(levels * len(states)).astype(int)])
     values = np.repeat(base[None], draws, axis=0)
-    for row, which in enumerate(chosen):
-        x = _draw(precision, pull, sets[which][of], rng)
-        values[row, columns] = np.clip(base[columns] + scales * x, low, high)
-    return Plausible(values=values, off=sets[chosen], chance=weights @ sets)
+    values[:, columns] = rows[chosen]
+    moved, ranges = np.zeros(len(base)), np.repeat(base[None], 3, axis=0)
+    for place, column in enumerate(columns):
+        mine = states[:, place] > 0
+        moved[column] = mine.mean()
+        if mine.any():
+            ranges[:, column] = np.percentile(rows[mine, place], [2.5, 50.0, 97.5])
+    return Plausible(
+        values=values, off=off[chosen], chance=off.mean(axis=0), moved=moved, ranges=ranges
+    )
+
+
+@dataclass(frozen=True)
+class _Told:
+    """What recordings say of parameters by themselves, in units of their priors' widths."""
+
+    precision: np.ndarray
+    pull: np.ndarray
+    """Precision times mean."""
+
+    @classmethod
+    def of(cls, mean: np.ndarray, covariance: np.ndarray) -> _Told:
+        """From a posterior under priors of width one around zero."""
+        whole = np.linalg.inv(covariance + _LEAST**2 * np.eye(len(mean)))
+        values, vectors = np.linalg.eigh(whole - np.eye(len(mean)))
+        kept = values > _TOLD
+        along = vectors[:, kept]
+        return cls((along * values[kept]) @ along.T, along @ (along.T @ (whole @ mean)))
+
+    def log_evidence(self, widths: np.ndarray) -> float:
+        """Of priors of those widths, but for a constant."""
+        whole = self.precision + np.diag(1 / widths**2)
+        _, size = np.linalg.slogdet(whole)
+        fit = self.pull @ np.linalg.solve(whole, self.pull)
+        return float(0.5 * fit - 0.5 * size - np.log(widths).sum())
+
+    def draw(self, widths: np.ndarray, some: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        """(parameters,) a draw with priors of those widths; zero where `some` is not."""
+        x = np.zeros(len(widths))
+        if some.any():
+            precision = self.precision[np.ix_(some, some)] + np.diag(1 / widths[some] ** 2)
+            values, vectors = np.linalg.eigh(precision)
+            middle = vectors @ (vectors.T @ self.pull[some] / values)
+            x[some] = middle + vectors @ (rng.normal(size=len(values)) / np.sqrt(values))
+        return x
+
+
+def _states(told: _Told, of: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """(sweeps, parameters) places in `_WIDTHS`, 0 where a parameter is right, by their chances.
+
+    `of` (parameters,) is the dimension of each.
+    """
+    count = len(of)
+    sizes = np.bincount(of)
+    chances = [_chances_of_numbers(int(size)) for size in sizes]
+    state = np.zeros(count, dtype=int)
+    kept = np.empty((_CHAIN, count), dtype=int)
+    for sweep in range(-_SETTLING, _CHAIN):
+        _resample(state, told, of, chances, rng)
+        for one, other in rng.integers(count, size=(_SWAPS, 2)):
+            _exchange(state, one, other, told, of, chances, rng)
+        if sweep >= 0:
+            kept[sweep] = state
+    return kept
+
+
+def _resample(
+    state: np.ndarray,
+    told: _Told,
+    of: np.ndarray,
+    chances: list[np.ndarray],
+    rng: np.random.Generator,
+) -> None:
+    """Draw each parameter's state anew, given those of all others."""
+    covariance = np.linalg.inv(told.precision + np.diag(1 / _WIDTHS[state] ** 2))
+    mean = covariance @ told.pull
+    for j in rng.permutation(len(state)):
+        mine = of == of[j]
+        others = int((state[mine] > 0).sum()) - int(state[j] > 0)
+        narrower = 1 / _WIDTHS**2 - 1 / _WIDTHS[state[j]] ** 2
+        ratio = 1 + narrower * covariance[j, j]
+        logs = -0.5 * np.log(ratio) - 0.5 * narrower * mean[j] ** 2 / ratio - np.log(_WIDTHS)
+        logs[0] += chances[of[j]][others]
+        logs[1:] += chances[of[j]][others + 1] - np.log(len(_WIDTHS) - 1)
+        weights = np.exp(logs - logs.max())
+        new = int(rng.choice(len(_WIDTHS), p=weights / weights.sum()))
+        if new != state[j]:
+            state[j] = new
+            step = narrower[new] / ratio[new]
+            mean = mean - step * mean[j] * covariance[j]
+            covariance = covariance - step * np.outer(covariance[j], covariance[j])
+
+
+def _exchange(
+    state: np.ndarray,
+    one: int,
+    other: int,
+    told: _Told,
+    of: np.ndarray,
+    chances: list[np.ndarray],
+    rng: np.random.Generator,
+) -> None:
+    """Let two parameters exchange their states, as often as the evidence says (Metropolis)."""
+    if state[one] == state[other]:
+        return
+
+    def log_chance(tried: np.ndarray) -> float:
+        numbers = np.bincount(of, weights=tried > 0, minlength=len(chances)).astype(int)
+        before = sum(chance[number] for chance, number in zip(chances, numbers, strict=True))
+        return float(before) + told.log_evidence(_WIDTHS[tried])
+
+    swapped = state.copy()
+    swapped[[one, other]] = state[[other, one]]
+    if np.log(rng.uniform()) < log_chance(swapped) - log_chance(state):
+        state[:] = swapped
+
+
+def _chances_of_numbers(size: int) -> np.ndarray:
+    """(size + 1,) log chance of a set of so many parameters that are off, in a dimension of `size`:
+    half for none, and half shared out evenly among numbers, then among sets of a number."""
+    numbers = np.arange(1, size + 1)
+    sets = gammaln(size + 1) - gammaln(numbers + 1) - gammaln(size - numbers + 1)
+    return np.concatenate([[np.log(0.5)], np.log(0.5 / size) - sets])
 
 
 def _moments(posterior: JointDistribution) -> tuple[np.ndarray, np.ndarray]:
@@ -83,30 +224,6 @@ def _moments(posterior: JointDistribution) -> tuple[np.ndarray, np.ndarray]:
     if isinstance(posterior, GaussianPosterior):
         return np.array(posterior.mean), np.array(posterior.covariance)
     rows = posterior.sample(
-        0, worlds=torch.arange(_DRAWS), episodes=torch.zeros(_DRAWS, dtype=torch.int64)
+        0, worlds=torch.arange(_SAMPLES), episodes=torch.zeros(_SAMPLES, dtype=torch.int64)
     ).numpy()
     return rows.mean(axis=0), np.atleast_2d(np.cov(rows.T))
-
-
-def _log_evidence(precision: np.ndarray, pull: np.ndarray, right: np.ndarray) -> float:
-    """Log evidence if the parameters `right` have a prior that much narrower, but for a constant.
-
-    `precision` and `pull` (precision times mean) are of the posterior under priors of width one.
-    """
-    narrower = np.where(right, 1 / _RIGHT**2 - 1.0, 0.0)
-    whole = precision + np.diag(narrower)
-    _, size = np.linalg.slogdet(whole)
-    before = int(right.sum()) * np.log(_RIGHT)
-    return float(0.5 * pull @ np.linalg.solve(whole, pull) - 0.5 * size - before)
-
-
-def _draw(
-    precision: np.ndarray, pull: np.ndarray, off: np.ndarray, rng: np.random.Generator
-) -> np.ndarray:
-    """(parameters,) a draw with those that are not `off` at zero."""
-    x = np.zeros(len(pull))
-    if off.any():
-        values, vectors = np.linalg.eigh(precision[np.ix_(off, off)])
-        middle = vectors @ (vectors.T @ pull[off] / values)
-        x[off] = middle + vectors @ (rng.normal(size=len(values)) / np.sqrt(values))
-    return x

@@ -26,6 +26,7 @@ from sim2real.attribute.attribution import (
 )
 from sim2real.attribute.parsimony import plausible
 from sim2real.attribute.shapley import game
+from sim2real.attribute.together import Together, told_together
 from sim2real.errors import Sim2RealError
 from sim2real.evaluate.trials import run_trials
 from sim2real.randomize import drawn
@@ -70,9 +71,9 @@ def attribute_success(
     trials = draws * each
     trained = "prior" if source == "adr" else source  # the widest an automatic range may become
     base = drawn(before, trained, count=trials, seed=seed).numpy()
-    robots = plausible(before, posterior, who, draws=draws, seed=seed).values
-    moved = np.repeat(robots, each, axis=0)
-    most = len(inside) + 2 * sum(sorted(len(columns) for columns in who.columns)[-_LOOKED_INTO:])
+    robots = plausible(before, posterior, who, draws=draws, seed=seed)
+    moved = np.repeat(robots.values, each, axis=0)
+    most = len(inside) + 2 * sum(len(columns) for columns in who.columns)
     attempt = _Attempts(task, policy, before, trials=trials, seed=seed, threads=threads)
     won = np.empty((len(inside), trials))
     for number, members in enumerate(inside):
@@ -84,9 +85,10 @@ def attribute_success(
     values = parts.mean(axis=(1, 2))
     edges = 50 * (1 - CONFIDENCE), 50 * (1 + CONFIDENCE)
     low, high = np.percentile(resampled, edges, axis=1)
+    together = told_together(who.names, values[:-1], resampled[:-1], CONFIDENCE)
     effects: dict[int, float] = {}
     whole = who.moved(base, moved, inside[-1:])[:, 0]
-    for number, column in enumerate(_looked_into(who, values, low, high)):
+    for number, column in enumerate(_looked_into(who, values, low, high, together)):
         alone, without = base.copy(), whole.copy()
         alone[:, column], without[:, column] = moved[:, column], base[:, column]
         at = len(inside) + 2 * number
@@ -101,7 +103,13 @@ def attribute_success(
             value=float(values[k]),
             low=float(low[k]),
             high=float(high[k]),
-            causes=causes_of(before, after, columns, [effects.get(c) for c in columns]),
+            causes=causes_of(
+                before,
+                columns,
+                [effects.get(c) for c in columns],
+                ranges=robots.ranges,
+                chances=robots.moved,
+            ),
         )
         for k, (name, columns) in enumerate(zip(who.names, who.columns, strict=True))
     ]
@@ -119,16 +127,24 @@ def attribute_success(
         unexplained=unexplained,
         samples=trials,
         draws=draws,
+        together=together,
     )
 
 
 def _looked_into(
-    who: Dimensions, values: np.ndarray, low: np.ndarray, high: np.ndarray
+    who: Dimensions,
+    values: np.ndarray,
+    low: np.ndarray,
+    high: np.ndarray,
+    together: tuple[Together, ...],
 ) -> list[int]:
-    """Columns of parameters that are also tried by themselves: of the largest clear shares."""
+    """Columns of parameters that are also tried by themselves: of the largest clear shares, and of
+    those that are told only together."""
     order = np.argsort(-np.abs(values[: len(who.names)]))
     clear = [int(k) for k in order if low[k] > 0 or high[k] < 0] or [int(order[0])]
-    return [column for k in clear[:_LOOKED_INTO] for column in who.columns[k]]
+    grouped = [who.names.index(name) for group in together for name in group.names]
+    chosen = dict.fromkeys([*clear[:_LOOKED_INTO], *grouped])
+    return [column for k in chosen for column in who.columns[k]]
 
 
 class _Attempts:

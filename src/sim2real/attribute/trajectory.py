@@ -33,6 +33,7 @@ from sim2real.attribute.attribution import (
 from sim2real.attribute.parsimony import plausible
 from sim2real.attribute.refits import refits
 from sim2real.attribute.shapley import game
+from sim2real.attribute.together import told_together
 from sim2real.errors import Sim2RealError
 from sim2real.gap.log import Log
 from sim2real.gap.sensitivity import best_guess, open_parameters
@@ -104,10 +105,11 @@ def attribute_trajectory(
     # Less error is more worth.
     gained = np.tensordot(weights, -worth, axes=1)
     gained[~drawn.off.T] = 0.0  # it is, but for the last digits
-    values, low, high = _shares(np.concatenate([gained, worth[-1:]]), nobody, seed)
+    values, resampled = _shares(np.concatenate([gained, worth[-1:]]), nobody, seed)
+    low, high = np.percentile(resampled, (50 * (1 - CONFIDENCE), 50 * (1 + CONFIDENCE)), axis=1)
     open_ = [column for columns in who.columns for column in columns]
     alone = np.repeat(base[None], len(open_), axis=0)
-    alone[np.arange(len(open_)), open_] = middle[open_]
+    alone[np.arange(len(open_)), open_] = drawn.ranges[1, open_]
     effects = dict(zip(open_, (100 - left(squares.counted(alone))).tolist(), strict=True))
     tried = _refits(problem, who, squares.counted(middle), left) if with_refits else {}
     shares = [
@@ -116,7 +118,13 @@ def attribute_trajectory(
             value=float(values[k]),
             low=float(low[k]),
             high=float(high[k]),
-            causes=causes_of(before, after, columns, [effects[column] for column in columns]),
+            causes=causes_of(
+                before,
+                columns,
+                [effects[column] for column in columns],
+                ranges=drawn.ranges,
+                chances=drawn.moved,
+            ),
             refit=tried.get(name),
         )
         for k, (name, columns) in enumerate(zip(who.names, who.columns, strict=True))
@@ -133,6 +141,7 @@ def attribute_trajectory(
         ),
         samples=problem.segments,
         draws=draws,
+        together=told_together(who.names, values[:-1], resampled[:-1], CONFIDENCE),
     )
 
 
@@ -167,19 +176,16 @@ class Squares:
         return found
 
 
-def _shares(
-    found: np.ndarray, nobody: np.ndarray, seed: int
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """(value, low, high) in % from found (parts, draws, segments) and errors (segments,)."""
+def _shares(found: np.ndarray, nobody: np.ndarray, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """(parts,) values and (parts, resamples) what else they may be, in %, from found (parts, draws,
+    segments) and errors (segments,)."""
     _, draws, segments = found.shape
     rng = np.random.default_rng(seed)
     counts = rng.multinomial(segments, np.full(segments, 1 / segments), size=_RESAMPLED)
     which = np.arange(_RESAMPLED) % draws
     whole = np.maximum(counts @ nobody, _LEAST_WHOLE * nobody.sum())
     parts = np.einsum("pbs,bs->pb", found[:, which], counts) / whole
-    edges = 50 * (1 - CONFIDENCE), 50 * (1 + CONFIDENCE)
-    low, high = np.percentile(100 * parts, edges, axis=1)
-    return 100 * found.mean(axis=1).sum(axis=1) / nobody.sum(), low, high
+    return 100 * found.mean(axis=1).sum(axis=1) / nobody.sum(), 100 * parts
 
 
 def _refits(

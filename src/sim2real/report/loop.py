@@ -280,6 +280,8 @@ def _unexplained(closed: Closed) -> Iterator[str]:
         lost = [name for name in told["shrinkage"] if name not in told["identifiable"]]
         if lost:
             lines.append(f"not told by the recordings: {', '.join(lost)}")
+        for names in told["only_in_combination"]:
+            lines.append(f"told only together, and each as its prior likes it: {', '.join(names)}")
         lines += list(known.result["notes"])
     for number, one in enumerate(closed.rounds):
         for entry in one.ladder.result["steps"]:
