@@ -113,6 +113,13 @@ def test_what_is_no_data_for_it_is_refused(real, predicted, simulated, words):
         powered_rate(real, predicted, simulated)
 
 
+def test_what_is_said_of_a_robot_lies_within_its_interval():
+    # All draws succeeded; that the robot may be like none of them pulls the mean out of it.
+    said = predict([16] * 64, [16] * 64, trials=10)
+    assert said.mean < said.low <= said.median <= said.high
+    assert str(said).startswith(f"{100 * said.median:.1f} % [")
+
+
 def test_one_robot_is_less_certain_than_the_fleet():
     """Half of the robots always fail: a robot shows 0 or 100 %, never the mean."""
     found = predict([0, 20] * 30, [20] * 60, trials=20)

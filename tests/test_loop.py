@@ -2,11 +2,13 @@
 
 import json
 import re
+import shutil
 from dataclasses import replace
 from functools import partial
 from types import SimpleNamespace
 
 import pytest
+from playwright.sync_api import sync_playwright
 
 from sim2real.bench.loop_kills import ended, killed, started
 from sim2real.errors import Sim2RealError
@@ -19,25 +21,58 @@ from sim2real.report.loop import write_loop
 TINY = {"iterations": 3, "budget": "4", "first": 2, "seconds": 18.0, "force": True}
 
 
-@pytest.mark.slow
-def test_a_loop_ends_with_all_it_promises(tmp_path, monkeypatch):
+@pytest.fixture(scope="module")
+def walked(tmp_path_factory):
+    """Folder of a loop that was walked to its end, with its page."""
+    folder = tmp_path_factory.mktemp("walked")
     few = {"attribute_success": {"draws": 2, "each": 4}, "explain_failures": {"worlds": 64}}
-    for name, options in few.items():
-        monkeypatch.setattr(stages, name, partial(getattr(stages, name), **options))
-    config = LoopConfig(task="pendulum-swingup", robot="unit:3", out=tmp_path, threads=1, **TINY)
-    closed = loop(config)
-    write_loop(tmp_path / "report.html", closed)
-    found = json.loads((tmp_path / "summary.json").read_text())
+    config = LoopConfig(task="pendulum-swingup", robot="unit:3", out=folder, threads=1, **TINY)
+    with pytest.MonkeyPatch.context() as patch:
+        for name, options in few.items():
+            patch.setattr(stages, name, partial(getattr(stages, name), **options))
+        write_loop(folder / "report.html", loop(config))
+    return folder
+
+
+@pytest.mark.slow
+def test_a_loop_ends_with_all_it_promises(walked):
+    found = json.loads((walked / "summary.json").read_text())
     for name in ("sim_success", "real_success_before", "real_success_after"):
         assert {"value", "low", "high", "n"} <= set(found[name])
     assert found["trials"] == 4 and found["recorded_s"] <= 22
     assert found["attribution"]["success"]["shares"] and len(found["rounds"]) == 2
-    page = (tmp_path / "report.html").read_text()
+    page = (walked / "report.html").read_text()
     assert "http" not in re.sub(r"data:[^'\"]*", "", page)  # nothing from the network
     for episode in re.findall(r"href='#([0-9a-f]+)'", page):
         assert f"id='{episode}'" in page
     for link in re.findall(r"href='(steps/[^']+)'", page):
-        assert (tmp_path / link).is_file()
+        assert (walked / link).is_file()
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not shutil.which("chromium"), reason="Chromium is not installed")
+@pytest.mark.parametrize("width", [1200, 390])
+def test_the_page_of_a_loop_opens_in_a_browser(walked, width):
+    asked, said = [], []
+    with sync_playwright() as tools:
+        browser = tools.chromium.launch(
+            executable_path=shutil.which("chromium"), args=["--no-sandbox", "--disable-gpu"]
+        )
+        page = browser.new_page(viewport={"width": width, "height": 844})
+        page.on("request", lambda request: asked.append(request.url))
+        page.on("console", lambda message: said.append(message.text))
+        address = (walked / "report.html").as_uri()
+        page.goto(address)
+        asked.remove(address)
+        assert not said and all(url.startswith("data:") for url in asked)
+        assert page.evaluate("document.documentElement.scrollWidth") == width
+        pictures = "[...document.images].map(i => i.complete && i.naturalWidth > 0)"
+        assert all(page.evaluate(pictures)) and len(page.evaluate(pictures)) > 8
+        films = "[...document.querySelectorAll('video')].map(v => v.error === null && v.duration)"
+        page.wait_for_function("[...document.querySelectorAll('video')].every(v => v.readyState)")
+        assert all(seconds > 1 for seconds in page.evaluate(films))
+        assert page.pdf().startswith(b"%PDF")
+        browser.close()
 
 
 @pytest.mark.slow

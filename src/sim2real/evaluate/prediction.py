@@ -42,6 +42,9 @@ class Prediction:
     """The success rate of one robot that is yet to be tried."""
 
     mean: float
+    median: float
+    """Within the interval always; a robot that may be like none of the draws pulls the mean down,
+    out of a narrow one."""
     low: float
     """Lower end of the interval of the robot's success rate."""
     high: float
@@ -59,7 +62,7 @@ class Prediction:
 
     def __str__(self) -> str:
         return (
-            f"{100 * self.mean:.1f} % [{100 * self.low:.1f}, {100 * self.high:.1f}];"
+            f"{100 * self.median:.1f} % [{100 * self.low:.1f}, {100 * self.high:.1f}];"
             f" {self.trials} trials will show {100 * self.shown_low:.0f} to"
             f" {100 * self.shown_high:.0f} % ({100 * self.confidence:g} % sure)"
         )
@@ -123,12 +126,14 @@ def predict(
     tails = np.array([0.5 - confidence / 2, 0.5 + confidence / 2])
     up_to = np.append(0.0, chance.cumsum())
     low = ends[np.searchsorted(up_to, tails[0], side="right") - 1]
+    median = middles[min(int(np.searchsorted(up_to, 0.5)), _RATES) - 1]
     high = ends[min(int(np.searchsorted(up_to, tails[1])), _RATES)]
     shown_up_to = special.bdtr(np.arange(trials + 1)[:, None], trials, middles) @ chance
     shown = np.searchsorted(shown_up_to, tails).clip(0, trials) / trials
     mean = float(chance @ middles)
     return Prediction(
         mean=mean,
+        median=float(median),
         low=float(low),
         high=float(high),
         confidence=confidence,

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import base64
+import io
 import math
 import tempfile
+from collections import deque
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
+from PIL import Image
 
 from sim2real.evaluate.video import video
 from sim2real.gap.log import Log
@@ -25,6 +29,8 @@ if TYPE_CHECKING:
 
 _RATE_HZ = 25.0
 _SIZE = (480, 360)
+_STILL_S = 1.0
+"""End of a film that is shown before it is played, and on paper [s]."""
 
 
 def film_of(episode: Episode, twin: Twin, task: type[Task], words: str) -> str:
@@ -38,17 +44,31 @@ def film_of(episode: Episode, twin: Twin, task: type[Task], words: str) -> str:
             env.worlds.memory[name][0] = torch.from_numpy(np.atleast_1d(signal.values[0]))
     states = MeasuredStates(env.worlds.model, log)
     camera = Camera(env, width=_SIZE[0], height=_SIZE[1])
+    last: deque[np.ndarray] = deque(maxlen=round(_STILL_S * task.rate_hz / every))
     try:
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "film.mp4"
             with video(path, rate_hz=task.rate_hz / every) as add:
                 for row in range(0, len(log.times), every):
                     states.write(env.worlds, log.times[row : row + 1])
-                    add(camera.picture())
-            data = base64.b64encode(path.read_bytes()).decode()
+                    last.append(camera.picture())
+                    add(last[-1])
+            film, still = path.read_bytes(), _blurred(last)
     finally:
         camera.close()
+    poster = f"data:image/jpeg;base64,{base64.b64encode(still).decode()}"
+    source = f"data:video/mp4;base64,{base64.b64encode(film).decode()}"
     return (
         f"<figure><video controls loop muted playsinline width='{_SIZE[0]}' height='{_SIZE[1]}'"
-        f" src='data:video/mp4;base64,{data}'></video><figcaption>{words}</figcaption></figure>"
+        f" poster='{poster}' src='{source}'></video>"
+        f"<img class='still' alt='its last second' src='{poster}'>"
+        f"<figcaption>{words}</figcaption></figure>"
     )
+
+
+def _blurred(pictures: Iterable[np.ndarray]) -> bytes:
+    """Pictures over one another, as a JPEG: what shakes is a blur, what holds still is not."""
+    out = io.BytesIO()
+    mean = np.mean(np.stack(list(pictures)), axis=0).round().astype(np.uint8)
+    Image.fromarray(mean).save(out, format="jpeg", quality=85)
+    return out.getvalue()

@@ -45,12 +45,14 @@ figure { margin: 0; break-inside: avoid; } figcaption { font-size: 0.85rem; colo
 .plots img, figure img, video { width: 100%; max-width: 44rem; height: auto; }
 .verdict { font-size: 1.15rem; } .from { font-size: 0.8rem; color: #555; }
 .cards { display: flex; flex-wrap: wrap; gap: 0.75rem; margin: 1rem 0; padding: 0; }
-.cards div { flex: 1 1 9rem; border: 1px solid #ddd; border-radius: 0.5rem;
+.cards div { flex: 1 1 8rem; border: 1px solid #ddd; border-radius: 0.5rem;
   padding: 0.6rem 0.9rem; }
 .cards b { display: block; font-size: 1.7rem; line-height: 1.2; }
 .cards span { font-size: 0.8rem; color: #555; }
 .todo li { margin-bottom: 0.6rem; } .todo code { display: block; }
-@media print { video { display: none; } h2 { break-after: avoid; } a { color: inherit; } }
+.still { display: none; }
+@media print { video { display: none; } .still { display: block; } h2 { break-after: avoid; }
+  a { color: inherit; } }
 </style>"""
 
 
@@ -113,7 +115,7 @@ def _success(closed: Closed) -> Figure:
         rows.append((f"{name}: simulation", sim["value"], sim["low"], sim["high"], OLD))
         if one.predicted is not None:
             said = one.predicted
-            rows.append((f"{name}: predicted", said.mean, said.low, said.high, NEW))
+            rows.append((f"{name}: predicted", said.median, said.low, said.high, NEW))
         rows.append(
             (f"{name}: robot ({len(one.won)})", one.real.value, one.real.low, one.real.high, REAL)
         )
@@ -158,8 +160,14 @@ def _replays(closed: Closed) -> Iterator[str]:
     logs = [aligned(episode, before) for episode in episodes_of(closed.recorded)]
     yield "<h2>Real signals against simulated ones</h2>"
     checked = known.result["held_back"]
+    units = {sensor.name: sensor.unit or "1" for sensor in logs[0].contract.sensors}
     rows = [
-        (name, f"{e['before']:.3g}", f"{e['after']:.3g}", f"{e['after'] / e['before']:.2f}")
+        (
+            f"{name} [{units[name]}]",
+            f"{e['before']:.3g}",
+            f"{e['after']:.3g}",
+            f"{e['after'] / e['before']:.2f}",
+        )
         for name, e in checked["sensors"].items()
         if e["before"]
     ]
@@ -348,7 +356,8 @@ def _percent(rate: dict[str, Any]) -> str:
 
 
 def _said(prediction: Prediction) -> tuple[str, str]:
-    return f"{prediction.mean:.0%}", f"{prediction.low:.0%} to {prediction.high:.0%}"
+    sure = f"{100 * prediction.confidence:g} % sure"
+    return f"{prediction.median:.0%}", f"{prediction.low:.0%} to {prediction.high:.0%}, {sure}"
 
 
 def _between(rate: dict[str, Any]) -> str:
