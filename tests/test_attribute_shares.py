@@ -3,6 +3,7 @@
 import json
 import shlex
 from dataclasses import replace
+from itertools import product
 
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ from sim2real.attribute.advice import advise
 from sim2real.attribute.attribution import Attribution, Cause, Share, dimensions_of, identified
 from sim2real.attribute.diagnoses import Diagnosis
 from sim2real.attribute.failures import Failures
-from sim2real.attribute.parsimony import plausible
+from sim2real.attribute.parsimony import _Chain, _Told, plausible
 from sim2real.attribute.shapley import coalitions, game, shapley
 from sim2real.attribute.together import Together, told_together
 from sim2real.attribute.trajectory import attribute_trajectory
@@ -124,6 +125,31 @@ def test_far_outside_its_ranges_a_robot_may_have_a_strong_motor_or_a_light_pole(
     assert strong.mean() > 0.15 and light.mean() > 0.05 and not (strong & light).any()
     again = plausible(twin, found, who, draws=64, seed=5)
     assert np.abs(again.chance - drawn.chance).max() < 0.1  # the chain has settled
+
+
+def test_states_are_drawn_as_often_as_their_evidence_says():
+    rng = np.random.default_rng(4)
+    slopes = rng.normal(size=(3, 3)) * [2.0, 1.0, 0.4]
+    told = _Told(slopes @ slopes.T + np.eye(3), slopes @ rng.normal(size=3) * 2.0)
+    chain = _Chain(told, np.array([0, 0, 1]), np.random.default_rng(1))
+    visited = np.array([chain.sweep() for _ in range(6000)])
+    states = np.array(list(product(range(5), repeat=3)))
+    weights = np.exp([chain._log_chance(state) for state in states])
+    for off in coalitions(3):
+        exact = weights[((states > 0) == off).all(axis=1)].sum() / weights.sum()
+        assert ((visited > 0) == off).all(axis=1).mean() == pytest.approx(exact, abs=0.03)
+
+
+def test_what_recordings_do_not_tell_is_off_by_no_more_than_its_range(twin):
+    known = belief(twin, {"joint/hinge/damping": 0.03}, only=("joint/hinge/damping", MASS))
+    mass = next(p for p in twin.parameters if p.name == MASS)
+    column = known.names.index(MASS)
+    covariance = np.array(known.covariance)
+    covariance[column, column] = prior_std(mass) ** 2
+    found = gaussian([p for p in twin.parameters if p.name in known.names], known.mean, covariance)
+    drawn = plausible(twin, found, dimensions_of(twin, found.names), draws=512)
+    values = drawn.values[:, [p.name for p in twin.parameters].index(MASS)]
+    assert drawn.off.all() and 0.3 < values.std() / prior_std(mass) < 1.1
 
 
 def test_dimensions_whose_sum_alone_is_known_are_told_together():

@@ -8,7 +8,8 @@ decide which.
 Here a dimension is believed to be right or off, with equal chances before the recordings; if it is
 off, any number of its parameters is, and any of them. A parameter that is right is so up to a small
 part of its prior's width; one that is off is one, two, four or eight times as far off as its prior
-says, for ranges are written by people. How much the recordings speak for each of these states is
+says, for ranges are written by people; of what recordings do not tell, even if all else were known,
+nothing is known but its range. How much the recordings speak for each of these states is
 the evidence of the twin refitted in it: it pays for a better fit, and charges for every parameter
 that would have had room to move and did not. With a Gaussian posterior the evidence of every state
 follows from the one fit of everything, and states are drawn by it (Gibbs). Where recordings cannot
@@ -30,6 +31,8 @@ from sim2real.twin import Twin
 
 _WIDTHS = np.array([0.1, 1.0, 2.0, 4.0, 8.0])
 """Spread of what is right, and of what is off, against that of its prior."""
+_DECLARED = 1
+"""Place of the prior's own spread among them."""
 _LEAST = 1e-4
 """Standard deviation, against that of the prior, below which no posterior is believed to be."""
 _TOLD = 0.05
@@ -79,7 +82,8 @@ def plausible(
     of = np.repeat(np.arange(len(who.names)), [len(mine) for mine in who.columns])
     rng = np.random.default_rng(seed)
     told = _Told.of(mean, covariance)
-    states = _states(told, of, rng)
+    chain = _Chain(told, of, rng)
+    states = np.array([chain.sweep() for _ in range(_SETTLING + _CHAIN)])[_SETTLING:]
     off = np.stack([(states[:, of == k] > 0).any(axis=1) for k in range(len(who.names))], axis=1)
     low, high = np.array([parameter.bounds for parameter in parameters]).T
     rows = np.empty((len(states), len(columns)))
@@ -141,74 +145,61 @@ class _Told:
         return x
 
 
-def _states(told: _Told, of: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """(sweeps, parameters) places in `_WIDTHS`, 0 where a parameter is right, by their chances.
+class _Chain:
+    """States of parameters, places in `_WIDTHS`, drawn by their chances one after the other."""
 
-    `of` (parameters,) is the dimension of each.
-    """
-    count = len(of)
-    sizes = np.bincount(of)
-    chances = [_chances_of_numbers(int(size)) for size in sizes]
-    state = np.zeros(count, dtype=int)
-    kept = np.empty((_CHAIN, count), dtype=int)
-    for sweep in range(-_SETTLING, _CHAIN):
-        _resample(state, told, of, chances, rng)
-        for one, other in rng.integers(count, size=(_SWAPS, 2)):
-            _exchange(state, one, other, told, of, chances, rng)
-        if sweep >= 0:
-            kept[sweep] = state
-    return kept
+    def __init__(self, told: _Told, of: np.ndarray, rng: np.random.Generator) -> None:
+        """`of` (parameters,) is the dimension of each; all are right at first."""
+        self._told, self._of, self._rng = told, of, rng
+        self._chances = [_chances_of_numbers(int(size)) for size in np.bincount(of)]
+        # What nothing is told of is off by no more than its prior says.
+        known = np.diag(told.precision) >= 1.0
+        self._widths = np.where(known, len(_WIDTHS), _DECLARED + 1)
+        self.state = np.zeros(len(of), dtype=int)
 
+    def sweep(self) -> np.ndarray:
+        """(parameters,) the state after each of them was drawn anew."""
+        self._resample()
+        for one, other in self._rng.integers(len(self.state), size=(_SWAPS, 2)):
+            self._exchange(one, other)
+        return self.state.copy()
 
-def _resample(
-    state: np.ndarray,
-    told: _Told,
-    of: np.ndarray,
-    chances: list[np.ndarray],
-    rng: np.random.Generator,
-) -> None:
-    """Draw each parameter's state anew, given those of all others."""
-    covariance = np.linalg.inv(told.precision + np.diag(1 / _WIDTHS[state] ** 2))
-    mean = covariance @ told.pull
-    for j in rng.permutation(len(state)):
-        mine = of == of[j]
-        others = int((state[mine] > 0).sum()) - int(state[j] > 0)
-        narrower = 1 / _WIDTHS**2 - 1 / _WIDTHS[state[j]] ** 2
-        ratio = 1 + narrower * covariance[j, j]
-        logs = -0.5 * np.log(ratio) - 0.5 * narrower * mean[j] ** 2 / ratio - np.log(_WIDTHS)
-        logs[0] += chances[of[j]][others]
-        logs[1:] += chances[of[j]][others + 1] - np.log(len(_WIDTHS) - 1)
-        weights = np.exp(logs - logs.max())
-        new = int(rng.choice(len(_WIDTHS), p=weights / weights.sum()))
-        if new != state[j]:
-            state[j] = new
-            step = narrower[new] / ratio[new]
-            mean = mean - step * mean[j] * covariance[j]
-            covariance = covariance - step * np.outer(covariance[j], covariance[j])
+    def _resample(self) -> None:
+        """Draw each parameter's state, given those of all others."""
+        state, of = self.state, self._of
+        covariance = np.linalg.inv(self._told.precision + np.diag(1 / _WIDTHS[state] ** 2))
+        mean = covariance @ self._told.pull
+        for j in self._rng.permutation(len(state)):
+            others = int((state[of == of[j]] > 0).sum()) - int(state[j] > 0)
+            narrower = 1 / _WIDTHS**2 - 1 / _WIDTHS[state[j]] ** 2
+            ratio = 1 + narrower * covariance[j, j]
+            logs = -0.5 * np.log(ratio) - 0.5 * narrower * mean[j] ** 2 / ratio - np.log(_WIDTHS)
+            logs[0] += self._chances[of[j]][others]
+            logs[1:] += self._chances[of[j]][others + 1] - np.log(self._widths[j] - 1)
+            logs[self._widths[j] :] = -np.inf
+            weights = np.exp(logs - logs.max())
+            new = int(self._rng.choice(len(_WIDTHS), p=weights / weights.sum()))
+            if new != state[j]:
+                state[j] = new
+                step = narrower[new] / ratio[new]
+                mean = mean - step * mean[j] * covariance[j]
+                covariance = covariance - step * np.outer(covariance[j], covariance[j])
 
+    def _exchange(self, one: int, other: int) -> None:
+        """Let two parameters exchange their states, as often as the evidence says (Metropolis)."""
+        swapped = self.state.copy()
+        swapped[[one, other]] = self.state[[other, one]]
+        if (swapped == self.state).all() or (swapped >= self._widths).any():
+            return
+        gain = self._log_chance(swapped) - self._log_chance(self.state)
+        if np.log(self._rng.uniform()) < gain:
+            self.state = swapped
 
-def _exchange(
-    state: np.ndarray,
-    one: int,
-    other: int,
-    told: _Told,
-    of: np.ndarray,
-    chances: list[np.ndarray],
-    rng: np.random.Generator,
-) -> None:
-    """Let two parameters exchange their states, as often as the evidence says (Metropolis)."""
-    if state[one] == state[other]:
-        return
-
-    def log_chance(tried: np.ndarray) -> float:
-        numbers = np.bincount(of, weights=tried > 0, minlength=len(chances)).astype(int)
-        before = sum(chance[number] for chance, number in zip(chances, numbers, strict=True))
-        return float(before) + told.log_evidence(_WIDTHS[tried])
-
-    swapped = state.copy()
-    swapped[[one, other]] = state[[other, one]]
-    if np.log(rng.uniform()) < log_chance(swapped) - log_chance(state):
-        state[:] = swapped
+    def _log_chance(self, state: np.ndarray) -> float:
+        numbers = np.bincount(self._of, weights=state > 0).astype(int)
+        found = sum(log[number] for log, number in zip(self._chances, numbers, strict=True))
+        found -= np.log(self._widths[state > 0] - 1).sum()
+        return float(found) + self._told.log_evidence(_WIDTHS[state])
 
 
 def _chances_of_numbers(size: int) -> np.ndarray:
