@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from functools import partial
 from types import SimpleNamespace
 
 import numpy as np
@@ -9,7 +10,8 @@ import pytest
 import torch
 
 from sim2real.attribute.attribution import Attribution, Share
-from sim2real.attribute.success import _resampled, attribute_success
+from sim2real.attribute.success import _interval_of_sum, _resampled, attribute_success
+from sim2real.attribute.together import told_together
 from sim2real.attribute.trajectory import _shares, attribute_trajectory
 from sim2real.bench.config import BenchAttribute
 from sim2real.bench.identify.known_truth import recordings
@@ -147,6 +149,19 @@ def test_trials_scatter_is_not_taken_for_robots_that_differ():
     differ = 100.0 * (rng.uniform(size=(1, 40, 25)) < rates)
     low, high = np.percentile(_resampled(differ, 0), (2.5, 97.5))
     assert low < 20 and high > 80
+
+
+def test_stand_ins_are_told_together_though_trials_scatter():
+    # Half of the robots lose half of their success by one, the other half by the other.
+    rng = np.random.default_rng(0)
+    lost = np.where(rng.uniform(size=(32, 16)) < 0.5, 100.0, 0.0)
+    which = (np.arange(32) % 2 == 0)[:, None]
+    parts = np.stack([lost * which, lost * ~which])
+    found = told_together(
+        ("a", "b"), parts.mean(axis=(1, 2)).tolist(), partial(_interval_of_sum, parts, seed=0)
+    )
+    assert [group.names for group in found] == [("a", "b")]
+    assert found[0].low < 50 < found[0].high < found[0].low + 25
 
 
 def test_given_rows_are_what_is_tried(pendulum):

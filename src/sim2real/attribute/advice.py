@@ -49,7 +49,7 @@ def advise(
     found: list[Advice] = []
     if success is not None:
         found += _ranges(twin, success, cured=cured)
-        found += _told_together(success)
+        found += _told_together(success, cured=cured)
         found += _unexplained(success)
         found += _not_told(success, identified or {})
     if failures is not None:
@@ -67,7 +67,8 @@ def _ranges(twin: Twin, success: Attribution, *, cured: bool) -> Iterator[Advice
         if not share.clear or share.value <= 0:
             continue
         cost = f"{share.name} costs {share.value:.0f} points of success"
-        wider = [_wider(cause, *priors[cause.name]) for cause in share.causes]
+        likely = [cause for cause in share.causes if cause.chance > 0.5]
+        wider = [_wider(cause, *priors[cause.name]) for cause in likely]
         wider = [words for words in wider if words]
         if wider:
             yield Advice(
@@ -77,19 +78,24 @@ def _ranges(twin: Twin, success: Attribution, *, cured: bool) -> Iterator[Advice
                 + (": the next of its kind may be like it" if cured else ""),
             )
         elif not cured:
-            yield Advice(
-                do="train in worlds of the posterior",
-                why=cost + (f": {share.causes[0]}" if share.causes else ""),
-                command="sim2real train TASK --twin IDENTIFIED --source posterior --begin RUN",
-            )
+            yield _train_again(cost + (f": {likely[0]}" if likely else ""))
+
+
+def _train_again(why: str) -> Advice:
+    return Advice(
+        do="train in worlds of the posterior",
+        why=why,
+        command="sim2real train TASK --twin IDENTIFIED --source posterior --begin RUN",
+    )
 
 
 def _wider(cause: Cause, low: float, high: float) -> str:
     """The range that holds a parameter; nothing where it is in the old one."""
     if low <= cause.after <= high:
         return ""
-    unit = f" {cause.unit}" if cause.unit else ""
-    return f"{cause.name} to {min(low, cause.low):.3g} … {max(high, cause.high):.3g}{unit}"
+    scale, unit = cause.shown
+    least, most = scale * min(low, cause.low), scale * max(high, cause.high)
+    return f"{cause.name} to {least:.3g} … {most:.3g}{unit}"
 
 
 def _told_alone(success: Attribution) -> list[Share]:
@@ -98,15 +104,19 @@ def _told_alone(success: Attribution) -> list[Share]:
     return [share for share in success.shares if share.name not in grouped]
 
 
-def _told_together(success: Attribution) -> Iterator[Advice]:
+def _told_together(success: Attribution, *, cured: bool) -> Iterator[Advice]:
+    """What tells dimensions apart that cost success; training needs no such knowledge."""
     for group in success.together:
-        if group.low > 0:
-            causes = success.alternatives(group)
+        if group.value <= 0:
+            continue
+        cost = f"{group.title} cost {group.value:.0f} points together"
+        if not cured:
+            yield _train_again(cost)
+        if causes := success.alternatives(group):
             yield Advice(
-                do=f"measure {' or '.join(cause.name for cause in causes)} by itself, with a scale"
-                " or a known load, and write it into the twin",
-                why=f"{' and '.join(group.names)} cost {group.value:.0f} points together, and the"
-                " recordings do not tell which of them: "
+                do=f"measure {' or '.join(cause.name for cause in causes)} in another way than by"
+                " these motions, and write it into the twin",
+                why=f"{cost}, and the recordings do not tell which of them: "
                 + ", or ".join(str(cause) for cause in causes),
             )
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from sim2real.attribute.together import Together
 from sim2real.errors import Sim2RealError, nearest
-from sim2real.gap.sensitivity import best_guess
+from sim2real.gap.sensitivity import best_guess, prior_std
 from sim2real.params import JointDistribution
 from sim2real.twin import Twin
 
@@ -18,6 +18,8 @@ CONFIDENCE = 0.95
 """Confidence of the intervals."""
 _NAMED = 3
 """Parameters that a sentence names."""
+_SURELY = 0.95
+"""Probability of being off from which it is not told."""
 _NESTED = ("shares", "unexplained", "together")
 _TELLING = 0.1
 """Effect of a parameter, against the largest in its dimension, from which it is named."""
@@ -39,16 +41,23 @@ class Cause:
     chance: float = 1.0
     """Probability that it is off at all."""
     effect: float | None = None
-    """In the attribution's unit: of the error, what goes if this parameter alone takes its
-    identified value; of success, the mean of what that costs and of what comes back if all others
-    have theirs and this one has not."""
+    """In the attribution's unit, and as often as it is off: of the error, what goes if this
+    parameter alone takes its identified value; of success, the mean of what that costs and of what
+    comes back if all others have theirs and this one has not."""
 
     def __str__(self) -> str:
-        scale, unit = (1e3, "ms") if self.unit == "s" else (1.0, self.unit)
-        over, _, under = unit.partition("/")
-        unit = "" if over == under else unit  # a ratio of the same
+        scale, unit = self.shown
         after, before = scale * self.after, scale * self.before
-        return f"{self.name} is {after:.3g}{' ' + unit if unit else ''}, not {before:.3g}"
+        sure = "" if self.chance > _SURELY else f" (with a chance of {100 * self.chance:.0f} %)"
+        return f"{self.name} is {after:.3g}{unit}, not {before:.3g}{sure}"
+
+    @property
+    def shown(self) -> tuple[float, str]:
+        """Factor and unit, with a space, in which values are shown."""
+        over, _, under = self.unit.partition("/")
+        if self.unit == "s":
+            return 1e3, " ms"
+        return 1.0, "" if over == under else f" {self.unit}"  # a ratio of the same has none
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -162,14 +171,14 @@ class Attribution:
     def alternatives(self, group: Together) -> list[Cause]:
         """The most telling parameter of each dimension in a group."""
         shares = {share.name: share for share in self.shares}
-        return [shares[name].causes[0] for name in group.names if shares[name].causes]
+        named = [shares[name].causes[:1] for name in group.names]
+        return [cause for causes in named for cause in causes if cause.chance > 0]
 
     def _grouped(self, group: Together) -> str:
-        name = " and ".join(group.names)
-        whole = Share(name=name, value=group.value, low=group.low, high=group.high)
+        whole = Share(name=group.title, value=group.value, low=group.low, high=group.high)
         causes = ", or ".join(str(cause) for cause in self.alternatives(group))
         return (
-            f"{name} {self._amount(whole, several=True)} together, and the recordings do not"
+            f"{group.title} {self._amount(whole, several=True)} together, and the recordings do not"
             f" tell which of them{': ' + causes if causes else ''}"
         )
 
@@ -239,22 +248,30 @@ def causes_of(
     (parameters,) how likely that is.
     """
     guess = best_guess(before)
-    found = []
+    found, far = [], {}
     for column, effect in zip(columns, effects, strict=True):
         low, middle, high = ranges[:, column].tolist()
+        parameter, chance = before.parameters[column], float(chances[column])
+        far[parameter.name] = chance * abs(middle - guess[column]) / prior_std(parameter)
         found.append(
             Cause(
-                name=before.parameters[column].name,
-                unit=before.parameters[column].unit,
+                name=parameter.name,
+                unit=parameter.unit,
                 before=float(guess[column]),
                 after=middle,
                 low=low,
                 high=high,
-                chance=float(chances[column]),
+                chance=chance,
                 effect=effect,
             )
         )
-    return tuple(sorted(found, key=lambda cause: -abs(cause.effect or 0.0)))
+    return tuple(sorted(found, key=lambda c: (-abs(c.effect or 0.0), -far[c.name])))
+
+
+def interval_of(resampled: np.ndarray) -> tuple[Any, Any]:
+    """(low, high) ends of 95 % of what a share may be, (…, resamples)."""
+    low, high = np.percentile(resampled, (50 * (1 - CONFIDENCE), 50 * (1 + CONFIDENCE)), axis=-1)
+    return low, high
 
 
 def _because(share: Share) -> str:
@@ -263,7 +280,7 @@ def _because(share: Share) -> str:
     telling = [
         cause
         for cause in share.causes
-        if cause.effect is not None and abs(cause.effect) >= _TELLING * largest
+        if cause.effect and abs(cause.effect) >= _TELLING * largest and cause.chance > 0.5
     ]
     named = "; ".join(str(cause) for cause in telling[:_NAMED])
     return f": {named}" if named else ""

@@ -8,8 +8,9 @@ decide which.
 Here a dimension is believed to be right or off, with equal chances before the recordings; if it is
 off, any number of its parameters is, and any of them. A parameter that is right is so up to a small
 part of its prior's width; one that is off is one, two, four or eight times as far off as its prior
-says, for ranges are written by people; of what recordings do not tell, even if all else were known,
-nothing is known but its range. How much the recordings speak for each of these states is
+says, for ranges are written by people; what recordings do not tell, even if all else were known, is
+off by no more than its prior says. Values beyond their bounds cannot be, so states that would need
+them count as much less. How much the recordings speak for each of these states is
 the evidence of the twin refitted in it: it pays for a better fit, and charges for every parameter
 that would have had room to move and did not. With a Gaussian posterior the evidence of every state
 follows from the one fit of everything, and states are drawn by it (Gibbs). Where recordings cannot
@@ -18,15 +19,15 @@ tell two parameters apart, draws move now one and now the other.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
-import torch
 from scipy.special import gammaln
 
 from sim2real.attribute.attribution import Dimensions
 from sim2real.gap.sensitivity import best_guess, prior_std
-from sim2real.params import GaussianPosterior, JointDistribution
+from sim2real.params import Empirical, GaussianPosterior, JointDistribution
 from sim2real.twin import Twin
 
 _WIDTHS = np.array([0.1, 1.0, 2.0, 4.0, 8.0])
@@ -38,12 +39,10 @@ _LEAST = 1e-4
 _TOLD = 0.05
 """What recordings tell along a direction, against the prior, below which it is nothing: the last
 digits of a posterior that is as wide as its prior are chance, and would be taken for a pull."""
-_SAMPLES = 4096
-"""Samples behind the moments of a posterior that is not given by them."""
 _CHAIN, _SETTLING, _SWAPS = 2048, 256, 8
 """Sweeps that are kept, sweeps before them, and exchanges of two parameters' states in a sweep."""
-_TRIES = 20
-"""Values that are drawn at most until all are within their bounds."""
+_FARTHEST = 10.0
+"""Distance, in widths of the prior, beyond which no value is drawn."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,25 +75,27 @@ def plausible(
     parameters = [before.parameters[column] for column in columns]
     scales = np.array([prior_std(parameter) for parameter in parameters])
     order = [posterior.names.index(parameter.name) for parameter in parameters]
-    mean, covariance = _moments(posterior)
+    mean, covariance, rows = _moments(posterior)
     mean = (mean[order] - base[columns]) / scales
     covariance = covariance[np.ix_(order, order)] / np.outer(scales, scales)
     of = np.repeat(np.arange(len(who.names)), [len(mine) for mine in who.columns])
     rng = np.random.default_rng(seed)
-    told = _Told.of(mean, covariance)
+    told = _Told.of(mean, covariance, rows)
     chain = _Chain(told, of, rng)
     states = np.array([chain.sweep() for _ in range(_SETTLING + _CHAIN)])[_SETTLING:]
     off = np.stack([(states[:, of == k] > 0).any(axis=1) for k in range(len(who.names))], axis=1)
     low, high = np.array([parameter.bounds for parameter in parameters]).T
-    rows = np.empty((len(states), len(columns)))
-    for row, state, some in zip(rows, states, off, strict=True):
-        for _ in range(_TRIES):
-            row[:] = base[columns] + scales * told.draw(_WIDTHS[state], some[of], rng)
-            if ((row >= low) & (row <= high)).all():
-                break
-        np.clip(row, low, high, out=row)
-    # Evenly spaced among like states, so that chances of one half give half of the draws.
-    alike = np.lexsort(np.concatenate([states.T, off.T]))
+    low = np.maximum((low - base[columns]) / scales, -_FARTHEST)
+    high = np.minimum((high - base[columns]) / scales, _FARTHEST)
+    drawn = [told.draw(_WIDTHS[s], some[of], rng) for s, some in zip(states, off, strict=True)]
+    x = np.array(drawn)
+    within = ((states == 0) | ((x >= low) & (x <= high))).all(axis=1)
+    if within.sum() >= draws:  # else there is nothing better than the nearest that can be
+        states, off, x = states[within], off[within], x[within]
+    rows = base[columns] + scales * x.clip(low, high)
+    # Evenly spaced along where they differ most, so that a chance of one half is half of the draws.
+    _, _, directions = np.linalg.svd(x - x.mean(axis=0), full_matrices=False)
+    alike = np.lexsort([x @ directions[0], *off.T])
     levels = (np.arange(draws) + rng.uniform()) / draws
     chosen = rng.permutation(alike[(levels * len(states)).astype(int)])
     values = np.repeat(base[None], draws, axis=0)
@@ -119,11 +120,19 @@ class _Told:
     """Precision times mean."""
 
     @classmethod
-    def of(cls, mean: np.ndarray, covariance: np.ndarray) -> _Told:
-        """From a posterior under priors of width one around zero."""
-        whole = np.linalg.inv(covariance + _LEAST**2 * np.eye(len(mean)))
-        values, vectors = np.linalg.eigh(whole - np.eye(len(mean)))
-        kept = values > _TOLD
+    def of(cls, mean: np.ndarray, covariance: np.ndarray, samples: float) -> _Told:
+        """From a posterior under priors of width one around zero; if its covariance is that of so
+        many samples, chance in them is no information."""
+        count = len(mean)
+        whole = np.linalg.inv(covariance + _LEAST**2 * np.eye(count))
+        chance = _TOLD
+        if samples > 1:
+            # The inverse of a sampled covariance is too large on average, its largest eigenvalue
+            # even more so: Hartlap's factor, and the edge of Marchenko and Pastur.
+            whole *= max((samples - count - 2) / (samples - 1), 1 / samples)
+            chance += 1 / max(1 - math.sqrt(min(count / samples, 0.9)), 0.05) ** 2 - 1
+        values, vectors = np.linalg.eigh(whole - np.eye(count))
+        kept = values > chance
         along = vectors[:, kept]
         return cls((along * values[kept]) @ along.T, along @ (along.T @ (whole @ mean)))
 
@@ -160,8 +169,8 @@ class _Chain:
     def sweep(self) -> np.ndarray:
         """(parameters,) the state after each of them was drawn anew."""
         self._resample()
-        for one, other in self._rng.integers(len(self.state), size=(_SWAPS, 2)):
-            self._exchange(one, other)
+        for _ in range(max(_SWAPS, len(self.state))):
+            self._exchange()
         return self.state.copy()
 
     def _resample(self) -> None:
@@ -185,13 +194,22 @@ class _Chain:
                 mean = mean - step * mean[j] * covariance[j]
                 covariance = covariance - step * np.outer(covariance[j], covariance[j])
 
-    def _exchange(self, one: int, other: int) -> None:
-        """Let two parameters exchange their states, as often as the evidence says (Metropolis)."""
-        swapped = self.state.copy()
-        swapped[[one, other]] = self.state[[other, one]]
-        if (swapped == self.state).all() or (swapped >= self._widths).any():
+    def _exchange(self) -> None:
+        """Let one that is off exchange its state with another that is right or otherwise off, as
+        often as the evidence says (Metropolis): what stands in for another is found so."""
+        state = self.state
+        if not state.any():
             return
-        gain = self._log_chance(swapped) - self._log_chance(self.state)
+        one = self._rng.choice(np.flatnonzero(state))
+        others = np.flatnonzero(state != state[one])
+        if not len(others):
+            return
+        other = self._rng.choice(others)
+        swapped = state.copy()
+        swapped[[one, other]] = state[[other, one]]
+        if (swapped >= self._widths).any():
+            return
+        gain = self._log_chance(swapped) - self._log_chance(state)
         if np.log(self._rng.uniform()) < gain:
             self.state = swapped
 
@@ -210,11 +228,14 @@ def _chances_of_numbers(size: int) -> np.ndarray:
     return np.concatenate([[np.log(0.5)], np.log(0.5 / size) - sets])
 
 
-def _moments(posterior: JointDistribution) -> tuple[np.ndarray, np.ndarray]:
-    """(mean, covariance) of a posterior."""
+def _moments(posterior: JointDistribution) -> tuple[np.ndarray, np.ndarray, float]:
+    """(mean, covariance, samples that they are of) of a posterior; no samples where they are its
+    own."""
     if isinstance(posterior, GaussianPosterior):
-        return np.array(posterior.mean), np.array(posterior.covariance)
-    rows = posterior.sample(
-        0, worlds=torch.arange(_SAMPLES), episodes=torch.zeros(_SAMPLES, dtype=torch.int64)
-    ).numpy()
-    return rows.mean(axis=0), np.atleast_2d(np.cov(rows.T))
+        return np.array(posterior.mean), np.array(posterior.covariance), 0.0
+    assert isinstance(posterior, Empirical)
+    rows, weights = np.array(posterior.samples), np.array(posterior.weights)
+    weights = weights / weights.sum()
+    mean = weights @ rows
+    covariance = (rows - mean).T @ (weights[:, None] * (rows - mean))
+    return mean, covariance, float(1 / (weights**2).sum())

@@ -16,17 +16,17 @@ import numpy as np
 from torch import Tensor
 
 from sim2real.attribute.attribution import (
-    CONFIDENCE,
     Attribution,
     Dimensions,
     Share,
     causes_of,
     dimensions_of,
     identified,
+    interval_of,
 )
 from sim2real.attribute.parsimony import plausible
 from sim2real.attribute.shapley import game
-from sim2real.attribute.together import Together, told_together
+from sim2real.attribute.together import Group, Together, told_together
 from sim2real.errors import Sim2RealError
 from sim2real.evaluate.trials import run_trials
 from sim2real.randomize import drawn
@@ -83,9 +83,10 @@ def attribute_success(
     parts = np.concatenate([lost, won[-1:]]).reshape(-1, draws, each)
     resampled = _resampled(parts, seed)
     values = parts.mean(axis=(1, 2))
-    edges = 50 * (1 - CONFIDENCE), 50 * (1 + CONFIDENCE)
-    low, high = np.percentile(resampled, edges, axis=1)
-    together = told_together(who.names, values[:-1], resampled[:-1], CONFIDENCE)
+    low, high = interval_of(resampled)
+    together = told_together(
+        who.names, values[:-1].tolist(), partial(_interval_of_sum, parts, seed=seed)
+    )
     effects: dict[int, float] = {}
     whole = who.moved(base, moved, inside[-1:])[:, 0]
     for number, column in enumerate(_looked_into(who, values, low, high, together)):
@@ -193,13 +194,19 @@ def _resampled(parts: np.ndarray, seed: int) -> np.ndarray:
     return result
 
 
+def _interval_of_sum(parts: np.ndarray, group: Group, *, seed: int) -> tuple[float, float]:
+    """95 % of what some parts may be together: what trials scatter is taken off their sum, not off
+    each of them."""
+    low, high = interval_of(_resampled(parts[list(group)].sum(axis=0, keepdims=True), seed)[0])
+    return float(low), float(high)
+
+
 def _unexplained(success: float, resampled: np.ndarray, real: tuple[int, int], seed: int) -> Share:
     """What the real robot loses beyond the identified worlds [points]."""
     won, tried = real
     rng = np.random.default_rng(seed + 1)
     rates = 100 * rng.beta(won + 0.5, tried - won + 0.5, size=len(resampled))
-    edges = 50 * (1 - CONFIDENCE), 50 * (1 + CONFIDENCE)
-    low, high = np.percentile(resampled - rates, edges)
+    low, high = interval_of(resampled - rates)
     value = success - 100 * won / tried
     return Share(name="unexplained", value=value, low=float(low), high=float(high))
 

@@ -2,11 +2,12 @@
 
 Recordings are replayed in short segments. In each replay some dimensions have values that were
 identified, the others those of the twin as it was; all combinations are tried, and Shapley's shares
-say what each dimension takes away from the error. Values come from draws of the joint posterior,
-shares from each draw alone: where the recordings cannot tell two dimensions apart the draws give
-the error now to one, now to the other, and both intervals are wide. A refit with each combination
-would instead let a dimension that is right stand in for one that is wrong and is left out, and
-never give it nothing; refits are kept as evidence beside the shares (`refits`).
+say what each dimension takes away from the error. Values come from draws of what was identified in
+which dimensions may be right (`parsimony`), shares from each draw alone: where the recordings
+cannot tell two dimensions apart the draws give the error now to one, now to the other, and both
+intervals are wide. A refit with each combination would instead let a dimension that is right stand
+in for one that is wrong and is left out, and never give it nothing; refits are kept as evidence
+beside the shares (`refits`).
 
 An error is what a whitened residual's robust square is above the one that noise makes. The noise is
 what the twin declares, not what the fit left: what the twin cannot explain is no noise. Only where
@@ -21,7 +22,6 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from sim2real.attribute.attribution import (
-    CONFIDENCE,
     Attribution,
     Dimensions,
     Refit,
@@ -29,6 +29,7 @@ from sim2real.attribute.attribution import (
     causes_of,
     dimensions_of,
     identified,
+    interval_of,
 )
 from sim2real.attribute.parsimony import plausible
 from sim2real.attribute.refits import refits
@@ -106,11 +107,12 @@ def attribute_trajectory(
     gained = np.tensordot(weights, -worth, axes=1)
     gained[~drawn.off.T] = 0.0  # it is, but for the last digits
     values, resampled = _shares(np.concatenate([gained, worth[-1:]]), nobody, seed)
-    low, high = np.percentile(resampled, (50 * (1 - CONFIDENCE), 50 * (1 + CONFIDENCE)), axis=1)
+    low, high = interval_of(resampled)
     open_ = [column for columns in who.columns for column in columns]
     alone = np.repeat(base[None], len(open_), axis=0)
     alone[np.arange(len(open_)), open_] = drawn.ranges[1, open_]
-    effects = dict(zip(open_, (100 - left(squares.counted(alone))).tolist(), strict=True))
+    gone = drawn.moved[open_] * (100 - left(squares.counted(alone)))
+    effects = dict(zip(open_, gone.tolist(), strict=True))
     tried = _refits(problem, who, squares.counted(middle), left) if with_refits else {}
     shares = [
         Share(
@@ -141,7 +143,11 @@ def attribute_trajectory(
         ),
         samples=problem.segments,
         draws=draws,
-        together=told_together(who.names, values[:-1], resampled[:-1], CONFIDENCE),
+        together=told_together(
+            who.names,
+            values[:-1].tolist(),
+            lambda group: interval_of(resampled[list(group)].sum(axis=0)),
+        ),
     )
 
 

@@ -43,8 +43,8 @@ class Prediction:
 
     mean: float
     median: float
-    """Within the interval always; a robot that may be like none of the draws pulls the mean down,
-    out of a narrow one."""
+    """Within the interval always; that a robot may be like none of the draws pulls the mean out of
+    a narrow one."""
     low: float
     """Lower end of the interval of the robot's success rate."""
     high: float

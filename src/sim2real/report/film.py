@@ -15,6 +15,7 @@ import numpy as np
 import torch
 from PIL import Image
 
+from sim2real.errors import Sim2RealError
 from sim2real.evaluate.video import video
 from sim2real.gap.log import Log
 from sim2real.gap.states import MeasuredStates
@@ -36,6 +37,8 @@ _STILL_S = 1.0
 def film_of(episode: Episode, twin: Twin, task: type[Task], words: str) -> str:
     """A film inside a page, with its caption: the robot as its sensors saw it."""
     log = Log.of(episode, twin_contract(twin, task.rate_hz), twin.channels)
+    if not len(log.times):
+        raise Sim2RealError("nothing was recorded")
     every = max(1, math.ceil(task.rate_hz / _RATE_HZ))
     env = TaskEnv(task, worlds=1, seed=0, source="nominal", twin=twin, threads=1)
     for name in task.goals:

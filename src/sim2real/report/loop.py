@@ -285,7 +285,9 @@ def _unexplained(closed: Closed) -> Iterator[str]:
     known = _last_known(closed)
     if known is not None:
         told = known.result["identifiability"]
-        lost = [name for name in told["shrinkage"] if name not in told["identifiable"]]
+        combined = [name for names in told["only_in_combination"] for name in names]
+        some = {*told["identifiable"], *combined}
+        lost = [name for name in told["shrinkage"] if name not in some]
         if lost:
             lines.append(f"not told by the recordings: {', '.join(lost)}")
         for names in told["only_in_combination"]:
