@@ -48,15 +48,18 @@ def killed_loops(config: BenchTransfer, report: Report) -> Iterator[Result]:
 def _same(
     folder: Path, count: int, options: list[str], rng: np.random.Generator, report: Report
 ) -> Iterator[bool]:
-    """Whether each of some loops, killed so often in all, ends as one that was left alone."""
+    """Whether each of some loops, killed so often in all, ends as one that was left alone.
+
+    A kill comes at any moment of a loop's length; what is left may end before, or be killed again.
+    """
     begin = time.monotonic()
     whole = ended(started(folder / "whole", *options)) if count else {}
-    longest_s = (time.monotonic() - begin) / 2  # so that most are killed several times
+    whole_s = time.monotonic() - begin
     kills, loops = 0, 0
     while kills < count:
         loops += 1
         while kills < count and killed(
-            started(folder / f"{loops}", *options), float(rng.uniform(1.0, longest_s))
+            started(folder / f"{loops}", *options), float(rng.uniform(0.0, whole_s))
         ):
             kills += 1
         same = ended(started(folder / f"{loops}", *options)) == whole
