@@ -183,7 +183,7 @@ def _query(verb: DataQuery) -> int:
 def _ls(verb: DataLs) -> int:
     sql = (
         f"select {_LISTED} from episodes join verdicts using (id) where {verb.where}"
-        f" order by added desc limit {verb.limit}"
+        f" order by added desc, id limit {verb.limit}"
     )
     rows = open_lake(verb).query(sql, version=verb.version).to_pylist()
     if verb.json:
