@@ -11,7 +11,7 @@ heavy libraries writes its `__init__` like this:
     else:
         __getattr__, __dir__ = attach(__name__, {"TrainConfig": "config", "train": "training"})
 
-The type checker reads the first branch and Python the second; neither sees a name that is not there.
+The type checker reads the first branch and Python the second; a name in neither is an error.
 """
 
 import sys
@@ -24,8 +24,8 @@ def attach(
 ) -> tuple[Callable[[str], object], Callable[[], list[str]]]:
     """`__getattr__` and `__dir__` of a room, given the file of each public name.
 
-    Files are named relative to the room (`"drift.monitor"`). A name may not be the name of a file in
-    the table: importing that file would put the module in the name's place, so it is a ValueError.
+    Files are named relative to the room (`"drift.monitor"`). A public name that is also a file of
+    the table is a ValueError: importing that file would put the module in the name's place.
     """
     for name in files.keys() & set(files.values()):
         raise ValueError(f"{room}: a file is called {name!r}, like a public name of the room")
