@@ -8,8 +8,8 @@ import numpy as np
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
+from sim2real.contract import Contract
 from sim2real.files import atomic_path
-from sim2real.policy.contract import Contract
 from sim2real.robot.excite.plan import Plan
 
 _COLOUR = "#1f5fa8"
