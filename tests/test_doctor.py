@@ -18,12 +18,8 @@ from sim2real.gap.findings import Fault
 from sim2real.gap.interface import Interface
 from sim2real.gap.log import Log
 from sim2real.gap.relation import Kind, relate
-from sim2real.policy import Bundle
-from sim2real.policy.runtime import Pilot, Runtime
-from sim2real.robot.recording import Recording, read_recording
-from sim2real.robot.runner import fly, units_of
-from sim2real.robot.standin import StandIn
-from sim2real.robot.supervisor import Supervisor
+from sim2real.policy import Bundle, Pilot, Runtime
+from sim2real.robot import Recording, StandIn, Supervisor, fly, read_recording, units_of
 
 BUNDLES = Path(__file__).parents[1] / "examples" / "bundles"
 TASKS = ("pendulum-swingup", "arm-reach", "arm-push")

@@ -12,8 +12,7 @@ import numpy as np
 import onnx
 
 from sim2real.contract import Contract
-from sim2real.policy.bundle import Bundle
-from sim2real.policy.runtime import Runtime
+from sim2real.policy import Bundle, Runtime
 
 _POINTS = 16
 _STEP = 0.05
