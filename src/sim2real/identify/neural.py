@@ -26,8 +26,7 @@ from sim2real.gap.sensitivity import best_guess, prior_std
 from sim2real.identify.posterior import Posterior
 from sim2real.identify.problem import Problem
 from sim2real.identify.summaries import Summaries
-from sim2real.params import Empirical, Parameter
-from sim2real.params.draws import Key, uniform
+from sim2real.params import Empirical, Key, Parameter, uniform
 from sim2real.twin import Twin
 
 Simulate = Callable[[np.ndarray], np.ndarray]

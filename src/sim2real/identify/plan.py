@@ -19,13 +19,13 @@ from typing import Any
 import numpy as np
 import torch
 
+from sim2real.contract import Contract
 from sim2real.errors import Sim2RealError, nearest
 from sim2real.gap.log import Log
 from sim2real.gap.sensitivity import best_guess, open_parameters, prior_std
 from sim2real.identify.identifiability import Identifiability
 from sim2real.identify.problem import Problem
 from sim2real.params import GaussianPosterior, JointDistribution
-from sim2real.policy.contract import Contract
 from sim2real.randomize import drawn
 from sim2real.twin import Twin
 from sim2real.worlds import CpuWorlds

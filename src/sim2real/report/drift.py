@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from sim2real.files import atomic_path
 
 if TYPE_CHECKING:
-    from sim2real.robot.drift.monitor import DriftReport
+    from sim2real.robot import DriftReport
 
 FORMATS = (".png", ".pdf", ".svg")
 _COLOUR = "#1f5fa8"

@@ -8,15 +8,15 @@ import numpy as np
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
+from sim2real.contract import Contract
 from sim2real.files import atomic_path
-from sim2real.policy.contract import Contract
-from sim2real.robot.excite.plan import Plan
+from sim2real.robot import ExcitationPlan
 
 _COLOUR = "#1f5fa8"
 _EDGE = "#c0392b"
 
 
-def plot_motion(path: Path, plan: Plan, contract: Contract) -> None:
+def plot_motion(path: Path, plan: ExcitationPlan, contract: Contract) -> None:
     """Every command over time with its range, and how fast it changes with its limit."""
     commands = contract.commands
     figure = Figure(figsize=(9, 1.5 * len(commands) + 0.8), layout="constrained")
