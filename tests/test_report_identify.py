@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from sim2real.gap.replay import Replayer
-from sim2real.gap.sensitivity import best_guess, open_parameters, prior_std
+from sim2real.gap.unknowns import best_guess, open_parameters, prior_std
 from sim2real.identify.align import aligned
 from sim2real.identify.identifiability import from_information
 from sim2real.identify.identify import Check

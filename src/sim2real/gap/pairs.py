@@ -20,7 +20,7 @@ import numpy as np
 from sim2real.errors import Sim2RealError
 from sim2real.gap.log import Log
 from sim2real.gap.replay import Replay, Replayer, lead_periods
-from sim2real.gap.sensitivity import best_guess
+from sim2real.gap.unknowns import best_guess
 from sim2real.twin import Twin
 
 _BEFORE = 2

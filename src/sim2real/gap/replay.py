@@ -74,18 +74,6 @@ class Replay:
         error: np.ndarray = self.measured - self.predicted
         return error
 
-    def rms(self) -> np.ndarray:
-        """(values, periods, numbers) root mean square error over the segments, along the horizon.
-
-        In the units of the contract's sensors; nan where nothing is known.
-        """
-        squares = self.errors**2
-        good = np.isfinite(squares)
-        total = np.where(good, squares, 0.0).sum(axis=1)
-        count = good.sum(axis=1)
-        found: np.ndarray = np.sqrt(np.where(count > 0, total / np.maximum(count, 1), np.nan))
-        return found
-
     def column(self, sensor: str) -> slice:
         """Places of a sensor's numbers."""
         return self.log.column(sensor)
@@ -242,11 +230,6 @@ class Replayer:
         return found
 
     @property
-    def lead(self) -> int:
-        """Periods that worlds are led along the measured states before a segment."""
-        return self._lead
-
-    @property
     def coordinates(self) -> int:
         """Measured numbers of a start."""
         return len(self._states.coordinates)
@@ -275,32 +258,6 @@ class Replayer:
                 remainder=self._remainder,
             )
         return self._worlds[count]
-
-
-def replay(
-    twin: Twin,
-    log: Log,
-    *,
-    horizon_s: float,
-    values: np.ndarray | None = None,
-    stride_s: float | None = None,
-    vary_starts: bool = False,
-    threads: int = 0,
-    report: Callable[[int, int], None] = lambda done, of: None,
-) -> Replay:
-    """Predict the log from its measured states, `horizon_s` ahead at a time.
-
-    `values` (n, parameters) are parameter vectors in the twin's order, the nominal one by default.
-    See `Replayer`, which does it again and again.
-    """
-    nominal = np.array([[parameter.nominal for parameter in twin.parameters]])
-    given = nominal if values is None else np.atleast_2d(np.asarray(values, dtype=float))
-    usable = given.shape[1] == len(twin.parameters) and np.isfinite(given).all()
-    replayer = Replayer(
-        twin, log, horizon_s=horizon_s, stride_s=stride_s, values=given if usable else nominal,
-        threads=threads,
-    )  # fmt: skip
-    return replayer(given, vary_starts=vary_starts, report=report)
 
 
 @contextmanager

@@ -13,7 +13,7 @@ import numpy as np
 
 from sim2real.gap.log import Log
 from sim2real.gap.replay import Replayer
-from sim2real.gap.sensitivity import best_guess
+from sim2real.gap.unknowns import best_guess
 from sim2real.identify.bumps import weight_scales
 from sim2real.identify.problem import Problem
 from sim2real.identify.robust import ROBUST

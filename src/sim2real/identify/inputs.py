@@ -18,7 +18,7 @@ from sim2real.data.check import Finding, bad_samples, check
 from sim2real.errors import Sim2RealError
 from sim2real.gap.log import Log
 from sim2real.gap.replay import Replayer
-from sim2real.gap.sensitivity import best_guess
+from sim2real.gap.unknowns import best_guess
 from sim2real.policy.contract import Contract
 from sim2real.twin import Twin
 

@@ -9,8 +9,8 @@ import numpy as np
 import torch
 
 from sim2real.gap.log import Log
-from sim2real.gap.sensitivity import best_guess
 from sim2real.gap.states import MeasuredStates
+from sim2real.gap.unknowns import best_guess
 from sim2real.tasks.starts import Starts
 from sim2real.twin import Twin
 from sim2real.worlds import CpuWorlds

@@ -52,7 +52,7 @@ def weighed_posterior(
         unit = rng.normal(size=(_DRAWS, len(center))) * heavy
         unit[0] = 0.0
         draws = center + unit @ factor.T
-        inside = ((draws >= low) & (draws <= high)).all(axis=1)
+        inside = np.all((draws >= low) & (draws <= high), axis=1)
         inside[0] = True
         draws, unit = np.clip(draws[inside], low, high), unit[inside]
         logs = _log_density(problem, draws)

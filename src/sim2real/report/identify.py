@@ -12,7 +12,7 @@ from sim2real.errors import Sim2RealError
 from sim2real.gap.coverage import NARROW, SensorCoverage, coverage
 from sim2real.gap.log import Log
 from sim2real.gap.replay import Replay, Replayer
-from sim2real.gap.sensitivity import best_guess
+from sim2real.gap.unknowns import best_guess
 from sim2real.identify.plan import advice
 from sim2real.report.identify_plots import (
     all_beliefs,

@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from sim2real.gap.replay import Replay
-from sim2real.gap.sensitivity import prior_std
+from sim2real.gap.unknowns import prior_std
 from sim2real.params import Empirical
 from sim2real.report.page import NEW, OLD, REAL, WARN
 
