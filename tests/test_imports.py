@@ -9,7 +9,7 @@ import sim2real
 
 ROOT = Path(sim2real.__file__).parent
 FLOORS = [
-    {"errors"},
+    {"errors", "arrays", "lazy"},
     {"files"},
     {"params", "data", "reality"},
     {"twin"},
