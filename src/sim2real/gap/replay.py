@@ -25,17 +25,14 @@ import torch
 from sim2real.errors import Sim2RealError, nearest
 from sim2real.gap.chance import Chance, with_chance
 from sim2real.gap.log import Log
+from sim2real.gap.segments import recordings_of, starts_of
 from sim2real.gap.states import MeasuredStates
 from sim2real.twin import SensorEffects, Twin
 from sim2real.worlds import CpuWorlds
 
 _MOST_WORLDS = 4096
-_UNEVEN = 0.25
-"""Share of a period by which a row may come late; segments with later ones are left out."""
 _LEAST_NOISE = 1e-4
 """Share of a reading's range that is taken as its noise where the twin declares none."""
-_GAP = 3
-"""Periods without new readings that a measured state may be bridged over."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -128,10 +125,10 @@ class Replayer:
             self._lead = 0
         stride = max(1, round((stride_s or self.steps * self.period_s) / self.period_s))
         if recordings:
-            self.starts, lengths = _recordings(self.log, self._states, self.period_s)
+            self.starts, lengths = recordings_of(self.log, self._states, self.period_s)
             self.steps = min(self.steps, int(lengths.max()))
         else:
-            self.starts = _starts(
+            self.starts = starts_of(
                 self.log, self._states, self.period_s,
                 steps=self.steps, lead=self._lead, stride=stride,
             )  # fmt: skip
@@ -374,44 +371,6 @@ def lead_periods(twin: Twin, values: np.ndarray, period_s: float) -> int:
                 {"scale": most * declared, "add": most + declared}.get(parameter.operation, most)
             )
     return math.ceil(max(longest) / period_s - 1e-9) + 1
-
-
-def _starts(
-    log: Log, states: MeasuredStates, period_s: float, *, steps: int, lead: int, stride: int
-) -> np.ndarray:
-    """Rows where segments start: everything around them is known and evenly spaced."""
-    rows = len(log.times)
-    if rows < lead + steps + 1:
-        raise Sim2RealError(
-            f"episode {log.episode} has {rows} periods, a segment of it needs {lead + steps + 1}:"
-            " choose a shorter horizon"
-        )
-    even = np.abs(np.diff(log.times) - period_s) < _UNEVEN * period_s
-    sent = np.isfinite(log.command).all(axis=1)[:-1]
-    # The last states are never started from, and their delayed readings may be missing.
-    known = states.known(log.times, _GAP * period_s)[:-1]
-    candidates = np.arange(lead, rows - steps, stride)
-    span = candidates[:, None] + np.arange(-lead, steps)
-    before = candidates[:, None] + np.arange(-lead, 1)
-    good = even[span].all(axis=1) & sent[span].all(axis=1) & known[before].all(axis=1)
-    if not good.any():
-        why = "commands" if not sent[span].all(axis=1).any() else "even, gapless readings"
-        raise Sim2RealError(
-            f"episode {log.episode} has no stretch of {(lead + steps) * period_s:.3g} s with {why}"
-        )
-    found: np.ndarray = candidates[good]
-    return found
-
-
-def _recordings(log: Log, states: MeasuredStates, period_s: float) -> tuple[np.ndarray, np.ndarray]:
-    """(first row, rows that follow) of every stretch without a pause whose first state is known."""
-    pauses = np.abs(np.diff(log.times) - period_s) >= _UNEVEN * period_s
-    starts = np.concatenate([[0], np.flatnonzero(pauses) + 1])
-    lengths = np.diff(np.append(starts, len(log.times))) - 1
-    good = (lengths > 0) & states.known(log.times[starts], _GAP * period_s)
-    if not good.any():
-        raise Sim2RealError(f"episode {log.episode} has no recording whose first state is known")
-    return starts[good], lengths[good]
 
 
 def _new(log: Log) -> np.ndarray:

@@ -19,6 +19,7 @@ import numpy as np
 from sim2real.gap.chance import moves_by_chance
 from sim2real.gap.log import Log
 from sim2real.gap.replay import Replayer
+from sim2real.gap.segments import spread_evenly
 from sim2real.gap.unknowns import Unknowns, around
 from sim2real.twin import Twin
 
@@ -72,7 +73,7 @@ class Problem(Unknowns):
         self._chance = make(chance="motion") if moves_by_chance(twin) else None
         self.noise = self._replayer.noise.copy()
         """(numbers,) standard deviation of a reading around the prediction, as now believed."""
-        keep = np.unique(np.linspace(0, self._replayer.steps - 1, _MOST_ROWS).round().astype(int))
+        keep = spread_evenly(self._replayer.steps, _MOST_ROWS)
         self._rows = keep
         self._measured = self._replayer.measured[:, keep]
         self.valid = np.isfinite(self._measured)
@@ -104,7 +105,7 @@ class Problem(Unknowns):
         """The same problem on at most so many segments, spread over all of them."""
         if self.segments <= most:
             return self
-        chosen = np.unique(np.linspace(0, self.segments - 1, most).round().astype(int))
+        chosen = spread_evenly(self.segments, most)
         found = copy.copy(self)
         found._replayer = self._replayer.part(chosen)
         found._chance = self._chance and self._chance.part(chosen)

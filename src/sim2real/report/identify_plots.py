@@ -11,6 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from sim2real.gap.replay import Replay
+from sim2real.gap.segments import spread_evenly
 from sim2real.gap.unknowns import prior_std
 from sim2real.params import Empirical
 from sim2real.report.page import NEW, OLD, REAL, WARN
@@ -136,7 +137,7 @@ def replayed(
     column = before.column(sensor).start + component
     figure, axis = _panel()
     steps = before.predicted.shape[2]
-    chosen = np.unique(np.linspace(0, len(before.starts) - 1, _SEGMENTS).round().astype(int))
+    chosen = spread_evenly(len(before.starts), _SEGMENTS)
     for place, segment in enumerate(chosen):
         times = place * steps * before.period_s + before.period_s * np.arange(1, steps + 1)
         first = place == 0

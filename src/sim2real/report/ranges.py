@@ -11,6 +11,7 @@ import torch
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from sim2real.gap.segments import spread_evenly
 from sim2real.report.page import NEW, OLD, REAL, picture, table, write_parts
 
 if TYPE_CHECKING:
@@ -272,8 +273,7 @@ def _bands(coverage: Coverage) -> Figure:
     sensors = [spec for spec in sensors if spec.name in known][:8]
     figure = Figure(figsize=(9, 1.4 * max(1, len(sensors)) + 0.4), layout="constrained")
     axes = figure.subplots(max(1, len(sensors)), 1, squeeze=False).ravel()
-    count = len(replay.starts)
-    windows = np.unique(np.linspace(0, count - 1, min(_SHOWN_WINDOWS, count)).round().astype(int))
+    windows = spread_evenly(len(replay.starts), _SHOWN_WINDOWS)
     steps = replay.predicted.shape[2]
     for axis, spec in zip(axes, sensors, strict=False):
         column = replay.column(spec.name).start
