@@ -27,6 +27,7 @@ from sim2real.gap.chance import Chance, with_chance
 from sim2real.gap.log import Log
 from sim2real.gap.segments import recordings_of, starts_of
 from sim2real.gap.states import MeasuredStates
+from sim2real.policy.contract import Contract
 from sim2real.twin import SensorEffects, Twin
 from sim2real.worlds import CpuWorlds
 
@@ -114,7 +115,7 @@ class Replayer:
         self._quiet, self._columns = with_chance(twin, chance)
         place = twin.place()
         self.period_s = _period(log, place.model.opt.timestep)
-        self._numbers, self._controls = _places(place.model, log)
+        self._numbers, self._controls = places_of(place.model, log.contract)
         self.log = _slow_thinned(log, place.effects.sensors, self.period_s)
         self._states = MeasuredStates(place.model, self.log)
         self.steps = max(1, round(horizon_s / self.period_s))
@@ -322,12 +323,15 @@ def _period(log: Log, timestep_s: float) -> float:
     return period
 
 
-def _places(model: mujoco.MjModel, log: Log) -> tuple[np.ndarray, np.ndarray]:
-    """Places of the contract's readings and commands among the model's."""
+def places_of(model: mujoco.MjModel, contract: Contract) -> tuple[np.ndarray, np.ndarray]:
+    """(readings, commands) places of a contract's numbers among those of a twin's model.
+
+    A sensor or an actuator that the twin has not is a `Sim2RealError`.
+    """
     sensors = {model.sensor(k).name: k for k in range(model.nsensor)}
     actuators = {model.actuator(k).name: k for k in range(model.nactuator)}
     numbers: list[int] = []
-    for spec in log.contract.sensors:
+    for spec in contract.sensors:
         row = sensors.get(spec.name, -1)
         if row < 0 or int(model.sensor_dim[row]) != spec.width:
             raise Sim2RealError(
@@ -336,13 +340,13 @@ def _places(model: mujoco.MjModel, log: Log) -> tuple[np.ndarray, np.ndarray]:
             )
         first = int(model.sensor_adr[row])
         numbers += range(first, first + spec.width)
-    for command in log.contract.commands:
+    for command in contract.commands:
         if command.name not in actuators:
             raise Sim2RealError(
                 f"the twin has no actuator {command.name!r}, which the contract commands"
                 f"{nearest(command.name, actuators)}"
             )
-    controls = [int(model.actuator_ctrladr[actuators[c.name]]) for c in log.contract.commands]
+    controls = [int(model.actuator_ctrladr[actuators[c.name]]) for c in contract.commands]
     return np.array(numbers), np.array(controls, dtype=int)
 
 

@@ -21,6 +21,7 @@ import torch
 
 from sim2real.errors import Sim2RealError
 from sim2real.gap.log import Log
+from sim2real.gap.replay import places_of
 from sim2real.gap.unknowns import Unknowns, best_guess, chosen_parameters
 from sim2real.identify.identifiability import Identifiability
 from sim2real.identify.problem import Problem
@@ -235,9 +236,7 @@ def simulated(
     period_s = 1.0 / contract.rate_hz
     worlds = CpuWorlds(twin, count=len(values), period_s=period_s, seed=seed, threads=threads)
     model = worlds.model
-    adr = {model.sensor(k).name: int(model.sensor_adr[k]) for k in range(model.nsensor)}
-    numbers = [adr[s.name] + k for s in contract.sensors for k in range(s.width)]
-    controls = [int(model.actuator_ctrladr[model.actuator(c.name).id]) for c in contract.commands]
+    numbers, controls = places_of(model, contract)
     everyone = torch.arange(len(values))
     worlds.set_parameters(torch.from_numpy(np.asarray(values, float)), everyone)
     worlds.reset(everyone)

@@ -9,6 +9,7 @@ import numpy as np
 import torch
 
 from sim2real.gap.log import Log
+from sim2real.gap.replay import places_of
 from sim2real.gap.segments import GAP, spread_evenly
 from sim2real.gap.states import MeasuredStates
 from sim2real.gap.unknowns import best_guess
@@ -50,10 +51,7 @@ def seen_states(twin: Twin, logs: Sequence[Log]) -> Starts | None:
     worlds.reset(everyone)
     states.write(worlds, log.times[rows])
     command = np.zeros((len(rows), model.nu))
-    controls = [
-        int(model.actuator_ctrladr[model.actuator(spec.name).id]) for spec in log.contract.commands
-    ]
-    command[:, controls] = log.command[rows]
+    command[:, places_of(model, log.contract)[1]] = log.command[rows]
     return Starts(
         qpos=worlds.state("qpos").numpy().copy(),
         qvel=worlds.state("qvel").numpy().copy(),
