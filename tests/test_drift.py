@@ -52,13 +52,7 @@ def pendulum():
 
 
 def monitor_of(bundle, found, *, baseline, false_alarm=0.01):
-    monitor = DriftMonitor(
-        bundle,
-        names=found[0].names,
-        scales=found[0].scales,
-        false_alarm=false_alarm,
-        baseline=baseline,
-    )
+    monitor = DriftMonitor.empty(bundle, baseline=baseline, false_alarm=false_alarm)
     for sensed in found:
         monitor.take(DriftScores.of(sensed), sensed.information)
     return monitor

@@ -8,7 +8,7 @@ import pytest
 from sim2real.data import Signal
 from sim2real.errors import Sim2RealError
 from sim2real.gap.log import Log
-from sim2real.gap.sensitivity import best_guess
+from sim2real.gap.unknowns import best_guess
 from sim2real.identify.align import aligned
 from sim2real.identify.fit import fit
 from sim2real.identify.identifiability import from_information, identifiability

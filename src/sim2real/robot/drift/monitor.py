@@ -25,7 +25,8 @@ from sim2real.data import Episode
 from sim2real.errors import Sim2RealError, number_at, table_at
 from sim2real.files import read_json, write_json
 from sim2real.gap.log import Log
-from sim2real.gap.sensitivity import Sensitivity, open_parameters, prior_std, sensitivity
+from sim2real.gap.sensitivity import Sensitivity, sensitivity
+from sim2real.gap.unknowns import open_parameters, prior_std
 from sim2real.policy import Bundle
 from sim2real.robot.drift.blame import DriftCause, causes, change_point
 from sim2real.robot.drift.ranks import RankEvidence
