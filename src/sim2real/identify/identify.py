@@ -124,15 +124,13 @@ def identify(
     starts: int = 8,
     seed: int = 0,
     check_posterior: bool = True,
-    believe: Callable[[Problem], Posterior] | None = None,
     threads: int = 0,
     report: Callable[[str, int, int], None] = lambda stage, done, of: None,
 ) -> Identification:
     """Identify a twin from recordings of its robot.
 
     `held_back` are recordings the fit must not see; without them a quarter of the episodes are held
-    back, or the last quarter of a single one. The old twin is never changed. `believe` finds the
-    posterior in another way than around the fit.
+    back, or the last quarter of a single one. The old twin is never changed.
     """
     if not episodes:
         raise Sim2RealError("there is nothing to identify from: name some recordings")
@@ -177,13 +175,10 @@ def identify(
             report=partial(report, "fit to all"),
         )  # fmt: skip
         told = from_information(problem.names, result.information())
-        if believe is None:
-            posterior = posterior_of(
-                problem, result, check=check_posterior, seed=seed,
-                report=partial(report, "posterior"),
-            )  # fmt: skip
-        else:
-            posterior = believe(problem)
+        posterior = posterior_of(
+            problem, result, check=check_posterior, seed=seed,
+            report=partial(report, "posterior"),
+        )  # fmt: skip
     new = twin.with_posterior(posterior.distribution)
     why = why or another_robot(new, test)
     if result.at_bounds:
