@@ -16,6 +16,7 @@ import pytest
 
 from sim2real.cli import main
 from sim2real.data import Lake
+from sim2real.data.formats.recording import read_recording
 from sim2real.errors import Sim2RealError
 from sim2real.policy import Bundle
 from sim2real.policy.bundle import _files, _manifest
@@ -24,7 +25,6 @@ from sim2real.robot.deploy import deploy, parse_goals
 from sim2real.robot.ladder import Record, missing, read_records, small_and_slow, write_record
 from sim2real.robot.open import open_robot
 from sim2real.robot.operator import OperatorStop
-from sim2real.robot.recording import read_recording
 from sim2real.robot.remote import RemoteRobot
 from sim2real.robot.standin import StandIn
 

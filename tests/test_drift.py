@@ -10,6 +10,7 @@ import pytest
 
 from sim2real.cli.drift import DriftConfig, run_drift
 from sim2real.data import Provenance
+from sim2real.data.formats.recording import read_recording
 from sim2real.errors import Sim2RealError
 from sim2real.gap.log import Log
 from sim2real.gap.sensitivity import sensitivity
@@ -17,7 +18,7 @@ from sim2real.policy.runtime import Pilot, Runtime
 from sim2real.robot.drift.blame import causes, change_point
 from sim2real.robot.drift.monitor import HORIZON_S, Monitor, Scores, take_all, watch
 from sim2real.robot.drift.ranks import RankEvidence
-from sim2real.robot.recording import Recording, read_recording
+from sim2real.robot.recording import Recording
 from sim2real.robot.runner import fly, units_of
 from sim2real.robot.standin import StandIn
 from sim2real.robot.supervisor import Supervisor

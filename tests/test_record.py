@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from sim2real.cli.record import RecordConfig, run_record
 from sim2real.data import Lake
+from sim2real.data.formats.recording import read_recording
 from sim2real.errors import Sim2RealError
 from sim2real.policy.contract import CommandSpec, Contract, SensorSpec
 from sim2real.policy.limits import JointLimits, Limits
@@ -19,7 +20,6 @@ from sim2real.policy.make import model_limits, twin_contract
 from sim2real.robot.excite.clearance import CLEAR_M, Clearance
 from sim2real.robot.excite.plan import MOTIONS, Envelope, Excitation, plan_motion, resting
 from sim2real.robot.excite.record import Subject, chosen, prepare, record
-from sim2real.robot.recording import read_recording
 from sim2real.robot.standin import StandIn
 from sim2real.twin import Twin
 

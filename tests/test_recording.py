@@ -5,10 +5,10 @@ import json
 import pyarrow as pa
 import pytest
 
-from sim2real.cli.logs import read_logs
-from sim2real.data import Provenance
+from sim2real.data import Provenance, read_logs
+from sim2real.data.formats.recording import read_recording
 from sim2real.errors import Sim2RealError
-from sim2real.robot.recording import Recording, read_recording
+from sim2real.robot.recording import Recording
 
 REAL = Provenance(kind="real", robot="arm-reach", serial="unit-4")
 

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sim2real.attribute.config import AttributeConfig
-from sim2real.cli.logs import read_logs
 from sim2real.cli.output import print_json, print_table, say
+from sim2real.data import read_logs
 from sim2real.errors import Sim2RealError
 
 if TYPE_CHECKING:

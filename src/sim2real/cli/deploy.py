@@ -5,8 +5,8 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, Any
 
-from sim2real.cli.logs import read_logs
 from sim2real.cli.output import ask, print_json, say
+from sim2real.data import read_logs
 from sim2real.errors import Sim2RealError
 from sim2real.robot.config import DeployConfig
 

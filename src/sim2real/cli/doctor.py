@@ -33,7 +33,7 @@ class DoctorConfig:
 
 def run_doctor(config: DoctorConfig) -> int:
     """Run the verb; 0 where the interface is fine, 1 where a fault was found."""
-    from sim2real.cli.logs import read_logs
+    from sim2real.data import read_logs
     from sim2real.gap.doctor import diagnose
     from sim2real.policy import Bundle
     from sim2real.report.progress import bar

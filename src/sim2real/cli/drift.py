@@ -41,7 +41,7 @@ class DriftConfig:
 
 def run_drift(config: DriftConfig) -> int:
     """Run the verb; 1 where there was drift, else 0."""
-    from sim2real.cli.logs import read_logs
+    from sim2real.data import read_logs
     from sim2real.errors import Sim2RealError
     from sim2real.policy import Bundle
     from sim2real.report.drift import FORMATS, plot_drift

@@ -207,8 +207,7 @@ def _trials(text: str, *, source: str | None = None) -> list[Trial]:
 
 
 def _read(text: str) -> list[Trial]:
-    from sim2real.cli.logs import read_logs
-    from sim2real.data import Lake
+    from sim2real.data import Lake, read_logs
     from sim2real.evaluate.trial import trials_of_episodes, trials_of_lake
     from sim2real.evaluate.trial_files import read_trials
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from sim2real.attribute.config import FailuresConfig
-from sim2real.cli.logs import read_logs
 from sim2real.cli.output import print_json, say
+from sim2real.data import read_logs
 
 if TYPE_CHECKING:
     from sim2real.attribute.failures import Failures

@@ -9,8 +9,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from sim2real.cli.logs import read_logs
 from sim2real.cli.output import print_json, print_table, say
+from sim2real.data import read_logs
 from sim2real.errors import Sim2RealError
 from sim2real.identify.config import IdentifyConfig
 

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import tyro
 
-from sim2real.cli.logs import read_logs
 from sim2real.cli.output import print_json, print_table, say
+from sim2real.data import read_logs
 
 if TYPE_CHECKING:
     from sim2real.gap.coverage import Coverage

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from sim2real.data import Episode
+from sim2real.data.formats.recording import read_recording
 from sim2real.errors import Sim2RealError, table_at
 from sim2real.files import read_json
 from sim2real.robot.config import DeployConfig
@@ -18,7 +19,6 @@ from sim2real.robot.excite.record import Subject
 from sim2real.robot.excite.series import record_series
 from sim2real.robot.open import open_robot
 from sim2real.robot.operator import OperatorStop
-from sim2real.robot.recording import read_recording
 
 MOTIONS = ("multisine", "chirp", "steps")
 """What a robot is identified by."""

@@ -19,6 +19,7 @@ from sim2real.attribute.failures import Failures, explain_failures
 from sim2real.attribute.success import attribute_success
 from sim2real.attribute.trajectory import attribute_trajectory
 from sim2real.data import Episode
+from sim2real.data.formats.recording import read_recording
 from sim2real.errors import Sim2RealError
 from sim2real.evaluate.intervals import wilson
 from sim2real.evaluate.prediction import Prediction, predict
@@ -38,7 +39,6 @@ from sim2real.policy.config import ExportConfig
 from sim2real.policy.export import export
 from sim2real.robot.deployment import Talk
 from sim2real.robot.link import link_stops
-from sim2real.robot.recording import read_recording
 from sim2real.tasks import Task, TaskEnv, find_task
 from sim2real.tasks.starts import STARTS_FILE
 from sim2real.twin import Twin

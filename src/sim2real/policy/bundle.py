@@ -15,6 +15,8 @@ from sim2real.errors import Sim2RealError, table_at
 from sim2real.files import atomic_folder, read_json
 from sim2real.policy.contract import Contract
 from sim2real.policy.limits import Limits
+from sim2real.twin import Twin
+from sim2real.twin.twin import TWIN_FILE
 
 SCHEMA = 1
 GRAPHS = ("observe", "policy", "act", "rest")
@@ -40,8 +42,10 @@ class Bundle:
         return (folder / _MANIFEST).is_file()
 
     @classmethod
-    def open(cls, folder: Path | str) -> Bundle:
+    def open(cls, folder: Bundle | Path | str) -> Bundle:
         """The bundle in a folder; one that has changed by a byte is a `Sim2RealError`."""
+        if isinstance(folder, Bundle):
+            return folder
         folder = Path(folder)
         if not cls.is_bundle(folder):
             raise Sim2RealError(f"no bundle at {folder}")
@@ -84,16 +88,27 @@ class Bundle:
         return (self.folder / f"{name}.onnx").read_bytes()
 
 
+def open_twin(source: Twin | Path | str) -> Twin:
+    """The twin in its own folder, in a bundle, or in what an identification has saved."""
+    if isinstance(source, Twin):
+        return source
+    folder = Path(source)
+    if Bundle.is_bundle(folder):
+        return Twin.load(Bundle.open(folder).twin)
+    saved = folder / "twin"
+    return Twin.load(saved if (saved / TWIN_FILE).is_file() else folder)
+
+
 def write_bundle(
     folder: Path,
     *,
     contract: Contract,
     limits: Limits,
     graphs: dict[str, bytes],
-    twin: Any,
+    twin: Twin,
     provenance: dict[str, Any],
 ) -> Bundle:
-    """Write a new bundle, whole or not at all; `twin` is a `Twin`."""
+    """Write a new bundle, whole or not at all."""
     with atomic_folder(folder) as temporary:
         for name in GRAPHS:
             (temporary / f"{name}.onnx").write_bytes(graphs[name])

@@ -10,6 +10,7 @@ from matplotlib.figure import Figure
 
 from sim2real.attribute.attribution import Attribution
 from sim2real.attribute.failures import Failures
+from sim2real.data.formats.recording import read_recording
 from sim2real.errors import Sim2RealError
 from sim2real.identify.align import aligned
 from sim2real.learn.policy import Policy
@@ -21,7 +22,6 @@ from sim2real.report.identify import predicted
 from sim2real.report.identify_plots import numbers_shown, replayed
 from sim2real.report.page import NEW, OLD, REAL, WARN, picture, table, write_parts
 from sim2real.report.ranges import Ranges, belief_of
-from sim2real.robot.recording import read_recording
 from sim2real.tasks import find_task
 from sim2real.twin import Twin
 

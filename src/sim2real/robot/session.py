@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from sim2real.data import Lake, Origin, Provenance
+from sim2real.data.formats.recording import read_recording
 from sim2real.errors import Sim2RealError, one_line
 from sim2real.files import write_json
 from sim2real.policy import Bundle, Limits
@@ -25,7 +26,7 @@ from sim2real.robot.ladder import Record, missing, refuse_to_skip, small_and_slo
 from sim2real.robot.open import clock_of, open_robot
 from sim2real.robot.operator import OperatorStop
 from sim2real.robot.protocol import Robot
-from sim2real.robot.recording import Recording, read_recording, write_outcome
+from sim2real.robot.recording import Recording, write_outcome
 from sim2real.robot.remote import RemoteRobot
 from sim2real.robot.runner import (
     Controller,

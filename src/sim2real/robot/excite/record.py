@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from sim2real.data import Episode, Origin, Provenance
+from sim2real.data.formats.recording import read_recording
 from sim2real.errors import Sim2RealError, nearest
 from sim2real.policy.bundle import Bundle
 from sim2real.policy.contract import Contract
@@ -22,7 +23,7 @@ from sim2real.robot.excite.plan import Envelope, Excitation, Plan, plan_motion, 
 from sim2real.robot.kinematics import Kinematics
 from sim2real.robot.open import clock_of
 from sim2real.robot.protocol import Robot
-from sim2real.robot.recording import Recording, read_recording, write_outcome
+from sim2real.robot.recording import Recording, write_outcome
 from sim2real.robot.runner import Clock, Flight, first_readings, fly, make_ready, units_of
 from sim2real.robot.supervisor import Supervisor
 from sim2real.twin import Twin
