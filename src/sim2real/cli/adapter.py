@@ -21,6 +21,7 @@ from sim2real.report.progress import bar
 
 _OURS = ("json", "out", "channels")
 """Options that are the command line's own."""
+_LOGS = {"logs", "held_back"}
 
 
 class Options(Protocol):
@@ -59,29 +60,24 @@ def carry_out(
     be empty or not exist, or without `runs` a file that may be left out. `show` prints it, given
     where it is kept. `more` are arguments that are no option as it stands.
     """
-    inputs = {**_opened(options), **more}
+    inputs = _opened(options, more)
     out: Path | None = getattr(options, "out", None)
     if runs:
         out = out or Path("runs") / runs / inputs["twin"].name / f"{datetime.now():%Y%m%d-%H%M%S}"
         refuse_full(out)
-    inputs |= _logs(options)
-    with bar(runs or analysis.__name__.replace("_", " "), quiet=options.json) as report:
+    channels: Path | None = getattr(options, "channels", None)
+    for name in _LOGS & inputs.keys():
+        inputs[name] = read_logs(inputs[name], channels=channels) if inputs[name] else []
+    with bar(analysis.__name__.replace("_", " "), quiet=options.json) as report:
         found = analysis(**inputs, report=report)
     if keep is not None and out is not None:
-        if runs:
-            if out.exists():
-                out.rmdir()  # empty: it was looked at above
-            with atomic_folder(out) as folder:
-                keep(found, folder)
-        else:
-            keep(found, out)
+        _written(found, keep, out, folder=bool(runs))
     if options.json:
         print_json(({"folder": str(out)} if runs else {}) | found.to_dict())
-        return 0 if fine(found) else 1
-    show(found, out or Path())
-    if keep is not None and out is not None:
-        names = ", ".join(sorted(path.name for path in out.iterdir())) if runs else ""
-        say(f"written: {out}" + f": {names}" * bool(names))
+    else:
+        show(found, out or Path())
+        if keep is not None and out is not None:
+            say(f"written: {out}")
     return 0 if fine(found) else 1
 
 
@@ -91,20 +87,20 @@ def refuse_full(folder: Path) -> None:
         raise Sim2RealError(f"{folder} is not empty; choose another with --out")
 
 
-def _opened(options: Options) -> dict[str, Any]:
-    """What an analysis takes, by name; logs are read later."""
-    names = {field.name for field in fields(options)} - {*_OURS, "logs", "held_back"}
-    found = {name: getattr(options, name) for name in sorted(names)}
-    if "twin" in found:
-        found["twin"] = open_twin(found["twin"])
-    if "bundle" in found:
-        found["bundle"] = Bundle.open(found["bundle"])
-    return found
+def _opened(options: Options, more: dict[str, Any]) -> dict[str, Any]:
+    """What an analysis takes, by name: twins and bundles as values, logs still to be read."""
+    found = {f.name: getattr(options, f.name) for f in fields(options) if f.name not in _OURS}
+    for name, opened in (("twin", open_twin), ("bundle", Bundle.open)):
+        if name in found and name not in more:
+            found[name] = opened(found[name])
+    return found | more
 
 
-def _logs(options: Options) -> dict[str, Any]:
-    channels: Path | None = getattr(options, "channels", None)
-    named = {name: getattr(options, name) for name in ("logs", "held_back") if hasattr(options, name)}
-    return {
-        name: read_logs(paths, channels=channels) if paths else [] for name, paths in named.items()
-    }
+def _written(found: R, keep: Callable[[R, Path], None], out: Path, *, folder: bool) -> None:
+    if not folder:
+        keep(found, out)
+        return
+    if out.exists():
+        out.rmdir()  # empty: it was looked at before the work
+    with atomic_folder(out) as temporary:
+        keep(found, temporary)

@@ -26,8 +26,8 @@ def main(arguments: list[str] | None = None) -> int:
         if found is None:
             say(help_text(words))
             return 0 if words else 2
-        verb, rest = found
-        return verb.runner(_options(verb, rest))
+        options = _options(*found)  # first: what asks for help loads nothing
+        return found[0].runner(options)
     except Sim2RealError as error:
         say_error(str(error))
         return 2

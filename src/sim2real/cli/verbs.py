@@ -126,9 +126,11 @@ VERBS = (
          "robot.config:DeployConfig", "cli.deploy:run_deploy",
          "BUNDLE --robot unit:7 --step shadow --execute --person ana"),
     Verb("doctor", "robot", "what is wrong between a policy and its robot",
-         "gap.doctor_config:DoctorConfig", "cli.doctor:run_doctor", "BUNDLE --logs runs/deploy/arm/"),
+         "gap.doctor_config:DoctorConfig", "cli.doctor:run_doctor",
+         "BUNDLE --logs runs/deploy/arm/"),
     Verb("drift", "robot", "whether a deployed robot has changed",
-         "robot.drift.config:DriftConfig", "cli.drift:run_drift", "BUNDLE --logs runs/deploy/arm/"),
+         "robot.drift.config:DriftConfig", "cli.drift:run_drift",
+         "BUNDLE --logs runs/deploy/arm/"),
     *(
         Verb(f"bench {name}", "more", "measure what the project promises",
              f"bench.config:Bench{name.title()}", "bench.run:run_bench", "")

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from sim2real.attribute.failures import Failures, explain_failures
+from sim2real.attribute.failures import Failures, failures_of
 from sim2real.attribute.success import attribute_success
 from sim2real.attribute.trajectory import attribute_trajectory
 from sim2real.data import Episode
@@ -240,7 +240,7 @@ class Stages:
             episodes = [episode for one in attempts for episode in episodes_of(one)]
             if not any(episode.outcome for episode in episodes):  # nobody judged them
                 return Failures(tried=0, failed=0, kinds=(), diagnoses=()).to_dict()
-            return explain_failures(
+            return failures_of(
                 Twin.load(run.twin or self.twin),
                 find_task(self.task),
                 trained,
@@ -319,7 +319,7 @@ class Stages:
                 _telling(done),
                 seed=self.seed,
                 threads=self.threads,
-                report=lambda stage, done, of: self.report(done, of),
+                report=self.report,
             )
             found.twin.save(folder / "twin")
             return found.to_dict()

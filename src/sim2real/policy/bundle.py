@@ -37,9 +37,11 @@ class Bundle:
     """Where it comes from: run, task, seed, software, what the export measured."""
 
     @classmethod
-    def is_bundle(cls, folder: Path) -> bool:
-        """Whether a folder looks like a bundle."""
-        return (folder / _MANIFEST).is_file()
+    def is_bundle(cls, source: object) -> bool:
+        """Whether it is a bundle, or a folder that looks like one."""
+        if isinstance(source, Path | str):
+            return (Path(source) / _MANIFEST).is_file()
+        return isinstance(source, cls)
 
     @classmethod
     def open(cls, folder: Bundle | Path | str) -> Bundle:

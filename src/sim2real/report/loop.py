@@ -12,6 +12,7 @@ from sim2real.attribute.attribution import Attribution
 from sim2real.attribute.failures import Failures
 from sim2real.data.formats.recording import read_recording
 from sim2real.errors import Sim2RealError
+from sim2real.gap.ranges import Ranges
 from sim2real.identify.align import aligned
 from sim2real.learn.policy import Policy
 from sim2real.loop.stages import episodes_of, run_of
@@ -21,7 +22,7 @@ from sim2real.report.film import film_of
 from sim2real.report.identify import predicted
 from sim2real.report.identify_plots import numbers_shown, replayed
 from sim2real.report.page import NEW, OLD, REAL, WARN, picture, table, write_parts
-from sim2real.report.ranges import Ranges, belief_of
+from sim2real.report.ranges import belief_of
 from sim2real.tasks import find_task
 from sim2real.twin import Twin
 

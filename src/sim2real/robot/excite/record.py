@@ -14,7 +14,7 @@ import numpy as np
 from sim2real.data import Episode, Origin, Provenance
 from sim2real.data.formats.recording import read_recording
 from sim2real.errors import Sim2RealError, nearest
-from sim2real.policy.bundle import Bundle
+from sim2real.policy.bundle import Bundle, open_twin
 from sim2real.policy.contract import Contract
 from sim2real.policy.limits import Limits
 from sim2real.policy.make import model_limits, twin_contract
@@ -52,18 +52,22 @@ class Subject:
 
     @classmethod
     def open(
-        cls, folder: Path, *, rate_hz: float | None = None, speed: float | None = None
+        cls,
+        source: Twin | Bundle | Path | str,
+        *,
+        rate_hz: float | None = None,
+        speed: float | None = None,
     ) -> Subject:
         """The subject of a twin, or of a bundle: then its twin, its rate and its limits.
 
         `rate_hz` is the control rate of a twin, 50 Hz by default; `speed` as in `model_limits`.
         """
-        if not Bundle.is_bundle(folder):
-            twin = Twin.load(folder)
+        if isinstance(source, Twin) or not Bundle.is_bundle(source):
+            twin = open_twin(source)
             contract = twin_contract(twin, 50.0 if rate_hz is None else rate_hz)
             limits = model_limits(twin, contract, speed=speed)
             return cls(task="", twin=twin, contract=contract, limits=limits)
-        bundle = Bundle.open(folder)
+        bundle = Bundle.open(source)
         if rate_hz is not None and rate_hz != bundle.contract.rate_hz:
             raise Sim2RealError(
                 f"the bundle is run at {bundle.contract.rate_hz:g} Hz; another rate needs its twin:"
