@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import Field, fields
 from datetime import datetime
+from inspect import signature
 from pathlib import Path
 from typing import Any, ClassVar, Protocol, TypeVar
 
@@ -68,8 +69,9 @@ def carry_out(
     channels: Path | None = getattr(options, "channels", None)
     for name in _LOGS & inputs.keys():
         inputs[name] = read_logs(inputs[name], channels=channels) if inputs[name] else []
-    with bar(analysis.__name__.replace("_", " "), quiet=options.json) as report:
-        found = analysis(**inputs, report=report)
+    told = "report" in signature(analysis).parameters
+    with bar(analysis.__name__.replace("_", " "), quiet=options.json or not told) as report:
+        found = analysis(**inputs, **({"report": report} if told else {}))
     if keep is not None and out is not None:
         _written(found, keep, out, folder=bool(runs))
     if options.json:
