@@ -14,7 +14,7 @@ from sim2real.bench.loop_kills import ended, killed, started
 from sim2real.errors import Sim2RealError
 from sim2real.loop import stages
 from sim2real.loop.config import LoopConfig
-from sim2real.loop.loop import Round, _met, loop, lower_bound
+from sim2real.loop.loop import Round, _met, close_the_loop, lower_bound
 from sim2real.loop.steps import Done
 from sim2real.report.loop import write_loop
 
@@ -30,7 +30,7 @@ def walked(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         for name, options in few.items():
             patch.setattr(stages, name, partial(getattr(stages, name), **options))
-        write_loop(folder / "report.html", loop(config))
+        write_loop(folder / "report.html", close_the_loop(config))
     return folder
 
 
@@ -107,7 +107,7 @@ def test_a_bound_is_for_all_attempts():
 )
 def test_what_cannot_be_is_refused_before_anything_moves(tmp_path, options, words):
     with pytest.raises(Sim2RealError, match=words):
-        loop(LoopConfig(task="pendulum-swingup", out=tmp_path, **options))
+        close_the_loop(LoopConfig(task="pendulum-swingup", out=tmp_path, **options))
     assert not list(tmp_path.iterdir())
 
 
@@ -116,7 +116,7 @@ def test_a_robot_that_is_not_there_is_known_before_any_training(tmp_path):
         task="pendulum-swingup", robot="127.0.0.1:9", execute=True, person="anna", out=tmp_path
     )
     with pytest.raises(Sim2RealError, match="does not answer"):
-        loop(config)
+        close_the_loop(config)
     assert not list(tmp_path.rglob("checkpoint-*"))
 
 
@@ -156,7 +156,7 @@ def played(monkeypatch):
             for kind in (*kinds, "scatter", "seen", "predict", "remainder"):
                 patch.setattr(stages.Stages, kind, made(getattr(stages.Stages, kind)))
             config = {"task": "pendulum-swingup", "robot": "unit:3", "explain": False, "out": out}
-            return loop(LoopConfig(**(config | options)))
+            return close_the_loop(LoopConfig(**(config | options)))
 
     return play
 

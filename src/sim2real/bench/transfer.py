@@ -26,7 +26,7 @@ from sim2real.errors import Sim2RealError, table_at
 from sim2real.evaluate.intervals import clustered
 from sim2real.files import read_json, write_json
 from sim2real.loop.config import LoopConfig
-from sim2real.loop.loop import Closed, loop
+from sim2real.loop.loop import Closed, close_the_loop
 from sim2real.loop.stages import Stages, prediction_of
 from sim2real.loop.steps import Step, Store
 from sim2real.loop.strategies import policy_of
@@ -209,7 +209,7 @@ def _score(config: BenchTransfer, task: str, unit: int, strategy: str) -> Score:
 
 def _looped(config: BenchTransfer, folder: Path, task: str, robot: str, strategy: str) -> Closed:
     """The loop's last policy for one unit; all loops of a task share what they have in common."""
-    return loop(
+    return close_the_loop(
         LoopConfig(
             task=task,
             robot=robot,

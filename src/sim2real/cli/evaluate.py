@@ -4,9 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from rich.console import Console
-from rich.table import Table
-
 from sim2real.cli.adapter import carry_out
 from sim2real.cli.output import print_json, print_table, say
 from sim2real.evaluate.compare import Comparison, compare
@@ -60,24 +57,15 @@ def _show_evaluation(result: Evaluation) -> None:
     say(f"success {result.success}")
     if not result.effects:
         return
-    table = Table(
-        title="success along each parameter, lowest fifth to highest", title_justify="left"
-    )
-    table.add_column("parameter", overflow="fold")
-    table.add_column("range", no_wrap=True)
-    table.add_column("success in fifths [%]", no_wrap=True)
-    table.add_column("p", justify="right")
+    say("success along each parameter, lowest fifth to highest")
+    rows = []
     for effect in result.effects:
+        ends = f"{effect.edges[0]:.2g} .. {effect.edges[-1]:.2g}"
         rates = " ".join(f"{100 * rate.value:3.0f}" for rate in effect.rates)
-        style = "bold red" if effect.p_value < 0.01 else ""
-        table.add_row(
-            effect.name,
-            f"{effect.edges[0]:.2g} .. {effect.edges[-1]:.2g}",
-            rates,
-            f"{effect.p_value:.2g}",
-            style=style,
-        )
-    Console().print(table)
+        telling = "*" if effect.p_value < 0.01 else ""
+        rows.append((effect.name, ends, rates, f"{effect.p_value:.2g}{telling}"))
+    columns = ("parameter", "range", "success in fifths [%]", "p")
+    print_table(columns, rows, whole=columns[1:])
 
 
 def run_compare(config: CompareConfig) -> int:
