@@ -12,10 +12,11 @@ from sim2real.attribute.attribution import Attribution
 from sim2real.attribute.success import attribute_success
 from sim2real.attribute.trajectory import attribute_trajectory
 from sim2real.data import Episode, Logs, read_logs
+from sim2real.data.formats.channelmap import ChannelMap
 from sim2real.errors import Sim2RealError
 from sim2real.evaluate.opened import OpenedPolicy, PolicySource, open_policy
 from sim2real.files import write_json
-from sim2real.identify.align import aligned
+from sim2real.identify.align import aligned_logs
 from sim2real.identify.identify import identify
 from sim2real.policy import open_twin
 from sim2real.twin import Twin
@@ -68,6 +69,7 @@ def attribute(
     identified: Twin | Path | str | None = None,
     policy: PolicySource | None = None,
     real: tuple[int, int] | None = None,
+    channels: ChannelMap | Path | str | None = None,
     rate_hz: float = 0.0,
     horizon_s: float = 0.5,
     segments: int = 32,
@@ -87,62 +89,51 @@ def attribute(
     times a draw in every combination of dimensions. `refits` fits every combination anew, to see
     whether others could stand in.
     """
-    if min(segments, each) < 1 or draws < 2:
-        raise Sim2RealError("--segments and --each are at least 1, and --draws 2")
-    if seed < 0 or threads < 0:
-        raise Sim2RealError("--seed and --threads are not negative")
+    _check(segments=segments, each=each, draws=draws, seed=seed, threads=threads)
     if not 0 < horizon_s < math.inf:
         raise Sim2RealError(f"--horizon-s {horizon_s} is no time")
     if real is not None and policy is None:
         raise Sim2RealError("--real is of a policy: name it with --policy")
     twin = open_twin(twin)
     opened = None if policy is None else _opened(policy, twin)
-    episodes = read_logs(logs)
+    episodes = read_logs(logs, channels=channels)
     before, after, new = _before_and_after(
         twin, identified, episodes, rate_hz=rate_hz, seed=seed, threads=threads, report=report
     )
     trajectory, success, why = None, None, ""
     try:
         trajectory = attribute_trajectory(
-            before,
-            after,
-            [aligned(episode, before, rate_hz=rate_hz) for episode in episodes],
-            horizon_s=horizon_s,
-            draws=draws,
-            segments=segments,
-            with_refits=refits,
-            seed=seed,
-            threads=threads,
+            before, after, aligned_logs(before, episodes, rate_hz=rate_hz), horizon_s=horizon_s,
+            draws=draws, segments=segments, with_refits=refits, seed=seed, threads=threads,
             report=report,
-        )
+        )  # fmt: skip
     except Sim2RealError as none:
         if opened is None:
             raise
         why = str(none)  # what differs may show in the success only
     if opened is not None:
         success = attribute_success(
-            before,
-            after,
-            opened.task,
-            opened.policy,
-            source=opened.source,
-            real=real,
-            draws=draws,
-            each=each,
-            seed=seed,
-            threads=threads,
-            report=report,
-        )
+            before, after, opened.task, opened.policy, source=opened.source, real=real, draws=draws,
+            each=each, seed=seed, threads=threads, report=report,
+        )  # fmt: skip
     return GapAttribution(
         before=before, after=after, identified=new, trajectory=trajectory, success=success, why=why
     )
+
+
+def _check(*, segments: int, each: int, draws: int, seed: int, threads: int) -> None:
+    """Refuse what cannot be, before anything is read."""
+    if min(segments, each) < 1 or draws < 2:
+        raise Sim2RealError("--segments and --each are at least 1, and --draws 2")
+    if seed < 0 or threads < 0:
+        raise Sim2RealError("--seed and --threads are not negative")
 
 
 def _opened(policy: PolicySource, twin: Twin) -> OpenedPolicy:
     """The policy, if it is one for that twin."""
     opened = open_policy(policy)
     if opened.twin.name != twin.name:
-        name = opened.folder if isinstance(policy, OpenedPolicy) else policy
+        name = policy if isinstance(policy, Path | str) else "this"
         raise Sim2RealError(
             f"{name} is a policy for twin {opened.twin.name!r}, not for {twin.name!r}"
         )

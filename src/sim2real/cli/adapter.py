@@ -1,7 +1,7 @@
 """From a verb's options to its exit code, the same way for every analysis.
 
-An analysis is a function of values: it is called with what the options name, opened, and with every
-other option by its name. What it found is written whole or not at all, and printed as JSON or text.
+An analysis is a function of values: it is called with every option by its name. What it found is
+written whole or not at all, and printed as JSON or text.
 """
 
 from __future__ import annotations
@@ -14,19 +14,13 @@ from pathlib import Path
 from typing import Any, ClassVar, Protocol, TypeVar
 
 from sim2real.cli.output import print_json, say
-from sim2real.data import read_logs
 from sim2real.errors import Sim2RealError
 from sim2real.files import atomic_folder
-from sim2real.policy.bundle import Bundle, open_twin
 from sim2real.report.progress import bar
-
-_OURS = ("json", "out", "channels")
-"""Options that are the command line's own."""
-_LOGS = {"logs", "held_back"}
 
 
 class Options(Protocol):
-    """The dataclass of a verb."""
+    """The dataclass of a verb; `json` and `out` are the command line's own, all else is passed."""
 
     __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
 
@@ -39,7 +33,7 @@ class Found(Protocol):
     """What an analysis gives."""
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain data."""
+        """Plain data; of one that goes to a folder with `twin`, the twin's name."""
 
 
 R = TypeVar("R", bound=Found)
@@ -61,21 +55,22 @@ def carry_out(
     be empty or not exist, or without `runs` a file that may be left out. `show` prints it, given
     where it is kept. `more` are arguments that are no option as it stands.
     """
-    inputs = _opened(options, more)
     out: Path | None = getattr(options, "out", None)
-    if runs:
-        out = out or Path("runs") / runs / inputs["twin"].name / f"{datetime.now():%Y%m%d-%H%M%S}"
-        refuse_full(out)
-    channels: Path | None = getattr(options, "channels", None)
-    for name in _LOGS & inputs.keys():
-        inputs[name] = read_logs(inputs[name], channels=channels) if inputs[name] else []
+    if runs and out is not None:
+        _refuse_full(out)
+    inputs = {f.name: getattr(options, f.name) for f in fields(options)} | more
     told = "report" in signature(analysis).parameters
     with bar(analysis.__name__.replace("_", " "), quiet=options.json or not told) as report:
-        found = analysis(**inputs, **({"report": report} if told else {}))
+        inputs |= {"report": report} if told else {}
+        found = analysis(**{k: v for k, v in inputs.items() if k not in ("json", "out")})
+    plain = found.to_dict()
+    if runs:
+        out = out or Path("runs") / runs / plain["twin"] / f"{datetime.now():%Y%m%d-%H%M%S}"
+        plain = {"folder": str(out), **plain}
     if keep is not None and out is not None:
-        _written(found, keep, out, folder=bool(runs))
+        _write(found, keep, out, folder=bool(runs))
     if options.json:
-        print_json(({"folder": str(out)} if runs else {}) | found.to_dict())
+        print_json(plain)
     else:
         show(found, out or Path())
         if keep is not None and out is not None:
@@ -83,22 +78,13 @@ def carry_out(
     return 0 if fine(found) else 1
 
 
-def refuse_full(folder: Path) -> None:
+def _refuse_full(folder: Path) -> None:
     """Refuse a folder for results that holds something already, before anything is computed."""
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise Sim2RealError(f"{folder} is not empty; choose another with --out")
 
 
-def _opened(options: Options, more: dict[str, Any]) -> dict[str, Any]:
-    """What an analysis takes, by name: twins and bundles as values, logs still to be read."""
-    found = {f.name: getattr(options, f.name) for f in fields(options) if f.name not in _OURS}
-    for name, opened in (("twin", open_twin), ("bundle", Bundle.open)):
-        if name in found and name not in more:
-            found[name] = opened(found[name])
-    return found | more
-
-
-def _written(found: R, keep: Callable[[R, Path], None], out: Path, *, folder: bool) -> None:
+def _write(found: R, keep: Callable[[R, Path], None], out: Path, *, folder: bool) -> None:
     if not folder:
         keep(found, out)
         return

@@ -16,7 +16,7 @@ from sim2real.evaluate.config import (
 )
 from sim2real.evaluate.evaluate import Evaluation, evaluate
 from sim2real.evaluate.expectation import Expectation, expect
-from sim2real.evaluate.opened import open_policy
+from sim2real.evaluate.opened import results_folder
 from sim2real.evaluate.power import MOST, Plan, plan
 from sim2real.evaluate.ranking import MEASURES, Measure, Ranking
 from sim2real.evaluate.ranking_table import RankedTable, rank_table
@@ -27,20 +27,22 @@ from sim2real.report.progress import bar
 
 def run_evaluate(config: EvaluateConfig) -> int:
     """Run the verb `evaluate`; 0."""
-    opened = open_policy(config.run, params=config.params, remainder=config.remainder)
-    folder = config.out or opened.folder / "evaluate"
-    refuse_file(folder)
+    if config.out is not None:
+        refuse_file(config.out)
     with bar("evaluate", quiet=config.json) as report:
         found = evaluate(
-            opened,
+            config.run,
             episodes=config.episodes,
             each=config.each,
+            params=config.params,
+            remainder=config.remainder,
             seed=config.seed,
             confidence=config.confidence,
             lake=config.lake or None,
             threads=config.threads,
             report=report,
         )
+    folder = config.out or results_folder(config.run)
     found.save(folder)
     plot_evaluation(folder / "evaluation.png", found)
     if config.json:

@@ -16,7 +16,7 @@ def run_plan(config: PlanConfig) -> int:
     """Choose motions and say how to record them; 0."""
     if config.out is not None and config.out.suffix not in FORMATS:
         raise Sim2RealError(f"a plan is written as .toml or .json, not {config.out.name!r}")
-    return carry_out(config, plan_motions, show=_show, keep=_keep, twin=config.twin)
+    return carry_out(config, plan_motions, show=_show, keep=_keep)
 
 
 def _keep(found: PlannedMotions, path: Path) -> None:

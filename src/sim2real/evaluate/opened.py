@@ -31,8 +31,6 @@ class OpenedPolicy:
     twin: Twin
     remainder: bool
     """Whether the twin's learned remainder acts."""
-    folder: Path
-    """Where results about it go."""
 
 
 PolicySource: TypeAlias = OpenedPolicy | Bundle | TrainResult | Path | str
@@ -61,7 +59,6 @@ def open_policy(
             source=params or bundle.provenance["source"],
             twin=Twin.load(bundle.twin),
             remainder=remainder or bool(bundle.provenance.get("remainder")),
-            folder=bundle.records,
         )
     policy = Policy.open(source)
     run, task = policy.run, find_task(policy.run.task)
@@ -73,5 +70,9 @@ def open_policy(
         source="prior" if wanted == "adr" else wanted,  # the widest an automatic range may become
         twin=Twin.load(run.twin or task.twin),
         remainder=remainder or run.remainder,
-        folder=Path(source),
     )
+
+
+def results_folder(source: Path) -> Path:
+    """Where results about the policy of a training run or a bundle go."""
+    return (Bundle.open(source).records if Bundle.is_bundle(source) else source) / "evaluate"

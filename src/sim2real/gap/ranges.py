@@ -10,10 +10,11 @@ from typing import Any
 import numpy as np
 import torch
 
-from sim2real.data import Logs, read_logs
+from sim2real.data import Logs
+from sim2real.data.formats.channelmap import ChannelMap
 from sim2real.files import write_json
 from sim2real.gap.coverage import Coverage, coverage
-from sim2real.identify.align import aligned
+from sim2real.identify.align import aligned_logs
 from sim2real.policy import open_twin
 from sim2real.randomize import drawn
 from sim2real.twin import Twin
@@ -120,6 +121,7 @@ def look_at_ranges(
     logs: Logs = (),
     *,
     params: str = "",
+    channels: ChannelMap | Path | str | None = None,
     rate_hz: float = 0.0,
     horizon_s: float = 0.5,
     draws: int = 64,
@@ -140,7 +142,7 @@ def look_at_ranges(
     if logs:
         covered = coverage(
             twin,
-            [aligned(episode, twin, rate_hz=rate_hz) for episode in read_logs(logs)],
+            aligned_logs(twin, logs, channels=channels, rate_hz=rate_hz),
             source=source,
             draws=draws,
             horizon_s=horizon_s,

@@ -10,12 +10,13 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from sim2real.data import Episode, Logs, read_logs
+from sim2real.data import Logs
+from sim2real.data.formats.channelmap import ChannelMap
 from sim2real.errors import Sim2RealError
 from sim2real.files import write_json
 from sim2real.gap.log import Log
 from sim2real.gap.sensitivity import best_guess
-from sim2real.identify.align import aligned
+from sim2real.identify.align import aligned_logs
 from sim2real.identify.contact import identify_contact
 from sim2real.identify.fit import Fit, fit
 from sim2real.identify.held_back import Check, HeldBack, split
@@ -145,6 +146,7 @@ def identify(
     parameters: Sequence[str] = (),
     held_back: Logs = (),
     remainder: bool = False,
+    channels: ChannelMap | Path | str | None = None,
     rate_hz: float = 0.0,
     starts: int = 8,
     seed: int = 0,
@@ -160,9 +162,11 @@ def identify(
     if that predicts held-back recordings better. The old twin is never changed.
     """
     twin = open_twin(twin)
-    episodes, others = _apart(read_logs(logs), read_logs(held_back) if held_back else [])
-    mine = [aligned(episode, twin, rate_hz=rate_hz) for episode in episodes]
-    kept = [aligned(episode, twin, rate_hz=rate_hz) for episode in others]
+    mine = aligned_logs(twin, logs, channels=channels, rate_hz=rate_hz)
+    kept = []
+    if held_back:
+        kept = aligned_logs(twin, held_back, channels=channels, rate_hz=rate_hz)
+        _refuse_both(mine, kept)
     found = _identified(
         twin, mine, kept, tuple(parameters), starts=starts, seed=seed,
         check_posterior=check_posterior, threads=threads, report=report,
@@ -174,18 +178,15 @@ def identify(
     return replace(found, twin=new, learned=learned)
 
 
-def _apart(
-    episodes: list[Episode], held_back: list[Episode]
-) -> tuple[list[Episode], list[Episode]]:
-    """Both; a recording in both is a `Sim2RealError`."""
-    both = {episode.id for episode in episodes} & {episode.id for episode in held_back}
+def _refuse_both(logs: list[Log], held_back: list[Log]) -> None:
+    """Refuse a recording that is among both."""
+    both = {log.episode for log in logs} & {log.episode for log in held_back}
     if both:
         raise Sim2RealError(
             f"{len(both)} of {len(held_back)} held-back recordings are among the logs too"
             f" ({min(both)[:12]}, …): a check on what was fitted shows nothing; leave them out of"
             " one of the two"
         )
-    return episodes, held_back
 
 
 def _identified(

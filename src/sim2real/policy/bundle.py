@@ -90,15 +90,14 @@ class Bundle:
         return (self.folder / f"{name}.onnx").read_bytes()
 
 
-def open_twin(source: Twin | Path | str) -> Twin:
+def open_twin(source: Twin | Bundle | Path | str) -> Twin:
     """The twin in its own folder, in a bundle, or in what an identification has saved."""
     if isinstance(source, Twin):
         return source
-    folder = Path(source)
-    if Bundle.is_bundle(folder):
-        return Twin.load(Bundle.open(folder).twin)
-    saved = folder / "twin"
-    return Twin.load(saved if (saved / TWIN_FILE).is_file() else folder)
+    if isinstance(source, Bundle) or Bundle.is_bundle(source):
+        return Twin.load(Bundle.open(source).twin)
+    saved = Path(source) / "twin"
+    return Twin.load(saved if (saved / TWIN_FILE).is_file() else source)
 
 
 def write_bundle(
