@@ -16,13 +16,13 @@ from hypothesis.extra import numpy as hnp
 
 from sim2real.data import Consent, Episode, Provenance, Signal, Video
 from sim2real.data.formats import FORMATS, detect, read_episodes, write_episodes
-from sim2real.data.formats.channelmap import ChannelMap
+from sim2real.data.formats.channel_map import ChannelMap
 from sim2real.data.formats.columns.csv import write_csv
 from sim2real.data.formats.columns.mat import read_mat
 from sim2real.data.formats.columns.npz import write_npz
 from sim2real.data.formats.columns.read import read_columns
-from sim2real.data.formats.units import si_unit
 from sim2real.errors import Sim2RealError
+from sim2real.units import si_unit
 from tests.format_faults import survives_all
 
 REAL = Provenance(kind="real", robot="so101", site="lab")

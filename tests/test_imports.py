@@ -9,8 +9,8 @@ import sim2real
 
 ROOT = Path(sim2real.__file__).parent
 FLOORS = [
-    {"errors"},
-    {"files"},
+    {"errors", "arrays"},
+    {"files", "units"},
     {"params", "data", "reality"},
     {"twin"},
     {"worlds"},

@@ -11,7 +11,7 @@ from sim2real.errors import Sim2RealError
 
 if TYPE_CHECKING:
     from sim2real.data import Episode
-    from sim2real.data.formats.channelmap import ChannelMap
+    from sim2real.data.formats.channel_map import ChannelMap
 
 _RECORDING = ".arrow"
 
@@ -22,7 +22,7 @@ def read_logs(paths: Sequence[str], *, channels: Path | None = None) -> list[Epi
     In the order they were made where all of them say when, else in the order of the names. Files
     of columns may need a map of their `channels`.
     """
-    from sim2real.data.formats.channelmap import ChannelMap
+    from sim2real.data.formats.channel_map import ChannelMap
 
     named = ChannelMap.load(channels) if channels is not None else None
     by_id: dict[str, Episode] = {}

@@ -17,7 +17,7 @@ from sim2real.files import read_json
 
 if TYPE_CHECKING:
     from sim2real.data import Episode, Lake, Provenance
-    from sim2real.data.check import Finding
+    from sim2real.data.check import LogFault
 
 _AT_ONCE = 32
 
@@ -234,12 +234,11 @@ def _renamed(episode: Episode, names: dict[str, str]) -> Episode:
 def check(verb: DataCheck) -> int:
     """Check episodes of files or of the lake."""
     from sim2real.data import Lake
-    from sim2real.data.check import check as find
-    from sim2real.data.check import repair
+    from sim2real.data.check import check_episode, repair_episode
 
     rows, worst = [], 0
     for place, episode in _to_check(verb):
-        findings = find(episode)
+        findings = check_episode(episode)
         worst += sum(finding.severity != "note" for finding in findings)
         row: dict[str, Any] = {
             "episode": episode.id,
@@ -247,7 +246,7 @@ def check(verb: DataCheck) -> int:
             "findings": [finding.to_dict() for finding in findings],
         }
         if verb.repair and any(finding.repairable for finding in findings):
-            fixed = repair(episode, findings)
+            fixed = repair_episode(episode, findings)
             Lake.create(verb.lake).append([episode, fixed])
             row |= {"repaired": fixed.id, "process": fixed.provenance.process}
         rows.append(row)
@@ -290,11 +289,11 @@ def _is_there(name: str) -> bool:
         return False
 
 
-def _say_findings(row: dict[str, Any], findings: list[Finding]) -> None:
+def _say_findings(row: dict[str, Any], findings: list[LogFault]) -> None:
     if findings:
         say(f"episode {row['episode']} from {row['source']}")
     for finding in findings:
-        place = finding.place
+        place = finding.span
         where = (
             finding.channel if place.component is None else f"{finding.channel}[{place.component}]"
         )
@@ -308,7 +307,7 @@ def _say_findings(row: dict[str, Any], findings: list[Finding]) -> None:
 
 def _episodes(verb: _Reading, path: Path, base: Provenance) -> Iterator[Episode]:
     from sim2real.data.formats import read_episodes
-    from sim2real.data.formats.channelmap import ChannelMap
+    from sim2real.data.formats.channel_map import ChannelMap
 
     channels = ChannelMap.load(verb.channels) if verb.channels is not None else None
     return read_episodes(

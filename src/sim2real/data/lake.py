@@ -20,11 +20,11 @@ import duckdb
 import pyarrow as pa
 import pyarrow.dataset as pads
 
+from sim2real.data.arrow_rows import EPISODES, SIGNALS, episode_rows, read_episode, signal_rows
 from sim2real.data.consent import SCOPES, Consent
-from sim2real.data.delta import Table
 from sim2real.data.episode import Episode
 from sim2real.data.labels import LABELS, Label, label_rows
-from sim2real.data.rows import EPISODES, SIGNALS, episode_rows, read_episode, signal_rows
+from sim2real.data.sealed_table import SealedTable
 from sim2real.data.storage import Storage
 from sim2real.errors import Sim2RealError, nearest, one_line
 
@@ -121,7 +121,7 @@ class Lake:
         self.storage = Storage(str(uri), storage_options)
         self.uri = str(uri)
         self.tables = {
-            name: Table(self.storage, name, schema, key=key, group=group)
+            name: SealedTable(self.storage, name, schema, key=key, group=group)
             for name, (schema, key, group) in _TABLES.items()
         }
 

@@ -98,7 +98,9 @@ class Mixture:
             seed=self.seed,
             purpose=self.purpose,
             parts=tuple(
-                Share(**asdict(part), ids=tuple(ids), frames=tuple(frames.get(i, 0) for i in ids))
+                MixtureShare(
+                    **asdict(part), ids=tuple(ids), frames=tuple(frames.get(i, 0) for i in ids)
+                )
                 for part, ids in zip(self.parts, chosen, strict=True)
             ),
         )
@@ -108,7 +110,7 @@ class Mixture:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Share(Part):
+class MixtureShare(Part):
     """A part and the episodes it selected."""
 
     ids: tuple[str, ...]
@@ -117,7 +119,7 @@ class Share(Part):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Batch:
+class MixtureBatch:
     """One batch, in a shuffled order; all arrays are as long as the batch."""
 
     part: np.ndarray
@@ -139,7 +141,7 @@ class Manifest:
     clock: str
     seed: int
     purpose: str
-    parts: tuple[Share, ...]
+    parts: tuple[MixtureShare, ...]
 
     def __post_init__(self) -> None:
         if not self.parts or self.by not in ("episode", "frame"):
@@ -161,13 +163,13 @@ class Manifest:
         """Episodes of all parts, in the order that batches number them."""
         return [id_ for part in self.parts for id_ in part.ids]
 
-    def batches(self, size: int, *, start: int = 0) -> Iterator[Batch]:
+    def batches(self, size: int, *, start: int = 0) -> Iterator[MixtureBatch]:
         """Batches without end, from number `start` on: what was interrupted goes on from there."""
         while True:
             yield self.batch(start, size)
             start += 1
 
-    def batch(self, number: int, size: int) -> Batch:
+    def batch(self, number: int, size: int) -> MixtureBatch:
         """The batch of that number; it depends on the manifest, the number and the size alone.
 
         After any number of batches each part's count is within one of its exact share. By
@@ -194,7 +196,7 @@ class Manifest:
             frames.append(frame)
             first += len(part.ids)
         order = self._random(len(self.parts), number).permutation(size)
-        return Batch(
+        return MixtureBatch(
             part=np.concatenate(parts)[order],
             episode=np.concatenate(episodes)[order],
             frame=np.concatenate(frames)[order],
@@ -214,7 +216,7 @@ class Manifest:
         data = dict(table_at(read_json(path), f"{path}"))
         try:
             shares = tuple(
-                Share(**{**part, "ids": tuple(part["ids"]), "frames": tuple(part["frames"])})
+                MixtureShare(**{**part, "ids": tuple(part["ids"]), "frames": tuple(part["frames"])})
                 for part in data.pop("parts")
             )
             return cls(**data, parts=shares)

@@ -17,11 +17,11 @@ from typing import Any, BinaryIO
 import numpy as np
 import pyarrow as pa
 
-from sim2real.data.align import held
-from sim2real.data.delta import Damage
+from sim2real.data.arrow_rows import read_channel
 from sim2real.data.episode import Signal
 from sim2real.data.lake import Lake, quoted
-from sim2real.data.rows import read_channel
+from sim2real.data.resampling import held
+from sim2real.data.sealed_table import Damage
 from sim2real.data.storage import Storage
 from sim2real.errors import Sim2RealError
 from sim2real.files import atomic_folder, read_json, write_json, write_text

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from sim2real.data.episode import Episode
-from sim2real.data.formats.channelmap import ChannelMap
+from sim2real.data.formats.channel_map import ChannelMap
 from sim2real.data.provenance import Provenance
 from sim2real.errors import Sim2RealError, nearest
 

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from sim2real.data.episode import Signal
-from sim2real.data.formats.channelmap import Channel, Clock, Recording
-from sim2real.data.formats.columns.table import Table
-from sim2real.data.formats.units import si_unit
+from sim2real.data.formats.channel_map import ChannelSource, ClockSource, RecordingMap
+from sim2real.data.formats.columns.column_table import ColumnTable
 from sim2real.errors import Sim2RealError
+from sim2real.units import si_unit
 
 _SLICE = re.compile(r"(.*)\[(\d{1,9})?(:)?(\d{1,9})?\]$", re.DOTALL)
 
@@ -21,7 +21,7 @@ _SLICE = re.compile(r"(.*)\[(\d{1,9})?(:)?(\d{1,9})?\]$", re.DOTALL)
 class Rows:
     """The rows of one episode in a file."""
 
-    table: Table
+    table: ColumnTable
     skip: int = 0
     """Leading rows to leave out."""
     array: str = ""
@@ -29,7 +29,7 @@ class Rows:
     repeat: int | None = None
     """Place on the first axis, where that counts repeats."""
 
-    def missing(self, kind: Recording) -> str:
+    def missing(self, kind: RecordingMap) -> str:
         """What the recording needs and the file has not; '' if it has all."""
         channels = kind.channels.values()
         clocks = [kind.clock, *(channel.clock for channel in channels if channel.clock)]
@@ -41,7 +41,7 @@ class Rows:
                 return str(error)
         return ""
 
-    def repeats(self, kind: Recording) -> int:
+    def repeats(self, kind: RecordingMap) -> int:
         """How often the episode was repeated: the length of the first axis."""
         first = next(iter(kind.channels.values())).columns[0]
         return len(self.table.column(self._find(first)[0]))
@@ -83,7 +83,7 @@ class Rows:
         return column, None
 
 
-def signal(channel: Channel, rows: Rows, clock: Clock) -> Signal:
+def signal(channel: ChannelSource, rows: Rows, clock: ClockSource) -> Signal:
     """The channel with its time stamps; `clock` has its rates as numbers."""
     parts = [rows.column(column, channel.dtype) for column in channel.columns]
     if len({len(part) for part in parts}) > 1:
@@ -101,7 +101,7 @@ def signal(channel: Channel, rows: Rows, clock: Clock) -> Signal:
     return Signal(_times(rows, clock, len(values)), values, unit, _rate(clock.stated_hz))
 
 
-def _in_si(channel: Channel, values: np.ndarray) -> tuple[np.ndarray, str]:
+def _in_si(channel: ChannelSource, values: np.ndarray) -> tuple[np.ndarray, str]:
     """Values in SI, and the unit; values that need no change keep their type."""
     factor, offset, unit = si_unit(channel.unit) if channel.convert else (1.0, 0.0, channel.unit)
     if channel.signed_bits:
@@ -132,7 +132,7 @@ def _signed(values: np.ndarray, bits: int) -> np.ndarray:
     return np.asarray((whole + half) % (2 * half) - half)
 
 
-def _times(rows: Rows, clock: Clock, count: int) -> np.ndarray:
+def _times(rows: Rows, clock: ClockSource, count: int) -> np.ndarray:
     """Time stamps [s] of `count` rows."""
     if not clock.columns:
         rate = _rate(clock.rate_hz)

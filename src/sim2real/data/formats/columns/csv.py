@@ -16,19 +16,19 @@ import numpy as np
 import tomli_w
 
 from sim2real.data.episode import Episode, Signal
-from sim2real.data.formats.channelmap import DTYPES, ChannelMap
-from sim2real.data.formats.columns.table import Table, read_bytes, unpacked_limit
-from sim2real.data.formats.units import si_unit
+from sim2real.data.formats.channel_map import DTYPES, ChannelMap
+from sim2real.data.formats.columns.column_table import ColumnTable, read_bytes, unpacked_limit
 from sim2real.data.provenance import Provenance
 from sim2real.errors import Sim2RealError
 from sim2real.files import atomic_folder
+from sim2real.units import known_si_unit
 
 MAP = "channels.toml"
 """Name of the channel map that an exporter leaves beside its files."""
 _TRUTH = {"true": True, "false": False, "1": True, "0": False}
 
 
-def read_csv(path: Path, *, header: bool = True) -> Table:
+def read_csv(path: Path, *, header: bool = True) -> ColumnTable:
     """The file's columns by their names; without a header, one column '' of all of them.
 
     Cells are parted by commas, semicolons or tabs, whichever the first line has most of. An empty
@@ -61,10 +61,10 @@ def read_csv(path: Path, *, header: bool = True) -> Table:
                 f"row {number + 1} has {len(row)} cells, the first line {len(names)}"
             )
     if not header:
-        return Table(loaders={"": partial(_matrix, rows)}, sha256=digest)
+        return ColumnTable(loaders={"": partial(_matrix, rows)}, sha256=digest)
     cells = dict(zip(names, zip(*rows, strict=True), strict=True)) if rows else {}
     columns = {name: list(cells.get(name, ())) for name in names}
-    return Table(
+    return ColumnTable(
         loaders={name: partial(_numbers, name, column) for name, column in columns.items()},
         texts=frozenset(name for name, column in columns.items() if _is_text(column)),
         sha256=digest,
@@ -103,7 +103,7 @@ def _write_episode(folder: Path, episode: Episode) -> None:
             clocks[key] = {time: _cells(signal.times, "time")}
         columns = _columns(name, signal)
         clocks[key].update(columns)
-        converted = si_unit_or_none(signal.unit) != (1.0, 0.0, signal.unit)
+        converted = known_si_unit(signal.unit) != (1.0, 0.0, signal.unit)
         channels[name] = {
             "file": f"clock_{list(clocks).index(key)}.csv",
             "from": list(columns),
@@ -130,14 +130,6 @@ def _write_episode(folder: Path, episode: Episode) -> None:
     again = ChannelMap.load(folder / MAP).recordings[0].provenance
     if Provenance.from_dict(again) != episode.provenance:
         raise Sim2RealError(f"episode {episode.id}: its provenance cannot be written as TOML")
-
-
-def si_unit_or_none(unit: str) -> tuple[float, float, str] | None:
-    """What a unit means, or None where it is not known."""
-    try:
-        return si_unit(unit)
-    except Sim2RealError:
-        return None
 
 
 def _columns(name: str, signal: Signal) -> dict[str, list[str]]:

@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from sim2real.data.formats.columns.table import Table, read_bytes
+from sim2real.data.formats.columns.column_table import ColumnTable, read_bytes
 from sim2real.errors import Sim2RealError, nearest
 
 
-def read_json_table(path: Path, *, rows: str = "") -> Table:
+def read_json_table(path: Path, *, rows: str = "") -> ColumnTable:
     """The file's columns: of the records under the key `rows`, of a plain list of them, or of an
     object of lists. Without `rows`, the only list of records of an object is taken.
     """
@@ -41,7 +41,7 @@ def read_json_table(path: Path, *, rows: str = "") -> Table:
         raise Sim2RealError("not a list of records, nor an object of lists")
     texts = frozenset(n for n, c in columns.items() if c and isinstance(c[0], str | dict))
     loaders = {name: partial(_numbers, name, column) for name, column in columns.items()}
-    return Table(loaders=loaders, scalars=scalars, texts=texts, sha256=digest)
+    return ColumnTable(loaders=loaders, scalars=scalars, texts=texts, sha256=digest)
 
 
 def _records(value: Any) -> bool:

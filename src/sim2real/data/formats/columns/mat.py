@@ -15,7 +15,7 @@ from pathlib import Path
 
 import numpy as np
 
-from sim2real.data.formats.columns.table import Table, read_bytes, unpacked_limit
+from sim2real.data.formats.columns.column_table import ColumnTable, read_bytes, unpacked_limit
 from sim2real.errors import Sim2RealError
 
 _STORED = {1: "i1", 2: "u1", 3: "i2", 4: "u2", 5: "i4", 6: "u4", 7: "f4", 9: "f8", 12: "i8",
@@ -26,7 +26,7 @@ _MATRIX, _COMPRESSED, _CHAR = 14, 15, 4
 _COMPLEX, _LOGICAL = 0x0800, 0x0200
 
 
-def read_mat(path: Path) -> Table:
+def read_mat(path: Path) -> ColumnTable:
     """The file's variables; a vector is a list, a 1x1 array is a scalar too."""
     data, digest = read_bytes(path)
     if data[:4] == b"\x89HDF" or b"MATLAB 7.3" in data[:64]:
@@ -48,7 +48,7 @@ def read_mat(path: Path) -> Table:
         if found is not None:
             arrays[found[0]] = found[1]
     texts = {name for name, array in arrays.items() if array.dtype.kind == "U"}
-    return Table(
+    return ColumnTable(
         loaders={name: partial(_given, array) for name, array in arrays.items()},
         scalars={name: array.item() for name, array in arrays.items() if array.size == 1},
         texts=frozenset(texts),

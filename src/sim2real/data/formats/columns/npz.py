@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from sim2real.data.episode import Episode, Signal
-from sim2real.data.formats.columns.table import Table, read_bytes, unpacked_limit
+from sim2real.data.formats.columns.column_table import ColumnTable, read_bytes, unpacked_limit
 from sim2real.data.provenance import Provenance
 from sim2real.data.video import Video
 from sim2real.errors import Sim2RealError, number_at, table_at
@@ -23,7 +23,7 @@ OWN = "sim2real"
 """Name of the array that says, as JSON, which episodes a file of ours holds."""
 
 
-def read_npz(path: Path) -> Table:
+def read_npz(path: Path) -> ColumnTable:
     """The file's arrays, each read when asked for; one of a single value is a scalar too."""
     data, digest = read_bytes(path)
     archive = zipfile.ZipFile(io.BytesIO(data))
@@ -41,10 +41,10 @@ def read_npz(path: Path) -> Table:
             texts.add(name)
         if np.prod(shape, dtype=object) == 1 and dtype.kind in "biufU" and info.file_size < 10_000:
             scalars[name] = _array(archive, info).item()
-    return Table(loaders=loaders, scalars=scalars, texts=frozenset(texts), sha256=digest)
+    return ColumnTable(loaders=loaders, scalars=scalars, texts=frozenset(texts), sha256=digest)
 
 
-def own_episodes(table: Table) -> Iterator[Episode] | None:
+def own_episodes(table: ColumnTable) -> Iterator[Episode] | None:
     """The episodes of a file that `write_npz` wrote, checked against their ids; None for others."""
     if OWN not in table.texts:
         return None
@@ -97,7 +97,7 @@ def _add(archive: zipfile.ZipFile, name: str, array: np.ndarray) -> None:
     archive.writestr(info, buffer.getvalue(), compresslevel=1)
 
 
-def _own_episodes(table: Table) -> Iterator[Episode]:
+def _own_episodes(table: ColumnTable) -> Iterator[Episode]:
     about = json.loads(str(table.loaders[OWN]("")[()]))
     entries = table_at(about, OWN).get("episodes")
     if about.get("version") != 1 or not isinstance(entries, list):
@@ -119,7 +119,7 @@ def _own_episodes(table: Table) -> Iterator[Episode]:
         yield episode
 
 
-def _own_channel(table: Table, about: Mapping[str, Any], name: str) -> Signal | Video:
+def _own_channel(table: ColumnTable, about: Mapping[str, Any], name: str) -> Signal | Video:
     times = table.column(str(about.get("times")))
     values = table.column(str(about.get("values")))
     stated_hz = number_at(about.get("stated_hz"), f"channel {name!r}: stated_hz")

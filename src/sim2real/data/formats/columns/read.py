@@ -15,13 +15,19 @@ from pathlib import Path
 from typing import Any
 
 from sim2real.data.episode import Episode
-from sim2real.data.formats.channelmap import Channel, ChannelMap, Clock, Recording, Scalar
+from sim2real.data.formats.channel_map import (
+    ChannelMap,
+    ChannelSource,
+    ClockSource,
+    RecordingMap,
+    ScalarSource,
+)
+from sim2real.data.formats.columns.column_table import ColumnTable, channel_name, explained
 from sim2real.data.formats.columns.convert import Rows, signal
 from sim2real.data.formats.columns.csv import MAP, read_csv
 from sim2real.data.formats.columns.json import read_json_table
 from sim2real.data.formats.columns.mat import read_mat
 from sim2real.data.formats.columns.npz import own_episodes, read_npz
-from sim2real.data.formats.columns.table import Table, channel_name, explained
 from sim2real.data.provenance import Provenance
 from sim2real.errors import Sim2RealError
 
@@ -79,7 +85,7 @@ def _below(folder: Path) -> list[Path]:
     ]
 
 
-def _read_table(path: Path, *, header: bool = True, rows: str = "") -> Table:
+def _read_table(path: Path, *, header: bool = True, rows: str = "") -> ColumnTable:
     kind = column_format(path)
     if kind == "npz":
         return read_npz(path)
@@ -108,7 +114,7 @@ def _mapped(path: Path, channels: ChannelMap, base: Provenance) -> Iterator[Epis
         )
 
 
-def _may_hold(place: Path, kind: Recording) -> bool:
+def _may_hold(place: Path, kind: RecordingMap) -> bool:
     if not kind.fits(place):
         return False
     if kind.together:
@@ -117,7 +123,7 @@ def _may_hold(place: Path, kind: Recording) -> bool:
     return place.is_file() and (bool(column_format(place)) or kind.files != ("*",))
 
 
-def _folder_episode(folder: Path, kind: Recording, base: Provenance) -> Episode:
+def _folder_episode(folder: Path, kind: RecordingMap, base: Provenance) -> Episode:
     tables = {}
     for name in kind.together:
         with explained(folder / name):
@@ -130,9 +136,9 @@ def _folder_episode(folder: Path, kind: Recording, base: Provenance) -> Episode:
     return _episode(kind, rows, known, base, f"{name} sha256:{hasher.hexdigest()}")
 
 
-def _file_episodes(path: Path, kinds: list[Recording], base: Provenance) -> Iterator[Episode]:
+def _file_episodes(path: Path, kinds: list[RecordingMap], base: Provenance) -> Iterator[Episode]:
     """The episodes of one file, by the first kinds of recording that fit what is in it."""
-    tables: dict[tuple[bool, str], Table] = {}
+    tables: dict[tuple[bool, str], ColumnTable] = {}
     taken: set[str] = set()
     misfit = None
     for kind in kinds:
@@ -159,7 +165,7 @@ def _file_episodes(path: Path, kinds: list[Recording], base: Provenance) -> Iter
 
 
 def _repeats(
-    kind: Recording, rows: Rows, known: Mapping[str, Any], base: Provenance, where: str
+    kind: RecordingMap, rows: Rows, known: Mapping[str, Any], base: Provenance, where: str
 ) -> Iterator[Episode]:
     if not kind.repeats:
         yield _episode(kind, {"": rows}, known, base, f"{where} sha256:{rows.table.sha256}")
@@ -170,7 +176,7 @@ def _repeats(
 
 
 def _episode(
-    kind: Recording,
+    kind: RecordingMap,
     rows: Mapping[str, Rows],
     known: Mapping[str, Any],
     base: Provenance,
@@ -205,7 +211,7 @@ def _episode(
 
 
 def _provenance(
-    kind: Recording, known: Mapping[str, Any], base: Provenance, source: str
+    kind: RecordingMap, known: Mapping[str, Any], base: Provenance, source: str
 ) -> Provenance:
     """What the caller knows, completed by the map; an exporter's map knows all by itself."""
     data: dict[str, Any] = {} if kind.id else {**base.to_dict(), "source": source}
@@ -213,7 +219,7 @@ def _provenance(
         if isinstance(value, Mapping):
             found = {key: _value(entry, known) for key, entry in value.items()}
             data[name] = {**data.get(name, {}), **found}
-        elif isinstance(value, Scalar):
+        elif isinstance(value, ScalarSource):
             found = _value(value, known)
             whole = name == "seed" and isinstance(found, int | float) and found == int(found)
             data[name] = int(found) if whole else str(found)
@@ -223,8 +229,8 @@ def _provenance(
 
 
 def _value(value: Any, known: Mapping[str, Any]) -> Any:
-    """The value itself, or what a `Scalar` stands for."""
-    if not isinstance(value, Scalar):
+    """The value itself, or what a `ScalarSource` stands for."""
+    if not isinstance(value, ScalarSource):
         return value
     if value.source not in known:
         there = ", ".join(sorted(known)[:20])
@@ -258,20 +264,20 @@ def _plain(path: Path, base: Provenance, rate_hz: float) -> Iterator[Episode]:
     if len(times) != 1 and rate_hz <= 0:
         what = "several columns may be the time" if times else "no column is named like a time"
         raise Sim2RealError(f"{what}: a channel map is needed{table.listing()}")
-    clock = Clock(rate_hz=rate_hz, stated_hz=rate_hz)
+    clock = ClockSource(rate_hz=rate_hz, stated_hz=rate_hz)
     if len(times) == 1:
         name, found = next(iter(times.items()))
-        clock = Clock(columns=(name,), unit=found[3] or "s", stated_hz=rate_hz)
-    channels: dict[str, Channel] = {}
+        clock = ClockSource(columns=(name,), unit=found[3] or "s", stated_hz=rate_hz)
+    channels: dict[str, ChannelSource] = {}
     for name in table.names:
         if (name,) == clock.columns or (name in table.scalars and len(table.names) > 2):
             continue
         plain = channel_name(name)
         if plain in channels:
             raise Sim2RealError(f"two columns would be named {plain!r}: a channel map is needed")
-        channels[plain] = Channel(columns=(name,))
+        channels[plain] = ChannelSource(columns=(name,))
     if not channels:
         raise Sim2RealError(f"no column of numbers beside the time{table.listing()}")
-    kind = Recording(clock=clock, channels=channels)
+    kind = RecordingMap(clock=clock, channels=channels)
     rows = {"": Rows(table=table)}
     yield _episode(kind, rows, {}, base, f"{path.name} sha256:{table.sha256}")

@@ -2,7 +2,7 @@
 
 Both hold one row a control step and no time stamps: times are row numbers over a rate, which is
 given, or stands in the file, or is ALOHA's 50 Hz. Pictures become videos. The file is read by a
-child process (`child.py`), because the HDF5 library does not survive every damaged file.
+child process (`reader_process.py`), because the HDF5 library does not survive every damaged file.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from typing import Any, Self
 import numpy as np
 
 from sim2real.data.episode import Episode, Signal
-from sim2real.data.formats.columns.table import channel_name, explained, unpacked_limit
+from sim2real.data.formats.columns.column_table import channel_name, explained, unpacked_limit
 from sim2real.data.formats.film import decoded_picture, video_of
 from sim2real.data.provenance import Origin, Provenance
 from sim2real.data.video import Video
@@ -33,7 +33,7 @@ ALOHA_HZ = 50.0
 OWN = "sim2real"
 """Group with what `write_hdf5` knows beyond robomimic's layout."""
 _BLOCK_FRAMES = 16
-_CHILD = Path(__file__).with_name("child.py")
+_READER_PROCESS = Path(__file__).with_name("reader_process.py")
 _PICTURES_MIN_PIXELS = 8
 
 
@@ -48,15 +48,15 @@ def read_hdf5(path: Path, *, base: Provenance, rate_hz: float = 0.0) -> Iterator
         files = sorted(p for p in path.rglob("*") if p.suffix in (".hdf5", ".h5"))
         if not files:
             raise Sim2RealError(f"{path} holds no HDF5 file")
-    with Reader() as reader:
+    with Hdf5Reader() as reader:
         for file in files:
             yield from reader.episodes(file, base=base, rate_hz=rate_hz)
 
 
-class Tree:
+class Hdf5File:
     """What one open file holds."""
 
-    def __init__(self, *, reader: Reader, told: dict[str, Any], source: str) -> None:
+    def __init__(self, *, reader: Hdf5Reader, told: dict[str, Any], source: str) -> None:
         self.datasets: dict[str, dict[str, Any]] = told["datasets"]
         """Shape and type of each dataset by its path."""
         self.attributes: dict[str, dict[str, Any]] = told["attributes"]
@@ -99,7 +99,7 @@ class Tree:
         return json.loads(self.array(name).astype("u1").tobytes())
 
 
-class Reader:
+class Hdf5Reader:
     """A child process that reads HDF5 files, one after the other; started anew when it dies."""
 
     def __init__(self, *, patience_s: float = 30.0) -> None:
@@ -130,7 +130,7 @@ class Reader:
                 digest = hashlib.file_digest(file, "sha256").hexdigest()
             self._limit_s = self.patience_s + size / 10e6
             told, _ = self._ask({"open": str(path.resolve()), "limit": unpacked_limit(size)})
-            tree = Tree(reader=self, told=told, source=f"{path.name}:{{}} sha256:{digest}")
+            tree = Hdf5File(reader=self, told=told, source=f"{path.name}:{{}} sha256:{digest}")
             if any(name.startswith(f"{OWN}/") for name in tree.datasets):
                 yield from _own(tree)
             elif any(re.match(r"data/[^/]+/", name) for name in tree.datasets):
@@ -174,7 +174,7 @@ class Reader:
             self.close()
             # By its file, not as a module: the package's own imports would take longer than h5py's.
             self._child = subprocess.Popen(
-                [sys.executable, "-P", str(_CHILD)],
+                [sys.executable, "-P", str(_READER_PROCESS)],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,
@@ -182,7 +182,7 @@ class Reader:
         return self._child
 
 
-def _robomimic(tree: Tree, base: Provenance, rate_hz: float) -> Iterator[Episode]:
+def _robomimic(tree: Hdf5File, base: Provenance, rate_hz: float) -> Iterator[Episode]:
     """One episode a demonstration: every dataset of it, but `next_obs`, which repeats `obs`."""
     told = _environment(tree)
     kwargs = told.get("env_kwargs")
@@ -203,7 +203,7 @@ def _robomimic(tree: Tree, base: Provenance, rate_hz: float) -> Iterator[Episode
             yield Episode(channels, replace(base, source=source))
 
 
-def _demos(tree: Tree) -> list[str]:
+def _demos(tree: Hdf5File) -> list[str]:
     """Groups of the demonstrations, demo_2 before demo_10."""
     found = {"/".join(name.split("/")[:2]) for name in tree.datasets if name.startswith("data/")}
     groups = [name for name in found if name in tree.attributes]
@@ -214,7 +214,7 @@ def _parts(name: str) -> list[str]:
     return re.split(r"(\d{1,9})", name)
 
 
-def _environment(tree: Tree) -> dict[str, Any]:
+def _environment(tree: Hdf5File) -> dict[str, Any]:
     """What the file says about robomimic's environment."""
     text = tree.attributes.get("data", {}).get("env_args", "{}")
     try:
@@ -224,7 +224,7 @@ def _environment(tree: Tree) -> dict[str, Any]:
     return dict(table_at(told, "env_args"))
 
 
-def _channel(tree: Tree, name: str, rate_hz: float) -> Signal | Video:
+def _channel(tree: Hdf5File, name: str, rate_hz: float) -> Signal | Video:
     """A dataset as a channel: a video where it holds RGB pictures of bytes."""
     shape = tree.shape(name)
     times = np.arange(shape[0] if shape else 0) / rate_hz
@@ -234,12 +234,12 @@ def _channel(tree: Tree, name: str, rate_hz: float) -> Signal | Video:
     return Signal(times, tree.array(name), "", rate_hz)
 
 
-def _frames(tree: Tree, name: str, count: int) -> Iterator[np.ndarray]:
+def _frames(tree: Hdf5File, name: str, count: int) -> Iterator[np.ndarray]:
     for start in range(0, count, _BLOCK_FRAMES):
         yield from tree.rows(name, start, min(count, start + _BLOCK_FRAMES))
 
 
-def _aloha(tree: Tree, base: Provenance, rate_hz: float) -> Episode:
+def _aloha(tree: Hdf5File, base: Provenance, rate_hz: float) -> Episode:
     """The episode of an ALOHA file. Its arms' joints [rad] and grippers (a ratio) share a list."""
     rate_hz = rate_hz or ALOHA_HZ
     about = tree.attributes[""]
@@ -259,13 +259,13 @@ def _aloha(tree: Tree, base: Provenance, rate_hz: float) -> Episode:
     return Episode(channels, base)
 
 
-def _unpacked(tree: Tree, name: str) -> Iterator[np.ndarray]:
+def _unpacked(tree: Hdf5File, name: str) -> Iterator[np.ndarray]:
     """Pictures kept as JPEG, each padded with zeros to the length of the longest."""
     for number, row in enumerate(_frames(tree, name, tree.shape(name)[0])):
         yield decoded_picture(row.astype("u1").tobytes(), f"{name}, picture {number}")
 
 
-def _own(tree: Tree) -> Iterator[Episode]:
+def _own(tree: Hdf5File) -> Iterator[Episode]:
     """The episodes of a file that `write_hdf5` wrote, checked against their ids."""
     for demo in _demos(tree):
         name = demo.removeprefix("data/")

@@ -18,10 +18,10 @@ from typing import Any
 import h5py
 import numpy as np
 
-from sim2real.data.align import common_times, held, sampled
 from sim2real.data.episode import Episode, Signal
 from sim2real.data.formats.film import video_of
 from sim2real.data.formats.hdf5.read import OWN
+from sim2real.data.resampling import common_times, held, sampled
 from sim2real.data.video import Video
 from sim2real.errors import Sim2RealError
 from sim2real.files import atomic_path

@@ -21,7 +21,7 @@ import numpy as np
 import pyarrow as pa
 
 from sim2real.data.episode import Episode, Signal
-from sim2real.data.formats.faults import naming
+from sim2real.data.formats.file_errors import naming
 from sim2real.data.formats.film import Film, decoded_picture, video_of
 from sim2real.data.formats.lerobot.files import (
     INDEX_FEATURES,
@@ -35,7 +35,7 @@ from sim2real.data.formats.lerobot.files import (
     read_text,
     text_at,
 )
-from sim2real.data.formats.lerobot.notes import NOTES_FILE, ChannelNote, Note, Notes
+from sim2real.data.formats.lerobot.sidecar import NOTES_FILE, ChannelNote, Note, Notes
 from sim2real.data.formats.lerobot.write import write_lerobot
 from sim2real.data.provenance import Provenance
 from sim2real.data.video import Video

@@ -17,11 +17,10 @@ from typing import Any
 
 import numpy as np
 
-from sim2real.data.align import common_times, held, sampled
 from sim2real.data.episode import Episode, Signal
 from sim2real.data.formats.film import frame_times, opened, retimed, video_of
 from sim2real.data.formats.lerobot.files import INDEX_FEATURES, TIME_FEATURE
-from sim2real.data.formats.lerobot.notes import NOTES_FILE
+from sim2real.data.formats.lerobot.sidecar import NOTES_FILE
 from sim2real.data.formats.lerobot.stats import Stats, aggregated, signal_stats, video_stats
 from sim2real.data.formats.lerobot.tables import (
     CHUNK_FILES,
@@ -32,6 +31,7 @@ from sim2real.data.formats.lerobot.tables import (
     write_episodes,
     write_tasks,
 )
+from sim2real.data.resampling import common_times, held, sampled
 from sim2real.data.video import Video
 from sim2real.errors import Sim2RealError
 from sim2real.files import atomic_folder

@@ -15,7 +15,7 @@ from google.protobuf import descriptor_pb2, descriptor_pool, message, message_fa
 from google.protobuf.descriptor import Descriptor, FieldDescriptor
 
 from sim2real.data.formats.mcap import ros2
-from sim2real.data.formats.mcap.records import Channel
+from sim2real.data.formats.mcap.records import McapChannel
 from sim2real.errors import Sim2RealError
 
 Decoder = Callable[[bytes], dict[str, Any]]
@@ -25,7 +25,7 @@ class NotUnderstood(Exception):  # noqa: N818
     """The channel is written in something this reader does not know."""
 
 
-def decoder_of(channel: Channel) -> Decoder:
+def decoder_of(channel: McapChannel) -> Decoder:
     """What decodes the channel's messages.
 
     Raises `NotUnderstood` for an encoding that is none of ours, and a `Sim2RealError` for a schema

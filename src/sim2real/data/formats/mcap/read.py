@@ -19,10 +19,10 @@ from typing import Any
 import numpy as np
 
 from sim2real.data.episode import Episode, Signal
-from sim2real.data.formats.faults import naming
+from sim2real.data.formats.file_errors import naming
 from sim2real.data.formats.film import video_of
 from sim2real.data.formats.mcap.decode import Decoder, NotUnderstood, decoder_of
-from sim2real.data.formats.mcap.own import OWN, own_episode
+from sim2real.data.formats.mcap.lossless import OWN, own_episode
 from sim2real.data.formats.mcap.pictures import (
     as_depth,
     as_picture,
@@ -30,9 +30,16 @@ from sim2real.data.formats.mcap.pictures import (
     is_picture_schema,
     not_understood,
 )
-from sim2real.data.formats.mcap.records import Channel, CutOff, Message, Metadata, Record, records
+from sim2real.data.formats.mcap.records import (
+    CutOff,
+    McapChannel,
+    McapMessage,
+    McapMetadata,
+    Record,
+    records,
+)
 from sim2real.data.formats.mcap.ros2 import short_name
-from sim2real.data.formats.mcap.units import units_of
+from sim2real.data.formats.mcap.ros_units import units_of
 from sim2real.data.formats.mcap.write import write_mcap
 from sim2real.data.provenance import Provenance
 from sim2real.data.video import Video
@@ -106,7 +113,7 @@ class _Series:
 class _Topic:
     """What is read of one topic."""
 
-    def __init__(self, channel: Channel, decode: Decoder) -> None:
+    def __init__(self, channel: McapChannel, decode: Decoder) -> None:
         self.channel, self.decode = channel, decode
         schema = channel.schema
         self.type = short_name(schema.name) if schema and "/" in schema.name else ""
@@ -124,25 +131,25 @@ class _Recording:
     def __init__(self, path: Path, content: mmap.mmap) -> None:
         self.path, self.content = path, content
         self.topics: list[_Topic] = []
-        self.by_number: dict[int, tuple[Channel, _Topic | None]] = {}
+        self.by_number: dict[int, tuple[McapChannel, _Topic | None]] = {}
         self.unread: dict[str, str] = {}
         self.cut_off = False
 
     def episode(self, base: Provenance, source: str) -> Episode:
         first = next(self._records(), None)
-        if isinstance(first, Metadata) and first.name == OWN:
+        if isinstance(first, McapMetadata) and first.name == OWN:
             return own_episode(self._records(), str(self.path), source)
         for record in self._records():
             if isinstance(record, CutOff):
                 self.cut_off = True
-            elif isinstance(record, Message):
+            elif isinstance(record, McapMessage):
                 self._take(record)
         return self._built(base, source)
 
     def _records(self) -> Iterator[Record]:
         return records(self.content, str(self.path))
 
-    def _take(self, message: Message) -> None:
+    def _take(self, message: McapMessage) -> None:
         topic = self._topic(message.channel)
         if topic is None:
             return
@@ -171,7 +178,7 @@ class _Recording:
             topic.series[name].add(len(topic.log_ns) - 1, value)
         topic.skipped.update(_texts(table))
 
-    def _topic(self, channel: Channel) -> _Topic | None:
+    def _topic(self, channel: McapChannel) -> _Topic | None:
         """What is read of the channel's topic; None where it is left out."""
         known = self.by_number.get(channel.id)
         if known is None or known[0] is not channel:
@@ -180,7 +187,7 @@ class _Recording:
         topic = known[1]
         return None if topic is None or topic.channel.topic in self.unread else topic
 
-    def _opened(self, channel: Channel) -> _Topic | None:
+    def _opened(self, channel: McapChannel) -> _Topic | None:
         for topic in self.topics:
             if topic.channel.same(channel):
                 return topic
@@ -200,7 +207,7 @@ class _Recording:
         _log.warning("%s: topic %s is left out: it is %s", self.path, topic, reason)
         self.unread[topic] = reason
 
-    def _decoded(self, topic: _Topic, message: Message) -> dict[str, Any]:
+    def _decoded(self, topic: _Topic, message: McapMessage) -> dict[str, Any]:
         try:
             return topic.decode(message.data)
         except Sim2RealError as error:
@@ -279,7 +286,9 @@ class _Recording:
         """The topic's video; pictures are read anew one by one, as they would not fit in memory."""
         where = self._where(topic)
         messages = (
-            r for r in self._records() if isinstance(r, Message) and r.channel.same(topic.channel)
+            r
+            for r in self._records()
+            if isinstance(r, McapMessage) and r.channel.same(topic.channel)
         )
         return video_of(times, (as_picture(self._decoded(topic, m), where) for m in messages))
 

@@ -28,7 +28,7 @@ _SCHEMA, _CHANNEL, _MESSAGE, _CHUNK, _ATTACHMENT, _METADATA, _DATA_END = 3, 4, 5
 
 
 @dataclass(frozen=True, kw_only=True)
-class Schema:
+class McapSchema:
     """How the messages of a channel are laid out."""
 
     name: str
@@ -37,30 +37,30 @@ class Schema:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Channel:
+class McapChannel:
     """A topic, and what its messages are written in."""
 
     id: int
     topic: str
     encoding: str
-    schema: Schema | None
+    schema: McapSchema | None
 
-    def same(self, other: Channel) -> bool:
+    def same(self, other: McapChannel) -> bool:
         """Whether both are one topic, whatever their numbers: two senders declare it twice."""
         return replace(self, id=0) == replace(other, id=0)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Message:
+class McapMessage:
     """One message of a channel."""
 
-    channel: Channel
+    channel: McapChannel
     log_time_ns: int
     data: bytes
 
 
 @dataclass(frozen=True, kw_only=True)
-class Attachment:
+class McapAttachment:
     """A file inside the file."""
 
     name: str
@@ -69,7 +69,7 @@ class Attachment:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Metadata:
+class McapMetadata:
     """A named table of texts."""
 
     name: str
@@ -84,7 +84,7 @@ class CutOff:
     """Bytes of the file that are whole."""
 
 
-Record = Message | Attachment | Metadata | CutOff
+Record = McapMessage | McapAttachment | McapMetadata | CutOff
 
 
 def records(file: Any, where: str) -> Iterator[Record]:
@@ -94,7 +94,7 @@ def records(file: Any, where: str) -> Iterator[Record]:
     """
     if bytes(file[:8]) != MAGIC:
         raise Sim2RealError(f"{where} is not an MCAP file")
-    reader = _Reader(where, _UNPACKED_FREE + _UNPACKED_RATIO * len(file))
+    reader = _RecordReader(where, _UNPACKED_FREE + _UNPACKED_RATIO * len(file))
     at = 8
     while True:
         if at + 9 > len(file):
@@ -117,14 +117,14 @@ def records(file: Any, where: str) -> Iterator[Record]:
         at += 9 + size
 
 
-class _Reader:
+class _RecordReader:
     """Knows the schemas and channels seen so far, which later records refer to by number."""
 
     def __init__(self, where: str, unpacked_max: int) -> None:
         self.where = where
         self.unpacked_left = unpacked_max
-        self.schemas: dict[int, Schema] = {}
-        self.channels: dict[int, Channel] = {}
+        self.schemas: dict[int, McapSchema] = {}
+        self.channels: dict[int, McapChannel] = {}
 
     def read(self, kind: int, data: memoryview, *, nested: bool) -> Iterator[Record]:
         if kind == _MESSAGE:
@@ -132,11 +132,11 @@ class _Reader:
             if number not in self.channels:
                 raise Sim2RealError(f"{self.where}: a message of a channel {number} not declared")
             channel = self.channels[number]
-            yield Message(channel=channel, log_time_ns=log_time, data=bytes(data[22:]))
+            yield McapMessage(channel=channel, log_time_ns=log_time, data=bytes(data[22:]))
         elif kind == _SCHEMA:
             fields = _Fields(data, 2)
             (number,) = struct.unpack_from("<H", data)
-            schema = Schema(name=fields.text(), encoding=fields.text(), data=fields.block("<I"))
+            schema = McapSchema(name=fields.text(), encoding=fields.text(), data=fields.block("<I"))
             self.schemas[number] = schema
         elif kind == _CHANNEL:
             number, schema_number = struct.unpack_from("<HH", data)
@@ -145,7 +145,7 @@ class _Reader:
             if schema_number and schema_number not in self.schemas:
                 raise Sim2RealError(f"{self.where}: topic {topic!r} has a schema not declared")
             schema_found = self.schemas.get(schema_number)
-            self.channels[number] = Channel(
+            self.channels[number] = McapChannel(
                 id=number, topic=topic, encoding=encoding, schema=schema_found
             )
         elif kind == _CHUNK and not nested:
@@ -156,10 +156,10 @@ class _Reader:
             (stated,) = struct.unpack_from("<I", data, fields.at)
             if stated and stated != zlib.crc32(data[: fields.at]):
                 raise Sim2RealError(f"{self.where}: attachment {name!r} is damaged")
-            yield Attachment(name=name, media_type=media_type, data=content)
+            yield McapAttachment(name=name, media_type=media_type, data=content)
         elif kind == _METADATA and not nested:
             fields = _Fields(data, 0)
-            yield Metadata(name=fields.text(), values=fields.table())
+            yield McapMetadata(name=fields.text(), values=fields.table())
 
     def _chunk(self, data: memoryview) -> Iterator[Record]:
         size, stated = struct.unpack_from("<QI", data, 16)

@@ -32,7 +32,7 @@ _TIME = "builtin_interfaces/Time"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Field:
+class MessageField:
     """One field of a message type."""
 
     name: str
@@ -43,7 +43,7 @@ class Field:
     is_array: bool = False
 
 
-Types = Mapping[str, list[Field]]
+Types = Mapping[str, list[MessageField]]
 """Fields of each message type, by 'package/Name'."""
 
 
@@ -55,11 +55,11 @@ def short_name(name: str) -> str:
 
 def parse_types(name: str, encoding: str, text: str) -> Types:
     """The message type `name` and all it is made of, from a schema as MCAP keeps it."""
-    types: dict[str, list[Field]] = {}
+    types: dict[str, list[MessageField]] = {}
     for kind in ("Time", "Duration"):
         types[f"builtin_interfaces/{kind}"] = [
-            Field(name="sec", type="int32"),
-            Field(name="nanosec", type="uint32"),
+            MessageField(name="sec", type="int32"),
+            MessageField(name="nanosec", type="uint32"),
         ]
     pieces = re.split(r"^={20,}[ \t\r]*$", text, flags=re.MULTILINE)
     for number, piece in enumerate(pieces):
@@ -94,7 +94,7 @@ _LINE = re.compile(
 )
 
 
-def _parse_msg(package: str, text: str) -> list[Field]:
+def _parse_msg(package: str, text: str) -> list[MessageField]:
     fields = []
     for raw in text.splitlines():
         line = raw.split("#", 1)[0].strip()
@@ -116,14 +116,16 @@ def _parse_msg(package: str, text: str) -> list[Field]:
     return fields
 
 
-def _field(name: str, kind: str, array: str | None, count: str | None, bound: str | None) -> Field:
+def _field(
+    name: str, kind: str, array: str | None, count: str | None, bound: str | None
+) -> MessageField:
     if not array:
-        return Field(name=name, type=kind)
+        return MessageField(name=name, type=kind)
     if not count or bound:
-        return Field(name=name, type=kind, count=None, is_array=True)
+        return MessageField(name=name, type=kind, count=None, is_array=True)
     if len(count) > 9:
         raise Sim2RealError(f"field {name} is an array of {count[:20]} elements: too many")
-    return Field(name=name, type=kind, count=int(count), is_array=True)
+    return MessageField(name=name, type=kind, count=int(count), is_array=True)
 
 
 _TOKEN = re.compile(
@@ -132,7 +134,7 @@ _TOKEN = re.compile(
 )
 
 
-def _parse_idl(text: str) -> dict[str, list[Field]]:
+def _parse_idl(text: str) -> dict[str, list[MessageField]]:
     """Structures of an IDL file; a typedef of an array is the only other type understood."""
     tokens = [t for t in _TOKEN.findall(text) if not t.startswith(("//", "/*"))]
     tokens = [t for t in tokens if not t.lstrip().startswith("#")]
@@ -143,9 +145,9 @@ class _IdlParser:
     def __init__(self, tokens: list[str]) -> None:
         self.tokens, self.at = tokens, 0
         self.arrays: dict[str, tuple[str, int | None]] = {}
-        self.types: dict[str, list[Field]] = {}
+        self.types: dict[str, list[MessageField]] = {}
 
-    def parse(self) -> dict[str, list[Field]]:
+    def parse(self) -> dict[str, list[MessageField]]:
         modules: list[str] = []
         while self.at < len(self.tokens):
             token = self._next()
@@ -179,7 +181,7 @@ class _IdlParser:
                 raise Sim2RealError(f"IDL: {token[:40]!r} is not understood")
         return self.types
 
-    def _members(self, package: str) -> list[Field]:
+    def _members(self, package: str) -> list[MessageField]:
         fields = []
         while (token := self._next()) != "}":
             if token.startswith("@"):
@@ -195,7 +197,7 @@ class _IdlParser:
                 count, is_array = size, True
             self._expect(";")
             if name != "structure_needs_at_least_one_member":
-                fields.append(Field(name=name, type=kind, count=count, is_array=is_array))
+                fields.append(MessageField(name=name, type=kind, count=count, is_array=is_array))
         return fields
 
     def _type(self, package: str) -> tuple[str, int | None, bool]:
@@ -297,7 +299,7 @@ class _Cdr:
             self._take(1, 1)
         return {field.name: self._field(field, types) for field in fields}
 
-    def _field(self, field: Field, types: Types) -> Any:
+    def _field(self, field: MessageField, types: Types) -> Any:
         if not field.is_array:
             return self._single(field.type, types)
         count = self._count() if field.count is None else field.count

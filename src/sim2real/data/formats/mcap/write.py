@@ -16,7 +16,7 @@ import numpy as np
 from mcap.writer import CompressionType, Writer
 
 from sim2real.data.episode import Episode, Signal
-from sim2real.data.formats.mcap.own import OWN, plain
+from sim2real.data.formats.mcap.lossless import OWN, plain
 from sim2real.data.video import Video
 from sim2real.errors import Sim2RealError
 from sim2real.files import atomic_folder, atomic_path

@@ -24,10 +24,10 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from sim2real.data.formats.faults import naming
-from sim2real.data.formats.units import si_unit
+from sim2real.data.formats.file_errors import naming
 from sim2real.data.provenance import Provenance
 from sim2real.errors import Sim2RealError, nearest, number_at, table_at
+from sim2real.units import si_unit
 
 DTYPES = ("float64", "float32", "float16", "int64", "int32", "int16", "int8", "uint64", "uint32",
           "uint16", "uint8", "bool")  # fmt: skip
@@ -35,7 +35,7 @@ PLACES = ("@file", "@folder", "@array", "@repeat")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Scalar:
+class ScalarSource:
     """A value taken from the recording itself: a scalar of the file, or a name."""
 
     source: str
@@ -45,21 +45,21 @@ class Scalar:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Clock:
+class ClockSource:
     """Where time stamps come from."""
 
     columns: tuple[str, ...] = ()
     """The time column; empty where only a rate is known."""
     unit: str = "s"
     """Unit of the time column as recorded."""
-    rate_hz: float | Scalar = 0.0
+    rate_hz: float | ScalarSource = 0.0
     """Rate that row numbers are turned into times with, where there is no time column [Hz]."""
-    stated_hz: float | Scalar = 0.0
+    stated_hz: float | ScalarSource = 0.0
     """Rate the source claims to have recorded at [Hz]; `rate_hz` where that is given."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Channel:
+class ChannelSource:
     """How one channel is made: picked, made signed, scaled, turned into SI, unwrapped."""
 
     columns: tuple[str, ...]
@@ -82,12 +82,12 @@ class Channel:
     """Shape of one sample, where it is not a plain list."""
     file: str = ""
     """File of the folder it stands in, where several files make one episode."""
-    clock: Clock | None = None
+    clock: ClockSource | None = None
     """Its own time stamps, where the recording's do not hold."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Recording:
+class RecordingMap:
     """One kind of recording: which files, what is in them, and where they come from."""
 
     files: tuple[str, ...] = ("*",)
@@ -102,11 +102,11 @@ class Recording:
     """Whether the first axis of the arrays counts repeats, each an episode."""
     skip: int = 0
     """Leading rows that are known to be bad."""
-    clock: Clock
-    channels: Mapping[str, Channel]
+    clock: ClockSource
+    channels: Mapping[str, ChannelSource]
     provenance: Mapping[str, Any] = field(default_factory=dict)
-    """Fields of the provenance; a `Scalar` is looked up in each recording."""
-    outcome: str | Scalar = ""
+    """Fields of the provenance; a `ScalarSource` is looked up in each recording."""
+    outcome: str | ScalarSource = ""
     id: str = ""
     """Id of the one episode, in maps that an exporter wrote; its content is checked against it."""
 
@@ -124,7 +124,7 @@ class Recording:
 class ChannelMap:
     """The kinds of recordings that a folder holds, in order of preference."""
 
-    recordings: tuple[Recording, ...]
+    recordings: tuple[RecordingMap, ...]
 
     @classmethod
     def load(cls, path: Path | str) -> ChannelMap:
@@ -162,9 +162,9 @@ def _merged(shared: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]
     return merged
 
 
-def _recording(data: Mapping[str, Any], where: str) -> Recording:
+def _recording(data: Mapping[str, Any], where: str) -> RecordingMap:
     data = _renamed(data, "time", "clock")
-    _check_keys(data, Recording, where, clock="time")
+    _check_keys(data, RecordingMap, where, clock="time")
     if "clock" not in data:
         raise Sim2RealError(f"{where} needs 'time', as {{ from = \"t\" }} or {{ rate_hz = 100 }}")
     channels = {
@@ -176,7 +176,7 @@ def _recording(data: Mapping[str, Any], where: str) -> Recording:
     if len({bool(channel.file) for channel in channels.values()}) > 1:
         raise Sim2RealError(f"{where}: every channel or none names its 'file'")
     episodes = _text(data, "episodes", where)
-    found = Recording(
+    found = RecordingMap(
         files=_texts(data.get("files", "*"), f"{where}: 'files'"),
         header=_flag(data, "header", where, default=True),
         rows=_text(data, "rows", where),
@@ -194,9 +194,9 @@ def _recording(data: Mapping[str, Any], where: str) -> Recording:
     return found
 
 
-def _channel(data: Mapping[str, Any], where: str) -> Channel:
+def _channel(data: Mapping[str, Any], where: str) -> ChannelSource:
     data = _renamed(_renamed(data, "from", "columns"), "time", "clock")
-    _check_keys(data, Channel, where, columns="from", clock="time")
+    _check_keys(data, ChannelSource, where, columns="from", clock="time")
     if "columns" not in data:
         raise Sim2RealError(f"{where} needs 'from': the column it is read from")
     bits, dtype = _count(data, "signed_bits", where), _text(data, "dtype", where)
@@ -220,7 +220,7 @@ def _channel(data: Mapping[str, Any], where: str) -> Channel:
         isinstance(shape, list) and all(isinstance(n, int) and n >= 0 for n in shape)
     ):
         raise Sim2RealError(f"{where}: 'shape' must be a list of whole numbers, not {shape!r}")
-    return Channel(
+    return ChannelSource(
         columns=_columns(data["columns"], f"{where}: 'from'"),
         unit=unit,
         convert=convert,
@@ -237,9 +237,9 @@ def _channel(data: Mapping[str, Any], where: str) -> Channel:
     )
 
 
-def _clock(data: Mapping[str, Any], where: str) -> Clock:
+def _clock(data: Mapping[str, Any], where: str) -> ClockSource:
     data = _renamed(data, "from", "columns")
-    _check_keys(data, Clock, where, columns="from")
+    _check_keys(data, ClockSource, where, columns="from")
     columns = _columns(data["columns"], f"{where}: 'from'") if "columns" in data else ()
     rate = _scalar_or_number(data.get("rate_hz", 0.0), f"{where}: 'rate_hz'")
     if len(columns) > 1 or bool(columns) == bool(rate):
@@ -248,11 +248,11 @@ def _clock(data: Mapping[str, Any], where: str) -> Clock:
     if si_unit(unit)[2] != "s":
         raise Sim2RealError(f"{where}: {unit!r} is not a unit of time")
     stated = _scalar_or_number(data.get("stated_hz", rate), f"{where}: 'stated_hz'")
-    return Clock(columns=columns, unit=unit, rate_hz=rate, stated_hz=stated)
+    return ClockSource(columns=columns, unit=unit, rate_hz=rate, stated_hz=stated)
 
 
 def _provenance(data: Mapping[str, Any]) -> dict[str, Any]:
-    """The fields, with `Scalar`s in place of `{ from = … }`; the rest is checked as provenance."""
+    """The fields, with `ScalarSource`s for `{ from = … }`; the rest is checked as provenance."""
     fixed: dict[str, Any] = {"kind": "real"}
     found: dict[str, Any] = {}
     for name, value in data.items():
@@ -266,7 +266,7 @@ def _provenance(data: Mapping[str, Any]) -> dict[str, Any]:
                 else entry
                 for key, entry in value.items()
             }
-            known = {key: v for key, v in entries.items() if not isinstance(v, Scalar)}
+            known = {key: v for key, v in entries.items() if not isinstance(v, ScalarSource)}
             found[name], fixed[name] = entries, known
         else:
             found[name] = fixed[name] = value
@@ -274,9 +274,9 @@ def _provenance(data: Mapping[str, Any]) -> dict[str, Any]:
     return found
 
 
-def _scalar(value: Mapping[str, Any], where: str) -> Scalar:
+def _scalar(value: Mapping[str, Any], where: str) -> ScalarSource:
     data = _renamed(value, "from", "source")
-    _check_keys(data, Scalar, where, source="from")
+    _check_keys(data, ScalarSource, where, source="from")
     source, match = _text(data, "source", where), _text(data, "match", where)
     if source.startswith("@") and source not in PLACES:
         raise Sim2RealError(f"{where}: no {source!r}{nearest(source, PLACES)}")
@@ -286,10 +286,10 @@ def _scalar(value: Mapping[str, Any], where: str) -> Scalar:
         raise Sim2RealError(f"{where}: 'match' is not a pattern: {error}") from None
     if match and groups != 1:
         raise Sim2RealError(f"{where}: 'match' needs one group in brackets, as '^([a-z]+)_'")
-    return Scalar(source=source, match=match)
+    return ScalarSource(source=source, match=match)
 
 
-def _scalar_or_text(value: Any, where: str) -> str | Scalar:
+def _scalar_or_text(value: Any, where: str) -> str | ScalarSource:
     if isinstance(value, Mapping):
         return _scalar(value, where)
     if not isinstance(value, str):
@@ -297,8 +297,8 @@ def _scalar_or_text(value: Any, where: str) -> str | Scalar:
     return value
 
 
-def _scalar_or_number(value: Any, where: str) -> float | Scalar:
-    if isinstance(value, Scalar):
+def _scalar_or_number(value: Any, where: str) -> float | ScalarSource:
+    if isinstance(value, ScalarSource):
         return value
     if isinstance(value, Mapping):
         return _scalar(value, where)

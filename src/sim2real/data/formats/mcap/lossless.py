@@ -16,7 +16,13 @@ from typing import Any
 import numpy as np
 
 from sim2real.data.episode import Episode, Signal
-from sim2real.data.formats.mcap.records import Attachment, CutOff, Message, Metadata, Record
+from sim2real.data.formats.mcap.records import (
+    CutOff,
+    McapAttachment,
+    McapMessage,
+    McapMetadata,
+    Record,
+)
 from sim2real.data.provenance import Provenance
 from sim2real.data.video import Video
 from sim2real.errors import Sim2RealError, number_at, table_at
@@ -74,11 +80,11 @@ def own_episode(records: Iterable[Record], where: str, source: str) -> Episode:
     for record in records:
         if isinstance(record, CutOff):
             cut_off = True
-        elif isinstance(record, Metadata) and record.name == OWN:
+        elif isinstance(record, McapMetadata) and record.name == OWN:
             notes = record.values
-        elif isinstance(record, Attachment):
+        elif isinstance(record, McapAttachment):
             films[record.name] = record.data
-        elif isinstance(record, Message):
+        elif isinstance(record, McapMessage):
             rows.setdefault(record.channel.topic, []).append(_row(record, where))
     try:
         return _built(notes, rows, films, cut_off=cut_off, where=where, source=source)
@@ -87,7 +93,7 @@ def own_episode(records: Iterable[Record], where: str, source: str) -> Episode:
         raise Sim2RealError(f"{where}: what sim2real noted is damaged: {words}") from None
 
 
-def _row(message: Message, where: str) -> dict[str, Any]:
+def _row(message: McapMessage, where: str) -> dict[str, Any]:
     try:
         found = json.loads(message.data)
         if isinstance(found, dict):

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from sim2real.data.delta import Damage
 from sim2real.data.lake import Lake
+from sim2real.data.sealed_table import Damage
 from sim2real.data.windows import verify_windows
 from sim2real.errors import Sim2RealError
 

@@ -49,7 +49,7 @@ class Damage:
     message: str
 
 
-class Table:
+class SealedTable:
     """A table of fixed schema; rows are added, never changed."""
 
     def __init__(

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from sim2real.data.formats.faults import naming
+from sim2real.data.formats.file_errors import naming
 from sim2real.errors import Sim2RealError, nearest
 
 LARGEST_BYTES = 8 * 2**30
@@ -25,7 +25,7 @@ def unpacked_limit(packed_bytes: int) -> int:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Table:
+class ColumnTable:
     """The columns of one file, each turned into numbers only when it is asked for."""
 
     loaders: Mapping[str, Callable[[str], np.ndarray]]
