@@ -1,4 +1,4 @@
-"""Whether a lake still holds what was put into it: every file and every episode hashed again."""
+"""Whether a lake still holds what was put into it: hashes every file and episode again."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ _AT_ONCE = 500
 def verify(
     lake: Lake, *, report: Callable[[int, int], None] = lambda done, of: None
 ) -> list[Damage]:
-    """What is not as it was written; an empty list for a sound lake.
+    """What has changed since it was written; an empty list for a sound lake.
 
-    `report` is told how many episodes are done, of how many.
+    `report` receives the number of episodes done and the total.
     """
     with lake.storage.lock(alone=False):
         found = [damage for table in lake.tables.values() for damage in table.verify()]

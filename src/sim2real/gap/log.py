@@ -213,9 +213,9 @@ class _Finder:
     def known(self) -> dict[str, float]:
         """Values of parameters that the calibration states."""
         return {
-            channel.source: channel.scale * float(self._calibration[name]) + channel.offset
+            channel.source: channel.scale * float(value) + channel.offset
             for name, channel in self._channels.items()
-            if isinstance(self._calibration.get(name), int | float)
+            if isinstance(value := self._calibration.get(name), int | float)
             and channel.source.count("/") == 2
         }
 
@@ -235,7 +235,7 @@ class _Finder:
                 signal = self._signals[name]
                 return Signal(
                     signal.times,
-                    channel.scale * signal.values + channel.offset,
+                    np.multiply(channel.scale, signal.values) + channel.offset,
                     channel.unit or signal.unit,
                     signal.stated_hz,
                 )

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from sim2real.arrays import Bools, Floats, Ints
+from sim2real.arrays import Array, Bools, Floats, Ints
 from sim2real.data.check.channel_roles import ChannelQuantity, ChannelRole, role
 from sim2real.data.check.log_fault import FaultSpan, LogFault
 from sim2real.data.check.scalar_series import MOST_COMPONENTS, increasing
@@ -76,7 +76,7 @@ def _floor(holds: ChannelRole, name: str, values: Floats) -> float:
     return EFFORT_SPIKE * reach
 
 
-def _spikes(column: Floats, wrong: Bools, rows: Ints, floor: float) -> Ints:
+def _spikes(column: Array, wrong: Bools, rows: Ints, floor: float) -> Ints:
     """Rows of spikes at least `floor` high; one beside another shows when that is taken out."""
     rows = rows[~wrong[rows]]
     left = rows
@@ -88,7 +88,7 @@ def _spikes(column: Floats, wrong: Bools, rows: Ints, floor: float) -> Ints:
     return np.setdiff1d(rows, left)
 
 
-def _spikes_once(column: Floats, rows: Ints, floor: float) -> Ints:
+def _spikes_once(column: Array, rows: Ints, floor: float) -> Ints:
     if len(rows) < 30:
         return rows[:0]
     values = column[rows].astype(np.float64)

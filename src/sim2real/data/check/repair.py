@@ -136,9 +136,7 @@ def _backward(channels: Channels, fault: LogFault, dropped: dict[str, set[int]])
         return f"time-backward in {where}: {moved} samples put in order"
     new, touched = _advanced(times, middle)
     _restamp(channels, fault, lambda _: new)
-    return (
-        f"time-backward in {where}: {touched} stamps interpolated, later ones moved after earlier"
-    )
+    return f"time-backward in {where}: {touched} stamps interpolated, later ones set after earlier"
 
 
 def _advanced(times: Floats, step: float) -> tuple[Floats, int]:

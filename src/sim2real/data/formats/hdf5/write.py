@@ -81,7 +81,7 @@ def _single_rate(episode: Episode, at: np.ndarray, rate_hz: float) -> Episode:
 def _pictures(video: Video, places: np.ndarray) -> Iterator[np.ndarray]:
     """The frames at the given places, which do not decrease."""
     frames = (picture for _, picture in video.frames(-math.inf, math.inf))
-    at, picture = -1, np.empty(0)
+    at, picture = -1, np.empty(0, np.uint8)
     for place in places.tolist():
         while at < place:
             picture, at = next(frames), at + 1
