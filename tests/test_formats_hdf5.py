@@ -211,7 +211,7 @@ def endless(file: h5py.File) -> None:
         (virtual, "another file"),
         (giant, "far more data"),
         (texts, "instead of numbers"),
-        (endless, "in each other"),
+        (endless, "nested groups"),
     ],
 )
 def test_what_leaves_the_file_or_is_no_log_is_refused(tmp_path, spoil, words):

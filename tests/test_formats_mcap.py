@@ -21,7 +21,8 @@ from rosbags.typesys import Stores, get_typestore
 
 from sim2real.data import Episode, Provenance, Signal, Video
 from sim2real.data.formats.mcap import ros2
-from sim2real.data.formats.mcap.read import read_mcap, write_mcap
+from sim2real.data.formats.mcap.read import read_mcap
+from sim2real.data.formats.mcap.write import write_mcap
 from sim2real.errors import Sim2RealError
 from tests.format_faults import MEMORY_LIMIT_BYTES, _peak_bytes, mutations, survives
 from tests.test_formats_lerobot import pictures
@@ -540,7 +541,7 @@ def test_a_recording_that_was_cut_off_is_read_up_to_there(tmp_path):
         lengths.add(len(values))
     assert len(lengths) == 3 and max(lengths) < 400
     file.write_bytes(whole[:40])
-    with pytest.raises(Sim2RealError, match="that is whole"):
+    with pytest.raises(Sim2RealError, match="before it is cut off"):
         list(read_mcap(file, base=BASE))
 
 

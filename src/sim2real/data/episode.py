@@ -24,6 +24,12 @@ _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:/\-]*")
 _KINDS = "biuf"
 
 
+def channel_name(text: str) -> str:
+    """`text` as the name of a channel: characters that a name cannot have become '_'."""
+    name = re.sub(r"[^A-Za-z0-9_.:/\-]", "_", text)
+    return name if re.match(r"[A-Za-z0-9_]", name) else f"_{name}"
+
+
 @dataclass(frozen=True, eq=False)
 class Signal:
     """One numeric channel: values (samples, ...) at times (samples,) [s]."""

@@ -49,7 +49,7 @@ class Video:
         object.__setattr__(self, "times", times)
         if not (math.isfinite(self.stated_hz) and self.stated_hz >= 0):
             raise Sim2RealError(f"a stated rate cannot be {self.stated_hz} Hz")
-        with self._open() as container:
+        with self.open() as container:
             stream = video_stream(container)
             try:
                 ticks = sorted(p.pts for p in container.demux(stream) if p.size)
@@ -116,7 +116,7 @@ class Video:
         ticks = self._ticks
         last, wanted = int(inside[-1]), set(inside.tolist())
         try:
-            with self._open() as container:
+            with self.open() as container:
                 stream = video_stream(container)
                 container.seek(int(ticks[inside[0]]), stream=stream, backward=True)
                 for frame in container.decode(stream):
@@ -136,7 +136,8 @@ class Video:
         hasher.update(hashlib.sha256(self.mp4).digest())
         return hasher.digest()
 
-    def _open(self) -> av.container.InputContainer:
+    def open(self) -> av.container.InputContainer:
+        """The encoded file, opened; to be used in a `with`."""
         try:
             return av.open(io.BytesIO(self.mp4), "r", format="mp4")
         except (av.FFmpegError, ValueError) as error:

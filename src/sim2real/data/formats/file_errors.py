@@ -1,4 +1,4 @@
-"""Errors about a damaged file, told so that a person can act on them."""
+"""Errors about damaged files, as one line that names the file."""
 
 from __future__ import annotations
 
@@ -13,14 +13,29 @@ _LENGTH_MAX = 500
 
 @contextmanager
 def naming(path: Path) -> Iterator[None]:
-    """Errors raised in the block name the file, on one line of reasonable length."""
+    """A `Sim2RealError` raised in the block names the file, on one line of limited length."""
     try:
         yield
     except Sim2RealError as error:
-        # What a file says may hold half characters, which no terminal can show.
+        # Text from a file may contain lone surrogates, which no terminal can show.
         message = " ".join(str(error).split()).encode("utf-8", "replace").decode()
         if str(path) not in message:
             message = f"{path}: {message}"
         if len(message) > _LENGTH_MAX:
             message = f"{message[:_LENGTH_MAX]}…"
         raise Sim2RealError(message) from None
+
+
+@contextmanager
+def explained(path: Path) -> Iterator[None]:
+    """Any error in the block becomes a `Sim2RealError` that names the file."""
+    with naming(path):
+        try:
+            yield
+        except Sim2RealError:
+            raise
+        except FileNotFoundError:
+            raise Sim2RealError(f"no such file: {path}") from None
+        # Decoders raise all kinds of errors on damaged bytes.
+        except Exception as error:
+            raise Sim2RealError(f"cannot be read: {str(error) or type(error).__name__}") from None

@@ -1,45 +1,40 @@
-"""What a file of columns holds, whatever its format: arrays and scalars by name."""
+"""The columns of a file in any format: arrays and scalars by name."""
 
 from __future__ import annotations
 
 import hashlib
-import re
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
-import numpy as np
-
-from sim2real.data.formats.file_errors import naming
+from sim2real.arrays import Array
 from sim2real.errors import Sim2RealError, nearest
 
 LARGEST_BYTES = 8 * 2**30
-"""Most that one file may unpack to."""
+"""Most bytes that one file may unpack to."""
 
 
 def unpacked_limit(packed_bytes: int) -> int:
-    """Most bytes that a file of this size may unpack to; more is taken for a bomb."""
+    """Most bytes that a file of this size may unpack to; more is a decompression bomb."""
     return min(LARGEST_BYTES, max(64 * 2**20, 300 * packed_bytes))
 
 
 @dataclass(frozen=True, kw_only=True)
 class ColumnTable:
-    """The columns of one file, each turned into numbers only when it is asked for."""
+    """The columns of one file, each converted to numbers when it is first read."""
 
-    loaders: Mapping[str, Callable[[str], np.ndarray]]
-    """What gives each column; it takes the type that is wanted, '' for the file's own."""
-    scalars: Mapping[str, Any] = field(default_factory=dict)
-    """Single values that stand beside the columns."""
+    loaders: Mapping[str, Callable[[str], Array]]
+    """What gives each column; the argument is its type, '' for that of the file."""
+    scalars: Mapping[str, object] = field(default_factory=dict)
+    """Single values beside the columns."""
     texts: frozenset[str] = frozenset()
     """Columns that hold text."""
     sha256: str = ""
     """Hash of the file."""
-    _loaded: dict[tuple[str, str], np.ndarray] = field(default_factory=dict)
+    _loaded: dict[tuple[str, str], Array] = field(default_factory=dict)
 
-    def column(self, name: str, dtype: str = "") -> np.ndarray:
-        """The column, (rows, ...); one that is not there is an error that names those that are."""
+    def column(self, name: str, dtype: str = "") -> Array:
+        """The column, (rows, ...); for an unknown name, an error names the columns there are."""
         if name in self.texts:
             raise Sim2RealError(f"column {name!r} holds text, not numbers")
         if name not in self.loaders:
@@ -49,7 +44,7 @@ class ColumnTable:
         return self._loaded[name, dtype]
 
     def forget(self) -> None:
-        """Free the columns that were loaded; they are loaded again when asked for."""
+        """Free the loaded columns; they are loaded again when they are read."""
         self._loaded.clear()
 
     @property
@@ -58,30 +53,9 @@ class ColumnTable:
         return [name for name in self.loaders if name and name not in self.texts]
 
     def listing(self) -> str:
-        """A phrase with the columns there are."""
+        """A phrase that lists the columns."""
         shown = ", ".join(repr(name[:40]) for name in self.names[:12])
         return f"; there are {shown}{' …' if len(self.names) > 12 else ''}" if shown else ""
-
-
-def channel_name(text: str) -> str:
-    """A column's or dataset's name as that of a channel: what does not belong in one is '_'."""
-    plain = re.sub(r"[^A-Za-z0-9_.:/\-]", "_", text)
-    return plain if re.match(r"[A-Za-z0-9_]", plain) else f"_{plain}"
-
-
-@contextmanager
-def explained(path: Path) -> Iterator[None]:
-    """Any error in the block as one line that names the file."""
-    with naming(path):
-        try:
-            yield
-        except Sim2RealError:
-            raise
-        except FileNotFoundError:
-            raise Sim2RealError(f"no such file: {path}") from None
-        # Damaged bytes raise whatever their decoder happens to trip over.
-        except Exception as error:
-            raise Sim2RealError(f"cannot be read: {str(error) or type(error).__name__}") from None
 
 
 def read_bytes(path: Path) -> tuple[bytes, str]:

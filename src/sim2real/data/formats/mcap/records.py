@@ -1,8 +1,8 @@
-"""The records of an MCAP file, one after the other, from a file that may be damaged or cut off.
+"""The records of an MCAP file, which may be damaged or truncated, one after the other.
 
-Only the data section is read, in the order it was recorded: a file whose recorder crashed has no
-summary, and up to the break it is as good as any other. What a record claims about its size is
-checked against what is there before any memory is taken.
+Only the data section is read, in the order of recording: a file whose recorder crashed has no
+summary, but is valid up to that point. The size that a record claims is checked before any memory
+is allocated.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import struct
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any
+from mmap import mmap
 
 import lz4.frame
 import zstandard
@@ -23,13 +23,13 @@ CHUNK_BYTES_MAX = 1 << 30
 """Most bytes one chunk may unpack to."""
 _UNPACKED_FREE = 1 << 26
 _UNPACKED_RATIO = 300
-"""A file may unpack to this many times its own size, and some bytes more for small ones."""
+"""A file may unpack to this many times its own size; a small one to more."""
 _SCHEMA, _CHANNEL, _MESSAGE, _CHUNK, _ATTACHMENT, _METADATA, _DATA_END = 3, 4, 5, 6, 9, 12, 15
 
 
 @dataclass(frozen=True, kw_only=True)
 class McapSchema:
-    """How the messages of a channel are laid out."""
+    """The layout of a channel's messages."""
 
     name: str
     encoding: str
@@ -38,7 +38,7 @@ class McapSchema:
 
 @dataclass(frozen=True, kw_only=True)
 class McapChannel:
-    """A topic, and what its messages are written in."""
+    """A topic, and the encoding of its messages."""
 
     id: int
     topic: str
@@ -46,7 +46,7 @@ class McapChannel:
     schema: McapSchema | None
 
     def same(self, other: McapChannel) -> bool:
-        """Whether both are one topic, whatever their numbers: two senders declare it twice."""
+        """Whether both are the same topic, whatever their numbers: each sender declares it anew."""
         return replace(self, id=0) == replace(other, id=0)
 
 
@@ -78,19 +78,19 @@ class McapMetadata:
 
 @dataclass(frozen=True, kw_only=True)
 class CutOff:
-    """The file ends in the middle: what follows was never written."""
+    """The file is truncated here."""
 
     at: int
-    """Bytes of the file that are whole."""
+    """Number of valid bytes."""
 
 
 Record = McapMessage | McapAttachment | McapMetadata | CutOff
 
 
-def records(file: Any, where: str) -> Iterator[Record]:
-    """The records of a file's bytes (or their map into memory).
+def records(file: bytes | mmap, where: str) -> Iterator[Record]:
+    """The records in the bytes of a file.
 
-    A damaged record is a `Sim2RealError`; a file that ends early ends in a `CutOff`.
+    A damaged record is a `Sim2RealError`; the last record of a truncated file is a `CutOff`.
     """
     if bytes(file[:8]) != MAGIC:
         raise Sim2RealError(f"{where} is not an MCAP file")
@@ -109,7 +109,7 @@ def records(file: Any, where: str) -> Iterator[Record]:
         if kind == _DATA_END:
             return
         try:
-            # A copy: a view would keep a mapped file from being closed.
+            # A copy: a mapped file with a view cannot be closed.
             data = memoryview(bytes(file[at + 9 : at + 9 + size]))
             yield from reader.read(kind, data, nested=False)
         except (struct.error, UnicodeDecodeError, IndexError) as error:
@@ -118,7 +118,7 @@ def records(file: Any, where: str) -> Iterator[Record]:
 
 
 class _RecordReader:
-    """Knows the schemas and channels seen so far, which later records refer to by number."""
+    """Reads records, given the schemas and channels that they refer to by number."""
 
     def __init__(self, where: str, unpacked_max: int) -> None:
         self.where = where
@@ -130,7 +130,7 @@ class _RecordReader:
         if kind == _MESSAGE:
             number, _, log_time, _ = struct.unpack_from("<HIQQ", data)
             if number not in self.channels:
-                raise Sim2RealError(f"{self.where}: a message of a channel {number} not declared")
+                raise Sim2RealError(f"{self.where}: a message of the undeclared channel {number}")
             channel = self.channels[number]
             yield McapMessage(channel=channel, log_time_ns=log_time, data=bytes(data[22:]))
         elif kind == _SCHEMA:
@@ -143,7 +143,7 @@ class _RecordReader:
             fields = _Fields(data, 4)
             topic, encoding = fields.text(), fields.text()
             if schema_number and schema_number not in self.schemas:
-                raise Sim2RealError(f"{self.where}: topic {topic!r} has a schema not declared")
+                raise Sim2RealError(f"{self.where}: topic {topic!r} has an undeclared schema")
             schema_found = self.schemas.get(schema_number)
             self.channels[number] = McapChannel(
                 id=number, topic=topic, encoding=encoding, schema=schema_found
@@ -170,7 +170,7 @@ class _RecordReader:
         self.unpacked_left -= size
         content = self._unpacked(compression, packed, size)
         if len(content) != size or (stated and zlib.crc32(content) != stated):
-            raise Sim2RealError(f"{self.where}: a chunk is damaged: its checksum does not fit")
+            raise Sim2RealError(f"{self.where}: a chunk is damaged: its checksum does not match")
         inside, at = memoryview(content), 0
         while at < len(inside):
             kind, length = struct.unpack_from("<BQ", inside, at)
@@ -180,7 +180,7 @@ class _RecordReader:
             at += 9 + length
 
     def _unpacked(self, compression: str, packed: bytes, size: int) -> bytes:
-        """The chunk's content; never more than one byte beyond what it claims."""
+        """The chunk's content; at most one byte more than it claims."""
         try:
             if compression == "zstd":
                 with zstandard.ZstdDecompressor().stream_reader(packed) as stream:
@@ -197,7 +197,7 @@ class _RecordReader:
 
 
 class _Fields:
-    """Reads the texts, blocks and tables of one record; too short a record raises."""
+    """Reads the texts, blocks and tables of one record; raises if the record is too short."""
 
     def __init__(self, data: memoryview, at: int) -> None:
         self.data, self.at = data, at

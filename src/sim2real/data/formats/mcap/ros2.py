@@ -1,7 +1,7 @@
-"""ROS 2 messages: definitions (.msg and .idl) parsed, and CDR bytes decoded by them.
+"""ROS 2 messages: parses definitions (.msg and .idl) and decodes CDR bytes by them.
 
-No code is generated from a definition, and no size in a message is believed: a count is checked
-against the bytes that are left before anything is read.
+No code is generated from a definition. Sizes in a message are checked against the bytes that are
+left before anything is read.
 """
 
 from __future__ import annotations
@@ -10,10 +10,10 @@ import re
 import struct
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
+from sim2real.arrays import Array
 from sim2real.errors import Sim2RealError
 
 _PRIMITIVES = {
@@ -37,9 +37,9 @@ class MessageField:
 
     name: str
     type: str
-    """A primitive, 'string', 'wstring', or the name of another message as 'package/Name'."""
+    """A primitive, 'string', 'wstring', or another message as 'package/Name'."""
     count: int | None = 1
-    """Elements of an array of fixed length; None for a sequence, 1 for no array."""
+    """Length of an array; None for a sequence, 1 for a single value."""
     is_array: bool = False
 
 
@@ -54,7 +54,7 @@ def short_name(name: str) -> str:
 
 
 def parse_types(name: str, encoding: str, text: str) -> Types:
-    """The message type `name` and all it is made of, from a schema as MCAP keeps it."""
+    """The message type `name` and all types it contains, from a schema in an MCAP file."""
     types: dict[str, list[MessageField]] = {}
     for kind in ("Time", "Duration"):
         types[f"builtin_interfaces/{kind}"] = [
@@ -104,7 +104,7 @@ def _parse_msg(package: str, text: str) -> list[MessageField]:
         if not found:
             raise Sim2RealError(f"{line[:80]!r} is not a field of a message")
         if found["rest"].startswith("="):
-            continue  # a constant takes no room
+            continue  # a constant takes no space
         kind = found["type"]
         if kind == "Header":
             kind = "std_msgs/Header"
@@ -135,7 +135,7 @@ _TOKEN = re.compile(
 
 
 def _parse_idl(text: str) -> dict[str, list[MessageField]]:
-    """Structures of an IDL file; a typedef of an array is the only other type understood."""
+    """Structures of an IDL file; the only other type it may define is an array."""
     tokens = [t for t in _TOKEN.findall(text) if not t.startswith(("//", "/*"))]
     tokens = [t for t in tokens if not t.lstrip().startswith("#")]
     return _IdlParser(tokens).parse()
@@ -171,14 +171,14 @@ class _IdlParser:
                 self._expect(";")
             elif token in ("const", "enum", "union", "bitmask", "bitset"):
                 if token != "const":
-                    raise Sim2RealError(f"IDL: {token} is not understood")
+                    raise Sim2RealError(f"IDL: {token} is not supported")
                 while self._next() != ";":
                     pass
             elif token == "}":
                 if modules:
                     modules.pop()
             elif token != ";":
-                raise Sim2RealError(f"IDL: {token[:40]!r} is not understood")
+                raise Sim2RealError(f"IDL: {token[:40]!r} is not supported")
         return self.types
 
     def _members(self, package: str) -> list[MessageField]:
@@ -207,7 +207,7 @@ class _IdlParser:
             self._expect("<")
             kind, _, nested = self._type(package)
             if nested:
-                raise Sim2RealError("IDL: a sequence of arrays is not understood")
+                raise Sim2RealError("IDL: a sequence of arrays is not supported")
             if (end := self._next()) == ",":
                 self._next()
                 end = self._next()
@@ -266,11 +266,11 @@ class _IdlParser:
     def _expect(self, token: str) -> None:
         found = self._next()
         if found != token:
-            raise Sim2RealError(f"IDL: {found[:40]!r} stands where {token!r} should")
+            raise Sim2RealError(f"IDL: expected {token!r}, found {found[:40]!r}")
 
 
-def decode(data: bytes, name: str, types: Types) -> dict[str, Any]:
-    """The message in CDR `data` as a table: numbers, arrays, texts, bytes and tables of those."""
+def decode(data: bytes, name: str, types: Types) -> dict[str, object]:
+    """The message in CDR `data` as a table of numbers, arrays, texts, bytes and tables of these."""
     try:
         return _Cdr(data).message(short_name(name), types)
     except (struct.error, ValueError, UnicodeDecodeError) as error:
@@ -278,7 +278,7 @@ def decode(data: bytes, name: str, types: Types) -> dict[str, Any]:
 
 
 class _Cdr:
-    """Reads one message. Values are aligned to their own size, from the end of the header on."""
+    """Reads one message. Values are aligned to their size, from the end of the header on."""
 
     def __init__(self, data: bytes) -> None:
         if len(data) < 4 or data[0] or data[1] not in (0, 1, 6, 7):
@@ -287,10 +287,10 @@ class _Cdr:
         self.order = "<" if data[1] & 1 else ">"
         self.align_max = 8 if data[1] < 2 else 4
         self.at = 0
-        # Elements without any bytes could be repeated without end; real messages have few.
+        # Elements of zero bytes could be repeated endlessly; real messages have few.
         self.elements_left = 64 + len(data)
 
-    def message(self, name: str, types: Types) -> dict[str, Any]:
+    def message(self, name: str, types: Types) -> dict[str, object]:
         self.elements_left -= 1
         if self.elements_left < 0:
             raise ValueError("more elements than bytes")
@@ -299,7 +299,7 @@ class _Cdr:
             self._take(1, 1)
         return {field.name: self._field(field, types) for field in fields}
 
-    def _field(self, field: MessageField, types: Types) -> Any:
+    def _field(self, field: MessageField, types: Types) -> object:
         if not field.is_array:
             return self._single(field.type, types)
         count = self._count() if field.count is None else field.count
@@ -309,24 +309,24 @@ class _Cdr:
             raise ValueError(f"{field.name} has {count} elements, more than there are bytes")
         return [self._single(field.type, types) for _ in range(count)]
 
-    def _single(self, kind: str, types: Types) -> Any:
+    def _single(self, kind: str, types: Types) -> object:
         if kind in _PRIMITIVES:
             return self._numbers(_PRIMITIVES[kind], 1)[0].item()
         if kind == "string":
             size = self._count()
             return bytes(self._take(size, 1)).rstrip(b"\0").decode("utf-8", errors="replace")
         if kind == "wstring":
-            raise ValueError("wide texts are not understood")
+            raise ValueError("wide strings are not supported")
         return self.message(kind, types)
 
-    def _numbers(self, kind: str, count: int) -> np.ndarray:
+    def _numbers(self, kind: str, count: int) -> Array:
         size = int(kind[1]) if kind != "?" else 1
         dtype = np.dtype("u1" if kind == "?" else f"{self.order}{kind}")
         values = np.frombuffer(self._take(size * count, size if count else 1), dtype)
         return values != 0 if kind == "?" else values
 
     def _count(self) -> int:
-        return int(self._numbers("u4", 1)[0])
+        return int(self._numbers("u4", 1)[0].item())
 
     def _take(self, size: int, align: int) -> memoryview:
         start = self.at + (-self.at % min(align, self.align_max))

@@ -1,7 +1,6 @@
-"""Units that the definitions of ROS messages fix, in SI.
+"""Units that the definitions of ROS messages prescribe, in SI.
 
-A joint state does not say whether a joint turns or slides: its numbers are taken for angles, as
-nearly all are.
+A joint state does not say whether a joint turns or slides; nearly all turn, so it is taken to.
 """
 
 from __future__ import annotations
@@ -51,5 +50,5 @@ _UNITS: dict[str, dict[str, str]] = {
 
 
 def units_of(message_type: str) -> dict[str, str]:
-    """Unit of each field (and of all its parts) of a message type such as 'sensor_msgs/Imu'."""
+    """Unit of each field, and of its parts, in a message type such as 'sensor_msgs/Imu'."""
     return _UNITS.get(message_type, {})
