@@ -105,7 +105,7 @@ def consents(verb: ConsentLs) -> int:
 
 def withdraw_(verb: ConsentWithdraw) -> int:
     """Erase a person's data."""
-    from sim2real.data.withdrawal import affected, withdraw
+    from sim2real.data import affected, withdraw
 
     lake = open_lake(verb)
     if verb.dry_run:

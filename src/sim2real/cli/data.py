@@ -366,8 +366,7 @@ def _lineage(verb: DataLineage) -> int:
 
 
 def _verify(verb: DataVerify) -> int:
-    from sim2real.data import Lake
-    from sim2real.data.verification import verify
+    from sim2real.data import Lake, verify
     from sim2real.report.progress import bar
 
     lake = Lake(verb.lake)  # not `open`: a damaged one is to be looked at too

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 from sim2real.errors import Sim2RealError
 
 if TYPE_CHECKING:
-    from sim2real.data import Episode
-    from sim2real.data.formats.channel_map import ChannelMap
+    from sim2real.data import ChannelMap, Episode
 
 _RECORDING = ".arrow"
 
@@ -22,7 +21,7 @@ def read_logs(paths: Sequence[str], *, channels: Path | None = None) -> list[Epi
     In the order they were made where all of them say when, else in the order of the names. Files
     of columns may need a map of their `channels`.
     """
-    from sim2real.data.formats.channel_map import ChannelMap
+    from sim2real.data import ChannelMap
 
     named = ChannelMap.load(channels) if channels is not None else None
     by_id: dict[str, Episode] = {}
@@ -43,9 +42,7 @@ def _first(pair: tuple[str, Episode]) -> str:
 
 
 def _read(text: str, channels: ChannelMap | None) -> list[Episode]:
-    from sim2real.data import Lake
-    from sim2real.data.formats import read_episodes
-    from sim2real.data.provenance import Origin, Provenance
+    from sim2real.data import Lake, Origin, Provenance, read_episodes
     from sim2real.robot.recording import read_recording
 
     if not text:

@@ -16,8 +16,7 @@ from sim2real.errors import Sim2RealError, table_at
 from sim2real.files import read_json
 
 if TYPE_CHECKING:
-    from sim2real.data import Episode, Lake, Provenance
-    from sim2real.data.check import LogFault
+    from sim2real.data import Episode, Lake, LogFault, Provenance
 
 _AT_ONCE = 32
 
@@ -176,10 +175,7 @@ def _append(lake: Lake, episodes: Iterator[Episode], ids: list[str]) -> None:
 
 def export(verb: DataExport) -> int:
     """Write episodes to another format, and record what left the lake."""
-    from sim2real.data import Lake
-    from sim2real.data.formats import write_episodes
-    from sim2real.data.lake import quoted
-    from sim2real.data.mixture import Mixture, Part
+    from sim2real.data import Lake, Mixture, Part, quoted, write_episodes
     from sim2real.report.progress import bar
 
     lake = Lake.open(verb.lake)
@@ -233,8 +229,7 @@ def _renamed(episode: Episode, names: dict[str, str]) -> Episode:
 
 def check(verb: DataCheck) -> int:
     """Check episodes of files or of the lake."""
-    from sim2real.data import Lake
-    from sim2real.data.check import check_episode, repair_episode
+    from sim2real.data import Lake, check_episode, repair_episode
 
     rows, worst = [], 0
     for place, episode in _to_check(verb):
@@ -306,8 +301,7 @@ def _say_findings(row: dict[str, Any], findings: list[LogFault]) -> None:
 
 
 def _episodes(verb: _Reading, path: Path, base: Provenance) -> Iterator[Episode]:
-    from sim2real.data.formats import read_episodes
-    from sim2real.data.formats.channel_map import ChannelMap
+    from sim2real.data import ChannelMap, read_episodes
 
     channels = ChannelMap.load(verb.channels) if verb.channels is not None else None
     return read_episodes(

@@ -11,8 +11,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from sim2real.data import Episode, Signal
-from sim2real.data.resampling import held
+from sim2real.data import Episode, Signal, held
 from sim2real.errors import Sim2RealError
 from sim2real.gap.log import Log
 from sim2real.identify.inputs import channels_of, usable

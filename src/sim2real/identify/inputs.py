@@ -13,8 +13,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from sim2real.data import Episode, Signal
-from sim2real.data.check import LogFault, bad_samples, check_episode
+from sim2real.data import Episode, LogFault, Signal, bad_samples, check_episode
 from sim2real.errors import Sim2RealError
 from sim2real.gap.log import Log
 from sim2real.gap.replay import Replayer

@@ -10,7 +10,7 @@ import numpy as np
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
-from sim2real.data.video import Video
+from sim2real.data import Video
 from sim2real.files import atomic_path, read_json
 
 if TYPE_CHECKING:
