@@ -10,7 +10,7 @@ import pytest
 
 from sim2real.data import Episode, Origin, Provenance
 from sim2real.data.formats import read_episodes
-from sim2real.data.formats.channelmap import ChannelMap
+from sim2real.data.formats.channel_map import ChannelMap
 
 pytestmark = pytest.mark.slow
 

@@ -109,10 +109,10 @@ def test_a_label_is_superseded_and_never_overwritten(tmp_path):
     ("changes", "words"),
     [
         ({"tag": "sucess"}, "'success'"),
-        ({"who": ""}, "who made it"),
+        ({"who": ""}, "needs its author"),
         ({"tag": "note"}, "needs a value"),
-        ({"start_s": 1.0}, "begin and an end"),
-        ({"start_s": 2.0, "end_s": 1.0}, "is none"),
+        ({"start_s": 1.0}, "start and an end"),
+        ({"start_s": 2.0, "end_s": 1.0}, "is not an interval"),
         ({"episode": "nobody"}, "no episode"),
     ],
 )

@@ -13,3 +13,5 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 """Counts, and places in other arrays."""
 Bools = NDArray[np.bool_]
+Array = NDArray[np.generic]
+"""Numbers or booleans of any type, as a file has them."""

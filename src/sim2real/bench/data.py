@@ -17,11 +17,9 @@ import pyarrow as pa
 
 from sim2real.bench.config import BenchData
 from sim2real.bench.run import Report, Result
-from sim2real.data import Episode, Lake, Origin, Provenance, Signal
-from sim2real.data.formats import write_episodes
+from sim2real.data import Episode, Lake, Origin, Provenance, Signal, Windows, write_episodes
+from sim2real.data.arrow_rows import EPISODES, SIGNALS
 from sim2real.data.labels import LABELS
-from sim2real.data.rows import EPISODES, SIGNALS
-from sim2real.data.windows import Windows
 from sim2real.errors import Sim2RealError
 
 _CHANNELS, _RATE_HZ = 16, 50

@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from sim2real.data import Logs
-from sim2real.data.formats.channelmap import ChannelMap
+from sim2real.data.formats.channel_map import ChannelMap
 from sim2real.errors import Sim2RealError
 from sim2real.files import write_json
 from sim2real.gap.log import Log

@@ -11,9 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from sim2real.data import Episode, Origin, Provenance
-from sim2real.data.formats import read_episodes
-from sim2real.data.formats.channelmap import ChannelMap
+from sim2real.data import ChannelMap, Episode, Origin, Provenance, read_episodes
 from sim2real.gap.log import Log
 from sim2real.gap.replay import Replay, Replayer
 from sim2real.gap.unknowns import best_guess

@@ -7,9 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from sim2real.bench.real.segments import segment_rms
-from sim2real.data import Episode, Origin, Provenance
-from sim2real.data.formats import read_episodes
-from sim2real.data.formats.channelmap import ChannelMap
+from sim2real.data import ChannelMap, Episode, Origin, Provenance, read_episodes
 from sim2real.gap.unknowns import best_guess
 from sim2real.twin import Twin
 

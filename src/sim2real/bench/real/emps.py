@@ -8,9 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from sim2real.bench.real.open_loop import open_loop
-from sim2real.data import Episode, Origin, Provenance
-from sim2real.data.formats import read_episodes
-from sim2real.data.formats.channelmap import ChannelMap
+from sim2real.data import ChannelMap, Episode, Origin, Provenance, read_episodes
 from sim2real.identify.align import aligned
 from sim2real.identify.inverse import inverse_fit
 from sim2real.twin import Twin

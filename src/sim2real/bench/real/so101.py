@@ -7,9 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from sim2real.bench.real.open_loop import open_loop
-from sim2real.data import Episode, Origin, Provenance
-from sim2real.data.formats import read_episodes
-from sim2real.data.formats.channelmap import ChannelMap
+from sim2real.data import ChannelMap, Episode, Origin, Provenance, read_episodes
 from sim2real.twin import Twin
 
 TWIN = "so101"
@@ -97,7 +95,7 @@ def _motions(folder: Path) -> list[Path]:
 def _jammed(episode: Episode) -> bool:
     command, position = episode["command"], episode["position"]
     size = min(len(command.values), len(position.values))
-    off = np.abs(command.values[:size] - position.values[:size]) > _JAMMED_RAD
+    off = np.abs(np.subtract(command.values[:size], position.values[:size])) > _JAMMED_RAD
     still = np.abs(np.gradient(position.values[:size], axis=0)) < 0.01
     length = max(1, round(_JAMMED_S * position.rate_hz))
     window = np.ones(length)

@@ -11,9 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from sim2real.bench.real.open_loop import open_loop
-from sim2real.data import Episode, Origin, Provenance
-from sim2real.data.formats import read_episodes
-from sim2real.data.formats.channelmap import ChannelMap
+from sim2real.data import ChannelMap, Episode, Origin, Provenance, read_episodes
 from sim2real.twin import Twin
 
 TWIN = "xl330"

@@ -1,7 +1,7 @@
-"""A person withdraws: their data leaves every table, version and file of a lake.
+"""Withdrawal of a person: their data are erased from every table, version and file of a lake.
 
-What was made from it is listed, because a policy cannot forget: retraining is the user's to decide.
-The tombstone that stays holds no name, no pseudonym and no sample.
+What was made from them is listed, because a policy cannot forget: whether to retrain it is for the
+user to decide. The tombstone that remains holds no name, no pseudonym and no sample.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ import uuid
 from collections.abc import Callable, Collection
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -29,22 +28,21 @@ class Withdrawal:
     id: str
     """Random name of the tombstone."""
     episodes: tuple[str, ...]
-    """Episodes that are gone: those with the person in them, and all that were derived."""
+    """Erased episodes: those with the person in them, and all derived from these."""
     datasets: tuple[str, ...]
-    """Data sets and exports that held one of them."""
+    """Data sets and exports that contained one of them."""
     policies: tuple[str, ...]
     """Policies made from these data sets."""
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """Plain data for JSON."""
         return asdict(self)
 
 
 def withdraw(lake: Lake, participant: str) -> Withdrawal:
-    """Erase all data of a participant; one the lake does not know is a `Sim2RealError`.
+    """Erase all data of a participant; one unknown to the lake is a `Sim2RealError`.
 
-    Nobody else works on the lake meanwhile. Safe to repeat: after an interruption, calling it
-    again ends the work.
+    The lake is locked meanwhile. After an interruption, call it again to finish the work.
     """
     with lake.storage.lock(alone=True):
         ids = affected(lake, participant)
@@ -67,9 +65,9 @@ def withdraw(lake: Lake, participant: str) -> Withdrawal:
 
 
 def affected(lake: Lake, participant: str) -> set[str]:
-    """Episodes with the person in any version, and everything derived from them.
+    """Episodes with the person in any version, and all derived from them.
 
-    What an interrupted withdrawal has left is among them.
+    What an interrupted withdrawal has left over is included.
     """
     if not participant:
         raise Sim2RealError("name the participant")
@@ -99,7 +97,7 @@ def _erase(lake: Lake, ids: set[str], participant: str, redact: _Redaction) -> N
         for id_ in rows["id"].to_pylist()
         if id_ not in ids
     }
-    # Nobody is writing: whatever no episode names was left by a writer that died.
+    # Nobody is writing: what no episode refers to was left by a writer that died.
     shown: set[str] = set()
     for rows in lake.tables["signals"].all_rows(["episode", "file"]):
         shown |= set(rows["file"].filter(_among(rows["episode"], there)).to_pylist())
@@ -113,13 +111,13 @@ def _erase(lake: Lake, ids: set[str], participant: str, redact: _Redaction) -> N
     lake.tables["labels"].rewrite(_without("episode", ids))
     for name in ("labels", "datasets", "policies", "consents"):
         lake.tables[name].rewrite(redact.rows)
-    # Last, because these two say what is still to be done after an interruption.
+    # Last, because after an interruption these two show what is still to be done.
     lake.tables["episodes"].rewrite(_without("id", ids))
     lake.tables["consents"].rewrite(_without("participant", {participant}))
 
 
 def _sources(lake: Lake, ids: Collection[str]) -> list[str]:
-    """Hashes of the files that the erased episodes came from: these cannot come back either."""
+    """Hashes of the files the erased episodes came from, which must not come back either."""
     found = {
         source.rpartition("sha256:")[2]
         for rows in lake.tables["episodes"].all_rows(["id", "source"])
@@ -146,7 +144,7 @@ def _derived(lake: Lake, ids: Collection[str]) -> tuple[tuple[str, ...], tuple[s
 
 
 class _Redaction:
-    """Takes a pseudonym out of texts: as a word of its own, in all the ways it may be written."""
+    """Removes a pseudonym from texts: as a whole word, however it may be escaped."""
 
     def __init__(self, participant: str) -> None:
         escaped = json.dumps(participant)[1:-1]
@@ -158,7 +156,7 @@ class _Redaction:
         return self._pattern.sub("withdrawn", text)
 
     def rows(self, rows: pa.Table) -> pa.Table:
-        """The rows without the pseudonym in what people wrote; the rows themselves if it is not."""
+        """The rows without the pseudonym; the same object if nobody wrote it."""
         for place, entry in enumerate(rows.schema):
             if entry.name in ("value", "who", "name", "manifest", "policy"):
                 old = rows.column(place).to_pylist()

@@ -1,8 +1,8 @@
-"""One Delta table whose files are sealed: whatever changes in them later is found.
+"""A Delta table with sealed files, so that any later change in them is detected.
 
-A data file is named after the hash of its content. Each file of the log gets a seal, its hash in
-a file of its own, as soon as it is written; one that a killed writer left without is sealed by
-whoever verifies next. The log holds names, sizes and counts, and nothing of the data itself.
+A data file is named after the hash of its content. Each file of the log gets a seal: its hash, in a
+separate file written right after it. The next `verify` seals what a killed writer left without one.
+The log holds names, sizes and counts, and none of the data.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import uuid
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any
+from typing import TypedDict
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -42,22 +42,31 @@ _PROBLEMS = (DeltaError, OSError, ValueError, OverflowError)
 
 @dataclass(frozen=True, kw_only=True)
 class Damage:
-    """One thing that is not as it was written."""
+    """A file or episode that has changed since it was written."""
 
     file: str
-    """File or episode it is about."""
+    """Name of the file or episode."""
     message: str
 
 
-class Table:
-    """A table of fixed schema; rows are added, never changed."""
+class TableVersion(TypedDict):
+    """One version of a table."""
+
+    version: int
+    when: str
+    """Time of the commit."""
+    rows: int
+
+
+class SealedTable:
+    """A table with a fixed schema; rows are added, never changed."""
 
     def __init__(
         self, storage: Storage, name: str, schema: pa.Schema, *, key: tuple[str, ...], group: int
     ) -> None:
-        """The table `name` of a lake, whose rows differ in the columns `key`.
+        """The table `name` of a lake; no two rows have the same values in the columns `key`.
 
-        `group` is the number of rows of a Parquet row group.
+        `group` is the number of rows in a Parquet row group.
         """
         self.storage, self.name, self.schema = storage, name, schema
         self._key, self._group = key, group
@@ -66,7 +75,7 @@ class Table:
         self._seen: dict[tuple[str, str], set[str]] = {}
 
     def create(self) -> None:
-        """Make the table where there is none."""
+        """Create the table if it does not exist."""
         if self.storage.exists(_commit_name(self.name, 0)):
             return
         try:
@@ -79,7 +88,7 @@ class Table:
             )
         except _PROBLEMS as error:
             raise Sim2RealError(
-                f"cannot make a lake at {self.storage.uri}: {one_line(error)}"
+                f"cannot create a lake at {self.storage.uri}: {one_line(error)}"
             ) from None
         self._seal(_commit_name(self.name, 0))
 
@@ -89,13 +98,14 @@ class Table:
         return self._open().version()
 
     def files(self, version: int | None = None) -> list[str]:
-        """Names of the data files of a version, the newest if none is given."""
+        """Names of the data files of a version; the newest if none is given."""
         paths = self._open(version).file_uris()
         return sorted(f"{self.name}/{path.rsplit('/', 1)[-1]}" for path in paths)
 
-    def history(self) -> list[dict[str, Any]]:
-        """Number, time and count of rows of every version, the oldest first."""
-        found, counts = [], {}
+    def history(self) -> list[TableVersion]:
+        """Every version, the oldest first."""
+        found: list[TableVersion] = []
+        counts: dict[str, int] = {}
         for version in range(self.version + 1):
             when = 0
             for line in self.storage.read(_commit_name(self.name, version)).splitlines():
@@ -111,9 +121,9 @@ class Table:
         return found
 
     def known(self, column: str, values: Iterable[str]) -> set[str]:
-        """Those of the values that a column of texts, or of lists of texts, holds.
+        """Which of the values occur in a column of texts, or of lists of texts.
 
-        Each data file is read once and remembered, so that asking often costs little.
+        Each data file is read once and cached.
         """
         given, found = set(values), set()
         for file in self.files():
@@ -131,7 +141,7 @@ class Table:
         self._commit([self._write(rows)], [])
 
     def rows(self, file: str, columns: list[str] | None = None) -> pa.Table:
-        """Rows of one data file; one that is damaged is a `Sim2RealError`."""
+        """Rows of one data file; a damaged one is a `Sim2RealError`."""
         try:
             return pq.read_table(
                 self.storage.path(file),
@@ -145,9 +155,9 @@ class Table:
             ) from None
 
     def compact(self, *, most_bytes: int) -> int:
-        """Write the rows of many small files into few large ones, sorted, each key once.
+        """Merge small files into large ones, with sorted rows and each key once.
 
-        Older versions keep their files. Returns how many files became fewer.
+        Older versions keep their files. Returns by how many files the table has shrunk.
         """
         sizes = {file: self._size(file) for file in self.files()}
         small = [file for file, size in sizes.items() if size < most_bytes / 2]
@@ -164,23 +174,23 @@ class Table:
             if len(group) > 1:
                 merged = pa.concat_tables([self.rows(file) for file in group])
                 added = self._write(_once(merged, self._key))
-                # Where all files but one repeat its rows, that one stays as it is.
+                # Where the other files only repeat the rows of one, that one stays as it is.
                 others = [file for file in group if not file.endswith(added.path)]
                 self._commit([added] if others == group else [], others)
                 fewer += len(group) - 1
         return fewer
 
     def all_rows(self, columns: list[str] | None = None) -> Iterator[pa.Table]:
-        """Rows of every data file, of every version and of killed writers."""
+        """Rows of every data file, of all versions and of killed writers."""
         for file in self._parts():
             yield self.rows(file, columns)
 
     def rewrite(self, change: Callable[[pa.Table], pa.Table]) -> None:
-        """Pass the rows of every data file through `change`, in every version.
+        """Replace the rows of every data file by `change(rows)`, in every version.
 
-        History is rewritten: each version stays, with what `change` gives, and what it takes away
-        is in no file any more. `change` gives its argument itself where nothing is to be changed.
-        Safe to repeat after an interruption; nobody else may be at work.
+        This rewrites history: all versions remain, but what `change` removes is in no file any
+        more. `change` returns its argument where there is nothing to change. Hold the exclusive
+        lock; after an interruption, call it again.
         """
         renamed, replaced = {}, []
         for file in self._parts():
@@ -199,7 +209,7 @@ class Table:
             if new != old:
                 self.storage.write(log, new)
             if any(action.path.encode() in new for action in renamed.values()):
-                self._seal(log)  # also where an earlier attempt was killed before sealing
+                self._seal(log)  # also if an earlier attempt was killed before sealing
         for name in self._log():
             if _CHECKPOINT.search(name):  # they hold the old names
                 self.storage.delete(name)
@@ -209,8 +219,8 @@ class Table:
             self.storage.delete(file)
 
     def verify(self) -> Iterator[Damage]:
-        """What is not as it was written: every file is hashed again."""
-        # In the order opposite to writing: what is listed later is there for what came before.
+        """What has changed since it was written; hashes every file again."""
+        # In the reverse order of writing, so that nothing is missed that is being written.
         sealed = {
             name.rsplit("/", 1)[-1].removesuffix(".sha256")
             for name in self.storage.names(self._seals)
@@ -248,14 +258,14 @@ class Table:
         seal = self._seal_of(name)
         if not self.storage.exists(seal):
             if _COMMIT.search(name) and not _is_log(self.storage.read(name)):
-                return "is not a log, and nobody sealed it"
+                return "is not a log file, and has no seal"
             self._seal(name)
             return ""
         content = self.storage.read(seal)
         if content != f"{self.storage.digest(name)}\n".encode():
             if not _SEAL.match(content.decode("ascii", "replace")):
                 return f"its seal {seal} has changed since it was written"
-            return "it, or its seal, has changed since it was written"
+            return "it or its seal has changed since it was written"
         return ""
 
     def _referenced(self, log: Iterable[str]) -> set[str]:
@@ -269,7 +279,7 @@ class Table:
         return found
 
     def _parts(self) -> list[str]:
-        """All data files, also those no version names: a killed writer may have left them."""
+        """All data files, including those that a killed writer left in no version."""
         return [
             name
             for name in self.storage.names(self.name)
@@ -290,7 +300,7 @@ class Table:
                 compression_level=1,
             )
         except pa.ArrowException as error:
-            raise Sim2RealError(f"cannot keep these rows: {one_line(error)}") from None
+            raise Sim2RealError(f"cannot store these rows: {one_line(error)}") from None
         content = buffer.getbuffer()
         path = f"part-{hashlib.sha256(content).hexdigest()}.parquet"
         self.storage.write(f"{self.name}/{path}", bytes(content))
@@ -327,14 +337,14 @@ class Table:
             self._checkpoint(version)
 
     def _version_with(self, path: str, begin: int) -> int:
-        """The version that added a file: others may have committed since `begin`."""
+        """The version that added a file; others may have committed since `begin`."""
         version = begin
         while path.encode() not in self.storage.read(_commit_name(self.name, version)):
             version += 1
         return version
 
     def _checkpoint(self, version: int) -> None:
-        """So that opening the table need not read every commit; a hint that may fail."""
+        """Write a checkpoint, so that opening the table is fast; nothing is lost if it fails."""
         try:
             self._open(version).create_checkpoint()
         except _PROBLEMS:
@@ -364,7 +374,7 @@ class Table:
 
     @property
     def _mark(self) -> str:
-        """File that changes when history is rewritten, so that open tables are read anew."""
+        """File that changes when history is rewritten, so that open tables are read again."""
         return f"seals/{self.name}.rewritten"
 
     @property
@@ -406,7 +416,7 @@ def _commit_name(table: str, version: int) -> str:
 
 
 def _once(rows: pa.Table, key: tuple[str, ...]) -> pa.Table:
-    """The rows in the order of the key, each key once."""
+    """The rows sorted by key, each key once."""
     order = rows.select(key).append_column("row", pa.array(range(rows.num_rows)))
     first = order.group_by(list(key), use_threads=False).aggregate([("row", "min")])
     first = first.sort_by([(name, "ascending") for name in key])
@@ -418,7 +428,7 @@ def _rename(log: bytes, renamed: dict[str, AddAction]) -> bytes:
 
 
 def _rename_line(line: bytes, renamed: dict[str, AddAction]) -> bytes:
-    action: dict[str, Any] = json.loads(line)
+    action = json.loads(line)
     entry = action.get("add") or action.get("remove") or {}
     new = renamed.get(entry.get("path", ""))
     if new is None:

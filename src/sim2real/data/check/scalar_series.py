@@ -1,4 +1,4 @@
-"""Single-number series with clean clocks: what the detectors look at."""
+"""Series of single numbers with clean time stamps: what the checks look at."""
 
 from __future__ import annotations
 
@@ -8,35 +8,37 @@ from functools import cached_property
 
 import numpy as np
 
-from sim2real.data.check.names import Quantity, Role, role
+from sim2real.arrays import Bools, Floats, Ints
+from sim2real.data.check.channel_roles import ChannelQuantity, ChannelRole, role
+from sim2real.data.check.log_fault import FaultSpan
 from sim2real.data.episode import Episode
 
 MOST_COMPONENTS = 64
-"""A wider sample is a picture or a map: only its times are checked."""
+"""A wider sample is an image or a map: only its time stamps are checked."""
 FEWEST_SAMPLES = 20
-"""A shorter series tells nothing about its statistics."""
+"""A shorter series has no statistics worth looking at."""
 
 
 @dataclass(frozen=True, eq=False)
-class Track:
-    """One component of a channel, with bad samples bridged and time stamps that grow."""
+class ScalarSeries:
+    """One component of a channel, with increasing time stamps and bad samples interpolated."""
 
     channel: str
     component: int | None
     """Index into the flattened sample; None for a channel of single numbers."""
-    times: np.ndarray
-    """Strictly growing time stamps [s]."""
-    values: np.ndarray
-    """float64, finite; full turns taken out of wrapped angles."""
-    index: np.ndarray
-    """Place of each sample in the channel."""
-    role: Role
+    times: Floats
+    """Strictly increasing time stamps [s]."""
+    values: Floats
+    """Finite values; angles are unwrapped."""
+    index: Ints
+    """Index of each sample in the channel."""
+    role: ChannelRole
     unit: str
     stated_hz: float
     scale: float
     """Largest magnitude in the whole channel."""
-    bad: np.ndarray
-    """Samples that were bridged, because they were absurd or no numbers."""
+    bad: Bools
+    """Which samples were interpolated, because they were not finite or impossible."""
 
     @cached_property
     def step_s(self) -> float:
@@ -44,7 +46,7 @@ class Track:
         return float(np.median(np.diff(self.times)))
 
     @cached_property
-    def steps(self) -> np.ndarray:
+    def steps(self) -> Floats:
         """Differences of neighbouring values."""
         return np.diff(self.values)
 
@@ -58,7 +60,7 @@ class Track:
     def quantum(self) -> float:
         """Smallest change that occurs: the resolution of a quantised channel, else about 0.
 
-        Rounding of the floating point itself is left out.
+        Floating-point rounding does not count.
         """
         moves = np.abs(self.steps)
         moves = moves[moves > 1e-6 * max(self.span, 1e-300)]
@@ -71,15 +73,30 @@ class Track:
 
     @property
     def label(self) -> str:
-        """Channel and component, as a message names them."""
-        return self.channel if self.component is None else f"{self.channel}[{self.component}]"
+        """Channel and component, as messages name them."""
+        return labelled(self.channel, self.component)
+
+    def span_of(self, component: int | None) -> FaultSpan:
+        """The whole series as the span of a fault."""
+        return FaultSpan(
+            component=component,
+            start_s=float(self.times[0]),
+            end_s=float(self.times[-1]),
+            first=int(self.index[0]),
+            last=int(self.index[-1]),
+            count=len(self.times),
+        )
 
 
-def growing(times: np.ndarray) -> np.ndarray:
-    """Indices of a strictly growing subset of the finite time stamps.
+def labelled(channel: str, component: int | None) -> str:
+    """Name of a channel or of one of its components, as messages name them."""
+    return channel if component is None else f"{channel}[{component}]"
 
-    One stamp far ahead of the rest must not hide all that follow, so a stamp is also left out
-    where it is ahead of most of the next ones.
+
+def increasing(times: Floats) -> Ints:
+    """Indices of a strictly increasing subset of the finite time stamps.
+
+    A single stamp ahead of the ones that follow it is left out too, so that it does not hide them.
     """
     index = np.flatnonzero(np.isfinite(times))
     kept = times[index]
@@ -96,12 +113,12 @@ def growing(times: np.ndarray) -> np.ndarray:
     return index[np.r_[True, kept[1:] > highest[:-1]]]
 
 
-def tracks(episode: Episode, bad: Mapping[str, np.ndarray]) -> list[Track]:
-    """Tracks of all numeric channels; `bad` marks samples (samples, components) to bridge."""
+def scalar_series(episode: Episode, bad: Mapping[str, Bools]) -> list[ScalarSeries]:
+    """Series of all numeric channels; `bad` marks what to interpolate (samples, components)."""
     found = []
     for name, signal in episode.signals.items():
         width = int(np.prod(signal.shape)) if signal.shape else 1
-        index = growing(signal.times)
+        index = increasing(signal.times)
         if signal.values.dtype.kind == "b" or not 0 < width <= MOST_COMPONENTS:
             continue
         if len(index) < FEWEST_SAMPLES:
@@ -119,7 +136,7 @@ def tracks(episode: Episode, bad: Mapping[str, np.ndarray]) -> list[Track]:
             if wrong.any():
                 column[wrong] = np.interp(times[wrong], times[~wrong], column[~wrong])
             found.append(
-                Track(
+                ScalarSeries(
                     channel=name,
                     component=component if signal.shape else None,
                     times=times,
@@ -135,8 +152,8 @@ def tracks(episode: Episode, bad: Mapping[str, np.ndarray]) -> list[Track]:
     return found
 
 
-def _continuous_quaternion(values: np.ndarray) -> np.ndarray:
-    """Unit quaternions without sign flips, which mean nothing; other values as they are."""
+def _continuous_quaternion(values: Floats) -> Floats:
+    """Unit quaternions without sign flips, which have no meaning; other values unchanged."""
     with np.errstate(over="ignore", invalid="ignore"):
         lengths = np.sum(values * values, axis=1)
         if not (np.abs(lengths - 1.0) < 1e-2).all():
@@ -145,9 +162,9 @@ def _continuous_quaternion(values: np.ndarray) -> np.ndarray:
     return np.asarray(values * np.where(np.r_[0, np.cumsum(flips)] % 2, -1.0, 1.0)[:, None])
 
 
-def _unwrapped(values: np.ndarray, holds: Role) -> np.ndarray:
-    """Angles without their jumps by a full turn, where there are such jumps."""
-    if holds.quantity not in (Quantity.POSITION, Quantity.OTHER):
+def _unwrapped(values: Floats, holds: ChannelRole) -> Floats:
+    """Angles without jumps by a full turn; other values unchanged."""
+    if holds.quantity not in (ChannelQuantity.POSITION, ChannelQuantity.OTHER):
         return values
     steps = np.abs(np.diff(values))
     largest = float(steps.max(initial=0.0))

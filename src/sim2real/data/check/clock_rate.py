@@ -1,4 +1,4 @@
-"""Time that runs at another rate than its stamps: told by motion, not by the stamps."""
+"""Clocks that run at the wrong rate, as the motion of the robot shows."""
 
 from __future__ import annotations
 
@@ -7,31 +7,32 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sim2real.data.check.finding import Finding, Place
+from sim2real.arrays import Floats
 from sim2real.data.check.lags import best_lag, changes, travelled
-from sim2real.data.check.pairs import Following, Motion
-from sim2real.data.check.tracks import Track
-from sim2real.data.check.units import FACTORS, NEAR
+from sim2real.data.check.log_fault import LogFault
+from sim2real.data.check.related_channels import CommandPositionPair, PositionVelocityPair
+from sim2real.data.check.scalar_series import ScalarSeries
+from sim2real.data.check.wrong_units import FACTORS, NEAR
 
 SLOPE_TOLERANCE = 0.1
-"""Velocities of drives are right within 3 %, coarse or strongly filtered ones within 9 %."""
+"""Velocities from drives are right within 3 %, coarse or heavily filtered ones within 9 %."""
 AGREE = 0.05
-"""All joints share the clock: their slopes must agree this well, else it is no clock's fault."""
+"""All joints share the clock: their slopes must agree this well, or the clock is not to blame."""
 WINDOWS = 10
 """Pieces of an episode in which the lag is measured."""
 LEAST_S = 0.003
-"""A lag that grows by less does no harm [s]."""
+"""Smaller growth of a lag does no harm [s]."""
 EXPLAINS = 1.5
 """Undoing a drift must lower the unexplained part of the response by this factor.
 
-A servo's lag changes with the frequency of its command; a fixed filter explains that, and is
-fitted with and without the drift before they are compared.
+A servo's lag changes with the frequency of its command. A fixed filter explains that, so one is
+fitted with and without the drift before the two are compared.
 """
 
 
-def check_pace(motions: list[Motion]) -> Iterator[Finding]:
-    """Positions that travel more or less than their velocities tell, in all joints alike."""
-    slopes: list[tuple[float, Motion]] = []
+def check_pace(motions: list[PositionVelocityPair]) -> Iterator[LogFault]:
+    """Positions that change more or less than their velocities predict, in all joints alike."""
+    slopes: list[tuple[float, PositionVelocityPair]] = []
     witnesses: list[float] = []
     for motion in motions:
         if not motion.confirmed or not (motion.units_known or not motion.named):
@@ -42,7 +43,7 @@ def check_pace(motions: list[Motion]) -> Iterator[Finding]:
         coarse = speed < 5 * motion.velocity.quantum
         if min(narrow[1], wide[1]) < 0.97 or coarse or abs(narrow[0] / wide[0] - 1) > AGREE:
             continue
-        # A delay and a filter both make a velocity late: the kinder explanation counts.
+        # Both a delay and a filter make a velocity late: the explanation closer to 1 counts.
         either = (wide[0] * motion.si, motion.slope_of_filtered() * motion.si)
         slopes.append((min(either, key=lambda ratio: abs(ratio - 1)), motion))
     if not slopes:
@@ -51,7 +52,7 @@ def check_pace(motions: list[Motion]) -> Iterator[Finding]:
     middle = float(np.median(ratios))
     if np.abs(ratios / middle - 1).max() > AGREE or abs(middle - 1) < SLOPE_TOLERANCE:
         return
-    # Pairs too coarse for an estimate still count as witnesses against it.
+    # Pairs too coarse for an estimate may still contradict it.
     if np.abs(np.array(witnesses) / middle - 1).max() > 3 * AGREE:
         return
     motion = slopes[0][1]
@@ -62,33 +63,35 @@ def check_pace(motions: list[Motion]) -> Iterator[Finding]:
     ):
         return
     joints = len({m.position.label for _, m in slopes})
-    yield _finding(
+    yield _fault(
         motion.position,
         "time-rate",
-        f"positions travel {middle:.4g} times what velocities and time stamps tell, in "
+        f"positions change {middle:.4g} times as much as velocities and time stamps predict, in "
         f"{joints} of {joints} pairs ({motion.position.label}, {motion.velocity.label}, …): "
         f"a second of time stamps lasts {middle:.4g} s",
-        "stretch the time stamps by that factor, or find the scale that is wrong in both",
-        # One joint alone may as well have a wrong scale.
+        "stretch the time stamps by that factor, or correct the scale that is wrong in all of them",
+        # A single joint may just as well have a wrong scale.
         severity="error" if joints > 1 else "warning",
         amount=middle,
     )
 
 
 @dataclass(frozen=True)
-class Drift:
-    """How the lag between two channels grows."""
+class LagDrift:
+    """How fast the lag between two channels grows."""
 
-    cause: Track
-    response: Track
+    cause: ScalarSeries
+    response: ScalarSeries
     rate: float
     """Growth of the lag [s/s]; 0 for a steady lag."""
     span_s: float
 
 
-def drifts(motions: list[Motion], followings: list[Following]) -> list[Drift]:
-    """How the lags between related channels grow, where that can be told."""
-    found: list[Drift] = []
+def lag_drifts(
+    motions: list[PositionVelocityPair], followings: list[CommandPositionPair]
+) -> list[LagDrift]:
+    """How fast the lags between related channels grow, where that can be measured."""
+    found: list[LagDrift] = []
     for motion in motions:
         if motion.lag is not None and (motion.named or motion.confirmed):
             times, position, velocity = motion.grid
@@ -98,7 +101,7 @@ def drifts(motions: list[Motion], followings: list[Following]) -> list[Drift]:
                 travelled(velocity, motion.step_s, half), floor=0.9,
             )  # fmt: skip
             if drift is not None:
-                found.append(Drift(motion.position, motion.velocity, drift, _span(times)))
+                found.append(LagDrift(motion.position, motion.velocity, drift, _span(times)))
     for pair in followings:
         times, command, position = pair.grid
         half = max(1, int(0.01 / pair.step_s))
@@ -106,22 +109,22 @@ def drifts(motions: list[Motion], followings: list[Following]) -> list[Drift]:
             times[half:-half], changes(command, half), changes(position, half), floor=0.8
         )
         if drift is not None:
-            found.append(Drift(pair.command, pair.position, drift, _span(times)))
+            found.append(LagDrift(pair.command, pair.position, drift, _span(times)))
     return found
 
 
-def check_drift(found: list[Drift], sharing: Mapping[str, int]) -> Iterator[Finding]:
-    """Channels whose lag against related ones grows along the episode.
+def check_drift(found: list[LagDrift], sharing: Mapping[str, int]) -> Iterator[LogFault]:
+    """Channels whose lag against related ones grows during the episode.
 
     `sharing` is the number of channels with the same time stamps, by channel.
     """
     steady = {d.cause.channel for d in found if d.rate == 0}
     steady |= {d.response.channel for d in found if d.rate == 0}
-    rates: dict[tuple[str, str], list[Drift]] = {}
+    rates: dict[tuple[str, str], list[LagDrift]] = {}
     for drift_ in found:
         if drift_.rate:
             rates.setdefault((drift_.cause.channel, drift_.response.channel), []).append(drift_)
-    # One clock, one rate: joints that disagree are no clock.
+    # A clock has one rate: where joints disagree, it is not the clock.
     rates = {
         pair: ones
         for pair, ones in rates.items()
@@ -138,7 +141,7 @@ def check_drift(found: list[Drift], sharing: Mapping[str, int]) -> Iterator[Find
         # The response at t is the cause at t (1 - rate).
         runs = 1 / (1 - rate) if wrong == response else 1 - rate
         right = cause if wrong == response else response
-        yield _finding(
+        yield _fault(
             one.response if wrong == response else one.cause,
             "clock-drift",
             f"its lag against {right} changes by {1e3 * (runs - 1) * one.span_s:+.4g} ms in "
@@ -157,8 +160,8 @@ def _wrong(
 ) -> str:
     """Which channel of a pair has the wrong clock.
 
-    The one that drifts against most others; else the one that no other channel vouches for; else
-    the one whose time stamps fewer channels have; else the response.
+    The one that drifts against more channels; else the one that agrees with no other channel; else
+    the one whose time stamps fewer channels share; else the response.
     """
     cause, response = pair
 
@@ -169,21 +172,19 @@ def _wrong(
     return cause if guilt(cause) > guilt(response) else response
 
 
-def _span(times: np.ndarray) -> float:
+def _span(times: Floats) -> float:
     return float(times[-1] - times[0])
 
 
-def _drift(
-    times: np.ndarray, cause: np.ndarray, response: np.ndarray, *, floor: float
-) -> float | None:
-    """Growth of the lag [s/s], 0 where it is steady, None where it cannot be told."""
+def _drift(times: Floats, cause: Floats, response: Floats, *, floor: float) -> float | None:
+    """Growth of the lag [s/s], 0 where it is steady, None where it cannot be measured."""
     step = float(times[1] - times[0])
     first = _growth(times, cause, response, floor)
     if first is None or first[0] == 0:
         return None if first is None else 0.0
     rate = first[0]
     straight = cause
-    for _ in range(2):  # what is left after undoing it is measured more exactly
+    for _ in range(2):  # what is left once it is undone can be measured more exactly
         straight = np.interp(times - rate * (times - times.mean()), times, cause)
         rest = _growth(times, straight, response, floor)
         rate += rest[1] if rest is not None else 0.0
@@ -194,9 +195,9 @@ def _drift(
 
 
 def _growth(
-    times: np.ndarray, cause: np.ndarray, response: np.ndarray, floor: float
+    times: Floats, cause: Floats, response: Floats, floor: float
 ) -> tuple[float, float] | None:
-    """Growth of the lag [s/s] if it is clear and else 0, and its best estimate; None if unknown."""
+    """Growth of the lag [s/s], 0 unless it is clear; and its best estimate. None if unknown."""
     size = len(times) // WINDOWS
     if size < 40:
         return None
@@ -223,8 +224,8 @@ def _growth(
     return (rate if clear else 0.0), rate
 
 
-def _unexplained(cause: np.ndarray, response: np.ndarray, step: float) -> float:
-    """Share of the response that the best fixed filter of the cause leaves."""
+def _unexplained(cause: Floats, response: Floats, step: float) -> float:
+    """Share of the response that the best fixed filter of the cause does not explain."""
     reach = min(int(0.6 / step), len(cause) // 4)
     steps = np.unique(np.round(np.geomspace(1, max(reach, 2), 14)).astype(int))
     taps = np.r_[-steps[: len(steps) // 2], 0, steps]
@@ -235,27 +236,21 @@ def _unexplained(cause: np.ndarray, response: np.ndarray, step: float) -> float:
     shifted = np.stack([cause[rows - tap] for tap in taps], axis=1)
     wanted = response[rows] - response[rows].mean()
     columns = shifted - shifted.mean(axis=0)
-    # A little ridge: neighbouring taps of a smooth series are nearly equal.
+    # A small ridge: neighbouring taps of a smooth series are nearly equal.
     gram = columns.T @ columns
     gram[np.diag_indices_from(gram)] += 1e-6 * np.trace(gram) / len(gram)
     fit = columns @ np.linalg.solve(gram, columns.T @ wanted)
     return float(np.sum((wanted - fit) ** 2) / max(float(wanted @ wanted), 1e-300))
 
 
-def _finding(
-    track: Track, kind: str, message: str, remedy: str, *, severity: str, amount: float
-) -> Finding:
-    return Finding(
+def _fault(
+    track: ScalarSeries, kind: str, message: str, remedy: str, *, severity: str, amount: float
+) -> LogFault:
+    return LogFault(
         kind=kind,
         severity=severity,
         channel=track.channel,
-        place=Place(
-            start_s=float(track.times[0]),
-            end_s=float(track.times[-1]),
-            first=int(track.index[0]),
-            last=int(track.index[-1]),
-            count=len(track.times),
-        ),
+        span=track.span_of(None),
         message=message,
         remedy=remedy,
         repairable=True,

@@ -1,17 +1,18 @@
-"""What a channel holds, read from its name and unit.
+"""What a channel holds, guessed from its name and unit.
 
-A guess, never a proof: whatever is concluded from two channels is first verified on their values.
+A guess is no proof: before anything is concluded from two channels, their values must confirm it.
 """
 
 from __future__ import annotations
 
-import math
 import re
 from dataclasses import dataclass
 from enum import StrEnum
 
+from sim2real.units import ACCELERATION, EFFORT, POSITION, VELOCITY, known_si_unit
 
-class Quantity(StrEnum):
+
+class ChannelQuantity(StrEnum):
     """What kind of number a channel holds."""
 
     POSITION = "position"
@@ -48,66 +49,52 @@ _MEASURED = {
 _TURNING = {"wheel", "wheels", "motor", "rotor", "drive", "continuous", "winch", "spindle",
             "propeller", "shaft", "turntable", "crank", "encoder"}  # fmt: skip
 
-_UNITS: dict[str, tuple[Quantity, str, float]] = {
-    "rad": (Quantity.POSITION, "angle", 1.0),
-    "deg": (Quantity.POSITION, "angle", math.pi / 180),
-    "m": (Quantity.POSITION, "length", 1.0),
-    "mm": (Quantity.POSITION, "length", 1e-3),
-    "cm": (Quantity.POSITION, "length", 1e-2),
-    "rad/s": (Quantity.VELOCITY, "angle", 1.0),
-    "deg/s": (Quantity.VELOCITY, "angle", math.pi / 180),
-    "rpm": (Quantity.VELOCITY, "angle", math.pi / 30),
-    "m/s": (Quantity.VELOCITY, "length", 1.0),
-    "mm/s": (Quantity.VELOCITY, "length", 1e-3),
-    "cm/s": (Quantity.VELOCITY, "length", 1e-2),
-    "N": (Quantity.EFFORT, "", 1.0),
-    "N m": (Quantity.EFFORT, "", 1.0),
-    "Nm": (Quantity.EFFORT, "", 1.0),
-    "N*m": (Quantity.EFFORT, "", 1.0),
-    "V": (Quantity.EFFORT, "", 1.0),
-    "A": (Quantity.EFFORT, "", 1.0),
-    "m/s^2": (Quantity.EFFORT, "", 1.0),
-    "m/s2": (Quantity.EFFORT, "", 1.0),
-    "rad/s^2": (Quantity.EFFORT, "", 1.0),
-    "s": (Quantity.TIME, "", 1.0),
-    "ms": (Quantity.TIME, "", 1e-3),
-    "us": (Quantity.TIME, "", 1e-6),
-    "ns": (Quantity.TIME, "", 1e-9),
+_EFFORT_UNITS = (*EFFORT, *ACCELERATION, "V", "A")
+_OF_UNIT: dict[str, tuple[ChannelQuantity, str]] = {
+    POSITION.turning: (ChannelQuantity.POSITION, "angle"),
+    POSITION.sliding: (ChannelQuantity.POSITION, "length"),
+    VELOCITY.turning: (ChannelQuantity.VELOCITY, "angle"),
+    VELOCITY.sliding: (ChannelQuantity.VELOCITY, "length"),
+    **dict.fromkeys(_EFFORT_UNITS, (ChannelQuantity.EFFORT, "")),
+    "s": (ChannelQuantity.TIME, ""),
 }
-"""Quantity, dimension and size in SI of the units that are known."""
+"""Quantity and dimension by SI unit."""
 
 
 @dataclass(frozen=True)
-class Role:
+class ChannelRole:
     """What a channel seems to hold."""
 
-    quantity: Quantity
+    quantity: ChannelQuantity
     dimension: str
     """'angle', 'length' or '' where the unit does not say."""
     si: float
     """Factor from the stated unit to SI; 1 where it is not known."""
     command: bool
-    """Asked for rather than measured."""
+    """Commanded rather than measured."""
     driven: bool
-    """Limited by the drive, so that a flat top is no fault: commands, voltages, duty cycles."""
+    """Limited by the drive, so that flat tops are no fault: commands, voltages, duty cycles."""
     turning: bool
-    """The name tells of something that may turn without end."""
+    """Named after something that may turn without end."""
     stem: str
-    """The name without the word for its quantity: equal for the position and its velocity."""
+    """The name without the word for its quantity: the same for a position and its velocity."""
     joint: str
-    """The stem without the words for asked and measured: equal for a command and its effect."""
+    """The stem without words such as command or measured: the same for a command and its effect."""
 
 
-def role(name: str, unit: str) -> Role:
+def role(name: str, unit: str) -> ChannelRole:
     """The role that the name and the unit of a channel suggest."""
     words = _words(name)
-    known = _UNITS.get(unit.strip().replace("·", " ").replace("°", "deg"))
-    quantity, dimension, si = known or (_by_name(words), "", 1.0)
+    converted = known_si_unit(unit.replace("°", "deg"))
+    quantity, dimension, si = _by_name(words), "", 1.0
+    if converted is not None and converted.unit in _OF_UNIT:
+        quantity, dimension = _OF_UNIT[converted.unit]
+        si = converted.factor
     command = any(word in _COMMAND for word in words)
     spoken = _POSITION | _VELOCITY | _EFFORT
     stem = [word for word in words if word not in spoken]
     joint = [word for word in stem if word not in _COMMAND | _MEASURED]
-    return Role(
+    return ChannelRole(
         quantity=quantity,
         dimension=dimension,
         si=si,
@@ -126,14 +113,14 @@ def _words(name: str) -> list[str]:
     return [word.lower() for word in re.split(r"[^A-Za-z0-9]+", split) if word]
 
 
-def _by_name(words: list[str]) -> Quantity:
+def _by_name(words: list[str]) -> ChannelQuantity:
     for word in reversed(words):  # the last word says most: 'velocity_state' is rare
         if word in _VELOCITY:
-            return Quantity.VELOCITY
+            return ChannelQuantity.VELOCITY
         if word in _EFFORT:
-            return Quantity.EFFORT
+            return ChannelQuantity.EFFORT
         if word in _POSITION and word not in ("state", "states"):
-            return Quantity.POSITION
+            return ChannelQuantity.POSITION
     if any(word in ("time", "clock", "stamp", "timestamp") for word in words):
-        return Quantity.TIME
-    return Quantity.OTHER
+        return ChannelQuantity.TIME
+    return ChannelQuantity.OTHER

@@ -1,7 +1,7 @@
 """Channels that belong together: a position and its velocity, a command and its effect.
 
-Names, units and shapes propose a pair; only the values confirm it. A pair that does not move
-together is kept unconfirmed, and nothing is concluded from it.
+Names, units and shapes suggest a pair; only the values confirm it. Nothing is concluded from a pair
+that does not move together.
 """
 
 from __future__ import annotations
@@ -12,8 +12,10 @@ from functools import cached_property
 
 import numpy as np
 
+from sim2real.arrays import Floats
+from sim2real.data.check.channel_roles import ChannelQuantity
 from sim2real.data.check.lags import (
-    Lag,
+    BestLag,
     best_lag,
     changes,
     on_one_grid,
@@ -21,17 +23,16 @@ from sim2real.data.check.lags import (
     slope_of,
     travelled,
 )
-from sim2real.data.check.names import Quantity
-from sim2real.data.check.tracks import Track
+from sim2real.data.check.scalar_series import ScalarSeries
 
 CONFIRMED = 0.9
 """Correlation above which two series move together."""
 CERTAIN = 0.98
-"""… and above which they do even where no name says so."""
+"""The same where no name suggests the pair."""
 WINDOW_S = 0.1
-"""Rates are compared over windows at least this long [s]: quantisation averages out."""
+"""Rates are compared over windows at least this long [s], so that quantisation averages out."""
 LAG_REACH_S = 0.5
-"""The longest lag that is looked for [s]: slower servos are not position controlled."""
+"""Longest lag that is looked for [s]: a servo under position control is faster."""
 SLEEP = 8
 """Samples without change that count as rest."""
 CHANGES_S = (0.02, 0.3)
@@ -41,16 +42,16 @@ FEWEST = 60
 
 
 @dataclass(frozen=True, eq=False)
-class Motion:
-    """A position and its velocity, compared as travel over windows: exact for any motion."""
+class PositionVelocityPair:
+    """A position and its velocity, compared by travel over windows: exact for any motion."""
 
-    position: Track
-    velocity: Track
+    position: ScalarSeries
+    velocity: ScalarSeries
     named: bool
-    """The names alone make it a pair."""
+    """Whether the names alone make it a pair."""
 
     @cached_property
-    def grid(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def grid(self) -> tuple[Floats, Floats, Floats]:
         """Times, positions and velocities on one grid."""
         return on_one_grid(self.position, self.velocity)
 
@@ -66,7 +67,7 @@ class Motion:
         return max(2, int(np.ceil(0.5 * WINDOW_S / self.step_s)))
 
     @cached_property
-    def lag(self) -> Lag | None:
+    def lag(self) -> BestLag | None:
         """Lag of the velocity behind the position; None where there is too little of them."""
         times, position, velocity = self.grid
         if len(times) < max(FEWEST, 8 * self.half):
@@ -78,10 +79,10 @@ class Motion:
         return best_lag(moved, expected, self.step_s, 0.25)
 
     @cached_property
-    def travel(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, float]:
-        """Centres of short windows [s], travel in them as the velocity and as the position tell.
+    def travel(self) -> tuple[Floats, Floats, Floats, float]:
+        """Centres of short windows [s], and travel in them by the velocity and by the position.
 
-        The velocity's is moved by its lag; the last number is the length of a window [s].
+        The velocity is moved by its lag. The last number is the length of a window [s].
         """
         times, position, velocity = self.grid
         half = max(2, self.half // 2)
@@ -99,7 +100,7 @@ class Motion:
 
     @property
     def certain(self) -> bool:
-        """Whether the two match so well that no name is needed to pair them."""
+        """Whether the two match so well that they are a pair whatever their names."""
         lag = self.lag
         return lag is not None and lag.correlation > CERTAIN and abs(lag.lag_s) < 0.1
 
@@ -116,7 +117,7 @@ class Motion:
     def awake(self) -> tuple[float, float]:
         """Slope and correlation over the windows in which neither of the two rests.
 
-        A frozen stretch spoils the correlation of a whole log; that of the rest still tells
+        A frozen stretch spoils the correlation of a whole log; the other windows still show
         whether the two are a pair.
         """
         centre, told, moved, window_s = self.travel
@@ -133,10 +134,10 @@ class Motion:
         return slope_of(told[~asleep], moved[~asleep])
 
     def slope_of_filtered(self) -> float:
-        """The slope if the velocity went through a filter of first order, in stated units.
+        """The slope if the velocity went through a first-order filter, in stated units.
 
-        v + T dv/dt is the rate of the position: with a free T the filter's loss of amplitude, which
-        a mere delay leaves in the slope, does not count.
+        The position's rate is v + T dv/dt. Fitting T takes the filter's loss of amplitude out
+        of the slope; a mere delay would leave it there.
         """
         _, position, velocity = self.grid
         half = min(self.half, len(position) // 4)
@@ -156,20 +157,20 @@ class Motion:
 
     @property
     def units_known(self) -> bool:
-        """Both units are stated and belong together."""
+        """Whether both units are stated and belong together."""
         dimension = self.position.role.dimension
         return bool(dimension) and dimension == self.velocity.role.dimension
 
 
 @dataclass(frozen=True, eq=False)
-class Following:
-    """A commanded position and the measured one that should follow it."""
+class CommandPositionPair:
+    """A commanded position, and the measured one that should follow it."""
 
-    command: Track
-    position: Track
+    command: ScalarSeries
+    position: ScalarSeries
 
     @cached_property
-    def grid(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def grid(self) -> tuple[Floats, Floats, Floats]:
         """Times, commands and positions on one grid."""
         return on_one_grid(self.command, self.position)
 
@@ -180,13 +181,13 @@ class Following:
         return float(times[1] - times[0]) if len(times) > 1 else 1.0
 
     @cached_property
-    def lag(self) -> Lag | None:
+    def lag(self) -> BestLag | None:
         """Lag of the position behind the command, from their changes.
 
-        Changes over short windows for curves, over long ones for steps: what correlates better.
+        Short windows suit curves and long ones steps; those that correlate better count.
         """
         times, command, position = self.grid
-        found: list[Lag] = []
+        found: list[BestLag] = []
         for window_s in CHANGES_S:
             half = max(1, int(0.5 * window_s / self.step_s))
             if len(times) < max(FEWEST, 6 * half):
@@ -204,23 +205,25 @@ class Following:
         return slope_of(shifted(command, self.lag.lag_s / self.step_s), position)
 
 
-def motions(tracks: list[Track]) -> list[Motion]:
+def position_velocity_pairs(tracks: list[ScalarSeries]) -> list[PositionVelocityPair]:
     """Positions with their velocities."""
     found = [
-        Motion(position, velocity, named)
-        for position, velocity, named in _matched(tracks, Quantity.POSITION, Quantity.VELOCITY)
+        PositionVelocityPair(position, velocity, named)
+        for position, velocity, named in _matched(
+            tracks, ChannelQuantity.POSITION, ChannelQuantity.VELOCITY
+        )
     ]
     return found + list(_columns(tracks))
 
 
 def _matched(
-    tracks: list[Track], first: Quantity, second: Quantity
-) -> Iterator[tuple[Track, Track, bool]]:
+    tracks: list[ScalarSeries], first: ChannelQuantity, second: ChannelQuantity
+) -> Iterator[tuple[ScalarSeries, ScalarSeries, bool]]:
     firsts = _channels(tracks, first)
     seconds = _channels(tracks, second)
     for ones in firsts.values():
         if ones[0].role.command:
-            continue  # what was asked for may be any curve, also one that contradicts itself
+            continue  # a commanded position need not agree with a commanded velocity
         same = [
             others
             for others in seconds.values()
@@ -230,42 +233,42 @@ def _matched(
         same = [others for others in same if len(others) == len(ones)]
         alone = len(same) == 1 and sum(len(o) == len(ones) for o in firsts.values()) == 1
         for others in named or (same if alone else []):
-            # Where one has more joints, such as a gripper's, the first ones still may be pairs.
+            # Where one has more joints, such as a gripper's, the first ones may still be pairs.
             sure = bool(named) and len(others) == len(ones)
             for one, other in zip(ones, others, strict=False):
                 if one.component == other.component or sure:
                     yield one, other, sure
 
 
-def _compatible(one: Track, other: Track) -> bool:
+def _compatible(one: ScalarSeries, other: ScalarSeries) -> bool:
     dimensions = {one.role.dimension, other.role.dimension} - {""}
     return len(dimensions) <= 1
 
 
-def _columns(tracks: list[Track]) -> Iterator[Motion]:
-    """Positions and velocities in the halves of one state vector without unit."""
-    for ones in _channels(tracks, Quantity.OTHER).values():
+def _columns(tracks: list[ScalarSeries]) -> Iterator[PositionVelocityPair]:
+    """Positions and velocities in the two halves of a state vector without a unit."""
+    for ones in _channels(tracks, ChannelQuantity.OTHER).values():
         half = len(ones) // 2
         words = ones[0].channel.lower()
         if len(ones) % 2 or ones[0].role.command or not ("state" in words or "obs" in words):
             continue
-        pairs = [Motion(ones[i], ones[i + half], False) for i in range(half)]
-        # All halves must match: a chance correlation of two columns is no state vector.
+        pairs = [PositionVelocityPair(ones[i], ones[i + half], False) for i in range(half)]
+        # All of them must match: two columns that happen to correlate are no state vector.
         if pairs and all(pair.certain for pair in pairs):
             yield from pairs
 
 
-def followings(tracks: list[Track]) -> list[Following]:
+def command_position_pairs(tracks: list[ScalarSeries]) -> list[CommandPositionPair]:
     """Commands with the positions that follow them."""
     commands = {
         name: ones
-        for quantity in (Quantity.POSITION, Quantity.OTHER)
+        for quantity in (ChannelQuantity.POSITION, ChannelQuantity.OTHER)
         for name, ones in _channels(tracks, quantity).items()
         if ones[0].role.command
     }
     measured = {
         name: ones
-        for quantity in (Quantity.POSITION, Quantity.OTHER)
+        for quantity in (ChannelQuantity.POSITION, ChannelQuantity.OTHER)
         for name, ones in _channels(tracks, quantity).items()
         if not ones[0].role.command
     }
@@ -278,13 +281,15 @@ def followings(tracks: list[Track]) -> list[Following]:
         ]
         named = [ones for ones in same if ones[0].role.joint == asked[0].role.joint]
         for ones in named or (same if len(same) == 1 else []):
-            pairs = [Following(c, p) for c, p in zip(asked, ones, strict=True)]
+            pairs = [CommandPositionPair(c, p) for c, p in zip(asked, ones, strict=True)]
             found += [pair for pair in pairs if pair.lag is not None]
     return found
 
 
-def _channels(tracks: list[Track], quantity: Quantity) -> dict[str, list[Track]]:
-    found: dict[str, list[Track]] = {}
+def _channels(
+    tracks: list[ScalarSeries], quantity: ChannelQuantity
+) -> dict[str, list[ScalarSeries]]:
+    found: dict[str, list[ScalarSeries]] = {}
     for track in tracks:
         if track.role.quantity == quantity:
             found.setdefault(track.channel, []).append(track)

@@ -7,39 +7,46 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from sim2real.data.check.finding import Finding, Place
-from sim2real.data.check.names import Quantity
-from sim2real.data.check.pairs import Following, Motion
-from sim2real.data.check.tracks import Track
+from sim2real.data.check.channel_roles import ChannelQuantity
+from sim2real.data.check.log_fault import LogFault
+from sim2real.data.check.related_channels import CommandPositionPair, PositionVelocityPair
+from sim2real.data.check.scalar_series import ScalarSeries, labelled
+from sim2real.units import si_unit
 
-FACTORS = {
-    "angle": {180 / math.pi: "degrees", 30 / math.pi: "rpm", 1 / (2 * math.pi): "turns"},
-    "length": {1e3: "millimetres", 1e2: "centimetres"},
+_NAMES = {
+    "angle": {"deg": "degrees", "rpm": "rpm", "rev": "turns"},
+    "length": {"mm": "millimetres", "cm": "centimetres"},
 }
-"""How many of the other unit make one of SI; both ways are looked for."""
+FACTORS = {
+    dimension: {1 / si_unit(unit).factor: name for unit, name in names.items()}
+    for dimension, names in _NAMES.items()
+}
+"""How many of another unit make one SI unit; both ways are looked for."""
 NEAR = 0.08
-"""A measured factor this close to a known one is it: velocities are right within 3 %."""
+"""How close a measured factor comes to a known one: velocities are right within 3 %."""
 WEAK = 0.4
-"""… and for a command against its position, which a servo follows with a part of the range."""
+"""The same for a command and its position: a servo may follow with part of the range only."""
 FOLLOWS = 0.9
-"""Correlation that a command and its position need before their ratio counts."""
+"""Least correlation of a command and its position for their ratio to count."""
 TRAVEL_RAD, SPEED_RAD_S = 30.0, 20.0
-"""To and fro over 5 turns at 200 rpm: no joint of an arm does, but in degrees every one does."""
+"""To and fro over 5 turns at 200 rpm: no arm's joint in radians, every one in degrees."""
 SPEED_M_S = 50.0
-"""180 km/h: faster than robots are, but slow in mm/s."""
+"""180 km/h: faster than any robot, but slow in mm/s."""
 
 
-Judged = tuple[Track, Track, float, str]
-"""A track, what it was judged against, and the factor and unit it is off by; 1 and '' for none."""
+Judged = tuple[ScalarSeries, ScalarSeries, float, str]
+"""A series, what it was compared with, and the factor and unit it is off by; 1 and '' for none."""
 
 
 def check_units(
-    tracks: list[Track], motions: list[Motion], followings: list[Following]
-) -> Iterator[Finding]:
+    tracks: list[ScalarSeries],
+    motions: list[PositionVelocityPair],
+    followings: list[CommandPositionPair],
+) -> Iterator[LogFault]:
     """Channels whose values are off by the factor between two units."""
     judged: dict[str, list[Judged]] = {}
     for motion in motions:
-        # Steps of more than half a second are milliseconds: a fault of the clock, not the unit.
+        # Steps of more than half a second are really milliseconds: a fault of the clock.
         if motion.confirmed and motion.units_known and motion.step_s < 0.5:
             ratio, correlation = motion.slope()
             if correlation > 0.9:
@@ -56,23 +63,27 @@ def check_units(
     told: set[str] = set()
     for channel, ones in judged.items():
         wrong = [one for one in ones if one[3]]
-        # Joints that agree speak for the whole channel, also for those that did not move.
+        # Joints that agree stand for the whole channel, also for those that did not move.
         whole = len(wrong) == len(ones) and len(wrong) >= min(2, width[channel])
         for track, partner, factor, unit in wrong[:1] if whole else wrong:
             told |= {channel, partner.channel}
             component = None if whole else track.component
-            yield _finding(track, component, factor, unit, f"against {partner.channel}")
+            yield _fault(track, component, factor, unit, f"against {partner.channel}")
     for track in tracks:
         unit = "" if track.channel in told | sure else _by_range(track)
         if unit:
             factor = next(f for f, name in FACTORS[track.role.dimension].items() if name == unit)
-            yield _finding(track, track.component, factor, unit, "")
+            yield _fault(track, track.component, factor, unit, "")
 
 
 def _judge(
-    judged: dict[str, list[Judged]], one: Track, other: Track, ratio: float, near: float
+    judged: dict[str, list[Judged]],
+    one: ScalarSeries,
+    other: ScalarSeries,
+    ratio: float,
+    near: float,
 ) -> None:
-    """Adds a verdict on both of two tracks, from what `one / other` is in SI."""
+    """Adds a verdict on both series, from the ratio `one / other` in SI."""
     wrong = _at_fault(one, other, ratio, near)
     for track, partner in ((one, other), (other, one)):
         off = wrong if wrong and wrong[0] is track else (track, 1.0, "")
@@ -80,8 +91,8 @@ def _judge(
 
 
 def _at_fault(
-    large: Track, small: Track, ratio: float, near: float
-) -> tuple[Track, float, str] | None:
+    large: ScalarSeries, small: ScalarSeries, ratio: float, near: float
+) -> tuple[ScalarSeries, float, str] | None:
     """Which of two is in another unit, if `large / small` is off by a known factor."""
     dimension = large.role.dimension or small.role.dimension or "angle"
     for factor, other in FACTORS[dimension].items():
@@ -89,31 +100,36 @@ def _at_fault(
             continue  # a weak servo follows with a fraction of its command
         for size, ones in ((ratio, (large, small)), (1 / ratio if ratio else 0.0, (small, large))):
             if 1 - near < size / factor < 1 / (1 - near):
-                # Too large by the factor: the first is in the small unit though stated in SI, or
-                # the second is in SI though stated in the small unit.
+                # Too large by the factor: the first is in the smaller unit though stated in SI,
+                # or the second is in SI though stated in the smaller unit.
                 if math.isclose(ones[0].role.si, 1.0):
                     return ones[0], factor, other
                 return ones[1], 1 / factor, "SI units"
     return None
 
 
-def _follows(pair: Following) -> bool:
-    """Whether a command and a position are of one kind and move together."""
+def _follows(pair: CommandPositionPair) -> bool:
+    """Whether a command and a position have the same dimension and move together."""
     lag = pair.lag
     same = pair.position.role.dimension == pair.command.role.dimension
     return same and lag is not None and lag.correlation > 0.7 and pair.slope()[1] > FOLLOWS
 
 
-def _by_range(track: Track) -> str:
-    """The unit that the range and speed of a lone position tell of, '' for the stated one."""
+def _by_range(track: ScalarSeries) -> str:
+    """The unit that the range and speed of a lone position suggest, '' for the stated one."""
     holds = track.role
-    if holds.quantity != Quantity.POSITION or holds.si != 1.0 or holds.turning or track.bad.any():
+    if (
+        holds.quantity != ChannelQuantity.POSITION
+        or holds.si != 1.0
+        or holds.turning
+        or track.bad.any()
+    ):
         return ""
     speeds = np.abs(track.steps) / np.diff(track.times)
     moving = speeds[speeds > 0]
     if len(moving) < 20:
         return ""
-    # Over windows of some samples, so that noise and quantisation are no speed.
+    # Over windows of several samples, so that noise and quantisation are not speed.
     wide = max(2, min(len(track.values) // 20, round(0.1 / track.step_s)))
     travel = np.abs(track.values[wide:] - track.values[:-wide])
     fast = float(np.quantile(travel / (track.times[wide:] - track.times[:-wide]), 0.95))
@@ -130,18 +146,18 @@ def _by_range(track: Track) -> str:
     return "degrees" if wide_swing and _reversals(track) >= 2 else ""
 
 
-def _lattice_of_degrees(track: Track) -> bool:
-    """Whether the values are counts of a turn of 360, and the turn could not be 2 pi."""
+def _lattice_of_degrees(track: ScalarSeries) -> bool:
+    """Whether the values are encoder counts of 360 degrees, and could not be of 2 pi."""
     if track.quantum == 0 or track.span < 2 * math.pi or track.still < 0.01:
         return False
     counts = 360 / track.quantum
     power = math.log2(counts)
-    # 9 to 16 bits: in radians that quantum would be a sensor of a few counts per turn.
+    # 9 to 16 bits: in radians this quantum would mean a few counts a turn.
     return 9 <= round(power) <= 16 and abs(counts / 2 ** round(power) - 1) < 2e-3
 
 
-def _reversals(track: Track) -> int:
-    """Times the track turns round by more than two turns."""
+def _reversals(track: ScalarSeries) -> int:
+    """How often the series reverses after more than two turns."""
     level, away, turned = float(track.values[0]), 0, 0
     for value in track.values[:: max(1, len(track.values) // 2000)].tolist():
         if (away >= 0 and value > level) or (away <= 0 and value < level):
@@ -151,22 +167,17 @@ def _reversals(track: Track) -> int:
     return turned
 
 
-def _finding(track: Track, component: int | None, factor: float, other: str, why: str) -> Finding:
-    name = track.channel if component is None else f"{track.channel}[{component}]"
+def _fault(
+    track: ScalarSeries, component: int | None, factor: float, other: str, why: str
+) -> LogFault:
+    name = labelled(track.channel, component)
     low, high = float(track.values.min()), float(track.values.max())
     measured = f"a factor of {factor:.4g} {why}" if why else f"{low:.4g} to {high:.4g}"
-    return Finding(
+    return LogFault(
         kind="unit",
         severity="error" if why else "warning",
         channel=track.channel,
-        place=Place(
-            component=component,
-            start_s=float(track.times[0]),
-            end_s=float(track.times[-1]),
-            first=int(track.index[0]),
-            last=int(track.index[-1]),
-            count=len(track.times),
-        ),
+        span=track.span_of(component),
         message=f"{name} is stated in {track.unit or 'no unit'} but seems to hold {other}: "
         f"{measured}",
         remedy=f"divide by {factor:.6g}, or state the unit it has",

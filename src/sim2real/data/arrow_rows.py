@@ -1,15 +1,14 @@
-"""How episodes lie in Arrow tables.
+"""Episodes as rows of Arrow tables.
 
-An episode is one row of `episodes` (what it is, without its samples) and one row of `signals` for
-each channel. Samples keep their type: each row fills the one list column that holds it exactly.
+An episode is one row of `episodes`, without its samples, and one row of `signals` for each channel.
+Samples keep their type: each row uses the one list column that holds it exactly.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -50,7 +49,7 @@ EPISODES = pa.schema(
         ("added", pa.timestamp("us", tz="UTC")),
     ]
 )
-"""One row an episode; `provenance` is the whole of it as JSON, the columns are its parts."""
+"""One row per episode; `provenance` is all of it as JSON, other columns are parts of it."""
 
 _LISTS = {
     "f64": pa.large_list(pa.float64()),
@@ -72,9 +71,9 @@ SIGNALS = pa.schema(
         ("file", pa.string()),
     ]
 )
-"""One row a channel; `shape` is that of one sample, `dtype` numpy's name of its type.
+"""One row per channel; `shape` is that of one sample, `dtype` is numpy's name of its type.
 
-A video has the type 'mp4', and `file` is the hash of its film.
+A video has the type 'mp4', and `file` is the hash of its content.
 """
 VIDEO = "mp4"
 
@@ -86,12 +85,12 @@ def episode_rows(episodes: Sequence[Episode]) -> pa.Table:
     try:
         return pa.Table.from_pylist(rows, schema=EPISODES)
     except (pa.ArrowException, UnicodeError) as error:
-        raise Sim2RealError(f"this provenance cannot be kept: {one_line(error)}") from None
+        raise Sim2RealError(f"this provenance cannot be stored: {one_line(error)}") from None
 
 
 def signal_rows(episodes: Iterable[Episode]) -> pa.Table:
     """Rows of `signals`, in the order of the episodes' ids."""
-    columns: dict[str, list[Any]] = {name: [] for name in SIGNALS.names}
+    columns: dict[str, list[object]] = {name: [] for name in SIGNALS.names}
     for episode in sorted(episodes, key=lambda episode: episode.id):
         for name, channel in episode.channels.items():
             for column in (*_LISTS, "file"):
@@ -113,17 +112,17 @@ def signal_rows(episodes: Iterable[Episode]) -> pa.Table:
     try:
         arrays = [pa.array(columns[entry.name], type=entry.type) for entry in SIGNALS]
     except (pa.ArrowException, UnicodeError) as error:
-        raise Sim2RealError(f"these channels cannot be kept: {one_line(error)}") from None
+        raise Sim2RealError(f"these channels cannot be stored: {one_line(error)}") from None
     return pa.Table.from_arrays(arrays, schema=SIGNALS)
 
 
 def read_episode(
-    episode: dict[str, Any], signals: pa.Table, film: Callable[[str], bytes]
+    episode: Mapping[str, str], signals: pa.Table, film: Callable[[str], bytes]
 ) -> Episode:
     """The episode of one row of `episodes` and its rows of `signals`.
 
-    `film` gives the content of a video file by its name. The id is computed anew from what was
-    read: data that has changed is an error.
+    `film` gives the content of a video file by its name. Data that have changed do not give the
+    same id again, and are a `Sim2RealError`.
     """
     try:
         channels: dict[str, Signal | Video] = {}
@@ -160,8 +159,8 @@ def read_channel(signals: pa.Table, row: int, film: Callable[[str], bytes]) -> S
     return Signal(times, values.reshape(len(times), *shape), unit, stated_hz)
 
 
-def _place(dtype: np.dtype[Any]) -> str:
-    """The list column that holds a type exactly and can be queried; bytes for the small ones."""
+def _place(dtype: np.dtype[np.generic]) -> str:
+    """The list column that holds a type exactly; raw bytes for the small types."""
     kind, size = dtype.kind, dtype.itemsize
     if kind == "f" and size in (4, 8):
         return f"f{8 * size}"
@@ -172,30 +171,16 @@ def _place(dtype: np.dtype[Any]) -> str:
     return "raw"
 
 
-def _episode_row(episode: Episode, added: datetime) -> dict[str, Any]:
+def _episode_row(episode: Episode, added: datetime) -> dict[str, object]:
     source = episode.provenance
+    parts = {name: getattr(source, name) for name in EPISODES.names if hasattr(source, name)}
     return {
+        **parts,
         "id": episode.id,
         "kind": str(source.kind),
         "outcome": episode.outcome,
-        "task": source.task,
-        "twin": source.twin,
-        "twin_version": source.twin_version,
-        "policy": source.policy,
-        "robot": source.robot,
-        "serial": source.serial,
-        "site": source.site,
-        "operator": source.operator,
-        "seed": source.seed,
-        "world": source.world,
-        "engine": source.engine,
-        "engine_version": source.engine_version,
-        "commit": source.commit,
-        "source": source.source,
-        "participants": source.participants,
         "parameters": sorted(source.parameters.items()),
         "parents": list(source.parents),
-        "process": source.process,
         "start_s": episode.start_s,
         "duration_s": episode.duration_s,
         "channels": list(episode.channels),

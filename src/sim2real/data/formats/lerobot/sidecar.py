@@ -1,7 +1,7 @@
-"""What sim2real notes beside a LeRobot data set it writes, for which LeRobot has no place.
+"""The sidecar file `meta/sim2real.json` of a LeRobot data set that sim2real wrote.
 
-`meta/sim2real.json` holds each episode's provenance, outcome and start, and the name, unit, rate
-and shape of each channel. Without it the data set is one like any other.
+It holds what LeRobot has no place for: each episode's provenance, outcome and start, and the name,
+unit, rate and shape of each channel. Without it the data set is like any other.
 """
 
 from __future__ import annotations
@@ -9,18 +9,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from sim2real.data.formats.lerobot.files import count_at, read_json, text_at
 from sim2real.data.provenance import Provenance
 from sim2real.errors import Sim2RealError, number_at, table_at
 
-NOTES_FILE = "meta/sim2real.json"
+SIDECAR = "meta/sim2real.json"
 
 
 @dataclass(frozen=True, kw_only=True)
-class ChannelNote:
-    """What sim2real notes about a channel; None where the data set itself says it."""
+class ChannelEntry:
+    """What the sidecar says about a channel; None where the data set itself says it."""
 
     name: str
     unit: str = ""
@@ -29,23 +28,25 @@ class ChannelNote:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Note:
-    """What sim2real notes about one episode it wrote."""
+class EpisodeEntry:
+    """What the sidecar says about an episode."""
 
     id: str
     provenance: Provenance
     outcome: str
     start_s: float
-    layout: Mapping[str, Any]
+    layout: Mapping[str, object]
+    """Entry of each feature that is a channel."""
     where: str
+    """File and episode, for messages."""
 
-    def channel(self, feature: str) -> ChannelNote:
-        """What is noted about the channel a feature holds."""
+    def channel(self, feature: str) -> ChannelEntry:
+        """What the sidecar says about the channel in a feature."""
         entry = table_at(self.layout.get(feature), f"{self.where}: feature {feature}")
         shape = entry.get("shape", [])
         if not isinstance(shape, list):
             raise Sim2RealError(f"{self.where}: shape of {feature} must be a list")
-        return ChannelNote(
+        return ChannelEntry(
             name=text_at(entry.get("name"), f"{self.where}: name of {feature}"),
             unit=text_at(entry.get("unit", ""), f"{self.where}: unit of {feature}"),
             stated_hz=number_at(entry.get("stated_hz", 0.0), f"{self.where}: rate of {feature}"),
@@ -54,17 +55,17 @@ class Note:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Notes:
-    """`meta/sim2real.json`: what LeRobot has no place for."""
+class Sidecar:
+    """The content of the sidecar file."""
 
     file: Path
-    layouts: list[Any]
-    episodes: list[Any]
+    layouts: list[object]
+    episodes: list[object]
 
     @classmethod
-    def load(cls, folder: Path) -> Notes | None:
-        """The notes beside a data set; None for one that sim2real did not write."""
-        file = folder / NOTES_FILE
+    def load(cls, folder: Path) -> Sidecar | None:
+        """The sidecar of a data set; None if sim2real did not write it."""
+        file = folder / SIDECAR
         if not file.exists():
             return None
         data = table_at(read_json(file), str(file))
@@ -73,8 +74,8 @@ class Notes:
             raise Sim2RealError(f"{file}: layouts and episodes must be lists")
         return cls(file=file, layouts=layouts, episodes=episodes)
 
-    def note(self, index: int) -> Note | None:
-        """What is noted about an episode; None for one that was added later by other software."""
+    def episode(self, index: int) -> EpisodeEntry | None:
+        """The entry of an episode; None if other software added the episode later."""
         where = f"{self.file}: episode {index}"
         if index >= len(self.episodes):
             return None
@@ -82,7 +83,7 @@ class Notes:
         layout = count_at(entry.get("layout", 0), f"{where}: layout")
         if layout >= len(self.layouts):
             raise Sim2RealError(f"{where}: there is no layout {layout}")
-        return Note(
+        return EpisodeEntry(
             id=text_at(entry.get("id"), f"{where}: id"),
             provenance=Provenance.from_dict(table_at(entry.get("provenance"), where)),
             outcome=text_at(entry.get("outcome", ""), f"{where}: outcome"),

@@ -1,9 +1,9 @@
-"""How sim2real lays an episode out in an MCAP file, so that it comes back as it was.
+"""sim2real's own layout of MCAP files, from which an episode is restored exactly.
 
-A metadata record stands first, with the provenance and what each topic is. A topic's message is
-`{"time": seconds, "value": …}` in JSON; a video is an attachment, and its topic gives the times of
-its frames. What JSON cannot say of a float is a text: 'NaN', 'Infinity', '-Infinity', or 'NaN:' and
-the bits of an unusual one.
+The first record is metadata: the provenance, and a description of each topic. Messages are
+`{"time": seconds, "value": …}` in JSON. A video is an attachment, and its topic gives the times of
+its frames. Floats that JSON does not have are texts: 'NaN', 'Infinity', '-Infinity', or 'NaN:' and
+the bits of a nan with a payload.
 """
 
 from __future__ import annotations
@@ -11,27 +11,33 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
+from sim2real.arrays import Array
 from sim2real.data.episode import Episode, Signal
-from sim2real.data.formats.mcap.records import Attachment, CutOff, Message, Metadata, Record
+from sim2real.data.formats.mcap.records import (
+    CutOff,
+    McapAttachment,
+    McapMessage,
+    McapMetadata,
+    Record,
+)
 from sim2real.data.provenance import Provenance
 from sim2real.data.video import Video
-from sim2real.errors import Sim2RealError, number_at, table_at
+from sim2real.errors import Sim2RealError, number_at, one_line
 
 OWN = "sim2real"
 _DTYPES = frozenset(
     ["|b1", "|i1", "|u1", "<i2", "<u2", "<i4", "<u4", "<i8", "<u8", "<f2", "<f4", "<f8"]
 )
 _DAMAGE = (KeyError, ValueError, TypeError, OverflowError, AttributeError, RecursionError)
-"""What plain data of the wrong kind ends in."""
+"""What malformed plain data raise."""
 _FLOATS = {"NaN": float("nan"), "Infinity": float("inf"), "-Infinity": float("-inf")}
 
 
-def plain(values: np.ndarray) -> list[Any]:
-    """Values as JSON can hold them, exactly."""
+def plain(values: Array) -> list[object]:
+    """Values as JSON can hold them exactly."""
     if values.dtype.kind != "f" or np.isfinite(values).all():
         return list(values.tolist())
     flat = [_told(value) for value in values.reshape(-1)]
@@ -40,18 +46,18 @@ def plain(values: np.ndarray) -> list[Any]:
     return list(boxed.reshape(values.shape).tolist())
 
 
-def _told(value: Any) -> Any:
+def _told(value: np.generic) -> object:
     if np.isfinite(value):
         return value.item()
     if np.isinf(value):
-        return "Infinity" if value > 0 else "-Infinity"
+        return "-Infinity" if np.signbit(value) else "Infinity"
     bits = value.tobytes()[::-1].hex()
     usual = np.array(np.nan, value.dtype).tobytes()[::-1].hex()
     return "NaN" if bits == usual else f"NaN:{bits}"
 
 
-def exact(values: list[Any], dtype: np.dtype[Any], shape: tuple[int, ...]) -> np.ndarray:
-    """The array that `plain` made the list of."""
+def exact(values: list[object], dtype: np.dtype[np.generic], shape: tuple[int, ...]) -> Array:
+    """The array that `plain` turned into a list."""
     try:
         return np.array(values, dtype).reshape(len(values), *shape)
     except (ValueError, TypeError):
@@ -66,28 +72,27 @@ def exact(values: list[Any], dtype: np.dtype[Any], shape: tuple[int, ...]) -> np
 
 
 def own_episode(records: Iterable[Record], where: str, source: str) -> Episode:
-    """The episode that sim2real wrote; a file that was cut off gives what is left of it."""
+    """The episode that `write_mcap` wrote; of a truncated file, what is left of it."""
     notes: dict[str, str] = {}
-    rows: dict[str, list[dict[str, Any]]] = {}
+    rows: dict[str, list[dict[str, object]]] = {}
     films: dict[str, bytes] = {}
     cut_off = False
     for record in records:
         if isinstance(record, CutOff):
             cut_off = True
-        elif isinstance(record, Metadata) and record.name == OWN:
+        elif isinstance(record, McapMetadata) and record.name == OWN:
             notes = record.values
-        elif isinstance(record, Attachment):
+        elif isinstance(record, McapAttachment):
             films[record.name] = record.data
-        elif isinstance(record, Message):
+        elif isinstance(record, McapMessage):
             rows.setdefault(record.channel.topic, []).append(_row(record, where))
     try:
         return _built(notes, rows, films, cut_off=cut_off, where=where, source=source)
     except _DAMAGE as error:
-        words = " ".join(str(error).split())[:200]
-        raise Sim2RealError(f"{where}: what sim2real noted is damaged: {words}") from None
+        raise Sim2RealError(f"{where}: its metadata are damaged: {one_line(error)}") from None
 
 
-def _row(message: Message, where: str) -> dict[str, Any]:
+def _row(message: McapMessage, where: str) -> dict[str, object]:
     try:
         found = json.loads(message.data)
         if isinstance(found, dict):
@@ -99,7 +104,7 @@ def _row(message: Message, where: str) -> dict[str, Any]:
 
 def _built(
     notes: dict[str, str],
-    rows: dict[str, list[dict[str, Any]]],
+    rows: dict[str, list[dict[str, object]]],
     films: dict[str, bytes],
     *,
     cut_off: bool,
@@ -115,17 +120,17 @@ def _built(
             source=source,
         )
     channels: dict[str, Signal | Video] = {}
-    for topic, entry in table_at(json.loads(notes["channels"]), f"{where}: channels").items():
+    for topic, entry in json.loads(notes["channels"]).items():
         found = rows.get(topic, [])
-        times = exact([row["time"] for row in found], np.dtype("<f8"), ())
+        times = exact([row["time"] for row in found], np.dtype("<f8"), ()).astype(np.float64)
         stated_hz = number_at(entry["stated_hz"], f"{where}: rate of {topic}")
         if "film" in entry:
             if cut_off and (entry["film"] not in films or len(found) != entry["frames"]):
-                continue  # the film is there whole or not at all
+                continue  # a video is there completely or not at all
             channels[entry["name"]] = Video(times, films[entry["film"]], stated_hz)
             continue
         if entry["dtype"] not in _DTYPES:
-            raise Sim2RealError(f"{where}: topic {topic!r} is of no known type")
+            raise Sim2RealError(f"{where}: topic {topic!r} has an unknown type")
         shape = tuple(int(n) for n in entry["shape"])
         values = exact([row["value"] for row in found], np.dtype(entry["dtype"]), shape)
         channels[entry["name"]] = Signal(times, values, str(entry["unit"]), stated_hz)

@@ -1,11 +1,11 @@
-"""Whether a lake still holds what was put into it: every file and every episode hashed again."""
+"""Whether a lake still holds what was put into it: hashes every file and episode again."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from sim2real.data.delta import Damage
 from sim2real.data.lake import Lake
+from sim2real.data.sealed_table import Damage
 from sim2real.data.windows import verify_windows
 from sim2real.errors import Sim2RealError
 
@@ -15,9 +15,9 @@ _AT_ONCE = 500
 def verify(
     lake: Lake, *, report: Callable[[int, int], None] = lambda done, of: None
 ) -> list[Damage]:
-    """What is not as it was written; an empty list for a sound lake.
+    """What has changed since it was written; an empty list for a sound lake.
 
-    `report` is told how many episodes are done, of how many.
+    `report` receives the number of episodes done and the total.
     """
     with lake.storage.lock(alone=False):
         found = [damage for table in lake.tables.values() for damage in table.verify()]

@@ -1,51 +1,49 @@
-"""Channels with clocks of their own, read at common times."""
+"""Channels with different time stamps, read at common times."""
 
 from __future__ import annotations
 
 import numpy as np
 
+from sim2real.arrays import Array, Floats, Ints
 from sim2real.data.episode import Episode
 from sim2real.errors import Sim2RealError
 
 MOST_CUT = 0.05
-"""Share of an episode that may be left out because not all channels cover it."""
+"""Largest share of an episode that may be cut off because not all channels cover it."""
 
 
-def held(times: np.ndarray, at: np.ndarray) -> np.ndarray:
-    """Index of the sample with the latest time at or before each time asked for; else the first.
+def held(times: Floats, at: Floats) -> Ints:
+    """Index of the latest sample at or before each of the times `at`: a zero-order hold.
 
-    Of samples with one time, the one that came last counts. Time stamps that are no numbers are
-    left out; a `Sim2RealError` where none is one.
+    Before the first sample, it is the first. Of samples with the same time stamp the last one
+    counts; time stamps that are not finite are ignored. Without any other, a `Sim2RealError`.
     """
     good = np.flatnonzero(np.isfinite(times))
     if not len(good):
-        raise Sim2RealError("a channel has no time stamp that is a number")
+        raise Sim2RealError("a channel has no finite time stamp")
     order = good[np.argsort(times[good], kind="stable")]
     place = np.searchsorted(times[order], at, side="right") - 1
-    found: np.ndarray = order[np.maximum(place, 0)]
-    return found
+    return np.asarray(order[np.maximum(place, 0)])
 
 
-def common_times(episode: Episode, *, clock: str = "", rate_hz: float = 0.0) -> np.ndarray:
+def common_times(episode: Episode, *, clock: str = "", rate_hz: float = 0.0) -> Floats:
     """Times that all channels are read at [s].
 
-    Those of the channel `clock`; or, with a rate, regular ones over the time all channels cover,
-    which must be nearly all of it;
-    or, where all channels share their time stamps, these. Otherwise the choice is the caller's:
-    a `Sim2RealError` asks for it.
+    Those of the channel `clock`; or, with a rate, regular ones over the time that all channels
+    cover, which must be nearly all of the episode; or those that all channels share. Where they
+    share none, a `Sim2RealError` asks for a rate or a clock.
     """
     channels = list(episode.channels.values())
     if clock:
-        if clock not in episode.channels:
-            return episode[clock].times  # raises, with the nearest name
-        return episode.channels[clock].times
+        # Indexing the episode itself raises, with the nearest name.
+        return (episode.channels.get(clock) or episode[clock]).times
     if rate_hz > 0:
         if any(not np.isfinite(channel.times).any() for channel in channels):
             raise Sim2RealError(f"episode {episode.id} has a channel without samples")
         start = max(float(np.nanmin(channel.times)) for channel in channels)
         end = min(float(np.nanmax(channel.times)) for channel in channels)
         longest = max(float(np.nanmax(c.times) - np.nanmin(c.times)) for c in channels)
-        # Channels of other rates end within a step of the slowest.
+        # Channels with different rates end within a step of the slowest.
         steps = [float(np.median(np.diff(c.times))) for c in channels if len(c.times) > 1]
         slowest = max(steps, default=0.0)
         if end > start and end - start < (1 - MOST_CUT) * longest - 2 * slowest:
@@ -67,8 +65,8 @@ def common_times(episode: Episode, *, clock: str = "", rate_hz: float = 0.0) -> 
     return first
 
 
-def sampled(episode: Episode, at: np.ndarray) -> dict[str, np.ndarray]:
-    """Values of every numeric channel at the given times, each held until its next sample."""
+def sampled(episode: Episode, at: Floats) -> dict[str, Array]:
+    """Values of every numeric channel at the times `at` [s], each held until its next sample."""
     found = {}
     for name, signal in episode.signals.items():
         if not len(signal.times):

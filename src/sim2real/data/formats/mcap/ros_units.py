@@ -1,15 +1,21 @@
-"""Units that the definitions of ROS messages fix, in SI.
+"""Units that the definitions of ROS messages prescribe, in SI.
 
-A joint state does not say whether a joint turns or slides: its numbers are taken for angles, as
-nearly all are.
+A joint state does not say whether a joint turns or slides; nearly all turn, so it is taken to.
 """
 
 from __future__ import annotations
 
-_POINT = {"position": "m"}
-_TWIST = {"linear": "m/s", "angular": "rad/s"}
-_WRENCH = {"force": "N", "torque": "N m"}
-_ACCEL = {"linear": "m/s^2", "angular": "rad/s^2"}
+from sim2real.units import ACCELERATION, EFFORT, POSITION, VELOCITY
+
+_POINT = {"position": POSITION.sliding}
+_TWIST = {"linear": VELOCITY.sliding, "angular": VELOCITY.turning}
+_WRENCH = {"force": EFFORT.sliding, "torque": EFFORT.turning}
+_ACCEL = {"linear": ACCELERATION.sliding, "angular": ACCELERATION.turning}
+_JOINT = {
+    "position": POSITION.turning,
+    "velocity": VELOCITY.turning,
+    "effort": EFFORT.turning,
+}
 
 
 def _inside(field: str, units: dict[str, str]) -> dict[str, str]:
@@ -17,8 +23,11 @@ def _inside(field: str, units: dict[str, str]) -> dict[str, str]:
 
 
 _UNITS: dict[str, dict[str, str]] = {
-    "sensor_msgs/JointState": {"position": "rad", "velocity": "rad/s", "effort": "N m"},
-    "sensor_msgs/Imu": {"angular_velocity": "rad/s", "linear_acceleration": "m/s^2"},
+    "sensor_msgs/JointState": _JOINT,
+    "sensor_msgs/Imu": {
+        "angular_velocity": VELOCITY.turning,
+        "linear_acceleration": ACCELERATION.sliding,
+    },
     "sensor_msgs/MagneticField": {"magnetic_field": "T"},
     "sensor_msgs/FluidPressure": {"fluid_pressure": "Pa"},
     "sensor_msgs/Illuminance": {"illuminance": "lx"},
@@ -41,5 +50,5 @@ _UNITS: dict[str, dict[str, str]] = {
 
 
 def units_of(message_type: str) -> dict[str, str]:
-    """Unit of each field (and of all its parts) of a message type such as 'sensor_msgs/Imu'."""
+    """Unit of each field, and of its parts, in a message type such as 'sensor_msgs/Imu'."""
     return _UNITS.get(message_type, {})
