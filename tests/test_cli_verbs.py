@@ -66,10 +66,8 @@ def test_every_verb_has_help_with_an_example_and_something_that_runs_it(verb, ca
     with pytest.raises(SystemExit) as end:
         parse([*verb.words.split(), "--help"])
     assert end.value.code == 0
-    assert (
-        f"sim2real {verb.words} {verb.example}".split()
-        == capsys.readouterr().out.partition("Example:")[2].partition("╭")[0].split()
-    )
+    example = f"Example: sim2real {verb.words} {verb.example}"
+    assert " ".join(example.split()) in " ".join(capsys.readouterr().out.split())
 
 
 @pytest.mark.parametrize(
