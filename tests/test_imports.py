@@ -90,3 +90,15 @@ def test_the_room_of_data_loads_its_heavy_libraries_when_they_are_used():
     )
     done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
     assert done.stdout.strip() == "[] True"
+
+
+def test_the_package_is_imported_without_heavy_libraries_and_loads_names_as_they_are_asked_for():
+    code = (
+        "import sys, sim2real; "
+        "heavy = {'torch', 'mujoco', 'numpy', 'tyro', 'rich'}; "
+        "print(sorted(heavy & set(sys.modules))); "
+        "print(all(name in dir(sim2real) for name in sim2real.__all__)); "
+        "print(sorted(name for name in sim2real.__all__ if not callable(getattr(sim2real, name))))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    assert done.stdout.split("\n")[:3] == ["[]", "True", "[]"]
