@@ -17,12 +17,13 @@ from benchmarks.kept import (
     made_whole,
     outdated,
     parsed,
+    plan_of,
     wholes_of,
     write_shard,
     write_whole,
 )
 from benchmarks.machine import RESULTS, changed, commit, machine, uncommitted
-from benchmarks.plain import of_plain, plain
+from benchmarks.plain import of_plain
 from benchmarks.run import measured
 
 _TIMES = ("s", "min", "ms")
@@ -41,7 +42,7 @@ def check(names: Sequence[str], options: Options, *, results: Path = RESULTS) ->
 def _holds(benchmark: Benchmark, options: Options, folder: Path) -> bool:
     name = benchmark.name
     work = benchmark.load()
-    plan = plain(work.plan) if work.plan is not None else None
+    plan = plan_of(work)
     kept = kept_shards(name, work.shards(options), plan, folder)
     wholes = wholes_of(name, folder)
     if not kept:
@@ -114,7 +115,9 @@ def differences(
             found.append(f"{old.name} is not measured any more")
         elif old.met and new.met is False:
             found.append(f"{old.name} was {old.value:.4g}, is {new.value:.4g}: {new.target}")
-        elif old.unit not in _TIMES and not benchmark.tolerance.holds(old.value, new.value):
+        elif old.unit not in _TIMES and not benchmark.tolerance.holds(
+            old.name, old.value, new.value
+        ):
             found.append(f"{old.name} was {old.value:.4g}, is {new.value:.4g}")
     return found
 

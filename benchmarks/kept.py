@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -56,6 +57,14 @@ class Whole:
     """Shards of each commit, where they are of several."""
     checked: Checked | None = None
     results: list[dict[str, object]]
+
+
+def plan_of(work: Measurement[object]) -> dict[str, object] | None:
+    """Sizes of a full run, as a kept shard has them."""
+    if work.plan is None:
+        return None
+    found: dict[str, object] = json.loads(json.dumps(plain(work.plan)))
+    return found
 
 
 def path_of(bench: str, shard: str, folder: Path = RESULTS) -> Path:

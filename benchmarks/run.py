@@ -18,6 +18,7 @@ from benchmarks.kept import (
     made_whole,
     outdated,
     parsed,
+    plan_of,
     wholes_of,
     write_shard,
     write_whole,
@@ -56,7 +57,7 @@ def run(name: str, request: Request) -> int:
     dirty = uncommitted()
     if dirty and not request.json:
         raise Sim2RealError(f"{dirty}: a figure is of a commit; --json prints without keeping any")
-    plan = plain(work.plan) if work.plan is not None else None
+    plan = plan_of(work)
     kept = kept_shards(name, every, plan, request.results)
     fresh = {} if request.again else {n: s for n, s in kept.items() if not outdated(benchmark, s)}
     left = [shard for shard in chosen if shard not in fresh]

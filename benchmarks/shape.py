@@ -142,7 +142,7 @@ class Package:
 
 def _reached(package: Package, source: Source) -> Iterator[str]:
     """Modules inside of other rooms that a file reaches for, by whatever means."""
-    objects = {package.folder.name: (package.folder.name,)}
+    objects: dict[str, tuple[str, ...]] = {package.folder.name: (package.folder.name,)}
     for node in ast.walk(source.tree):
         if isinstance(node, ast.Import):
             for alias in node.names:

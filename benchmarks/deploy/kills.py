@@ -14,8 +14,8 @@ from pathlib import Path
 
 import numpy as np
 
-from sim2real.bench.config import BenchDeploy
-from sim2real.bench.run import Report, Result
+from benchmarks.benchmark import Result, report
+from benchmarks.deploy.craft import BUNDLES, Plan
 from sim2real.errors import Sim2RealError
 from sim2real.robot.config import DeployConfig
 from sim2real.robot.deploy import deploy
@@ -29,16 +29,16 @@ _LOST_S = 1.0
 _TOO_LATE = "it had ended before"
 
 
-def bench_kills(config: BenchDeploy, report: Report) -> Iterator[Result]:
+def measure_kills(plan: Plan) -> Iterator[Result]:
     """Kill one of the three, again and again; what the robot and the disk say afterwards."""
-    rng = np.random.default_rng([config.seed, 1])
+    rng = np.random.default_rng([plan.seed, 1])
     done: Counter[str] = Counter()
     safe: Counter[str] = Counter()
     wrong: list[str] = []
     with tempfile.TemporaryDirectory() as made:
         # A copy, for what is tried leaves records in the bundle's folder.
-        bundle = Path(shutil.copytree(config.bundles / "arm-reach", Path(made) / "bundle"))
-        for number in range(config.kills):
+        bundle = Path(shutil.copytree(BUNDLES / "arm-reach", Path(made) / "bundle"))
+        for number in range(plan.kills):
             kind = _KINDS[number % len(_KINDS)]
             folder = Path(made) / f"{number:04d}"
             why = _TOO_LATE
@@ -51,7 +51,7 @@ def bench_kills(config: BenchDeploy, report: Report) -> Iterator[Result]:
             if why:
                 wrong.append(f"{kind}: {why}")
             if number % 20 == 19:
-                report(f"{number + 1} of {config.kills} kills, {safe.total()} safe")
+                report(f"{number + 1} of {plan.kills} kills, {safe.total()} safe")
     kinds = ", ".join(f"{kind} {safe[kind]}/{done[kind]}" for kind in _KINDS)
     yield Result(name="deploy.kills", value=done.total(), unit="kills", note=kinds)
     yield Result(

@@ -1,4 +1,4 @@
-"""`sim2real bench data`: writing, reading and querying episodes, against LeRobot's data sets."""
+"""Writing, reading and querying episodes, against LeRobot's data sets."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from sim2real.bench.config import BenchData
-from sim2real.bench.run import Report, Result
+from benchmarks.benchmark import Options, Result, report, side_by_side
+from benchmarks.machine import ROOT
 from sim2real.data import Episode, Lake, Origin, Provenance, Signal
 from sim2real.data.formats import write_episodes
 from sim2real.data.labels import LABELS
@@ -25,8 +25,10 @@ from sim2real.data.windows import Windows
 from sim2real.errors import Sim2RealError
 
 _CHANNELS, _RATE_HZ = 16, 50
-_WRITTEN, _FRAMES = 800, 500
-_BATCH, _WINDOW, _BATCHES = 256, 16, 40
+_FRAMES = 500
+_BATCH, _WINDOW = 256, 16
+_LEROBOT = ROOT / ".venv-interop" / "bin" / "python"
+"""Python of an environment with LeRobot."""
 _FILTER = """
 select episodes.task, count(*) as failed, avg(duration_s) as seconds
 from episodes join current_labels on current_labels.episode = episodes.id
@@ -50,32 +52,58 @@ print(peak, frames, opened, time.perf_counter() - begin)
 """
 
 
-def bench_data(config: BenchData, report: Report) -> Iterator[Result]:
-    """Every measurement of the lake."""
-    if not config.lerobot.exists():
-        raise Sim2RealError(
-            f"the benchmark needs LeRobot at {config.lerobot}: run scripts/interop-env"
-        )
-    with tempfile.TemporaryDirectory(dir=config.folder, prefix="bench-data-") as made:
-        folder = Path(made)
-        yield from _writing(config, folder, report)
-        yield from _reading(config, folder, report)
-        yield from _querying(config, folder, report)
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """Sizes of the measurement."""
+
+    written: int = 800
+    """Episodes that are written."""
+    peer_written: int = 40
+    """Episodes that the peer writes."""
+    read: int = 10_000
+    """Episodes that windows are read from."""
+    batches: int = 40
+    """Batches of windows that are read."""
+    queried: int = 1_000_000
+    """Episodes whose provenance is queried."""
+    frames: int = 100_000_000
+    """Frames that are queried."""
 
 
-def _writing(config: BenchData, folder: Path, report: Report) -> Iterator[Result]:
+_FULL = Plan()
+_QUICK = Plan(written=100, peer_written=2, read=50, batches=2, queried=20_000, frames=1_000_000)
+
+
+def _shards(options: Options) -> tuple[str, ...]:
+    return ("write", "read", "episodes", "frames")
+
+
+def _lacking(shard: str, options: Options) -> str:
+    if shard in ("write", "read") and not _LEROBOT.exists():
+        return f"LeRobot at {_LEROBOT}: run scripts/interop-env"
+    return ""
+
+
+def _run(shard: str, options: Options) -> Iterator[Result]:
+    plan = _QUICK if options.quick else _FULL
+    measure = {"write": _writing, "read": _reading, "episodes": _episodes, "frames": _frames}[shard]
+    with tempfile.TemporaryDirectory(prefix="bench-data-") as made:
+        yield from measure(plan, Path(made))
+
+
+def _writing(plan: Plan, folder: Path) -> Iterator[Result]:
     report("LeRobot writes")
-    options = ["--episodes", "40", "--frames", str(_FRAMES)]
-    peer = _peer(config, "write", folder / "peer", *options)
+    options = ["--episodes", str(plan.peer_written), "--frames", str(_FRAMES)]
+    peer = _peer("write", folder / "peer", *options)
     peer_rate = peer["frames"] / peer["seconds"]
     for name, split, target in (("", True, ">= 50"), (".vector", False, "")):
         report("sim2real writes" + (" 16 channels" if split else " one channel of 16"))
         lake = Lake.create(folder / f"written{name}")
-        values = _motion(_WRITTEN, _FRAMES)
+        values = _motion(plan.written, _FRAMES)
         begin = time.perf_counter()
-        for first in range(0, _WRITTEN, 100):
+        for first in range(0, plan.written, 100):
             lake.append(_episode(values, k, split=split) for k in range(first, first + 100))
-        rate = _WRITTEN * _FRAMES / (time.perf_counter() - begin)
+        rate = plan.written * _FRAMES / (time.perf_counter() - begin)
         yield Result(
             name=f"data.write_over_lerobot{name}",
             value=rate / peer_rate,
@@ -88,48 +116,48 @@ def _writing(config: BenchData, folder: Path, report: Report) -> Iterator[Result
         )
 
 
-def _reading(config: BenchData, folder: Path, report: Report) -> Iterator[Result]:
+def _reading(plan: Plan, folder: Path) -> Iterator[Result]:
     frames = 100
-    report(f"{config.episodes} episodes to read windows from, as a lake and as LeRobot has them")
+    report(f"{plan.read} episodes to read windows from, as a lake and as LeRobot has them")
     lake = Lake.create(folder / "read")
-    values = _motion(config.episodes, frames)
+    values = _motion(plan.read, frames)
     ids: list[str] = []
-    for first in range(0, config.episodes, 500):
-        some = range(first, min(first + 500, config.episodes))
+    for first in range(0, plan.read, 500):
+        some = range(first, min(first + 500, plan.read))
         ids += lake.append(_episode(values, k, split=False) for k in some)
     write_episodes(folder / "lerobot", lake.read(ids), format="lerobot", rate_hz=_RATE_HZ)
     report("LeRobot reads")
-    options = ["--batches", str(_BATCHES), "--window", str(_WINDOW)]
-    peer = _peer(config, "read", folder / "lerobot", *options)
+    options = ["--batches", str(plan.batches), "--window", str(_WINDOW)]
+    peer = _peer("read", folder / "lerobot", *options)
     report("sim2real reads")
     begin = time.perf_counter()
     windows = Windows.of(lake, ids, channels=["observation.state"])
     opened = time.perf_counter() - begin
     rng = np.random.default_rng(0)
     begin = time.perf_counter()
-    for _ in range(_BATCHES):
+    for _ in range(plan.batches):
         which = rng.integers(len(ids), size=_BATCH)
         found = windows.take(which, rng.integers(frames, size=_BATCH), _WINDOW)
         if found["observation.state"].shape != (_BATCH, _WINDOW, _CHANNELS):
             raise Sim2RealError("a batch of windows has the wrong shape")
-    ours = (time.perf_counter() - begin) / _BATCHES
+    ours = (time.perf_counter() - begin) / plan.batches
     theirs = peer["seconds"] / peer["batches"]
     yield Result(
         name="data.read_over_lerobot",
         value=theirs / ours,
         unit="ratio",
         target=">= 5",
-        peer=f"LeRobotDataset with delta_timestamps, DataLoader of {peer['workers']} processes",
+        peer=f"LeRobotDataset with delta_timestamps, DataLoader of {peer['workers']:g} processes",
         note=f"{1e3 * ours:.2f} against {1e3 * theirs:.1f} ms a batch of {_BATCH} windows of"
-        f" {_WINDOW} frames, {config.episodes:,} episodes; first opened in {opened:.1f} s"
+        f" {_WINDOW} frames, {plan.read:,} episodes; first opened in {opened:.1f} s"
         f" against {peer['open_seconds']:.1f} s",
     )
 
 
-def _querying(config: BenchData, folder: Path, report: Report) -> Iterator[Result]:
-    report(f"{config.queried:,} episodes to query")
+def _episodes(plan: Plan, folder: Path) -> Iterator[Result]:
+    report(f"{plan.queried:,} episodes to query")
     lake = Lake.create(folder / "queried")
-    _fill_episodes(lake, config.queried)
+    _fill_episodes(lake, plan.queried)
     times = []
     for _ in range(5):
         begin = time.perf_counter()
@@ -141,12 +169,15 @@ def _querying(config: BenchData, folder: Path, report: Report) -> Iterator[Resul
         unit="s",
         target="<= 1.0",
         note=f"filter on five fields and a parameter, join on labels, {rows} rows;"
-        f" {config.queried:,} episodes, {config.queried // 2:,} labels; median of five,"
+        f" {plan.queried:,} episodes, {plan.queried // 2:,} labels; median of five,"
         " the opening included",
     )
-    report(f"{config.frames:,} frames to query")
+
+
+def _frames(plan: Plan, folder: Path) -> Iterator[Result]:
+    report(f"{plan.frames:,} frames to query")
     big = Lake.create(folder / "frames")
-    _fill_frames(big, config.frames)
+    _fill_frames(big, plan.frames)
     done = subprocess.run(
         [sys.executable, "-c", _SCAN, str(folder / "frames")],
         check=True,
@@ -154,8 +185,8 @@ def _querying(config: BenchData, folder: Path, report: Report) -> Iterator[Resul
         text=True,
     )
     peak, frames, opened, seconds = (float(word) for word in done.stdout.split())
-    if frames != config.frames:
-        raise Sim2RealError(f"the query saw {frames:,.0f} frames of {config.frames:,}")
+    if frames != plan.frames:
+        raise Sim2RealError(f"the query saw {frames:,.0f} frames of {plan.frames:,}")
     yield Result(
         name="data.query_peak_gib",
         value=peak,
@@ -171,17 +202,18 @@ def _querying(config: BenchData, folder: Path, report: Report) -> Iterator[Resul
     )
 
 
-def _peer(config: BenchData, command: str, folder: Path, *options: str) -> dict[str, Any]:
+def _peer(command: str, folder: Path, *options: str) -> dict[str, float]:
+    """Numbers that LeRobot's side prints."""
     script = Path(__file__).with_name("lerobot_peer.py")
     done = subprocess.run(
-        [str(config.lerobot), str(script), command, str(folder), *options],
+        [str(_LEROBOT), str(script), command, str(folder), *options],
         check=False,
         capture_output=True,
         text=True,
     )
     if done.returncode:
         raise Sim2RealError(f"LeRobot failed: {' '.join(done.stderr.split())[-300:]}")
-    found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    found: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
     return found
 
 
@@ -214,7 +246,7 @@ def _fill_episodes(lake: Lake, count: int) -> None:
         n = min(at_once, count - first)
         ids = [f"{first + k:08x}" + "0" * 24 for k in range(n)]
         mass = rng.uniform(0.5, 1.5, n)
-        columns: dict[str, Any] = {
+        columns = {
             "id": ids,
             "kind": rng.choice(["real", "simulated"], n),
             "task": rng.choice([f"task-{k}" for k in range(20)], n),
@@ -226,7 +258,7 @@ def _fill_episodes(lake: Lake, count: int) -> None:
             "provenance": [f'{{"kind":"real","parameters":{{"m":{value}}}}}' for value in mass],
         }
         lake.tables["episodes"].append(_padded(columns, EPISODES, n))
-        said: dict[str, Any] = {
+        said = {
             "id": [f"label-{first + k}" for k in range(0, n, 2)],
             "episode": ids[::2],
             "tag": rng.choice(["failure", "success"], len(ids[::2])),
@@ -246,7 +278,7 @@ def _fill_frames(lake: Lake, frames: int) -> None:
         ids = [f"{first + k:08x}" + "0" * 24 for k in range(n)]
         values = np.cumsum(rng.integers(-3, 4, n * length)).astype(np.float32) * 1.5e-3
         starts = pa.array(np.arange(n + 1, dtype=np.int32) * length)
-        columns: dict[str, Any] = {
+        columns = {
             "episode": ids,
             "channel": ["q"] * n,
             "times": pa.ListArray.from_arrays(starts, pa.concat_arrays([times] * n)),
@@ -256,7 +288,7 @@ def _fill_frames(lake: Lake, frames: int) -> None:
         lake.tables["episodes"].append(_padded({"id": ids}, EPISODES, n))
 
 
-def _padded(columns: dict[str, Any], schema: pa.Schema, rows: int) -> pa.Table:
+def _padded(columns: Mapping[str, object], schema: pa.Schema, rows: int) -> pa.Table:
     """A table of the schema; what is not given is empty."""
     arrays = []
     for entry in schema:
@@ -267,3 +299,6 @@ def _padded(columns: dict[str, Any], schema: pa.Schema, rows: int) -> pa.Table:
             pa.nulls(rows, entry.type) if given is None else pa.array(given, type=entry.type)
         )
     return pa.Table.from_arrays(arrays, schema=schema)
+
+
+MEASUREMENT = side_by_side(_shards, _run, plan=_FULL, lacking=_lacking)

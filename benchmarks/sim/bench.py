@@ -1,4 +1,4 @@
-"""`sim2real bench sim`: what randomisation, sensors, observations and rewards cost."""
+"""What randomisation, sensors, observations and rewards cost."""
 
 from __future__ import annotations
 
@@ -6,20 +6,21 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from itertools import cycle
-from typing import Any
+from typing import TypeVar
 
 import numpy as np
 import torch
 from mujoco.batch import Batch
 
-from sim2real.bench.ant import Ant, ant_twin
-from sim2real.bench.config import BenchSim
-from sim2real.bench.run import Report, Result, require
+from benchmarks.benchmark import Options, Result, report, side_by_side, unless_installed
+from benchmarks.sim.ant import Ant, ant_twin
 from sim2real.tasks import Task, TaskEnv, find_task
 from sim2real.twin import Twin
 
+Action = TypeVar("Action")
 _MEMORY = """
 import re, torch
 from sim2real.tasks import TaskEnv, find_task
@@ -31,57 +32,78 @@ print(int(re.search(r"VmHWM:\\s+(\\d+)", open("/proc/self/status").read())[1]) /
 """
 
 
-def bench_sim(config: BenchSim, report: Report) -> list[Result]:
-    """Every measurement of the simulation."""
-    for module in ("envpool", "gymnasium"):
-        require(module)
-    results = []
-    for label, name in (("pendulum", "pendulum-swingup"), ("arm_push", "arm-push")):
-        report(f"{name}: environment against bare Batch.step")
-        ratio, env_rate, raw_rate = _env_over_raw(find_task(name), config)
-        results.append(
-            Result(
-                name=f"sim.env_over_raw.{label}",
-                value=ratio,
-                unit="ratio",
-                target=">= 0.80",
-                peer="mujoco.batch.Batch.step on the same model, commands and substeps",
-                note=f"{env_rate:,.0f} against {raw_rate:,.0f} steps/s, {config.worlds} worlds",
-            )
-        )
-    results += _ant(config, report)
-    report("memory of 4096 pendulum worlds, and --help")
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """Sizes of the measurement."""
+
+    worlds: int = 1024
+    """Worlds of the speed measurements."""
+    seconds: float = 8.0
+    """Time for each measured part [s]."""
+
+
+_FULL, _QUICK = Plan(), Plan(worlds=64, seconds=0.2)
+_OVER_RAW = {"pendulum": "pendulum-swingup", "arm_push": "arm-push"}
+
+
+def _shards(options: Options) -> tuple[str, ...]:
+    return (*_OVER_RAW, "ant", "memory", "help")
+
+
+def _lacking(shard: str, options: Options) -> str:
+    return unless_installed("envpool") if shard == "ant" else ""
+
+
+def _run(shard: str, options: Options) -> list[Result]:
+    plan = _QUICK if options.quick else _FULL
+    if shard in _OVER_RAW:
+        return [_over_raw(shard, plan)]
+    if shard == "ant":
+        return _ant(plan)
+    return [_memory() if shard == "memory" else _help()]
+
+
+def _over_raw(label: str, plan: Plan) -> Result:
+    name = _OVER_RAW[label]
+    report(f"{name}: environment against bare Batch.step")
+    ratio, env_rate, raw_rate = _env_over_raw(find_task(name), plan)
+    return Result(
+        name=f"sim.env_over_raw.{label}",
+        value=ratio,
+        unit="ratio",
+        target=">= 0.80",
+        peer="mujoco.batch.Batch.step on the same model, commands and substeps",
+        note=f"{env_rate:,.0f} against {raw_rate:,.0f} steps/s, {plan.worlds} worlds",
+    )
+
+
+def _memory() -> Result:
+    report("memory of 4096 pendulum worlds")
     peak = subprocess.run(
         [sys.executable, "-c", _MEMORY], check=True, capture_output=True, text=True
     )
-    results.append(
-        Result(
-            name="sim.memory_gib.pendulum_4096",
-            value=float(peak.stdout),
-            unit="GiB",
-            target="<= 1.0",
-            note="peak of the whole process",
-        )
+    return Result(
+        name="sim.memory_gib.pendulum_4096",
+        value=float(peak.stdout),
+        unit="GiB",
+        target="<= 1.0",
+        note="peak of the whole process",
     )
-    results.append(
-        Result(
-            name="sim.help_s",
-            value=_help_seconds(),
-            unit="s",
-            target="<= 0.5",
-            note="median of five",
-        )
-    )
-    return results
 
 
-def _env_over_raw(task: type[Task], config: BenchSim) -> tuple[float, float, float]:
+def _help() -> Result:
+    return Result(
+        name="sim.help_s", value=_help_seconds(), unit="s", target="<= 0.5", note="median of five"
+    )
+
+
+def _env_over_raw(task: type[Task], plan: Plan) -> tuple[float, float, float]:
     """(ratio, environment rate, raw rate), measured in turns so that both see the same machine.
 
     The raw side gets the same starts and commands, on the nominal model with the same history
     buffers, and nothing else.
     """
-    env = TaskEnv(task, worlds=config.worlds)
+    env = TaskEnv(task, worlds=plan.worlds)
     count = env.worlds.count
     # Episodes end at all times, as they do in training, not all at once.
     env.age.copy_(torch.randint(0, env.steps, (count,), generator=torch.manual_seed(0)))
@@ -94,7 +116,7 @@ def _env_over_raw(task: type[Task], config: BenchSim) -> tuple[float, float, flo
     bare: list[float] = []
     round_steps = 20
     warm = False
-    while sum(ours) + sum(bare) < 2 * config.seconds or len(ours) < 3:
+    while sum(ours) + sum(bare) < 2 * plan.seconds or len(ours) < 3:
         commands = []
         actions = torch.rand(round_steps, count, len(task.actions), generator=generator) * 2 - 1
         begin = time.perf_counter()
@@ -119,15 +141,15 @@ def _env_over_raw(task: type[Task], config: BenchSim) -> tuple[float, float, flo
     return ratio, steps / float(np.median(ours)), steps / float(np.median(bare))
 
 
-def _ant(config: BenchSim, report: Report) -> list[Result]:
+def _ant(plan: Plan) -> list[Result]:
     with ant_twin() as twin:
-        rate = _ant_rate(twin, config)
-        bare = _bare_ant_rate(twin, config)
+        rate = _ant_rate(twin, plan)
+        bare = _bare_ant_rate(twin, plan)
     report(f"ant: ours {rate:,.0f} steps/s; now EnvPool and Gymnasium")
-    pool = max(_envpool_rate(count, config) for count in (64, 256, 1024))
-    processes = max(_gymnasium_rate(count, config) for count in (2, 4, 8))
+    pool = max(_envpool_rate(count, plan) for count in (64, 256, 1024))
+    processes = max(_gymnasium_rate(count, plan) for count in (2, 4, 8))
     with ant_twin() as twin:  # once more after the peers: the machine's speed wanders
-        rate = (rate + _ant_rate(twin, config)) / 2
+        rate = (rate + _ant_rate(twin, plan)) / 2
     return [
         Result(
             name="sim.over_gymnasium.ant",
@@ -155,17 +177,17 @@ def _ant(config: BenchSim, report: Report) -> list[Result]:
     ]
 
 
-def _ant_rate(twin: Twin, config: BenchSim) -> float:
-    env = TaskEnv(Ant, worlds=config.worlds, twin=twin)
+def _ant_rate(twin: Twin, plan: Plan) -> float:
+    env = TaskEnv(Ant, worlds=plan.worlds, twin=twin)
     generator = torch.manual_seed(0)
-    actions = torch.rand(16, config.worlds, 8, generator=generator) * 2 - 1
-    advance = _stepper(env, actions, config.worlds)
-    return _rate(advance, config.seconds)
+    actions = torch.rand(16, plan.worlds, 8, generator=generator) * 2 - 1
+    advance = _stepper(env.step, actions, plan.worlds)
+    return _rate(advance, plan.seconds)
 
 
-def _bare_ant_rate(twin: Twin, config: BenchSim) -> float:
+def _bare_ant_rate(twin: Twin, plan: Plan) -> float:
     """Batch.step alone, with random commands: no randomisation, sensors, resets or rewards."""
-    batch = Batch(twin.place().model, config.worlds, 0)
+    batch = Batch(twin.place().model, plan.worlds, 0)
     batch.reset()
     ctrl = batch.bind("ctrl")
     actions = np.random.default_rng(0).uniform(-1, 1, (16, *ctrl.shape))
@@ -176,12 +198,12 @@ def _bare_ant_rate(twin: Twin, config: BenchSim) -> float:
         ctrl[:] = actions[step % 16]
         batch.step(nstep=5)
         step += 1
-        return config.worlds
+        return plan.worlds
 
-    return _rate(advance, config.seconds / 2)
+    return _rate(advance, plan.seconds / 2)
 
 
-def _envpool_rate(count: int, config: BenchSim) -> float:
+def _envpool_rate(count: int, plan: Plan) -> float:
     import envpool
 
     env = envpool.make(
@@ -189,30 +211,32 @@ def _envpool_rate(count: int, config: BenchSim) -> float:
     )
     env.reset()
     actions = np.random.default_rng(0).uniform(-1, 1, (16, count, 8))
-    advance = _stepper(env, actions, count)
-    rate = _rate(advance, config.seconds / 2)
+    advance = _stepper(env.step, actions, count)
+    rate = _rate(advance, plan.seconds / 2)
     env.close()
     return rate
 
 
-def _gymnasium_rate(count: int, config: BenchSim) -> float:
+def _gymnasium_rate(count: int, plan: Plan) -> float:
     import gymnasium
 
     env = gymnasium.make_vec("Ant-v5", num_envs=count, vectorization_mode="async")
     env.reset(seed=0)
     actions = np.random.default_rng(0).uniform(-1, 1, (16, count, 8)).astype(np.float32)
-    advance = _stepper(env, actions, count)
-    rate = _rate(advance, config.seconds / 2)
+    advance = _stepper(env.step, actions, count)
+    rate = _rate(advance, plan.seconds / 2)
     env.close()
     return rate
 
 
-def _stepper(env: Any, actions: Any, count: int) -> Callable[[], int]:
+def _stepper(
+    step: Callable[[Action], object], actions: Iterable[Action], count: int
+) -> Callable[[], int]:
     """A function that steps `count` environments with the next of the actions, over and over."""
     upcoming = cycle(actions)
 
     def advance() -> int:
-        env.step(next(upcoming))
+        step(next(upcoming))
         return count
 
     return advance
@@ -238,3 +262,6 @@ def _help_seconds() -> float:
         )
         times.append(time.perf_counter() - begin)
     return sorted(times)[2]
+
+
+MEASUREMENT = side_by_side(_shards, _run, plan=_FULL, lacking=_lacking)

@@ -1,4 +1,4 @@
-"""Recordings whose truth is known: a twin moved by multisines at parameters that were planted."""
+"""Recordings whose truth is known: a twin moved by multisines at values that were chosen."""
 
 from __future__ import annotations
 

@@ -1,18 +1,19 @@
-"""`sim2real bench train`: success and time of the built-in tasks, and of a peer on one."""
+"""`train`: success and time of the built-in tasks, and of a peer on one."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from sim2real.bench.config import BenchTrain
-from sim2real.bench.run import Report, Result, require
+from benchmarks.benchmark import Options, Result, report, side_by_side, unless_installed
 from sim2real.errors import Sim2RealError
 from sim2real.evaluate.intervals import wilson
 from sim2real.evaluate.trials import run_trials
@@ -22,31 +23,61 @@ from sim2real.learn.run import Run
 from sim2real.learn.train import Trainer, train
 from sim2real.tasks import find_task
 
+if TYPE_CHECKING:
+    from stable_baselines3 import PPO
+    from stable_baselines3.common.vec_env import VecEnv
+
+Infos = dict[str, object]
 _GOAL = 0.95
 _CHECK_EPISODES = 200
 _CHECK_SEED = 500_000
 _MINUTES = {"arm-push": "<= 15"}
 
 
-def bench_train(config: BenchTrain, report: Report) -> Iterator[Result]:
-    """Every measurement of training."""
-    if config.peer and "pendulum-swingup" in config.tasks:
-        require("stable_baselines3")
-        yield from _over_sb3(config, report)
-    for name in config.tasks:
-        report(f"{name}: training")
-        yield from _task(name, config, report)
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """Sizes of the measurement."""
+
+    episodes: int = 500
+    """Randomised episodes each policy is evaluated over."""
+    seed: int = 0
+    """Seed of the training runs."""
+    peer_limit: float = 6.0
+    """The peer is given up after this many times our own time."""
+    iterations: int | None = None
+    """Updates of a training; the task's own number by default."""
 
 
-def _task(name: str, config: BenchTrain, report: Report) -> list[Result]:
+_FULL, _QUICK = Plan(), Plan(episodes=20, iterations=2)
+_TASKS = ("pendulum-swingup", "arm-reach", "arm-push")
+_PEER = "over-sb3"
+
+
+def _shards(options: Options) -> tuple[str, ...]:
+    return ("pendulum-swingup",) if options.quick else (_PEER, *_TASKS)
+
+
+def _lacking(shard: str, options: Options) -> str:
+    return unless_installed("stable_baselines3") if shard == _PEER else ""
+
+
+def _run(shard: str, options: Options) -> list[Result]:
+    plan = _QUICK if options.quick else _FULL
+    with TemporaryDirectory(prefix="bench-train-") as runs:
+        return _over_sb3(Path(runs), plan) if shard == _PEER else _task(shard, Path(runs), plan)
+
+
+def _task(name: str, runs: Path, plan: Plan) -> list[Result]:
+    report(f"{name}: training")
     begin = time.perf_counter()
-    trained = train(TrainConfig(task=name, seed=config.seed, out=config.runs))
+    config = TrainConfig(task=name, seed=plan.seed, out=runs, iterations=plan.iterations)
+    trained = train(config)
     minutes = (time.perf_counter() - begin) / 60
     if not trained.finished:
         raise KeyboardInterrupt
     policy = Policy.open(trained.run)
     trials = run_trials(
-        find_task(name), policy, episodes=config.episodes, seed=1_000_000, source="prior"
+        find_task(name), policy, episodes=plan.episodes, seed=1_000_000, source="prior"
     )
     rate = wilson(int(trials.success.sum()), len(trials.success))
     report(f"{name}: {rate} after {minutes:.1f} min")
@@ -55,6 +86,7 @@ def _task(name: str, config: BenchTrain, report: Report) -> list[Result]:
             name=f"train.success.{name}",
             value=rate.value,
             unit="share",
+            interval=(rate.low, rate.high),
             target=">= 0.95",
             note=str(rate),
         ),
@@ -75,9 +107,9 @@ def _task(name: str, config: BenchTrain, report: Report) -> list[Result]:
     ]
 
 
-def _over_sb3(config: BenchTrain, report: Report) -> list[Result]:
+def _over_sb3(runs: Path, plan: Plan) -> list[Result]:
     """Our time to the goal against SB3's, on single environments and on our batched ones."""
-    ours, our_steps, done = _our_time(config.runs, config.seed)
+    ours, our_steps, done = _our_time(runs, plan.seed)
     if not done:
         raise Sim2RealError(f"ours did not reach {_GOAL:.0%} in {our_steps:,} steps")
     report(f"time to {_GOAL:.0%}: ours {ours:.0f} s ({our_steps:,} steps); now SB3")
@@ -86,7 +118,7 @@ def _over_sb3(config: BenchTrain, report: Report) -> list[Result]:
         ("train.over_sb3.pendulum", _single_envs(), "gymnasium.make in a DummyVecEnv of 8"),
         ("train.over_sb3_batched.pendulum", _batched_envs(), "gymnasium.make_vec of 64 worlds"),
     ):
-        seconds, steps, reached = _sb3_time(envs, config.seed, config.peer_limit * ours)
+        seconds, steps, reached = _sb3_time(envs, plan.seed, plan.peer_limit * ours)
         state = "" if reached else ", given up: a lower bound"
         note = f"{ours:.0f} s, {our_steps:,} steps against {seconds:.0f} s, {steps:,} steps{state}"
         report(f"{name}: {note}")
@@ -129,7 +161,7 @@ def _our_time(runs: Path, seed: int) -> tuple[float, int, bool]:
     return trainer.seconds, trainer.steps, False
 
 
-def _single_envs() -> Any:
+def _single_envs() -> VecEnv:
     """Eight single environments, as SB3's users make them."""
     import gymnasium
     from stable_baselines3.common.vec_env import DummyVecEnv
@@ -138,7 +170,7 @@ def _single_envs() -> Any:
     return DummyVecEnv([lambda: gymnasium.make(name)] * 8)
 
 
-def _batched_envs() -> Any:
+def _batched_envs() -> VecEnv:
     """Our batched worlds behind SB3's own interface, so that only the learners differ."""
     import gymnasium
     from stable_baselines3.common.vec_env import VecEnv
@@ -155,15 +187,16 @@ def _batched_envs() -> Any:
                 worlds.num_envs, worlds.single_observation_space, worlds.single_action_space
             )
 
-        def reset(self) -> Any:
-            return worlds.reset()[0]
+        def reset(self) -> np.ndarray:
+            seen: np.ndarray = worlds.reset()[0]
+            return seen
 
-        def step_async(self, actions: Any) -> None:
+        def step_async(self, actions: np.ndarray) -> None:
             self._actions = actions
 
-        def step_wait(self) -> Any:
+        def step_wait(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, list[Infos]]:
             seen, reward, terminated, truncated, info = worlds.step(self._actions)
-            infos: list[dict[str, Any]] = [{} for _ in range(self.num_envs)]
+            infos: list[Infos] = [{} for _ in range(self.num_envs)]
             for k in np.flatnonzero(terminated | truncated):
                 infos[k] = {
                     "is_success": bool(info["success"][k]),
@@ -175,22 +208,22 @@ def _batched_envs() -> Any:
         def close(self) -> None:
             worlds.close()
 
-        def get_attr(self, attr_name: str, indices: Any = None) -> list[Any]:
+        def get_attr(self, attr_name: str, indices: object = None) -> list[object]:
             return [None] * self.num_envs
 
-        def set_attr(self, attr_name: str, value: Any, indices: Any = None) -> None:
+        def set_attr(self, attr_name: str, value: object, indices: object = None) -> None:
             raise AttributeError(attr_name)
 
-        def env_method(self, method_name: str, *args: Any, **kwargs: Any) -> list[Any]:
+        def env_method(self, method_name: str, *args: object, **kwargs: object) -> list[object]:
             raise AttributeError(method_name)
 
-        def env_is_wrapped(self, wrapper_class: Any, indices: Any = None) -> list[bool]:
+        def env_is_wrapped(self, wrapper_class: object, indices: object = None) -> list[bool]:
             return [False] * self.num_envs
 
     return Batched()
 
 
-def _sb3_time(envs: Any, seed: int, limit_s: float) -> tuple[float, int, bool]:
+def _sb3_time(envs: VecEnv, seed: int, limit_s: float) -> tuple[float, int, bool]:
     """Seconds and steps of Stable-Baselines3's PPO until a check passes, or to the limit.
 
     The settings are those its zoo uses for such tasks: about 4096 steps an update.
@@ -246,9 +279,12 @@ def _sb3_time(envs: Any, seed: int, limit_s: float) -> tuple[float, int, bool]:
     return check.seconds(), int(model.num_timesteps), check.reached
 
 
-def _sb3_policy(model: Any) -> Callable[[Tensor], Tensor]:
+def _sb3_policy(model: PPO) -> Callable[[Tensor], Tensor]:
     def act(observations: Tensor) -> Tensor:
         actions, _ = model.predict(observations.numpy(), deterministic=True)
         return torch.from_numpy(np.asarray(actions))
 
     return act
+
+
+MEASUREMENT = side_by_side(_shards, _run, plan=_FULL, lacking=_lacking)

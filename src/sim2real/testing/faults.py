@@ -1,15 +1,13 @@
-"""Faults put into clean logs, and a robot whose interface is broken: what the doctor is tried on.
+"""Faults put into clean logs.
 
-`inject` changes a recorded episode; `FaultyRobot` stands between a runner and a robot, so that the
-policy acts on the broken interface and everything in the log agrees with itself.
+The recomputed chain of such a log disagrees with itself, unlike that of a flight with a
+`FaultyRobot`, where the policy acted on what was broken.
 """
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -20,14 +18,18 @@ from sim2real.policy.contract import Contract
 
 LEVELS = (0, 1, 2)
 """Magnitudes, the smallest first."""
-_OFFSETS = (0.03, 0.1, 0.3)
-_FACTORS = (1.1, 1.5, 3.0)
-_PERIODS = (1, 2, 4)
+OFFSETS = (0.03, 0.1, 0.3)
+"""Zeros that are off by so much, a level each [rad or m]."""
+FACTORS = (1.1, 1.5, 3.0)
+"""Scales that are off by so much."""
+PERIODS = (1, 2, 4)
+"""Delays [periods]."""
 _FROZEN = (0.2, 0.5, 0.9)
 _SLOWER = (1.1, 1.35, 2.0)
 _AT_LIMIT = (0.3, 0.6, 0.95)
 """Share of the actions that a gain brings to their limit."""
-_DEGREES = 180.0 / np.pi
+DEGREES = 180.0 / np.pi
+"""Degrees in a radian."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,7 +59,7 @@ def inject(
     """The episode with a fault in it, somewhere the seed decides."""
     rng = np.random.default_rng([seed, level, list(Fault).index(fault)])
     contract = interface.bundle.contract
-    channels: dict[str, Any] = dict(episode.channels)
+    channels = episode.signals
     if fault is Fault.RATE:
         _slow(channels, level, rng)
     elif fault is Fault.MISSING:
@@ -78,7 +80,7 @@ def inject(
             for column in place.columns:
                 values[:, column] = _spoilt(values[:, column], fault, level, rng)
             channels[place.channel] = _with(signal, values.reshape(signal.values.shape))
-    return episode.derive(f"fault injected: {fault}", channels=channels)
+    return episode.derive(f"fault injected: {fault}", channels={**episode.videos, **channels})
 
 
 def _with(signal: Signal, values: np.ndarray) -> Signal:
@@ -89,13 +91,13 @@ def _spoilt(series: np.ndarray, fault: Fault, level: int, rng: np.random.Generat
     if fault is Fault.SIGN:
         return -series
     if fault is Fault.DEGREES:
-        return series * _DEGREES
+        return series * DEGREES
     if fault in (Fault.OFFSET, Fault.POSE):
-        return series + float(_OFFSETS[level] * rng.choice([-1.0, 1.0]) * rng.uniform(0.8, 1.2))
+        return series + float(OFFSETS[level] * rng.choice([-1.0, 1.0]) * rng.uniform(0.8, 1.2))
     if fault is Fault.SCALE:
-        return series * float(_FACTORS[level] ** rng.choice([-1.0, 1.0]))
+        return series * float(FACTORS[level] ** rng.choice([-1.0, 1.0]))
     if fault in (Fault.OBSERVATION_DELAYED, Fault.ACTION_DELAYED):
-        late = np.concatenate([np.repeat(series[:1], _PERIODS[level]), series])
+        late = np.concatenate([np.repeat(series[:1], PERIODS[level]), series])
         return late[: len(series)]
     if fault is Fault.STALE:
         length = max(2, int(_FROZEN[level] * len(series)))
@@ -110,7 +112,7 @@ def _spoilt(series: np.ndarray, fault: Fault, level: int, rng: np.random.Generat
 
 
 def _places(
-    channels: Mapping[str, Any], contract: Contract, fault: Fault, level: int,
+    channels: Mapping[str, Signal], contract: Contract, fault: Fault, level: int,
     rng: np.random.Generator,
 ) -> list[Place]:  # fmt: skip
     """Channels and columns that move, some of which get the fault."""
@@ -166,12 +168,12 @@ def _places(
     return _moving(channels, chosen, rng, count)
 
 
-def _width(channels: Mapping[str, Any], name: str) -> int:
+def _width(channels: Mapping[str, Signal], name: str) -> int:
     return int(np.prod(channels[name].values.shape[1:]))
 
 
 def _moving(
-    channels: Mapping[str, Any], places: list[Place], rng: np.random.Generator, count: int
+    channels: Mapping[str, Signal], places: list[Place], rng: np.random.Generator, count: int
 ) -> list[Place]:
     """Some of the places, of those whose values change: a fault of a resting channel is none."""
     alive = []
@@ -186,7 +188,7 @@ def _moving(
 
 
 def _permute(
-    channels: dict[str, Any], contract: Contract, level: int, rng: np.random.Generator
+    channels: dict[str, Signal], contract: Contract, level: int, rng: np.random.Generator
 ) -> None:
     count = len(contract.commands)
     order = np.arange(count)
@@ -217,7 +219,7 @@ def _permute(
         channels["observation"] = _with(channels["observation"], values)
 
 
-def _slow(channels: dict[str, Any], level: int, rng: np.random.Generator) -> None:
+def _slow(channels: dict[str, Signal], level: int, rng: np.random.Generator) -> None:
     stretch = rng.random() < 0.5
     keep = np.ones(len(channels["action"].times), dtype=bool)
     if not stretch:
@@ -236,7 +238,7 @@ def _slow(channels: dict[str, Any], level: int, rng: np.random.Generator) -> Non
 
 
 def _take_away(
-    channels: dict[str, Any], contract: Contract, level: int, rng: np.random.Generator
+    channels: dict[str, Signal], contract: Contract, level: int, rng: np.random.Generator
 ) -> None:
     places = [
         Place(channel=f"sensor/{s.name}", columns=tuple(range(s.width))) for s in contract.sensors
@@ -252,7 +254,7 @@ def _take_away(
 
 
 def _network(
-    channels: dict[str, Any], interface: Interface, fault: Fault, level: int,
+    channels: dict[str, Signal], interface: Interface, fault: Fault, level: int,
     rng: np.random.Generator,
 ) -> None:  # fmt: skip
     """Actions as a network with a fault gives them."""
@@ -276,92 +278,3 @@ def _network(
         raw = raw / np.quantile(np.abs(raw), 1.0 - share)
     action = np.clip(raw, -1.0, 1.0)
     channels["action"] = _with(channels["action"], action.astype(float))
-
-
-class FaultyRobot:
-    """A robot seen through a broken driver; everything else is passed on."""
-
-    def __init__(
-        self, robot: Any, contract: Contract, fault: Fault, *, level: int, seed: int
-    ) -> None:
-        self._robot, self._contract, self._fault, self._level = robot, contract, fault, level
-        rng = np.random.default_rng([seed, level, list(Fault).index(fault)])
-        joints = [command.joint for command in contract.commands]
-        count = (1, max(1, len(joints) // 2), len(joints))[level]
-        if fault in (Fault.OFFSET, Fault.STALE):
-            count = 1
-        self._joints = [joints[int(k)] for k in rng.permutation(len(joints))[:count]]
-        self._commands_too = bool(rng.random() < 0.5)
-        self._sign = float(rng.choice([-1.0, 1.0]))
-        self._past: deque[Mapping[str, Any]] = deque(maxlen=_PERIODS[level] + 1)
-        self._sent: deque[Mapping[str, float]] = deque(maxlen=_PERIODS[level] + 1)
-        self._seen = 0
-        self._frozen: dict[str, Any] = {}
-        self._swap = dict(zip(joints, [*joints[1:], joints[0]], strict=True))
-        if level == 0 and len(joints) > 1:
-            one, other = (joints[int(k)] for k in rng.choice(len(joints), 2, replace=False))
-            self._swap = {j: {one: other, other: one}.get(j, j) for j in joints}
-        self._of = {sensor.name: sensor for sensor in contract.sensors}
-        self._named = {(s.of, s.kind): s.name for s in contract.sensors}
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._robot, name)
-
-    def get_observation(self) -> Mapping[str, Any]:
-        """Readings as the broken driver gives them."""
-        seen = self._robot.get_observation()
-        if not seen:
-            return dict(seen)
-        self._past.append(seen)
-        self._seen += 1
-        if self._fault is Fault.OBSERVATION_DELAYED:
-            return self._past[0]
-        if self._fault is Fault.PERMUTED:
-            return {name: seen[self._other(name)] for name in seen}
-        return {name: self._reading(name, value) for name, value in seen.items()}
-
-    def send_action(self, action: Mapping[str, float]) -> Mapping[str, float]:
-        """Commands as the broken driver passes them on; it says that it sent them as they are."""
-        self._sent.append(action)
-        real = dict(action)
-        if self._fault is Fault.ACTION_DELAYED:
-            real = dict(self._sent[0])
-        for spec in self._contract.commands:
-            if spec.joint in self._joints and self._commands_too:
-                if self._fault is Fault.SIGN:
-                    real[spec.name] = -real[spec.name]
-                elif self._fault is Fault.SCALE:
-                    real[spec.name] *= _FACTORS[self._level] ** self._sign
-                elif self._fault is Fault.DEGREES:
-                    real[spec.name] /= _DEGREES
-        self._robot.send_action(real)
-        return action
-
-    def _other(self, name: str) -> str:
-        spec = self._of.get(name)
-        if spec is None or spec.of not in self._swap:
-            return name
-        return self._named.get((self._swap[spec.of], spec.kind), name)
-
-    def _reading(self, name: str, value: Any) -> Any:
-        spec = self._of.get(name)
-        if spec is None or spec.of not in self._joints:
-            return value
-        fault, level = self._fault, self._level
-        if fault is Fault.OFFSET and spec.kind == "jointpos":
-            return value + self._sign * _OFFSETS[level]
-        if fault is Fault.STALE and spec.kind == "jointpos":
-            if self._seen <= 5 + 8 * (2 - level):
-                return value
-            return self._frozen.setdefault(name, value)
-        if fault is Fault.MISSING and spec.kind == "jointvel":
-            return 0.0
-        if self._commands_too:
-            return value
-        if fault is Fault.SIGN:
-            return -value
-        if fault is Fault.DEGREES:
-            return value * _DEGREES
-        if fault is Fault.SCALE:
-            return value * _FACTORS[level] ** self._sign
-        return value
