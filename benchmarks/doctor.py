@@ -12,9 +12,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from sim2real.bench.faulty_logs import LEVELS, inject, possible
-
-from sim2real.bench.run import Result
+from benchmarks.benchmark import Measurement, Options, Result, report
+from benchmarks.machine import ROOT
 from sim2real.data import Episode, Origin, Provenance
 from sim2real.gap.doctor import Doctor
 from sim2real.gap.findings import Fault
@@ -25,6 +24,7 @@ from sim2real.robot.runner import fly, units_of
 from sim2real.robot.standin import StandIn
 from sim2real.robot.supervisor import Supervisor
 from sim2real.tasks import find_task
+from sim2real.testing import LEVELS, inject, possible
 
 _TASKS = ("pendulum-swingup", "arm-reach", "arm-push")
 BUNDLES = ROOT / "examples" / "bundles"

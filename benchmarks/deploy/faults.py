@@ -158,7 +158,8 @@ def _exceeded(bundle: Bundle, episode: Episode) -> int:
         np.array([getattr(joint, f"command_{name}") for joint in joints])
         for name in ("low", "high", "rate")
     )
-    wrong: np.ndarray = ((sent.values < low - 1e-6) | (sent.values > high + 1e-6)).any(axis=1)
+    outside = (sent.values < low - 1e-6) | (sent.values > high + 1e-6)
+    wrong: np.ndarray = np.any(outside, axis=1)
     steps = np.abs(np.diff(sent.values, axis=0)) * bundle.contract.rate_hz
     wrong[1:] |= (steps > rate * (1 + 1e-5) + 1e-6).any(axis=1)
     found = int(wrong.sum())
