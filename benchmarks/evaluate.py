@@ -1,4 +1,4 @@
-"""`sim2real bench evaluate`: whether the statistics keep what they promise.
+"""`evaluate`: whether the statistics keep what they promise.
 
 Coverage and error rates are counted over invented robots whose truth is known; rankings are
 compared with what was published about the same tables.
@@ -7,19 +7,19 @@ compared with what was published about the same tables.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
 from scipy import optimize, special, stats
 
-from sim2real.bench.config import BenchEvaluate
-from sim2real.bench.run import Report, Result
+from benchmarks.benchmark import Options, Result, report, side_by_side
 from sim2real.evaluate.compare import compare
 from sim2real.evaluate.intervals import clopper_pearson, wilson
 from sim2real.evaluate.paired import Pairs, mcnemar, paired_difference
-from sim2real.evaluate.power import discordant, plan
+from sim2real.evaluate.power import discordant
+from sim2real.evaluate.power import plan as planned_trials
 from sim2real.evaluate.powered import powered_rate
 from sim2real.evaluate.prediction import predict
 from sim2real.evaluate.ranking import Ranking, rank
@@ -49,23 +49,62 @@ _REALAIGYM = {
 2503.15290)."""
 
 
-def bench_evaluate(config: BenchEvaluate, report: Report) -> Iterator[Result]:
-    """Results `evaluate.<what>`."""
-    rng = np.random.default_rng(config.seed)
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """Sizes of the measurement."""
+
+    repetitions: int = 2_000
+    """Repetitions that coverage and error rates are counted over."""
+    seed: int = 0
+
+
+_FULL, _QUICK = Plan(), Plan(repetitions=20)
+_TABLES = {
+    "simpler": ("simpler_table", "simpler_real_vs_sim.json"),
+    "realaigym": ("realaigym_scores", "realaigym_paired_scores.csv"),
+}
+"""Folder and file of each published table."""
+
+
+def _shards(options: Options) -> tuple[str, ...]:
+    return ("counted", *_TABLES)
+
+
+def _lacking(shard: str, options: Options) -> str:
+    if shard not in _TABLES or (options.data and _table(shard, options).is_file()):
+        return ""
+    return f"{'/'.join(_TABLES[shard])} in the folder that --data names"
+
+
+def _table(shard: str, options: Options) -> Path:
+    folder, file = _TABLES[shard]
+    return (options.data or Path()) / folder / "train" / file
+
+
+def _run(shard: str, options: Options) -> Iterator[Result]:
+    if shard == "simpler":
+        return simpler(_table(shard, options))
+    if shard == "realaigym":
+        return realaigym(_table(shard, options))
+    return counted(_QUICK if options.quick else _FULL)
+
+
+def counted(plan: Plan) -> Iterator[Result]:
+    """Coverage and error rates over robots whose truth is known."""
+    rng = np.random.default_rng(plan.seed)
     report("intervals")
     yield _intervals()
-    yield from _powered(config.repetitions, rng, report)
+    yield from _powered(plan.repetitions, rng)
     report("paired comparison")
-    yield from _paired(config.repetitions, rng)
+    yield from _paired(plan.repetitions, rng)
     report("sequential test")
-    yield from _sequential(config.repetitions, rng)
+    yield from _sequential(plan.repetitions, rng)
     report("comparison by draw")
-    yield _by_draw(config.repetitions, rng)
+    yield _by_draw(plan.repetitions, rng)
     report("prediction")
-    yield _prediction(config.repetitions, rng)
-    yield _prediction_sure(config.repetitions, rng)
-    yield _prediction_tried(config.repetitions, rng)
-    yield from _published(config.data, report)
+    yield _prediction(plan.repetitions, rng)
+    yield _prediction_sure(plan.repetitions, rng)
+    yield _prediction_tried(plan.repetitions, rng)
 
 
 def _intervals() -> Result:
@@ -88,7 +127,7 @@ def _intervals() -> Result:
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Robot:
+class Robot:
     """An invented robot and its simulation: success depends on how hard a condition is."""
 
     rate: float
@@ -128,20 +167,21 @@ def _level(rate: float, sharpness: float) -> float:
 
 
 _KINDS = (
-    {"sharpness": 0.5, "likeness": 0.5, "bias": 0.0, "rollouts": 0},
-    {"sharpness": 2.0, "likeness": 0.9, "bias": 1.0, "rollouts": 10},
-    {"sharpness": 5.0, "likeness": 0.95, "bias": -1.0, "rollouts": 0},
-    {"sharpness": 5.0, "likeness": 0.95, "bias": 1.0, "rollouts": 1},
-    {"sharpness": 20.0, "likeness": 0.98, "bias": 0.5, "rollouts": 1},
+    Robot(rate=0.5, sharpness=0.5, likeness=0.5, bias=0.0, rollouts=0),
+    Robot(rate=0.5, sharpness=2.0, likeness=0.9, bias=1.0, rollouts=10),
+    Robot(rate=0.5, sharpness=5.0, likeness=0.95, bias=-1.0, rollouts=0),
+    Robot(rate=0.5, sharpness=5.0, likeness=0.95, bias=1.0, rollouts=1),
+    Robot(rate=0.5, sharpness=20.0, likeness=0.98, bias=0.5, rollouts=1),
 )
+"""Simulations that know little, and ones that know nearly all; each is tried at several rates."""
 
 
-def _powered(repetitions: int, rng: np.random.Generator, report: Report) -> Iterator[Result]:
+def _powered(repetitions: int, rng: np.random.Generator) -> Iterator[Result]:
     """Coverage and width of prediction-powered intervals, over robots of every kind."""
     report("prediction-powered intervals")
     rows = []
     for _ in range(repetitions):
-        robot = _Robot(
+        robot = Robot(
             rate=float(rng.uniform(0.5, 0.98)),
             sharpness=float(np.exp(rng.uniform(np.log(0.5), np.log(20.0)))),
             likeness=float(rng.uniform(0.3, 0.99)),
@@ -155,7 +195,7 @@ def _powered(repetitions: int, rng: np.random.Generator, report: Report) -> Iter
     for n in (10, 20, 40):
         for rate in (0.5, 0.7, 0.9, 0.98):
             for number, kind in enumerate(_KINDS):
-                robot = _Robot(rate=rate, **kind)  # type: ignore[arg-type]
+                robot = replace(kind, rate=rate)
                 found = np.mean([_once(robot, n, 1000, rng) for _ in range(repetitions)], axis=0)
                 cells.append((float(found[0]), float(found[1]), f"{n} trials, rate {rate}"))
                 if number == len(_KINDS) - 1:
@@ -181,7 +221,7 @@ def _powered(repetitions: int, rng: np.random.Generator, report: Report) -> Iter
 
 
 def _once(
-    robot: _Robot, n: int, many: int, rng: np.random.Generator
+    robot: Robot, n: int, many: int, rng: np.random.Generator
 ) -> tuple[bool, bool, float, float]:
     found = powered_rate(*robot.trials(n, many, rng))
     alone = found.alone
@@ -244,7 +284,7 @@ def _sequential(repetitions: int, rng: np.random.Generator) -> Iterator[Result]:
     )
     saved, told = [], []
     for first, second in ((0.6, 0.9), (0.5, 0.7), (0.8, 0.95)):
-        found = plan(first, second, power=0.9)
+        found = planned_trials(first, second, power=0.9)
         assert found.sequential is not None and found.paired is not None
         saved.append(1 - found.sequential / found.paired)
         told.append(
@@ -360,36 +400,29 @@ def _by_draw(repetitions: int, rng: np.random.Generator) -> Result:
     )
 
 
-def _published(data: Path | None, report: Report) -> Iterator[Result]:
-    if data is None:
-        report("no --data: published tables left out")
-        return
-    table = data / "simpler_table" / "train" / "simpler_real_vs_sim.json"
-    if table.is_file():
-        scored, _ = read_scored(table, Columns(sim="simpler_visual_matching"))
-        rankings = rank(scored)
-        yield from _against("simpler", rankings, _SIMPLER)
-    else:
-        report(f"no {table}: left out")
-    table = data / "realaigym_scores" / "train" / "realaigym_paired_scores.csv"
-    if table.is_file():
-        columns = Columns(
-            policy="controller", sim="sim_score", real="real_score", group=("robot", "edition")
-        )
-        scored, _ = read_scored(table, columns)
-        rankings = rank(scored)
-        yield from _against("realaigym", rankings, _REALAIGYM)
-        misled = [r for r in rankings if r.group in _REALAIGYM and "does not rank" in r.verdict]
-        yield Result(
-            name="evaluate.realaigym_misled",
-            value=float(len(misled)),
-            unit="groups",
-            target=f">= {len(_REALAIGYM)}",
-            note="groups of three or four controllers of which it says that simulation does not"
-            f" rank them; all {rankings[0].policies}: {rankings[0].verdict}",
-        )
-    else:
-        report(f"no {table}: left out")
+def simpler(table: Path) -> Iterator[Result]:
+    """What SimplerEnv published of its policies, and what comes out of its table here."""
+    scored, _ = read_scored(table, Columns(sim="simpler_visual_matching"))
+    yield from _against("simpler", rank(scored), _SIMPLER)
+
+
+def realaigym(table: Path) -> Iterator[Result]:
+    """The same of RealAIGym's controllers, whose simulation ranks none of them right."""
+    columns = Columns(
+        policy="controller", sim="sim_score", real="real_score", group=("robot", "edition")
+    )
+    scored, _ = read_scored(table, columns)
+    rankings = rank(scored)
+    yield from _against("realaigym", rankings, _REALAIGYM)
+    misled = [r for r in rankings if r.group in _REALAIGYM and "does not rank" in r.verdict]
+    yield Result(
+        name="evaluate.realaigym_misled",
+        value=float(len(misled)),
+        unit="groups",
+        target=f">= {len(_REALAIGYM)}",
+        note="groups of three or four controllers of which it says that simulation does not"
+        f" rank them; all {rankings[0].policies}: {rankings[0].verdict}",
+    )
 
 
 def _against(
@@ -409,3 +442,6 @@ def _against(
             target="<= 0.0005",
             note=f"largest of {len(errors)} groups; published with three digits",
         )
+
+
+MEASUREMENT = side_by_side(_shards, _run, plan=_FULL, lacking=_lacking)

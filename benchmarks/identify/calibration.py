@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import torch
 from scipy.stats import chisquare
 
-from sim2real.bench.config import BenchIdentify
-from sim2real.bench.identify.known_truth import recordings
-from sim2real.bench.run import Report, Result
+from benchmarks.benchmark import Result, report
+from benchmarks.identify.plan import Plan
 from sim2real.gap.log import Log
-from sim2real.gap.sensitivity import open_parameters
 from sim2real.identify.fit import fit
 from sim2real.identify.identifiability import from_information
 from sim2real.identify.posterior import posterior_of
 from sim2real.identify.problem import Problem
 from sim2real.tasks import find_task
+from sim2real.testing import recordings, truths_of
 from sim2real.twin import Twin
 
 _HORIZON_S = 0.5
@@ -34,10 +33,19 @@ class Placed:
 
     names: tuple[str, ...]
     """Parameter of each row."""
-    inside: np.ndarray
-    """(rows,) whether the truth is within the 95 % interval."""
-    ranks: np.ndarray
-    """(rows,) draws of the posterior below the truth."""
+    inside: tuple[bool, ...]
+    """Whether the truth is within the 95 % interval."""
+    ranks: tuple[int, ...]
+    """Draws of the posterior below the truth."""
+
+    @classmethod
+    def joined(cls, parts: Sequence[Placed]) -> Placed:
+        """What several truths gave, together."""
+        return cls(
+            names=tuple(name for part in parts for name in part.names),
+            inside=tuple(inside for part in parts for inside in part.inside),
+            ranks=tuple(rank for part in parts for rank in part.ranks),
+        )
 
     def uneven(self, name: str = "") -> float:
         """Chance of ranks as uneven as those of a parameter, or of all, if posteriors are right.
@@ -45,7 +53,8 @@ class Placed:
         Of all together it is too small: parameters of one truth go together.
         """
         mine = [k for k, other in enumerate(self.names) if name in ("", other)]
-        counts = np.bincount(self.ranks[mine] * _BINS // (_DRAWS + 1), minlength=_BINS)
+        ranks = np.array(self.ranks)[mine]
+        counts = np.bincount(ranks * _BINS // (_DRAWS + 1), minlength=_BINS)
         return float(chisquare(counts).pvalue)
 
     def sbc_p(self) -> tuple[float, str]:
@@ -59,32 +68,19 @@ class Placed:
         return min(1.0, len(chances) * chances[worst]), worst
 
 
-def truths_of(twin: Twin, count: int, seed: int) -> np.ndarray:
-    """(count, parameters) draws of all a prediction depends on; the others at nominal values."""
-    open_ = {parameter.name for parameter in open_parameters(twin)}
-    rng = np.random.default_rng(seed)
-    found = np.array([[p.nominal for p in twin.parameters]] * count)
-    for column, parameter in enumerate(twin.parameters):
-        if parameter.name in open_:
-            chance = torch.from_numpy(rng.uniform(size=count))
-            found[:, column] = parameter.prior.quantile(chance).numpy()
-    return found
-
-
 def placed(
     twin: Twin,
     truths: np.ndarray,
     logs: list[Log],
     *,
     seed: int = 0,
-    report: Callable[[int, int], None] = lambda done, of: None,
 ) -> Placed:
     """Identify every log, and see where its truth (n, parameters) lies."""
     names: list[str] = []
     inside: list[bool] = []
     ranks: list[int] = []
     columns = {p.name: k for k, p in enumerate(twin.parameters)}
-    for number, (truth, log) in enumerate(zip(truths, logs, strict=True)):
+    for number, (truth, log) in enumerate(zip(truths, logs, strict=True), 1):
         problem = Problem(twin, [log], _HORIZON_S)
         found = fit(problem, seed=seed)
         belief = posterior_of(problem, found, seed=seed).distribution
@@ -101,24 +97,23 @@ def placed(
                 names.append(name)
                 inside.append(bool(low[column] <= value <= high[column]))
                 ranks.append(int((draws[:, column] < value).sum()))
-        report(number + 1, len(truths))
-    return Placed(names=tuple(names), inside=np.array(inside), ranks=np.array(ranks))
+        report(f"calibration: {number} of {len(logs)} truths")
+    return Placed(names=tuple(names), inside=tuple(inside), ranks=tuple(ranks))
 
 
-def calibration(config: BenchIdentify, report: Report) -> Iterator[Result]:
-    """Coverage of 95 % intervals and evenness of ranks, on the arm with every effect on."""
+def placed_truths(plan: Plan, group: int) -> Placed:
+    """Where some of the truths come to lie, on the arm with every effect on."""
     task = find_task("arm-reach")
     twin = Twin.load(task.twin, check=False)
-    truths = truths_of(twin, config.truths, config.seed)
-    logs = recordings(
-        twin, truths, seconds=config.seconds, rate_hz=task.rate_hz, seed=config.seed + 1
-    )
+    truths = truths_of(twin, plan.truths, plan.seed)
+    logs = recordings(twin, truths, seconds=plan.seconds, rate_hz=task.rate_hz, seed=plan.seed + 1)
+    mine = np.array_split(np.arange(plan.truths), plan.groups)[group]
+    return placed(twin, truths[mine], [logs[k] for k in mine], seed=plan.seed)
 
-    def show(done: int, of: int) -> None:
-        report(f"calibration: {done} of {of} truths")
 
-    found = placed(twin, truths, logs, seed=config.seed, report=show)
-    share = float(found.inside.mean())
+def calibration(found: Placed, plan: Plan) -> Iterator[Result]:
+    """Coverage of 95 % intervals and evenness of ranks."""
+    share = float(np.mean(found.inside))
     worst = sorted(
         (
             float(
@@ -128,7 +123,7 @@ def calibration(config: BenchIdentify, report: Report) -> Iterator[Result]:
         )
         for name in set(found.names)
     )
-    how = f"{len(found.inside)} intervals of {config.truths} truths, {config.seconds:g} s each"
+    how = f"{len(found.inside)} intervals of {plan.truths} truths, {plan.seconds:g} s each"
     yield Result(
         name="identify.coverage95",
         value=share,
@@ -151,6 +146,6 @@ def calibration(config: BenchIdentify, report: Report) -> Iterator[Result]:
         target=">= 0.01",
         note=f"chi-square of the truths' ranks among {_DRAWS} draws, {_BINS} bins, a histogram a"
         f" parameter, corrected for their number; worst {uneven}; all in one histogram, as if"
-        f" independent: {found.uneven():.2g}; mean rank {found.ranks.mean() / _DRAWS:.2f}, 0.5 is"
+        f" independent: {found.uneven():.2g}; mean rank {np.mean(found.ranks) / _DRAWS:.2f}, 0.5 is"
         " right",
     )

@@ -8,10 +8,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from sim2real.bench.config import BenchIdentify
-from sim2real.bench.identify.sysid import shared_problem
-from sim2real.bench.identify.sysid_peer import Shared
-from sim2real.bench.run import Report, Result
+from benchmarks.benchmark import Result, report
+from benchmarks.identify.plan import Plan
+from benchmarks.identify.sysid import shared_problem
+from benchmarks.identify.sysid_peer import Shared
 from sim2real.identify.fit import fit
 from sim2real.identify.problem import Problem
 
@@ -41,14 +41,14 @@ def exponent(sizes: list[float], times: list[float]) -> float:
     return float(np.polyfit(np.log(sizes), np.log(times), 1)[0])
 
 
-def growth(config: BenchIdentify, report: Report) -> Iterator[Result]:
+def growth(plan: Plan) -> Iterator[Result]:
     """Exponents on the arm."""
-    quarter = config.seconds / 4
+    quarter = plan.seconds / 4
     times = []
     for count in _PARAMETERS:
         report(f"growth: {count} parameters")
         mine = []
-        for seed in range(config.seed, config.seed + _REPEATS):
+        for seed in range(plan.seed, plan.seed + _REPEATS):
             shared = shared_problem("arm", seconds=2 * quarter, seed=seed)
             every = tuple(p.name for p in shared.twin.parameters)
             mine.append(fit_time_s(shared, every[:: len(every) // count][:count]))
@@ -58,7 +58,7 @@ def growth(config: BenchIdentify, report: Report) -> Iterator[Result]:
     for length in _SECONDS:
         report(f"growth: {length * quarter:g} s")
         mine = []
-        for seed in range(config.seed, config.seed + _REPEATS):
+        for seed in range(plan.seed, plan.seed + _REPEATS):
             shared = shared_problem("arm", seconds=length * quarter, seed=seed)
             every = tuple(p.name for p in shared.twin.parameters)
             mine.append(fit_time_s(shared, every[::4]))

@@ -10,21 +10,21 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import Any
 from unittest.mock import patch
 
 import numpy as np
 import torch
+from torch import Tensor
 
-from sim2real.bench.config import BenchIdentify
-from sim2real.bench.identify.known_truth import recordings
-from sim2real.bench.identify.sysid import ARM_JOINTS
-from sim2real.bench.run import Report, Result, require
+from benchmarks.benchmark import Result, report
+from benchmarks.identify.plan import Plan
+from benchmarks.identify.sysid import ARM_JOINTS
 from sim2real.gap.log import Log
 from sim2real.identify.fit import fit
 from sim2real.identify.problem import Problem
 from sim2real.params import Parameter
 from sim2real.tasks import find_task
+from sim2real.testing import recordings
 from sim2real.twin import Twin
 from sim2real.worlds import CpuWorlds
 
@@ -72,7 +72,7 @@ def counted() -> Iterator[Simulated]:
     """Count what all worlds simulate meanwhile."""
     total, plain = Simulated(), CpuWorlds.step
 
-    def step(worlds: CpuWorlds, command: Any) -> Any:
+    def step(worlds: CpuWorlds, command: Tensor) -> Tensor:
         total.seconds += worlds.count * worlds.period_s
         return plain(worlds, command)
 
@@ -110,7 +110,6 @@ class Positions:
 
 def cma_es(twin: Twin, log: Log, *, seconds: float, seed: int) -> np.ndarray:
     """(parameters,) the best that CMA-ES finds within so many simulated world-seconds."""
-    require("cmaes")
     from cmaes import CMA
 
     low, high = np.array([p.bounds for p in twin.parameters]).T
@@ -131,22 +130,22 @@ def cma_es(twin: Twin, log: Log, *, seconds: float, seed: int) -> np.ndarray:
     return best
 
 
-def against_pace(config: BenchIdentify, report: Report) -> Iterator[Result]:
+def against_pace(plan: Plan) -> Iterator[Result]:
     """Errors of parameters and of predictions against those of PACE's recipe."""
     task = find_task("arm-reach")
     twin = pace_twin(Twin.load(task.twin, check=False))
     low, high = np.array([p.bounds for p in twin.parameters]).T
-    rng = np.random.default_rng(config.seed)
+    rng = np.random.default_rng(plan.seed)
     truth = low + rng.uniform(0.2, 0.8, len(low)) * (high - low)
     train, test = recordings(
-        twin, np.stack([truth, truth]), seconds=config.seconds, rate_hz=task.rate_hz,
-        seed=config.seed + 2,
+        twin, np.stack([truth, truth]), seconds=plan.seconds, rate_hz=task.rate_hz,
+        seed=plan.seed + 2,
     )  # fmt: skip
     report("PACE: ours")
     with counted() as total:
         ours = fit(Problem(twin, [train], _HORIZON_S), prior=0.0).values
     report(f"PACE: CMA-ES for {total.seconds:.0f} simulated seconds")
-    theirs = cma_es(twin, train, seconds=total.seconds, seed=config.seed)
+    theirs = cma_es(twin, train, seconds=total.seconds, seed=plan.seed)
     off = [np.maximum(np.abs(x - truth) / (high - low), _LEAST_ERROR) for x in (ours, theirs)]
     errors = Positions(twin, test, worlds=3).errors(np.stack([ours, theirs, truth]))
     peer = "CMA-ES (cmaes) on mean squared positions of the whole recording, as PACE does"

@@ -8,19 +8,19 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from sim2real.bench.config import BenchIdentify
-from sim2real.bench.identify.known_truth import clear_multisine
-from sim2real.bench.identify.sysid_peer import (
+from benchmarks.benchmark import Result, report
+from benchmarks.identify.plan import Plan
+from benchmarks.identify.sysid_peer import (
     OPTIMIZERS,
     Shared,
     SysidPeer,
     prepared,
     shared_recording,
 )
-from sim2real.bench.run import Report, Result
 from sim2real.identify.fit import fit
 from sim2real.identify.problem import Problem
 from sim2real.tasks import find_task
+from sim2real.testing import clear_multisine
 from sim2real.twin import Twin
 
 ARM_JOINTS = (
@@ -79,10 +79,10 @@ def shared_problem(model: str, *, seconds: float, seed: int) -> Shared:
     )
 
 
-def against_sysid(config: BenchIdentify, report: Report) -> Iterator[Result]:
+def against_sysid(plan: Plan) -> Iterator[Result]:
     """Time and cost against the better of the peer's optimisers, a model each."""
     for model in MODELS:
-        shared = shared_problem(model, seconds=config.seconds / 2, seed=config.seed)
+        shared = shared_problem(model, seconds=plan.seconds / 2, seed=plan.seed)
         count = len(shared.truth)
         report(f"{model}: {count} parameters, mujoco.sysid")
         peer = SysidPeer(shared, threads=os.cpu_count() or 1)
@@ -107,7 +107,7 @@ def against_sysid(config: BenchIdentify, report: Report) -> Iterator[Result]:
             unit="ratio",
             peer=f"mujoco.sysid.optimize, {which}, x_scale='jac', all cores",
             target="<= 0.2",
-            note=f"{count} parameters, {config.seconds / 2:g} s at"
+            note=f"{count} parameters, {plan.seconds / 2:g} s at"
             f" {shared.log.contract.rate_hz:g} Hz; {seconds:.2g} against {peer_s:.2g} s ({others})",
         )
         yield Result(

@@ -11,7 +11,7 @@ import contextlib
 import io
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Protocol
 
 import mujoco
 import mujoco.rollout
@@ -24,7 +24,14 @@ from sim2real.twin import Twin
 from sim2real.twin.effects import add_to_spec, read_effects
 from sim2real.twin.source import compile_spec, load_spec
 
-Modifier = Callable[[Any, Any], None]
+
+class Given(Protocol):
+    """A parameter as `mujoco.sysid` gives it to a modifier."""
+
+    value: np.ndarray
+
+
+Modifier = Callable[[mujoco.MjSpec, Given], None]
 OPTIMIZERS = ("mujoco", "scipy_parallel_fd")
 """Its default, and the one that takes its finite differences in parallel too."""
 
@@ -100,14 +107,14 @@ def modifier(name: str, spec: mujoco.MjSpec) -> Modifier:
         nominal = spec.body(thing)
         ratio = np.array(nominal.inertia) / float(nominal.mass)
 
-        def mass(changed: Any, parameter: Any) -> None:
+        def mass(changed: mujoco.MjSpec, parameter: Given) -> None:
             body = changed.body(thing)
             body.mass = parameter.value[0]
             body.inertia = ratio * parameter.value[0]
 
         return mass
 
-    def write(changed: Any, parameter: Any) -> None:
+    def write(changed: mujoco.MjSpec, parameter: Given) -> None:
         value = float(parameter.value[0])
         if kind == "body":
             place = np.array(changed.body(thing).ipos)
