@@ -153,6 +153,6 @@ def unless_installed(module: str, extra: str = "bench") -> str:
     """What to install where a peer's package is missing; '' where it is there."""
     try:
         import_module(module)
-    except ImportError:
+    except (ImportError, OSError):  # also one whose files are not all there
         return f"{module}: pip install 'sim2real[{extra}]'"
     return ""

@@ -119,7 +119,8 @@ def show(name: str, results: Sequence[Result], *, as_json: bool) -> None:
     from rich.table import Table
 
     table = Table()
-    for column in ("name", "value", "unit", "target", "met", "peer"):
+    table.add_column("name", no_wrap=True)
+    for column in ("value", "unit", "target", "met", "peer"):
         table.add_column(column)
     for r in results:
         met = {True: "yes", False: "NO", None: ""}[r.met]

@@ -12,7 +12,7 @@ from benchmarks.identify.pace import against_pace
 from benchmarks.identify.plan import Plan
 from benchmarks.identify.sysid import against_sysid
 
-_FULL, _QUICK = Plan(), Plan(truths=1, groups=1, seconds=2.0)
+_FULL, _QUICK = Plan(), Plan(truths=1, groups=1, seconds=6.0)
 _PARTS = {"sysid": against_sysid, "pace": against_pace, "growth": growth}
 
 

@@ -5,92 +5,82 @@ The fitter knows nothing of the data sets: each brings a twin, a channel map, an
 
 from __future__ import annotations
 
-import inspect
 import time
 from collections.abc import Iterator
 from dataclasses import replace
-from types import ModuleType
-from typing import Any
+from pathlib import Path
 
-from sim2real.bench.config import BenchReal
-from sim2real.bench.real import (
-    cube,
-    double_pendulum,
-    emps,
-    qube,
-    so101,
-    xl330,
-)
-from sim2real.bench.run import Report, Result
+from benchmarks.benchmark import Options, Result, report, side_by_side
+from benchmarks.real import cube, double_pendulum, emps, qube, so101, xl330
+from benchmarks.real.dataset import EXAMPLES, DataSet
 from sim2real.data import Episode
-from sim2real.errors import Sim2RealError
 from sim2real.identify.align import aligned
 from sim2real.identify.identify import Identification, identify
 from sim2real.identify.remainder import learn_remainder
 from sim2real.twin import Twin
 
-_MODULES: tuple[ModuleType, ...] = (
-    emps, qube, double_pendulum, xl330, so101, cube,
-)  # fmt: skip
-DATA_SETS = {module.FOLDER: module for module in _MODULES}
+DATA_SETS = {
+    module.FOLDER: module.DATA_SET for module in (emps, qube, double_pendulum, xl330, so101, cube)
+}
+_SEED = 0
 
 
-def bench_real(config: BenchReal, report: Report) -> Iterator[Result]:
-    """Results `real.<data set>.<measure>`, one data set after the other."""
-    unknown = set(config.sets) - set(DATA_SETS)
-    if unknown:
-        raise Sim2RealError(
-            f"no data set {', '.join(sorted(unknown))}; there are {', '.join(DATA_SETS)}"
-        )
-    chosen = {n: m for n, m in DATA_SETS.items() if n in (config.sets or DATA_SETS)}
-    present = {name: module for name, module in chosen.items() if module.train_files(config.data)}
-    for name in chosen.keys() - present.keys():
-        report(f"{name}: no recordings in {config.data / name / 'train'}, left out")
-    if not present:
-        raise Sim2RealError(f"no recordings to fit in {config.data}; --data says where they are")
-    for name, module in present.items():
-        yield from _one(name, module, config, report)
+def _shards(options: Options) -> tuple[str, ...]:
+    return (xl330.FOLDER,) if options.quick else tuple(DATA_SETS)
 
 
-def _one(name: str, module: ModuleType, config: BenchReal, report: Report) -> Iterator[Result]:
-    twin = Twin.load(config.examples / module.TWIN)
+def _lacking(shard: str, options: Options) -> str:
+    if options.data and DATA_SETS[shard].train_files(options.data):
+        return ""
+    return f"recordings in {shard}/train of the folder that --data names"
+
+
+def _run(shard: str, options: Options) -> Iterator[Result]:
+    found, folder = DATA_SETS[shard], options.data or Path()
     train, test = (
-        [episode for file in files for episode in module.read(file, config.examples)]
-        for files in (module.train_files(config.data), module.test_files(config.data))
+        [episode for file in files for episode in found.read(file, EXAMPLES)]
+        for files in (found.train_files(folder), found.test_files(folder))
     )
-    fitted = module.fit_episodes(train) if hasattr(module, "fit_episodes") else train
-    held_out = any((config.data / module.FOLDER / "test").glob("*"))
+    held_out = any((folder / shard / "test").glob("*"))
+    if options.quick:
+        train, test = train[:2], test[:1]
+        found = replace(found, score_with_remainder=None)
+    return measured(shard, found, train, test, held_out=held_out)
+
+
+def measured(
+    name: str, data_set: DataSet, train: list[Episode], test: list[Episode], *, held_out: bool
+) -> Iterator[Result]:
+    """Results `real.<data set>.<measure>`."""
+    twin = Twin.load(EXAMPLES / data_set.twin)
+    fitted = data_set.fit_episodes(train)
     report(f"{name}: {len(fitted)} recordings to fit, {len(test)} to score")
     begin = time.perf_counter()
     found = identify(
         twin,
         fitted,
-        seed=config.seed,
+        seed=_SEED,
         report=lambda stage, done, of: report(f"{name}: {stage} {done}/{of}"),
     )
     seconds = time.perf_counter() - begin
     if not found.promoted:
         report(f"{name}: {found.why}")
-    before, after = module.score(twin, test), module.score(found.twin, test)
-    if hasattr(module, "estimation"):
-        after |= module.estimation(twin, train)
+    before, after = data_set.score(twin, test), data_set.score(found.twin, test)
+    if data_set.estimation:
+        after |= data_set.estimation(twin, train)
     where = "held-out recordings" if held_out else "a split of train"
     for measure, value in after.items():
-        yield _result(module, name, measure, value, before.get(measure), where)
-    if "remainder" in inspect.signature(module.score).parameters and found.promoted:
-        yield from _with_remainder(name, module, found, fitted, test, report)
+        yield result(data_set, measure, value, before.get(measure), where)
+    if data_set.score_with_remainder and found.promoted:
+        yield from _with_remainder(data_set, found, fitted, test)
     yield Result(name=f"real.{name}.fit_s", value=seconds, unit="s", note=_words(found))
 
 
 def _with_remainder(
-    name: str,
-    module: ModuleType,
-    found: Identification,
-    fitted: list[Episode],
-    test: list[Episode],
-    report: Report,
+    data_set: DataSet, found: Identification, fitted: list[Episode], test: list[Episode]
 ) -> Iterator[Result]:
     """The same measures with a learned remainder, where there is one."""
+    name, score = data_set.folder, data_set.score
     logs = [aligned(episode, found.twin) for episode in fitted]
     report(f"{name}: remainder")
     learned = learn_remainder(
@@ -100,32 +90,28 @@ def _with_remainder(
     if learned.remainder is None:
         report(f"{name}: no remainder: {learned.why}")
         note = f"no remainder: {learned.why}"
-    twin = replace(found.twin, remainder=learned.remainder)
-    scores = module.score(twin, test, remainder=learned.remainder is not None)
+    elif data_set.score_with_remainder:
+        score = data_set.score_with_remainder
+    scores = score(replace(found.twin, remainder=learned.remainder), test)
     for measure, value in scores.items():
-        if measure in module.TARGETS:
-            yield _result(module, name, f"{measure}_remainder", value, None, note)
+        if measure in data_set.targets:
+            yield result(data_set, f"{measure}_remainder", value, None, note)
 
 
-def _result(
-    module: ModuleType,
-    name: str,
-    measure: str,
-    value: float,
-    before: float | None,
-    where: str,
+def result(
+    data_set: DataSet, measure: str, value: float, before: float | None, where: str
 ) -> Result:
-    published: dict[str, Any] = module.PUBLISHED
-    known, words = published.get(measure, (None, ""))
+    """One measure, beside what was published of it."""
+    known, words = data_set.published.get(measure, (None, ""))
     notes = [where] if where else []
     if before is not None:
         notes.append(f"{before:.4g} before the fit")
     return Result(
-        name=f"real.{name}.{measure}",
+        name=f"real.{data_set.folder}.{measure}",
         value=value,
         unit="",
         peer="" if known is None else f"{known:g}: {words}",
-        target=module.TARGETS.get(measure, ""),
+        target=data_set.targets.get(measure, ""),
         note="; ".join(notes),
     )
 
@@ -137,3 +123,6 @@ def _words(found: Identification) -> str:
         f" {len(found.values)} parameters; error on recordings held back within train times"
         f" {check.ratio:.2f}" + ("" if found.promoted else "; not promoted")
     )
+
+
+MEASUREMENT = side_by_side(_shards, _run, lacking=_lacking)

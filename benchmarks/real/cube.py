@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
+from benchmarks.real.dataset import EXAMPLES, DataSet
 from sim2real.data import Episode, Origin, Provenance
 from sim2real.data.formats import read_episodes
 from sim2real.data.formats.channelmap import ChannelMap
@@ -51,7 +52,7 @@ def test_files(data: Path) -> list[Path]:
     return _tosses(data / FOLDER / "test") or _tosses(data / FOLDER / "train")[_EVERY - 1 :: _EVERY]
 
 
-def read(path: Path, examples: Path = Path("examples/real")) -> list[Episode]:
+def read(path: Path, examples: Path = EXAMPLES) -> list[Episode]:
     """The toss that a path names, by the channel map of its twin."""
     return [_read(path.parent, examples)[path.name]]
 
@@ -120,3 +121,15 @@ def _tosses(folder: Path) -> list[Path]:
 def _names(file: Path) -> list[str]:
     with np.load(file) as arrays:
         return sorted(name for name in arrays.files if name.startswith("toss_"))
+
+
+DATA_SET = DataSet(
+    folder=FOLDER,
+    twin=TWIN,
+    published=PUBLISHED,
+    targets=TARGETS,
+    train_files=train_files,
+    test_files=test_files,
+    read=read,
+    score=score,
+)

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import numpy as np
 
-from sim2real.bench.real.segments import segment_rms
+from benchmarks.real.dataset import EXAMPLES, DataSet
+from benchmarks.real.segments import segment_rms
 from sim2real.data import Episode, Origin, Provenance
 from sim2real.data.formats import read_episodes
 from sim2real.data.formats.channelmap import ChannelMap
@@ -33,7 +34,7 @@ def test_files(data: Path) -> list[Path]:
     return _runs(data / FOLDER / "test") or _runs(data / FOLDER / "train")[1::3]
 
 
-def read(path: Path, examples: Path = Path("examples/real")) -> list[Episode]:
+def read(path: Path, examples: Path = EXAMPLES) -> list[Episode]:
     """The run in a file, a channel for each joint."""
     channels = ChannelMap.load(examples / TWIN / "joints.toml")
     return list(read_episodes(path, channels=channels, base=Provenance(kind=Origin.REAL)))
@@ -64,3 +65,15 @@ def _both(errors: dict[str, float]) -> float:
 
 def _runs(folder: Path) -> list[Path]:
     return sorted(folder.glob("sysid_C.1/*.csv.gz")) or sorted(folder.glob("*.csv.gz"))
+
+
+DATA_SET = DataSet(
+    folder=FOLDER,
+    twin=TWIN,
+    published=PUBLISHED,
+    targets=TARGETS,
+    train_files=train_files,
+    test_files=test_files,
+    read=read,
+    score=score,
+)

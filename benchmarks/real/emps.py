@@ -7,12 +7,13 @@ from pathlib import Path
 
 import numpy as np
 
-from sim2real.bench.real.open_loop import open_loop
+from benchmarks.real.dataset import EXAMPLES, DataSet
+from benchmarks.real.inverse import inverse_fit
+from benchmarks.real.open_loop import open_loop
 from sim2real.data import Episode, Origin, Provenance
 from sim2real.data.formats import read_episodes
 from sim2real.data.formats.channelmap import ChannelMap
 from sim2real.identify.align import aligned
-from sim2real.identify.inverse import inverse_fit
 from sim2real.twin import Twin
 
 TWIN = "emps"
@@ -48,7 +49,7 @@ def test_files(data: Path) -> list[Path]:
     return sorted((data / FOLDER / "test").glob("*.mat")) or train_files(data)
 
 
-def read(path: Path, examples: Path = Path("examples/real")) -> list[Episode]:
+def read(path: Path, examples: Path = EXAMPLES) -> list[Episode]:
     """The recording in a file, its reference one period early.
 
     In a log, a command shows in the next readings. Here the controller is part of the twin, and
@@ -97,3 +98,16 @@ def estimation(twin: Twin, episodes: list[Episode]) -> dict[str, float]:
         **found,
         "worst_deviation": worst,
     }
+
+
+DATA_SET = DataSet(
+    folder=FOLDER,
+    twin=TWIN,
+    published=PUBLISHED,
+    targets=TARGETS,
+    train_files=train_files,
+    test_files=test_files,
+    read=read,
+    score=score,
+    estimation=estimation,
+)

@@ -6,9 +6,11 @@ and come at two rates.
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
-from sim2real.bench.real.segments import segment_rms
+from benchmarks.real.dataset import EXAMPLES, DataSet
+from benchmarks.real.segments import segment_rms
 from sim2real.data import Episode, Origin, Provenance
 from sim2real.data.formats import read_episodes
 from sim2real.data.formats.channelmap import ChannelMap
@@ -38,7 +40,7 @@ def test_files(data: Path) -> list[Path]:
     return _chirps(data / FOLDER / "test") or _chirps(data / FOLDER / "train")[1::2]
 
 
-def read(path: Path, examples: Path = Path("examples/real")) -> list[Episode]:
+def read(path: Path, examples: Path = EXAMPLES) -> list[Episode]:
     """The recording in a file, by the channel map of its twin."""
     channels = ChannelMap.load(examples / TWIN / "channels.toml")
     return list(read_episodes(path, channels=channels, base=Provenance(kind=Origin.REAL)))
@@ -76,3 +78,16 @@ def score(twin: Twin, episodes: list[Episode], *, remainder: bool = False) -> di
 
 def _chirps(folder: Path) -> list[Path]:
     return sorted(folder.glob("chirp_*.npz"))
+
+
+DATA_SET = DataSet(
+    folder=FOLDER,
+    twin=TWIN,
+    published=PUBLISHED,
+    targets=TARGETS,
+    train_files=train_files,
+    test_files=test_files,
+    read=read,
+    score=score,
+    score_with_remainder=partial(score, remainder=True),
+)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 
-from sim2real.bench.real.open_loop import open_loop
+from benchmarks.real.dataset import EXAMPLES, DataSet
+from benchmarks.real.open_loop import open_loop
 from sim2real.data import Episode, Origin, Provenance
 from sim2real.data.formats import read_episodes
 from sim2real.data.formats.channelmap import ChannelMap
@@ -38,7 +40,7 @@ def test_files(data: Path) -> list[Path]:
     return _motions(data / FOLDER / "test") or _motions(data / FOLDER / "train")[::_EVERY]
 
 
-def read(path: Path, examples: Path = Path("examples/real")) -> list[Episode]:
+def read(path: Path, examples: Path = EXAMPLES) -> list[Episode]:
     """The motion in a folder, by the channel map of its twin."""
     base = Provenance(kind=Origin.REAL)
     return list(
@@ -103,3 +105,17 @@ def _jammed(episode: Episode) -> bool:
     window = np.ones(length)
     stuck = [np.convolve(column, window, "valid").max() for column in (off & still).T.astype(float)]
     return bool(max(stuck) >= length)
+
+
+DATA_SET = DataSet(
+    folder=FOLDER,
+    twin=TWIN,
+    published=PUBLISHED,
+    targets=TARGETS,
+    train_files=train_files,
+    test_files=test_files,
+    read=read,
+    score=score,
+    fit_episodes=fit_episodes,
+    score_with_remainder=partial(score, remainder=True),
+)

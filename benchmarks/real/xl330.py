@@ -6,11 +6,13 @@ The gain that is held back was never fitted: it enters the twin as what the log 
 from __future__ import annotations
 
 import json
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 
-from sim2real.bench.real.open_loop import open_loop
+from benchmarks.real.dataset import EXAMPLES, DataSet
+from benchmarks.real.open_loop import open_loop
 from sim2real.data import Episode, Origin, Provenance
 from sim2real.data.formats import read_episodes
 from sim2real.data.formats.channelmap import ChannelMap
@@ -38,7 +40,7 @@ def test_files(data: Path) -> list[Path]:
     return held_back or [f for f in _logs(data / FOLDER / "train") if _kp(f) == _HELD_BACK_KP]
 
 
-def read(path: Path, examples: Path = Path("examples/real")) -> list[Episode]:
+def read(path: Path, examples: Path = EXAMPLES) -> list[Episode]:
     """The log in a file, by the channel map of its twin."""
     base = Provenance(kind=Origin.REAL)
     return list(
@@ -59,3 +61,16 @@ def _logs(folder: Path) -> list[Path]:
 
 def _kp(file: Path) -> float:
     return float(json.loads(file.read_text(encoding="utf-8"))["kp"])
+
+
+DATA_SET = DataSet(
+    folder=FOLDER,
+    twin=TWIN,
+    published=PUBLISHED,
+    targets=TARGETS,
+    train_files=train_files,
+    test_files=test_files,
+    read=read,
+    score=score,
+    score_with_remainder=partial(score, remainder=True),
+)
