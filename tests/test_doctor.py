@@ -7,7 +7,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from sim2real.bench.faulty_logs import FaultyRobot, inject, possible
 from sim2real.cli.doctor import DoctorConfig, run_doctor
 from sim2real.data import Episode, Provenance, Signal
 from sim2real.errors import Sim2RealError
@@ -24,6 +23,7 @@ from sim2real.robot.recording import Recording, read_recording
 from sim2real.robot.runner import fly, units_of
 from sim2real.robot.standin import StandIn
 from sim2real.robot.supervisor import Supervisor
+from sim2real.testing import FaultyRobot, inject, possible
 
 BUNDLES = Path(__file__).parents[1] / "examples" / "bundles"
 TASKS = ("pendulum-swingup", "arm-reach", "arm-push")

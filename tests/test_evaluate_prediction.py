@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from sim2real.bench.config import BenchEvaluate
-from sim2real.bench.evaluate import _Robot, bench_evaluate
+from benchmarks.evaluate import Plan, Robot, counted
 from sim2real.errors import Sim2RealError
 from sim2real.evaluate.intervals import wilson
 from sim2real.evaluate.powered import of_trials, powered_rate
@@ -45,7 +44,7 @@ def test_a_constant_bias_of_the_simulation_changes_nothing():
 @pytest.mark.parametrize("kind", [(0.6, 5.0, 1.0, 1), (0.9, 5.0, -1.0, 0), (0.8, 1.0, 0.5, 10)])
 def test_intervals_cover_as_often_as_they_say(kind):
     rate, sharpness, bias, rollouts = kind
-    robot = _Robot(rate=rate, sharpness=sharpness, likeness=0.95, bias=bias, rollouts=rollouts)
+    robot = Robot(rate=rate, sharpness=sharpness, likeness=0.95, bias=bias, rollouts=rollouts)
     rng, covered, ratio = RNG(1), 0, []
     for _ in range(400):
         found = powered_rate(*robot.trials(20, 1000, rng))

@@ -1,235 +1,109 @@
-"""`sim2real bench transfer`: strategies on many units of stand-in hardware, under one budget.
+"""Strategies on many units of stand-in hardware, under one budget, and loops that are killed.
 
-Strategies that know the robot run the whole loop with each unit, within its budget. Then every
-strategy's policy makes the same number of attempts on the same unit, with the same set-ups. Every
-step is kept, so that a bench that was interrupted goes on; outcomes are kept by unit, so that units
-can be tried on different days.
+A shard is a unit, which takes ten minutes to an hour on one core, or some kills of loops.
 """
 
 from __future__ import annotations
 
-import time
-from collections.abc import Iterator
-from dataclasses import asdict, dataclass
-from functools import partial
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from tempfile import TemporaryDirectory
 
 import numpy as np
 from scipy.stats import wilcoxon
 
-from sim2real.bench.config import BenchTransfer
-from sim2real.bench.loop_kills import killed_loops
-from sim2real.bench.run import Report, Result, commit, machine
-from sim2real.bench.workers import Workers
-from sim2real.errors import Sim2RealError, table_at
+from benchmarks.benchmark import Measurement, Options, Result
+from benchmarks.transfer.kills import killed_loops
+from benchmarks.transfer.units import FULL, QUICK, Score, Sizes, share_policies, tried
 from sim2real.evaluate.intervals import clustered
-from sim2real.files import read_json, write_json
-from sim2real.loop.config import LoopConfig
-from sim2real.loop.loop import Closed, loop
-from sim2real.loop.stages import Stages, prediction_of
-from sim2real.loop.steps import Step, Store
-from sim2real.loop.strategies import policy_of
-from sim2real.tasks import find_task
-
-_FIRST_SETUP = 1_000
-"""Number of the first set-up of the attempts that count; those of the loop are lower."""
 
 
-@dataclass(frozen=True)
-class Score:
-    """One strategy on one unit."""
+@dataclass(frozen=True, kw_only=True)
+class Tried:
+    """What a shard gives: strategies on a unit, or loops that were killed."""
 
-    sim: float
-    won: tuple[bool, ...]
-    """Outcome of every attempt on the unit."""
-    before: tuple[float, float] | None = None
-    """Interval of 90 % for what the attempts would show, known before the policy made any."""
-    expected: tuple[float, float] | None = None
-    """The same, with the attempts that the loop made."""
-    recorded_s: float = 0.0
-    trials: int = 0
-
-    @property
-    def real(self) -> float:
-        """Success on the unit."""
-        return float(np.mean(self.won))
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain data; attempts as a row of 1 and 0."""
-        return {**asdict(self), "won": "".join("01"[outcome] for outcome in self.won)}
-
-    @staticmethod
-    def of_dict(data: dict[str, Any]) -> Score:
-        """What `to_dict` gave."""
-        before, expected = (
-            tuple(data[name]) if data[name] else None for name in ("before", "expected")
-        )
-        won = tuple(outcome == "1" for outcome in data["won"])
-        return Score(**{**data, "won": won, "before": before, "expected": expected})
+    outcomes: dict[str, Score] = field(default_factory=dict)
+    """Each strategy's attempts on one unit."""
+    kills: int = 0
+    explained: int = 0
+    """Kills of loops that explain the gap too, which takes most of their time."""
+    same: tuple[bool, ...] = ()
+    """Whether each killed loop ended as one that was left alone."""
 
 
-def bench_transfer(config: BenchTransfer, report: Report) -> Iterator[Result]:
-    """Success of each strategy in simulation and on units."""
-    if min(config.units, config.arm_units, config.trials) < 1:
-        raise Sim2RealError("--units, --arm-units and --trials are at least 1")
+def _sizes(options: Options) -> Sizes:
+    return QUICK if options.quick else FULL
+
+
+def _shards(options: Options) -> tuple[str, ...]:
+    sizes = _sizes(options)
+    return (
+        *(f"{task}/unit-{unit}" for task, units in sizes.units.items() for unit in units),
+        *(f"kills/{k + 1}" for k, count in enumerate(sizes.kills) if count),
+    )
+
+
+def _prepare(shards: Sequence[str], options: Options) -> None:
+    for task in dict.fromkeys(shard.split("/")[0] for shard in shards):
+        if task != "kills" and not options.quick:
+            share_policies(FULL, task)
+
+
+def _run(shard: str, options: Options) -> Tried:
+    sizes = _sizes(options)
+    task, which = shard.split("/")
+    if options.quick:
+        with TemporaryDirectory(prefix="bench-transfer-") as made:
+            sizes = replace(sizes, store=Path(made))
+            share_policies(sizes, task)
+            return Tried(outcomes=tried(sizes, task, int(which.removeprefix("unit-"))))
+    if task != "kills":
+        return Tried(outcomes=tried(sizes, task, int(which.removeprefix("unit-"))))
+    number = int(which)
+    count, explained = sizes.kills[number - 1], number == len(sizes.kills)
+    same = killed_loops(count, [] if explained else ["--no-explain"], (sizes.plan.seed, 3, number))
+    return Tried(kills=count, explained=count if explained else 0, same=same)
+
+
+def _results(data: Mapping[str, Tried], options: Options) -> list[Result]:
+    found: list[Result] = []
     identified: list[Score] = []
-    for task in config.tasks:
-        units = range(config.first_unit, config.first_unit + _units(config, task))
-        _try(config, task, units, report)
-        scores: dict[str, list[Score]] = {strategy: [] for strategy in config.strategies}
-        for unit in units:
-            for strategy, score in _read(config, task, unit).items():
-                scores[strategy].append(score)
-        name = task.split("-", maxsplit=1)[0] if task == "pendulum-swingup" else task
+    for task in _sizes(options).units:
+        units = [one.outcomes for shard, one in data.items() if shard.startswith(f"{task}/")]
+        if not units:
+            continue
+        name = "pendulum" if task == "pendulum-swingup" else task
+        scores = {strategy: [unit[strategy] for unit in units] for strategy in units[0]}
         for strategy, mine in scores.items():
-            yield from _results(name, strategy, mine)
+            found += strategy_results(name, strategy, mine)
         for other in ("wide", "adr"):
             if "identified" in scores and other in scores:
-                yield _beats(name, scores["identified"], scores[other], other)
+                found.append(better(name, scores["identified"], scores[other], other))
         identified += scores.get("identified", [])
-    yield from _predictions(identified)
-    if config.kills:
-        yield from killed_loops(config, report)
+    found += prediction_results(identified)
+    loops = [one for one in data.values() if one.same]
+    return [*found, *(killed_results(loops) if loops else ())]
 
 
-def _units(config: BenchTransfer, task: str) -> int:
-    return config.units if task == "pendulum-swingup" else config.arm_units
-
-
-def _try(config: BenchTransfer, task: str, units: range, report: Report) -> None:
-    """Try every strategy on units that have no outcomes yet."""
-    left = [unit for unit in units if not _path(config, task, unit).is_file()]
-    if not left:
-        return
-    made = {"commit": commit(), "machine": machine()}
-    _common(config, task, report)
-    with Workers(config.workers) as workers:
-        for unit, _ in zip(
-            left, workers.map(partial(_scored, config, task, made), left), strict=True
-        ):
-            found = _read(config, task, unit)
-            told = ", ".join(f"{strategy} {score.real:.0%}" for strategy, score in found.items())
-            report(f"{task} unit {unit}: {told}")
-
-
-def _path(config: BenchTransfer, task: str, unit: int) -> Path:
-    return config.scores / task / f"unit-{unit}.json"
-
-
-def _plan(config: BenchTransfer) -> dict[str, Any]:
-    """What outcomes depend on, beside the code and the unit."""
-    return {
-        "strategies": list(config.strategies),
-        "trials": config.trials,
-        "budget": config.budget,
-        "seconds": config.seconds,
-        "seed": config.seed,
-    }
-
-
-def _scored(config: BenchTransfer, task: str, made: dict[str, Any], unit: int) -> None:
-    """Try every strategy on one unit, on one thread, and keep the outcomes."""
-    found = {strategy: _score(config, task, unit, strategy) for strategy in config.strategies}
-    date = time.strftime("%Y-%m-%d", time.gmtime())
-    outcomes = {strategy: score.to_dict() for strategy, score in found.items()}
-    content = {**made, "date": date, "plan": _plan(config), "outcomes": outcomes}
-    write_json(_path(config, task, unit), content)
-
-
-def _read(config: BenchTransfer, task: str, unit: int) -> dict[str, Score]:
-    """Every strategy on one unit, as it was kept."""
-    path = _path(config, task, unit)
-    content = table_at(read_json(path), str(path))
-    if content.get("plan") != _plan(config):
-        raise Sim2RealError(f"{path} was measured with another plan: {content.get('plan')}")
-    return {strategy: Score.of_dict(score) for strategy, score in content["outcomes"].items()}
-
-
-def _common(config: BenchTransfer, task: str, report: Report) -> None:
-    """What all units share: policies that know none of them."""
-    store = Store(config.store / task / "steps")
-    stages = Stages(task=task, robot="", person="bench", seed=config.seed)
-    for strategy in dict.fromkeys(("nominal", *config.strategies)):
-        if not strategy.startswith("identified"):
-            policy = _unknowing(strategy, stages)
-            success = store.run(stages.evaluate(policy)).result["value"]
-            store.run(stages.export(policy))
-            report(f"{task}, {strategy}: {success:.1%} in simulation")
-
-
-def _unknowing(strategy: str, stages: Stages) -> Step:
-    """Training of a strategy that knows no unit."""
-    task = find_task(stages.task)
-    iterations = task.training.iterations
-    nominal = stages.train("nominal", iterations=iterations)
-    again = round(task.again * iterations)
-    policy, _ = policy_of(
-        strategy, stages, nominal=nominal, recorded=(), iterations=iterations, again=again
-    )
-    return policy
-
-
-def _score(config: BenchTransfer, task: str, unit: int, strategy: str) -> Score:
-    """Train as the strategy does, and try it on the unit."""
-    folder = config.store / task
-    robot = f"unit:{unit}"
-    store = Store(folder / "steps")
-    stages = Stages(task=task, robot=robot, person="bench", seed=config.seed, force=True, threads=1)
-    recorded_s, trials, before, expected = 0.0, 0, None, None
-    if strategy.startswith("identified"):
-        closed = _looped(config, folder, task, robot, strategy)
-        last = closed.rounds[-1]
-        policy = last.policy.step
-        recorded_s, trials = closed.recorded_s, closed.trials
-        if last.draws is not None:
-            before, expected = (
-                (said.shown_low, said.shown_high)
-                for said in (
-                    prediction_of(last.draws, trials=config.trials, won=won)
-                    for won in ([], last.won)
-                )
-            )
-    else:
-        policy = _unknowing(strategy, stages)
-    sim = store.run(stages.evaluate(policy)).result["value"]
-    bundle = stages.export(policy)
-    ladder = stages.ladder(bundle, stages.record(seconds=config.seconds))
-    tried = stages.trials(bundle, ladder, first=_FIRST_SETUP, count=config.trials)
-    won = store.run(tried).result["success"]
-    return Score(
-        sim=float(sim),
-        won=tuple(bool(outcome) for outcome in won),
-        before=before,
-        expected=expected,
-        recorded_s=recorded_s,
-        trials=trials,
+def killed_results(found: Sequence[Tried]) -> Iterator[Result]:
+    """Whether killed loops ended with the same numbers."""
+    same = [one for part in found for one in part.same]
+    yield Result(
+        name="transfer.killed_loops_same",
+        value=float(np.mean(same)),
+        unit="share",
+        target=">= 1.0",
+        note=f"{sum(part.kills for part in found)} kills at random moments of {len(same)} loops,"
+        f" {sum(part.explained for part in found)} of them in loops that explain the gap too, each"
+        " then run to its end: the same summary but for ids of recordings",
     )
 
 
-def _looped(config: BenchTransfer, folder: Path, task: str, robot: str, strategy: str) -> Closed:
-    """The loop's last policy for one unit; all loops of a task share what they have in common."""
-    return loop(
-        LoopConfig(
-            task=task,
-            robot=robot,
-            strategy=strategy,  # type: ignore[arg-type]
-            budget=str(config.budget),
-            seconds=config.seconds,
-            seed=config.seed,
-            force=True,
-            explain=False,
-            threads=1,
-            out=folder / f"{strategy}-{robot.replace(':', '-')}",
-        ),
-        store=Store(folder / "steps"),
-    )
-
-
-def _results(task: str, strategy: str, found: list[Score]) -> Iterator[Result]:
+def strategy_results(task: str, strategy: str, found: Sequence[Score]) -> Iterator[Result]:
     sim, real = (float(np.mean([getattr(one, name) for one in found])) for name in ("sim", "real"))
     all_units = clustered(
-        np.array([sum(one.won) for one in found]), np.array([len(one.won) for one in found])
+        np.array([one.wins for one in found]), np.array([len(one.won) for one in found])
     )
     worst = min(one.real for one in found)
     known = strategy == "identified"
@@ -253,6 +127,7 @@ def _results(task: str, strategy: str, found: list[Score]) -> Iterator[Result]:
         name=f"{name}.real",
         value=real,
         unit="share",
+        interval=(all_units.low, all_units.high),
         target=">= 0.9" if known else "<= 0.6" if strategy == "nominal" else "",
         note=f"{all_units}, of {len(found)} units that differ{drop}{spent}",
     )
@@ -265,7 +140,7 @@ def _results(task: str, strategy: str, found: list[Score]) -> Iterator[Result]:
     )
 
 
-def _predictions(found: list[Score]) -> Iterator[Result]:
+def prediction_results(found: Sequence[Score]) -> Iterator[Result]:
     """Whether what was said of units came true."""
     for name, when, said in (
         ("prediction_coverage", "at the loop's end", [one.expected for one in found]),
@@ -288,7 +163,7 @@ def _predictions(found: list[Score]) -> Iterator[Result]:
             )
 
 
-def _beats(task: str, one: list[Score], other: list[Score], name: str) -> Result:
+def better(task: str, one: Sequence[Score], other: Sequence[Score], name: str) -> Result:
     """Wilcoxon's signed-rank test over units."""
     gain = np.array([a.real - b.real for a, b in zip(one, other, strict=True)])
     p_value = float(wilcoxon(gain, alternative="greater").pvalue) if gain.any() else 1.0
@@ -299,3 +174,8 @@ def _beats(task: str, one: list[Score], other: list[Score], name: str) -> Result
         target="<= 0.05" if task == "pendulum" else "",
         note=f"paired over {len(gain)} units, one-sided; {100 * gain.mean():+.1f} points",
     )
+
+
+MEASUREMENT = Measurement(
+    kind=Tried, shards=_shards, run=_run, results=_results, plan=FULL.plan, prepare=_prepare
+)

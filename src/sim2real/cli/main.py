@@ -17,18 +17,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import tyro
 
 from sim2real.attribute.config import AttributeConfig, FailuresConfig
-from sim2real.bench.config import (
-    BenchAttribute,
-    BenchData,
-    BenchDeploy,
-    BenchDoctor,
-    BenchEvaluate,
-    BenchIdentify,
-    BenchReal,
-    BenchSim,
-    BenchTrain,
-    BenchTransfer,
-)
 from sim2real.cli.attribute import run_attribute
 from sim2real.cli.data import DataVerb, run_data
 from sim2real.cli.doctor import DoctorConfig, run_doctor
@@ -96,19 +84,6 @@ Twins = Annotated[
     Annotated[TwinShow, _sub("show")] | Annotated[TwinLint, _sub("lint")],
     tyro.conf.OmitSubcommandPrefixes,
 ]
-Benches = Annotated[
-    Annotated[BenchSim, _sub("sim")]
-    | Annotated[BenchTrain, _sub("train")]
-    | Annotated[BenchData, _sub("data")]
-    | Annotated[BenchDeploy, _sub("deploy")]
-    | Annotated[BenchDoctor, _sub("doctor")]
-    | Annotated[BenchEvaluate, _sub("evaluate")]
-    | Annotated[BenchIdentify, _sub("identify")]
-    | Annotated[BenchAttribute, _sub("attribute")]
-    | Annotated[BenchTransfer, _sub("transfer")]
-    | Annotated[BenchReal, _sub("real")],
-    tyro.conf.OmitSubcommandPrefixes,
-]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -116,13 +91,6 @@ class TwinVerb:
     """Look at a twin: show it, or lint it."""
 
     what: Twins
-
-
-@dataclass(frozen=True, kw_only=True)
-class BenchVerb:
-    """Measure what the project promises: simulation speed, training, data, deployment."""
-
-    what: Benches
 
 
 Verb = (
@@ -149,7 +117,6 @@ Verb = (
     | Annotated[TwinVerb, _sub("twin")]
     | Annotated[Tasks, _sub("tasks")]
     | Annotated[DataVerb, _sub("data")]
-    | Annotated[BenchVerb, _sub("bench")]
 )
 
 
@@ -193,8 +160,6 @@ def main(arguments: list[str] | None = None) -> int:
 def _run(verb: Any) -> int:
     if isinstance(verb, TwinVerb):
         verb = verb.what
-    if isinstance(verb, BenchVerb):
-        verb = verb.what
     if isinstance(verb, DataVerb):
         return run_data(verb.what)
     runners: dict[type, Callable[[Any], int]] = {
@@ -221,16 +186,6 @@ def _run(verb: Any) -> int:
         TwinShow: _twin_show,
         TwinLint: _twin_lint,
         Tasks: _tasks,
-        BenchSim: _bench,
-        BenchTrain: _bench,
-        BenchData: _bench,
-        BenchDeploy: _bench,
-        BenchDoctor: _bench,
-        BenchEvaluate: _bench,
-        BenchIdentify: _bench,
-        BenchAttribute: _bench,
-        BenchTransfer: _bench,
-        BenchReal: _bench,
     }
     return runners[type(verb)](verb)
 
@@ -400,23 +355,6 @@ def _demo(config: DemoConfig) -> int:
     from sim2real.demo.demo import demo
 
     return demo(config)
-
-
-def _bench(
-    config: BenchSim
-    | BenchTrain
-    | BenchData
-    | BenchDeploy
-    | BenchDoctor
-    | BenchEvaluate
-    | BenchIdentify
-    | BenchAttribute
-    | BenchTransfer
-    | BenchReal,
-) -> int:
-    from sim2real.bench.run import run_bench
-
-    return run_bench(config)
 
 
 def _console() -> Any:

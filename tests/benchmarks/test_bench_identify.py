@@ -1,16 +1,16 @@
-"""The pieces of `sim2real bench identify`, on problems small enough to wait for."""
+"""The pieces of the benchmark `identify`, on problems small enough to wait for."""
 
 import numpy as np
 import pytest
 import torch
 
-from sim2real.bench.identify.calibration import Placed, placed, truths_of
-from sim2real.bench.identify.growth import exponent
-from sim2real.bench.identify.known_truth import multisine, recordings
-from sim2real.bench.identify.pace import Positions, cma_es, counted, pace_twin
-from sim2real.bench.identify.sysid import MODELS, shared_problem
+from benchmarks.identify.calibration import Placed, placed
+from benchmarks.identify.growth import exponent
+from benchmarks.identify.pace import Positions, cma_es, counted, pace_twin
+from benchmarks.identify.sysid import MODELS, shared_problem
 from sim2real.gap.sensitivity import open_parameters
 from sim2real.tasks import find_task
+from sim2real.testing import multisine, recordings, truths_of
 from sim2real.twin import Twin
 from sim2real.worlds import CpuWorlds
 
@@ -60,8 +60,8 @@ def test_one_uneven_parameter_among_even_ones_is_found_and_named():
     even, narrow = np.arange(200) % 200, 70 + np.arange(200) % 60
     found = Placed(
         names=("a",) * 200 + ("b",) * 200,
-        inside=np.ones(400, bool),
-        ranks=np.concatenate([even, narrow]),
+        inside=(True,) * 400,
+        ranks=(*even.tolist(), *narrow.tolist()),
     )
     chance, worst = found.sbc_p()
     assert worst == "b" and chance < 1e-6
@@ -69,7 +69,8 @@ def test_one_uneven_parameter_among_even_ones_is_found_and_named():
 
 
 def placed_with(ranks):
-    return Placed(names=("a",) * len(ranks), inside=np.ones(len(ranks), bool), ranks=ranks)
+    count = len(ranks)
+    return Placed(names=("a",) * count, inside=(True,) * count, ranks=tuple(ranks.tolist()))
 
 
 @pytest.mark.slow
@@ -80,8 +81,8 @@ def test_truths_are_placed_in_the_posteriors_of_what_a_log_tells():
     found = placed(twin, truths, logs)
     assert 0 < len(found.names) <= len(open_parameters(twin))
     assert len(found.inside) == len(found.ranks) == len(found.names)
-    assert "sensor/hinge_pos/bias" in found.names and found.inside.mean() > 0.5
-    assert (found.ranks >= 0).all() and (found.ranks <= 199).all()
+    assert "sensor/hinge_pos/bias" in found.names and np.mean(found.inside) > 0.5
+    assert all(0 <= rank <= 199 for rank in found.ranks)
 
 
 def test_the_exponent_of_linear_growth_is_one():
@@ -90,7 +91,7 @@ def test_the_exponent_of_linear_growth_is_one():
 
 @pytest.mark.parametrize("model", list(MODELS))
 def test_both_sides_simulate_the_same_robot(model):
-    peer = pytest.importorskip("sim2real.bench.identify.sysid_peer")
+    peer = pytest.importorskip("benchmarks.identify.sysid_peer")
     sysid = pytest.importorskip("mujoco.sysid")
     if not hasattr(sysid, "optimize"):
         pytest.skip("mujoco.sysid lacks its requirements")
