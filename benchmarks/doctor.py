@@ -17,12 +17,8 @@ from benchmarks.machine import ROOT
 from sim2real.data import Episode, Origin, Provenance
 from sim2real.gap.doctor import Doctor
 from sim2real.gap.findings import Fault
-from sim2real.policy import Bundle
-from sim2real.policy.runtime import Pilot, Runtime
-from sim2real.robot.recording import Recording, read_recording
-from sim2real.robot.runner import fly, units_of
-from sim2real.robot.standin import StandIn
-from sim2real.robot.supervisor import Supervisor
+from sim2real.policy import Bundle, Pilot, Runtime
+from sim2real.robot import Recording, StandIn, Supervisor, fly, read_recording, units_of
 from sim2real.tasks import find_task
 from sim2real.testing import LEVELS, inject, possible
 

@@ -17,10 +17,7 @@ from benchmarks.benchmark import Options, Result, report, side_by_side, unless_i
 from sim2real.errors import Sim2RealError
 from sim2real.evaluate.intervals import wilson
 from sim2real.evaluate.trials import run_trials
-from sim2real.learn.config import TrainConfig
-from sim2real.learn.policy import Policy
-from sim2real.learn.run import Run
-from sim2real.learn.train import Trainer, train
+from sim2real.learn import Policy, Run, TrainConfig, Trainer, train
 from sim2real.tasks import find_task
 
 if TYPE_CHECKING:

@@ -4,8 +4,8 @@ import numpy as np
 import torch
 
 from sim2real.gap.log import Log
-from sim2real.gap.sensitivity import best_guess
-from sim2real.policy.make import twin_contract
+from sim2real.gap.unknowns import best_guess
+from sim2real.policy import twin_contract
 from sim2real.testing import multisine
 from sim2real.worlds import CpuWorlds
 

@@ -1,7 +1,6 @@
 """Attribution of planted gaps: the error and the success go to the dimension that is off."""
 
 import json
-from dataclasses import replace
 from functools import partial
 from types import SimpleNamespace
 
@@ -9,7 +8,6 @@ import numpy as np
 import pytest
 import torch
 
-from sim2real.attribute.attribution import Attribution, Share
 from sim2real.attribute.success import _interval_of_sum, _resampled, attribute_success
 from sim2real.attribute.together import told_together
 from sim2real.attribute.trajectory import _shares, attribute_trajectory
@@ -17,9 +15,9 @@ from sim2real.cli.main import main
 from sim2real.data import Lake
 from sim2real.errors import Sim2RealError
 from sim2real.evaluate.trials import run_trials
-from sim2real.gap.sensitivity import open_parameters
+from sim2real.gap.unknowns import open_parameters
 from sim2real.params import Empirical
-from sim2real.policy.runtime import Runtime
+from sim2real.policy import Runtime
 from sim2real.tasks import find_task
 from sim2real.testing import plant, recordings
 from tests.simulated import BUNDLES, bundle_and_twin, simulate

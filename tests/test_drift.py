@@ -13,14 +13,19 @@ from sim2real.data import Provenance
 from sim2real.errors import Sim2RealError
 from sim2real.gap.log import Log
 from sim2real.gap.sensitivity import sensitivity
-from sim2real.policy.runtime import Pilot, Runtime
+from sim2real.policy import Pilot, Runtime
+from sim2real.robot import (
+    DriftMonitor,
+    Recording,
+    StandIn,
+    Supervisor,
+    fly,
+    read_recording,
+    units_of,
+)
 from sim2real.robot.drift.blame import causes, change_point
-from sim2real.robot.drift.monitor import HORIZON_S, Monitor, Scores, take_all, watch
+from sim2real.robot.drift.monitor import HORIZON_S, DriftScores, watch
 from sim2real.robot.drift.ranks import RankEvidence
-from sim2real.robot.recording import Recording, read_recording
-from sim2real.robot.runner import fly, units_of
-from sim2real.robot.standin import StandIn
-from sim2real.robot.supervisor import Supervisor
 from tests.simulated import bundle_and_twin, simulate
 
 
@@ -47,15 +52,9 @@ def pendulum():
 
 
 def monitor_of(bundle, found, *, baseline, false_alarm=0.01):
-    monitor = Monitor(
-        bundle,
-        names=found[0].names,
-        scales=found[0].scales,
-        false_alarm=false_alarm,
-        baseline=baseline,
-    )
+    monitor = DriftMonitor.empty(bundle, baseline=baseline, false_alarm=false_alarm)
     for sensed in found:
-        monitor.take(Scores.of(sensed), sensed.information)
+        monitor.take(DriftScores.of(sensed), sensed.information)
     return monitor
 
 
@@ -187,11 +186,11 @@ def test_a_robot_that_was_swapped_is_noticed_and_one_that_was_not_raises_no_alar
                 found.append(read_recording(file))
         return found
 
-    monitor = Monitor.empty(bundle, baseline=15, false_alarm=0.05)
-    take_all(monitor, flown(21, 22, 0))  # a flight that the robot broke off may be left out
+    monitor = DriftMonitor.empty(bundle, baseline=15, false_alarm=0.05)
+    monitor.add_all(flown(21, 22, 0))  # a flight that the robot broke off may be left out
     same = len(monitor.scores)
     assert same > 18 and monitor.alarm is None
-    take_all(monitor, flown(22, 8, 50))
+    monitor.add_all(flown(22, 8, 50))
     report = monitor.report()
     assert report.alarm is not None and report.alarm > same
     assert abs(report.change - (same + 1)) <= 1
@@ -201,7 +200,7 @@ def test_a_monitor_that_is_saved_goes_on_as_if_it_never_stopped(pendulum, tmp_pa
     bundle, _, episodes, found = pendulum
     whole = monitor_of(bundle, found[:12], baseline=8)
     monitor_of(bundle, found[:10], baseline=8).save(tmp_path / "monitor.json")
-    again = Monitor.load(tmp_path / "monitor.json", bundle)
+    again = DriftMonitor.load(tmp_path / "monitor.json", bundle)
     for episode in episodes[10:12]:
         again.add(episode)
     assert again.verdicts == whole.verdicts
@@ -216,12 +215,12 @@ def test_a_state_of_another_bundle_or_a_damaged_one_is_refused(pendulum, tmp_pat
     monitor_of(bundle, found[:6], baseline=5).save(file)
     other, _ = bundle_and_twin("arm-reach")
     with pytest.raises(Sim2RealError, match="another bundle"):
-        Monitor.load(file, other)
+        DriftMonitor.load(file, other)
     data = json.loads(file.read_text())
     for harm in ({"scales": "x"}, {"episodes": [{}]}, {"baseline": 2}, {"schema": 9}):
         file.write_text(json.dumps(data | harm))
         with pytest.raises(Sim2RealError):
-            Monitor.load(file, bundle)
+            DriftMonitor.load(file, bundle)
 
 
 def test_causes_are_found_with_their_size_and_those_that_look_alike_are_named_together():

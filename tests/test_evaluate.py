@@ -13,8 +13,7 @@ from sim2real.evaluate.evaluate import evaluate, summarise
 from sim2real.evaluate.intervals import wilson
 from sim2real.evaluate.play import play
 from sim2real.evaluate.trials import Trials, run_trials
-from sim2real.learn.config import TrainConfig
-from sim2real.learn.train import train
+from sim2real.learn import TrainConfig, train
 from sim2real.report.plots import plot_evaluation
 from sim2real.tasks import find_task
 

@@ -15,7 +15,7 @@ from sim2real.data import Signal
 from sim2real.errors import Sim2RealError
 from sim2real.gap.log import Log
 from sim2real.params import Empirical, Uniform
-from sim2real.policy.make import twin_contract
+from sim2real.policy import twin_contract
 from sim2real.tasks import find_task
 from tests.simulated import bundle_and_twin, policy_of, simulate
 
@@ -85,7 +85,7 @@ def test_phases_end_where_the_motion_changes():
         fresh=np.ones((250, 2), bool),
         command=np.where(times < 2.0, 1.5, 0.0)[:, None],
     )
-    found = Behaviours(twin.place().model, 5.0).phases(log)
+    found = Behaviours(twin.compile().model, 5.0).phases(log)
     assert len(found) >= 2 and found[0].begin_s == 0.0
     assert any(abs(phase.end_s - 2.0) < 0.2 for phase in found)
     assert "rest" in found[-1].words and found[-1].end_s == pytest.approx(times[-1])

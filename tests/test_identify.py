@@ -8,7 +8,7 @@ import pytest
 from sim2real.data import Signal
 from sim2real.errors import Sim2RealError
 from sim2real.gap.log import Log
-from sim2real.gap.sensitivity import best_guess
+from sim2real.gap.unknowns import best_guess
 from sim2real.identify.align import aligned
 from sim2real.identify.fit import fit
 from sim2real.identify.identifiability import from_information, identifiability
@@ -59,7 +59,7 @@ def test_a_prior_that_counts_more_keeps_a_fit_nearer_to_it(pendulum):
 
 def test_noise_is_never_believed_below_the_rounding_of_a_reading(pendulum):
     problem = Problem(pendulum[1], logs_of(pendulum), 0.4, fitted=tuple(TRUTH))
-    quantum = pendulum[1].place().effects.sensors["hinge_pos"].quantum
+    quantum = pendulum[1].compile().effects.sensors["hinge_pos"].quantum
     assert problem.least_noise[0] == pytest.approx(quantum / np.sqrt(12))
     assert problem.least_noise[1] < problem.noise[1]  # speeds are not rounded
 

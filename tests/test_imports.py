@@ -9,9 +9,11 @@ import sim2real
 
 ROOT = Path(sim2real.__file__).parent
 FLOORS = [
-    {"errors"},
+    {"errors", "arrays", "lazy"},
     {"files"},
-    {"params", "data", "reality"},
+    {"params", "reality"},
+    {"contract"},
+    {"data"},
     {"twin"},
     {"worlds"},
     {"randomize"},

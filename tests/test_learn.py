@@ -7,11 +7,8 @@ import pytest
 import torch
 
 from sim2real.errors import Sim2RealError
+from sim2real.learn import Policy, Run, TrainConfig, Trainer, train
 from sim2real.learn.checkpoint import latest_checkpoint, load_checkpoint, save_checkpoint
-from sim2real.learn.config import TrainConfig
-from sim2real.learn.policy import Policy
-from sim2real.learn.run import Run
-from sim2real.learn.train import Trainer, train
 from sim2real.report.plots import plot_run
 
 

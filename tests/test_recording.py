@@ -8,7 +8,7 @@ import pytest
 from sim2real.cli.logs import read_logs
 from sim2real.data import Provenance
 from sim2real.errors import Sim2RealError
-from sim2real.robot.recording import Recording, read_recording
+from sim2real.robot import Recording, read_recording
 
 REAL = Provenance(kind="real", robot="arm-reach", serial="unit-4")
 

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from sim2real.gap.replay import Replayer
-from sim2real.gap.sensitivity import best_guess, open_parameters, prior_std
+from sim2real.gap.unknowns import best_guess, open_parameters, prior_std
 from sim2real.identify.align import aligned
+from sim2real.identify.held_back import Check
 from sim2real.identify.identifiability import from_information
-from sim2real.identify.identify import Check
 from sim2real.identify.posterior import Posterior
 from sim2real.params import Dimension, Empirical, GaussianPosterior, Parameter, Uniform
 from sim2real.report.identify import shifts, write_page

@@ -20,11 +20,9 @@ from benchmarks.machine import ROOT
 from sim2real.attribute.success import attribute_success
 from sim2real.errors import Sim2RealError
 from sim2real.evaluate.trials import run_trials
-from sim2real.learn.policy import Policy
-from sim2real.loop.stages import Stages, run_of
-from sim2real.loop.steps import Store
-from sim2real.loop.strategies import widened
-from sim2real.policy.runtime import Runtime
+from sim2real.learn import Policy
+from sim2real.loop import Stages, Store, run_of, widened
+from sim2real.policy import Runtime
 from sim2real.tasks import find_task
 from sim2real.testing import plant, planted_twin
 from sim2real.twin import Twin

@@ -13,8 +13,7 @@ from sim2real.gap.log import Log
 from sim2real.identify.fit import fit
 from sim2real.identify.posterior import posterior_of
 from sim2real.identify.problem import Problem
-from sim2real.policy import Bundle
-from sim2real.policy.make import twin_contract
+from sim2real.policy import Bundle, twin_contract
 from sim2real.tasks import find_task
 from sim2real.testing import Plant, flown, recordings
 from sim2real.twin import Twin

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 
 from benchmarks.machine import ROOT
 from sim2real.errors import Sim2RealError
-from sim2real.policy import Bundle
-from sim2real.policy.runtime import Runtime
+from sim2real.policy import Bundle, Runtime
 from sim2real.robot.kinematics import Kinematics
 from sim2real.twin import Twin
 

@@ -17,10 +17,7 @@ import numpy as np
 from benchmarks.benchmark import Result, report
 from benchmarks.deploy.craft import BUNDLES, Plan
 from sim2real.errors import Sim2RealError
-from sim2real.robot.config import DeployConfig
-from sim2real.robot.deploy import deploy
-from sim2real.robot.recording import read_recording
-from sim2real.robot.standin import StandIn
+from sim2real.robot import DeployConfig, StandIn, deploy, read_recording
 
 _KINDS = ("runner", "robot", "link")
 _WATCHDOG_S = 0.25

@@ -15,11 +15,11 @@ from benchmarks.benchmark import Result, report
 from benchmarks.deploy.craft import TASKS, Craft, Plan
 from sim2real.data import Origin, Provenance
 from sim2real.errors import Sim2RealError
-from sim2real.policy.runtime import Pilot
-from sim2real.robot.open import WallClock
-from sim2real.robot.recording import Recording
-from sim2real.robot.runner import Clock, Flight, fly, units_of
-from sim2real.robot.supervisor import Inputs, Supervisor
+from sim2real.policy import Pilot
+from sim2real.robot import Recording, Supervisor, fly, units_of
+from sim2real.robot.connect import WallClock
+from sim2real.robot.runner import Clock, Flight
+from sim2real.robot.supervisor import Inputs
 
 _ON_TIME_S = 5e-5
 _REAL = Provenance(kind=Origin.REAL)

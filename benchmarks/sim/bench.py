@@ -107,7 +107,7 @@ def _env_over_raw(task: type[Task], plan: Plan) -> tuple[float, float, float]:
     count = env.worlds.count
     # Episodes end at all times, as they do in training, not all at once.
     env.age.copy_(torch.randint(0, env.steps, (count,), generator=torch.manual_seed(0)))
-    raw = Batch(env.twin.place().model, count, 0)
+    raw = Batch(env.twin.compile().model, count, 0)
     raw.state[:] = env.worlds.state_dict()["state"].numpy()
     ctrl = raw.bind("ctrl")
     substeps = round(env.worlds.period_s / env.worlds.model.opt.timestep)
@@ -187,7 +187,7 @@ def _ant_rate(twin: Twin, plan: Plan) -> float:
 
 def _bare_ant_rate(twin: Twin, plan: Plan) -> float:
     """Batch.step alone, with random commands: no randomisation, sensors, resets or rewards."""
-    batch = Batch(twin.place().model, plan.worlds, 0)
+    batch = Batch(twin.compile().model, plan.worlds, 0)
     batch.reset()
     ctrl = batch.bind("ctrl")
     actions = np.random.default_rng(0).uniform(-1, 1, (16, *ctrl.shape))

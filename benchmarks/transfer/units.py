@@ -12,11 +12,16 @@ from pathlib import Path
 
 from benchmarks.benchmark import report
 from benchmarks.machine import ROOT
-from sim2real.loop.config import LoopConfig
-from sim2real.loop.loop import Closed, loop
-from sim2real.loop.stages import Stages, prediction_of
-from sim2real.loop.steps import Step, Store
-from sim2real.loop.strategies import policy_of
+from sim2real.loop import (
+    KeptStep,
+    LoopConfig,
+    LoopResult,
+    Stages,
+    Store,
+    close_the_loop,
+    policy_of,
+    prediction_of,
+)
 from sim2real.tasks import find_task
 
 _FIRST_SETUP = 1_000
@@ -119,7 +124,7 @@ def tried(sizes: Sizes, task: str, unit: int) -> dict[str, Score]:
     return found
 
 
-def _unknowing(sizes: Sizes, strategy: str, stages: Stages) -> Step:
+def _unknowing(sizes: Sizes, strategy: str, stages: Stages) -> KeptStep:
     """Training of a strategy that knows no unit."""
     task = find_task(stages.task)
     iterations = sizes.iterations or task.training.iterations
@@ -167,9 +172,9 @@ def _score(sizes: Sizes, task: str, unit: int, strategy: str) -> Score:
     )
 
 
-def _looped(sizes: Sizes, folder: Path, task: str, robot: str, strategy: str) -> Closed:
+def _looped(sizes: Sizes, folder: Path, task: str, robot: str, strategy: str) -> LoopResult:
     """The loop's last policy for one unit; all loops of a task share what they have in common."""
-    return loop(
+    return close_the_loop(
         LoopConfig(
             task=task,
             robot=robot,

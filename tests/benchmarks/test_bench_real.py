@@ -5,9 +5,9 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-
 from sim2real.bench.config import BenchReal
 from sim2real.bench.real.bench import DATA_SETS, _result, bench_real
+
 from sim2real.errors import Sim2RealError
 
 ROOT = Path(__file__).parent.parent

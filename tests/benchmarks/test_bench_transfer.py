@@ -4,10 +4,10 @@ import json
 from dataclasses import replace
 
 import pytest
-
 from sim2real.bench import transfer
 from sim2real.bench.config import BenchTransfer
 from sim2real.bench.transfer import Score, bench_transfer
+
 from sim2real.errors import Sim2RealError
 
 REAL = {"nominal": (2, 4), "wide": (6, 7), "identified": (9, 10)}

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 from sim2real.cli.logs import read_logs
 from sim2real.cli.output import ask, print_json, say
 from sim2real.errors import Sim2RealError
-from sim2real.robot.config import DeployConfig
+from sim2real.robot import DeployConfig
 
 if TYPE_CHECKING:
-    from sim2real.policy import Contract
-    from sim2real.robot.deployment import Deployment
+    from sim2real.contract import Contract
+    from sim2real.robot import Deployment
 
 _ROWS = 8
 
@@ -23,8 +23,7 @@ def run_deploy(config: DeployConfig) -> int:
         raise Sim2RealError("replay needs recordings: --logs FILE …")
     from sim2real.policy import Bundle
     from sim2real.report.progress import bar
-    from sim2real.robot.deploy import deploy
-    from sim2real.robot.deployment import Talk
+    from sim2real.robot import OperatorPrompts, deploy
 
     contract = Bundle.open(config.bundle).contract
     logs = read_logs(config.logs) if config.step == "replay" else []
@@ -34,7 +33,7 @@ def run_deploy(config: DeployConfig) -> int:
         found = deploy(
             config,
             logs=logs,
-            talk=Talk(
+            talk=OperatorPrompts(
                 report=report,
                 tell=(lambda text: None) if config.json else say,
                 ask=ask,

@@ -11,7 +11,7 @@ import tyro
 from sim2real.cli.output import print_json, print_table, say
 
 if TYPE_CHECKING:
-    from sim2real.robot.drift.monitor import DriftReport
+    from sim2real.robot import DriftReport
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,25 +46,27 @@ def run_drift(config: DriftConfig) -> int:
     from sim2real.policy import Bundle
     from sim2real.report.drift import FORMATS, plot_drift
     from sim2real.report.progress import bar
-    from sim2real.robot.drift.monitor import Monitor, take_all
+    from sim2real.robot import DriftMonitor
 
     if config.out is not None and config.out.suffix not in FORMATS:
         raise Sim2RealError(f"--out {config.out}: a picture is one of {', '.join(FORMATS)}")
     bundle = Bundle.open(config.bundle)
     episodes = read_logs(config.logs)
     if config.state is not None and config.state.exists():
-        monitor = Monitor.load(config.state, bundle)
+        monitor = DriftMonitor.load(config.state, bundle)
         known = {scores.episode for scores in monitor.scores}
         episodes = [episode for episode in episodes if episode.id not in known]
     else:
-        monitor = Monitor.empty(bundle, baseline=config.baseline, false_alarm=config.false_alarm)
+        monitor = DriftMonitor.empty(
+            bundle, baseline=config.baseline, false_alarm=config.false_alarm
+        )
         if config.state is None and len(episodes) <= config.baseline:
             raise Sim2RealError(
                 f"{len(episodes)} episodes are not more than the baseline of {config.baseline}:"
                 " nothing is left to compare with it; --baseline takes fewer"
             )
     with bar("drift", quiet=config.json) as show:
-        skipped = take_all(monitor, episodes, report=show)
+        skipped = monitor.add_all(episodes, report=show)
     if config.state is not None:
         monitor.save(config.state)
     elif not monitor.verdicts:

@@ -31,7 +31,7 @@ def run_identify(config: IdentifyConfig) -> int:
     from sim2real.policy import Bundle
     from sim2real.report.identify import write_page
     from sim2real.report.progress import bar
-    from sim2real.tasks.starts import STARTS_FILE
+    from sim2real.tasks import STARTS_FILE
     from sim2real.twin import Twin
 
     source = Bundle.open(config.twin).twin if Bundle.is_bundle(config.twin) else config.twin

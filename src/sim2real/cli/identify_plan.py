@@ -13,7 +13,7 @@ from sim2real.identify.config import PlanConfig
 
 if TYPE_CHECKING:
     from sim2real.identify.plan import Candidate, Chosen
-    from sim2real.robot.excite.record import Subject
+    from sim2real.robot import ExcitedRobot
 
 _AMPLITUDES = (0.3, 0.8)
 _SLOW = 0.3
@@ -69,7 +69,7 @@ def run_plan(config: PlanConfig) -> int:
     """Choose motions and say how to record them; 0."""
     from sim2real.identify.plan import choose
     from sim2real.report.progress import bar
-    from sim2real.robot.excite.record import Subject
+    from sim2real.robot import ExcitedRobot
 
     if config.out is not None and config.out.suffix not in (".toml", ".json"):
         raise Sim2RealError(f"a plan is written as .toml or .json, not {config.out.name!r}")
@@ -77,7 +77,7 @@ def run_plan(config: PlanConfig) -> int:
         raise Sim2RealError(
             f"{config.seconds:g} s for {config.motions} motions: each takes a second at least"
         )
-    subject = Subject.open(config.twin, rate_hz=config.rate_hz, speed=config.speed)
+    subject = ExcitedRobot.open(config.twin, rate_hz=config.rate_hz, speed=config.speed)
     recipes: dict[str, _Recipe] = {}
     refused: list[str] = []
     candidates = list(_candidates(config, subject, recipes, refused))
@@ -119,29 +119,25 @@ def _each(config: PlanConfig) -> float:
 
 
 def _candidates(
-    config: PlanConfig, subject: Subject, recipes: dict[str, _Recipe], refused: list[str]
+    config: PlanConfig, subject: ExcitedRobot, recipes: dict[str, _Recipe], refused: list[str]
 ) -> Iterator[Candidate]:
     """Motions that are clear from the twin's default pose; `recipes` and `refused` are filled."""
     from sim2real.identify.plan import Candidate
-    from sim2real.robot.excite.clearance import Clearance
-    from sim2real.robot.excite.record import Subject, prepare
+    from sim2real.robot import ExcitedRobot, prepare_motion
 
     for recipe in _recipes(config, subject):
         speed = config.speed if recipe.speed is None else recipe.speed
         # Of a twin alone the limits depend on the speed, as they will in `record`.
-        mine = Subject.open(config.twin, rate_hz=config.rate_hz, speed=speed)
-        clearance = Clearance(mine.twin, mine.contract, mine.limits)
+        mine = ExcitedRobot.open(config.twin, rate_hz=config.rate_hz, speed=speed)
         try:
-            prepared = prepare(
+            prepared = prepare_motion(
                 mine,
                 recipe.motion,
-                clearance.default_readings(),
                 seconds=_each(config),
                 amplitude=recipe.amplitude,
                 joints=(recipe.joint,) if recipe.joint else (),
                 speed=speed,
                 seed=recipe.seed,
-                clearance=clearance,
             )
         except Sim2RealError as error:
             refused.append(f"{recipe.name}: {error}")
@@ -150,10 +146,10 @@ def _candidates(
         yield Candidate(name=recipe.name, command=prepared.plan.commands)
 
 
-def _recipes(config: PlanConfig, subject: Subject) -> Iterator[_Recipe]:
-    from sim2real.robot.excite.plan import MOTIONS, Envelope
+def _recipes(config: PlanConfig, subject: ExcitedRobot) -> Iterator[_Recipe]:
+    from sim2real.robot import MOTIONS
 
-    envelope = Envelope.of(subject.contract, subject.limits, speed=config.speed)
+    envelope = subject.envelope(speed=config.speed)
     speeds: list[float | None] = [None]
     if envelope.servo.any():
         speeds.append(float(f"{_SLOW * envelope.rate[envelope.servo].min():.2g}"))

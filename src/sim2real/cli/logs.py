@@ -46,7 +46,7 @@ def _read(text: str, channels: ChannelMap | None) -> list[Episode]:
     from sim2real.data import Lake
     from sim2real.data.formats import read_episodes
     from sim2real.data.provenance import Origin, Provenance
-    from sim2real.robot.recording import read_recording
+    from sim2real.robot import read_recording
 
     if not text:
         raise Sim2RealError("'' names no log")
@@ -70,7 +70,7 @@ def _read(text: str, channels: ChannelMap | None) -> list[Episode]:
 
 def _told(path: Path, episode: Episode) -> Episode:
     """The episode; that its recording ends early is said."""
-    from sim2real.robot.recording import RECOVERED
+    from sim2real.robot import RECOVERED
 
     if episode.provenance.process == RECOVERED:
         sys.stderr.write(f"{path} is cut off after {episode.duration_s:.3g} s\n")

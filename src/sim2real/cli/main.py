@@ -42,10 +42,10 @@ from sim2real.evaluate.config import (
 )
 from sim2real.gap.config import GapConfig
 from sim2real.identify.config import IdentifyConfig, PlanConfig
-from sim2real.learn.config import TrainConfig
-from sim2real.loop.config import LoopConfig
-from sim2real.policy.config import ExportConfig
-from sim2real.robot.config import DeployConfig
+from sim2real.learn import TrainConfig
+from sim2real.loop import LoopConfig
+from sim2real.policy import ExportConfig
+from sim2real.robot import DeployConfig
 
 if TYPE_CHECKING:
     from sim2real.evaluate.evaluate import Evaluation
@@ -191,7 +191,7 @@ def _run(verb: Any) -> int:
 
 
 def _train(config: TrainConfig) -> int:
-    from sim2real.learn.train import train
+    from sim2real.learn import train
     from sim2real.report.progress import training_bar
 
     with training_bar(config.task or str(config.resume), quiet=config.json) as report:
@@ -273,7 +273,7 @@ def _play(config: PlayConfig) -> int:
 
 
 def _export(config: ExportConfig) -> int:
-    from sim2real.policy.export import export
+    from sim2real.policy import export
     from sim2real.report.progress import bar
 
     with bar("export", quiet=config.json) as report:
@@ -325,8 +325,7 @@ def _twin_show(config: TwinShow) -> int:
 
 
 def _twin_lint(config: TwinLint) -> int:
-    from sim2real.twin.lint import lint
-    from sim2real.twin.twin import Twin
+    from sim2real.twin import Twin, lint
 
     findings = lint(Twin.load(config.folder))
     if config.json:
@@ -340,7 +339,7 @@ def _twin_lint(config: TwinLint) -> int:
 
 
 def _tasks(config: Tasks) -> int:
-    from sim2real.tasks.registry import find_task, task_names
+    from sim2real.tasks import find_task, task_names
 
     found = {name: (find_task(name).__doc__ or "").strip().splitlines()[0] for name in task_names()}
     if config.json:

@@ -13,7 +13,7 @@ from sim2real.cli.output import print_json, print_table, say
 from sim2real.errors import Sim2RealError
 
 if TYPE_CHECKING:
-    from sim2real.robot.excite.record import Prepared, Recorded, Subject
+    from sim2real.robot import ExcitedRobot, PreparedMotion, RecordedMotion
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,9 +58,9 @@ class RecordConfig:
 
 def run_record(config: RecordConfig) -> int:
     """Plan, and with `execute` play and keep; 0 if all went to the end, 1 if it was stopped."""
-    from sim2real.robot.excite.record import Subject
+    from sim2real.robot import ExcitedRobot
 
-    subject = Subject.open(config.subject, rate_hz=config.rate_hz, speed=config.speed)
+    subject = ExcitedRobot.open(config.subject, rate_hz=config.rate_hz, speed=config.speed)
     if config.execute and not config.robot:
         raise Sim2RealError("--execute needs a --robot to move")
     if config.execute and not config.person:
@@ -70,7 +70,7 @@ def run_record(config: RecordConfig) -> int:
         _plot(subject, plans, config.out)
         _tell(config, subject, plans, [])
         return 0
-    from sim2real.robot.open import open_robot
+    from sim2real.robot import open_robot
 
     robot = open_robot(config.robot, task=config.task or subject.task)
     try:
@@ -82,28 +82,27 @@ def run_record(config: RecordConfig) -> int:
             robot.disconnect()
 
 
-def _with(config: RecordConfig, subject: Subject, robot: Any) -> int:
+def _with(config: RecordConfig, subject: ExcitedRobot, robot: Any) -> int:
     from datetime import datetime
 
     from sim2real.report.progress import bar
-    from sim2real.robot.excite.record import record
-    from sim2real.robot.operator import OperatorStop
+    from sim2real.robot import OperatorStop, record_motions
 
     folder = config.out
     if folder is None and config.execute:
         stamp = datetime.now().strftime("%Y%m%d-%H%M%S")
         folder = Path("runs/record") / subject.twin.name / stamp
     lake = _lake(config)
-    plans: list[Prepared] = []
-    kept: list[Recorded] = []
+    plans: list[PreparedMotion] = []
+    kept: list[RecordedMotion] = []
 
-    def show(prepared: Prepared) -> None:
+    def show(prepared: PreparedMotion) -> None:
         plans.append(prepared)
         if config.execute and not config.json:
             say(f"{prepared.plan.motion}: {prepared.plan.seconds:.0f} s; Ctrl-C stops it")
 
     with OperatorStop() as stopped, bar("record", quiet=config.json) as report:
-        for recorded in record(
+        for recorded in record_motions(
             subject,
             robot,
             _motions(config),
@@ -132,27 +131,23 @@ def _with(config: RecordConfig, subject: Subject, robot: Any) -> int:
 
 
 def _motions(config: RecordConfig) -> tuple[str, ...]:
-    from sim2real.robot.excite.plan import MOTIONS
+    from sim2real.robot import MOTIONS
 
     return MOTIONS if config.motion == "all" else (config.motion,)
 
 
-def _from_default(config: RecordConfig, subject: Subject) -> list[Prepared]:
-    from sim2real.robot.excite.clearance import Clearance
-    from sim2real.robot.excite.record import prepare
+def _from_default(config: RecordConfig, subject: ExcitedRobot) -> list[PreparedMotion]:
+    from sim2real.robot import prepare_motion
 
-    clearance = Clearance(subject.twin, subject.contract, subject.limits)
     return [
-        prepare(
+        prepare_motion(
             subject,
             motion,
-            clearance.default_readings(),
             seconds=config.seconds,
             amplitude=config.amplitude,
             joints=config.joints,
             speed=config.speed,
             seed=config.seed,
-            clearance=clearance,
         )
         for motion in _motions(config)
     ]
@@ -166,7 +161,7 @@ def _lake(config: RecordConfig) -> Any:
     return Lake.create(config.lake)
 
 
-def _plot(subject: Subject, plans: list[Prepared], folder: Path | None) -> None:
+def _plot(subject: ExcitedRobot, plans: list[PreparedMotion], folder: Path | None) -> None:
     if folder is None:
         return
     from sim2real.report.motion import plot_motion
@@ -176,7 +171,10 @@ def _plot(subject: Subject, plans: list[Prepared], folder: Path | None) -> None:
 
 
 def _tell(
-    config: RecordConfig, subject: Subject, plans: list[Prepared], kept: list[Recorded]
+    config: RecordConfig,
+    subject: ExcitedRobot,
+    plans: list[PreparedMotion],
+    kept: list[RecordedMotion],
 ) -> None:
     contract = subject.contract
     if config.json:
@@ -206,7 +204,7 @@ def _tell(
         say("nothing was sent; add --execute and --person to move the robot")
 
 
-def _show(prepared: Prepared, subject: Subject) -> None:
+def _show(prepared: PreparedMotion, subject: ExcitedRobot) -> None:
     told = prepared.to_dict(subject.contract)
     say(f"{told['motion']}: {told['seconds']:.1f} s")
     if prepared.moved:

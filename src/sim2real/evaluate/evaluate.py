@@ -19,9 +19,8 @@ from sim2real.evaluate.intervals import Rate, check_confidence, clustered, wilso
 from sim2real.evaluate.trial_files import save_worlds
 from sim2real.evaluate.trials import Trials, run_trials
 from sim2real.files import refuse_file, write_json
-from sim2real.learn.policy import Policy
-from sim2real.policy import Bundle
-from sim2real.policy.runtime import Runtime
+from sim2real.learn import Policy
+from sim2real.policy import Bundle, Runtime
 from sim2real.tasks import find_task
 from sim2real.twin import Twin
 

@@ -12,8 +12,7 @@ import numpy as np
 from torch import Tensor
 
 from sim2real.files import atomic_path
-from sim2real.tasks import TaskEnv
-from sim2real.tasks.camera import Camera
+from sim2real.tasks import Camera, TaskEnv
 
 
 @contextmanager

@@ -21,7 +21,7 @@ from sim2real.gap.findings import Diagnosis, Fault, Finding, joined
 from sim2real.gap.interface import Interface
 from sim2real.gap.log import Log
 from sim2real.gap.physics import Physics
-from sim2real.policy.bundle import Bundle
+from sim2real.policy import Bundle
 from sim2real.twin import Twin
 
 _OTHERWISE_DRIVEN = ("deploy: shadow", "deploy: limited")

@@ -13,8 +13,8 @@ from dataclasses import dataclass, replace
 import mujoco
 import numpy as np
 
+from sim2real.contract import Contract
 from sim2real.gap.reference import Episodes
-from sim2real.policy.contract import Contract
 from sim2real.twin import Twin
 
 _AHEAD_S = 0.12
@@ -65,7 +65,7 @@ class Motion:
 
 def joints_of(contract: Contract, twin: Twin) -> list[Joint]:
     """The commanded joints whose position is measured."""
-    model = twin.place().model
+    model = twin.compile().model
     columns: dict[tuple[str, str], int] = {}
     begin = 0
     for sensor in contract.sensors:
@@ -95,7 +95,7 @@ class Posture:
     """What the twin's nominal model says about joint angles: gravity, and whether it touches."""
 
     def __init__(self, twin: Twin, joints: list[Joint]) -> None:
-        self._model = copy.copy(twin.place().model)
+        self._model = copy.copy(twin.compile().model)
         self._data = mujoco.MjData(self._model)
         self._joints = joints
         self._touch = _can_touch(self._model, joints)

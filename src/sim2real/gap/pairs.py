@@ -20,7 +20,8 @@ import numpy as np
 from sim2real.errors import Sim2RealError
 from sim2real.gap.log import Log
 from sim2real.gap.replay import Replay, Replayer, lead_periods
-from sim2real.gap.sensitivity import best_guess
+from sim2real.gap.segments import log_of, seconds_of
+from sim2real.gap.unknowns import best_guess
 from sim2real.twin import Twin
 
 _BEFORE = 2
@@ -100,7 +101,7 @@ def make_pairs(
     between = filled + _BEFORE if apart else 0
     lead = max(filled, math.ceil(lead_s / period - 1e-9))
     rows = _BEFORE + lead + 1 + steps
-    seconds = sum(float(np.ptp(log.times)) for log in logs)
+    seconds = seconds_of(logs)
     maker = Replayer(
         twin,
         whole,
@@ -151,9 +152,8 @@ def make_pairs(
     if not good.any():
         raise Sim2RealError(f"twin {twin.name!r} diverges within {horizon_s:g} s everywhere")
     starts = firsts[both][good] + _BEFORE + lead
-    ends = np.cumsum([len(log.times) for log in logs])
-    recording = np.searchsorted(ends, starts, side="right")
-    begins = np.concatenate([[0], ends[:-1]])[recording]
+    recording = log_of(logs, starts)
+    begins = np.cumsum([0, *(len(log.times) for log in logs)])[recording]
     return Pairs(
         real=_some(real, good),
         made=_some(fake, good),
@@ -167,7 +167,7 @@ def make_pairs(
 
 def _moves_goals(twin: Twin) -> bool:
     """Whether an actuator goes to what it is sent by a way of its own."""
-    place = twin.place()
+    place = twin.compile()
     limits = [(a.slew, a.acceleration) for a in place.effects.actuators.values()]
     return bool(place.model.na) or any(math.isfinite(limit) for pair in limits for limit in pair)
 
@@ -175,7 +175,7 @@ def _moves_goals(twin: Twin) -> bool:
 def _as_made(twin: Twin, pieces: Log, readings: np.ndarray, period_s: float) -> Log:
     """The log of the pieces with the twin's readings, where the robot's log has some."""
     fresh = pieces.fresh.copy()
-    effects = twin.place().effects.sensors
+    effects = twin.compile().effects.sensors
     for column, spec in enumerate(pieces.contract.sensors):
         mine = effects.get(spec.name)
         if mine is not None and mine.period > 1.5 * period_s:

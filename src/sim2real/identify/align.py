@@ -11,13 +11,13 @@ from dataclasses import replace
 
 import numpy as np
 
+from sim2real.contract import Contract
 from sim2real.data import Episode, Signal
 from sim2real.data.align import held
 from sim2real.errors import Sim2RealError
 from sim2real.gap.log import Log
 from sim2real.identify.inputs import channels_of, usable
-from sim2real.policy.contract import Contract
-from sim2real.policy.make import twin_contract
+from sim2real.policy import twin_contract
 from sim2real.twin import Twin
 
 _EVEN = 0.02
@@ -37,7 +37,7 @@ def aligned(episode: Episode, twin: Twin, *, rate_hz: float = 0.0) -> Log:
     contract = twin_contract(twin, rate_hz or 100.0)
     clean = usable(episode, contract, twin)
     probe = Log.of(clean, contract, twin.channels)
-    step_s = float(twin.place().model.opt.timestep)
+    step_s = float(twin.compile().model.opt.timestep)
     steps = np.diff(probe.times)
     typical = 1.0 / rate_hz if rate_hz else float(np.median(steps)) if len(steps) else 0.0
     if typical <= 0:

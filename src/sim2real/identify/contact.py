@@ -9,7 +9,7 @@ from functools import partial
 import numpy as np
 
 from sim2real.gap.log import Log
-from sim2real.gap.sensitivity import open_parameters
+from sim2real.gap.unknowns import open_parameters
 from sim2real.identify.identifiability import Identifiability, from_information
 from sim2real.identify.posterior import Posterior
 from sim2real.identify.search import GENERATIONS, Search, gradients_mislead, search

@@ -12,7 +12,6 @@ import numpy as np
 from sim2real.data import Episode
 from sim2real.errors import Sim2RealError
 from sim2real.gap.log import Log
-from sim2real.gap.sensitivity import best_guess
 from sim2real.identify.align import aligned
 from sim2real.identify.contact import identify_contact
 from sim2real.identify.fit import Fit, fit
@@ -124,15 +123,13 @@ def identify(
     starts: int = 8,
     seed: int = 0,
     check_posterior: bool = True,
-    believe: Callable[[Problem], Posterior] | None = None,
     threads: int = 0,
     report: Callable[[str, int, int], None] = lambda stage, done, of: None,
 ) -> Identification:
     """Identify a twin from recordings of its robot.
 
     `held_back` are recordings the fit must not see; without them a quarter of the episodes are held
-    back, or the last quarter of a single one. The old twin is never changed. `believe` finds the
-    posterior in another way than around the fit.
+    back, or the last quarter of a single one. The old twin is never changed.
     """
     if not episodes:
         raise Sim2RealError("there is nothing to identify from: name some recordings")
@@ -147,7 +144,7 @@ def identify(
     )
     if contact is not None:
         held = HeldBack(twin, test)
-        ratio = held.ratio(_values(contact.problem, contact.fit))
+        ratio = held.ratio(contact.problem.whole(contact.fit.x))
         found = _Found(ratio, contact.problem, contact.fit)
     else:
         held = HeldBack(twin, test, HORIZONS_S)
@@ -155,7 +152,7 @@ def identify(
             twin, train, held, fitted=tuple(fitted), starts=starts, seed=seed, threads=threads,
             notes=notes, report=report,
         )  # fmt: skip
-    check = held.check(_values(found.problem, found.fit), found.ratio, by_time=by_time)
+    check = held.check(found.problem.whole(found.fit.x), found.ratio, by_time=by_time)
     why = ""
     if not check.ratio <= _WORSE:
         why = (
@@ -177,13 +174,10 @@ def identify(
             report=partial(report, "fit to all"),
         )  # fmt: skip
         told = from_information(problem.names, result.information())
-        if believe is None:
-            posterior = posterior_of(
-                problem, result, check=check_posterior, seed=seed,
-                report=partial(report, "posterior"),
-            )  # fmt: skip
-        else:
-            posterior = believe(problem)
+        posterior = posterior_of(
+            problem, result, check=check_posterior, seed=seed,
+            report=partial(report, "posterior"),
+        )  # fmt: skip
     new = twin.with_posterior(posterior.distribution)
     why = why or another_robot(new, test)
     if result.at_bounds:
@@ -249,20 +243,11 @@ def _descended(
             exact=False,
             report=partial(report, f"fit over {horizon_s:g} s"),
         )
-        found.append(_Found(held.ratio(_values(problem, result)), problem, result))
+        found.append(_Found(held.ratio(problem.whole(result.x)), problem, result))
     # Of those that predict alike, the one that bounds had to stop least.
     best = min(entry.ratio for entry in found)
     alike = [entry for entry in found if entry.ratio <= _ALIKE * best] or found
     return min(alike, key=lambda e: (len(e.fit.at_bounds), e.ratio))
-
-
-def _values(problem: Problem | Trajectories, result: Fit | Search) -> np.ndarray:
-    """(parameters,) of the twin with what was fitted."""
-    values = best_guess(problem.twin)
-    names = [p.name for p in problem.twin.parameters]
-    for name, value in zip(problem.names, result.values, strict=True):
-        values[names.index(name)] = value
-    return values
 
 
 def _finite(value: float) -> float | None:

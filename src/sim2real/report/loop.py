@@ -12,16 +12,26 @@ from sim2real.attribute.attribution import Attribution
 from sim2real.attribute.failures import Failures
 from sim2real.errors import Sim2RealError
 from sim2real.identify.align import aligned
-from sim2real.learn.policy import Policy
-from sim2real.loop.stages import episodes_of, run_of
+from sim2real.learn import Policy
+from sim2real.loop import episodes_of, run_of
 from sim2real.randomize import drawn
 from sim2real.report.attribution_plots import waterfall
 from sim2real.report.film import film_of
 from sim2real.report.identify import predicted
 from sim2real.report.identify_plots import numbers_shown, replayed
-from sim2real.report.page import NEW, OLD, REAL, WARN, picture, table, write_parts
+from sim2real.report.page import (
+    NEW,
+    OLD,
+    REAL,
+    WARN,
+    picture,
+    plots,
+    sentence,
+    table,
+    write_parts,
+)
 from sim2real.report.ranges import Ranges, belief_of
-from sim2real.robot.recording import read_recording
+from sim2real.robot import read_recording
 from sim2real.tasks import find_task
 from sim2real.twin import Twin
 
@@ -30,16 +40,13 @@ if TYPE_CHECKING:
 
     from sim2real.data import Episode
     from sim2real.evaluate.prediction import Prediction
-    from sim2real.loop.loop import Closed, Round
-    from sim2real.loop.steps import Done
+    from sim2real.loop import KeptResult, LoopResult, Round
 
 REPORT_FILE = "report.html"
 _HORIZON_S = 0.5
 _MOST_REPLAYS = 6
 _DRAWS = 512
 _STYLE = """<style>
-.plots { display: grid; grid-template-columns: repeat(auto-fill, minmax(min(100%, 20rem), 1fr));
-  gap: 0.75rem; }
 .small { grid-template-columns: repeat(auto-fill, minmax(min(100%, 10rem), 1fr)); }
 figure { margin: 0; break-inside: avoid; } figcaption { font-size: 0.85rem; color: #555; }
 .plots img, figure img, video { width: 100%; max-width: 44rem; height: auto; }
@@ -56,13 +63,13 @@ figure { margin: 0; break-inside: avoid; } figcaption { font-size: 0.85rem; colo
 </style>"""
 
 
-def write_loop(path: Path, closed: Closed) -> None:
+def write_loop(path: Path, closed: LoopResult) -> None:
     """Write the page as one file that needs nothing else; links to episodes are relative."""
     title = f"{closed.task} on {closed.robot}"
     parts = [
         _STYLE,
         f"<h1>{html.escape(title)}</h1>",
-        f"<p class='verdict {'good' if closed.met else 'bad'}'>{_sentence(closed.why)}</p>",
+        f"<p class='verdict {'good' if closed.met else 'bad'}'>{sentence(closed.why)}</p>",
         _cards(closed),
         _figure(
             picture(_success(closed), "success in simulation and on the robot"),
@@ -81,7 +88,7 @@ def write_loop(path: Path, closed: Closed) -> None:
     write_parts(path, title, parts)
 
 
-def _cards(closed: Closed) -> str:
+def _cards(closed: LoopResult) -> str:
     first, last = closed.rounds[0], closed.rounds[-1]
     cards = [
         ("in simulation", _percent(first.sim.result), _between(first.sim.result)),
@@ -106,7 +113,7 @@ def _cards(closed: Closed) -> str:
     return f"<div class='cards'>{inner}</div>"
 
 
-def _success(closed: Closed) -> Figure:
+def _success(closed: LoopResult) -> Figure:
     """Every policy: in simulation, as predicted, and on the robot, with intervals."""
     rows: list[tuple[str, float, float, float, str]] = []
     for number, one in enumerate(closed.rounds):
@@ -134,7 +141,7 @@ def _success(closed: Closed) -> Figure:
     return figure
 
 
-def _attributed(closed: Closed) -> Iterator[str]:
+def _attributed(closed: LoopResult) -> Iterator[str]:
     if closed.attribution is None:
         return
     yield "<h2>What the gap was made of</h2>"
@@ -145,14 +152,14 @@ def _attributed(closed: Closed) -> Iterator[str]:
     ):
         data = closed.attribution.result[key]
         if "shares" not in data:
-            yield f"<p>{_sentence(data['why'])}</p>"
+            yield f"<p>{sentence(data['why'])}</p>"
             continue
         found = Attribution.of_dict(data)
         yield _figure(picture(waterfall(found), words), words, tried)
-        yield "<ul>" + "".join(f"<li>{_sentence(s)}</li>" for s in found.sentences()) + "</ul>"
+        yield "<ul>" + "".join(f"<li>{sentence(s)}</li>" for s in found.sentences()) + "</ul>"
 
 
-def _replays(closed: Closed) -> Iterator[str]:
+def _replays(closed: LoopResult) -> Iterator[str]:
     known = _last_known(closed)
     if known is None:
         return
@@ -186,10 +193,10 @@ def _replays(closed: Closed) -> Iterator[str]:
         )
         for place, (name, k) in enumerate(numbers_shown(old, _MOST_REPLAYS))
     ]
-    yield f"<div class='plots'>{''.join(figures)}</div>"
+    yield plots(figures)
 
 
-def _believed(closed: Closed) -> Iterator[str]:
+def _believed(closed: LoopResult) -> Iterator[str]:
     known = _last_known(closed)
     if known is None:
         return
@@ -216,7 +223,7 @@ def _believed(closed: Closed) -> Iterator[str]:
     )
 
 
-def _films(closed: Closed) -> Iterator[str]:
+def _films(closed: LoopResult) -> Iterator[str]:
     task, twin = find_task(closed.task), Twin.load(find_task(closed.task).twin)
     chosen = [
         (_first(closed.rounds[0], won=False), "as trained first: it fails"),
@@ -233,10 +240,10 @@ def _films(closed: Closed) -> Iterator[str]:
                 films.append(film_of(episode, twin, task, caption))
             except Sim2RealError as error:
                 films.append(f"<p>{html.escape(words)}: not filmed, {html.escape(str(error))}</p>")
-    yield f"<div class='plots'>{''.join(films)}</div>"
+    yield plots(films)
 
 
-def _failed(closed: Closed) -> Iterator[str]:
+def _failed(closed: LoopResult) -> Iterator[str]:
     for number, one in enumerate(closed.rounds):
         if one.failures is None:
             continue
@@ -246,17 +253,17 @@ def _failed(closed: Closed) -> Iterator[str]:
         if unjudged := len(one.won) - found.tried:
             lines.append(f"{unjudged} more were not judged, and count as failed above")
         lines += [str(diagnosis) for diagnosis in found.diagnoses]
-        yield "<ul>" + "".join(f"<li>{_sentence(line)}</li>" for line in lines) + "</ul>"
+        yield "<ul>" + "".join(f"<li>{sentence(line)}</li>" for line in lines) + "</ul>"
         for kind in found.kinds:
             links = ", ".join(f"<a href='#{e}'>{e[:8]}</a>" for e in kind.episodes)
             words = "; ".join(kind.sentences()[1:])
             yield f"<h3>{len(kind.episodes)} like {kind.episodes[0][:8]}: {kind.dimension}</h3>"
-            yield f"<p>{_sentence(words)}</p>"
+            yield f"<p>{sentence(words)}</p>"
             yield "<ul>" + "".join(f"<li>{html.escape(str(p))}</li>" for p in kind.phases) + "</ul>"
             yield f"<p class='from'>{links}</p>"
 
 
-def _advised(closed: Closed) -> Iterator[str]:
+def _advised(closed: LoopResult) -> Iterator[str]:
     yield "<h2>What to do next</h2>"
     if not closed.advice:
         yield "<p>Nothing follows from the evidence: deploy, and watch for drift.</p>"
@@ -270,7 +277,7 @@ def _advised(closed: Closed) -> Iterator[str]:
     yield f"<ol class='todo'>{items}</ol>"
 
 
-def _unexplained(closed: Closed) -> Iterator[str]:
+def _unexplained(closed: LoopResult) -> Iterator[str]:
     """What nobody knows: said even where it is little."""
     yield "<h2>What was not explained</h2>"
     lines = []
@@ -299,10 +306,10 @@ def _unexplained(closed: Closed) -> Iterator[str]:
                 lines.append(
                     f"{_name(number)}, {entry['step']} of the ladder was not passed: {entry['why']}"
                 )
-    yield "<ul>" + "".join(f"<li>{_sentence(line)}</li>" for line in lines or ["nothing"]) + "</ul>"
+    yield "<ul>" + "".join(f"<li>{sentence(line)}</li>" for line in lines or ["nothing"]) + "</ul>"
 
 
-def _made_of(closed: Closed) -> Iterator[str]:
+def _made_of(closed: LoopResult) -> Iterator[str]:
     """Every episode behind the figures, and every step."""
     yield "<h2>Episodes</h2>"
     rows = []
@@ -332,12 +339,12 @@ def _first(one: Round, *, won: bool) -> Episode | None:
     return next((episode for episode in episodes if episode.outcome == wanted), None)
 
 
-def _last_known(closed: Closed) -> Done | None:
+def _last_known(closed: LoopResult) -> KeptResult | None:
     known = [one.known for one in closed.rounds if one.known is not None]
     return known[-1] if known else None
 
 
-def _links(closed: Closed, steps: Iterable[Done]) -> str:
+def _links(closed: LoopResult, steps: Iterable[KeptResult]) -> str:
     ids = [str(e) for done in steps for e in done.result["episodes"]]
     shown = ", ".join(f"<a href='#{e}'>{e[:8]}</a>" for e in ids[:4])
     more = f" and {len(ids) - 4} more" if len(ids) > 4 else ""
@@ -364,8 +371,3 @@ def _said(prediction: Prediction) -> tuple[str, str]:
 
 def _between(rate: dict[str, Any]) -> str:
     return f"{rate['low']:.0%} to {rate['high']:.0%}, n = {rate['n']}"
-
-
-def _sentence(text: str) -> str:
-    text = html.escape(text[:1].upper() + text[1:])
-    return text if text.endswith(("?", ".")) else text + "."

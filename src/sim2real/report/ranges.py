@@ -11,6 +11,8 @@ import torch
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from sim2real.gap.segments import spread_evenly
+from sim2real.report.identify_plots import fill_prior, quantiles_of
 from sim2real.report.page import NEW, OLD, REAL, picture, table, write_parts
 
 if TYPE_CHECKING:
@@ -169,17 +171,15 @@ def belief_of(ranges: Ranges, k: int) -> Figure:
 
 
 def _belief(axis: Axes, ranges: Ranges, k: int) -> None:
-    p = torch.linspace(0.005, 0.995, 199, dtype=torch.float64)
     posterior = _posterior(ranges.twin)
     parameter, mine = ranges.twin.parameters[k], ranges.draws[:, k]
-    prior = parameter.prior.quantile(p).numpy()
+    prior = quantiles_of(parameter)
     least, _, most = np.quantile(mine, _BAND)
     edges = min(prior[0], mine.min()), max(prior[-1], mine.max())
     room = 0.05 * (edges[1] - edges[0]) + 1e-12
     grid = np.linspace(edges[0] - room, edges[1] + room, 400)
     if np.ptp(prior) > 0:
-        density = np.interp(grid, prior, np.gradient(p.numpy(), prior), left=0, right=0)
-        axis.fill_between(grid, density / max(density.max(), 1e-12), color=OLD, alpha=0.6)
+        fill_prior(axis, prior, grid)
     if np.ptp(mine) > 0:
         heights, places = np.histogram(mine, bins=24)
         axis.stairs(heights / heights.max(), places, fill=True, color=NEW, alpha=0.7)
@@ -272,8 +272,7 @@ def _bands(coverage: Coverage) -> Figure:
     sensors = [spec for spec in sensors if spec.name in known][:8]
     figure = Figure(figsize=(9, 1.4 * max(1, len(sensors)) + 0.4), layout="constrained")
     axes = figure.subplots(max(1, len(sensors)), 1, squeeze=False).ravel()
-    count = len(replay.starts)
-    windows = np.unique(np.linspace(0, count - 1, min(_SHOWN_WINDOWS, count)).round().astype(int))
+    windows = spread_evenly(len(replay.starts), _SHOWN_WINDOWS)
     steps = replay.predicted.shape[2]
     for axis, spec in zip(axes, sensors, strict=False):
         column = replay.column(spec.name).start

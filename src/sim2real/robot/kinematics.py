@@ -5,9 +5,8 @@ from __future__ import annotations
 import mujoco
 import numpy as np
 
+from sim2real.contract import Contract, Limits
 from sim2real.errors import Sim2RealError, nearest
-from sim2real.policy.contract import Contract
-from sim2real.policy.limits import Limits
 from sim2real.twin import Twin
 
 _SLACK = 1e-6
@@ -18,7 +17,7 @@ class Kinematics:
 
     def __init__(self, twin: Twin, contract: Contract, limits: Limits) -> None:
         """Limits that contradict the model, or name what it has not, are a `Sim2RealError`."""
-        self._model = twin.place().model
+        self._model = twin.compile().model
         self._data = mujoco.MjData(self._model)
         _check(self._model, contract, limits)
         self._columns: list[int] = []

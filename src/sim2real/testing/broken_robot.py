@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from sim2real.contract import Contract
 from sim2real.gap.findings import Fault
-from sim2real.policy.contract import Contract
-from sim2real.robot.protocol import Robot
+from sim2real.robot import Robot
 from sim2real.testing.faults import DEGREES, FACTORS, OFFSETS, PERIODS
 
 Reading = float | Sequence[float]

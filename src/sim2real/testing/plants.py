@@ -10,10 +10,9 @@ import torch
 from sim2real.attribute.attribution import dimensions_of
 from sim2real.data import Episode
 from sim2real.evaluate.trials import run_trials
-from sim2real.gap.sensitivity import open_parameters
+from sim2real.gap.unknowns import open_parameters
 from sim2real.params import Empirical
-from sim2real.policy import Bundle
-from sim2real.policy.runtime import Runtime
+from sim2real.policy import Bundle, Runtime
 from sim2real.tasks import find_task
 from sim2real.twin import Twin
 

@@ -9,17 +9,17 @@ from sim2real.data import Episode, Lake
 from sim2real.errors import Sim2RealError, nearest
 from sim2real.policy import Bundle
 from sim2real.robot.config import DeployConfig
-from sim2real.robot.deployment import Deployment, Talk
-from sim2real.robot.ladder import Record, write_record
+from sim2real.robot.deployment import Deployment, OperatorPrompts
+from sim2real.robot.deployment_session import DeploymentSession
+from sim2real.robot.ladder import LadderRecord, write_record
 from sim2real.robot.rehearsal import rehearse
-from sim2real.robot.session import Session
 
 
 def deploy(
-    config: DeployConfig, *, logs: Sequence[Episode] = (), talk: Talk | None = None
+    config: DeployConfig, *, logs: Sequence[Episode] = (), talk: OperatorPrompts | None = None
 ) -> Deployment:
     """Do one step as configured; whatever does not fit is refused before anything moves."""
-    talk = talk or Talk()
+    talk = talk or OperatorPrompts()
     bundle = Bundle.open(config.bundle)
     if config.trials < 1 or not 0 <= config.seconds < 1e6:
         raise Sim2RealError("--trials must be at least 1, and --seconds a time")
@@ -32,7 +32,7 @@ def deploy(
         Lake.create(config.lake)  # before anything moves
     if config.step == "replay":
         return _replay(config, bundle, logs, goals, talk)
-    session = Session(config, bundle, goals, talk)
+    session = DeploymentSession(config, bundle, goals, talk)
     with session:
         return session.run()
 
@@ -54,11 +54,11 @@ def _replay(
     bundle: Bundle,
     logs: Sequence[Episode],
     goals: Mapping[str, Any],
-    talk: Talk,
+    talk: OperatorPrompts,
 ) -> Deployment:
     found = rehearse(bundle, logs, goals=goals, report=talk.report)
     why = found.wrong()
-    record = Record(
+    record = LadderRecord(
         step="replay",
         passed=not why,
         why=why,

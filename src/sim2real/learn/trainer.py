@@ -25,8 +25,7 @@ from sim2real.learn.run import Run
 from sim2real.learn.vecenv import RslRlEnv
 from sim2real.params import Key, uniform
 from sim2real.randomize import AutomaticRanges
-from sim2real.tasks import TaskEnv, find_task
-from sim2real.tasks.starts import Starts
+from sim2real.tasks import Starts, TaskEnv, find_task
 from sim2real.twin import Twin
 
 RESULT_FILE = "result.json"
@@ -38,7 +37,7 @@ _NEWEST = 0.05
 
 
 @dataclass(frozen=True)
-class Progress:
+class TrainProgress:
     """Where a training run stands."""
 
     iteration: int
@@ -119,7 +118,7 @@ class Trainer:
         """Share of the last episodes that succeeded; nan before the first ends."""
         return sum(self.outcomes) / len(self.outcomes) if self.outcomes else float("nan")
 
-    def iterate(self) -> tuple[Progress, dict[str, float]]:
+    def iterate(self) -> tuple[TrainProgress, dict[str, float]]:
         """One update of the policy: a piece of experience, then learning from it."""
         begin = time.perf_counter()
         rewards = torch.zeros(())
@@ -149,7 +148,7 @@ class Trainer:
             self.widths.append(self.env.sampler.width().tolist())
         training = self.run.training
         self.history.append([self.steps, self.success, float(rewards) / training.steps])
-        progress = Progress(
+        progress = TrainProgress(
             iteration=self.iteration,
             iterations=training.iterations,
             success=self.success,
@@ -216,7 +215,7 @@ class Trainer:
 
 
 def train(
-    config: TrainConfig, *, report: Callable[[Progress], None] = lambda progress: None
+    config: TrainConfig, *, report: Callable[[TrainProgress], None] = lambda progress: None
 ) -> TrainResult:
     """Train as configured; Ctrl-C ends after the iteration, with a checkpoint to resume from."""
     if config.resume is not None:
@@ -279,7 +278,7 @@ def _plain(value: float) -> float | None:
     return None if math.isnan(value) else value
 
 
-def _log(writer: SummaryWriter, progress: Progress, losses: dict[str, float]) -> None:
+def _log(writer: SummaryWriter, progress: TrainProgress, losses: dict[str, float]) -> None:
     at = progress.iteration
     writer.add_scalar("train/reward", progress.reward, at)
     writer.add_scalar("train/steps_per_s", progress.steps_per_s, at)
