@@ -9,6 +9,8 @@ _SIMULATED = tuple(
     f"sim2real.{room}" for room in ("params", "twin", "worlds", "randomize", "tasks")
 )
 """What every simulated episode goes through."""
+_FLOWN = tuple(f"sim2real.{room}" for room in ("contract", "data", "policy", "robot", "reality"))
+"""What every flight of a bundle on stand-in hardware goes through."""
 _IDENTIFIED = (*_SIMULATED, "sim2real.gap", "sim2real.identify")
 
 BENCHMARKS = (
@@ -37,21 +39,14 @@ BENCHMARKS = (
         name="deploy",
         about="The loop on a robot: time of a period, lateness, faults, kills",
         minutes=31,
-        modules=("sim2real.policy", "sim2real.robot", "sim2real.reality"),
+        modules=(*_FLOWN, "sim2real.twin"),
         tolerance=Tolerance(relative=0.2, by_target=("deploy.khz_overruns",)),
     ),
     Benchmark(
         name="doctor",
         about="Faults put into logs of stand-in hardware, and false alarms over clean ones",
         minutes=8,
-        modules=(
-            *_SIMULATED,
-            "sim2real.gap",
-            "sim2real.policy",
-            "sim2real.robot",
-            "sim2real.reality",
-            "sim2real.testing",
-        ),
+        modules=(*_SIMULATED, *_FLOWN, "sim2real.gap", "sim2real.testing"),
         tolerance=Tolerance(absolute=0.02),
         at_once=True,
     ),
@@ -66,7 +61,7 @@ BENCHMARKS = (
         name="identify",
         about="Identification of planted truths: speed against mujoco.sysid and PACE, calibration",
         minutes=17,
-        modules=(*_IDENTIFIED, "sim2real.policy", "sim2real.testing"),
+        modules=(*_IDENTIFIED, "sim2real.contract", "sim2real.policy", "sim2real.testing"),
         tolerance=Tolerance(relative=0.15, absolute=0.02),
     ),
     Benchmark(
@@ -84,6 +79,7 @@ BENCHMARKS = (
             *_IDENTIFIED,
             "sim2real.attribute",
             "sim2real.evaluate",
+            "sim2real.contract",
             "sim2real.learn",
             "sim2real.loop",
             "sim2real.policy",
@@ -97,13 +93,11 @@ BENCHMARKS = (
         minutes=600,
         modules=(
             *_IDENTIFIED,
+            *_FLOWN,
             "sim2real.attribute",
             "sim2real.evaluate",
             "sim2real.learn",
             "sim2real.loop",
-            "sim2real.policy",
-            "sim2real.robot",
-            "sim2real.reality",
         ),
         tolerance=Tolerance(absolute=0.05),
         at_once=True,

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from benchmarks.evaluate import Robot
+from benchmarks.evaluate import Plan, Robot, counted
 from sim2real.errors import Sim2RealError
 from sim2real.evaluate.intervals import wilson
 from sim2real.evaluate.powered import of_trials, powered_rate

@@ -18,7 +18,7 @@ from sim2real.errors import Sim2RealError
 from sim2real.policy import Pilot
 from sim2real.robot import Recording, Supervisor, fly, units_of
 from sim2real.robot.connect import WallClock
-from sim2real.robot.runner import Clock, Flight
+from sim2real.robot.runner import ControlClock, Flight
 from sim2real.robot.supervisor import Inputs
 
 _ON_TIME_S = 5e-5
@@ -153,7 +153,7 @@ class Echo:
         """Nothing to do."""
 
 
-def _paced(craft: Craft, rate_hz: float, seconds: float, clock: Clock) -> Flight:
+def _paced(craft: Craft, rate_hz: float, seconds: float, clock: ControlClock) -> Flight:
     """A recorded flight of the loop itself at some rate."""
     bundle = craft.bundle
     contract = replace(bundle.contract, rate_hz=rate_hz)

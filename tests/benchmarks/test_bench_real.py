@@ -5,30 +5,29 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from sim2real.bench.config import BenchReal
-from sim2real.bench.real.bench import DATA_SETS, _result, bench_real
 
-from sim2real.errors import Sim2RealError
+from benchmarks.__main__ import main
+from benchmarks.real.bench import DATA_SETS, result
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 DATA = Path(os.environ.get("SIM2REAL_REAL_DATA", ROOT.parent / "shared" / "real"))
 
 
-def test_an_unknown_data_set_and_an_empty_folder_are_said(tmp_path):
-    with pytest.raises(Sim2RealError, match="no data set qubee; there are emps, qube"):
-        list(bench_real(BenchReal(data=tmp_path, sets=("qubee",)), lambda text: None))
-    said = []
-    with pytest.raises(Sim2RealError, match="no recordings to fit"):
-        list(bench_real(BenchReal(data=tmp_path, sets=("qube",)), said.append))
-    assert said == [f"qube: no recordings in {tmp_path / 'qube' / 'train'}, left out"]
+def test_recordings_that_are_not_there_are_said(tmp_path, capsys):
+    assert main(["real", "--quick", "--data", str(tmp_path)]) == 2
+    said = capsys.readouterr().err
+    assert "bam_xl330/train of the folder that --data names" in said
+    assert "nothing of 'real' can be tried here" in said.splitlines()[-1]
 
 
 def test_a_result_stands_beside_its_target_and_what_was_published():
-    module = SimpleNamespace(PUBLISHED={"rms": (2.0, "theirs")}, TARGETS={"rms": "<= 1.5"})
-    found = _result(module, "arm", "rms", 1.0, 3.0, "held-out recordings")
+    arm = SimpleNamespace(
+        folder="arm", published={"rms": (2.0, "theirs")}, targets={"rms": "<= 1.5"}
+    )
+    found = result(arm, "rms", 1.0, 3.0, "held-out recordings")
     assert (found.name, found.met, found.peer) == ("real.arm.rms", True, "2: theirs")
     assert found.note == "held-out recordings; 3 before the fit"
-    assert _result(module, "arm", "lag", 1.0, None, "").met is None
+    assert result(arm, "lag", 1.0, None, "").met is None
 
 
 @pytest.mark.parametrize("name", DATA_SETS)
@@ -42,6 +41,5 @@ def test_nothing_that_is_scored_was_fitted(name):
 
 
 def test_a_measure_with_a_remainder_has_its_own_target():
-    module = DATA_SETS["bam_xl330"]
-    found = _result(module, "bam_xl330", "mae_mrad_remainder", 35.0, None, "")
+    found = result(DATA_SETS["bam_xl330"], "mae_mrad_remainder", 35.0, None, "")
     assert found.target == "<= 33" and found.met is False
