@@ -104,7 +104,7 @@ def made_whole(
     benchmark: Benchmark, shards: Mapping[str, Shard], results: Sequence[Result]
 ) -> Whole:
     """The figures of all shards together."""
-    last = max(reversed(shards.values()), key=lambda shard: shard.date)
+    last = max(reversed(list(shards.values())), key=lambda shard: shard.date)
     by_commit: dict[str, list[str]] = {}
     for name, shard in shards.items():
         by_commit.setdefault(shard.commit, []).append(name)

@@ -15,8 +15,9 @@ import numpy as np
 from benchmarks.benchmark import Result, report
 from benchmarks.deploy.craft import TASKS, Craft, Plan
 from sim2real.data import Episode, Origin, Provenance
+from sim2real.data.formats.recording import read_recording
 from sim2real.policy import Bundle, Pilot
-from sim2real.robot import Recording, StandIn, Supervisor, fly, read_recording, units_of
+from sim2real.robot import Recording, StandIn, Supervisor, fly, units_of
 
 _FAULTS = ("encoder freeze", "dropped link", "brown-out", "stuck reading", "slow bus")
 _REAL = Provenance(kind=Origin.REAL)

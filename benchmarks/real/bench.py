@@ -60,7 +60,7 @@ def measured(
         twin,
         fitted,
         seed=_SEED,
-        report=lambda stage, done, of: report(f"{name}: {stage} {done}/{of}"),
+        report=lambda done, of: report(f"{name}: {done}/{of}"),
     )
     seconds = time.perf_counter() - begin
     if not found.promoted:

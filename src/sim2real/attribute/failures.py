@@ -174,7 +174,7 @@ class Failures:
         )
 
 
-def explain_failures(
+def failures_of(
     twin: Twin,
     task: type[Task],
     policy: Callable[[Tensor], Tensor],

@@ -10,7 +10,9 @@ from matplotlib.figure import Figure
 
 from sim2real.attribute.attribution import Attribution
 from sim2real.attribute.failures import Failures
+from sim2real.data.formats.recording import read_recording
 from sim2real.errors import Sim2RealError
+from sim2real.gap.ranges import Ranges
 from sim2real.identify.align import aligned
 from sim2real.learn import Policy
 from sim2real.loop import episodes_of, run_of
@@ -30,8 +32,7 @@ from sim2real.report.page import (
     table,
     write_parts,
 )
-from sim2real.report.ranges import Ranges, belief_of
-from sim2real.robot import read_recording
+from sim2real.report.ranges import belief_of
 from sim2real.tasks import find_task
 from sim2real.twin import Twin
 

@@ -18,11 +18,12 @@ from typing import TYPE_CHECKING
 
 from sim2real.lazy import attach
 
-__all__ = ["CpuWorlds", "NoiseStream", "Worlds"]
+__all__ = ["CpuWorlds", "NoiseStream", "Worlds", "open_worlds"]
 
 if TYPE_CHECKING:
     from sim2real.worlds.cpu import CpuWorlds
     from sim2real.worlds.noise import NoiseStream
+    from sim2real.worlds.open import open_worlds
     from sim2real.worlds.protocol import Worlds
 else:
     __getattr__, __dir__ = attach(
@@ -31,5 +32,6 @@ else:
             "CpuWorlds": "cpu",
             "NoiseStream": "noise",
             "Worlds": "protocol",
+            "open_worlds": "open",
         },
     )
