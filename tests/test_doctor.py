@@ -7,7 +7,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from sim2real.bench.faulty_logs import FaultyRobot, inject, possible
 from sim2real.cli.doctor import run_doctor
 from sim2real.contract import SensorSpec, TermSpec
 from sim2real.data import Episode, Provenance, Signal
@@ -22,6 +21,7 @@ from sim2real.gap.log import Log
 from sim2real.gap.relation import Kind, relate
 from sim2real.policy import Bundle, Pilot, Runtime
 from sim2real.robot import Recording, StandIn, Supervisor, fly, units_of
+from sim2real.testing import FaultyRobot, inject, possible
 
 BUNDLES = Path(__file__).parents[1] / "examples" / "bundles"
 TASKS = ("pendulum-swingup", "arm-reach", "arm-push")

@@ -24,7 +24,7 @@ FLOORS = [
     {"attribute"},
     {"loop"},
     {"report"},
-    {"demo", "bench"},
+    {"demo", "testing"},
     {"cli"},
 ]
 """Rooms from the ground up; a room may import its own floor's and lower ones', nothing above."""

@@ -10,7 +10,7 @@ from types import SimpleNamespace
 import pytest
 from playwright.sync_api import sync_playwright
 
-from sim2real.bench.loop_kills import ended, killed, started
+from benchmarks.transfer.kills import ended, killed, started
 from sim2real.errors import Sim2RealError
 from sim2real.loop import KeptResult, LoopConfig, Round, close_the_loop, lower_bound, stages
 from sim2real.loop.circle import _met

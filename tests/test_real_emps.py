@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from sim2real.bench.real import emps as bench
+from benchmarks.real import emps as bench
 from sim2real.data import Episode
 from sim2real.twin import Twin
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from sim2real.bench.real import qube as bench
+from benchmarks.real import qube as bench
 from sim2real.gap.unknowns import best_guess
 from sim2real.identify.align import aligned
 from sim2real.identify.fit import fit

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from sim2real.bench.real import so101 as bench
+from benchmarks.real import so101 as bench
 from sim2real.data import Episode
 from sim2real.twin import Twin
 

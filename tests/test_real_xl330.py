@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from sim2real.bench.real import xl330 as bench
+from benchmarks.real import xl330 as bench
 from sim2real.identify.align import aligned
 from sim2real.twin import Twin
 

@@ -131,18 +131,11 @@ VERBS = (
     Verb("drift", "robot", "whether a deployed robot has changed",
          "robot.drift.config:DriftConfig", "cli.drift:run_drift",
          "BUNDLE --logs runs/deploy/arm/"),
-    *(
-        Verb(f"bench {name}", "more", "measure what the project promises",
-             f"bench.config:Bench{name.title()}", "bench.run:run_bench", "")
-        for name in ("sim", "train", "data", "deploy", "doctor", "evaluate", "identify",
-                     "attribute", "transfer", "real")
-    ),
 )  # fmt: skip
 
 FAMILIES = {
     "data": ("data", "import, check, query, label, export; a lake of episodes"),
     "twin": ("twin", "show a twin, or lint it"),
-    "bench": ("more", "measure what the project promises"),
 }
 """First words of several verbs that have one line in the help together: its group, its text."""
 _HELP = ("-h", "--help")
