@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,7 +11,7 @@ import numpy as np
 
 from sim2real.errors import Sim2RealError, nearest, number_at, table_at
 from sim2real.evaluate.ranking import Scored
-from sim2real.evaluate.trial_files import read_rows
+from sim2real.evaluate.trial_files import number_in, read_rows, text_in
 from sim2real.files import read_json
 
 _MOST_TRIALS = 10**9
@@ -61,18 +60,18 @@ def _of_rows(
     left_out = []
     for number, row in enumerate(rows, 1):
         where = f"{path}, row {number}"
-        group = " ".join(_text(row.get(name)) for name in group_columns)
-        policy = _text(row.get(columns.policy))
+        group = " ".join(text_in(row.get(name)) for name in group_columns)
+        policy = text_in(row.get(columns.policy))
         if not policy:
             raise Sim2RealError(f"{where}: no {columns.policy}")
         values = [
-            _number(row.get(name), f"{where}: {name}") for name in (columns.sim, columns.real)
+            number_in(row.get(name), f"{where}: {name}") for name in (columns.sim, columns.real)
         ]
         if values[0] is None or values[1] is None:
             missing = columns.sim if values[0] is None else columns.real
             left_out.append(f"row {number}, {group} {policy}: no {missing}".replace(",  ", ", "))
             continue
-        count = _number(row.get(columns.n_real), f"{where}: {columns.n_real}") or 0.0
+        count = number_in(row.get(columns.n_real), f"{where}: {columns.n_real}") or 0.0
         if not 0 <= count <= _MOST_TRIALS or count != int(count):
             raise Sim2RealError(
                 f"{where}: {columns.n_real} must be a whole number from 0 to {_MOST_TRIALS:,}"
@@ -134,20 +133,4 @@ def _flat(table: Any, where: str) -> dict[tuple[str, str], float]:
                 found[name, policy] = number_at(score, f"{where}: {name}: {policy}")
         else:
             found["", name] = number_at(value, f"{where}: {name}")
-    return found
-
-
-def _text(value: Any) -> str:
-    return "" if value is None else str(value)
-
-
-def _number(value: Any, where: str) -> float | None:
-    if value is None or value == "":
-        return None
-    try:
-        found = float(value)
-    except (TypeError, ValueError, OverflowError):
-        found = math.nan
-    if not math.isfinite(found):
-        raise Sim2RealError(f"{where} must be a number, not {str(value)[:40]!r}")
     return found

@@ -82,27 +82,29 @@ def _of_row(row: Mapping[str, Any], where: str, name: str) -> Trial:
     said = str(row.get("success", "")).strip().lower()
     if said not in _TRUE + _FALSE:
         raise Sim2RealError(f"{where}: success must be 1 or 0, not {said[:40]!r}")
-    source = _text(row.get("source")) or "real"
+    source = text_in(row.get("source")) or "real"
     if source not in ("sim", "real"):
         raise Sim2RealError(f"{where}: source must be sim or real, not {source[:40]!r}")
-    seed = _number(row.get("seed"), f"{where}: seed")
+    seed = number_in(row.get("seed"), f"{where}: seed")
     return Trial(
-        policy=_text(row.get("policy")) or name,
+        policy=text_in(row.get("policy")) or name,
         success=said in _TRUE,
-        condition=_text(row.get("condition")),
+        condition=text_in(row.get("condition")),
         source="sim" if source == "sim" else "real",
-        reward=_number(row.get("reward"), f"{where}: reward"),
-        unit=_text(row.get("unit")),
+        reward=number_in(row.get("reward"), f"{where}: reward"),
+        unit=text_in(row.get("unit")),
         seed=None if seed is None else int(seed),
-        episode=_text(row.get("episode")),
+        episode=text_in(row.get("episode")),
     )
 
 
-def _text(value: Any) -> str:
+def text_in(value: Any) -> str:
+    """What a cell says, without spaces around it; nothing is ''."""
     return "" if value is None else str(value).strip()
 
 
-def _number(value: Any, where: str) -> float | None:
+def number_in(value: Any, where: str) -> float | None:
+    """The number in a cell, None in an empty one; anything else is a `Sim2RealError`."""
     if value is None or value == "":
         return None
     try:
