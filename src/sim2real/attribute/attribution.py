@@ -10,7 +10,6 @@ import numpy as np
 
 from sim2real.attribute.together import Together
 from sim2real.errors import Sim2RealError, nearest
-from sim2real.gap.unknowns import best_guess, prior_std
 from sim2real.params import JointDistribution
 from sim2real.twin import Twin
 
@@ -232,40 +231,6 @@ def identified(before: Twin, after: Twin) -> JointDistribution:
                 f"{nearest(name, known)}"
             )
     return after.posterior
-
-
-def causes_of(
-    before: Twin,
-    columns: Sequence[int],
-    effects: Sequence[float | None],
-    *,
-    ranges: np.ndarray,
-    chances: np.ndarray,
-) -> tuple[Cause, ...]:
-    """The parameters in those columns with their effects, the most telling first.
-
-    `ranges` (3, parameters) are ends and median of what each is where it is off, and `chances`
-    (parameters,) how likely that is.
-    """
-    guess = best_guess(before)
-    found, far = [], {}
-    for column, effect in zip(columns, effects, strict=True):
-        low, middle, high = ranges[:, column].tolist()
-        parameter, chance = before.parameters[column], float(chances[column])
-        far[parameter.name] = chance * abs(middle - guess[column]) / prior_std(parameter)
-        found.append(
-            Cause(
-                name=parameter.name,
-                unit=parameter.unit,
-                before=float(guess[column]),
-                after=middle,
-                low=low,
-                high=high,
-                chance=chance,
-                effect=effect,
-            )
-        )
-    return tuple(sorted(found, key=lambda c: (-abs(c.effect or 0.0), -far[c.name])))
 
 
 def interval_of(resampled: np.ndarray) -> tuple[Any, Any]:

@@ -19,16 +19,16 @@ from sim2real.attribute.attribution import (
     Attribution,
     Dimensions,
     Share,
-    causes_of,
     dimensions_of,
     identified,
     interval_of,
 )
 from sim2real.attribute.parsimony import plausible
 from sim2real.attribute.shapley import game
+from sim2real.attribute.shares import shares_of
 from sim2real.attribute.together import Group, Together, told_together
 from sim2real.errors import Sim2RealError
-from sim2real.evaluate.trials import run_trials
+from sim2real.evaluate.trials import Trials, run_trials
 from sim2real.randomize import drawn
 from sim2real.tasks import Task
 from sim2real.twin import Twin
@@ -61,10 +61,7 @@ def attribute_success(
     the identified worlds is unexplained. Each of `draws` robots is tried `each` times in every
     combination.
     """
-    if draws < 2 or each < 1:
-        raise Sim2RealError(f"{draws} draws of {each} trials are too few for an interval")
-    if real is not None and not 0 <= real[0] <= real[1] > 0:
-        raise Sim2RealError(f"{real[0]} successes in {real[1]} real trials cannot be")
+    _refuse(draws, each, real)
     posterior = identified(before, after)
     who = dimensions_of(before, posterior.names)
     inside, weights = game(len(who.names), seed=seed)
@@ -72,59 +69,32 @@ def attribute_success(
     trained = "prior" if source == "adr" else source  # the widest an automatic range may become
     base = drawn(before, trained, count=trials, seed=seed).numpy()
     robots = plausible(before, posterior, who, draws=draws, seed=seed)
+    run = partial(run_trials, task, policy, seed=seed, source="nominal", twin=before)
     moved = np.repeat(robots.values, each, axis=0)
-    most = len(inside) + 2 * sum(len(columns) for columns in who.columns)
-    attempt = _Attempts(task, policy, before, trials=trials, seed=seed, threads=threads)
-    won = np.empty((len(inside), trials))
-    for number, members in enumerate(inside):
-        rows = who.moved(base, moved, members[None])[:, 0]
-        won[number] = attempt(rows, partial(_within, report, number, most))
-    lost = weights @ -won
-    parts = np.concatenate([lost, won[-1:]]).reshape(-1, draws, each)
+    attempt = _Attempts(partial(run, threads=threads), who, base, moved, len(inside), report)
+    won = np.stack([attempt(members) for members in inside])
+    parts = np.concatenate([weights @ -won, won[-1:]]).reshape(-1, draws, each)
     resampled = _resampled(parts, seed)
     values = parts.mean(axis=(1, 2))
     low, high = interval_of(resampled)
     together = told_together(
         who.names, values[:-1].tolist(), partial(_interval_of_sum, parts, seed=seed)
     )
-    effects: dict[int, float] = {}
-    whole = who.moved(base, moved, inside[-1:])[:, 0]
-    for number, column in enumerate(_looked_into(who, values, low, high, together)):
-        alone, without = base.copy(), whole.copy()
-        alone[:, column], without[:, column] = moved[:, column], base[:, column]
-        at = len(inside) + 2 * number
-        costs = won[0] - attempt(alone, partial(_within, report, at, most))
-        regained = attempt(without, partial(_within, report, at + 1, most)) - won[-1]
-        # What is harmless alone may be what others need to do harm.
-        effects[column] = 0.5 * float((costs + regained).mean())
-    report(100 * most, 100 * most)
-    shares = [
-        Share(
-            name=name,
-            value=float(values[k]),
-            low=float(low[k]),
-            high=float(high[k]),
-            causes=causes_of(
-                before,
-                columns,
-                [effects.get(c) for c in columns],
-                ranges=robots.ranges,
-                chances=robots.moved,
-            ),
-        )
-        for k, (name, columns) in enumerate(zip(who.names, who.columns, strict=True))
-    ]
-    unexplained, success = None, float(values[-1])
+    effects = {
+        column: 0.5 * float(attempt.costs(column).mean())
+        for column in _looked_into(who, values, low, high, together)
+    }
+    report(1, 1)
+    unexplained = None
     if real is not None:
-        unexplained = _unexplained(success, resampled[-1], real, seed)
-        success -= unexplained.value
+        unexplained = _unexplained(float(values[-1]), resampled[-1], real, seed)
     return Attribution(
         of="success",
         unit="points",
-        whole=float(won[0].mean()) - success,
+        whole=float(won[0].mean() - values[-1]) + (unexplained.value if unexplained else 0.0),
         before=float(won[0].mean()),
         after=float(values[-1]),
-        shares=tuple(sorted(shares, key=lambda share: -share.value)),
+        shares=shares_of(before, who, robots, values, (low, high), effects=effects),
         unexplained=unexplained,
         samples=trials,
         draws=draws,
@@ -148,31 +118,62 @@ def _looked_into(
     return [column for k in chosen for column in who.columns[k]]
 
 
+def _refuse(draws: int, each: int, real: tuple[int, int] | None) -> None:
+    """Refuse numbers of trials that tell nothing, or cannot be."""
+    if draws < 2 or each < 1:
+        raise Sim2RealError(f"{draws} draws of {each} trials are too few for an interval")
+    if real is not None and not 0 <= real[0] <= real[1] > 0:
+        raise Sim2RealError(f"{real[0]} successes in {real[1]} real trials cannot be")
+
+
 class _Attempts:
-    """Success [%] of the same trials with other parameters; what was tried is remembered."""
+    """Trials of the policy where some dimensions have moved; what was tried is remembered."""
 
     def __init__(
         self,
-        task: type[Task],
-        policy: Callable[[Tensor], Tensor],
-        twin: Twin,
-        *,
-        trials: int,
-        seed: int,
-        threads: int,
+        run: Callable[..., Trials],
+        who: Dimensions,
+        base: np.ndarray,
+        moved: np.ndarray,
+        combinations: int,
+        report: Callable[[int, int], None],
     ) -> None:
-        self._run = partial(
-            run_trials, task, policy, episodes=trials, seed=seed, source="nominal", twin=twin,
-            threads=threads,
-        )  # fmt: skip
+        """`run` tries `rows`; `base` and `moved` (trials, parameters) are those of training, and of
+        the robot."""
+        self._run, self._who, self._report = run, who, report
+        self._base, self._moved = base, moved
         self._known: dict[bytes, np.ndarray] = {}
+        self._asked = 0
+        self._most = combinations + 2 * sum(len(columns) for columns in who.columns)
+        count = len(who.names)
+        self._none, self._all = np.zeros(count, dtype=bool), np.ones(count, dtype=bool)
 
-    def __call__(self, rows: np.ndarray, report: Callable[[int, int], None]) -> np.ndarray:
-        """(trials,) 100 or 0 with rows (trials, parameters)."""
+    def __call__(self, members: np.ndarray) -> np.ndarray:
+        """(trials,) 100 or 0 with the dimensions `members` (dimensions,) moved."""
+        return self._tried(self._rows(members))
+
+    def costs(self, column: int) -> np.ndarray:
+        """(trials,) success that one parameter costs: what it costs alone, and what comes back if
+        only it is as in training. What is harmless alone may be what others need to do harm."""
+        alone, without = self._rows(self._none), self._rows(self._all)
+        alone[:, column], without[:, column] = self._moved[:, column], self._base[:, column]
+        costs = self(self._none) - self._tried(alone)
+        return costs + self._tried(without) - self(self._all)
+
+    def _rows(self, members: np.ndarray) -> np.ndarray:
+        return self._who.moved(self._base, self._moved, members[None])[:, 0]
+
+    def _tried(self, rows: np.ndarray) -> np.ndarray:
         key = rows.tobytes()
         if key not in self._known:
-            self._known[key] = 100.0 * self._run(rows=rows, report=report).success
+            self._known[key] = (
+                100.0 * self._run(rows=rows, episodes=len(rows), report=self._within).success
+            )
+            self._asked += 1
         return self._known[key]
+
+    def _within(self, done: int, of: int) -> None:
+        self._report(self._asked * of + done, self._most * of)
 
 
 def _resampled(parts: np.ndarray, seed: int) -> np.ndarray:
@@ -209,7 +210,3 @@ def _unexplained(success: float, resampled: np.ndarray, real: tuple[int, int], s
     low, high = interval_of(resampled - rates)
     value = success - 100 * won / tried
     return Share(name="unexplained", value=value, low=float(low), high=float(high))
-
-
-def _within(report: Callable[[int, int], None], number: int, most: int, done: int, of: int) -> None:
-    report(number * 100 + 100 * done // of, most * 100)
