@@ -25,6 +25,7 @@ from sim2real.evaluate.intervals import (
     wilson,
 )
 from sim2real.evaluate.paired import (
+    Pairs,
     by_condition,
     in_order,
     matched,
@@ -110,26 +111,10 @@ def compare(
     `by_order` says that the k-th trials of both began alike.
     """
     check_confidence(confidence)
-    for name, trials in (("A", first), ("B", second)):
-        if not trials:
-            raise Sim2RealError(f"{name} has no trial that was judged")
-    if len({trial.source for trial in (*first, *second)}) > 1:
-        raise Sim2RealError(
-            "trials of simulation and of robots are not compared with each other; say which to take"
-            " with --source"
-        )
+    _refuse(first, second)
     units = [unit_counts(trials) for trials in (first, second)]
     by_unit = _repeated(units) and min(len(tried) for _, tried in units) >= _FEWEST_UNITS
-    pairs = (in_order if by_order else matched)(first, second, by_unit=by_unit)
-    fewer = min(len(first), len(second))
-    enough = max(1.0, _MATCHED_ENOUGH * fewer)
-    paired = by_order or len(pairs) >= enough
-    by_name = by_unit and not paired
-    if by_name:
-        pairs = matched_units(first, second)
-        paired = by_name = len(pairs) >= enough
-    if not paired:
-        pairs = in_order(first, second)
+    pairs, paired, by_name = _paired_up(first, second, by_unit=by_unit, by_order=by_order)
     rates = [
         (clustered if by_unit else _independent)(won, tried, confidence=confidence)
         for won, tried in units
@@ -164,6 +149,33 @@ def compare(
         unit_wins=deciding.wins if by_unit else (0, 0),
         notes=tuple(_notes(first, second, units, by_unit=by_unit, by_name=by_name, paired=paired)),
     )
+
+
+def _refuse(first: Sequence[Trial], second: Sequence[Trial]) -> None:
+    """Refuse what cannot be compared."""
+    for name, trials in (("A", first), ("B", second)):
+        if not trials:
+            raise Sim2RealError(f"{name} has no trial that was judged")
+    if len({trial.source for trial in (*first, *second)}) > 1:
+        raise Sim2RealError(
+            "trials of simulation and of robots are not compared with each other; say which to take"
+            " with --source"
+        )
+
+
+def _paired_up(
+    first: Sequence[Trial], second: Sequence[Trial], *, by_unit: bool, by_order: bool
+) -> tuple[Pairs, bool, bool]:
+    """(pairs, whether the two of one began alike, whether only their robot or draw says so)."""
+    pairs = (in_order if by_order else matched)(first, second, by_unit=by_unit)
+    enough = max(1.0, _MATCHED_ENOUGH * min(len(first), len(second)))
+    if by_order or len(pairs) >= enough:
+        return pairs, True, False
+    if by_unit:
+        pairs = matched_units(first, second)
+        if len(pairs) >= enough:
+            return pairs, True, True
+    return in_order(first, second), False, False
 
 
 def _independent(won: np.ndarray, tried: np.ndarray, *, confidence: float) -> Rate:

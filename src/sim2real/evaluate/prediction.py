@@ -95,34 +95,18 @@ def predict(
     """
     check_confidence(confidence)
     check_trials(trials)
-    won, n = np.asarray(successes, dtype=float), np.asarray(tried, dtype=float)
-    if won.shape != n.shape or won.ndim != 1 or not ((won >= 0) & (won <= n)).all():
-        raise Sim2RealError("successes and episodes must be two lists, one entry a draw")
-    if len(won) < _FEWEST_DRAWS:
-        raise Sim2RealError(
-            f"{len(won)} draws are too few to predict from; {_FEWEST_DRAWS} at least, each named in"
-            " the trials' `unit`"
-        )
-    several = n > 1
-    if several.sum() < _FEWEST_DRAWS:
-        raise Sim2RealError(
-            f"{len(n) - several.sum()} of {len(n)} draws were tried once only: how robots differ"
-            " cannot be told from how trials scatter; evaluate with --each 10 or so"
-        )
+    won, n = _several(successes, tried)
     lost = np.asarray(ended, dtype=float)
     if lost.ndim != 1 or not len(lost) or not ((lost >= 0) & (lost <= 1)).all():
         raise Sim2RealError("shares of attempts that end otherwise must be numbers from 0 to 1")
     if not 0 <= real[0] <= real[1]:
         raise Sim2RealError(f"{real[0]} successes in {real[1]} real attempts is not a rate")
-    draws = int(several.sum())
+    draws = len(n)
     ends, middles = _arcs(_RATES)
-    like = _lowered(_rates(won[several], n[several]), 1 - lost)
+    like = _lowered(_rates(won, n), 1 - lost)
     chance = (draws * like + _UNLIKE / _RATES) / (draws + _UNLIKE)
     if real[1]:
-        chance = _lowered(chance, _arcs(_UNKNOWN)[1])
-        told = special.xlogy(real[0], middles) + special.xlog1py(real[1] - real[0], -middles)
-        chance *= np.exp(told - told[chance > 0].max())
-        chance /= chance.sum()
+        chance = _told_by(real, chance, middles)
     tails = np.array([0.5 - confidence / 2, 0.5 + confidence / 2])
     up_to = np.append(0.0, chance.cumsum())
     low = ends[np.searchsorted(up_to, tails[0], side="right") - 1]
@@ -144,6 +128,35 @@ def predict(
         spread=float(np.sqrt(chance @ (middles - mean) ** 2)),
         real=real,
     )
+
+
+def _several(successes: ArrayLike, tried: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
+    """(draws,) successes and episodes of the draws that were tried several times; too few of them
+    are a `Sim2RealError`."""
+    won, n = np.asarray(successes, dtype=float), np.asarray(tried, dtype=float)
+    if won.shape != n.shape or won.ndim != 1 or not ((won >= 0) & (won <= n)).all():
+        raise Sim2RealError("successes and episodes must be two lists, one entry a draw")
+    if len(won) < _FEWEST_DRAWS:
+        raise Sim2RealError(
+            f"{len(won)} draws are too few to predict from; {_FEWEST_DRAWS} at least, each named in"
+            " the trials' `unit`"
+        )
+    several = n > 1
+    if several.sum() < _FEWEST_DRAWS:
+        raise Sim2RealError(
+            f"{len(n) - several.sum()} of {len(n)} draws were tried once only: how robots differ"
+            " cannot be told from how trials scatter; evaluate with --each 10 or so"
+        )
+    return won[several], n[several]
+
+
+def _told_by(real: tuple[int, int], chance: np.ndarray, middles: np.ndarray) -> np.ndarray:
+    """(rates,) chances of rates once the robot's own attempts are known, and that something unknown
+    may end them."""
+    chance = _lowered(chance, _arcs(_UNKNOWN)[1])
+    told = special.xlogy(real[0], middles) + special.xlog1py(real[1] - real[0], -middles)
+    chance = chance * np.exp(told - told[chance > 0].max())
+    return chance / chance.sum()
 
 
 def check_trials(trials: int) -> None:

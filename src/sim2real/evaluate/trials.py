@@ -75,26 +75,16 @@ def run_trials(
     parts: list[tuple[Tensor, Tensor, Tensor, Tensor]] = []
     per_seed = _MOST_WORLDS // each * each
     rounds = math.ceil(episodes / per_seed)
+    make = partial(TaskEnv, task, source=source, threads=threads, remainder=remainder)
     env: TaskEnv | None = None
     for part in range(rounds):
         count = min(per_seed, episodes - part * per_seed)
-        env = TaskEnv(
-            task,
-            worlds=count,
-            seed=seed + part,
-            source=source,
-            twin=twin,
-            threads=threads,
-            remainder=remainder,
-        )
+        env = make(worlds=count, seed=seed + part, twin=twin)
         twin = env.twin
         if rows is not None or each > 1:
-            draws = math.ceil(count / each)
-            if rows is None:
-                given = drawn(twin, source, count=draws, seed=seed + part)
-            else:
-                first = part * per_seed // each
-                given = torch.from_numpy(rows[first : first + draws])
+            first = part * per_seed // each
+            draws = range(first, first + math.ceil(count / each))
+            given = _given(twin, source, rows, draws, seed + part)
             env.sampler = _Shared(env.sampler, given.to(env.device), each)
             env.reset()
         record = Record(env) if keep is not None else None
@@ -102,9 +92,8 @@ def run_trials(
         if keep is not None and record is not None:
             keep(record.episodes(parts[-1][0], success=parts[-1][1], policy=policy_id))
     assert env is not None
-    values, success, reward, diverged = (
-        torch.cat(column).numpy() for column in zip(*parts, strict=True)
-    )
+    columns = [torch.cat(column).numpy() for column in zip(*parts, strict=True)]
+    values, success, reward, diverged = columns
     return Trials(
         task=task.name,
         twin=env.twin.version,
@@ -117,6 +106,13 @@ def run_trials(
         per_seed=per_seed,
         each=each,
     )
+
+
+def _given(twin: Twin, source: str, rows: np.ndarray | None, draws: range, seed: int) -> Tensor:
+    """(draws, parameters) of those `rows`, or new ones from the source where there are none."""
+    if rows is None:
+        return drawn(twin, source, count=len(draws), seed=seed)
+    return torch.from_numpy(rows[draws.start : draws.stop])
 
 
 class _Shared:

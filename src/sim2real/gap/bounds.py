@@ -92,42 +92,34 @@ class Bounds:
         def excess(pose: np.ndarray) -> float:
             return float(np.maximum(0.0, away(pose)).sum())
 
+        def finding(
+            fault: Fault, where: tuple[str, ...], how: str, confidence: float, *others: Fault
+        ) -> list[Finding]:
+            return [
+                Finding(
+                    fault=fault,
+                    where=where,
+                    evidence=f"{told}{how}",
+                    confidence=confidence,
+                    alternatives=others,
+                )
+            ]
+
         flipped = np.where(odd, -at, at)
         order = min(_orders(len(at)), key=lambda o: excess(at[o]), default=list(range(len(at))))
-        moved = [k for k in range(len(at)) if order[k] != k]
         enough = 0.4 * excess(at)
         if excess(flipped) < min(enough, excess(at[order]) + 0.1):
-            return [
-                Finding(
-                    fault=Fault.SIGN,
-                    where=where,
-                    evidence=f"{told}; with the opposite sign it would start where they do.",
-                    confidence=0.6,
-                    alternatives=(Fault.POSE, Fault.PERMUTED),
-                )
-            ]
+            how = "; with the opposite sign it would start where they do."
+            return finding(Fault.SIGN, where, how, 0.6, Fault.POSE, Fault.PERMUTED)
         if excess(at[order]) < enough:
-            return [
-                Finding(
-                    fault=Fault.PERMUTED,
-                    where=tuple(names[k] for k in moved),
-                    evidence=f"{told}; in the order {', '.join(names[k] for k in order)} all"
-                    " joints would start where they do.",
-                    confidence=0.6,
-                    alternatives=(Fault.POSE,),
-                )
-            ]
+            mixed = ", ".join(names[k] for k in order)
+            how = f"; in the order {mixed} all joints would start where they do."
+            moved = tuple(names[k] for k in range(len(at)) if order[k] != k)
+            return finding(Fault.PERMUTED, moved, how, 0.6, Fault.POSE)
         if away(at).max() > _ELSEWHERE:
-            return [
-                Finding(
-                    fault=Fault.POSE,
-                    where=where,
-                    evidence=f"{told}, and none of them farther than"
-                    f" {float(spread[odd][0]):.2f} from there.",
-                    confidence=0.5,
-                    alternatives=(Fault.OFFSET,),
-                )
-            ]
+            far = float(spread[odd][0])
+            how = f", and none of them farther than {far:.2f} from there."
+            return finding(Fault.POSE, where, how, 0.5, Fault.OFFSET)
         return []
 
     def _placed(self, log: Log) -> list[Finding]:

@@ -20,6 +20,7 @@ from sim2real.errors import Sim2RealError
 from sim2real.gap.log import Log
 from sim2real.gap.replay import Replay, Replayer
 from sim2real.gap.segments import clusters_of, log_of, seconds_of
+from sim2real.policy.contract import SensorSpec
 from sim2real.randomize import drawn
 from sim2real.twin import Twin
 
@@ -169,27 +170,10 @@ def coverage(
     slack = _LEAST * (1e-3 + np.nanmax(whole.readings, axis=0) - np.nanmin(whole.readings, axis=0))
     sensors, farthest = [], []
     for spec in whole.contract.sensors:
-        columns = replay.column(spec.name)
-        real, known = replay.measured[..., columns], replay.valid[..., columns]
-        if not known.any():
-            continue
-        made = replay.predicted[good][..., columns]
-        edges = (0.5 - BAND / 2, 0.5, 0.5 + BAND / 2)
-        low, middle, high = np.quantile(made, edges, axis=0, method="weibull")
-        within = (real >= low - slack[columns]) & (real <= high + slack[columns]) & known
-        far = _farthest(made, real, slack[columns])
-        farthest.append(far)
-        error, variance = (real - middle)[known], made.var(axis=0, ddof=1)[known]
-        sensors.append(
-            SensorCoverage(
-                name=spec.name,
-                unit=spec.unit,
-                inside=_share(within.sum(axis=(1, 2)), known.sum(axis=(1, 2)), clusters, rng),
-                explained=_explained(far, clusters, rng),
-                spread=float(np.sqrt(variance.mean())),
-                error=float(np.sqrt(np.mean(error**2))),
-            )
-        )
+        found = _of_sensor(spec, replay, good, slack[replay.column(spec.name)], clusters, rng)
+        if found is not None:
+            sensors.append(found[0])
+            farthest.append(found[1])
     return Coverage(
         source=source,
         horizon_s=horizon_s,
@@ -200,6 +184,37 @@ def coverage(
         explained=_explained(np.max(farthest, axis=0), clusters, rng),
         replay=replay,
     )
+
+
+def _of_sensor(
+    spec: SensorSpec,
+    replay: Replay,
+    good: np.ndarray,
+    slack: np.ndarray,
+    clusters: np.ndarray,
+    rng: np.random.Generator,
+) -> tuple[SensorCoverage, np.ndarray] | None:
+    """How a sensor is covered by the `good` draws, and how far each window goes; None where the
+    logs have no reading of it."""
+    columns = replay.column(spec.name)
+    real, known = replay.measured[..., columns], replay.valid[..., columns]
+    if not known.any():
+        return None
+    made = replay.predicted[good][..., columns]
+    edges = (0.5 - BAND / 2, 0.5, 0.5 + BAND / 2)
+    low, middle, high = np.quantile(made, edges, axis=0, method="weibull")
+    within = (real >= low - slack) & (real <= high + slack) & known
+    far = _farthest(made, real, slack)
+    error, variance = (real - middle)[known], made.var(axis=0, ddof=1)[known]
+    covered = SensorCoverage(
+        name=spec.name,
+        unit=spec.unit,
+        inside=_share(within.sum(axis=(1, 2)), known.sum(axis=(1, 2)), clusters, rng),
+        explained=_explained(far, clusters, rng),
+        spread=float(np.sqrt(variance.mean())),
+        error=float(np.sqrt(np.mean(error**2))),
+    )
+    return covered, far
 
 
 def _farthest(made: np.ndarray, real: np.ndarray, slack: np.ndarray) -> np.ndarray:

@@ -65,14 +65,7 @@ class Log:
         sensors = [finder.sensor(spec.name, spec.of, spec.kind) for spec in contract.sensors]
         command = finder.commands([(spec.name, spec.joint) for spec in contract.commands])
         action = finder.vector("action", len(contract.actions))
-        found = [*command, action, *sensors]
-        clock = next((s for s in found if s is not None and len(s.times)), None)
-        if clock is None:
-            raise Sim2RealError(
-                f"episode {episode.id} has no channel of the contract for {contract.robot}:"
-                f" it wants {', '.join(f'sensor/{s.name}' for s in contract.sensors[:3])}, …"
-            )
-        times = clock.times[np.isfinite(clock.times)]
+        times = _clock([*command, action, *sensors], episode, contract)
         readings, fresh = [], []
         for spec, signal in zip(contract.sensors, sensors, strict=True):
             values, new = _at(signal, times, spec.width)
@@ -101,9 +94,7 @@ class Log:
             ),
             goals=np.concatenate(told, axis=1) if told else np.zeros((len(times), 0)),
             missing=tuple(
-                spec.name
-                for spec, signal in zip(contract.sensors, sensors, strict=True)
-                if signal is None
+                s.name for s, found in zip(contract.sensors, sensors, strict=True) if found is None
             ),
             enabled=np.concatenate([_at(s, times, 1)[0] != 0 for s in switches], axis=1)
             if any(s is not None for s in switches)
@@ -173,6 +164,17 @@ class Log:
                 return slice(begin, begin + spec.width)
             begin += spec.width
         raise Sim2RealError(f"the contract has no sensor {sensor!r}")
+
+
+def _clock(signals: Sequence[Signal | None], episode: Episode, contract: Contract) -> np.ndarray:
+    """(periods,) times of the first signal that has any [s]."""
+    clock = next((s for s in signals if s is not None and len(s.times)), None)
+    if clock is None:
+        raise Sim2RealError(
+            f"episode {episode.id} has no channel of the contract for {contract.robot}:"
+            f" it wants {', '.join(f'sensor/{s.name}' for s in contract.sensors[:3])}, …"
+        )
+    return clock.times[np.isfinite(clock.times)]
 
 
 class _Finder:

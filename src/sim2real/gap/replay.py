@@ -118,39 +118,49 @@ class Replayer:
         self._numbers, self._controls = places_of(place.model, log.contract)
         self.log = _slow_thinned(log, place.effects.sensors, self.period_s)
         self._states = MeasuredStates(place.model, self.log)
-        self.steps = max(1, round(horizon_s / self.period_s))
         extremes = np.array([p.bounds for p in twin.parameters]).T if values is None else values
         shortest = math.ceil(lead_s / self.period_s - 1e-9)
-        self._lead = max(shortest, lead_periods(twin, extremes, self.period_s))
-        if recordings:
-            self._lead = 0
-        stride = max(1, round((stride_s or self.steps * self.period_s) / self.period_s))
-        if recordings:
-            self.starts, lengths = recordings_of(self.log, self._states, self.period_s)
-            self.steps = min(self.steps, int(lengths.max()))
-        else:
-            self.starts = starts_of(
-                self.log, self._states, self.period_s,
-                steps=self.steps, lead=self._lead, stride=stride,
-            )  # fmt: skip
-            lengths = np.full(len(self.starts), self.steps)
+        filled = lead_periods(twin, extremes, self.period_s)
+        self._lead = 0 if recordings else max(shortest, filled)
+        lengths = self._cut(horizon_s, stride_s, recordings=recordings)
         self.rounding = _rounding(self.log, place.effects.sensors)
         self.noise = _expected_noise(self.log, place.effects.sensors, self.rounding)
         spread = np.full(place.model.nsensordata, 0.0)
         spread[self._numbers] = self.noise
         self._start_noise = start_noise * self._states.noise(spread, self.period_s)
+        self.measured = self._readings(lengths)
+        self._known = self._stated()
+        self._threads, self._remainder, self._seed = threads, remainder, seed
+        self._worlds: dict[int, CpuWorlds] = {}
+
+    def _cut(self, horizon_s: float, stride_s: float | None, *, recordings: bool) -> np.ndarray:
+        """Cut the log into segments; (segments,) periods of each."""
+        self.steps = max(1, round(horizon_s / self.period_s))
+        if recordings:
+            self.starts, lengths = recordings_of(self.log, self._states, self.period_s)
+            self.steps = min(self.steps, int(lengths.max()))
+            return lengths
+        stride = max(1, round((stride_s or self.steps * self.period_s) / self.period_s))
+        self.starts = starts_of(
+            self.log, self._states, self.period_s, steps=self.steps, lead=self._lead, stride=stride
+        )
+        return np.full(len(self.starts), self.steps)
+
+    def _readings(self, lengths: np.ndarray) -> np.ndarray:
+        """(segments, periods, numbers) what is read anew in segments of those lengths."""
         ahead = np.arange(1, self.steps + 1)
         rows = np.minimum(self.starts[:, None] + ahead, len(self.log.times) - 1)
         there = (ahead <= lengths[:, None])[..., None]
-        self.measured = np.where(there & _new(self.log)[rows], self.log.readings[rows], np.nan)
-        names = [parameter.name for parameter in twin.parameters]
-        self._known = {
-            names.index(name): values[self.starts]
+        return np.where(there & _new(self.log)[rows], self.log.readings[rows], np.nan)
+
+    def _stated(self) -> dict[int, np.ndarray]:
+        """(segments,) values of parameters that the log itself states, by column."""
+        columns = {parameter.name: k for k, parameter in enumerate(self.twin.parameters)}
+        return {
+            columns[name]: values[self.starts]
             for name, values in self.log.known.items()
-            if name in names
+            if name in columns
         }
-        self._threads, self._remainder, self._seed = threads, remainder, seed
-        self._worlds: dict[int, CpuWorlds] = {}
 
     def __call__(
         self,
@@ -166,58 +176,67 @@ class Replayer:
         (segments, coordinates), or (n, segments, coordinates), are corrections of the starts, in
         standard deviations expected of them.
         """
-        twin = self.twin
-        given = np.atleast_2d(np.asarray(values, dtype=float))
-        if given.shape[1] != len(twin.parameters) or not np.isfinite(given).all():
-            raise Sim2RealError(
-                f"values of shape {given.shape} are not rows of {len(twin.parameters)} numbers, one"
-                f" for each parameter of twin {twin.name!r}"
-            )
+        given = self._given(values)
         coordinates = len(self._states.coordinates)
         shifts = np.zeros((len(given), coordinates))
         rows_of = np.arange(len(given))
         if vary_starts:
             shifts = np.concatenate([shifts, np.diag(self._start_noise)])
             rows_of = np.concatenate([rows_of, np.zeros(coordinates, dtype=int)])
-        numbers, starts = self._numbers, self.starts
-        predicted = np.full((len(rows_of), len(starts), self.steps, len(numbers)), np.nan)
-        flat = predicted.reshape(-1, self.steps, len(numbers))
-        jobs = np.stack(np.divmod(np.arange(len(flat)), len(starts)), axis=1)
-        for first in range(0, len(jobs), _MOST_WORLDS):
-            vectors, segments = jobs[first : first + _MOST_WORLDS].T
-            worlds = self._many(len(vectors))
-            mine = given[rows_of[vectors]]
-            for column, stated in self._known.items():
-                here = stated[segments]
-                mine[:, column] = np.where(np.isfinite(here), here, mine[:, column])
-            worlds.set_parameters(
-                torch.from_numpy(mine[:, self._columns]), torch.arange(len(vectors))
-            )
+        predicted = np.full((len(rows_of), *self.measured.shape), np.nan)
+        jobs = np.indices((len(rows_of), len(self.starts))).reshape(2, -1)
+        for first in range(0, jobs.shape[1], _MOST_WORLDS):
+            vectors, segments = jobs[:, first : first + _MOST_WORLDS]
             shift = shifts[vectors]
             if moved is not None:
                 off = moved[segments] if moved.ndim == 2 else moved[rows_of[vectors], segments]
                 shift = shift + off * self._start_noise
-            # The same chance at every call, and another in each part of a call.
-            worlds.tick = first
-            with _without_warnings():
-                flat[first : first + len(vectors)] = _run(
-                    worlds, self.log, self._states, starts[segments], shift, self.steps,
-                    self._lead, numbers, self._controls,
-                )  # fmt: skip
-            report(first + len(vectors), len(jobs))
+            mine = given[rows_of[vectors]]
+            predicted[vectors, segments] = self._run(mine, segments, shift, tick=first)
+            report(first + len(vectors), jobs.shape[1])
         predicted = _same_sign(self.log, predicted, self.measured)
         return Replay(
             log=self.log,
             period_s=self.period_s,
-            names=tuple(parameter.name for parameter in twin.parameters),
+            names=tuple(parameter.name for parameter in self.twin.parameters),
             values=given,
-            starts=starts,
+            starts=self.starts,
             predicted=predicted[: len(given)],
             measured=self.measured,
             noise=self.noise,
             start_effects=predicted[len(given) :] - predicted[:1],
             assumed=self._states.assumed,
         )
+
+    def _given(self, values: np.ndarray) -> np.ndarray:
+        """Rows of values, one for each parameter; anything else is a `Sim2RealError`."""
+        given = np.atleast_2d(np.asarray(values, dtype=float))
+        count = len(self.twin.parameters)
+        if given.shape[1] != count or not np.isfinite(given).all():
+            raise Sim2RealError(
+                f"values of shape {given.shape} are not rows of {count} numbers, one for each"
+                f" parameter of twin {self.twin.name!r}"
+            )
+        return given
+
+    def _run(
+        self, values: np.ndarray, segments: np.ndarray, shift: np.ndarray, *, tick: int
+    ) -> np.ndarray:
+        """(worlds, periods, numbers) readings in segments (worlds,), each with its own values."""
+        worlds = self._many(len(segments))
+        for column, stated in self._known.items():
+            here = stated[segments]
+            values[:, column] = np.where(np.isfinite(here), here, values[:, column])
+        worlds.set_parameters(
+            torch.from_numpy(values[:, self._columns]), torch.arange(len(segments))
+        )
+        # The same chance at every call, and another in each part of a call.
+        worlds.tick = tick
+        with _without_warnings():
+            return _run(
+                worlds, self.log, self._states, self.starts[segments], shift, self.steps,
+                self._lead, self._numbers, self._controls,
+            )  # fmt: skip
 
     def part(self, segments: np.ndarray) -> Replayer:
         """The same for some of the segments only."""

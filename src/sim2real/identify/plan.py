@@ -12,8 +12,9 @@ identification widens them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import count
 from typing import Any
 
 import numpy as np
@@ -136,42 +137,50 @@ def choose(
     lengths = [len(candidate.command) / contract.rate_hz for candidate in candidates]
     short = min(len(candidates), _SHORTLIST * motions) if draws > 1 else 0
 
-    def told(k: int, rows: slice) -> np.ndarray | None:
-        return information(twin, contract, candidates[k], values[rows], seed=seed, threads=threads)
+    asked = count(1)
 
-    found: dict[int, np.ndarray] = {}
-    for k in range(len(candidates)):
-        one = told(k, slice(0, 1))
-        if one is not None:
-            found[k] = one
-        report(k + 1, len(candidates) + short)
-    # The other vectors are simulated only for motions that may be chosen.
-    for done, k in enumerate(_greedy(known, found, lengths, columns, short)):
-        more = told(k, slice(1, None))
-        if more is None:
-            del found[k]
-        else:
-            found[k] = np.concatenate([found[k], more])
-        report(len(candidates) + done + 1, len(candidates) + short)
-    whole = {k: one for k, one in found.items() if len(one) == len(values)}
+    def told(k: int, rows: slice) -> np.ndarray | None:
+        one = information(twin, contract, candidates[k], values[rows], seed=seed, threads=threads)
+        report(next(asked), len(candidates) + short)
+        return one
+
+    looked_at = {k: told(k, slice(0, 1)) for k in range(len(candidates))}
+    found = {k: one for k, one in looked_at.items() if one is not None}
+    whole = found
+    if draws > 1:
+        # The other vectors are simulated only for motions that may be chosen.
+        likely = sorted(_greedy(known, found, lengths, columns, short))
+        others = {k: told(k, slice(1, None)) for k in likely}
+        whole = {k: np.concatenate([found[k], m]) for k, m in others.items() if m is not None}
     if not whole:
         raise Sim2RealError("the twin diverges in every motion: is it stable at all?")
     known = np.repeat(known, len(values), axis=0)
-    before, chosen = _std(known), []
-    for k in _greedy(known, whole, lengths, columns, motions):
-        gain = _unknown(known, columns) - _unknown(known + whole[k], columns)
-        known = known + whole[k]
-        chosen.append(
-            Motion(name=candidates[k].name, seconds=lengths[k], std=_std(known) * scales, gain=gain)
-        )
+    chosen = _greedy(known, whole, lengths, columns, motions)
     return Chosen(
         names=names,
         units=tuple(p.unit for p in unknowns.parameters),
         wanted=tuple(names[k] for k in columns),
         prior=scales,
-        before=before * scales,
-        motions=tuple(chosen),
+        before=_std(known) * scales,
+        motions=tuple(_motions(candidates, lengths, chosen, known, whole, columns, scales)),
     )
+
+
+def _motions(
+    candidates: Sequence[Candidate],
+    lengths: Sequence[float],
+    chosen: Sequence[int],
+    known: np.ndarray,
+    told: dict[int, np.ndarray],
+    columns: np.ndarray,
+    scales: np.ndarray,
+) -> Iterator[Motion]:
+    """The chosen ones, with what is known after each."""
+    for k in chosen:
+        gain = _unknown(known, columns) - _unknown(known + told[k], columns)
+        known = known + told[k]
+        std = _std(known) * scales
+        yield Motion(name=candidates[k].name, seconds=lengths[k], std=std, gain=gain)
 
 
 def _greedy(

@@ -94,25 +94,13 @@ def learn_remainder(
     horizons_s, fitted = _horizons(twin, logs)
     sensors = tuple(spec.name for spec in logs[0].contract.sensors) if logs else ()
     if len(fitted) < _FEWEST:
-        why = (
-            f"it needs {_FEWEST} recordings with {horizons_s[-1]:g} s without gaps, to hold some"
-            f" back; there are {len(fitted)}"
-        )
-        unknown = np.zeros((0, len(sensors)))
-        return Learned(
-            remainder=None, why=why, terms=(), ridge=0.0, ratio=float("nan"), horizons_s=(),
-            sensors=sensors, before=unknown, after=unknown,
-        )  # fmt: skip
+        return _too_few(len(fitted), horizons_s[-1], sensors)
     group = np.random.default_rng(seed).permutation(len(fitted)) % min(_FOLDS, len(fitted))
     everyone, folds = np.arange(len(fitted)), range(int(group.max()) + 1)
     steps = 2 * len(folds) + 2
     blank = blank_remainder(twin, fitted, seed=seed, threads=threads)
-    supports = [
-        supported_by(
-            blank, twin, [fitted[k] for k in everyone[group != fold]], seed=seed, threads=threads
-        )
-        for fold in folds
-    ]
+    seen = [[fitted[k] for k in everyone[group != fold]] for fold in folds]
+    supports = [supported_by(blank, twin, some, seed=seed, threads=threads) for some in seen]
     weights = BumpWeights(twin, blank, fitted, horizons_s, threads=threads)
     report(1, steps)
 
@@ -149,6 +137,23 @@ def learn_remainder(
         sensors=sensors,
         before=found.before,
         after=found.after,
+    )
+
+
+def _too_few(recordings: int, horizon_s: float, sensors: tuple[str, ...]) -> Learned:
+    """Nothing learned, for want of recordings to hold back."""
+    unknown = np.zeros((0, len(sensors)))
+    return Learned(
+        remainder=None,
+        why=f"it needs {_FEWEST} recordings with {horizon_s:g} s without gaps, to hold some back;"
+        f" there are {recordings}",
+        terms=(),
+        ridge=0.0,
+        ratio=float("nan"),
+        horizons_s=(),
+        sensors=sensors,
+        before=unknown,
+        after=unknown,
     )
 
 
