@@ -9,6 +9,7 @@ import pytest
 
 from sim2real.bench.faulty_logs import FaultyRobot, inject, possible
 from sim2real.cli.doctor import DoctorConfig, run_doctor
+from sim2real.contract import SensorSpec, TermSpec
 from sim2real.data import Episode, Provenance, Signal
 from sim2real.errors import Sim2RealError
 from sim2real.gap.chain import Chain
@@ -18,7 +19,6 @@ from sim2real.gap.interface import Interface
 from sim2real.gap.log import Log
 from sim2real.gap.relation import Kind, relate
 from sim2real.policy import Bundle
-from sim2real.policy.contract import SensorSpec, TermSpec
 from sim2real.policy.runtime import Pilot, Runtime
 from sim2real.robot.recording import Recording, read_recording
 from sim2real.robot.runner import fly, units_of

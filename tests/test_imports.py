@@ -11,7 +11,9 @@ ROOT = Path(sim2real.__file__).parent
 FLOORS = [
     {"errors", "arrays", "lazy"},
     {"files"},
-    {"params", "data", "reality"},
+    {"params", "reality"},
+    {"contract"},
+    {"data"},
     {"twin"},
     {"worlds"},
     {"randomize"},

@@ -11,10 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sim2real.cli.record import RecordConfig, run_record
+from sim2real.contract import CommandSpec, Contract, JointLimits, Limits, SensorSpec
 from sim2real.data import Lake
 from sim2real.errors import Sim2RealError
-from sim2real.policy.contract import CommandSpec, Contract, SensorSpec
-from sim2real.policy.limits import JointLimits, Limits
 from sim2real.policy.make import model_limits, twin_contract
 from sim2real.robot.excite.clearance import CLEAR_M, Clearance
 from sim2real.robot.excite.plan import MOTIONS, Envelope, Excitation, plan_motion, resting

@@ -7,9 +7,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from sim2real.contract import (
+    ActionSpec,
+    CommandSpec,
+    Contract,
+    JointLimits,
+    Limits,
+    SensorSpec,
+    TermSpec,
+)
 from sim2real.errors import Sim2RealError
-from sim2real.policy import Contract, JointLimits, Limits
-from sim2real.policy.contract import ActionSpec, CommandSpec, SensorSpec, TermSpec
 from sim2real.robot.supervisor import Inputs, State, Supervisor
 
 JOINTS = ("pan", "lift")

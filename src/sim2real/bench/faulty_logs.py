@@ -13,10 +13,10 @@ from typing import Any
 
 import numpy as np
 
+from sim2real.contract import Contract
 from sim2real.data import Episode, Signal
 from sim2real.gap.findings import Fault
 from sim2real.gap.interface import Interface
-from sim2real.policy.contract import Contract
 
 LEVELS = (0, 1, 2)
 """Magnitudes, the smallest first."""

@@ -11,7 +11,7 @@ from sim2real.errors import Sim2RealError
 from sim2real.robot.config import DeployConfig
 
 if TYPE_CHECKING:
-    from sim2real.policy import Contract
+    from sim2real.contract import Contract
     from sim2real.robot.deployment import Deployment
 
 _ROWS = 8

@@ -9,11 +9,11 @@ import itertools
 
 import numpy as np
 
+from sim2real.contract import Limits
 from sim2real.gap.findings import Fault, Finding
 from sim2real.gap.log import Log
 from sim2real.gap.reference import Episodes
 from sim2real.gap.relation import DEGREES
-from sim2real.policy.limits import Limits
 
 _FAR = 4.0
 """A reading this many times beyond the largest of all worlds has another unit."""

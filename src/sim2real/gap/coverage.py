@@ -16,11 +16,11 @@ from typing import Any
 
 import numpy as np
 
+from sim2real.contract import SensorSpec
 from sim2real.errors import Sim2RealError
 from sim2real.gap.log import Log
 from sim2real.gap.replay import Replay, Replayer
 from sim2real.gap.segments import clusters_of, log_of, seconds_of
-from sim2real.policy.contract import SensorSpec
 from sim2real.randomize import drawn
 from sim2real.twin import Twin
 

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 import onnx
 
+from sim2real.contract import Contract
 from sim2real.policy.bundle import Bundle
-from sim2real.policy.contract import Contract
 from sim2real.policy.runtime import Runtime
 
 _POINTS = 16

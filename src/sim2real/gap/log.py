@@ -7,10 +7,10 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from sim2real.contract import Contract
 from sim2real.data import Episode, Signal
 from sim2real.data.align import held
 from sim2real.errors import Sim2RealError
-from sim2real.policy.contract import Contract
 from sim2real.twin import Channel
 
 _PAUSE_S = 10.0

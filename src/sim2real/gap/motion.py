@@ -13,8 +13,8 @@ from dataclasses import dataclass, replace
 import mujoco
 import numpy as np
 
+from sim2real.contract import Contract
 from sim2real.gap.reference import Episodes
-from sim2real.policy.contract import Contract
 from sim2real.twin import Twin
 
 _AHEAD_S = 0.12

@@ -22,12 +22,12 @@ import mujoco
 import numpy as np
 import torch
 
+from sim2real.contract import Contract
 from sim2real.errors import Sim2RealError, nearest
 from sim2real.gap.chance import Chance, with_chance
 from sim2real.gap.log import Log
 from sim2real.gap.segments import recordings_of, starts_of
 from sim2real.gap.states import MeasuredStates
-from sim2real.policy.contract import Contract
 from sim2real.twin import SensorEffects, Twin
 from sim2real.worlds import CpuWorlds
 

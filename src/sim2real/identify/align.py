@@ -11,12 +11,12 @@ from dataclasses import replace
 
 import numpy as np
 
+from sim2real.contract import Contract
 from sim2real.data import Episode, Signal
 from sim2real.data.align import held
 from sim2real.errors import Sim2RealError
 from sim2real.gap.log import Log
 from sim2real.identify.inputs import channels_of, usable
-from sim2real.policy.contract import Contract
 from sim2real.policy.make import twin_contract
 from sim2real.twin import Twin
 

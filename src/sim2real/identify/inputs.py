@@ -13,6 +13,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from sim2real.contract import Contract
 from sim2real.data import Episode, Signal
 from sim2real.data.check import Finding, bad_samples, check
 from sim2real.errors import Sim2RealError
@@ -20,7 +21,6 @@ from sim2real.gap.log import Log
 from sim2real.gap.replay import Replayer
 from sim2real.gap.segments import seconds_of
 from sim2real.gap.unknowns import best_guess
-from sim2real.policy.contract import Contract
 from sim2real.twin import Twin
 
 _CLOCKS = ("time-not-finite", "time-repeated", "time-backward", "time-rate", "clock-drift")

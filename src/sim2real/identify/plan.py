@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from sim2real.contract import Contract
 from sim2real.errors import Sim2RealError
 from sim2real.gap.log import Log
 from sim2real.gap.replay import places_of
@@ -27,7 +28,6 @@ from sim2real.gap.unknowns import Unknowns, best_guess, chosen_parameters
 from sim2real.identify.identifiability import Identifiability
 from sim2real.identify.problem import Problem
 from sim2real.params import GaussianPosterior, JointDistribution
-from sim2real.policy.contract import Contract
 from sim2real.randomize import drawn
 from sim2real.twin import Twin
 from sim2real.worlds import CpuWorlds

@@ -11,10 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from sim2real.contract import Contract, Limits
 from sim2real.errors import Sim2RealError, table_at
 from sim2real.files import atomic_folder, read_json
-from sim2real.policy.contract import Contract
-from sim2real.policy.limits import Limits
 
 SCHEMA = 1
 GRAPHS = ("observe", "policy", "act", "rest")

@@ -14,11 +14,11 @@ import mujoco
 import numpy as np
 import torch
 
+from sim2real.contract import CommandSpec, Contract, JointLimits, Limits
 from sim2real.errors import Sim2RealError
 from sim2real.learn.policy import Policy
 from sim2real.policy.bundle import Bundle, write_bundle
 from sim2real.policy.config import ExportConfig
-from sim2real.policy.contract import CommandSpec, Contract
 from sim2real.policy.graphs import (
     OPSET,
     interface_modules,
@@ -26,7 +26,6 @@ from sim2real.policy.graphs import (
     network_module,
     to_onnx,
 )
-from sim2real.policy.limits import JointLimits, Limits
 from sim2real.policy.make import make_contract
 from sim2real.policy.runtime import Runtime
 from sim2real.tasks import TaskEnv, find_task

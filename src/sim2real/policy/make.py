@@ -8,16 +8,17 @@ from typing import TYPE_CHECKING
 import mujoco
 import numpy as np
 
-from sim2real.errors import Sim2RealError
-from sim2real.policy.contract import (
+from sim2real.contract import (
     ActionSpec,
     CommandSpec,
     Contract,
     GoalSpec,
+    JointLimits,
+    Limits,
     SensorSpec,
     TermSpec,
 )
-from sim2real.policy.limits import JointLimits, Limits
+from sim2real.errors import Sim2RealError
 from sim2real.twin import Twin
 from sim2real.twin.effects import Effects
 from sim2real.twin.units import control_unit, sensor_unit

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 from matplotlib.figure import Figure
 
-from sim2real.policy.contract import Contract
+from sim2real.contract import Contract
 from sim2real.report.page import NEW, WARN, write_picture
 from sim2real.robot.excite.plan import Plan
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 import mujoco
 import numpy as np
 
+from sim2real.contract import Contract, Limits
 from sim2real.errors import Sim2RealError, nearest
-from sim2real.policy.contract import Contract
-from sim2real.policy.limits import Limits
 from sim2real.twin import Twin
 
 _SLACK = 1e-6

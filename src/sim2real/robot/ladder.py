@@ -12,9 +12,10 @@ from typing import Any
 
 import numpy as np
 
+from sim2real.contract import Limits
 from sim2real.errors import Sim2RealError, table_at
 from sim2real.files import read_json, write_json
-from sim2real.policy import Bundle, Limits
+from sim2real.policy import Bundle
 
 STEPS = ("replay", "shadow", "limited", "full")
 _SLOW = 0.25

@@ -11,8 +11,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from sim2real.contract import Contract
 from sim2real.errors import Sim2RealError
-from sim2real.policy.contract import Contract
 from sim2real.robot.protocol import Robot
 from sim2real.robot.recording import Recording
 from sim2real.robot.supervisor import Inputs, State, Supervisor

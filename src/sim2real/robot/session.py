@@ -13,10 +13,11 @@ from typing import Any
 
 import numpy as np
 
+from sim2real.contract import Limits
 from sim2real.data import Lake, Origin, Provenance
 from sim2real.errors import Sim2RealError, one_line
 from sim2real.files import write_json
-from sim2real.policy import Bundle, Limits
+from sim2real.policy import Bundle
 from sim2real.policy.runtime import Pilot, Runtime
 from sim2real.robot.config import DeployConfig
 from sim2real.robot.deployment import Deployment, Talk, Trial

@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
+from sim2real.contract import Contract, Limits
 from sim2real.errors import Sim2RealError
-from sim2real.policy import Contract, Limits
 from sim2real.robot.protocol import Robot
 from sim2real.robot.runner import Controller
 

@@ -13,9 +13,8 @@ from enum import StrEnum
 
 import numpy as np
 
+from sim2real.contract import Contract, Limits
 from sim2real.errors import Sim2RealError
-from sim2real.policy.contract import Contract
-from sim2real.policy.limits import Limits
 
 OPERATOR = "the operator stopped it"
 _SLACK = 0.05

@@ -12,9 +12,8 @@ from dataclasses import dataclass
 import mujoco
 import numpy as np
 
+from sim2real.contract import Contract, Limits
 from sim2real.errors import Sim2RealError, nearest
-from sim2real.policy.contract import Contract
-from sim2real.policy.limits import Limits
 from sim2real.robot.excite.plan import Plan, position_columns
 from sim2real.twin import Twin
 

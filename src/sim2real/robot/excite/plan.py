@@ -12,9 +12,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from sim2real.contract import Contract, Limits
 from sim2real.errors import Sim2RealError, nearest
-from sim2real.policy.contract import Contract
-from sim2real.policy.limits import Limits
 from sim2real.robot.excite.motions import SHAPES, Limit, fitted, largest, smooth, travel_s
 
 MOTIONS = tuple(SHAPES)

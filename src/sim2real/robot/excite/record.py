@@ -11,11 +11,10 @@ from typing import Any
 
 import numpy as np
 
+from sim2real.contract import Contract, Limits
 from sim2real.data import Episode, Origin, Provenance
 from sim2real.errors import Sim2RealError, nearest
 from sim2real.policy.bundle import Bundle
-from sim2real.policy.contract import Contract
-from sim2real.policy.limits import Limits
 from sim2real.policy.make import model_limits, twin_contract
 from sim2real.robot.excite.clearance import Clearance
 from sim2real.robot.excite.plan import Envelope, Excitation, Plan, plan_motion, resting

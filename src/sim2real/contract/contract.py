@@ -10,7 +10,7 @@ import json
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, fields
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from sim2real.errors import Sim2RealError, nearest, table_at
 
@@ -108,9 +108,9 @@ class Contract:
     episode_s: float = 0.0
     """Length of one attempt [s]; 0 where there is none."""
     sensors: tuple[SensorSpec, ...]
-    goals: tuple[GoalSpec, ...]
-    observations: tuple[TermSpec, ...]
-    actions: tuple[ActionSpec, ...]
+    goals: tuple[GoalSpec, ...] = ()
+    observations: tuple[TermSpec, ...] = ()
+    actions: tuple[ActionSpec, ...] = ()
     commands: tuple[CommandSpec, ...]
 
     @property
@@ -128,7 +128,7 @@ class Contract:
         """Numbers the network takes: all periods, oldest first."""
         return self.history * self.frame_width
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """Plain data."""
         return asdict(self)
 
@@ -137,7 +137,7 @@ class Contract:
         return json.dumps(self.to_dict(), indent=2, allow_nan=False) + "\n"
 
     @classmethod
-    def from_dict(cls, data: Any) -> Contract:
+    def from_dict(cls, data: object) -> Contract:
         """The contract in plain data; a newer schema or a malformed one is a `Sim2RealError`."""
         values = dict(table_at(data, "contract"))
         schema = values.get("schema")
@@ -173,7 +173,7 @@ _Spec = TypeVar("_Spec")
 _TYPES: dict[str, tuple[type, ...]] = {"str": (str,), "int": (int,), "float": (int, float)}
 
 
-def _made(kind: type[_Spec], data: Any, where: str) -> _Spec:
+def _made(kind: type[_Spec], data: object, where: str) -> _Spec:
     values = dict(table_at(data, where))
     known = {entry.name: entry for entry in fields(kind)}  # type: ignore[arg-type]
     for name, value in values.items():
@@ -194,7 +194,7 @@ def _made(kind: type[_Spec], data: Any, where: str) -> _Spec:
         raise Sim2RealError(f"{where}: {error}") from None
 
 
-def _differences(path: str, one: Any, other: Any) -> Iterator[str]:
+def _differences(path: str, one: object, other: object) -> Iterator[str]:
     if isinstance(one, Mapping) and isinstance(other, Mapping):
         for key in one:
             yield from _differences(f"{path}.{key}" if path else key, one[key], other[key])

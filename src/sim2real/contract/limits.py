@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 from dataclasses import asdict, dataclass, fields
-from typing import Any
 
 from sim2real.errors import Sim2RealError, nearest, number_at, table_at
 
@@ -80,7 +79,7 @@ class Limits:
         return json.dumps(data, indent=2, allow_nan=False) + "\n"
 
     @classmethod
-    def from_dict(cls, data: Any) -> Limits:
+    def from_dict(cls, data: object) -> Limits:
         """Limits from plain data; malformed ones are a `Sim2RealError`."""
         values = dict(table_at(data, "limits"))
         known = {entry.name for entry in fields(cls)}
@@ -102,7 +101,7 @@ class Limits:
             raise Sim2RealError(f"limits: {error}") from None
 
 
-def _joint(data: Any) -> JointLimits:
+def _joint(data: object) -> JointLimits:
     values = dict(table_at(data, "limits: joints"))
     name = values.pop("name", None)
     if not isinstance(name, str):
@@ -121,5 +120,5 @@ def _joint(data: Any) -> JointLimits:
         raise Sim2RealError(f"limits of joint {name!r}: {error}") from None
 
 
-def _number(value: Any, where: str, sign: float) -> float:
+def _number(value: object, where: str, sign: float) -> float:
     return sign * math.inf if value is None else number_at(value, where)
