@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from sim2real.arrays import Bools, Floats
 from sim2real.attribute.together import Together
 from sim2real.errors import Sim2RealError, nearest
 from sim2real.params import JointDistribution
@@ -197,14 +198,13 @@ class Dimensions:
     columns: tuple[tuple[int, ...], ...]
     """Columns of the twin's parameters, a tuple a dimension."""
 
-    def moved(self, base: np.ndarray, drawn: np.ndarray, inside: np.ndarray) -> np.ndarray:
+    def moved(self, base: Floats, drawn: Floats, inside: Bools) -> Floats:
         """(…, coalitions, parameters) `base`, with `drawn` (…, parameters) where a coalition's
         dimensions are; `inside` (coalitions, dimensions) says which."""
         taken = np.zeros((len(inside), base.shape[-1]), dtype=bool)
         for dimension, columns in enumerate(self.columns):
             taken[:, list(columns)] = inside[:, dimension, None]
-        found: np.ndarray = np.where(taken, drawn[..., None, :], base[..., None, :])
-        return found
+        return np.where(taken, drawn[..., None, :], base[..., None, :])
 
 
 def dimensions_of(twin: Twin, names: Sequence[str]) -> Dimensions:
@@ -233,7 +233,7 @@ def identified(before: Twin, after: Twin) -> JointDistribution:
     return after.posterior
 
 
-def interval_of(resampled: np.ndarray) -> tuple[Any, Any]:
+def interval_of(resampled: Floats) -> tuple[Any, Any]:
     """(low, high) ends of 95 % of what a share may be, (…, resamples)."""
     low, high = np.percentile(resampled, (50 * (1 - CONFIDENCE), 50 * (1 + CONFIDENCE)), axis=-1)
     return low, high

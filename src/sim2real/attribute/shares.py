@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-import numpy as np
-
+from sim2real.arrays import Floats
 from sim2real.attribute.attribution import Cause, Dimensions, Refit, Share
 from sim2real.attribute.parsimony import Plausible
 from sim2real.gap.unknowns import best_guess, prior_std
@@ -16,8 +15,8 @@ def shares_of(
     before: Twin,
     who: Dimensions,
     drawn: Plausible,
-    values: np.ndarray,
-    ends: tuple[np.ndarray, np.ndarray],
+    values: Floats,
+    ends: tuple[Floats, Floats],
     *,
     effects: Mapping[int, float],
     refits: Mapping[str, Refit] | None = None,

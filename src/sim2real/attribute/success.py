@@ -15,6 +15,7 @@ from functools import partial
 import numpy as np
 from torch import Tensor
 
+from sim2real.arrays import Bools, Floats
 from sim2real.attribute.attribution import (
     Attribution,
     Dimensions,
@@ -104,9 +105,9 @@ def attribute_success(
 
 def _looked_into(
     who: Dimensions,
-    values: np.ndarray,
-    low: np.ndarray,
-    high: np.ndarray,
+    values: Floats,
+    low: Floats,
+    high: Floats,
     together: tuple[Together, ...],
 ) -> list[int]:
     """Columns of parameters that are also tried by themselves: of the largest clear shares, and of
@@ -133,8 +134,8 @@ class _Attempts:
         self,
         run: Callable[..., Trials],
         who: Dimensions,
-        base: np.ndarray,
-        moved: np.ndarray,
+        base: Floats,
+        moved: Floats,
         combinations: int,
         report: Callable[[int, int], None],
     ) -> None:
@@ -142,17 +143,17 @@ class _Attempts:
         the robot."""
         self._run, self._who, self._report = run, who, report
         self._base, self._moved = base, moved
-        self._known: dict[bytes, np.ndarray] = {}
+        self._known: dict[bytes, Floats] = {}
         self._asked = 0
         self._most = combinations + 2 * sum(len(columns) for columns in who.columns)
         count = len(who.names)
         self._none, self._all = np.zeros(count, dtype=bool), np.ones(count, dtype=bool)
 
-    def __call__(self, members: np.ndarray) -> np.ndarray:
+    def __call__(self, members: Bools) -> Floats:
         """(trials,) 100 or 0 with the dimensions `members` (dimensions,) moved."""
         return self._tried(self._rows(members))
 
-    def costs(self, column: int) -> np.ndarray:
+    def costs(self, column: int) -> Floats:
         """(trials,) success that one parameter costs: what it costs alone, and what comes back if
         only it is as in training. What is harmless alone may be what others need to do harm."""
         alone, without = self._rows(self._none), self._rows(self._all)
@@ -160,15 +161,14 @@ class _Attempts:
         costs = self(self._none) - self._tried(alone)
         return costs + self._tried(without) - self(self._all)
 
-    def _rows(self, members: np.ndarray) -> np.ndarray:
+    def _rows(self, members: Bools) -> Floats:
         return self._who.moved(self._base, self._moved, members[None])[:, 0]
 
-    def _tried(self, rows: np.ndarray) -> np.ndarray:
+    def _tried(self, rows: Floats) -> Floats:
         key = rows.tobytes()
         if key not in self._known:
-            self._known[key] = (
-                100.0 * self._run(rows=rows, episodes=len(rows), report=self._within).success
-            )
+            tried = self._run(rows=rows, episodes=len(rows), report=self._within)
+            self._known[key] = 100.0 * tried.success.astype(float)
             self._asked += 1
         return self._known[key]
 
@@ -176,7 +176,7 @@ class _Attempts:
         self._report(self._asked * of + done, self._most * of)
 
 
-def _resampled(parts: np.ndarray, seed: int) -> np.ndarray:
+def _resampled(parts: Floats, seed: int) -> Floats:
     """(parts, resamples) of what one robot's means may be, for parts (parts, draws, each)."""
     count, draws, each = parts.shape
     rng = np.random.default_rng(seed)
@@ -191,18 +191,17 @@ def _resampled(parts: np.ndarray, seed: int) -> np.ndarray:
     one = rng.integers(draws, size=_RESAMPLED)
     found = found + kept[:, None] * (means - middle)[:, one]
     # Trials without any difference do not show that there is none.
-    result: np.ndarray = found + rng.normal(size=found.shape) * 100.0 / (draws * each)
-    return result
+    return np.asarray(found + rng.normal(size=found.shape) * 100.0 / (draws * each))
 
 
-def _interval_of_sum(parts: np.ndarray, group: Group, *, seed: int) -> tuple[float, float]:
+def _interval_of_sum(parts: Floats, group: Group, *, seed: int) -> tuple[float, float]:
     """95 % of what some parts may be together: what trials scatter is taken off their sum, not off
     each of them."""
     low, high = interval_of(_resampled(parts[list(group)].sum(axis=0, keepdims=True), seed)[0])
     return float(low), float(high)
 
 
-def _unexplained(success: float, resampled: np.ndarray, real: tuple[int, int], seed: int) -> Share:
+def _unexplained(success: float, resampled: Floats, real: tuple[int, int], seed: int) -> Share:
     """What the real robot loses beyond the identified worlds [points]."""
     won, tried = real
     rng = np.random.default_rng(seed + 1)

@@ -21,6 +21,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from sim2real.arrays import Bools, Floats
 from sim2real.attribute.attribution import (
     Attribution,
     Dimensions,
@@ -126,11 +127,11 @@ def _problem(
 def _errors(
     squares: Squares,
     who: Dimensions,
-    base: np.ndarray,
+    base: Floats,
     drawn: Plausible,
-    inside: np.ndarray,
+    inside: Bools,
     report: Callable[[int, int], None],
-) -> np.ndarray:
+) -> Floats:
     """(coalitions, draws, segments) errors where the dimensions `inside` have drawn values."""
     found = []
     for number, (row, off) in enumerate(zip(drawn.values, drawn.off, strict=True)):
@@ -144,7 +145,7 @@ def _errors(
 def _effects(
     problem: Problem,
     who: Dimensions,
-    base: np.ndarray,
+    base: Floats,
     drawn: Plausible,
     excess: _Excess,
 ) -> dict[int, float]:
@@ -159,38 +160,37 @@ def _effects(
 class Squares:
     """Robust squares of whitened residuals, segment by segment; noise alone makes one a reading."""
 
-    def __init__(self, problem: Problem, middle: np.ndarray) -> None:
+    def __init__(self, problem: Problem, middle: Floats) -> None:
         """Starts are estimated, and noise carried along, at values `middle` (parameters,)."""
         self._problem = problem
         x = problem.counted(middle)
         problem.prepare(x)
         problem.prepare_chance(x)
         problem.prepare(x)
-        self.seen: np.ndarray = problem.valid.reshape(problem.segments, -1).sum(axis=1)
+        self.seen: Floats = problem.valid.reshape(problem.segments, -1).sum(axis=1)
         """(segments,) numbers that were measured."""
 
-    def __call__(self, values: np.ndarray) -> np.ndarray:
+    def __call__(self, values: Floats) -> Floats:
         """(n, segments) sums for values (n, parameters)."""
         return self.of(self._problem.counted(values))
 
-    def of(self, x: np.ndarray) -> np.ndarray:
+    def of(self, x: Floats) -> Floats:
         """(n, segments) sums for x (n, fitted) as the problem counts."""
-        found: np.ndarray = (tempered(self._problem.residuals(x)) ** 2).sum(axis=2)
-        return found
+        return np.asarray((tempered(self._problem.residuals(x)) ** 2).sum(axis=2))
 
 
 class _Excess:
     """Errors beyond what noise makes of them, of every combination of dimensions."""
 
-    def __init__(self, squares: Squares, errors: np.ndarray) -> None:
+    def __init__(self, squares: Squares, errors: Floats) -> None:
         """From `errors` (coalitions, draws, segments) with their noise; the first are of nobody,
         the last of all."""
         self._squares = squares
         self.readings = int(squares.seen.sum())
         self._floor = min(1.0, float(errors[-1].mean(axis=0).sum()) / self.readings)
-        self.errors: np.ndarray = errors - self._floor * squares.seen
+        self.errors: Floats = errors - self._floor * squares.seen
         """(coalitions, draws, segments)."""
-        self.nobody: np.ndarray = self.errors[0, 0]
+        self.nobody: Floats = self.errors[0, 0]
         """(segments,) of the twin as it was."""
 
     @property
@@ -198,13 +198,13 @@ class _Excess:
         """Whether there is any that noise alone would not make."""
         return bool(self.nobody.sum() >= _SURE * math.sqrt(2 * self.readings))
 
-    def left(self, x: np.ndarray) -> np.ndarray:
+    def left(self, x: Floats) -> Floats:
         """(n,) what is left of it [%] for x (n, fitted)."""
-        total: np.ndarray = self._squares.of(x).sum(axis=1) - self._floor * self.readings
-        return 100 * total / self.nobody.sum()
+        total: Floats = self._squares.of(x).sum(axis=1) - self._floor * self.readings
+        return np.asarray(100 * total / self.nobody.sum())
 
 
-def _shares(found: np.ndarray, nobody: np.ndarray, seed: int) -> tuple[np.ndarray, np.ndarray]:
+def _shares(found: Floats, nobody: Floats, seed: int) -> tuple[Floats, Floats]:
     """(parts,) values and (parts, resamples) what else they may be, in %, from found (parts, draws,
     segments) and errors (segments,)."""
     _, draws, segments = found.shape
@@ -219,7 +219,7 @@ def _shares(found: np.ndarray, nobody: np.ndarray, seed: int) -> tuple[np.ndarra
 def _refits(
     problem: Problem,
     who: Dimensions,
-    begin: np.ndarray,
+    begin: Floats,
     excess: _Excess,
 ) -> dict[str, Refit]:
     """What refits of each combination of dimensions leave [%], by dimension."""

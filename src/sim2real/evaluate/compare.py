@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from sim2real.arrays import Floats, Ints
 from sim2real.errors import Sim2RealError
 from sim2real.evaluate.intervals import (
     Difference,
@@ -44,7 +45,7 @@ _MATCHED_ENOUGH = 0.8
 _FEWEST_UNITS = 5
 """Robots or draws from which on they are what counts."""
 
-_Units = Sequence[tuple[np.ndarray, np.ndarray]]
+_Units = Sequence[tuple[Ints, Ints]]
 """Of A and of B: successes and trials of each robot or draw."""
 
 
@@ -178,7 +179,7 @@ def _paired_up(
     return in_order(first, second), False, False
 
 
-def _independent(won: np.ndarray, tried: np.ndarray, *, confidence: float) -> Rate:
+def _independent(won: Ints, tried: Ints, *, confidence: float) -> Rate:
     return wilson(int(won.sum()), int(tried.sum()), confidence=confidence)
 
 
@@ -186,7 +187,7 @@ def _repeated(units: _Units) -> bool:
     return any(int(tried.max()) > 1 for _, tried in units)
 
 
-def _differences(units: _Units) -> np.ndarray:
+def _differences(units: _Units) -> Floats:
     """(units,) success on the k-th robot or draw of B minus that on the k-th of A: others."""
     first, second = (won / tried for won, tried in units)
     fewer = min(len(first), len(second))

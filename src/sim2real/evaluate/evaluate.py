@@ -12,6 +12,7 @@ import torch
 from scipy import stats
 from torch import Tensor
 
+from sim2real.arrays import Bools, Floats
 from sim2real.data import Lake
 from sim2real.errors import Sim2RealError
 from sim2real.evaluate.config import EvaluateConfig
@@ -181,9 +182,7 @@ def summarise(trials: Trials, *, source: str, confidence: float = 0.95) -> Evalu
     )
 
 
-def _effect(
-    name: str, values: np.ndarray, success: np.ndarray, confidence: float
-) -> ParameterEffect:
+def _effect(name: str, values: Floats, success: Bools, confidence: float) -> ParameterEffect:
     distinct = np.unique(values)
     if len(distinct) <= _BINS:  # a choice: one bin a value
         edges = np.append(distinct, distinct[-1])

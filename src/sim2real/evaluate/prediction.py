@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import special
 
+from sim2real.arrays import Floats, Ints
 from sim2real.errors import Sim2RealError
 from sim2real.evaluate.intervals import check_confidence
 from sim2real.evaluate.trial import Trial
@@ -130,7 +131,7 @@ def predict(
     )
 
 
-def _several(successes: ArrayLike, tried: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
+def _several(successes: ArrayLike, tried: ArrayLike) -> tuple[Floats, Floats]:
     """(draws,) successes and episodes of the draws that were tried several times; too few of them
     are a `Sim2RealError`."""
     won, n = np.asarray(successes, dtype=float), np.asarray(tried, dtype=float)
@@ -150,13 +151,13 @@ def _several(successes: ArrayLike, tried: ArrayLike) -> tuple[np.ndarray, np.nda
     return won[several], n[several]
 
 
-def _told_by(real: tuple[int, int], chance: np.ndarray, middles: np.ndarray) -> np.ndarray:
+def _told_by(real: tuple[int, int], chance: Floats, middles: Floats) -> Floats:
     """(rates,) chances of rates once the robot's own attempts are known, and that something unknown
     may end them."""
     chance = _lowered(chance, _arcs(_UNKNOWN)[1])
     told = special.xlogy(real[0], middles) + special.xlog1py(real[1] - real[0], -middles)
     chance = chance * np.exp(told - told[chance > 0].max())
-    return chance / chance.sum()
+    return np.asarray(chance / chance.sum())
 
 
 def check_trials(trials: int) -> None:
@@ -165,7 +166,7 @@ def check_trials(trials: int) -> None:
         raise Sim2RealError(f"a prediction is about 1 to {_MOST_TRIALS:,} trials, not {trials}")
 
 
-def counts_of(trials: Sequence[Trial]) -> tuple[np.ndarray, np.ndarray]:
+def counts_of(trials: Sequence[Trial]) -> tuple[Ints, Ints]:
     """(draws,) successes and episodes of each draw among simulated trials; those that do not say
     which draw made their world are left out."""
     tried = Counter(trial.unit for trial in trials if trial.unit)
@@ -173,7 +174,7 @@ def counts_of(trials: Sequence[Trial]) -> tuple[np.ndarray, np.ndarray]:
     return np.array([won[unit] for unit in tried]), np.array(list(tried.values()))
 
 
-def _rates(won: np.ndarray, n: np.ndarray) -> np.ndarray:
+def _rates(won: Floats, n: Floats) -> Floats:
     """(rates,) chances of the success rate of one robot more."""
     _, middles = _arcs(_RATES)
     cells, count = np.unique(np.stack([won, n], axis=1), axis=0, return_counts=True)
@@ -183,24 +184,22 @@ def _rates(won: np.ndarray, n: np.ndarray) -> np.ndarray:
     laws = _laws()
     explained = np.log(np.maximum(laws @ likelihood.T, 1e-300)) @ count
     weights = np.exp(explained - explained.max())
-    found: np.ndarray = weights @ laws / weights.sum()
-    return found
+    return np.asarray(weights @ laws / weights.sum())
 
 
-def _lowered(chance: np.ndarray, left: np.ndarray) -> np.ndarray:
+def _lowered(chance: Floats, left: Floats) -> Floats:
     """(rates,) chances of the rate times each of the equally likely shares that are `left`."""
     ends, middles = _arcs(_RATES)
     places = np.searchsorted(ends, np.outer(middles, left), side="right") - 1
-    found = np.bincount(
+    return np.bincount(
         places.clip(0, _RATES - 1).ravel(),
         weights=np.repeat(chance / len(left), len(left)),
         minlength=_RATES,
-    )
-    return found
+    ).astype(float)
 
 
 @lru_cache(maxsize=1)
-def _laws() -> np.ndarray:
+def _laws() -> Floats:
     """(laws, rates) chances of rates under Beta laws, each as likely as the others beforehand.
 
     Means have the Beta(1/2, 1/2) prior, which is even along the arc; standard deviations are even
@@ -214,7 +213,7 @@ def _laws() -> np.ndarray:
     return np.diff(special.betainc(a.reshape(-1, 1), b.reshape(-1, 1), ends), axis=1)
 
 
-def _arcs(count: int) -> tuple[np.ndarray, np.ndarray]:
+def _arcs(count: int) -> tuple[Floats, Floats]:
     """Ends and middles of so many equal parts of the arc on which every rate is known as well."""
     arc = np.sin(np.pi / 4 * np.arange(2 * count + 1) / count) ** 2
     return arc[::2], arc[1::2]

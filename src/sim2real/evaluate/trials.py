@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor
 
+from sim2real.arrays import Bools, Floats
 from sim2real.data import Episode
 from sim2real.errors import Sim2RealError
 from sim2real.evaluate.record import Record
@@ -32,13 +32,13 @@ class Trials:
     seed: int
     names: tuple[str, ...]
     """Parameters, in the order of the columns of `values`."""
-    values: np.ndarray
+    values: Floats
     """(trials, parameters) the draw of each trial."""
-    success: np.ndarray
+    success: Bools
     """(trials,) bool."""
-    reward: np.ndarray
+    reward: Floats
     """(trials,) sum of rewards."""
-    diverged: np.ndarray
+    diverged: Bools
     """(trials,) bool: the simulation broke down; a failure."""
     per_seed: int = _MOST_WORLDS
     """Trials under one seed; those after them are under the next."""
@@ -53,7 +53,7 @@ def run_trials(
     episodes: int,
     seed: int,
     source: str,
-    rows: np.ndarray | None = None,
+    rows: Floats | None = None,
     twin: Twin | None = None,
     threads: int = 0,
     remainder: bool = False,
@@ -108,7 +108,7 @@ def run_trials(
     )
 
 
-def _given(twin: Twin, source: str, rows: np.ndarray | None, draws: range, seed: int) -> Tensor:
+def _given(twin: Twin, source: str, rows: Floats | None, draws: range, seed: int) -> Tensor:
     """(draws, parameters) of those `rows`, or new ones from the source where there are none."""
     if rows is None:
         return drawn(twin, source, count=len(draws), seed=seed)

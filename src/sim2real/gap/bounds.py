@@ -9,6 +9,7 @@ import itertools
 
 import numpy as np
 
+from sim2real.arrays import Floats
 from sim2real.contract import Limits
 from sim2real.gap.findings import Fault, Finding
 from sim2real.gap.log import Log
@@ -79,9 +80,8 @@ class Bounds:
         at = log.readings[known[0], columns]
         middle, spread = self._middle[columns], self._spread[columns]
 
-        def away(pose: np.ndarray) -> np.ndarray:
-            found: np.ndarray = np.abs(pose - middle) - spread
-            return found
+        def away(pose: Floats) -> Floats:
+            return np.asarray(np.abs(pose - middle) - spread)
 
         odd = away(at) > _START_SLACK
         if not odd.any():
@@ -89,7 +89,7 @@ class Bounds:
         where = tuple(n for n, o in zip(names, odd, strict=True) if o)
         told = f"{where[0]} starts at {at[odd][0]:.2f}, the twin's worlds at {middle[odd][0]:.2f}"
 
-        def excess(pose: np.ndarray) -> float:
+        def excess(pose: Floats) -> float:
             return float(np.maximum(0.0, away(pose)).sum())
 
         def finding(
@@ -134,9 +134,9 @@ class Bounds:
             slack = 0.5 * (high - low) + 0.02 * np.abs(low + high)
 
             def inside(
-                rows: np.ndarray,
-                low: np.ndarray = low - slack,
-                high: np.ndarray = high + slack,
+                rows: Floats,
+                low: Floats = low - slack,
+                high: Floats = high + slack,
             ) -> float:
                 return float(((rows > low) & (rows < high)).all(axis=1).mean())
 
@@ -156,7 +156,7 @@ class Bounds:
         return []
 
 
-def _replaced(values: np.ndarray, inside: object, *, quaternion: bool) -> tuple[Fault, str]:
+def _replaced(values: Floats, inside: object, *, quaternion: bool) -> tuple[Fault, str]:
     """What brings a vector back to where it should be."""
     assert callable(inside)
     width = values.shape[1]

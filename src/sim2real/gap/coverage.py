@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from sim2real.arrays import Bools, Floats, Ints
 from sim2real.contract import SensorSpec
 from sim2real.errors import Sim2RealError
 from sim2real.gap.log import Log
@@ -162,7 +163,7 @@ def coverage(
     rng = np.random.default_rng(seed)
     starts = rng.normal(size=(draws, len(replayer.starts), replayer.coordinates))
     replay = replayer(values, moved=starts, report=report)
-    good = np.isfinite(replay.predicted).all(axis=(1, 2, 3))
+    good = np.all(np.isfinite(replay.predicted), axis=(1, 2, 3))
     if good.sum() < 20:
         raise Sim2RealError(f"{draws - good.sum()} of {draws} draws from {source} diverge")
     recording = log_of(logs, replay.starts)
@@ -189,11 +190,11 @@ def coverage(
 def _of_sensor(
     spec: SensorSpec,
     replay: Replay,
-    good: np.ndarray,
-    slack: np.ndarray,
-    clusters: np.ndarray,
+    good: Bools,
+    slack: Floats,
+    clusters: Ints,
     rng: np.random.Generator,
-) -> tuple[SensorCoverage, np.ndarray] | None:
+) -> tuple[SensorCoverage, Floats] | None:
     """How a sensor is covered by the `good` draws, and how far each window goes; None where the
     logs have no reading of it."""
     columns = replay.column(spec.name)
@@ -217,7 +218,7 @@ def _of_sensor(
     return covered, far
 
 
-def _farthest(made: np.ndarray, real: np.ndarray, slack: np.ndarray) -> np.ndarray:
+def _farthest(made: Floats, real: Floats, slack: Floats) -> Floats:
     """(1 + draws, windows) how far each window goes from the middle; the real one is the first.
 
     The middle and the spread are of all of them together, the real one included, so that it is like
@@ -225,19 +226,16 @@ def _farthest(made: np.ndarray, real: np.ndarray, slack: np.ndarray) -> np.ndarr
     """
     pool = np.concatenate([real[None], made])
     off = np.abs(pool - pool.mean(axis=0)) / np.maximum(pool.std(axis=0), slack)
-    found: np.ndarray = np.where(np.isfinite(real), off, 0.0).max(axis=(2, 3))
-    return found
+    return np.asarray(np.where(np.isfinite(real), off, 0.0).max(axis=(2, 3)))
 
 
-def _explained(far: np.ndarray, clusters: np.ndarray, rng: np.random.Generator) -> Share:
+def _explained(far: Floats, clusters: Ints, rng: np.random.Generator) -> Share:
     beyond = 1 + (far[1:] >= far[0]).sum(axis=0)
     within = beyond > (1 - BAND) * len(far)
     return _share(within.astype(int), np.ones(len(within), dtype=int), clusters, rng)
 
 
-def _share(
-    within: np.ndarray, count: np.ndarray, clusters: np.ndarray, rng: np.random.Generator
-) -> Share:
+def _share(within: Ints, count: Ints, clusters: Ints, rng: np.random.Generator) -> Share:
     """The share of `within` in `count` (windows,) each, resampled by cluster."""
     inside = np.bincount(clusters, weights=within)
     total = np.bincount(clusters, weights=count)

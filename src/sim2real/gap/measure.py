@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from sim2real.arrays import Floats
 from sim2real.errors import Sim2RealError
 from sim2real.gap.coverage import Coverage, coverage
 from sim2real.gap.distances import EXCHANGES, FEWEST, Distance, adjusted, distances
@@ -65,7 +66,7 @@ class Gap:
     notes: tuple[str, ...]
     pairs: Pairs
     """What was replayed."""
-    draws: np.ndarray | None
+    draws: Floats | None
     """(draws, parameters) of the posterior, where the twin has one."""
 
     @property

@@ -18,6 +18,7 @@ from functools import partial
 
 import numpy as np
 
+from sim2real.arrays import Bools, Floats, Ints
 from sim2real.errors import Sim2RealError
 from sim2real.gap.log import Log
 from sim2real.gap.replay import Replay, Replayer, lead_periods
@@ -41,11 +42,11 @@ class Pairs:
     """One vector of values; its log is of the stretches, one after the other."""
     made: Replay
     """The same stretches as the twin makes them."""
-    recording: np.ndarray
+    recording: Ints
     """(segments,) which of the logs each is from."""
-    since_s: np.ndarray
+    since_s: Floats
     """(segments,) time from the begin of its recording to that of the segment [s]."""
-    command: np.ndarray
+    command: Floats
     """(segments, periods, commands) what was sent."""
     diverged: int
     """Stretches left out because the twin diverged in them."""
@@ -66,10 +67,9 @@ class Pairs:
         """Whether any segment has a reading of the sensor."""
         return bool(self.real.valid[..., self.real.column(sensor)].any())
 
-    def at_start(self, replay: Replay) -> np.ndarray:
+    def at_start(self, replay: Replay) -> Floats:
         """(segments, numbers) newest readings where segments of one of the two start."""
-        found: np.ndarray = replay.log.readings[replay.starts]
-        return found
+        return replay.log.readings[replay.starts]
 
 
 @dataclass(frozen=True)
@@ -91,7 +91,7 @@ class _Shape:
         return _BEFORE + self.lead + 1 + self.steps
 
     @classmethod
-    def of(cls, twin: Twin, log: Log, values: np.ndarray, horizon_s: float) -> _Shape:
+    def of(cls, twin: Twin, log: Log, values: Floats, horizon_s: float) -> _Shape:
         """The shape for segments of a log, predicted with values (n, parameters)."""
         period_s = 1.0 / log.contract.rate_hz
         lead_s = _LEAD_GOALS_S if _moves_goals(twin) else _LEAD_S
@@ -108,7 +108,7 @@ class _Pieces:
 
     real: Log
     made: Log
-    firsts: np.ndarray
+    firsts: Ints
     """(stretches,) row of the whole log that each begins with."""
     diverged: int
 
@@ -119,7 +119,7 @@ def make_pairs(
     *,
     horizon_s: float,
     most: int,
-    draws: np.ndarray | None = None,
+    draws: Floats | None = None,
     apart: bool = True,
     seed: int = 0,
     remainder: bool = False,
@@ -184,7 +184,7 @@ def _pieces(whole: Log, maker: Replayer, shape: _Shape, made: Replay) -> _Pieces
 
 def _ready(
     make: Callable[..., Replayer], pieces: _Pieces, shape: _Shape
-) -> tuple[Replayer, Replayer, np.ndarray]:
+) -> tuple[Replayer, Replayer, Ints]:
     """Replayers of the real and the made segments, and which of the stretches have both."""
     cut = slice(_BEFORE, None)  # the first start of all then lies as deep in its piece as others
     replayers = [
@@ -213,7 +213,7 @@ def _moves_goals(twin: Twin) -> bool:
     return bool(place.model.na) or any(math.isfinite(limit) for pair in limits for limit in pair)
 
 
-def _as_made(twin: Twin, pieces: Log, readings: np.ndarray, period_s: float) -> Log:
+def _as_made(twin: Twin, pieces: Log, readings: Floats, period_s: float) -> Log:
     """The log of the pieces with the twin's readings, where the robot's log has some."""
     fresh = pieces.fresh.copy()
     effects = twin.place().effects.sensors
@@ -226,13 +226,12 @@ def _as_made(twin: Twin, pieces: Log, readings: np.ndarray, period_s: float) -> 
     return replace(pieces, readings=np.where(known, readings, np.nan), fresh=fresh)
 
 
-def _finite(replay: Replay) -> np.ndarray:
+def _finite(replay: Replay) -> Bools:
     """(segments,) whether the prediction stayed finite."""
-    found: np.ndarray = np.isfinite(replay.predicted[0]).all(axis=(1, 2))
-    return found
+    return np.asarray(np.isfinite(replay.predicted[0]).all(axis=(1, 2)))
 
 
-def _some(replay: Replay, segments: np.ndarray) -> Replay:
+def _some(replay: Replay, segments: Bools) -> Replay:
     return replace(
         replay,
         starts=replay.starts[segments],

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from sim2real.arrays import Floats
 from sim2real.data import Episode
 from sim2real.errors import Sim2RealError
 from sim2real.gap.log import Log
@@ -58,7 +59,7 @@ class Identification:
         return dict(zip(self.posterior.names, self.posterior.mean.tolist(), strict=True))
 
     @cached_property
-    def scatter(self) -> np.ndarray:
+    def scatter(self) -> Floats:
         """(fitted, fitted) covariance of the parameters from one stretch of motion to the next.
 
         Nothing where contacts were fitted: a search knows no stretches.
@@ -66,8 +67,7 @@ class Identification:
         if not isinstance(self.fit, Fit) or not isinstance(self.problem, Problem):
             return np.zeros((len(self.posterior.names),) * 2)
         scales = self.problem.scales
-        found: np.ndarray = scatter_of(self.fit) * np.outer(scales, scales)
-        return found
+        return scatter_of(self.fit) * np.outer(scales, scales)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data."""

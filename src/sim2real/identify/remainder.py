@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from sim2real.arrays import Floats
 from sim2real.errors import Sim2RealError
 from sim2real.gap.log import Log
 from sim2real.gap.replay import Replayer
@@ -52,9 +53,9 @@ class Learned:
     """Error with against without, over all sensors and horizons; below one is better."""
     horizons_s: tuple[float, ...]
     sensors: tuple[str, ...]
-    before: np.ndarray
+    before: Floats
     """(horizons, sensors) root mean square error without it, in the sensor's unit."""
-    after: np.ndarray
+    after: Floats
     """(horizons, sensors) with it."""
 
     def to_dict(self) -> dict[str, Any]:
@@ -168,7 +169,7 @@ def _horizons(twin: Twin, logs: Sequence[Log]) -> tuple[tuple[float, ...], list[
     return HORIZONS_S[:most], fitted
 
 
-def _fits(twin: Twin, log: Log, horizon_s: float, values: np.ndarray) -> bool:
+def _fits(twin: Twin, log: Log, horizon_s: float, values: Floats) -> bool:
     try:
         Replayer(twin, log, horizon_s=horizon_s, values=values)
     except Sim2RealError:

@@ -11,6 +11,7 @@ import torch
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from sim2real.arrays import Floats
 from sim2real.gap.segments import spread_evenly
 from sim2real.report.identify_plots import fill_prior, quantiles_of
 from sim2real.report.page import NEW, OLD, REAL, picture, table, write_parts
@@ -35,7 +36,7 @@ class Ranges:
     twin: Twin
     source: str
     """nominal, prior, posterior or a file, as `make_sampler` takes it."""
-    draws: np.ndarray
+    draws: Floats
     """(draws, parameters)."""
 
     @property
@@ -116,9 +117,8 @@ def write_ranges(path: Path, ranges: Ranges, coverage: Coverage | None) -> None:
     write_parts(path, f"ranges of {ranges.twin.name}", parts)
 
 
-def _quantiles(prior: Any) -> np.ndarray:
-    found: np.ndarray = prior.quantile(torch.tensor(_BAND, dtype=torch.float64)).numpy()
-    return found
+def _quantiles(prior: Any) -> Floats:
+    return np.asarray(prior.quantile(torch.tensor(_BAND, dtype=torch.float64)).numpy())
 
 
 def _posterior(twin: Twin) -> dict[str, list[float]]:
