@@ -142,7 +142,7 @@ class Attribution:
             lines.append(f"unexplained: {_interval(self.unexplained)} {self.unit}")
         return lines
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """Plain data for JSON."""
         return {
             **{k: v for k, v in vars(self).items() if k not in _NESTED},
@@ -233,10 +233,16 @@ def identified(before: Twin, after: Twin) -> JointDistribution:
     return after.posterior
 
 
-def interval_of(resampled: Floats) -> tuple[Any, Any]:
+def interval_of(resampled: Floats) -> tuple[Floats, Floats]:
     """(low, high) ends of 95 % of what a share may be, (…, resamples)."""
     low, high = np.percentile(resampled, (50 * (1 - CONFIDENCE), 50 * (1 + CONFIDENCE)), axis=-1)
     return low, high
+
+
+def ends_of(resampled: Floats) -> tuple[float, float]:
+    """The same of one share, (resamples,)."""
+    low, high = interval_of(resampled)
+    return float(low), float(high)
 
 
 def _because(share: Share) -> str:

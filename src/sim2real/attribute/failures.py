@@ -127,7 +127,7 @@ class Kind:
             )
         return found
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """Plain data for JSON."""
         return asdict(self) | {
             "dimension": self.dimension,
@@ -151,7 +151,7 @@ class Failures:
         found += [str(one) for one in self.diagnoses]
         return found + [", ".join(kind.sentences()) for kind in self.kinds]
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """Plain data for JSON."""
         return {
             "tried": self.tried,

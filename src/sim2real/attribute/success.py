@@ -21,6 +21,7 @@ from sim2real.attribute.attribution import (
     Dimensions,
     Share,
     dimensions_of,
+    ends_of,
     identified,
     interval_of,
 )
@@ -197,8 +198,7 @@ def _resampled(parts: Floats, seed: int) -> Floats:
 def _interval_of_sum(parts: Floats, group: Group, *, seed: int) -> tuple[float, float]:
     """95 % of what some parts may be together: what trials scatter is taken off their sum, not off
     each of them."""
-    low, high = interval_of(_resampled(parts[list(group)].sum(axis=0, keepdims=True), seed)[0])
-    return float(low), float(high)
+    return ends_of(_resampled(parts[list(group)].sum(axis=0, keepdims=True), seed)[0])
 
 
 def _unexplained(success: float, resampled: Floats, real: tuple[int, int], seed: int) -> Share:
@@ -206,6 +206,5 @@ def _unexplained(success: float, resampled: Floats, real: tuple[int, int], seed:
     won, tried = real
     rng = np.random.default_rng(seed + 1)
     rates = 100 * rng.beta(won + 0.5, tried - won + 0.5, size=len(resampled))
-    low, high = interval_of(resampled - rates)
-    value = success - 100 * won / tried
-    return Share(name="unexplained", value=value, low=float(low), high=float(high))
+    low, high = ends_of(resampled - rates)
+    return Share(name="unexplained", value=success - 100 * won / tried, low=low, high=high)

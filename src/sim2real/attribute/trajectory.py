@@ -28,6 +28,7 @@ from sim2real.attribute.attribution import (
     Refit,
     Share,
     dimensions_of,
+    ends_of,
     identified,
     interval_of,
 )
@@ -109,7 +110,7 @@ def attribute_trajectory(
         together=told_together(
             who.names,
             values[:-1].tolist(),
-            lambda group: interval_of(resampled[list(group)].sum(axis=0)),
+            lambda group: ends_of(resampled[list(group)].sum(axis=0)),
         ),
     )  # fmt: skip
 

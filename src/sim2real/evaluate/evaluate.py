@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
@@ -44,7 +43,7 @@ class ParameterEffect:
     """Chance of so uneven a split between failed and successful draws if it did not matter
     (two-sided Mann-Whitney, Holm-corrected over the parameters)."""
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """Plain data for JSON."""
         return {
             "name": self.name,
@@ -64,7 +63,7 @@ class Evaluation:
     effects: tuple[ParameterEffect, ...]
     """One for each parameter that varied, the most telling first."""
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """Plain data for JSON."""
         return {
             "task": self.trials.task,

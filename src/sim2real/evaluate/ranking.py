@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
 
 import numpy as np
 from scipy import stats
@@ -118,7 +117,7 @@ class Ranking:
             return f"simulation does not rank these policies ({which})"
         return f"it is not shown that simulation ranks these policies ({chance})"
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """Plain data for JSON."""
         return {**asdict(self), "verdict": self.verdict}
 

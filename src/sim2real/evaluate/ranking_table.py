@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -44,7 +43,7 @@ def read_scored(path: Path, columns: Columns | None = None) -> tuple[list[Scored
 
 
 def _of_rows(
-    rows: Sequence[Mapping[str, Any]], columns: Columns, path: Path
+    rows: Sequence[Mapping[str, object]], columns: Columns, path: Path
 ) -> tuple[list[Scored], list[str]]:
     known = list(rows[0])
     default = tuple(name for name in ("group", "task") if name in known)
@@ -107,7 +106,7 @@ def _scored(path: Path, group: str, policy: str, entries: list[tuple[float, floa
 
 
 def _of_tables(
-    data: Mapping[str, Any], columns: Columns, path: Path
+    data: Mapping[str, object], columns: Columns, path: Path
 ) -> tuple[list[Scored], list[str]]:
     tables = []
     for name in (columns.sim, columns.real):
@@ -124,7 +123,7 @@ def _of_tables(
     return scored, sorted(left_out)
 
 
-def _flat(table: Any, where: str) -> dict[tuple[str, str], float]:
+def _flat(table: object, where: str) -> dict[tuple[str, str], float]:
     """(group, policy) to score, of a table of policies or of groups of them."""
     found = {}
     for name, value in table_at(table, where).items():

@@ -9,7 +9,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from io import StringIO
 from pathlib import Path
-from typing import Any
 from zipfile import BadZipFile
 
 import numpy as np
@@ -51,13 +50,13 @@ def read_trials(path: Path) -> list[Trial]:
     ]
 
 
-def read_rows(path: Path) -> list[Mapping[str, Any]]:
+def read_rows(path: Path) -> list[Mapping[str, object]]:
     """Rows of a CSV file with a header, or of a JSON list of objects."""
     if path.suffix == ".json":
         data = read_json(path)
         if not isinstance(data, list) or not all(isinstance(row, dict) for row in data):
             raise Sim2RealError(f"{path} must be a list of rows, each an object")
-        rows: list[Mapping[str, Any]] = data
+        rows: list[Mapping[str, object]] = data
     else:
         try:
             with path.open(newline="", encoding="utf-8-sig") as file:
@@ -74,7 +73,7 @@ def read_rows(path: Path) -> list[Mapping[str, Any]]:
     return rows
 
 
-def _of_row(row: Mapping[str, Any], where: str, name: str) -> Trial:
+def _of_row(row: Mapping[str, object], where: str, name: str) -> Trial:
     known = [field.name for field in fields(Trial)]
     for column in row:
         if column not in known:
@@ -98,12 +97,12 @@ def _of_row(row: Mapping[str, Any], where: str, name: str) -> Trial:
     )
 
 
-def text_in(value: Any) -> str:
+def text_in(value: object) -> str:
     """What a cell says, without spaces around it; nothing is ''."""
     return "" if value is None else str(value).strip()
 
 
-def number_in(value: Any, where: str) -> float | None:
+def number_in(value: object, where: str) -> float | None:
     """The number in a cell, None in an empty one; anything else is a `Sim2RealError`."""
     if value is None or value == "":
         return None

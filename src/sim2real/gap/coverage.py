@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -76,7 +75,7 @@ class SensorCoverage:
             return "too narrow"
         return "too wide" if self.width > WIDE and self.inside.value > BAND else "fine"
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """Plain data."""
         return {
             "unit": self.unit,
@@ -114,7 +113,7 @@ class Coverage:
             return "too narrow"
         return "too wide" if found == {"too wide"} else "fine"
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """Plain data."""
         return {
             "source": self.source,

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import asdict, dataclass
-from typing import Any
 
 import numpy as np
 
@@ -112,7 +111,7 @@ class ChannelGap:
         """Whether the twin predicts the end of the horizon better than that nothing changes."""
         return self.rms[-1] < self.stays[-1]
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """Plain data."""
         return asdict(self) | {
             "error": self.error,

@@ -116,7 +116,7 @@ class Gap:
             return f"a gap is not shown in {seconds}: errors are {size}{self._apart()}"
         return f"no gap is found in {seconds}: errors are {size}{self._apart()}"
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """Plain data."""
         return {
             "twin": self.twin,

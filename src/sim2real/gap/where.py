@@ -16,7 +16,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 
@@ -71,7 +70,7 @@ class Place:
             return f"in recording {self.low:.0f}"
         return f"at {self.along} {_range(self.low, self.high)}{' ' if self.unit else ''}{self.unit}"
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """Plain data."""
         return asdict(self) | {"words": self.words}
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -59,7 +58,7 @@ class Identifiability:
         known = {*self.identifiable, *self.together, *self.without_effect}
         return tuple(n for n in self.names if n not in known)
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """Plain data."""
         return {
             "identifiable": list(self.identifiable),

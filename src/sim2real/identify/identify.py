@@ -69,7 +69,7 @@ class Identification:
         scales = self.problem.scales
         return scatter_of(self.fit) * np.outer(scales, scales)
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """Plain data."""
         units = {p.name: p.unit for p in self.problem.parameters}
         scatter = np.sqrt(np.diag(self.scatter)).tolist()

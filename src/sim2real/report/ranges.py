@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from sim2real.gap.coverage import Coverage
+    from sim2real.params import Distribution
     from sim2real.twin import Twin
 
 _BAND = (0.025, 0.5, 0.975)
@@ -117,7 +118,7 @@ def write_ranges(path: Path, ranges: Ranges, coverage: Coverage | None) -> None:
     write_parts(path, f"ranges of {ranges.twin.name}", parts)
 
 
-def _quantiles(prior: Any) -> Floats:
+def _quantiles(prior: Distribution) -> Floats:
     return np.asarray(prior.quantile(torch.tensor(_BAND, dtype=torch.float64)).numpy())
 
 
