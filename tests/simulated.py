@@ -8,8 +8,7 @@ import numpy as np
 import torch
 
 from sim2real.evaluate.trials import run_trials
-from sim2real.policy import Bundle
-from sim2real.policy.runtime import Runtime
+from sim2real.policy import Bundle, Runtime
 from sim2real.tasks import find_task
 from sim2real.twin import Twin
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from sim2real.errors import Sim2RealError
-from sim2real.loop.at_robot import AtRobot
-from sim2real.robot.deployment import Talk
+from sim2real.loop.attended_robot import AttendedRobot
+from sim2real.robot import OperatorPrompts
 
 TASK = "pendulum-swingup"
 BUNDLE = Path(__file__).parent.parent / "examples" / "bundles" / TASK
@@ -29,8 +29,10 @@ def bundle(tmp_path):
     return shutil.copytree(BUNDLE, tmp_path / "bundle")
 
 
-def at(address: str, **talk) -> AtRobot:
-    return AtRobot(address=address, task=TASK, person="test", force=True, talk=Talk(**talk))
+def at(address: str, **talk) -> AttendedRobot:
+    return AttendedRobot(
+        address=address, task=TASK, person="test", force=True, talk=OperatorPrompts(**talk)
+    )
 
 
 class Cut:

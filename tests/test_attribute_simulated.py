@@ -22,7 +22,7 @@ from sim2real.errors import Sim2RealError
 from sim2real.evaluate.trials import run_trials
 from sim2real.gap.unknowns import open_parameters
 from sim2real.params import Empirical
-from sim2real.policy.runtime import Runtime
+from sim2real.policy import Runtime
 from sim2real.tasks import find_task
 from tests.simulated import BUNDLES, bundle_and_twin, simulate
 from tests.test_attribute_shares import GAIN, MASS, belief

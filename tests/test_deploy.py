@@ -16,17 +16,20 @@ import pytest
 
 from sim2real.cli import main
 from sim2real.data import Lake
+from sim2real.data.formats.recording import read_recording
 from sim2real.errors import Sim2RealError
 from sim2real.policy import Bundle
 from sim2real.policy.bundle import _files, _manifest
-from sim2real.robot.config import DeployConfig
-from sim2real.robot.deploy import deploy, parse_goals
-from sim2real.robot.ladder import Record, missing, read_records, small_and_slow, write_record
-from sim2real.robot.open import open_robot
-from sim2real.robot.operator import OperatorStop
-from sim2real.robot.recording import read_recording
+from sim2real.robot import DeployConfig, OperatorStop, StandIn, deploy, open_robot
+from sim2real.robot.ladder import (
+    LadderRecord,
+    missing,
+    read_records,
+    small_and_slow,
+    write_record,
+)
+from sim2real.robot.ladder_step import parse_goals
 from sim2real.robot.remote import RemoteRobot
-from sim2real.robot.standin import StandIn
 
 BUNDLES = Path(__file__).parent.parent / "examples" / "bundles"
 
@@ -138,7 +141,7 @@ def test_a_shadow_compares_with_the_bundle_in_charge(bundle, tmp_path):
     )  # fmt: skip
     with pytest.raises(Sim2RealError, match="its own shadow"):
         deploy(replace(config, in_charge=str(bundle)))
-    rehearsed = Record(step="replay", passed=True, bundle=Bundle.open(bundle).id)
+    rehearsed = LadderRecord(step="replay", passed=True, bundle=Bundle.open(bundle).id)
     write_record(Bundle.open(bundle), rehearsed)
     with pytest.raises(Sim2RealError, match="may not be in charge of arm-reach unit-6"):
         deploy(replace(config, force=False))
@@ -225,7 +228,8 @@ def test_what_is_malformed_is_refused_with_one_line(bundle, capsys):
 def test_a_bundle_that_contradicts_its_model_never_reaches_a_robot(
     bundle, monkeypatch, name, change, said
 ):
-    monkeypatch.setattr("sim2real.robot.session.open_robot", lambda *_, **__: pytest.fail("opened"))
+    where = "sim2real.robot.deployment_session.open_robot"
+    monkeypatch.setattr(where, lambda *_, **__: pytest.fail("opened"))
     edit(bundle, name, change)
     with pytest.raises(Sim2RealError, match=said):
         deploy(DeployConfig(bundle=bundle, robot="unit:1", execute=True, person="ana", force=True))
@@ -266,7 +270,9 @@ def test_limited_is_small_and_slow():
 def test_the_newest_record_of_a_step_decides(bundle):
     opened = Bundle.open(bundle)
     robot = {"robot": "arm", "serial": "1"}
-    one = Record(step="shadow", passed=True, bundle=opened.id, time="2026-01-01T00:00:00", **robot)
+    one = LadderRecord(
+        step="shadow", passed=True, bundle=opened.id, time="2026-01-01T00:00:00", **robot
+    )
     write_record(opened, replace(one, step="replay", serial="2"))
     write_record(opened, one)
     assert missing(opened, "limited", **robot) == []
@@ -448,5 +454,5 @@ def test_an_address_says_what_it_is():
 
 
 def test_a_record_is_plain_data():
-    record = Record(step="full", passed=True, bundle="b", episodes=("a",), figures={"x": 1.0})
+    record = LadderRecord(step="full", passed=True, bundle="b", episodes=("a",), figures={"x": 1.0})
     assert json.loads(json.dumps(asdict(record)))["episodes"] == ["a"]

@@ -10,12 +10,12 @@ from sim2real.attribute import failures
 from sim2real.attribute.advice import advise
 from sim2real.attribute.behaviour import Behaviours, kinds
 from sim2real.attribute.diagnoses import Attempt, diagnoses
-from sim2real.attribute.failures import UNKNOWN, Failures, Kind, explain_failures
+from sim2real.attribute.failures import UNKNOWN, Failures, Kind, failures_of
 from sim2real.data import Signal
 from sim2real.errors import Sim2RealError
 from sim2real.gap.log import Log
 from sim2real.params import Empirical, Uniform
-from sim2real.policy.make import twin_contract
+from sim2real.policy import twin_contract
 from sim2real.tasks import find_task
 from tests.simulated import bundle_and_twin, policy_of, simulate
 
@@ -85,7 +85,7 @@ def test_phases_end_where_the_motion_changes():
         fresh=np.ones((250, 2), bool),
         command=np.where(times < 2.0, 1.5, 0.0)[:, None],
     )
-    found = Behaviours(twin.place().model, 5.0).phases(log)
+    found = Behaviours(twin.compile().model, 5.0).phases(log)
     assert len(found) >= 2 and found[0].begin_s == 0.0
     assert any(abs(phase.end_s - 2.0) < 0.2 for phase in found)
     assert "rest" in found[-1].words and found[-1].end_s == pytest.approx(times[-1])
@@ -154,7 +154,7 @@ def weak():
             for p in twin.parameters
         ),
     )
-    found = explain_failures(
+    found = failures_of(
         wide, find_task(TASK), policy_of(bundle), kept, source="nominal", worlds=400
     )
     return kept, found
@@ -194,13 +194,11 @@ def test_what_no_value_reproduces_is_unknown(weak):
         )
         for episode in episodes
     ]
-    found = explain_failures(
-        twin, find_task(TASK), policy_of(bundle), odd, source="nominal", worlds=200
-    )
+    found = failures_of(twin, find_task(TASK), policy_of(bundle), odd, source="nominal", worlds=200)
     assert {kind.dimension for kind in found.kinds} == {UNKNOWN}
 
 
 def test_recordings_without_outcomes_are_refused():
     bundle, twin = bundle_and_twin(TASK)
     with pytest.raises(Sim2RealError, match="how its attempt ended"):
-        explain_failures(twin, find_task(TASK), policy_of(bundle), [], source="nominal")
+        failures_of(twin, find_task(TASK), policy_of(bundle), [], source="nominal")

@@ -59,7 +59,7 @@ def test_a_prior_that_counts_more_keeps_a_fit_nearer_to_it(pendulum):
 
 def test_noise_is_never_believed_below_the_rounding_of_a_reading(pendulum):
     problem = Problem(pendulum[1], logs_of(pendulum), 0.4, fitted=tuple(TRUTH))
-    quantum = pendulum[1].place().effects.sensors["hinge_pos"].quantum
+    quantum = pendulum[1].compile().effects.sensors["hinge_pos"].quantum
     assert problem.least_noise[0] == pytest.approx(quantum / np.sqrt(12))
     assert problem.least_noise[1] < problem.noise[1]  # speeds are not rounded
 
@@ -103,7 +103,7 @@ def test_what_is_told_follows_from_the_information():
 @pytest.mark.slow
 def test_a_new_twin_knows_its_parent_and_predicts_better(pendulum):
     _, twin, episodes = pendulum
-    found = identify(twin, episodes, fitted=tuple(TRUTH), starts=1, check_posterior=False)
+    found = identify(twin, episodes, parameters=tuple(TRUTH), starts=1, check_posterior=False)
     assert found.promoted and found.check.ratio < 1.0
     assert found.twin.parent == twin.version and found.twin.version != twin.version
     names = [parameter.name for parameter in found.twin.parameters]

@@ -9,14 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sim2real.errors import Sim2RealError
-from sim2real.policy import Bundle
-from sim2real.policy.runtime import Pilot, Runtime
+from sim2real.policy import Bundle, Pilot, Runtime
+from sim2real.robot import Robot, StandIn, Supervisor, fly
+from sim2real.robot.driver_names import UNITS, DriverNames, DriverQuantity, read_names
 from sim2real.robot.lerobot import LeRobotRobot, from_config, read_file
-from sim2real.robot.names import UNITS, Names, Quantity, read_names
-from sim2real.robot.protocol import Robot
-from sim2real.robot.runner import fly
-from sim2real.robot.standin import StandIn
-from sim2real.robot.supervisor import Supervisor
 
 ROOT = Path(__file__).parents[1]
 SO101 = ROOT / "examples/robots/so101.toml"
@@ -106,7 +102,7 @@ def test_a_number_in_si_units_survives_the_way_to_the_driver_and_back(
     unit, sign, scale, offset, low, width, value
 ):
     part = unit in ("percent", "range_0_100")
-    quantity = Quantity(
+    quantity = DriverQuantity(
         key="k", unit=unit, sign=sign, scale=scale, offset=offset,
         range=(low, low + width) if part else None,
     )  # fmt: skip
@@ -115,11 +111,11 @@ def test_a_number_in_si_units_survives_the_way_to_the_driver_and_back(
 
 
 def test_units_mean_what_they_say():
-    half = Quantity(key="k", unit="percent", range=(-1.0, 3.0))
+    half = DriverQuantity(key="k", unit="percent", range=(-1.0, 3.0))
     assert [half.to_si(v) for v in (-100, 0, 100)] == [-1.0, 1.0, 3.0]
-    jaw = Quantity(key="k", unit="range_0_100", range=(-0.17, 1.745))
+    jaw = DriverQuantity(key="k", unit="range_0_100", range=(-0.17, 1.745))
     assert [jaw.to_si(v) for v in (0, 100)] == [-0.17, 1.745]
-    turned = Quantity(key="k", unit="deg", sign=-1, offset=0.5)
+    turned = DriverQuantity(key="k", unit="deg", sign=-1, offset=0.5)
     assert turned.to_si(90.0) == pytest.approx(0.5 - math.pi / 2)
     assert turned.from_si(0.5) == 0.0
 
@@ -311,7 +307,7 @@ class InDegrees:
 
     name, id, is_calibrated = "so101_follower", "stand-in", True
 
-    def __init__(self, unit: StandIn, names: Names) -> None:
+    def __init__(self, unit: StandIn, names: DriverNames) -> None:
         self._unit, self._names = unit, names
         self.observation_features = {q.key: float for q in names.sensors.values()}
         self.action_features = {q.key: float for q in names.commands.values()}

@@ -8,7 +8,7 @@ import pytest
 
 from sim2real.data import Episode, Provenance, Signal
 from sim2real.policy import Bundle
-from sim2real.robot.link import link_stops
+from sim2real.robot import link_stops
 
 BUNDLE = Bundle.open(Path(__file__).parent.parent / "examples" / "bundles" / "pendulum-swingup")
 PERIODS = 50 * 50

@@ -3,8 +3,7 @@
 import pytest
 
 from sim2real.tasks import find_task
-from sim2real.twin import Twin
-from sim2real.twin.lint import lint
+from sim2real.twin import Twin, lint
 from tests.conftest import SLIDER
 
 

@@ -12,10 +12,8 @@ from playwright.sync_api import sync_playwright
 
 from sim2real.bench.loop_kills import ended, killed, started
 from sim2real.errors import Sim2RealError
-from sim2real.loop import stages
-from sim2real.loop.config import LoopConfig
-from sim2real.loop.loop import Round, _met, loop, lower_bound
-from sim2real.loop.steps import Done
+from sim2real.loop import KeptResult, LoopConfig, Round, close_the_loop, lower_bound, stages
+from sim2real.loop.circle import _met
 from sim2real.report.loop import write_loop
 
 TINY = {"iterations": 3, "budget": "4", "first": 2, "seconds": 18.0, "force": True}
@@ -30,7 +28,7 @@ def walked(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         for name, options in few.items():
             patch.setattr(stages, name, partial(getattr(stages, name), **options))
-        write_loop(folder / "report.html", loop(config))
+        write_loop(folder / "report.html", close_the_loop(config))
     return folder
 
 
@@ -107,7 +105,7 @@ def test_a_bound_is_for_all_attempts():
 )
 def test_what_cannot_be_is_refused_before_anything_moves(tmp_path, options, words):
     with pytest.raises(Sim2RealError, match=words):
-        loop(LoopConfig(task="pendulum-swingup", out=tmp_path, **options))
+        close_the_loop(LoopConfig(task="pendulum-swingup", out=tmp_path, **options))
     assert not list(tmp_path.iterdir())
 
 
@@ -116,12 +114,12 @@ def test_a_robot_that_is_not_there_is_known_before_any_training(tmp_path):
         task="pendulum-swingup", robot="127.0.0.1:9", execute=True, person="anna", out=tmp_path
     )
     with pytest.raises(Sim2RealError, match="does not answer"):
-        loop(config)
+        close_the_loop(config)
     assert not list(tmp_path.rglob("checkpoint-*"))
 
 
 def test_a_loop_ends_early_only_where_nothing_could_change_the_answer(tmp_path):
-    done = Done(None, tmp_path, {"success": [True] * 10}, 0.0, kept=False)
+    done = KeptResult(None, tmp_path, {"success": [True] * 10}, 0.0, kept=False)
     one = Round(policy=done, known=None, sim=done, ladder=done, batches=[done])
     assert _met(one, 0.7, left=0) and not _met(one, 0.7, left=20)
     assert _met(one, 0.3, left=5)  # ten of fifteen would do
@@ -156,7 +154,7 @@ def played(monkeypatch):
             for kind in (*kinds, "scatter", "seen", "predict", "remainder"):
                 patch.setattr(stages.Stages, kind, made(getattr(stages.Stages, kind)))
             config = {"task": "pendulum-swingup", "robot": "unit:3", "explain": False, "out": out}
-            return loop(LoopConfig(**(config | options)))
+            return close_the_loop(LoopConfig(**(config | options)))
 
     return play
 
@@ -235,6 +233,6 @@ def test_attempts_that_nobody_judged_do_not_end_the_loop(tmp_path, monkeypatch):
     policy = made.train("nominal")
     run = SimpleNamespace(source="nominal", remainder=False, twin=None)
     monkeypatch.setattr(stages.Policy, "open", lambda folder: SimpleNamespace(run=run))
-    done = Done(policy, tmp_path, {"run": "x"}, 0.0, kept=False)
+    done = KeptResult(policy, tmp_path, {"run": "x"}, 0.0, kept=False)
     found = made.failures(policy, None, ()).work(tmp_path, (done,))
     assert found["tried"] == found["failed"] == 0

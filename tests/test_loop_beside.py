@@ -5,10 +5,8 @@ import sys
 
 import pytest
 
-from sim2real.loop import beside
-from sim2real.loop.beside import Beside, _Reader, _Walk
-from sim2real.loop.config import LoopConfig
-from sim2real.loop.steps import Step, Store
+from sim2real.loop import KeptStep, LoopConfig, Store, explanation_process
+from sim2real.loop.explanation_process import ExplanationProcess, _ExplainingStore, _ExplainingWalk
 from sim2real.report.live import Live
 
 
@@ -17,7 +15,7 @@ def step(kind, log):
         log.append(kind)
         return {}
 
-    return Step(kind=kind, inputs={}, work=work)
+    return KeptStep(kind=kind, inputs={}, work=work)
 
 
 def config(out, **options):
@@ -28,7 +26,7 @@ def config(out, **options):
 def test_it_never_trains_and_never_moves_a_robot(tmp_path, kind):
     log = []
     with pytest.raises(SystemExit):
-        _Reader(tmp_path).run(step(kind, log))
+        _ExplainingStore(tmp_path).run(step(kind, log))
     assert not log
 
 
@@ -36,9 +34,9 @@ def test_it_reads_what_is_done_explains_and_ends(tmp_path):
     log = []
     trained, explained = step("train", log), step("attribute", log)
     Store(tmp_path).run(trained)
-    store = _Reader(tmp_path)
+    store = _ExplainingStore(tmp_path)
     store.run(trained)
-    walk = _Walk(config(tmp_path), store, asked=2)
+    walk = _ExplainingWalk(config(tmp_path), store, asked=2)
     walk.begin([])
     with pytest.raises(SystemExit):
         walk.begin([explained])
@@ -46,21 +44,22 @@ def test_it_reads_what_is_done_explains_and_ends(tmp_path):
 
 
 def test_where_nothing_is_done_yet_it_does_nothing_and_ends_by_itself(tmp_path):
-    with Beside(config(tmp_path), Store(tmp_path / "steps")) as found:
+    with ExplanationProcess(config(tmp_path), Store(tmp_path / "steps")) as found:
         found.begin([step("attribute", [])])
         assert found._walks[0].wait(timeout=60) == 0
     assert not list(tmp_path.rglob("result.json"))
 
 
 def test_it_ends_with_the_loop(tmp_path):
-    with Beside(config(tmp_path), Store(tmp_path / "steps")) as found:
+    with ExplanationProcess(config(tmp_path), Store(tmp_path / "steps")) as found:
         found.begin([step("attribute", [])])
     assert found._walks[0].poll() is not None
 
 
 def test_it_ends_where_the_loop_is_killed():
     code = (
-        "import time; from sim2real.loop import beside; beside.sys.stdin.readline();"
+        "import time; from sim2real.loop import explanation_process as beside;"
+        " beside.sys.stdin.readline();"
         " beside.threading.Thread(target=beside._end_with_loop, daemon=True).start();"
         " print(flush=True); time.sleep(60)"
     )
@@ -75,11 +74,11 @@ def test_it_ends_where_the_loop_is_killed():
 
 
 def test_with_one_core_nothing_is_done_beside(tmp_path, monkeypatch):
-    found = Beside(config(tmp_path, threads=1), Store(tmp_path / "steps"))
+    found = ExplanationProcess(config(tmp_path, threads=1), Store(tmp_path / "steps"))
     found.begin([step("attribute", [])])
     assert not found._walks
-    monkeypatch.setattr(beside.os, "cpu_count", lambda: 1)
-    found = Beside(config(tmp_path), Store(tmp_path / "steps"))
+    monkeypatch.setattr(explanation_process.os, "cpu_count", lambda: 1)
+    found = ExplanationProcess(config(tmp_path), Store(tmp_path / "steps"))
     found.begin([step("attribute", [])])
     assert not found._walks
 

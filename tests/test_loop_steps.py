@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from sim2real.errors import Sim2RealError
-from sim2real.loop.steps import RESULT_FILE, Step, Store
+from sim2real.loop import RESULT_FILE, KeptStep, Store
 
 
 def counted(log, kind, inputs, needs=(), fail=False):
@@ -20,7 +20,7 @@ def counted(log, kind, inputs, needs=(), fail=False):
             raise KeyboardInterrupt
         return {"sum": sum(inputs.values()) + sum(need.result["sum"] for need in done)}
 
-    return Step(kind=kind, inputs=inputs, needs=needs, work=work)
+    return KeptStep(kind=kind, inputs=inputs, needs=needs, work=work)
 
 
 def test_a_step_and_what_it_needs_is_done_once_in_all_processes(tmp_path):
@@ -60,7 +60,7 @@ def test_two_who_want_the_same_step_do_it_once(tmp_path):
         time.sleep(0.2)
         return {"sum": 1}
 
-    step = Step(kind="slow", inputs={}, work=work)
+    step = KeptStep(kind="slow", inputs={}, work=work)
     with ThreadPoolExecutor(2) as pool:
         found = list(pool.map(lambda _: Store(tmp_path).run(step).result, range(2)))
     assert found == [{"sum": 1}] * 2 and len(log) == 1

@@ -14,16 +14,10 @@ from sim2real.contract import Contract, Limits
 from sim2real.contract.contract import SCHEMA
 from sim2real.errors import Sim2RealError
 from sim2real.evaluate.trials import run_trials
-from sim2real.learn.config import TrainConfig
-from sim2real.learn.policy import Policy
-from sim2real.learn.train import train
-from sim2real.policy import Bundle
-from sim2real.policy import export as export_module
+from sim2real.learn import Policy, TrainConfig, train
+from sim2real.policy import Bundle, ExportConfig, Pilot, Runtime, export, make_contract
+from sim2real.policy import bundle_export as export_module
 from sim2real.policy.bundle import _files, _manifest
-from sim2real.policy.config import ExportConfig
-from sim2real.policy.export import export
-from sim2real.policy.make import make_contract
-from sim2real.policy.runtime import Pilot, Runtime
 from sim2real.tasks import TaskEnv, find_task, task_names
 
 pytestmark = pytest.mark.slow

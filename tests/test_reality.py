@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from sim2real.reality.device import FAULTS, START_UP_S, WATCHDOG_S, Device
-from sim2real.reality.hidden import draw
 from sim2real.reality.scene import BENCHES, Scene
+from sim2real.reality.unit_truth import draw
 
 
 def started(task: str = "arm-reach", unit: int = 3, seed: int = 0) -> Device:

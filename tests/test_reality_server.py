@@ -12,7 +12,7 @@ import zmq
 
 from sim2real.errors import Sim2RealError
 from sim2real.reality.server import Server
-from sim2real.robot.open import open_robot
+from sim2real.robot import open_robot
 from sim2real.robot.remote import RemoteRobot
 
 

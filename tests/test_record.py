@@ -10,16 +10,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sim2real.cli.record import RecordConfig, run_record
+from sim2real.cli.record import run_record
 from sim2real.contract import CommandSpec, Contract, JointLimits, Limits, SensorSpec
 from sim2real.data import Lake
+from sim2real.data.formats.recording import read_recording
 from sim2real.errors import Sim2RealError
-from sim2real.policy.make import model_limits, twin_contract
-from sim2real.robot.excite.clearance import CLEAR_M, Clearance
-from sim2real.robot.excite.plan import MOTIONS, Envelope, Excitation, plan_motion, resting
-from sim2real.robot.excite.record import Subject, chosen, prepare, record
-from sim2real.robot.recording import read_recording
-from sim2real.robot.standin import StandIn
+from sim2real.policy import model_limits, twin_contract
+from sim2real.robot import MOTIONS, ExcitedRobot, StandIn, prepare_motion, record_motion
+from sim2real.robot.excite.clearance import CLEAR_M
+from sim2real.robot.excite.config import RecordConfig
+from sim2real.robot.excite.plan import Envelope, Excitation, plan_motion, resting
+from sim2real.robot.excite.record import chosen
 from sim2real.twin import Twin
 
 BUNDLES = Path(__file__).parents[1] / "examples/bundles"
@@ -121,11 +122,11 @@ def test_every_sample_of_every_motion_is_within_the_limits(
 
 
 def arm():
-    return Subject.open(BUNDLES / "arm-reach")
+    return ExcitedRobot.open(BUNDLES / "arm-reach")
 
 
 def readings_at(subject, pose):
-    readings = Clearance(subject.twin, subject.contract, subject.limits).default_readings()
+    readings = subject.clearance.default_readings()
     readings[: len(pose)] = pose
     return readings
 
@@ -133,8 +134,7 @@ def readings_at(subject, pose):
 def plan_of(motion, **options):
     subject = arm()
     options = {"seconds": 20.0, "amplitude": 0.3, "seed": 1, "start": HOME} | options
-    envelope = Envelope.of(subject.contract, subject.limits)
-    return plan_motion(motion, envelope, rate_hz=25.0, **options)
+    return plan_motion(motion, subject.envelope(), rate_hz=25.0, **options)
 
 
 def test_joints_of_a_multisine_are_orthogonal_and_their_peaks_low():
@@ -169,7 +169,7 @@ def test_the_same_seed_gives_the_same_motion_and_another_gives_another():
 
 def test_only_the_chosen_joints_move():
     subject = arm()
-    found = prepare(
+    found = prepare_motion(
         subject, "targets", readings_at(subject, HOME), seconds=4, joints=("wrist_roll",)
     )
     moved = np.ptp(found.plan.commands, axis=0) > 1e-6
@@ -182,8 +182,8 @@ def test_only_the_chosen_joints_move():
 def test_a_prepared_motion_stays_off_the_table(motion):
     subject = arm()
     readings = readings_at(subject, HOME)
-    found = prepare(subject, motion, readings, seconds=10, amplitude=1.0)
-    model = subject.twin.place().model
+    found = prepare_motion(subject, motion, readings, seconds=10, amplitude=1.0)
+    model = subject.twin.compile().model
     model.geom_margin[:] = 0.05
     data = mujoco.MjData(model)
     nearest = np.inf
@@ -200,7 +200,7 @@ def test_a_prepared_motion_stays_off_the_table(motion):
 def test_what_touches_from_the_start_and_cannot_get_away_is_refused():
     subject = arm()
     subject = replace(subject, limits=replace(subject.limits, tool=""))
-    model = subject.twin.place().model
+    model = subject.twin.compile().model
     model.geom_margin[:] = 0.05
     data = mujoco.MjData(model)
     for elbow in np.linspace(-1.5, 0.0, 300):  # the forearm goes down until it is almost there
@@ -209,18 +209,20 @@ def test_what_touches_from_the_start_and_cannot_get_away_is_refused():
         if min([*data.contact.dist, 1.0]) < 0.005:
             break
     with pytest.raises(Sim2RealError, match=r"no steps from here is clear: .* near .*another"):
-        prepare(subject, "steps", readings_at(subject, down), seconds=4, joints=("elbow_flex",))
+        prepare_motion(
+            subject, "steps", readings_at(subject, down), seconds=4, joints=("elbow_flex",)
+        )
 
 
 def test_a_motion_stays_in_the_tools_box():
     subject = arm()
     readings = readings_at(subject, HOME)
     free = replace(subject, limits=replace(subject.limits, tool=""))
-    wide = prepare(free, "targets", readings, seconds=6, joints=("shoulder_pan",))
+    wide = prepare_motion(free, "targets", readings, seconds=6, joints=("shoulder_pan",))
     box = replace(
         subject.limits, tool="tool", workspace_low=(-1, -0.05, 0), workspace_high=(1, 0.05, 1)
     )
-    narrow = prepare(
+    narrow = prepare_motion(
         replace(subject, limits=box), "targets", readings, seconds=6, joints=("shoulder_pan",)
     )
     assert "leaves its workspace" in narrow.reduced
@@ -228,13 +230,13 @@ def test_a_motion_stays_in_the_tools_box():
 
 
 def test_a_torque_is_reduced_until_the_twin_stays_slow():
-    subject = Subject.open(BUNDLES / "pendulum-swingup")
+    subject = ExcitedRobot.open(BUNDLES / "pendulum-swingup")
     slow = replace(
         subject, limits=replace(subject.limits, joints=(
             replace(subject.limits.joints[0], velocity=3.0),
         )),
     )  # fmt: skip
-    found = prepare(slow, "steps", np.zeros(2), seconds=5)
+    found = prepare_motion(slow, "steps", np.zeros(2), seconds=5)
     assert "gets too fast" in found.reduced and 0 < found.plan.amplitude[0] < 0.5
 
 
@@ -326,12 +328,12 @@ def test_a_dry_run_on_a_robot_sends_nothing(capsys, monkeypatch):
     [("pendulum-swingup", 2), ("pendulum-swingup", 9), ("arm-reach", 5), ("arm-reach", 12)],
 )
 def test_every_motion_is_played_to_the_end_on_stand_in_hardware(task, unit, tmp_path):
-    subject = Subject.open(BUNDLES / task)
+    subject = ExcitedRobot.open(BUNDLES / task)
     plans = []
     with StandIn(unit, task) as robot:
         robot.reset(unit)
         found = list(
-            record(
+            record_motion(
                 subject, robot, MOTIONS, tmp_path, person="ana", execute=True, seconds=4.0,
                 show=plans.append,
             )
@@ -375,11 +377,11 @@ def test_a_twin_alone_is_recorded_and_kept_in_a_lake(tmp_path, capsys):
 
 @pytest.mark.slow
 def test_an_operator_keeps_what_was_recorded_until_he_stopped_it(tmp_path):
-    subject = Subject.open(BUNDLES / "pendulum-swingup")
+    subject = ExcitedRobot.open(BUNDLES / "pendulum-swingup")
     presses = iter([False] * 40 + [True] * 999)
     with StandIn(6, "pendulum-swingup") as robot:
         found = list(
-            record(
+            record_motion(
                 subject, robot, ("steps", "chirp"), tmp_path, person="ana", execute=True,
                 seconds=3.0, operator_stop=lambda: next(presses),
             )

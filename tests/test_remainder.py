@@ -14,11 +14,9 @@ from sim2real.gap.replay import Replayer
 from sim2real.gap.unknowns import best_guess
 from sim2real.identify.remainder import learn_remainder
 from sim2real.params import Dimension, Normal, Parameter
-from sim2real.policy.make import twin_contract
-from sim2real.tasks import find_task
-from sim2real.tasks.env import TaskEnv
-from sim2real.twin import Remainder, Twin
-from sim2real.twin.remainder import FEATURES, JointRemainder
+from sim2real.policy import twin_contract
+from sim2real.tasks import TaskEnv, find_task
+from sim2real.twin import REMAINDER_FEATURES, JointRemainder, Remainder, Twin
 from sim2real.worlds import CpuWorlds
 from tests.test_tasks import guarded
 
@@ -53,7 +51,7 @@ PERIOD_S, STEPS = 0.01, 2
 
 def remainder(weight=1.0, **changes):
     """One bump at rest in the middle, whole up to a distance of one and none from two on."""
-    nothing = (0.0,) * len(FEATURES)
+    nothing = (0.0,) * len(REMAINDER_FEATURES)
     joint = JointRemainder(
         joint="hinge",
         scales=(0.5, 1.0, 1.0, 1.0),
@@ -67,7 +65,7 @@ def remainder(weight=1.0, **changes):
 
 
 def at(**values):
-    row = [values.get(name, 0.0) for name in FEATURES]
+    row = [values.get(name, 0.0) for name in REMAINDER_FEATURES]
     return torch.tensor([[row]], dtype=torch.float64)
 
 
@@ -79,14 +77,14 @@ def rotor(make_twin):
 def test_the_force_is_exactly_zero_outside_the_data_whatever_leaves_it():
     learned = remainder()
     assert float(learned.force(at())) == pytest.approx(1.0)
-    for feature, far in zip(FEATURES, (1.01, 3.7, 2.01, 2.01), strict=True):
+    for feature, far in zip(REMAINDER_FEATURES, (1.01, 3.7, 2.01, 2.01), strict=True):
         assert float(learned.force(at(**{feature: far}))) == 0.0
         assert float(learned.force(at(**{feature: 1e6}))) == 0.0
         assert float(learned.support(at(**{feature: -far}))) == 0.0
 
 
 def test_the_force_fades_without_a_jump():
-    places = torch.zeros(2001, 1, len(FEATURES), dtype=torch.float64)
+    places = torch.zeros(2001, 1, len(REMAINDER_FEATURES), dtype=torch.float64)
     places[:, 0, 0] = torch.linspace(-1.2, 1.2, 2001)
     force = remainder().force(places)[:, 0]
     assert float(force.diff().abs().max()) < 5e-3
@@ -190,7 +188,7 @@ def test_the_drive_is_seen_as_late_as_it_acts(make_twin):
     seen = []
     for _ in range(4):
         worlds.step(torch.ones(1, 1))
-        seen.append(float(worlds.features[0, 0, FEATURES.index("drive")]))
+        seen.append(float(worlds.features[0, 0, REMAINDER_FEATURES.index("drive")]))
     assert seen == pytest.approx([0.0, 0.0, 0.5, 1.0])
 
 
@@ -251,7 +249,7 @@ def test_most_of_a_planted_effect_is_recovered_on_recordings_it_never_saw(rotor)
     fresh = [recorded(rotor, seed) for seed in (100, 101)]
     twin = rotor.with_remainder(learned.remainder)
     assert rms(twin, fresh, remainder=True) < 0.4 * rms(rotor, fresh)
-    for feature in FEATURES:
+    for feature in REMAINDER_FEATURES:
         assert float(learned.remainder.support(at(**{feature: 50.0}))) == 0.0
 
 

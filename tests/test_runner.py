@@ -8,13 +8,11 @@ import numpy as np
 import pytest
 
 from sim2real.data import Provenance
+from sim2real.data.formats.recording import read_recording
 from sim2real.errors import Sim2RealError
-from sim2real.policy import Bundle
-from sim2real.policy.runtime import Pilot, Runtime
-from sim2real.robot.recording import Recording, read_recording
-from sim2real.robot.runner import _in_order, fly, units_of
-from sim2real.robot.standin import StandIn
-from sim2real.robot.supervisor import Supervisor
+from sim2real.policy import Bundle, Pilot, Runtime
+from sim2real.robot import Recording, StandIn, Supervisor, fly, units_of
+from sim2real.robot.runner import _in_order
 
 pytestmark = pytest.mark.slow
 REAL = Provenance(kind="real", robot="arm-reach", serial="unit-4")

@@ -15,7 +15,7 @@ from sim2real.identify.contact import told_by, touches
 from sim2real.identify.search import agreement, search
 from sim2real.identify.trajectories import Trajectories
 from sim2real.identify.weighing import weighed_posterior
-from sim2real.policy.make import model_limits, twin_contract
+from sim2real.policy import model_limits, twin_contract
 from sim2real.twin import Twin
 
 CUBE = Path(__file__).parent.parent / "examples" / "real" / "cube"
@@ -52,7 +52,7 @@ class Bowl:
 
 def toss(seed, *, friction=0.2, rows=60):
     """A toss of the cube, as it is recorded: speeds are differences of the rows before."""
-    model = Twin.load(CUBE, check=False).place().model
+    model = Twin.load(CUBE, check=False).compile().model
     corners = [k for k in range(model.ngeom) if model.geom(k).name.startswith("corner")]
     model.geom_friction[corners, 0] = friction
     data = mujoco.MjData(model)

@@ -3,11 +3,8 @@
 import pytest
 
 from sim2real.errors import Sim2RealError
+from sim2real.robot import ExcitedRobot, OperatorStop, open_robot, record_series
 from sim2real.robot.excite import series
-from sim2real.robot.excite.record import Subject
-from sim2real.robot.excite.series import record_series
-from sim2real.robot.open import open_robot
-from sim2real.robot.operator import OperatorStop
 from sim2real.tasks import find_task
 
 TASK = "pendulum-swingup"
@@ -24,7 +21,7 @@ def strong():
 
 def recorded(robot, folder, **options):
     task = find_task(TASK)
-    subject = Subject.open(task.twin, rate_hz=task.rate_hz)
+    subject = ExcitedRobot.open(task.twin, rate_hz=task.rate_hz)
     settings = {"person": "test", "seconds": 48.0, "rearm": lambda why: True}
     settings |= {"operator_stop": OperatorStop()} | options
     return record_series(subject, robot, ("multisine", "chirp", "steps"), folder, **settings)

@@ -10,11 +10,9 @@ from simulated import bundle_and_twin, simulate
 from sim2real.errors import Sim2RealError
 from sim2real.identify.align import aligned
 from sim2real.identify.starts import seen_states, tells_state
-from sim2real.learn.config import TrainConfig
-from sim2real.learn.run import Run
-from sim2real.learn.train import Trainer
-from sim2real.tasks import TaskEnv, find_task
-from sim2real.tasks.starts import SHARE, Starts
+from sim2real.learn import Run, TrainConfig, Trainer
+from sim2real.tasks import Starts, TaskEnv, find_task
+from sim2real.tasks.starts import SHARE
 from sim2real.twin import Twin
 
 FAST = Starts(

@@ -17,7 +17,8 @@ from sim2real.contract import (
     TermSpec,
 )
 from sim2real.errors import Sim2RealError
-from sim2real.robot.supervisor import Inputs, State, Supervisor
+from sim2real.robot import Supervisor
+from sim2real.robot.supervisor import Inputs, State
 
 JOINTS = ("pan", "lift")
 CONTRACT = Contract(

@@ -8,7 +8,7 @@ import torch
 
 from sim2real.twin import Twin
 from sim2real.worlds import CpuWorlds
-from sim2real.worlds.profile import towards
+from sim2real.worlds.trapezoid_profile import towards
 
 PERIOD_S = 0.02
 

@@ -32,7 +32,7 @@ from sim2real.errors import Sim2RealError
 from sim2real.evaluate.trials import Trials, run_trials
 from sim2real.gap.log import Log
 from sim2real.gap.unknowns import best_guess
-from sim2real.policy.make import twin_contract
+from sim2real.policy import twin_contract
 from sim2real.randomize import drawn
 from sim2real.tasks import Task
 from sim2real.twin import Twin
@@ -175,7 +175,7 @@ class Failures:
         )
 
 
-def explain_failures(
+def failures_of(
     twin: Twin,
     task: type[Task],
     policy: Callable[[Tensor], Tensor],
@@ -206,7 +206,7 @@ def explain_failures(
     contract = twin_contract(twin, task.rate_hz)
     attempts = [Attempt.of(e, Log.of(e, contract, twin.channels), task) for e in judged]
     failed = [attempt for attempt in attempts if not attempt.won]
-    behaviours = Behaviours(twin.place().model, task.episode_s)
+    behaviours = Behaviours(twin.compile().model, task.episode_s)
     simulated = _Simulated(
         twin, task, policy, remainder=remainder, worlds=worlds, seed=seed, threads=threads
     )

@@ -23,15 +23,14 @@ from sim2real.bench.config import BenchDeploy
 from sim2real.bench.kills import bench_kills
 from sim2real.bench.run import Report, Result
 from sim2real.data import Origin, Provenance
+from sim2real.data.formats.recording import read_recording
 from sim2real.errors import Sim2RealError
-from sim2real.policy import Bundle
-from sim2real.policy.runtime import Pilot, Runtime
+from sim2real.policy import Bundle, Pilot, Runtime
+from sim2real.robot import Recording, StandIn, Supervisor, fly, units_of
+from sim2real.robot.connect import WallClock
 from sim2real.robot.kinematics import Kinematics
-from sim2real.robot.open import WallClock
-from sim2real.robot.recording import Recording, read_recording
-from sim2real.robot.runner import Flight, fly, units_of
-from sim2real.robot.standin import StandIn
-from sim2real.robot.supervisor import Inputs, Supervisor
+from sim2real.robot.runner import Flight
+from sim2real.robot.supervisor import Inputs
 from sim2real.twin import Twin
 
 _TASKS = ("pendulum-swingup", "arm-reach", "arm-push")

@@ -19,10 +19,8 @@ from sim2real.bench.planted import Case, believed, cases, plant, planted_twin, r
 from sim2real.bench.run import Report, Result
 from sim2real.errors import Sim2RealError
 from sim2real.evaluate.trials import run_trials
-from sim2real.learn.policy import Policy
-from sim2real.loop.stages import Stages, run_of
-from sim2real.loop.steps import Store
-from sim2real.loop.strategies import widened
+from sim2real.learn import Policy
+from sim2real.loop import Stages, Store, run_of, widened
 from sim2real.policy import Bundle
 from sim2real.tasks import find_task
 from sim2real.twin import Twin

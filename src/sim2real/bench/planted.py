@@ -20,15 +20,13 @@ from sim2real.bench.workers import Workers
 from sim2real.data import Episode
 from sim2real.evaluate.trials import run_trials
 from sim2real.gap.log import Log
-from sim2real.gap.sensitivity import open_parameters
+from sim2real.gap.unknowns import open_parameters
 from sim2real.identify.fit import fit
 from sim2real.identify.posterior import posterior_of
 from sim2real.identify.problem import Problem
-from sim2real.loop.steps import Done, Step, Store
+from sim2real.loop import KeptResult, KeptStep, Store
 from sim2real.params import Empirical
-from sim2real.policy import Bundle
-from sim2real.policy.make import twin_contract
-from sim2real.policy.runtime import Runtime
+from sim2real.policy import Bundle, Runtime, twin_contract
 from sim2real.tasks import find_task
 from sim2real.twin import Twin
 
@@ -108,7 +106,7 @@ def cases(
 
 
 def _case(config: BenchAttribute, study: Study, made_by: str, task: str, seed: int) -> Case:
-    def work(folder: Path, done: tuple[Done, ...]) -> dict[str, Any]:
+    def work(folder: Path, done: tuple[KeptResult, ...]) -> dict[str, Any]:
         return study(config, task, seed).to_dict()
 
     inputs = {
@@ -118,7 +116,7 @@ def _case(config: BenchAttribute, study: Study, made_by: str, task: str, seed: i
         "seed": seed,
         "commit": made_by,
     }
-    step = Step(kind=study.__name__, inputs=inputs, work=work)
+    step = KeptStep(kind=study.__name__, inputs=inputs, work=work)
     return Case.of_dict(Store(config.store).run(step).result)
 
 

@@ -85,7 +85,7 @@ def _env_over_raw(task: type[Task], config: BenchSim) -> tuple[float, float, flo
     count = env.worlds.count
     # Episodes end at all times, as they do in training, not all at once.
     env.age.copy_(torch.randint(0, env.steps, (count,), generator=torch.manual_seed(0)))
-    raw = Batch(env.twin.place().model, count, 0)
+    raw = Batch(env.twin.compile().model, count, 0)
     raw.state[:] = env.worlds.state_dict()["state"].numpy()
     ctrl = raw.bind("ctrl")
     substeps = round(env.worlds.period_s / env.worlds.model.opt.timestep)
@@ -165,7 +165,7 @@ def _ant_rate(twin: Twin, config: BenchSim) -> float:
 
 def _bare_ant_rate(twin: Twin, config: BenchSim) -> float:
     """Batch.step alone, with random commands: no randomisation, sensors, resets or rewards."""
-    batch = Batch(twin.place().model, config.worlds, 0)
+    batch = Batch(twin.compile().model, config.worlds, 0)
     batch.reset()
     ctrl = batch.bind("ctrl")
     actions = np.random.default_rng(0).uniform(-1, 1, (16, *ctrl.shape))

@@ -16,10 +16,7 @@ from sim2real.bench.run import Report, Result, require
 from sim2real.errors import Sim2RealError
 from sim2real.evaluate.intervals import wilson
 from sim2real.evaluate.trials import run_trials
-from sim2real.learn.config import TrainConfig
-from sim2real.learn.policy import Policy
-from sim2real.learn.run import Run
-from sim2real.learn.train import Trainer, train
+from sim2real.learn import Policy, Run, TrainConfig, Trainer, train
 from sim2real.tasks import find_task
 
 _GOAL = 0.95

@@ -25,11 +25,16 @@ from sim2real.bench.workers import Workers
 from sim2real.errors import Sim2RealError, table_at
 from sim2real.evaluate.intervals import clustered
 from sim2real.files import read_json, write_json
-from sim2real.loop.config import LoopConfig
-from sim2real.loop.loop import Closed, loop
-from sim2real.loop.stages import Stages, prediction_of
-from sim2real.loop.steps import Step, Store
-from sim2real.loop.strategies import policy_of
+from sim2real.loop import (
+    KeptStep,
+    LoopConfig,
+    LoopResult,
+    Stages,
+    Store,
+    close_the_loop,
+    policy_of,
+    prediction_of,
+)
 from sim2real.tasks import find_task
 
 _FIRST_SETUP = 1_000
@@ -158,7 +163,7 @@ def _common(config: BenchTransfer, task: str, report: Report) -> None:
             report(f"{task}, {strategy}: {success:.1%} in simulation")
 
 
-def _unknowing(strategy: str, stages: Stages) -> Step:
+def _unknowing(strategy: str, stages: Stages) -> KeptStep:
     """Training of a strategy that knows no unit."""
     task = find_task(stages.task)
     iterations = task.training.iterations
@@ -207,9 +212,11 @@ def _score(config: BenchTransfer, task: str, unit: int, strategy: str) -> Score:
     )
 
 
-def _looped(config: BenchTransfer, folder: Path, task: str, robot: str, strategy: str) -> Closed:
+def _looped(
+    config: BenchTransfer, folder: Path, task: str, robot: str, strategy: str
+) -> LoopResult:
     """The loop's last policy for one unit; all loops of a task share what they have in common."""
-    return loop(
+    return close_the_loop(
         LoopConfig(
             task=task,
             robot=robot,

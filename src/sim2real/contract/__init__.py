@@ -5,6 +5,7 @@ interface is left to memory. `Limits` say how far the supervisor lets a robot go
 data, checked when they are read from JSON.
 
 >>> import json
+>>> from sim2real.contract import CommandSpec, Contract, SensorSpec
 >>> angle = SensorSpec(name="angle", unit="rad", width=1, kind="jointpos", of="hinge")
 >>> motor = CommandSpec(name="motor", joint="hinge", unit="V", low=-12, high=12, default=0)
 >>> driven = Contract(task="", robot="pendulum", twin_version="1", rate_hz=50, history=1,

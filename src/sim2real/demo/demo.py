@@ -12,12 +12,11 @@ from typing import Any
 from sim2real.demo.config import DemoConfig
 from sim2real.errors import Sim2RealError
 from sim2real.files import write_json, write_text
-from sim2real.loop.config import LoopConfig
-from sim2real.loop.loop import SUMMARY_FILE, loop
+from sim2real.loop import SUMMARY_FILE, LoopConfig, close_the_loop
 from sim2real.report.live import Live
 from sim2real.report.loop import REPORT_FILE, write_loop
 from sim2real.report.progress import bar
-from sim2real.robot.deployment import Talk
+from sim2real.robot import OperatorPrompts
 
 TASK = "pendulum-swingup"
 _MARK = ".sim2real-demo"
@@ -35,7 +34,9 @@ def demo(config: DemoConfig) -> int:
     )
     options = LoopConfig(task=TASK, robot=f"unit:{config.unit}", seed=config.seed, out=out)
     with bar("demo", quiet=config.json) as progress:
-        closed = loop(options, report=Live(quiet=config.json), talk=Talk(report=progress))
+        closed = close_the_loop(
+            options, report=Live(quiet=config.json), talk=OperatorPrompts(report=progress)
+        )
     write_loop(out / REPORT_FILE, closed)
     summary = closed.to_dict() | {"seconds": round(time.perf_counter() - begin, 1)}
     write_json(out / SUMMARY_FILE, summary)

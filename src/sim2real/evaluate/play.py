@@ -10,7 +10,7 @@ from pathlib import Path
 
 from sim2real.errors import Sim2RealError
 from sim2real.evaluate.config import PlayConfig
-from sim2real.learn.policy import Policy
+from sim2real.learn import Policy
 from sim2real.tasks import TaskEnv, find_task
 from sim2real.twin import Twin
 

@@ -12,7 +12,7 @@ from torch import Tensor
 from sim2real.arrays import Floats
 from sim2real.data import Episode, Origin, Provenance, Signal
 from sim2real.tasks import TaskEnv
-from sim2real.twin.units import control_unit, sensor_unit
+from sim2real.twin import control_unit, sensor_unit
 
 
 class Record:

@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from sim2real.files import atomic_path
-from sim2real.tasks import TaskEnv
-from sim2real.tasks.camera import Camera
+from sim2real.tasks import Camera, TaskEnv
 
 
 @contextmanager

@@ -130,7 +130,7 @@ def channel_gaps(pairs: Pairs, *, seed: int = 0) -> tuple[ChannelGap, ...]:
     clusters = clusters_of(pairs.recording)
     weights = _resampled(clusters, rng)
     found = []
-    declared = pairs.replayer.twin.place().effects.sensors
+    declared = pairs.replayer.twin.compile().effects.sensors
     for spec in pairs.real.log.contract.sensors:
         if not pairs.seen(spec.name):
             continue

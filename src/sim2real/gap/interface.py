@@ -13,8 +13,7 @@ import onnx
 
 from sim2real.arrays import Bools, Floats
 from sim2real.contract import Contract
-from sim2real.policy.bundle import Bundle
-from sim2real.policy.runtime import Runtime
+from sim2real.policy import Bundle, Runtime
 
 _POINTS = 16
 _STEP = 0.05

@@ -66,7 +66,7 @@ class Motion:
 
 def joints_of(contract: Contract, twin: Twin) -> list[Joint]:
     """The commanded joints whose position is measured."""
-    model = twin.place().model
+    model = twin.compile().model
     columns: dict[tuple[str, str], int] = {}
     begin = 0
     for sensor in contract.sensors:
@@ -96,7 +96,7 @@ class Posture:
     """What the twin's nominal model says about joint angles: gravity, and whether it touches."""
 
     def __init__(self, twin: Twin, joints: list[Joint]) -> None:
-        self._model = copy.copy(twin.place().model)
+        self._model = copy.copy(twin.compile().model)
         self._data = mujoco.MjData(self._model)
         self._joints = joints
         self._touch = _can_touch(self._model, joints)

@@ -208,7 +208,7 @@ def _ready(
 
 def _moves_goals(twin: Twin) -> bool:
     """Whether an actuator goes to what it is sent by a way of its own."""
-    place = twin.place()
+    place = twin.compile()
     limits = [(a.slew, a.acceleration) for a in place.effects.actuators.values()]
     return bool(place.model.na) or any(math.isfinite(limit) for pair in limits for limit in pair)
 
@@ -216,7 +216,7 @@ def _moves_goals(twin: Twin) -> bool:
 def _as_made(twin: Twin, pieces: Log, readings: Floats, period_s: float) -> Log:
     """The log of the pieces with the twin's readings, where the robot's log has some."""
     fresh = pieces.fresh.copy()
-    effects = twin.place().effects.sensors
+    effects = twin.compile().effects.sensors
     for column, spec in enumerate(pieces.contract.sensors):
         mine = effects.get(spec.name)
         if mine is not None and mine.period > 1.5 * period_s:

@@ -112,7 +112,7 @@ class Replayer:
         """
         self.twin = twin
         self._quiet, self._columns = with_chance(twin, chance)
-        place = twin.place()
+        place = twin.compile()
         self.period_s = _period(log, place.model.opt.timestep)
         self._numbers, self._controls = places_of(place.model, log.contract)
         self.log = _slow_thinned(log, place.effects.sensors, self.period_s)
@@ -379,7 +379,7 @@ def _slow_thinned(log: Log, sensors: Mapping[str, SensorEffects], period_s: floa
 
 def lead_periods(twin: Twin, values: Floats, period_s: float) -> int:
     """Periods before a segment that fill every delay buffer, for values (n, parameters)."""
-    effects = twin.place().effects
+    effects = twin.compile().effects
     longest = [0.0]
     for table in (effects.actuators, effects.sensors):
         longest += [entry.delay for entry in table.values()]

@@ -14,8 +14,7 @@ from sim2real.arrays import Floats, Ints
 from sim2real.gap.log import Log
 from sim2real.gap.replay import Replayer
 from sim2real.gap.unknowns import best_guess
-from sim2real.twin import Remainder, Twin
-from sim2real.twin.remainder import FEATURES, JointRemainder, one_way_joints
+from sim2real.twin import REMAINDER_FEATURES, JointRemainder, Remainder, Twin, one_way_joints
 
 TERMS = {
     "velocity and load": (("velocity", "load"), 20),
@@ -34,7 +33,7 @@ _ROWS = 3000
 
 def blank_remainder(twin: Twin, logs: Sequence[Log], *, seed: int, threads: int) -> Remainder:
     """A remainder of all hinges and slides with bumps where the logs have been, weights zero."""
-    model = twin.place().model
+    model = twin.compile().model
     names = one_way_joints(model)
     features = _features(twin, logs, names, threads)
     hinge = int(mujoco.mjtJoint.mjJNT_HINGE)
@@ -63,13 +62,15 @@ def supported_by(
 
 def weight_scales(twin: Twin, remainder: Remainder) -> Floats:
     """(joints,) force that would take a joint's usual speed away in a second [N m or N]."""
-    model = twin.place().model
+    model = twin.compile().model
     data = mujoco.MjData(model)
     mujoco.mj_forward(model, data)
     inertia = np.zeros((model.nv, model.nv))
     mujoco.mj_fullM(model, data, inertia)
     own = [inertia[(at := int(model.joint(n).dofadr[0])), at] for n in remainder.names]
-    speeds = [joint.scales[FEATURES.index("velocity")] / _SLOW for joint in remainder.joints]
+    speeds = [
+        joint.scales[REMAINDER_FEATURES.index("velocity")] / _SLOW for joint in remainder.joints
+    ]
     return np.asarray(np.array(own) * np.array(speeds))
 
 
@@ -81,8 +82,8 @@ def columns(remainder: Remainder, terms: Sequence[str]) -> Ints:
 
 def _features(twin: Twin, logs: Sequence[Log], names: list[str], threads: int) -> Floats:
     """(rows, joints, features) along the logs."""
-    nothing = (0.0,) * len(FEATURES)
-    one = (1.0,) * len(FEATURES)
+    nothing = (0.0,) * len(REMAINDER_FEATURES)
+    one = (1.0,) * len(REMAINDER_FEATURES)
     empty = Remainder(
         joints=tuple(
             JointRemainder(
@@ -116,9 +117,9 @@ def _joint(name: str, features: Floats, *, turns: bool, seed: int) -> JointRemai
     seen, reach = _support(places, scales, seed)
     centres, widths = [], []
     for uses, count in TERMS.values():
-        at = [FEATURES.index(feature) for feature in uses]
+        at = [REMAINDER_FEATURES.index(feature) for feature in uses]
         found, _, between = _spread_out(places[:, at], count, seed)
-        whole = np.full((count, len(FEATURES)), np.nan)
+        whole = np.full((count, len(REMAINDER_FEATURES)), np.nan)
         whole[:, at] = found
         centres.append(_features_of(whole, scales))
         widths += [between] * count

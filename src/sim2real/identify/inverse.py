@@ -134,7 +134,7 @@ def inverse_error(twin: Twin, logs: Sequence[Log], values: np.ndarray | None = N
 
 def measured_motion(twin: Twin, log: Log) -> Motion:
     """Positions of a log's joints, their derivatives, and forces; of hinges and slides only."""
-    model = twin.place().model
+    model = twin.compile().model
     hinged = (int(mujoco.mjtJoint.mjJNT_HINGE), int(mujoco.mjtJoint.mjJNT_SLIDE))
     if any(int(kind) not in hinged for kind in model.jnt_type):
         raise Sim2RealError(f"twin {twin.name!r} has joints that are no hinges or slides")
@@ -171,13 +171,13 @@ class _Forces:
     """Measured forces of all logs, and those of the twin for any parameters."""
 
     def __init__(self, twin: Twin, logs: Sequence[Log]) -> None:
-        if any(effects.static_friction > 0 for effects in twin.place().effects.joints.values()):
+        if any(effects.static_friction > 0 for effects in twin.compile().effects.joints.values()):
             raise Sim2RealError(
                 f"twin {twin.name!r} has Stribeck friction, which remembers; inverse dynamics does"
                 " not"
             )
         self._motions = [measured_motion(twin, log) for log in logs]
-        self._worlds = CpuWorlds(twin, count=1, period_s=float(twin.place().model.opt.timestep))
+        self._worlds = CpuWorlds(twin, count=1, period_s=float(twin.compile().model.opt.timestep))
         thin = np.concatenate([_thinned(motion.force) for motion in self._motions])
         self._known = np.isfinite(thin).all(axis=0)
         self.measured = thin[:, self._known]

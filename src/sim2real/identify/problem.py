@@ -84,7 +84,7 @@ class Problem(Unknowns):
         self._scatter: Floats | None = None
         self._offset = np.zeros(self._measured.shape)
         # Delays have corners at whole time steps: a difference has to reach across them.
-        across = 0.5 * twin.place().model.opt.timestep
+        across = 0.5 * self.twin.compile().model.opt.timestep
         delays = [across if p.name.endswith("/delay") else 0.0 for p in self.parameters]
         self._steps = np.maximum(_STEP, np.array(delays) / self.scales)
         self._delays = np.flatnonzero(delays)

@@ -13,7 +13,7 @@ from sim2real.gap.replay import places_of
 from sim2real.gap.segments import GAP, spread_evenly
 from sim2real.gap.states import MeasuredStates
 from sim2real.gap.unknowns import best_guess
-from sim2real.tasks.starts import Starts
+from sim2real.tasks import Starts
 from sim2real.twin import Twin
 from sim2real.worlds import CpuWorlds
 
@@ -23,7 +23,7 @@ _MOST = 2000
 
 def tells_state(twin: Twin) -> bool:
     """Whether sensors tell the whole state: every joint has one number, and a sensor of it."""
-    model = twin.place().model
+    model = twin.compile().model
     of_joint = model.sensor_type == int(mujoco.mjtSensor.mjSENS_JOINTPOS)
     measured = set(model.sensor_objid[of_joint].tolist())
     return model.nq == model.nv and measured == set(range(model.njnt))
@@ -38,7 +38,7 @@ def seen_states(twin: Twin, logs: Sequence[Log]) -> Starts | None:
         return None
     log = Log.join(logs)
     period_s = 1.0 / log.contract.rate_hz  # clocks are never quite a whole number of steps
-    model = twin.place().model
+    model = twin.compile().model
     states = MeasuredStates(model, log)
     sent = np.isfinite(log.command).all(axis=1)
     rows = np.flatnonzero(states.known(log.times, GAP * period_s) & sent)

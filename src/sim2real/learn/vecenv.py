@@ -9,7 +9,7 @@ from rsl_rl.env import VecEnv
 from tensordict import TensorDict
 from torch import Tensor
 
-from sim2real.tasks import Step, TaskEnv
+from sim2real.tasks import EnvStep, TaskEnv
 
 
 class RslRlEnv(VecEnv):  # type: ignore[misc]
@@ -22,7 +22,7 @@ class RslRlEnv(VecEnv):  # type: ignore[misc]
         self.max_episode_length = env.steps
         self.device = env.device
         self.cfg = {"task": env.task.name, "twin": env.twin.version}
-        self.last: Step | None = None
+        self.last: EnvStep | None = None
         """What the last step gave, for those who want more than rsl_rl does."""
 
     @property

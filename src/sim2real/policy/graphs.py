@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 from sim2real.errors import Sim2RealError, one_line
-from sim2real.learn.policy import Policy
+from sim2real.learn import Policy
 from sim2real.tasks import Measurements, Task, TaskEnv
 
 OPSET = 20

@@ -15,7 +15,7 @@ from pathlib import Path
 import mujoco
 import numpy as np
 
-from sim2real.reality.hidden import Hidden, draw
+from sim2real.reality.unit_truth import UnitTruth, draw
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -227,7 +227,7 @@ class Plant:
         for sensor in list(spec.sensors):
             spec.delete(sensor)
 
-    def _apply(self, hidden: Hidden) -> None:
+    def _apply(self, hidden: UnitTruth) -> None:
         model = self.model
         model.opt.timestep = hidden.step_s
         model.opt.integrator = mujoco.mjtIntegrator.mjINT_IMPLICIT

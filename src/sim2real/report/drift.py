@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from sim2real.report.page import NEW, WARN, write_picture
 
 if TYPE_CHECKING:
-    from sim2real.robot.drift.monitor import DriftReport
+    from sim2real.robot import DriftReport
 
 FORMATS = (".png", ".pdf", ".svg")
 

@@ -20,9 +20,8 @@ from sim2real.errors import Sim2RealError
 from sim2real.evaluate.video import video
 from sim2real.gap.log import Log
 from sim2real.gap.states import MeasuredStates
-from sim2real.policy.make import twin_contract
-from sim2real.tasks import TaskEnv
-from sim2real.tasks.camera import Camera
+from sim2real.policy import twin_contract
+from sim2real.tasks import Camera, TaskEnv
 
 if TYPE_CHECKING:
     from sim2real.data import Episode

@@ -52,12 +52,10 @@ td.words { white-space: normal; text-align: left; min-width: 8rem; }
 </style>"""
 
 
-def write_page(path: Path, found: Identification, old: Twin, held_back: list[Log]) -> None:
-    """Write the page as one file that needs nothing else.
-
-    `held_back` are the logs that the check of `found` was made with.
-    """
-    new = found.problem.twin.with_posterior(found.posterior.distribution)
+def write_page(path: Path, found: Identification) -> None:
+    """Write the page as one file that needs nothing else."""
+    old, held_back = found.problem.twin, list(found.held_back)
+    new = old.with_posterior(found.posterior.distribution)
     parts = [
         _STYLE,
         f"<h1>Identification of {html.escape(old.name)}</h1>",

@@ -7,7 +7,7 @@ import time
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from sim2real.loop.steps import Done, Step
+    from sim2real.loop import KeptResult, KeptStep
 
 _WORDS = {
     "train": "training a policy",
@@ -35,7 +35,7 @@ class Live:
         self._begin = time.perf_counter()
         self._begun: set[str] = set()
 
-    def __call__(self, step: Step, done: Done | None) -> None:
+    def __call__(self, step: KeptStep, done: KeptResult | None) -> None:
         """Tell that a step begins, or what came of it."""
         if self._quiet:
             return
@@ -52,7 +52,7 @@ class Live:
         sys.stdout.flush()
 
 
-def outcome(done: Done) -> str:
+def outcome(done: KeptResult) -> str:
     """What came of a step, in a few words."""
     result = done.result
     match done.step.kind:

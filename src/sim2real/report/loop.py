@@ -10,10 +10,12 @@ from matplotlib.figure import Figure
 
 from sim2real.attribute.attribution import Attribution
 from sim2real.attribute.failures import Failures
+from sim2real.data.formats.recording import read_recording
 from sim2real.errors import Sim2RealError
+from sim2real.gap.ranges import Ranges
 from sim2real.identify.align import aligned
-from sim2real.learn.policy import Policy
-from sim2real.loop.stages import episodes_of, run_of
+from sim2real.learn import Policy
+from sim2real.loop import episodes_of, run_of
 from sim2real.randomize import drawn
 from sim2real.report.attribution_plots import waterfall
 from sim2real.report.film import film_of
@@ -30,8 +32,7 @@ from sim2real.report.page import (
     table,
     write_parts,
 )
-from sim2real.report.ranges import Ranges, belief_of
-from sim2real.robot.recording import read_recording
+from sim2real.report.ranges import belief_of
 from sim2real.tasks import find_task
 from sim2real.twin import Twin
 
@@ -40,8 +41,7 @@ if TYPE_CHECKING:
 
     from sim2real.data import Episode
     from sim2real.evaluate.prediction import Prediction
-    from sim2real.loop.loop import Closed, Round
-    from sim2real.loop.steps import Done
+    from sim2real.loop import KeptResult, LoopResult, Round
 
 REPORT_FILE = "report.html"
 _HORIZON_S = 0.5
@@ -64,7 +64,7 @@ figure { margin: 0; break-inside: avoid; } figcaption { font-size: 0.85rem; colo
 </style>"""
 
 
-def write_loop(path: Path, closed: Closed) -> None:
+def write_loop(path: Path, closed: LoopResult) -> None:
     """Write the page as one file that needs nothing else; links to episodes are relative."""
     title = f"{closed.task} on {closed.robot}"
     parts = [
@@ -89,7 +89,7 @@ def write_loop(path: Path, closed: Closed) -> None:
     write_parts(path, title, parts)
 
 
-def _cards(closed: Closed) -> str:
+def _cards(closed: LoopResult) -> str:
     first, last = closed.rounds[0], closed.rounds[-1]
     cards = [
         ("in simulation", _percent(first.sim.result), _between(first.sim.result)),
@@ -114,7 +114,7 @@ def _cards(closed: Closed) -> str:
     return f"<div class='cards'>{inner}</div>"
 
 
-def _success(closed: Closed) -> Figure:
+def _success(closed: LoopResult) -> Figure:
     """Every policy: in simulation, as predicted, and on the robot, with intervals."""
     rows: list[tuple[str, float, float, float, str]] = []
     for number, one in enumerate(closed.rounds):
@@ -142,7 +142,7 @@ def _success(closed: Closed) -> Figure:
     return figure
 
 
-def _attributed(closed: Closed) -> Iterator[str]:
+def _attributed(closed: LoopResult) -> Iterator[str]:
     if closed.attribution is None:
         return
     yield "<h2>What the gap was made of</h2>"
@@ -160,7 +160,7 @@ def _attributed(closed: Closed) -> Iterator[str]:
         yield "<ul>" + "".join(f"<li>{sentence(s)}</li>" for s in found.sentences()) + "</ul>"
 
 
-def _replays(closed: Closed) -> Iterator[str]:
+def _replays(closed: LoopResult) -> Iterator[str]:
     known = _last_known(closed)
     if known is None:
         return
@@ -197,7 +197,7 @@ def _replays(closed: Closed) -> Iterator[str]:
     yield plots(figures)
 
 
-def _believed(closed: Closed) -> Iterator[str]:
+def _believed(closed: LoopResult) -> Iterator[str]:
     known = _last_known(closed)
     if known is None:
         return
@@ -224,7 +224,7 @@ def _believed(closed: Closed) -> Iterator[str]:
     )
 
 
-def _films(closed: Closed) -> Iterator[str]:
+def _films(closed: LoopResult) -> Iterator[str]:
     task, twin = find_task(closed.task), Twin.load(find_task(closed.task).twin)
     chosen = [
         (_first(closed.rounds[0], won=False), "as trained first: it fails"),
@@ -244,7 +244,7 @@ def _films(closed: Closed) -> Iterator[str]:
     yield plots(films)
 
 
-def _failed(closed: Closed) -> Iterator[str]:
+def _failed(closed: LoopResult) -> Iterator[str]:
     for number, one in enumerate(closed.rounds):
         if one.failures is None:
             continue
@@ -264,7 +264,7 @@ def _failed(closed: Closed) -> Iterator[str]:
             yield f"<p class='from'>{links}</p>"
 
 
-def _advised(closed: Closed) -> Iterator[str]:
+def _advised(closed: LoopResult) -> Iterator[str]:
     yield "<h2>What to do next</h2>"
     if not closed.advice:
         yield "<p>Nothing follows from the evidence: deploy, and watch for drift.</p>"
@@ -278,7 +278,7 @@ def _advised(closed: Closed) -> Iterator[str]:
     yield f"<ol class='todo'>{items}</ol>"
 
 
-def _unexplained(closed: Closed) -> Iterator[str]:
+def _unexplained(closed: LoopResult) -> Iterator[str]:
     """What nobody knows: said even where it is little."""
     yield "<h2>What was not explained</h2>"
     lines = []
@@ -310,7 +310,7 @@ def _unexplained(closed: Closed) -> Iterator[str]:
     yield "<ul>" + "".join(f"<li>{sentence(line)}</li>" for line in lines or ["nothing"]) + "</ul>"
 
 
-def _made_of(closed: Closed) -> Iterator[str]:
+def _made_of(closed: LoopResult) -> Iterator[str]:
     """Every episode behind the figures, and every step."""
     yield "<h2>Episodes</h2>"
     rows = []
@@ -340,12 +340,12 @@ def _first(one: Round, *, won: bool) -> Episode | None:
     return next((episode for episode in episodes if episode.outcome == wanted), None)
 
 
-def _last_known(closed: Closed) -> Done | None:
+def _last_known(closed: LoopResult) -> KeptResult | None:
     known = [one.known for one in closed.rounds if one.known is not None]
     return known[-1] if known else None
 
 
-def _links(closed: Closed, steps: Iterable[Done]) -> str:
+def _links(closed: LoopResult, steps: Iterable[KeptResult]) -> str:
     ids = [str(e) for done in steps for e in done.result["episodes"]]
     shown = ", ".join(f"<a href='#{e}'>{e[:8]}</a>" for e in ids[:4])
     more = f" and {len(ids) - 4} more" if len(ids) > 4 else ""

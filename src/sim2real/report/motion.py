@@ -9,10 +9,10 @@ from matplotlib.figure import Figure
 
 from sim2real.contract import Contract
 from sim2real.report.page import NEW, WARN, write_picture
-from sim2real.robot.excite.plan import Plan
+from sim2real.robot import ExcitationPlan
 
 
-def plot_motion(path: Path, plan: Plan, contract: Contract) -> None:
+def plot_motion(path: Path, plan: ExcitationPlan, contract: Contract) -> None:
     """Every command over time with its range, and how fast it changes with its limit."""
     commands = contract.commands
     figure = Figure(figsize=(9, 1.5 * len(commands) + 0.8), layout="constrained")

@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 
 from sim2real.evaluate.intervals import wilson
-from sim2real.robot.ladder import Record
+from sim2real.robot.ladder import LadderRecord
 
 
 @dataclass(frozen=True, kw_only=True)
-class Trial:
+class AttemptRecord:
     """One attempt on a robot."""
 
     outcome: str
@@ -44,8 +44,8 @@ class Deployment:
     execute: bool
     skipped: str
     """Steps of the ladder that were skipped by force."""
-    trials: tuple[Trial, ...]
-    record: Record | None
+    trials: tuple[AttemptRecord, ...]
+    record: LadderRecord | None
     """What was kept of it beside the bundle; None for a dry run."""
     folder: Path | None
     """Where the recordings are."""
@@ -71,7 +71,7 @@ class Deployment:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Talk:
+class OperatorPrompts:
     """How a deployment speaks with the person at the robot."""
 
     report: Callable[[int, int], None] = lambda done, of: None

@@ -17,7 +17,7 @@ class Kinematics:
 
     def __init__(self, twin: Twin, contract: Contract, limits: Limits) -> None:
         """Limits that contradict the model, or name what it has not, are a `Sim2RealError`."""
-        self._model = twin.place().model
+        self._model = twin.compile().model
         self._data = mujoco.MjData(self._model)
         _check(self._model, contract, limits)
         self._columns: list[int] = []

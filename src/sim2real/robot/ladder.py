@@ -27,7 +27,7 @@ _FAST = 0.75
 
 
 @dataclass(frozen=True, kw_only=True)
-class Record:
+class LadderRecord:
     """One step taken with a bundle."""
 
     step: str
@@ -54,16 +54,16 @@ class Record:
         return f"{self.step}{where}: {'passed' if self.passed else f'not passed: {self.why}'}"
 
 
-def write_record(bundle: Bundle, record: Record) -> None:
+def write_record(bundle: Bundle, record: LadderRecord) -> None:
     """Keep a record beside the bundle."""
     stamp = record.time.replace(":", "").replace("-", "").replace("+0000", "")
     write_json(bundle.records / f"{stamp}-{record.step}.json", asdict(record))
 
 
-def read_records(bundle: Bundle) -> list[Record]:
+def read_records(bundle: Bundle) -> list[LadderRecord]:
     """All records of a bundle, the oldest first; a malformed one is a `Sim2RealError`."""
     found = []
-    known = {entry.name for entry in fields(Record)}
+    known = {entry.name for entry in fields(LadderRecord)}
     for path in sorted(bundle.records.glob("*.json")):
         values = dict(table_at(read_json(path), str(path)))
         if not set(values) <= known or values.get("step") not in STEPS:
@@ -77,7 +77,7 @@ def read_records(bundle: Bundle) -> list[Record]:
             raise Sim2RealError(f"{path} is no record of the ladder")
         values["episodes"] = tuple(values.get("episodes", ()))
         try:
-            found.append(Record(**values))
+            found.append(LadderRecord(**values))
         except TypeError as error:
             raise Sim2RealError(f"{path} is no record of the ladder: {error}") from None
     return sorted(found, key=lambda record: record.time)

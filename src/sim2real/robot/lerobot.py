@@ -17,9 +17,9 @@ from pathlib import Path
 from typing import Any
 
 from sim2real.errors import Sim2RealError, nearest, one_line, table_at
-from sim2real.robot.names import Names, read_names
-from sim2real.robot.open import WallClock
-from sim2real.robot.runner import Clock
+from sim2real.robot.connect import WallClock
+from sim2real.robot.driver_names import DriverNames, read_names
+from sim2real.robot.runner import ControlClock
 
 STOPS = ("hold", "limp")
 """Safe stops: 'hold' sends the present position and stays stiff, 'limp' lets go of the motors."""
@@ -41,7 +41,12 @@ class LeRobotRobot:
     """
 
     def __init__(
-        self, robot: Any, *, names: Names, stop: str = "hold", clock: Clock | None = None
+        self,
+        robot: Any,
+        *,
+        names: DriverNames,
+        stop: str = "hold",
+        clock: ControlClock | None = None,
     ) -> None:
         """Names that the robot does not have are a `Sim2RealError`."""
         if stop not in STOPS:
@@ -50,7 +55,7 @@ class LeRobotRobot:
         self.serial = str(getattr(robot, "id", "") or "")
         self.safe_stop = stop
         self._robot, self._names = robot, names
-        self._clock: Clock = clock or WallClock()
+        self._clock: ControlClock = clock or WallClock()
         self._past: deque[tuple[float, dict[str, float]]] = deque()
         self._speed = dict.fromkeys(names.velocities, 0.0)
         self._resting: dict[str, float] = {}
@@ -248,7 +253,7 @@ class RobotFile:
     path: Path
     type: str
     """LeRobot's name of the robot."""
-    names: Names
+    names: DriverNames
     stop: str = "hold"
     module: str = ""
     """Package that brings the robot, where it is not LeRobot's own."""

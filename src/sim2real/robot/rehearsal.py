@@ -13,11 +13,10 @@ from sim2real.errors import Sim2RealError
 from sim2real.gap.doctor import diagnose
 from sim2real.gap.findings import Diagnosis
 from sim2real.gap.log import Log
-from sim2real.policy import Bundle
-from sim2real.policy.runtime import Pilot, Runtime
+from sim2real.policy import Bundle, Pilot, Runtime
 from sim2real.robot.kinematics import Kinematics
 from sim2real.robot.runner import goal_vector
-from sim2real.robot.shadow import Agreement, Comparison
+from sim2real.robot.shadow import Agreement, ShadowComparison
 from sim2real.robot.supervisor import Inputs, State, Supervisor
 from sim2real.twin import Twin
 
@@ -65,7 +64,7 @@ def rehearse(
     twin = Twin.load(bundle.twin)
     kinematics = Kinematics(twin, bundle.contract, bundle.limits)
     runtime = Runtime(bundle)
-    comparison = Comparison(bundle.contract, bundle.limits)
+    comparison = ShadowComparison(bundle.contract, bundle.limits)
     trips = []
     for number, episode in enumerate(episodes):
         log = Log.of(episode, bundle.contract, twin.channels)
@@ -90,7 +89,7 @@ def _along(
     bundle: Bundle,
     runtime: Runtime,
     kinematics: Kinematics,
-    comparison: Comparison,
+    comparison: ShadowComparison,
     goals: Mapping[str, Any],
 ) -> str:
     """One log; why the supervisor would have stopped, '' if it would not."""

@@ -18,7 +18,7 @@ from sim2real.robot.recording import Recording
 from sim2real.robot.supervisor import Inputs, State, Supervisor
 
 
-class Clock(Protocol):
+class ControlClock(Protocol):
     """What the loop goes by."""
 
     def now(self) -> float:
@@ -70,7 +70,7 @@ def fly(
     robot: Robot,
     pilot: Controller,
     supervisor: Supervisor,
-    clock: Clock,
+    clock: ControlClock,
     *,
     goals: Mapping[str, Any],
     seconds: float,
@@ -229,7 +229,7 @@ def goal_vector(contract: Contract, goals: Mapping[str, Any]) -> np.ndarray:
     return np.concatenate(parts)
 
 
-def first_readings(robot: Robot, contract: Contract, clock: Clock) -> np.ndarray:
+def first_readings(robot: Robot, contract: Contract, clock: ControlClock) -> np.ndarray:
     """Readings to begin with; a robot that lacks a sensor of the contract is a `Sim2RealError`."""
     for _ in range(20):
         seen = robot.get_observation()
@@ -261,7 +261,7 @@ def _send(
     return sent
 
 
-def make_ready(robot: Robot, contract: Contract, clock: Clock) -> np.ndarray:
+def make_ready(robot: Robot, contract: Contract, clock: ControlClock) -> np.ndarray:
     """Let a robot that has stopped move again, where it needs to be told; its readings then."""
     enable = getattr(robot, "enable", None)
     readings = first_readings(robot, contract, clock)

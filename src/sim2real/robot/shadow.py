@@ -63,7 +63,7 @@ class Agreement:
         return ""
 
 
-class Comparison:
+class ShadowComparison:
     """Collects what a policy would have sent beside what was."""
 
     def __init__(self, contract: Contract, limits: Limits) -> None:
@@ -119,7 +119,7 @@ class Comparison:
 class Shadowed:
     """The controller in charge, with a guest beside it that sees all and sends nothing."""
 
-    def __init__(self, charge: Controller, guest: Controller, comparison: Comparison) -> None:
+    def __init__(self, charge: Controller, guest: Controller, comparison: ShadowComparison) -> None:
         self._charge, self._guest, self._comparison = charge, guest, comparison
         self._seen: tuple[np.ndarray, np.ndarray] | None = None
         self.contract = guest.contract

@@ -18,7 +18,7 @@ from sim2real.worlds import CpuWorlds
 
 
 @dataclass(frozen=True, kw_only=True)
-class Step:
+class EnvStep:
     """What one control period gave, (worlds, ...) each."""
 
     actor: Tensor
@@ -126,7 +126,7 @@ class TaskEnv:
         self.actor, self.critic = self._observe(self._everyone)
         return self.actor, self.critic
 
-    def step(self, action: Tensor) -> Step:
+    def step(self, action: Tensor) -> EnvStep:
         """Do one control period with actions (worlds, actions)."""
         memory, worlds = self.worlds.memory, self.worlds
         absurd = ~torch.isfinite(action).all(dim=1)
@@ -157,7 +157,7 @@ class TaskEnv:
             self.sampler.observe(ended, success[ended])
             self._reset(ended)
         self.actor, self.critic = self._observe(ended)
-        return Step(
+        return EnvStep(
             actor=self.actor,
             critic=self.critic,
             reward=reward,

@@ -1,27 +1,83 @@
-"""A robot as simulated: loaded, saved, versioned, linted, and moved by parameters."""
+"""A robot as simulated: MJCF, hardware effects, channel names, and what may differ in it.
 
-from sim2real.twin.address import resolve
-from sim2real.twin.apply import Applier
-from sim2real.twin.effects import ActuatorEffects, Effects, JointEffects, SensorEffects
-from sim2real.twin.events import Event, Push, Wind
-from sim2real.twin.place import Address, Place, Write
-from sim2real.twin.remainder import Remainder
-from sim2real.twin.twin import Channel, Twin
+A `Twin` is a folder that is versioned by its content and never edited in place. It declares the
+parameters that can differ between simulation and reality; an `Applier` writes their values into
+many worlds, physically whole. `lint` finds the classic mistakes of a model.
+
+>>> from sim2real.tasks import find_task
+>>> from sim2real.twin import Twin
+>>> twin = Twin.load(find_task("pendulum-swingup").twin)
+>>> twin.parameter("actuator/hinge/delay").unit
+'s'
+>>> twin.compile().effects.sensors["hinge_pos"].noise
+0.002
+"""
+
+from typing import TYPE_CHECKING
+
+from sim2real.lazy import attach
 
 __all__ = [
+    "REMAINDER_FEATURES",
     "ActuatorEffects",
-    "Address",
     "Applier",
     "Channel",
+    "CompiledTwin",
     "Effects",
     "Event",
     "JointEffects",
-    "Place",
+    "JointRemainder",
     "Push",
     "Remainder",
     "SensorEffects",
     "Twin",
     "Wind",
-    "Write",
+    "control_unit",
+    "event_attributes",
+    "lint",
+    "one_way_joints",
     "resolve",
+    "sensor_unit",
 ]
+
+if TYPE_CHECKING:
+    from sim2real.twin.address import resolve
+    from sim2real.twin.apply import Applier
+    from sim2real.twin.compiled import CompiledTwin
+    from sim2real.twin.effects import ActuatorEffects, Effects, JointEffects, SensorEffects
+    from sim2real.twin.events import Event, Push, Wind, event_attributes
+    from sim2real.twin.model_lint import lint
+    from sim2real.twin.remainder import (
+        REMAINDER_FEATURES,
+        JointRemainder,
+        Remainder,
+        one_way_joints,
+    )
+    from sim2real.twin.twin import Channel, Twin
+    from sim2real.twin.units import control_unit, sensor_unit
+else:
+    __getattr__, __dir__ = attach(
+        __name__,
+        {
+            "resolve": "address",
+            "Applier": "apply",
+            "CompiledTwin": "compiled",
+            "ActuatorEffects": "effects",
+            "Effects": "effects",
+            "JointEffects": "effects",
+            "SensorEffects": "effects",
+            "Event": "events",
+            "Push": "events",
+            "Wind": "events",
+            "event_attributes": "events",
+            "lint": "model_lint",
+            "REMAINDER_FEATURES": "remainder",
+            "JointRemainder": "remainder",
+            "Remainder": "remainder",
+            "one_way_joints": "remainder",
+            "Channel": "twin",
+            "Twin": "twin",
+            "control_unit": "units",
+            "sensor_unit": "units",
+        },
+    )

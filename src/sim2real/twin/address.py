@@ -22,8 +22,8 @@ from sim2real.errors import Sim2RealError, nearest
 from sim2real.params import Parameter, split_path
 from sim2real.twin import effects as hardware
 from sim2real.twin.attributes import DERIVED, PSEUDO_INERTIA, whole_size
+from sim2real.twin.compiled import Address, CompiledTwin, Write, components, split_index
 from sim2real.twin.events import event_attributes
-from sim2real.twin.place import Address, Place, Write, components, split_index
 
 PREFIXES = {
     "body": ("body_",),
@@ -60,7 +60,7 @@ _EFFECT_ONLY = {
 }
 
 
-def resolve(place: Place, name: str) -> list[Address]:
+def resolve(place: CompiledTwin, name: str) -> list[Address]:
     """Addresses of every object a path matches; an unknown name says what is near."""
     kind, pattern, attribute = split_path(name)
     stem, index = split_index(attribute)
@@ -85,7 +85,7 @@ def resolve(place: Place, name: str) -> list[Address]:
     return [_thing(place, name, kind, thing, stem, index) for thing in matched]
 
 
-def nominal_of(place: Place, name: str) -> float | None:
+def nominal_of(place: CompiledTwin, name: str) -> float | None:
     """The nominal quantity of a path, or None where matched objects differ."""
     values = {address.nominal for address in resolve(place, name)}
     return values.pop() if len(values) == 1 else None
@@ -100,7 +100,7 @@ def quantity(parameter: Parameter, address: Address) -> tuple[float, float]:
     return 0.0, 1.0
 
 
-def known_attributes(place: Place, kind: str) -> list[str]:
+def known_attributes(place: CompiledTwin, kind: str) -> list[str]:
     """Every attribute a parameter of this kind may name."""
     plain = {
         field[len(prefix) :]
@@ -113,7 +113,9 @@ def known_attributes(place: Place, kind: str) -> list[str]:
     return sorted((plain | derived | effect) - {"delay_max", "encoder", "drive"})
 
 
-def _thing(place: Place, name: str, kind: str, thing: str, stem: str, index: int | None) -> Address:
+def _thing(
+    place: CompiledTwin, name: str, kind: str, thing: str, stem: str, index: int | None
+) -> Address:
     special = DERIVED.get((kind, stem))
     if special is not None:
         nominal, writes = special(place, name, thing, index)
@@ -178,7 +180,7 @@ def _option(model: mujoco.MjModel, name: str, stem: str, index: int | None) -> A
     return Address(name, "", float(values[at]), (Write(field, at),))
 
 
-def _environment(place: Place, name: str, thing: str, stem: str) -> Address:
+def _environment(place: CompiledTwin, name: str, thing: str, stem: str) -> Address:
     event = place.events.get(thing)
     if event is None:
         raise Sim2RealError(
@@ -193,7 +195,7 @@ def _environment(place: Place, name: str, thing: str, stem: str) -> Address:
     return Address(name, thing, attributes[stem], (Write(f"effect.environment.{stem}", column),))
 
 
-def _object(place: Place, name: str, pattern: str, attribute: str) -> list[Address]:
+def _object(place: CompiledTwin, name: str, pattern: str, attribute: str) -> list[Address]:
     """A handled thing: its body's attributes, and its geoms' where the body has none."""
     model = place.model
     bodies = [body for body in hardware.names(model, "body") if body]
@@ -222,7 +224,7 @@ def _object(place: Place, name: str, pattern: str, attribute: str) -> list[Addre
 
 
 def _effect(
-    place: Place, name: str, kind: str, thing: str, stem: str, index: int | None
+    place: CompiledTwin, name: str, kind: str, thing: str, stem: str, index: int | None
 ) -> Address:
     """A number that lives beside the model, in the tables of hardware effects."""
     model = place.model
@@ -266,7 +268,7 @@ def check_operation(parameter: Parameter) -> None:
         raise Sim2RealError(f"{parameter.name}: an infinite nominal can only be 'set'")
 
 
-def vector_needs_index(place: Place, parameter: Parameter) -> bool:
+def vector_needs_index(place: CompiledTwin, parameter: Parameter) -> bool:
     """Whether a plain vector is set or shifted as if it were one number."""
     kind, _, attribute = split_path(parameter.name)
     stem, index = split_index(attribute)

@@ -18,8 +18,8 @@ from sim2real.errors import Sim2RealError
 from sim2real.params import Parameter
 from sim2real.twin.address import check_operation, quantity, resolve, vector_needs_index
 from sim2real.twin.attributes import PSEUDO_INERTIA
+from sim2real.twin.compiled import CompiledTwin
 from sim2real.twin.inertia import perturbed_inertia
-from sim2real.twin.place import Place
 
 FieldOf = Callable[[str], Tensor]
 """Gives the (worlds, elements) tensor of a model field or effect table."""
@@ -44,7 +44,11 @@ class Applier:
     """Compiled parameters of one twin, ready to be written into worlds."""
 
     def __init__(
-        self, place: Place, parameters: Sequence[Parameter], *, device: torch.device | str = "cpu"
+        self,
+        place: CompiledTwin,
+        parameters: Sequence[Parameter],
+        *,
+        device: torch.device | str = "cpu",
     ) -> None:
         """Resolve every parameter; raises `Sim2RealError` where two move the same number."""
         self.names = [parameter.name for parameter in parameters]
@@ -79,7 +83,7 @@ class Applier:
                 width = field.shape[1] // self._model.nbody
                 field[ids, body * width : (body + 1) * width] = part.reshape(len(ids), width)
 
-    def _compile(self, place: Place, parameters: Sequence[Parameter]) -> None:
+    def _compile(self, place: CompiledTwin, parameters: Sequence[Parameter]) -> None:
         owner: dict[tuple[str, int], str] = {}
         direct: dict[str, list[tuple[int, int, float, float]]] = {}
         follow: dict[tuple[str, int], list[tuple[int, int, float, float, float]]] = {}

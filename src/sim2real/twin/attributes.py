@@ -14,7 +14,7 @@ import mujoco
 
 from sim2real.errors import Sim2RealError
 from sim2real.twin import effects as hardware
-from sim2real.twin.place import Address, Place, Write, components
+from sim2real.twin.compiled import Address, CompiledTwin, Write, components
 
 PSEUDO_INERTIA = "pseudo_inertia"
 _SHAPED_BY_ASSETS = {
@@ -27,14 +27,16 @@ _SHAPED_BY_ASSETS = {
 }
 
 
-def _mass(place: Place, name: str, thing: str, index: int | None) -> tuple[float, list[Write]]:
+def _mass(
+    place: CompiledTwin, name: str, thing: str, index: int | None
+) -> tuple[float, list[Write]]:
     body = place.model.body(thing).id
     inertia = [Write("body_inertia", 3 * body + k, power=1.0, owned=False) for k in range(3)]
     return float(place.model.body_mass[body]), [Write("body_mass", body), *inertia]
 
 
 def _pseudo_inertia(
-    place: Place, name: str, thing: str, index: int | None
+    place: CompiledTwin, name: str, thing: str, index: int | None
 ) -> tuple[float, list[Write]]:
     if index is None or index > 9:
         raise Sim2RealError(f"{name}: name one of the ten components, {PSEUDO_INERTIA}[0] to [9]")
@@ -42,7 +44,9 @@ def _pseudo_inertia(
     return 0.0, [Write(PSEUDO_INERTIA, 10 * body + index)]
 
 
-def _friction(place: Place, name: str, thing: str, index: int | None) -> tuple[float, list[Write]]:
+def _friction(
+    place: CompiledTwin, name: str, thing: str, index: int | None
+) -> tuple[float, list[Write]]:
     """Sliding friction of a geom; torsional and rolling are friction[1] and friction[2]."""
     geom = place.model.geom(thing).id
     at = components(name, 3, index or 0)[0]
@@ -50,7 +54,7 @@ def _friction(place: Place, name: str, thing: str, index: int | None) -> tuple[f
 
 
 def _pair_friction(
-    place: Place, name: str, thing: str, index: int | None
+    place: CompiledTwin, name: str, thing: str, index: int | None
 ) -> tuple[float, list[Write]]:
     """Both sliding directions of a pair."""
     pair = place.model.pair(thing).id
@@ -63,7 +67,7 @@ def _pair_friction(
 
 def _solref(field: str, component: int) -> Callable[..., tuple[float, list[Write]]]:
     def address(
-        place: Place, name: str, thing: str, index: int | None
+        place: CompiledTwin, name: str, thing: str, index: int | None
     ) -> tuple[float, list[Write]]:
         kind = field.split("_", maxsplit=1)[0]
         row = getattr(place.model, kind)(thing).id
@@ -73,7 +77,9 @@ def _solref(field: str, component: int) -> Callable[..., tuple[float, list[Write
     return address
 
 
-def _geom_size(place: Place, name: str, thing: str, index: int | None) -> tuple[float, list[Write]]:
+def _geom_size(
+    place: CompiledTwin, name: str, thing: str, index: int | None
+) -> tuple[float, list[Write]]:
     """Uniform scale of one collision shape, with its bounding volumes."""
     if index is not None:
         raise Sim2RealError(f"{name}: a geom is scaled as a whole; use geom/{thing}/size")
@@ -90,7 +96,7 @@ def _size_writes(model: mujoco.MjModel, name: str, geom: int) -> list[Write]:
     ]
 
 
-def whole_size(place: Place, name: str, body: str, geoms: list[int]) -> Address:
+def whole_size(place: CompiledTwin, name: str, body: str, geoms: list[int]) -> Address:
     """Uniform scale of a whole body: shapes, sites, their places, and inertia at constant mass."""
     model = place.model
     row = model.body(body).id
@@ -127,7 +133,7 @@ def _actuator(**places: list[tuple[str, int, float]]) -> Callable[..., tuple[flo
     """An attribute of the kinds of actuator that have it: (field, component, gain) each."""
 
     def address(
-        place: Place, name: str, thing: str, index: int | None
+        place: CompiledTwin, name: str, thing: str, index: int | None
     ) -> tuple[float, list[Write]]:
         model = place.model
         row = model.actuator(thing).id
@@ -143,7 +149,7 @@ def _actuator(**places: list[tuple[str, int, float]]) -> Callable[..., tuple[flo
 
 
 def _force_limit(
-    place: Place, name: str, thing: str, index: int | None
+    place: CompiledTwin, name: str, thing: str, index: int | None
 ) -> tuple[float, list[Write]]:
     model, row = place.model, place.model.actuator(thing).id
     low, high = (float(edge) for edge in model.actuator_forcerange[row])
@@ -157,13 +163,17 @@ def _force_limit(
     ]
 
 
-def _gear(place: Place, name: str, thing: str, index: int | None) -> tuple[float, list[Write]]:
+def _gear(
+    place: CompiledTwin, name: str, thing: str, index: int | None
+) -> tuple[float, list[Write]]:
     row = int(place.model.actuator_outadr[place.model.actuator(thing).id])
     at = components(name, 6, index or 0)[0]
     return float(place.model.actuator_gear[row, at]), [Write("actuator_gear", 6 * row + at)]
 
 
-def _backlash(place: Place, name: str, thing: str, index: int | None) -> tuple[float, list[Write]]:
+def _backlash(
+    place: CompiledTwin, name: str, thing: str, index: int | None
+) -> tuple[float, list[Write]]:
     declared = place.effects.joints.get(thing)
     if declared is None or declared.backlash <= 0:
         raise Sim2RealError(
@@ -177,7 +187,7 @@ def _backlash(place: Place, name: str, thing: str, index: int | None) -> tuple[f
 
 
 def _actuator_backlash(
-    place: Place, name: str, thing: str, index: int | None
+    place: CompiledTwin, name: str, thing: str, index: int | None
 ) -> tuple[float, list[Write]]:
     """The play of the joint an actuator drives."""
     row = place.model.actuator(thing).id
@@ -189,7 +199,7 @@ def _actuator_backlash(
 
 def _stribeck(component: int) -> Callable[..., tuple[float, list[Write]]]:
     def address(
-        place: Place, name: str, thing: str, index: int | None
+        place: CompiledTwin, name: str, thing: str, index: int | None
     ) -> tuple[float, list[Write]]:
         declared = place.effects.joints.get(thing)
         if declared is None or declared.static_friction <= 0:
@@ -205,7 +215,9 @@ def _stribeck(component: int) -> Callable[..., tuple[float, list[Write]]]:
     return address
 
 
-def _springref(place: Place, name: str, thing: str, index: int | None) -> tuple[float, list[Write]]:
+def _springref(
+    place: CompiledTwin, name: str, thing: str, index: int | None
+) -> tuple[float, list[Write]]:
     """Where a joint's spring is at rest, of a hinge or a slide."""
     model, row = place.model, place.model.joint(thing).id
     if mujoco.mjtJoint(int(model.jnt_type[row])) not in (
@@ -228,13 +240,13 @@ _TORQUE_KV = _actuator(
 )
 
 
-def _sets_voltage(place: Place, thing: str) -> bool:
+def _sets_voltage(place: CompiledTwin, thing: str) -> bool:
     """Whether an actuator is a servo whose firmware sets a voltage."""
     declared = place.effects.actuators.get(thing)
     return declared is not None and declared.drive == "voltage"
 
 
-def _kp(place: Place, name: str, thing: str, index: int | None) -> tuple[float, list[Write]]:
+def _kp(place: CompiledTwin, name: str, thing: str, index: int | None) -> tuple[float, list[Write]]:
     """Gain of a servo: torque, or volts where its firmware sets a voltage."""
     nominal, writes = _TORQUE_KP(place, name, thing, index)
     if not _sets_voltage(place, thing):
@@ -244,7 +256,7 @@ def _kp(place: Place, name: str, thing: str, index: int | None) -> tuple[float, 
     return nominal / torque, [replace(write, gain=torque * write.gain) for write in writes]
 
 
-def _kv(place: Place, name: str, thing: str, index: int | None) -> tuple[float, list[Write]]:
+def _kv(place: CompiledTwin, name: str, thing: str, index: int | None) -> tuple[float, list[Write]]:
     if _sets_voltage(place, thing):
         raise Sim2RealError(
             f"{name}: a servo that sets a voltage is braked by its back-EMF; use motorconst, or the"
@@ -258,7 +270,7 @@ def _motor(component: int, kp_power: float, kv_power: float) -> Callable[..., An
     plain = _actuator(DC_motor=[(_GAIN, component, 1.0)])
 
     def address(
-        place: Place, name: str, thing: str, index: int | None
+        place: CompiledTwin, name: str, thing: str, index: int | None
     ) -> tuple[float, list[Write]]:
         nominal, writes = plain(place, name, thing, index)
         if _sets_voltage(place, thing):
@@ -272,7 +284,9 @@ def _motor(component: int, kp_power: float, kv_power: float) -> Callable[..., An
     return address
 
 
-def _remainder(place: Place, name: str, thing: str, index: int | None) -> tuple[float, list[Write]]:
+def _remainder(
+    place: CompiledTwin, name: str, thing: str, index: int | None
+) -> tuple[float, list[Write]]:
     """One weight of the learned force on a joint."""
     found = place.remainder
     if found is None or thing not in found.names:

@@ -21,7 +21,7 @@ from sim2real.errors import Sim2RealError
 from sim2real.params import Dimension, Parameter, split_path
 from sim2real.twin.address import resolve
 from sim2real.twin.apply import Applier
-from sim2real.twin.place import Place
+from sim2real.twin.compiled import CompiledTwin
 from sim2real.twin.twin import Twin
 
 _STATES = 6
@@ -31,7 +31,7 @@ _SEEN = ("light", "camera", "material", "site")
 
 def check_effects(twin: Twin) -> None:
     """Raise `Sim2RealError` for the first parameter of the twin that moves nothing."""
-    place = twin.place()
+    place = twin.compile()
     Applier(place, twin.parameters)
     moved = []
     for parameter in twin.parameters:
@@ -55,7 +55,7 @@ def check_effects(twin: Twin) -> None:
         raise Sim2RealError(f"{idle[0]}: has no effect on the model's motion or sensors")
 
 
-def idle_parameters(place: Place, parameters: list[Parameter]) -> list[str]:
+def idle_parameters(place: CompiledTwin, parameters: list[Parameter]) -> list[str]:
     """Names of those parameters whose whole range leaves every simulated number unchanged."""
     if not parameters:
         return []
@@ -132,7 +132,7 @@ def _field(batch: Batch, name: str) -> torch.Tensor:
     return torch.from_numpy(batch.expand(name).reshape(batch.nsim, -1))
 
 
-def _check_contact(place: Place, parameter: Parameter) -> None:
+def _check_contact(place: CompiledTwin, parameter: Parameter) -> None:
     model = place.model
     for address in resolve(place, parameter.name):
         field, index = address.writes[0].field, address.writes[0].index
@@ -190,7 +190,7 @@ def _partners(model: mujoco.MjModel, geom: int) -> list[int]:
     return found
 
 
-def _check_seen(place: Place, parameter: Parameter) -> None:
+def _check_seen(place: CompiledTwin, parameter: Parameter) -> None:
     model = place.model
     kind, _, _ = split_path(parameter.name)
     for address in resolve(place, parameter.name):

@@ -25,7 +25,7 @@ _ONE_WAY = (int(mujoco.mjtJoint.mjJNT_HINGE), int(mujoco.mjtJoint.mjJNT_SLIDE))
 _FAR = 1e6
 """Distance beyond which it does not matter how far; squares of it are still exact enough."""
 
-FEATURES = ("position", "velocity", "drive", "load")
+REMAINDER_FEATURES = ("position", "velocity", "drive", "load")
 """What a joint's force may depend on: its position [rad or m] and velocity, what its drive is told
 (the distance to the commanded position of a servo, else the command as it is), and the force that
 the drive was making at the begin of the period [N m or N]."""
@@ -80,12 +80,17 @@ class Remainder:
             shapes = {
                 (len(getattr(j, name)), len(p)) for j in self.joints for p in getattr(j, name)
             }
-            if len(shapes) != 1 or {width for _, width in shapes} != {len(FEATURES)}:
-                raise ValueError(f"{name} of all joints must be equally many, of {FEATURES}")
+            if len(shapes) != 1 or {width for _, width in shapes} != {len(REMAINDER_FEATURES)}:
+                raise ValueError(
+                    f"{name} of all joints must be equally many, of {REMAINDER_FEATURES}"
+                )
         for j in self.joints:
             if not len(j.centres) == len(j.widths) == len(j.weights):
                 raise ValueError(f"{j.joint}: every bump has a centre, a width and a weight")
-            if len(j.scales) != len(FEATURES) or not min(*j.scales, *j.widths, j.reach) > 0:
+            if (
+                len(j.scales) != len(REMAINDER_FEATURES)
+                or not min(*j.scales, *j.widths, j.reach) > 0
+            ):
                 raise ValueError(f"{j.joint}: scales, widths and reach must be positive")
 
     @property
@@ -109,7 +114,10 @@ class Remainder:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data."""
-        return {"features": list(FEATURES), "joints": [asdict(joint) for joint in self.joints]}
+        return {
+            "features": list(REMAINDER_FEATURES),
+            "joints": [asdict(joint) for joint in self.joints],
+        }
 
     def check(self, model: mujoco.MjModel) -> None:
         """Refuse a remainder of joints that the model does not have."""

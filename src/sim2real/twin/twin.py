@@ -23,12 +23,12 @@ from sim2real.errors import Sim2RealError, nearest, number_at, table_at
 from sim2real.files import atomic_folder, read_json, write_json
 from sim2real.params import JointDistribution, Parameter, joint_from_dict
 from sim2real.twin.address import nominal_of
+from sim2real.twin.compiled import CompiledTwin
 from sim2real.twin.effects import add_to_spec, read_effects
 from sim2real.twin.events import read_events
-from sim2real.twin.place import Place
-from sim2real.twin.prepare import moving_frames, prepare_model
+from sim2real.twin.mjcf import compile_spec, load_spec, model_files, one_line
+from sim2real.twin.per_world_model import moving_frames, prepare_model
 from sim2real.twin.remainder import Remainder
-from sim2real.twin.source import compile_spec, load_spec, model_files, one_line
 
 TWIN_FILE = "twin.toml"
 POSTERIOR_FILE = "posterior.json"
@@ -156,7 +156,7 @@ class Twin:
             digest.update(json.dumps(self.remainder.to_dict(), sort_keys=True).encode())
         return digest.hexdigest()[:12]
 
-    def place(self) -> Place:
+    def compile(self) -> CompiledTwin:
         """The compiled model with effects and events, ready for parameters.
 
         A new one each time: nobody else's changes are in it.
@@ -170,7 +170,7 @@ class Twin:
         prepare_model(model, names)
         if self.remainder is not None:
             self.remainder.check(model)
-        return Place(model, effects, read_events(self.events, model), self.remainder)
+        return CompiledTwin(model, effects, read_events(self.events, model), self.remainder)
 
     def parameter(self, name: str) -> Parameter:
         """The declared parameter of that name."""
@@ -209,7 +209,7 @@ class Twin:
 
     def _read_parameters(self, data: Mapping[str, Any]) -> tuple[Parameter, ...]:
         # The model must take its per-world form before nominal values are read from it.
-        place = self.place()
+        place = self.compile()
         prepare_model(place.model, _paths(data))
         return tuple(
             Parameter.from_dict(name, table, nominal=nominal_of(place, name))

@@ -94,7 +94,7 @@ class CpuWorlds:
         self.features: Tensor | None = None
         """(worlds, joints, features) the remainder saw in the last period, where it acts."""
         self.memory: dict[str, Tensor] = {}
-        self._place = twin.place()
+        self._place = twin.compile()
         self.model = self._place.model
         self.events: Mapping[str, Event] = self._place.events
         self._batch = Batch(self.model, count, threads)

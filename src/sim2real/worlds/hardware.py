@@ -17,10 +17,17 @@ import torch
 from torch import Tensor
 
 from sim2real.params import Key, Parameter
-from sim2real.twin import ActuatorEffects, Effects, JointEffects, Place, SensorEffects, resolve
-from sim2real.twin.events import event_attributes
+from sim2real.twin import (
+    ActuatorEffects,
+    CompiledTwin,
+    Effects,
+    JointEffects,
+    SensorEffects,
+    event_attributes,
+    resolve,
+)
 from sim2real.worlds.noise import NoiseStream
-from sim2real.worlds.profile import towards
+from sim2real.worlds.trapezoid_profile import towards
 
 _LEANING = {"dof_frictionloss": "friction_asymmetry", "dof_damping": "damping_asymmetry"}
 """Fields of the model whose value depends on the direction of motion, and by which effect."""
@@ -33,7 +40,12 @@ class EffectTables:
     """Per-world values of every effect that lives beside the model: (worlds, things) each."""
 
     def __init__(
-        self, place: Place, parameters: Iterable[Parameter], *, count: int, device: torch.device
+        self,
+        place: CompiledTwin,
+        parameters: Iterable[Parameter],
+        *,
+        count: int,
+        device: torch.device,
     ) -> None:
         self._device = device
         self._count = count

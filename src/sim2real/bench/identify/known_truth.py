@@ -10,7 +10,7 @@ import torch
 
 from sim2real.errors import Sim2RealError
 from sim2real.gap.log import Log
-from sim2real.policy.make import twin_contract
+from sim2real.policy import twin_contract
 from sim2real.twin import Twin
 from sim2real.worlds import CpuWorlds
 
@@ -52,7 +52,7 @@ def clear_multisine(rng: np.random.Generator, twin: Twin, times: np.ndarray) -> 
 
     As `sim2real record` would have it: a collision makes a recording jump with its parameters.
     """
-    model = twin.place().model
+    model = twin.compile().model
     model.geom_margin[:], model.geom_gap[:] = _CLEAR_M, _CLEAR_M  # seen from afar, and not felt
     command = multisine(rng, model.actuator_ctrlrange, times)
     middle = command[0].copy()

@@ -43,7 +43,7 @@ def pace_twin(twin: Twin) -> Twin:
         "actuator": {"*": {"delay": 0.02, "delay_max": 0.08}},
         "sensor": {"*_pos": {"noise": 0.001}, "*_vel": {"noise": 0.02}},
     }
-    model = twin.place().model
+    model = twin.compile().model
     found = []
     for joint in ARM_JOINTS:
         dof = int(model.jnt_dofadr[model.joint(joint).id])

@@ -19,10 +19,10 @@ import numpy as np
 
 from sim2real.gap.log import Log
 from sim2real.params import Parameter, Uniform
-from sim2real.policy.make import twin_contract
+from sim2real.policy import twin_contract
 from sim2real.twin import Twin
 from sim2real.twin.effects import add_to_spec, read_effects
-from sim2real.twin.source import compile_spec, load_spec
+from sim2real.twin.mjcf import compile_spec, load_spec
 
 Modifier = Callable[[Any, Any], None]
 OPTIMIZERS = ("mujoco", "scipy_parallel_fd")
@@ -55,7 +55,7 @@ def prepared(twin: Twin, names: tuple[str, ...]) -> Twin:
         for group, tables in twin.effects.items()
     }
     bare = replace(twin, effects=effects, events={}, parameters=())
-    model = bare.place().model
+    model = bare.compile().model
     return replace(bare, parameters=tuple(_free(twin, model, name) for name in names))
 
 
@@ -198,7 +198,7 @@ def shared_recording(
     mujoco.mj_forward(model, data)
     clean = np.concatenate([data.sensordata[None], sensed[0][substeps - 1 :: substeps]])
     contract = twin_contract(twin, rate_hz)
-    effects = twin.place().effects.sensors
+    effects = twin.compile().effects.sensors
     noise = np.array([effects[spec_.name].noise for spec_ in contract.sensors])
     rng = np.random.default_rng(seed)
     log = Log(

@@ -24,7 +24,7 @@ _LEAST_EXPLAINED = 0.1
 
 
 @dataclass(frozen=True, kw_only=True)
-class Cause:
+class DriftCause:
     """One parameter that has moved, or a group of which one has."""
 
     name: str
@@ -71,7 +71,7 @@ def causes(
     names: tuple[str, ...],
     units: tuple[str, ...],
     scales: np.ndarray,
-) -> list[Cause]:
+) -> list[DriftCause]:
     """What moved between the episodes before and from `change` on, the most telling first.
 
     `shifts` (episodes, parameters) are regularised estimates in `scales`, and `information`
@@ -87,7 +87,7 @@ def causes(
     felt = np.diag(resolution) > 0.05  # others are hardly measured at all
     whole = float(moved @ metric @ moved)
     chosen: list[int] = []
-    found: list[Cause] = []
+    found: list[DriftCause] = []
     while len(chosen) < min(_MOST_NAMED, int(felt.sum())):
         rest, _ = _without(moved, resolution[:, chosen], metric)
         gains = np.zeros(width)
@@ -109,7 +109,7 @@ def causes(
         _, spanned = _without(moved, resolution[:, chosen], metric)
         alike = [j for j in np.flatnonzero(gains > _ALIKE * gains[best]) if j != best]
         found.append(
-            Cause(
+            DriftCause(
                 name=names[best],
                 unit=units[best],
                 shift=float(shift * scales[best]),

@@ -14,7 +14,7 @@ import numpy as np
 
 from sim2real.contract import Contract, Limits
 from sim2real.errors import Sim2RealError, nearest
-from sim2real.robot.excite.plan import Plan, position_columns
+from sim2real.robot.excite.plan import ExcitationPlan, position_columns
 from sim2real.twin import Twin
 
 CLEAR_M = 0.01
@@ -46,8 +46,8 @@ class Clearance:
     def __init__(self, twin: Twin, contract: Contract, limits: Limits) -> None:
         """Limits that name what the model has not are a `Sim2RealError`."""
         self._contract, self._limits = contract, limits
-        self._moved = twin.place().model
-        self._model = twin.place().model
+        self._moved = twin.compile().model
+        self._model = twin.compile().model
         self._model.geom_margin[:] = np.maximum(self._model.geom_margin, CLEAR_M)
         joints = [self._moved.joint(command.joint) for command in contract.commands]
         self._places = np.array([int(joint.qposadr[0]) for joint in joints])
@@ -75,7 +75,7 @@ class Clearance:
         return np.concatenate(parts)
 
     def trouble(
-        self, plan: Plan, readings: np.ndarray, *, home: np.ndarray | None = None
+        self, plan: ExcitationPlan, readings: np.ndarray, *, home: np.ndarray | None = None
     ) -> Trouble | None:
         """The first thing that is wrong with a plan from these readings; None if nothing is.
 
@@ -85,7 +85,9 @@ class Clearance:
         positions, found = self._foresee(plan, readings)
         return found or self._touched(plan, positions, readings, home)
 
-    def _foresee(self, plan: Plan, readings: np.ndarray) -> tuple[np.ndarray, Trouble | None]:
+    def _foresee(
+        self, plan: ExcitationPlan, readings: np.ndarray
+    ) -> tuple[np.ndarray, Trouble | None]:
         """Positions (periods, commands) of the joints, and what they do that they may not."""
         servo = plan.envelope.servo
         if servo.all():
@@ -114,7 +116,7 @@ class Clearance:
 
     def _touched(
         self,
-        plan: Plan,
+        plan: ExcitationPlan,
         positions: np.ndarray,
         readings: np.ndarray,
         home: np.ndarray | None,

@@ -76,7 +76,7 @@ class Envelope:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Plan:
+class ExcitationPlan:
     """Commands that excite a robot, a row a control period."""
 
     motion: str
@@ -127,7 +127,7 @@ def plan_motion(
     seed: int,
     home: np.ndarray | None = None,
     around: np.ndarray | None = None,
-) -> Plan:
+) -> ExcitationPlan:
     """A motion of some time from `start` (commands,), which rests at the present pose, and back.
 
     `amplitude` (commands,) is a part of half the range, from 0 (rests) to 1. The motion ends at
@@ -170,7 +170,7 @@ def plan_motion(
         ]
     )
     begin = still + len(way)
-    plan = Plan(
+    plan = ExcitationPlan(
         motion=motion,
         rate_hz=rate_hz,
         commands=np.clip(commands, envelope.low, envelope.high),
@@ -185,7 +185,7 @@ def plan_motion(
 class Excitation:
     """Plays a plan to the loop on a robot; to it, a controller without observation or action."""
 
-    def __init__(self, contract: Contract, plan: Plan) -> None:
+    def __init__(self, contract: Contract, plan: ExcitationPlan) -> None:
         self.contract = contract
         self._plan = plan
         self._rows = plan.commands

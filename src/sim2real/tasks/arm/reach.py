@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from sim2real.tasks.arm import JOINTS, POSITIONS, ArmTask, joint_terms
-from sim2real.tasks.arm.kinematics import Chain
+from sim2real.tasks.arm.kinematics import ArmKinematics
 from sim2real.tasks.task import Draw, Measurements, PrivilegedTerm, Term, Training
 from sim2real.worlds import Worlds
 
@@ -42,7 +42,7 @@ class ArmReach(ArmTask):
 
     def __init__(self, worlds: Worlds) -> None:
         super().__init__(worlds)
-        chain = Chain(worlds.model, "tool", device=worlds.device)
+        chain = ArmKinematics(worlds.model, "tool", device=worlds.device)
 
         def offset(m: Measurements) -> Tensor:
             """Way to the target, and the turn to it, from the encoders."""

@@ -43,7 +43,7 @@ class Address:
 
 
 @dataclass(frozen=True)
-class Place:
+class CompiledTwin:
     """A model with what stands beside it, where paths are looked up."""
 
     model: mujoco.MjModel

@@ -14,7 +14,7 @@ from sim2real.twin.twin import Twin
 
 
 @dataclass(frozen=True)
-class Finding:
+class LintFinding:
     """One thing that looks wrong."""
 
     severity: str
@@ -24,9 +24,9 @@ class Finding:
     remedy: str
 
 
-def lint(twin: Twin) -> list[Finding]:
+def lint(twin: Twin) -> list[LintFinding]:
     """Everything that looks wrong with a twin, warnings first."""
-    place = twin.place()
+    place = twin.compile()
     findings = [
         *_contacts(place.model),
         *_servos(place.model),
@@ -39,7 +39,7 @@ def lint(twin: Twin) -> list[Finding]:
     return sorted(findings, key=lambda finding: finding.severity != "warning")
 
 
-def _contacts(model: mujoco.MjModel) -> Iterator[Finding]:
+def _contacts(model: mujoco.MjModel) -> Iterator[LintFinding]:
     """Grasped things creep out of pyramidal cones, and slip at impratio 1."""
     free = [
         b
@@ -55,14 +55,14 @@ def _contacts(model: mujoco.MjModel) -> Iterator[Finding]:
     if not touches:
         return
     if model.opt.cone == int(mujoco.mjtCone.mjCONE_PYRAMIDAL):
-        yield Finding(
+        yield LintFinding(
             "warning",
             "option/cone",
             "pyramidal friction cones let held objects creep",
             'use cone="elliptic"',
         )
     if model.opt.iterations < 50 or model.opt.ls_iterations < 30:
-        yield Finding(
+        yield LintFinding(
             "warning",
             "option/iterations",
             f"with {model.opt.iterations} iterations and {model.opt.ls_iterations} line searches"
@@ -70,7 +70,7 @@ def _contacts(model: mujoco.MjModel) -> Iterator[Finding]:
             "leave both at MuJoCo's defaults: the solver stops by itself when it is done",
         )
     if model.opt.impratio <= 1.0:
-        yield Finding(
+        yield LintFinding(
             "warning",
             "option/impratio",
             "at impratio 1 friction is as soft as contact, and grasps slip",
@@ -78,7 +78,7 @@ def _contacts(model: mujoco.MjModel) -> Iterator[Finding]:
         )
 
 
-def _servos(model: mujoco.MjModel) -> Iterator[Finding]:
+def _servos(model: mujoco.MjModel) -> Iterator[LintFinding]:
     data = mujoco.MjData(model)
     mujoco.mj_forward(model, data)
     inertia = model.dof_M0
@@ -94,7 +94,7 @@ def _servos(model: mujoco.MjModel) -> Iterator[Finding]:
         turn = math.sqrt(kp * gear * gear / moment) * model.opt.timestep
         name = f"actuator/{model.actuator(row).name or row}"
         if turn > 0.7:
-            yield Finding(
+            yield LintFinding(
                 "warning",
                 name,
                 f"the servo (kp {kp:g}) turns {turn:.2f} rad of its own oscillation in one time"
@@ -105,7 +105,7 @@ def _servos(model: mujoco.MjModel) -> Iterator[Finding]:
             2 * math.sqrt(kp * gear * gear * moment)
         )
         if ratio < 0.05:
-            yield Finding(
+            yield LintFinding(
                 "note",
                 name,
                 f"the servo is hardly damped (ratio {ratio:.2g})",
@@ -122,7 +122,7 @@ def _gains(model: mujoco.MjModel, row: int) -> tuple[float, float]:
     return 0.0, 0.0
 
 
-def _masses(model: mujoco.MjModel) -> Iterator[Finding]:
+def _masses(model: mujoco.MjModel) -> Iterator[LintFinding]:
     for body in range(1, model.nbody):
         if model.body_weldid[body] == 0:
             continue
@@ -131,7 +131,7 @@ def _masses(model: mujoco.MjModel) -> Iterator[Finding]:
         moves = model.body_jntnum[body] > 0
         if mass == 0 or (moves and inertia[0] <= 0):
             if moves:
-                yield Finding(
+                yield LintFinding(
                     "warning",
                     place,
                     "it moves but has no mass or no inertia",
@@ -139,14 +139,14 @@ def _masses(model: mujoco.MjModel) -> Iterator[Finding]:
                 )
             continue
         if not 1e-4 <= mass <= 1e3:
-            yield Finding(
+            yield LintFinding(
                 "warning",
                 place,
                 f"its mass of {mass:g} kg is outside 0.1 g .. 1 t",
                 "check the units: MJCF wants kilograms and metres",
             )
         if inertia[2] > (inertia[0] + inertia[1]) * (1 + 1e-6):
-            yield Finding(
+            yield LintFinding(
                 "warning",
                 place,
                 "its principal inertias break the triangle inequality: no real body has them",
@@ -155,7 +155,7 @@ def _masses(model: mujoco.MjModel) -> Iterator[Finding]:
         radius = math.sqrt(float(inertia[2]) / mass)
         reach = _reach(model, body)
         if reach and radius > 2.0 * reach:
-            yield Finding(
+            yield LintFinding(
                 "warning",
                 place,
                 f"its inertia is that of mass {radius:.3g} m away, but"
@@ -163,7 +163,7 @@ def _masses(model: mujoco.MjModel) -> Iterator[Finding]:
                 "check the inertia's units (kg m^2)",
             )
         elif reach and radius < 0.05 * reach:
-            yield Finding(
+            yield LintFinding(
                 "note",
                 place,
                 f"its inertia is tiny for its size (gyration radius"
@@ -184,7 +184,7 @@ def _reach(model: mujoco.MjModel, body: int) -> float:
     )
 
 
-def _limits(model: mujoco.MjModel) -> Iterator[Finding]:
+def _limits(model: mujoco.MjModel) -> Iterator[LintFinding]:
     driven = {
         int(model.actuator_trnid[row, 0])
         for row in range(model.nactuator)
@@ -195,7 +195,7 @@ def _limits(model: mujoco.MjModel) -> Iterator[Finding]:
         if not model.jnt_limited[joint] and model.jnt_type[joint] != int(
             mujoco.mjtJoint.mjJNT_FREE
         ):
-            yield Finding(
+            yield LintFinding(
                 "note",
                 f"joint/{name}",
                 "it is driven but has no range",
@@ -210,7 +210,7 @@ def _limits(model: mujoco.MjModel) -> Iterator[Finding]:
         if model.actuator_trntype[row] == int(mujoco.mjtTrn.mjTRN_JOINT):
             force |= bool(model.jnt_actfrclimited[int(model.actuator_trnid[row, 0])])
         if not model.actuator_ctrllimited[control]:
-            yield Finding(
+            yield LintFinding(
                 "warning",
                 place,
                 "its command has no range",
@@ -218,7 +218,7 @@ def _limits(model: mujoco.MjModel) -> Iterator[Finding]:
             )
         servo = _gains(model, row)[0] > 0
         if servo and not force:
-            yield Finding(
+            yield LintFinding(
                 "warning",
                 place,
                 "a servo without a force limit is infinitely strong",
@@ -226,12 +226,12 @@ def _limits(model: mujoco.MjModel) -> Iterator[Finding]:
             )
 
 
-def _names(model: mujoco.MjModel) -> Iterator[Finding]:
+def _names(model: mujoco.MjModel) -> Iterator[LintFinding]:
     kinds = {"joint": model.njnt, "actuator": model.nactuator, "sensor": model.nsensor}
     for kind, count in kinds.items():
         for row in range(count):
             if not getattr(model, kind)(row).name:
-                yield Finding(
+                yield LintFinding(
                     "warning",
                     f"{kind} {row}",
                     f"the {kind} has no name",
@@ -239,9 +239,9 @@ def _names(model: mujoco.MjModel) -> Iterator[Finding]:
                 )
 
 
-def _time(model: mujoco.MjModel) -> Iterator[Finding]:
+def _time(model: mujoco.MjModel) -> Iterator[LintFinding]:
     if model.opt.timestep > 0.01:
-        yield Finding(
+        yield LintFinding(
             "warning",
             "option/timestep",
             f"a time step of {model.opt.timestep:g} s is long for contact and servos",
@@ -250,7 +250,7 @@ def _time(model: mujoco.MjModel) -> Iterator[Finding]:
     if model.opt.integrator == int(mujoco.mjtIntegrator.mjINT_EULER) and (
         np.any(model.actuator_biasprm[:, 2] < 0)
     ):
-        yield Finding(
+        yield LintFinding(
             "note",
             "option/integrator",
             "Euler integrates the servos' velocity gains explicitly",
@@ -258,9 +258,9 @@ def _time(model: mujoco.MjModel) -> Iterator[Finding]:
         )
 
 
-def _latency(twin: Twin) -> Iterator[Finding]:
+def _latency(twin: Twin) -> Iterator[LintFinding]:
     if not any("delay" in table for table in twin.effects.get("actuator", {}).values()):
-        yield Finding(
+        yield LintFinding(
             "note",
             "effects/actuator",
             "no actuator delay is modelled, and every robot has one",

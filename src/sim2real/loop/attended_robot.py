@@ -9,16 +9,18 @@ from pathlib import Path
 from typing import Any
 
 from sim2real.data import Episode
+from sim2real.data.formats.recording import read_recording
 from sim2real.errors import Sim2RealError, table_at
 from sim2real.files import read_json
-from sim2real.robot.config import DeployConfig
-from sim2real.robot.deploy import deploy
-from sim2real.robot.deployment import Talk
-from sim2real.robot.excite.record import Subject
-from sim2real.robot.excite.series import record_series
-from sim2real.robot.open import open_robot
-from sim2real.robot.operator import OperatorStop
-from sim2real.robot.recording import read_recording
+from sim2real.robot import (
+    DeployConfig,
+    ExcitedRobot,
+    OperatorPrompts,
+    OperatorStop,
+    deploy,
+    open_robot,
+    record_series,
+)
 
 MOTIONS = ("multisine", "chirp", "steps")
 """What a robot is identified by."""
@@ -29,7 +31,7 @@ _LADDER = ("replay", "shadow", "limited")
 
 
 @dataclass(frozen=True, kw_only=True)
-class AtRobot:
+class AttendedRobot:
     """One robot, and who lets it move."""
 
     address: str
@@ -37,7 +39,7 @@ class AtRobot:
     person: str
     force: bool = False
     """Whether a policy that does not pass a step of the ladder may go on."""
-    talk: Talk
+    talk: OperatorPrompts
 
     @property
     def stands_in(self) -> bool:
@@ -65,7 +67,7 @@ class AtRobot:
         try:
             with OperatorStop() as stop:
                 found = record_series(
-                    Subject.open(twin, rate_hz=rate_hz),
+                    ExcitedRobot.open(twin, rate_hz=rate_hz),
                     robot,
                     MOTIONS,
                     folder,

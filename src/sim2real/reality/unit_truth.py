@@ -13,7 +13,7 @@ import numpy as np
 
 
 @dataclass(frozen=True, kw_only=True)
-class Hidden:
+class UnitTruth:
     """The truth about one unit, with `joints` and `bodies` numbers each where there are several."""
 
     mass_scale: np.ndarray
@@ -82,13 +82,13 @@ _WORSE: dict[str, dict[str, tuple[float, float]]] = {
 """What spreads otherwise in units of a robot than in others."""
 
 
-def draw(robot: str, number: int, *, joints: int, bodies: int) -> Hidden:
+def draw(robot: str, number: int, *, joints: int, bodies: int) -> UnitTruth:
     """The unit of that number."""
     worse = _WORSE.get(robot, {})
     seed = hashlib.sha256(f"unit {number} of {robot}".encode()).digest()
     rng = np.random.default_rng(np.frombuffer(seed, dtype=np.uint32))
     u = rng.uniform
-    return Hidden(
+    return UnitTruth(
         mass_scale=u(*worse.get("mass_scale", (0.82, 1.28)), bodies),
         mass_shift_m=rng.normal(0.0, 0.003, (bodies, 3)),
         friction=u(*worse.get("friction", (0.5, 2.2)), joints),

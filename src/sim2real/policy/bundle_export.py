@@ -16,7 +16,8 @@ import torch
 
 from sim2real.contract import CommandSpec, Contract, JointLimits, Limits
 from sim2real.errors import Sim2RealError
-from sim2real.learn.policy import Policy
+from sim2real.learn import Policy
+from sim2real.learn.trainer import TrainResult
 from sim2real.policy.bundle import Bundle, write_bundle
 from sim2real.policy.config import ExportConfig
 from sim2real.policy.graphs import (
@@ -26,8 +27,8 @@ from sim2real.policy.graphs import (
     network_module,
     to_onnx,
 )
-from sim2real.policy.make import make_contract
 from sim2real.policy.runtime import Runtime
+from sim2real.policy.task_contract import make_contract
 from sim2real.tasks import TaskEnv, find_task
 from sim2real.twin import Twin
 
@@ -65,9 +66,24 @@ class Seen:
 
 
 def export(
-    config: ExportConfig, *, report: Callable[[int, int], None] = lambda done, of: None
+    run: ExportConfig | TrainResult | Path | str,
+    *,
+    report: Callable[[int, int], None] = lambda done, of: None,
+    **options: Any,
 ) -> Bundle:
-    """Export a run as configured; a graph that differs from the network is refused."""
+    """Make a bundle of a training run; a graph that differs from the network is refused.
+
+    `options` are those of `ExportConfig`, or it is given whole.
+    """
+    config = run if isinstance(run, ExportConfig) else ExportConfig(run=_folder(run), **options)
+    return _exported(config, report)
+
+
+def _folder(run: TrainResult | Path | str) -> Path:
+    return run.run if isinstance(run, TrainResult) else Path(run)
+
+
+def _exported(config: ExportConfig, report: Callable[[int, int], None]) -> Bundle:
     if config.observations < 1:
         raise Sim2RealError("--observations must be at least 1")
     policy = Policy.open(config.run)

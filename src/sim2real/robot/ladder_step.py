@@ -3,24 +3,39 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
-from sim2real.data import Episode, Lake
+from sim2real.data import Episode, Lake, Logs, read_logs
 from sim2real.errors import Sim2RealError, nearest
 from sim2real.policy import Bundle
 from sim2real.robot.config import DeployConfig
-from sim2real.robot.deployment import Deployment, Talk
-from sim2real.robot.ladder import Record, write_record
+from sim2real.robot.deployment import Deployment, OperatorPrompts
+from sim2real.robot.deployment_session import DeploymentSession
+from sim2real.robot.ladder import LadderRecord, write_record
 from sim2real.robot.rehearsal import rehearse
-from sim2real.robot.session import Session
 
 
 def deploy(
-    config: DeployConfig, *, logs: Sequence[Episode] = (), talk: Talk | None = None
+    bundle: DeployConfig | Bundle | Path | str,
+    *,
+    logs: Logs = (),
+    talk: OperatorPrompts | None = None,
+    **options: Any,
 ) -> Deployment:
-    """Do one step as configured; whatever does not fit is refused before anything moves."""
-    talk = talk or Talk()
-    bundle = Bundle.open(config.bundle)
+    """Do one step of the ladder of trust with a bundle; nothing is sent unless told to `execute`.
+
+    `options` are those of `DeployConfig`, or it is given whole. A `replay` is on `logs`. Whatever
+    does not fit is refused before anything moves; `talk` is with the person at the robot.
+    """
+    if isinstance(bundle, DeployConfig):
+        config, bundle = bundle, Bundle.open(bundle.bundle)
+    else:
+        bundle = Bundle.open(bundle)
+        config = DeployConfig(bundle=bundle.folder, **options)
+    talk = talk or OperatorPrompts()
+    if config.step == "replay" and not (logs or config.logs):
+        raise Sim2RealError("replay needs recordings: --logs FILE …")
     if config.trials < 1 or not 0 <= config.seconds < 1e6:
         raise Sim2RealError("--trials must be at least 1, and --seconds a time")
     goals = parse_goals(config.goal)
@@ -31,8 +46,8 @@ def deploy(
     if config.lake:
         Lake.create(config.lake)  # before anything moves
     if config.step == "replay":
-        return _replay(config, bundle, logs, goals, talk)
-    session = Session(config, bundle, goals, talk)
+        return _replay(config, bundle, read_logs(logs or config.logs), goals, talk)
+    session = DeploymentSession(config, bundle, goals, talk)
     with session:
         return session.run()
 
@@ -54,11 +69,11 @@ def _replay(
     bundle: Bundle,
     logs: Sequence[Episode],
     goals: Mapping[str, Any],
-    talk: Talk,
+    talk: OperatorPrompts,
 ) -> Deployment:
     found = rehearse(bundle, logs, goals=goals, report=talk.report)
     why = found.wrong()
-    record = Record(
+    record = LadderRecord(
         step="replay",
         passed=not why,
         why=why,

@@ -15,18 +15,24 @@ import numpy as np
 
 from sim2real.contract import Limits
 from sim2real.data import Lake, Origin, Provenance
+from sim2real.data.formats.recording import read_recording
 from sim2real.errors import Sim2RealError, one_line
 from sim2real.files import write_json
-from sim2real.policy import Bundle
-from sim2real.policy.runtime import Pilot, Runtime
+from sim2real.policy import Bundle, Pilot, Runtime
 from sim2real.robot.config import DeployConfig
-from sim2real.robot.deployment import Deployment, Talk, Trial
+from sim2real.robot.connect import clock_of, open_robot
+from sim2real.robot.deployment import AttemptRecord, Deployment, OperatorPrompts
 from sim2real.robot.kinematics import Kinematics
-from sim2real.robot.ladder import Record, missing, refuse_to_skip, small_and_slow, write_record
-from sim2real.robot.open import clock_of, open_robot
+from sim2real.robot.ladder import (
+    LadderRecord,
+    missing,
+    refuse_to_skip,
+    small_and_slow,
+    write_record,
+)
 from sim2real.robot.operator import OperatorStop
 from sim2real.robot.protocol import Robot
-from sim2real.robot.recording import Recording, read_recording, write_outcome
+from sim2real.robot.recording import Recording, write_outcome
 from sim2real.robot.remote import RemoteRobot
 from sim2real.robot.runner import (
     Controller,
@@ -37,7 +43,7 @@ from sim2real.robot.runner import (
     make_ready,
     units_of,
 )
-from sim2real.robot.shadow import Comparison, Holding, Overheard, Shadowed
+from sim2real.robot.shadow import Holding, Overheard, ShadowComparison, Shadowed
 from sim2real.robot.standin import StandIn
 from sim2real.robot.supervisor import OPERATOR, Supervisor
 from sim2real.twin import Twin
@@ -46,11 +52,11 @@ _FEWEST = 25
 """Periods that a step takes at least."""
 
 
-class Session:
+class DeploymentSession:
     """A robot in our hands, from connecting to letting go."""
 
     def __init__(
-        self, config: DeployConfig, bundle: Bundle, goals: Mapping[str, Any], talk: Talk
+        self, config: DeployConfig, bundle: Bundle, goals: Mapping[str, Any], talk: OperatorPrompts
     ) -> None:
         self._config, self._bundle, self._talk = config, bundle, talk
         self._goals = goals
@@ -70,11 +76,11 @@ class Session:
         self._guests = _in_charge(config, bundle)
         self._robot: Robot = open_robot(config.robot, task=bundle.contract.task)
         self._clock = clock_of(self._robot)
-        self._comparison = Comparison(bundle.contract, bundle.limits)
+        self._comparison = ShadowComparison(bundle.contract, bundle.limits)
         self._stack = ExitStack()
         self._moved = False
 
-    def __enter__(self) -> Session:
+    def __enter__(self) -> DeploymentSession:
         self._stack.callback(self._let_go)
         try:
             self._robot.connect()
@@ -105,7 +111,7 @@ class Session:
             )
         folder = self._folder() if config.execute or config.step == "shadow" else None
         stop = OperatorStop(config.stop_file or (folder / "STOP" if folder else None))
-        trials: list[Trial] = []
+        trials: list[AttemptRecord] = []
         try:
             for number in range(config.trials):
                 trial = self._trial(number, folder, stop)
@@ -137,7 +143,7 @@ class Session:
             write_json(folder / "result.json", found.to_dict())
         return found
 
-    def _trial(self, number: int, folder: Path | None, stop: OperatorStop) -> Trial:
+    def _trial(self, number: int, folder: Path | None, stop: OperatorStop) -> AttemptRecord:
         config, bundle, robot = self._config, self._bundle, self._robot
         contract = bundle.contract
         goals = self._set_up(number)
@@ -177,9 +183,9 @@ class Session:
         outcome = self._judge(flight) if self._sends and config.step == "full" else ""
         return self._kept(flight, outcome, recording)
 
-    def _kept(self, flight: Flight, outcome: str, recording: Recording | None) -> Trial:
+    def _kept(self, flight: Flight, outcome: str, recording: Recording | None) -> AttemptRecord:
         late = flight.late_s if len(flight.late_s) else np.zeros(1)
-        trial = Trial(
+        trial = AttemptRecord(
             outcome=outcome,
             stopped=flight.stopped,
             periods=flight.periods,
@@ -236,13 +242,13 @@ class Session:
         answer = self._talk.ask("did it succeed? [y/n, Enter if nobody can say]").strip().lower()
         return {"y": "success", "n": "failure"}.get(answer[:1], "")
 
-    def _go_on(self, trial: Trial, number: int) -> bool:
+    def _go_on(self, trial: AttemptRecord, number: int) -> bool:
         """Whether there is another trial; after a stop a person has to say so."""
         if number + 1 == self._config.trials or not trial.stopped or self._config.rearm:
             return True
         return bool(self._talk.ask("stopped; who re-arms it? [name, Enter to end]").strip())
 
-    def _record(self, trials: list[Trial], skipped: str, *, why: str = "") -> Record:
+    def _record(self, trials: list[AttemptRecord], skipped: str, *, why: str = "") -> LadderRecord:
         config, robot = self._config, self._robot
         stopped = [trial.stopped for trial in trials if trial.stopped]
         why = why or (f"stopped: {stopped[0]}" if stopped else "")
@@ -256,7 +262,7 @@ class Session:
                 agreement = self._comparison.agreement()
                 figures["agreement"] = agreement.to_dict()
                 why = why or agreement.wrong()
-        record = Record(
+        record = LadderRecord(
             step=config.step,
             passed=not why,
             why=why,
@@ -362,7 +368,7 @@ def _check_robot(robot: Robot, bundle: Bundle) -> None:
         )
 
 
-def _line(number: int, trials: int, trial: Trial) -> str:
+def _line(number: int, trials: int, trial: AttemptRecord) -> str:
     end = trial.outcome or "done"
     if trial.stopped:
         end += f", stopped: {trial.stopped}"

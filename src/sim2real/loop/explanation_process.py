@@ -19,13 +19,13 @@ from pathlib import Path
 from types import TracebackType
 
 from sim2real.loop.config import LoopConfig
-from sim2real.loop.steps import Done, Step, Store
+from sim2real.loop.steps import KeptResult, KeptStep, Store
 
 _EXPLAINING = ("attribute", "failures")
 """Kinds of steps that are done beside a loop."""
 
 
-class Beside:
+class ExplanationProcess:
     """Has steps done beside the loop, where there is a core to spare."""
 
     def __init__(self, config: LoopConfig, store: Store) -> None:
@@ -34,7 +34,7 @@ class Beside:
         self._walks: list[subprocess.Popen[str]] = []
         self._asked = 0
 
-    def __enter__(self) -> Beside:
+    def __enter__(self) -> ExplanationProcess:
         return self
 
     def __exit__(
@@ -45,7 +45,7 @@ class Beside:
             walk.kill()
             walk.communicate()
 
-    def begin(self, steps: list[Step]) -> None:
+    def begin(self, steps: list[KeptStep]) -> None:
         """Begin to do steps that the loop will ask for later."""
         self._asked += 1
         if self._config.threads == 1 or os.cpu_count() == 1 or self._store.has(steps):
@@ -53,7 +53,7 @@ class Beside:
         for step in steps:
             self._store.announce(step)
         walk = subprocess.Popen(
-            [sys.executable, "-m", "sim2real.loop.beside"],
+            [sys.executable, "-m", "sim2real.loop.explanation_process"],
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
@@ -71,24 +71,24 @@ class Beside:
             walk.stdin.flush()
 
 
-class _Reader(Store):
+class _ExplainingStore(Store):
     """Steps that are done, and those that explain; whatever else is missing ends the walk, for only
     the loop itself trains, or moves a robot."""
 
-    def _do(self, step: Step, needs: tuple[Done, ...], folder: Path) -> None:
+    def _do(self, step: KeptStep, needs: tuple[KeptResult, ...], folder: Path) -> None:
         if step.kind not in _EXPLAINING:
             raise SystemExit
         super()._do(step, needs, folder)
 
 
-class _Walk(Beside):
+class _ExplainingWalk(ExplanationProcess):
     """The other side: does at once what it is asked for, up to the last of so many times."""
 
     def __init__(self, config: LoopConfig, store: Store, asked: int) -> None:
         super().__init__(config, store)
         self._left = asked
 
-    def begin(self, steps: list[Step]) -> None:
+    def begin(self, steps: list[KeptStep]) -> None:
         """Do the steps."""
         for step in steps:
             self._store.run(step)
@@ -99,13 +99,13 @@ class _Walk(Beside):
 
 def main() -> None:
     """Walk the loop that standard input tells of, until it is explained or standard input ends."""
-    from sim2real.loop.loop import walk
+    from sim2real.loop.circle import walk
 
     told = json.loads(sys.stdin.readline())
     threading.Thread(target=_end_with_loop, daemon=True).start()
     config = LoopConfig(**told["config"] | {"out": Path(told["config"]["out"])})
-    store = _Reader(Path(told["store"]))
-    walk(config, store, beside=_Walk(config, store, told["asked"]))
+    store = _ExplainingStore(Path(told["store"]))
+    walk(config, store, beside=_ExplainingWalk(config, store, told["asked"]))
 
 
 def _end_with_loop() -> None:

@@ -10,7 +10,7 @@ import mujoco
 from sim2real.params import split_path
 from sim2real.twin import effects as hardware
 from sim2real.twin.attributes import PSEUDO_INERTIA
-from sim2real.twin.place import split_index
+from sim2real.twin.compiled import split_index
 
 
 def prepare_model(model: mujoco.MjModel, names: Iterable[str]) -> None:

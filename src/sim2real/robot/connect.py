@@ -8,7 +8,7 @@ from pathlib import Path
 from sim2real.errors import Sim2RealError
 from sim2real.robot.protocol import Robot
 from sim2real.robot.remote import RemoteRobot
-from sim2real.robot.runner import Clock
+from sim2real.robot.runner import ControlClock
 from sim2real.robot.standin import StandIn
 
 
@@ -48,6 +48,6 @@ def open_robot(address: str, *, task: str = "") -> Robot:
     raise Sim2RealError(f"{address!r} is no robot: say HOST:PORT, unit:7, or lerobot:FILE.toml")
 
 
-def clock_of(robot: Robot) -> Clock:
+def clock_of(robot: Robot) -> ControlClock:
     """The robot's own clock where it has one, else real time."""
     return robot if isinstance(robot, RemoteRobot) else WallClock()

@@ -25,13 +25,12 @@ from sim2real.errors import Sim2RealError, table_at
 from sim2real.evaluate.intervals import Rate, clopper_pearson, wilson
 from sim2real.evaluate.prediction import Prediction
 from sim2real.files import read_json, refuse_file, write_json
-from sim2real.loop.beside import Beside
 from sim2real.loop.config import LoopConfig
+from sim2real.loop.explanation_process import ExplanationProcess
 from sim2real.loop.stages import Stages, prediction_of
-from sim2real.loop.steps import Done, Step, Store
+from sim2real.loop.steps import KeptResult, KeptStep, Store
 from sim2real.loop.strategies import policy_of
-from sim2real.robot.deployment import Talk
-from sim2real.robot.open import open_robot
+from sim2real.robot import OperatorPrompts, open_robot
 from sim2real.tasks import find_task
 from sim2real.twin import Twin
 
@@ -49,17 +48,17 @@ _SURE = 0.95
 class Round:
     """One policy on the robot, with everything that led to it."""
 
-    policy: Done
-    known: Done | None
+    policy: KeptResult
+    known: KeptResult | None
     """The step that identified the robot, if one did."""
-    sim: Done
-    ladder: Done
-    draws: Done | None = None
+    sim: KeptResult
+    ladder: KeptResult
+    draws: KeptResult | None = None
     """How robots succeed that this one may be, where it was identified."""
-    batches: list[Done] = field(default_factory=list)
-    asked: Step | None = None
+    batches: list[KeptResult] = field(default_factory=list)
+    asked: KeptStep | None = None
     """The step that says why attempts failed, if any did."""
-    failures: Done | None = None
+    failures: KeptResult | None = None
     """What it said."""
 
     @property
@@ -96,14 +95,14 @@ class Round:
         }
 
     @property
-    def steps(self) -> list[Done]:
+    def steps(self) -> list[KeptResult]:
         """Everything it is made of."""
         steps = (self.policy, self.known, self.sim, self.draws, self.ladder, *self.batches)
         return [done for done in (*steps, self.failures) if done]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Closed:
+class LoopResult:
     """How a loop ended."""
 
     task: str
@@ -111,8 +110,8 @@ class Closed:
     strategy: str
     folder: Path
     rounds: tuple[Round, ...]
-    recorded: Done
-    attribution: Done | None
+    recorded: KeptResult
+    attribution: KeptResult | None
     advice: tuple[Advice, ...]
     target: float
     met: bool
@@ -153,28 +152,37 @@ class Closed:
         }
 
 
-def loop(
-    config: LoopConfig,
+def close_the_loop(
+    task: LoopConfig | str,
     *,
     store: Store | None = None,
-    report: Callable[[Step, Done | None], None] = lambda step, done: None,
-    talk: Talk | None = None,
-) -> Closed:
-    """Run, or go on with, a loop as configured; loops with one `store` share their steps.
+    report: Callable[[KeptStep, KeptResult | None], None] = lambda step, done: None,
+    talk: OperatorPrompts | None = None,
+    **options: Any,
+) -> LoopResult:
+    """Close the gap to one robot, or go on with that: the whole circle for a task.
 
-    `report` is told of steps, and `talk` is with the person at the robot.
+    `options` are those of `LoopConfig`, or it is given whole. Loops with one `store` share their
+    steps. `report` is told of steps, and `talk` is with the person at the robot.
     """
+    config = task if isinstance(task, LoopConfig) else LoopConfig(task=task, **options)
     open_robot(config.robot, task=config.task)  # refuse what is no robot before any training
     config.check()
     _plan(config)
     store = store or Store(config.folder / "steps", report=report)
-    with Beside(config, store) as beside:
+    with ExplanationProcess(config, store) as beside:
         closed = walk(config, store, beside=beside, talk=talk)
     write_json(config.folder / SUMMARY_FILE, closed.to_dict())
     return closed
 
 
-def walk(config: LoopConfig, store: Store, *, beside: Beside, talk: Talk | None = None) -> Closed:
+def walk(
+    config: LoopConfig,
+    store: Store,
+    *,
+    beside: ExplanationProcess,
+    talk: OperatorPrompts | None = None,
+) -> LoopResult:
     """Do every step of a loop, or read it where it is done; writes nothing else."""
     task = find_task(config.task)
     stages = Stages(
@@ -184,7 +192,7 @@ def walk(config: LoopConfig, store: Store, *, beside: Beside, talk: Talk | None 
         seed=config.seed,
         force=config.force,
         threads=config.threads,
-        talk=talk or Talk(),
+        talk=talk or OperatorPrompts(),
     )
     iterations = config.iterations or task.training.iterations
     share = task.again if config.again is None else config.again
@@ -229,7 +237,7 @@ def walk(config: LoopConfig, store: Store, *, beside: Beside, talk: Talk | None 
     for one in rounds:
         one.failures = store.run(one.asked) if one.asked else None
     attribution = store.run(attributed) if attributed else None
-    return Closed(
+    return LoopResult(
         task=config.task,
         robot=config.robot,
         strategy=config.strategy,
@@ -274,7 +282,9 @@ def _plan(config: LoopConfig) -> None:
     write_json(path, plan)
 
 
-def _begin(store: Store, stages: Stages, policy: Step, known: Step | None, recorded: Step) -> Round:
+def _begin(
+    store: Store, stages: Stages, policy: KeptStep, known: KeptStep | None, recorded: KeptStep
+) -> Round:
     """Evaluate and qualify a policy; a ladder that is not passed ends the loop."""
     trained = store.run(policy)
     sim = store.run(stages.evaluate(policy))
@@ -299,7 +309,7 @@ def _attempt(store: Store, stages: Stages, rounds: list[Round], count: int) -> N
     rounds[-1].batches.append(store.run(stages.trials(bundle, ladder, first=made, count=count)))
 
 
-def _why_failed(stages: Stages, one: Round, known: Step | None) -> Step | None:
+def _why_failed(stages: Stages, one: Round, known: KeptStep | None) -> KeptStep | None:
     """The step that says why attempts of a round failed, if any did."""
     if all(one.won):
         return None
@@ -307,7 +317,7 @@ def _why_failed(stages: Stages, one: Round, known: Step | None) -> Step | None:
 
 
 def _advice(
-    stages: Stages, rounds: list[Round], attribution: Done | None, target: float
+    stages: Stages, rounds: list[Round], attribution: KeptResult | None, target: float
 ) -> list[Advice]:
     """What follows from all that was found."""
     last = rounds[-1]

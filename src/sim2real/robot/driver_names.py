@@ -28,7 +28,7 @@ _JOINT = _QUANTITY | {"position", "velocity", "command"}
 
 
 @dataclass(frozen=True, kw_only=True)
-class Quantity:
+class DriverQuantity:
     """One number of a driver, and what it is in SI units: `sign * scale * value + offset`."""
 
     key: str
@@ -81,23 +81,23 @@ class Quantity:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Names:
+class DriverNames:
     """A contract's names for what a driver reads and takes."""
 
-    sensors: Mapping[str, Quantity]
-    commands: Mapping[str, Quantity]
+    sensors: Mapping[str, DriverQuantity]
+    commands: Mapping[str, DriverQuantity]
     velocities: Mapping[str, str]
     """Sensors that the driver does not have, by the position sensor they are the change of."""
 
 
-def read_names(data: Mapping[str, Any], where: str) -> Names:
+def read_names(data: Mapping[str, Any], where: str) -> DriverNames:
     """Names from the tables `joints`, `sensors` and `commands`; malformed ones are an error.
 
     A joint NAME is a position servo: it gives the sensors NAME_pos and NAME_vel, and takes the
     command NAME, unless it says `position`, `velocity` or `command` otherwise.
     """
-    sensors: dict[str, Quantity] = {}
-    commands: dict[str, Quantity] = {}
+    sensors: dict[str, DriverQuantity] = {}
+    commands: dict[str, DriverQuantity] = {}
     velocities: dict[str, str] = {}
     for name, table in table_at(data.get("joints", {}), f"{where}: [joints]").items():
         place = f"{where}: joint {name!r}"
@@ -121,10 +121,10 @@ def read_names(data: Mapping[str, Any], where: str) -> Names:
             velocities.pop(name, None)  # a velocity the driver has is better than a difference
     if not commands:
         raise Sim2RealError(f"{where} names no joint and no command")
-    return Names(sensors=sensors, commands=commands, velocities=velocities)
+    return DriverNames(sensors=sensors, commands=commands, velocities=velocities)
 
 
-def _add(found: dict[str, Quantity], name: str, quantity: Quantity, place: str) -> None:
+def _add(found: dict[str, DriverQuantity], name: str, quantity: DriverQuantity, place: str) -> None:
     if name in found:
         raise Sim2RealError(f"{place}: {name!r} is there twice")
     found[name] = quantity
@@ -138,7 +138,7 @@ def _checked(table: Any, place: str, known: set[str]) -> dict[str, Any]:
     return values
 
 
-def _quantity(values: dict[str, Any], place: str) -> Quantity:
+def _quantity(values: dict[str, Any], place: str) -> DriverQuantity:
     for key in ("key", "unit"):
         if not isinstance(values.get(key), str):
             raise Sim2RealError(f'{place} needs {key} = "…"')
@@ -153,6 +153,6 @@ def _quantity(values: dict[str, Any], place: str) -> Quantity:
             raise Sim2RealError(f"{place}: range is [low, high]")
         values["range"] = tuple(number_at(end, f"{place}: range") for end in ends)
     try:
-        return Quantity(**values)
+        return DriverQuantity(**values)
     except Sim2RealError as error:
         raise Sim2RealError(f"{place}: {error}") from None

@@ -19,9 +19,7 @@ from sim2real.contract import (
     TermSpec,
 )
 from sim2real.errors import Sim2RealError
-from sim2real.twin import Twin
-from sim2real.twin.effects import Effects
-from sim2real.twin.units import control_unit, sensor_unit
+from sim2real.twin import Effects, Twin, control_unit, sensor_unit
 
 if TYPE_CHECKING:
     from sim2real.tasks import TaskEnv
@@ -49,7 +47,7 @@ _IN_SITE = ("accelerometer", "velocimeter", "gyro", "force", "torque", "magnetom
 def make_contract(env: TaskEnv) -> Contract:
     """Everything a robot must agree with to be driven by a policy of this task."""
     task, twin, model = env.task, env.twin, env.worlds.model
-    effects = twin.place().effects
+    effects = twin.compile().effects
     widths = [term.read(env.measurements).shape[1] for term in task.actor]
     return Contract(
         task=task.name,
@@ -79,7 +77,7 @@ def twin_contract(twin: Twin, rate_hz: float) -> Contract:
     """Sensors and commands of a twin at a control rate [Hz], without a task or a policy."""
     if not (math.isfinite(rate_hz) and rate_hz > 0):
         raise Sim2RealError(f"a control rate is a positive number of Hz, not {rate_hz:g}")
-    place = twin.place()
+    place = twin.compile()
     model = place.model
     return Contract(
         task="",
@@ -104,7 +102,7 @@ def model_limits(twin: Twin, contract: Contract, *, speed: float | None = None) 
     """
     if speed is not None and not (math.isfinite(speed) and speed > 0):
         raise Sim2RealError(f"a speed is a positive number, not {speed:g}")
-    model = twin.place().model
+    model = twin.compile().model
     if not model.nu:
         raise Sim2RealError(f"twin {twin.name!r} has no actuator: there is nothing to command")
     return Limits(
