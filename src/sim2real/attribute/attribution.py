@@ -8,9 +8,9 @@ from typing import Any, Literal
 
 import numpy as np
 
+from sim2real.arrays import Bools, Floats
 from sim2real.attribute.together import Together
 from sim2real.errors import Sim2RealError, nearest
-from sim2real.gap.unknowns import best_guess, prior_std
 from sim2real.params import JointDistribution
 from sim2real.twin import Twin
 
@@ -142,7 +142,7 @@ class Attribution:
             lines.append(f"unexplained: {_interval(self.unexplained)} {self.unit}")
         return lines
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """Plain data for JSON."""
         return {
             **{k: v for k, v in vars(self).items() if k not in _NESTED},
@@ -198,14 +198,13 @@ class Dimensions:
     columns: tuple[tuple[int, ...], ...]
     """Columns of the twin's parameters, a tuple a dimension."""
 
-    def moved(self, base: np.ndarray, drawn: np.ndarray, inside: np.ndarray) -> np.ndarray:
+    def moved(self, base: Floats, drawn: Floats, inside: Bools) -> Floats:
         """(…, coalitions, parameters) `base`, with `drawn` (…, parameters) where a coalition's
         dimensions are; `inside` (coalitions, dimensions) says which."""
         taken = np.zeros((len(inside), base.shape[-1]), dtype=bool)
         for dimension, columns in enumerate(self.columns):
             taken[:, list(columns)] = inside[:, dimension, None]
-        found: np.ndarray = np.where(taken, drawn[..., None, :], base[..., None, :])
-        return found
+        return np.where(taken, drawn[..., None, :], base[..., None, :])
 
 
 def dimensions_of(twin: Twin, names: Sequence[str]) -> Dimensions:
@@ -234,44 +233,16 @@ def identified(before: Twin, after: Twin) -> JointDistribution:
     return after.posterior
 
 
-def causes_of(
-    before: Twin,
-    columns: Sequence[int],
-    effects: Sequence[float | None],
-    *,
-    ranges: np.ndarray,
-    chances: np.ndarray,
-) -> tuple[Cause, ...]:
-    """The parameters in those columns with their effects, the most telling first.
-
-    `ranges` (3, parameters) are ends and median of what each is where it is off, and `chances`
-    (parameters,) how likely that is.
-    """
-    guess = best_guess(before)
-    found, far = [], {}
-    for column, effect in zip(columns, effects, strict=True):
-        low, middle, high = ranges[:, column].tolist()
-        parameter, chance = before.parameters[column], float(chances[column])
-        far[parameter.name] = chance * abs(middle - guess[column]) / prior_std(parameter)
-        found.append(
-            Cause(
-                name=parameter.name,
-                unit=parameter.unit,
-                before=float(guess[column]),
-                after=middle,
-                low=low,
-                high=high,
-                chance=chance,
-                effect=effect,
-            )
-        )
-    return tuple(sorted(found, key=lambda c: (-abs(c.effect or 0.0), -far[c.name])))
-
-
-def interval_of(resampled: np.ndarray) -> tuple[Any, Any]:
+def interval_of(resampled: Floats) -> tuple[Floats, Floats]:
     """(low, high) ends of 95 % of what a share may be, (…, resamples)."""
     low, high = np.percentile(resampled, (50 * (1 - CONFIDENCE), 50 * (1 + CONFIDENCE)), axis=-1)
     return low, high
+
+
+def ends_of(resampled: Floats) -> tuple[float, float]:
+    """The same of one share, (resamples,)."""
+    low, high = interval_of(resampled)
+    return float(low), float(high)
 
 
 def _because(share: Share) -> str:

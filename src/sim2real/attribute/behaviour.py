@@ -17,6 +17,7 @@ import ruptures
 from scipy.cluster.hierarchy import fcluster, linkage
 from scipy.spatial.distance import squareform
 
+from sim2real.arrays import Floats, Ints
 from sim2real.gap.log import Log
 
 _WINDOWS = 10
@@ -51,7 +52,7 @@ class Behaviours:
         self._model = model
         self._seconds = seconds
 
-    def of(self, log: Log) -> np.ndarray:
+    def of(self, log: Log) -> Floats:
         """(windows, numbers) mean and spread of each channel, and whether it had ended."""
         return self._windows(log, _WINDOWS)
 
@@ -70,7 +71,7 @@ class Behaviours:
             for a, b in pairwise(edges)
         )
 
-    def _windows(self, log: Log, count: int) -> np.ndarray:
+    def _windows(self, log: Log, count: int) -> Floats:
         channels = np.concatenate([self._channels(log), log.command], axis=1)
         channels = _filled(channels)
         times = log.times - log.times[0]
@@ -86,9 +87,9 @@ class Behaviours:
                             *np.zeros(width), float(k > place[-1])]  # fmt: skip
         return found
 
-    def _channels(self, log: Log) -> np.ndarray:
+    def _channels(self, log: Log) -> Floats:
         """Readings, with angles that turn freely as a sine and a cosine."""
-        columns = []
+        columns: list[Floats] = []
         for spec in log.contract.sensors:
             part = log.readings[:, log.column(spec.name)]
             free = spec.kind == "jointpos" and self._turns(spec.of)
@@ -129,30 +130,27 @@ class Behaviours:
         return words + (f", a command at its limit for {share:.0%}" if share > 0.2 else "")
 
 
-def distances(one: np.ndarray, other: np.ndarray, scale: np.ndarray) -> np.ndarray:
+def distances(one: Floats, other: Floats, scale: Floats) -> Floats:
     """(m, n) root mean square distances between attempts (m | n, windows, numbers)."""
     a, b = ((x / scale).reshape(len(x), -1) for x in (one, other))
     square = (a**2).sum(axis=1)[:, None] + (b**2).sum(axis=1)[None] - 2 * a @ b.T
-    found: np.ndarray = np.sqrt(np.maximum(square, 0.0) / a.shape[1])
-    return found
+    return np.asarray(np.sqrt(np.maximum(square, 0.0) / a.shape[1]))
 
 
-def scale_of(attempts: np.ndarray) -> np.ndarray:
+def scale_of(attempts: Floats) -> Floats:
     """(numbers,) how much each number varies among attempts (n, windows, numbers)."""
     spread = attempts.std(axis=(0, 1))
-    found: np.ndarray = np.maximum(spread, 1e-3 * max(float(spread.max()), 1e-9))
-    return found
+    return np.asarray(np.maximum(spread, 1e-3 * max(float(spread.max()), 1e-9)))
 
 
-def nearest_distance(between: np.ndarray, *, itself: bool = False) -> np.ndarray:
+def nearest_distance(between: Floats, *, itself: bool = False) -> Floats:
     """(m,) mean distance to the few nearest in (m, n); `itself` leaves the diagonal out."""
     few = 5
     ordered = np.sort(between, axis=1)[:, 1:] if itself else np.sort(between, axis=1)
-    found: np.ndarray = ordered[:, :few].mean(axis=1)
-    return found
+    return np.asarray(ordered[:, :few].mean(axis=1))
 
 
-def kinds(between: np.ndarray) -> list[np.ndarray]:
+def kinds(between: Floats) -> list[Ints]:
     """Groups of failures by their distances (n, n), the largest first; one where none stand out."""
     count = len(between)
     if count < 4:
@@ -168,7 +166,7 @@ def kinds(between: np.ndarray) -> list[np.ndarray]:
     return sorted(groups_, key=len, reverse=True)
 
 
-def _silhouette(between: np.ndarray, labels: np.ndarray) -> float:
+def _silhouette(between: Floats, labels: Ints) -> float:
     values = []
     names = np.unique(labels)
     if len(names) < 2:
@@ -184,21 +182,20 @@ def _silhouette(between: np.ndarray, labels: np.ndarray) -> float:
     return float(np.mean(values))
 
 
-def _changes(cells: np.ndarray) -> list[int]:
+def _changes(cells: Floats) -> list[int]:
     """Rows at which means of standardised cells (n, numbers) change, each worth its phase."""
     search = ruptures.Binseg(model="l2", min_size=2, jump=1).fit(cells)
     changes: list[int] = search.predict(pen=_WORTH * max(float((cells**2).sum()), 1e-12))
     return changes[:-1]
 
 
-def _filled(values: np.ndarray) -> np.ndarray:
+def _filled(values: Floats) -> Floats:
     """Rows with what is unknown held from before it, or zero."""
     known = np.isfinite(values)
     rows = np.maximum.accumulate(np.where(known, np.arange(len(values))[:, None], 0), axis=0)
-    found: np.ndarray = np.nan_to_num(np.take_along_axis(values, rows, axis=0))
-    return found
+    return np.nan_to_num(np.take_along_axis(values, rows, axis=0))
 
 
-def together(behaviours: Behaviours, logs: Sequence[Log]) -> np.ndarray:
+def together(behaviours: Behaviours, logs: Sequence[Log]) -> Floats:
     """(n, windows, numbers) of several attempts."""
     return np.stack([behaviours.of(log) for log in logs])

@@ -16,6 +16,7 @@ import numpy as np
 from scipy.stats import ks_2samp
 from torch import Tensor
 
+from sim2real.arrays import Floats
 from sim2real.attribute.behaviour import (
     Behaviours,
     Phase,
@@ -126,7 +127,7 @@ class Kind:
             )
         return found
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """Plain data for JSON."""
         return asdict(self) | {
             "dimension": self.dimension,
@@ -150,7 +151,7 @@ class Failures:
         found += [str(one) for one in self.diagnoses]
         return found + [", ".join(kind.sentences()) for kind in self.kinds]
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """Plain data for JSON."""
         return {
             "tried": self.tried,
@@ -242,7 +243,7 @@ def _kind(data: Mapping[str, Any]) -> Kind:
     )
 
 
-def _allowed(twin: Twin, identified: Twin | None, count: int, seed: int) -> np.ndarray:
+def _allowed(twin: Twin, identified: Twin | None, count: int, seed: int) -> Floats:
     """(count, parameters) even draws between the ends of all priors and of what was identified."""
     found = drawn(twin, "prior", count=count, seed=seed).numpy().copy()
     if identified is None or identified.posterior is None:
@@ -279,11 +280,11 @@ class _Simulated:
         self,
         behaviours: Behaviours,
         source: str,
-        rows: np.ndarray | None,
+        rows: Floats | None,
         report: Callable[[int, int], None],
-    ) -> tuple[np.ndarray, Trials]:
+    ) -> tuple[Floats, Trials]:
         contract = twin_contract(self._twin, self._task.rate_hz)
-        kept: list[np.ndarray] = []
+        kept: list[Floats] = []
 
         def keep(episodes: list[Episode]) -> None:
             kept.append(together(behaviours, [Log.of(e, contract) for e in episodes]))
@@ -306,12 +307,12 @@ class _Simulated:
 
 def _explained(
     failed: list[Attempt],
-    real: np.ndarray,
-    between: np.ndarray,
+    real: Floats,
+    between: Floats,
     behaviours: Behaviours,
-    training: tuple[np.ndarray, Trials],
-    allowed: tuple[np.ndarray, Trials],
-    scale: np.ndarray,
+    training: tuple[Floats, Trials],
+    allowed: tuple[Floats, Trials],
+    scale: Floats,
     twin: Twin,
 ) -> Kind:
     """One kind of failures against simulated attempts in training, and over all allowed values."""
@@ -331,7 +332,7 @@ def _explained(
     )
 
 
-def _lonely(between: np.ndarray, simulated: np.ndarray, scale: np.ndarray) -> float:
+def _lonely(between: Floats, simulated: Floats, scale: Floats) -> float:
     """Share of simulated attempts at least as far from their nearest as the failures' median is."""
     if len(simulated) < _LEAST:
         return 0.0  # too few to be like any
@@ -340,7 +341,7 @@ def _lonely(between: np.ndarray, simulated: np.ndarray, scale: np.ndarray) -> fl
     return float((1 + (among >= mine).sum()) / (1 + len(among)))
 
 
-def _values(between: np.ndarray, trials: Trials, twin: Twin) -> tuple[Value, ...]:
+def _values(between: Floats, trials: Trials, twin: Twin) -> tuple[Value, ...]:
     """Parameters whose values differ between the attempts most like failures, and all others."""
     failures = np.flatnonzero(~trials.success)
     if len(failures) < _LEAST:

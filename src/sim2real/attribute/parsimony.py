@@ -25,6 +25,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import gammaln
 
+from sim2real.arrays import Bools, Floats, Ints
 from sim2real.attribute.attribution import Dimensions
 from sim2real.gap.unknowns import best_guess, prior_std
 from sim2real.params import Empirical, GaussianPosterior, JointDistribution
@@ -49,15 +50,15 @@ _FARTHEST = 10.0
 class Plausible:
     """Draws of who is off, and how far."""
 
-    values: np.ndarray
+    values: Floats
     """(draws, parameters) values of all parameters."""
-    off: np.ndarray
+    off: Bools
     """(draws, dimensions) bool: which dimensions are off in each draw."""
-    chance: np.ndarray
+    chance: Floats
     """(dimensions,) probability that each dimension is off."""
-    moved: np.ndarray
+    moved: Floats
     """(parameters,) probability that each parameter is off."""
-    ranges: np.ndarray
+    ranges: Floats
     """(3, parameters) low end, median and high end of 95 % of its values where it is off; as it was
     where it never is."""
 
@@ -115,12 +116,12 @@ def plausible(
 class _Told:
     """What recordings say of parameters by themselves, in units of their priors' widths."""
 
-    precision: np.ndarray
-    pull: np.ndarray
+    precision: Floats
+    pull: Floats
     """Precision times mean."""
 
     @classmethod
-    def of(cls, mean: np.ndarray, covariance: np.ndarray, samples: float) -> _Told:
+    def of(cls, mean: Floats, covariance: Floats, samples: float) -> _Told:
         """From a posterior under priors of width one around zero; if its covariance is that of so
         many samples, chance in them is no information."""
         count = len(mean)
@@ -136,14 +137,14 @@ class _Told:
         along = vectors[:, kept]
         return cls((along * values[kept]) @ along.T, along @ (along.T @ (whole @ mean)))
 
-    def log_evidence(self, widths: np.ndarray) -> float:
+    def log_evidence(self, widths: Floats) -> float:
         """Of priors of those widths, but for a constant."""
         whole = self.precision + np.diag(1 / widths**2)
         _, size = np.linalg.slogdet(whole)
         fit = self.pull @ np.linalg.solve(whole, self.pull)
         return float(0.5 * fit - 0.5 * size - np.log(widths).sum())
 
-    def draw(self, widths: np.ndarray, some: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    def draw(self, widths: Floats, some: Bools, rng: np.random.Generator) -> Floats:
         """(parameters,) a draw with priors of those widths; zero where `some` is not."""
         x = np.zeros(len(widths))
         if some.any():
@@ -157,7 +158,7 @@ class _Told:
 class _Chain:
     """States of parameters, places in `_WIDTHS`, drawn by their chances one after the other."""
 
-    def __init__(self, told: _Told, of: np.ndarray, rng: np.random.Generator) -> None:
+    def __init__(self, told: _Told, of: Ints, rng: np.random.Generator) -> None:
         """`of` (parameters,) is the dimension of each; all are right at first."""
         self._told, self._of, self._rng = told, of, rng
         self._chances = [_chances_of_numbers(int(size)) for size in np.bincount(of)]
@@ -166,7 +167,7 @@ class _Chain:
         self._widths = np.where(known, len(_WIDTHS), _DECLARED + 1)
         self.state = np.zeros(len(of), dtype=int)
 
-    def sweep(self) -> np.ndarray:
+    def sweep(self) -> Floats:
         """(parameters,) the state after each of them was drawn anew."""
         self._resample()
         for _ in range(max(_SWAPS, len(self.state))):
@@ -213,14 +214,14 @@ class _Chain:
         if np.log(self._rng.uniform()) < gain:
             self.state = swapped
 
-    def _log_chance(self, state: np.ndarray) -> float:
+    def _log_chance(self, state: Ints) -> float:
         numbers = np.bincount(self._of, weights=state > 0).astype(int)
         found = sum(log[number] for log, number in zip(self._chances, numbers, strict=True))
         found -= np.log(self._widths[state > 0] - 1).sum()
         return float(found) + self._told.log_evidence(_WIDTHS[state])
 
 
-def _chances_of_numbers(size: int) -> np.ndarray:
+def _chances_of_numbers(size: int) -> Floats:
     """(size + 1,) log chance of a set of so many parameters that are off, in a dimension of `size`:
     half for none, and half shared out evenly among numbers, then among sets of a number."""
     numbers = np.arange(1, size + 1)
@@ -228,7 +229,7 @@ def _chances_of_numbers(size: int) -> np.ndarray:
     return np.concatenate([[np.log(0.5)], np.log(0.5 / size) - sets])
 
 
-def _moments(posterior: JointDistribution) -> tuple[np.ndarray, np.ndarray, float]:
+def _moments(posterior: JointDistribution) -> tuple[Floats, Floats, float]:
     """(mean, covariance, samples that they are of) of a posterior; no samples where they are its
     own."""
     if isinstance(posterior, GaussianPosterior):

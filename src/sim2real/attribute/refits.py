@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from sim2real.arrays import Bools, Floats
 from sim2real.identify.fit import costs_of
 from sim2real.identify.problem import Problem
 from sim2real.identify.robust import tempered, weight
@@ -16,7 +17,7 @@ _STIFF = 1e-2
 """Damping at first, against the information of each parameter."""
 
 
-def refits(problem: Problem, free: np.ndarray, *, begin: np.ndarray) -> np.ndarray:
+def refits(problem: Problem, free: Bools, *, begin: Floats) -> Floats:
     """(n, fitted) the best fits, each with the parameters `free` (n, fitted) bool; others at zero.
 
     As the problem counts, which must be prepared: starts and noise stay as they are, so that what
@@ -43,7 +44,7 @@ def refits(problem: Problem, free: np.ndarray, *, begin: np.ndarray) -> np.ndarr
     return points
 
 
-def _linearised(problem: Problem, points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _linearised(problem: Problem, points: Floats) -> tuple[Floats, Floats]:
     """Whitened residuals (n, segments, k) and slopes (n, fitted, segments, k), in one batch."""
     low, high = problem.bounds
     count, fitted = points.shape
@@ -56,10 +57,10 @@ def _linearised(problem: Problem, points: np.ndarray) -> tuple[np.ndarray, np.nd
     return white[:, 0], (white[:, 1:] - white[:, :1]) / steps[:, :, None, None]
 
 
-def _step(residual: np.ndarray, slopes: np.ndarray, x: np.ndarray, damping: float) -> np.ndarray:
+def _step(residual: Floats, slopes: Floats, x: Floats, damping: float) -> Floats:
     """(free,) a damped Gauss-Newton step."""
     flat = slopes.reshape(len(slopes), -1)
     normal = flat @ flat.T + np.eye(len(flat))
     right = -(flat @ residual.ravel()) - x
-    found: np.ndarray = np.linalg.solve(normal + damping * np.diag(np.diag(normal)), right)
-    return found
+    found = np.linalg.solve(normal + damping * np.diag(np.diag(normal)), right)
+    return np.asarray(found, float)

@@ -6,20 +6,21 @@ import math
 
 import numpy as np
 
+from sim2real.arrays import Bools, Floats
+
 _MOST_EXACT = 6
 """Players up to whom every coalition is formed."""
 _ORDERS = 32
 """Orders of joining that are tried where players are more."""
 
 
-def coalitions(players: int) -> np.ndarray:
+def coalitions(players: int) -> Bools:
     """(2**players, players) bool: who is in each coalition; row c has the bits of c."""
     rows = np.arange(2**players)[:, None]
-    found: np.ndarray = (rows >> np.arange(players)) & 1 == 1
-    return found
+    return np.asarray((rows >> np.arange(players)) & 1 == 1)
 
 
-def shapley(worth: np.ndarray) -> np.ndarray:
+def shapley(worth: Floats) -> Floats:
     """(players, …) Shapley values of games; coalition c, as in `coalitions`, is worth worth[c].
 
     A player's share is what it adds when it joins, averaged over all orders of joining. The shares
@@ -42,7 +43,7 @@ def shapley(worth: np.ndarray) -> np.ndarray:
     return np.array(shares)
 
 
-def game(players: int, *, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+def game(players: int, *, seed: int = 0) -> tuple[Bools, Floats]:
     """(coalitions (n, players) bool, weights (players, n)): weights @ worth are Shapley values.
 
     All coalitions where players are few; else those of some random orders of joining, each with its

@@ -15,20 +15,22 @@ from functools import partial
 import numpy as np
 from torch import Tensor
 
+from sim2real.arrays import Bools, Floats
 from sim2real.attribute.attribution import (
     Attribution,
     Dimensions,
     Share,
-    causes_of,
     dimensions_of,
+    ends_of,
     identified,
     interval_of,
 )
 from sim2real.attribute.parsimony import plausible
 from sim2real.attribute.shapley import game
+from sim2real.attribute.shares import shares_of
 from sim2real.attribute.together import Group, Together, told_together
 from sim2real.errors import Sim2RealError
-from sim2real.evaluate.trials import run_trials
+from sim2real.evaluate.trials import Trials, run_trials
 from sim2real.randomize import drawn
 from sim2real.tasks import Task
 from sim2real.twin import Twin
@@ -61,10 +63,7 @@ def attribute_success(
     the identified worlds is unexplained. Each of `draws` robots is tried `each` times in every
     combination.
     """
-    if draws < 2 or each < 1:
-        raise Sim2RealError(f"{draws} draws of {each} trials are too few for an interval")
-    if real is not None and not 0 <= real[0] <= real[1] > 0:
-        raise Sim2RealError(f"{real[0]} successes in {real[1]} real trials cannot be")
+    _refuse(draws, each, real)
     posterior = identified(before, after)
     who = dimensions_of(before, posterior.names)
     inside, weights = game(len(who.names), seed=seed)
@@ -72,59 +71,32 @@ def attribute_success(
     trained = "prior" if source == "adr" else source  # the widest an automatic range may become
     base = drawn(before, trained, count=trials, seed=seed).numpy()
     robots = plausible(before, posterior, who, draws=draws, seed=seed)
+    run = partial(run_trials, task, policy, seed=seed, source="nominal", twin=before)
     moved = np.repeat(robots.values, each, axis=0)
-    most = len(inside) + 2 * sum(len(columns) for columns in who.columns)
-    attempt = _Attempts(task, policy, before, trials=trials, seed=seed, threads=threads)
-    won = np.empty((len(inside), trials))
-    for number, members in enumerate(inside):
-        rows = who.moved(base, moved, members[None])[:, 0]
-        won[number] = attempt(rows, partial(_within, report, number, most))
-    lost = weights @ -won
-    parts = np.concatenate([lost, won[-1:]]).reshape(-1, draws, each)
+    attempt = _Attempts(partial(run, threads=threads), who, base, moved, len(inside), report)
+    won = np.stack([attempt(members) for members in inside])
+    parts = np.concatenate([weights @ -won, won[-1:]]).reshape(-1, draws, each)
     resampled = _resampled(parts, seed)
     values = parts.mean(axis=(1, 2))
     low, high = interval_of(resampled)
     together = told_together(
         who.names, values[:-1].tolist(), partial(_interval_of_sum, parts, seed=seed)
     )
-    effects: dict[int, float] = {}
-    whole = who.moved(base, moved, inside[-1:])[:, 0]
-    for number, column in enumerate(_looked_into(who, values, low, high, together)):
-        alone, without = base.copy(), whole.copy()
-        alone[:, column], without[:, column] = moved[:, column], base[:, column]
-        at = len(inside) + 2 * number
-        costs = won[0] - attempt(alone, partial(_within, report, at, most))
-        regained = attempt(without, partial(_within, report, at + 1, most)) - won[-1]
-        # What is harmless alone may be what others need to do harm.
-        effects[column] = 0.5 * float((costs + regained).mean())
-    report(100 * most, 100 * most)
-    shares = [
-        Share(
-            name=name,
-            value=float(values[k]),
-            low=float(low[k]),
-            high=float(high[k]),
-            causes=causes_of(
-                before,
-                columns,
-                [effects.get(c) for c in columns],
-                ranges=robots.ranges,
-                chances=robots.moved,
-            ),
-        )
-        for k, (name, columns) in enumerate(zip(who.names, who.columns, strict=True))
-    ]
-    unexplained, success = None, float(values[-1])
+    effects = {
+        column: 0.5 * float(attempt.costs(column).mean())
+        for column in _looked_into(who, values, low, high, together)
+    }
+    report(1, 1)
+    unexplained = None
     if real is not None:
-        unexplained = _unexplained(success, resampled[-1], real, seed)
-        success -= unexplained.value
+        unexplained = _unexplained(float(values[-1]), resampled[-1], real, seed)
     return Attribution(
         of="success",
         unit="points",
-        whole=float(won[0].mean()) - success,
+        whole=float(won[0].mean() - values[-1]) + (unexplained.value if unexplained else 0.0),
         before=float(won[0].mean()),
         after=float(values[-1]),
-        shares=tuple(sorted(shares, key=lambda share: -share.value)),
+        shares=shares_of(before, who, robots, values, (low, high), effects=effects),
         unexplained=unexplained,
         samples=trials,
         draws=draws,
@@ -134,9 +106,9 @@ def attribute_success(
 
 def _looked_into(
     who: Dimensions,
-    values: np.ndarray,
-    low: np.ndarray,
-    high: np.ndarray,
+    values: Floats,
+    low: Floats,
+    high: Floats,
     together: tuple[Together, ...],
 ) -> list[int]:
     """Columns of parameters that are also tried by themselves: of the largest clear shares, and of
@@ -148,34 +120,64 @@ def _looked_into(
     return [column for k in chosen for column in who.columns[k]]
 
 
+def _refuse(draws: int, each: int, real: tuple[int, int] | None) -> None:
+    """Refuse numbers of trials that tell nothing, or cannot be."""
+    if draws < 2 or each < 1:
+        raise Sim2RealError(f"{draws} draws of {each} trials are too few for an interval")
+    if real is not None and not 0 <= real[0] <= real[1] > 0:
+        raise Sim2RealError(f"{real[0]} successes in {real[1]} real trials cannot be")
+
+
 class _Attempts:
-    """Success [%] of the same trials with other parameters; what was tried is remembered."""
+    """Trials of the policy where some dimensions have moved; what was tried is remembered."""
 
     def __init__(
         self,
-        task: type[Task],
-        policy: Callable[[Tensor], Tensor],
-        twin: Twin,
-        *,
-        trials: int,
-        seed: int,
-        threads: int,
+        run: Callable[..., Trials],
+        who: Dimensions,
+        base: Floats,
+        moved: Floats,
+        combinations: int,
+        report: Callable[[int, int], None],
     ) -> None:
-        self._run = partial(
-            run_trials, task, policy, episodes=trials, seed=seed, source="nominal", twin=twin,
-            threads=threads,
-        )  # fmt: skip
-        self._known: dict[bytes, np.ndarray] = {}
+        """`run` tries `rows`; `base` and `moved` (trials, parameters) are those of training, and of
+        the robot."""
+        self._run, self._who, self._report = run, who, report
+        self._base, self._moved = base, moved
+        self._known: dict[bytes, Floats] = {}
+        self._asked = 0
+        self._most = combinations + 2 * sum(len(columns) for columns in who.columns)
+        count = len(who.names)
+        self._none, self._all = np.zeros(count, dtype=bool), np.ones(count, dtype=bool)
 
-    def __call__(self, rows: np.ndarray, report: Callable[[int, int], None]) -> np.ndarray:
-        """(trials,) 100 or 0 with rows (trials, parameters)."""
+    def __call__(self, members: Bools) -> Floats:
+        """(trials,) 100 or 0 with the dimensions `members` (dimensions,) moved."""
+        return self._tried(self._rows(members))
+
+    def costs(self, column: int) -> Floats:
+        """(trials,) success that one parameter costs: what it costs alone, and what comes back if
+        only it is as in training. What is harmless alone may be what others need to do harm."""
+        alone, without = self._rows(self._none), self._rows(self._all)
+        alone[:, column], without[:, column] = self._moved[:, column], self._base[:, column]
+        costs = self(self._none) - self._tried(alone)
+        return costs + self._tried(without) - self(self._all)
+
+    def _rows(self, members: Bools) -> Floats:
+        return self._who.moved(self._base, self._moved, members[None])[:, 0]
+
+    def _tried(self, rows: Floats) -> Floats:
         key = rows.tobytes()
         if key not in self._known:
-            self._known[key] = 100.0 * self._run(rows=rows, report=report).success
+            tried = self._run(rows=rows, episodes=len(rows), report=self._within)
+            self._known[key] = 100.0 * tried.success.astype(float)
+            self._asked += 1
         return self._known[key]
 
+    def _within(self, done: int, of: int) -> None:
+        self._report(self._asked * of + done, self._most * of)
 
-def _resampled(parts: np.ndarray, seed: int) -> np.ndarray:
+
+def _resampled(parts: Floats, seed: int) -> Floats:
     """(parts, resamples) of what one robot's means may be, for parts (parts, draws, each)."""
     count, draws, each = parts.shape
     rng = np.random.default_rng(seed)
@@ -190,26 +192,19 @@ def _resampled(parts: np.ndarray, seed: int) -> np.ndarray:
     one = rng.integers(draws, size=_RESAMPLED)
     found = found + kept[:, None] * (means - middle)[:, one]
     # Trials without any difference do not show that there is none.
-    result: np.ndarray = found + rng.normal(size=found.shape) * 100.0 / (draws * each)
-    return result
+    return np.asarray(found + rng.normal(size=found.shape) * 100.0 / (draws * each))
 
 
-def _interval_of_sum(parts: np.ndarray, group: Group, *, seed: int) -> tuple[float, float]:
+def _interval_of_sum(parts: Floats, group: Group, *, seed: int) -> tuple[float, float]:
     """95 % of what some parts may be together: what trials scatter is taken off their sum, not off
     each of them."""
-    low, high = interval_of(_resampled(parts[list(group)].sum(axis=0, keepdims=True), seed)[0])
-    return float(low), float(high)
+    return ends_of(_resampled(parts[list(group)].sum(axis=0, keepdims=True), seed)[0])
 
 
-def _unexplained(success: float, resampled: np.ndarray, real: tuple[int, int], seed: int) -> Share:
+def _unexplained(success: float, resampled: Floats, real: tuple[int, int], seed: int) -> Share:
     """What the real robot loses beyond the identified worlds [points]."""
     won, tried = real
     rng = np.random.default_rng(seed + 1)
     rates = 100 * rng.beta(won + 0.5, tried - won + 0.5, size=len(resampled))
-    low, high = interval_of(resampled - rates)
-    value = success - 100 * won / tried
-    return Share(name="unexplained", value=value, low=float(low), high=float(high))
-
-
-def _within(report: Callable[[int, int], None], number: int, most: int, done: int, of: int) -> None:
-    report(number * 100 + 100 * done // of, most * 100)
+    low, high = ends_of(resampled - rates)
+    return Share(name="unexplained", value=success - 100 * won / tried, low=low, high=high)

@@ -21,19 +21,21 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from sim2real.arrays import Bools, Floats
 from sim2real.attribute.attribution import (
     Attribution,
     Dimensions,
     Refit,
     Share,
-    causes_of,
     dimensions_of,
+    ends_of,
     identified,
     interval_of,
 )
-from sim2real.attribute.parsimony import plausible
+from sim2real.attribute.parsimony import Plausible, plausible
 from sim2real.attribute.refits import refits
 from sim2real.attribute.shapley import game
+from sim2real.attribute.shares import shares_of
 from sim2real.attribute.together import told_together
 from sim2real.errors import Sim2RealError
 from sim2real.gap.log import Log
@@ -72,72 +74,34 @@ def attribute_trajectory(
     nothing to attribute: a `Sim2RealError`.
     """
     posterior = identified(before, after)
-    fitted = tuple(p.name for p in open_parameters(before) if p.name in posterior.names)
-    if not fitted:
-        raise Sim2RealError(f"no prediction of twin {before.name!r} depends on what was identified")
-    problem = Problem(before, logs, horizon_s, fitted=fitted, threads=threads).part(segments)
-    who = dimensions_of(before, fitted)
+    problem = _problem(before, posterior.names, logs, horizon_s, threads).part(segments)
+    who = dimensions_of(before, problem.names)
     base, middle = best_guess(before), best_guess(after)
     squares = Squares(problem, middle)
     inside, weights = game(len(who.names), seed=seed)
     drawn = plausible(before, posterior, who, draws=draws, seed=seed)
-    worth = np.empty((len(inside), draws, problem.segments))
-    for number, (row, off) in enumerate(zip(drawn.values, drawn.off, strict=True)):
-        # Those that are right change nothing when they join.
-        rows, place = np.unique(inside & off, axis=0, return_inverse=True)
-        worth[:, number] = squares(who.moved(base, row, rows))[place.ravel()]
-        report(number + 1, draws)
-    readings = int(squares.seen.sum())
-    floor = min(1.0, float(worth[-1].mean(axis=0).sum()) / readings)
-    worth -= floor * squares.seen
-    nobody = worth[0, 0]
-    if nobody.sum() < _SURE * math.sqrt(2 * readings):
+    excess = _Excess(squares, _errors(squares, who, base, drawn, inside, report))
+    if not excess.clear:
         raise Sim2RealError(
             f"twin {before.name!r} predicts these recordings within the noise of their readings:"
             " there is no error to attribute"
         )
-
-    def left(x: np.ndarray) -> np.ndarray:
-        """(n,) excess error [%] for x (n, fitted)."""
-        total: np.ndarray = squares.of(x).sum(axis=1) - floor * readings
-        found: np.ndarray = 100 * total / nobody.sum()
-        return found
-
     # Less error is more worth.
-    gained = np.tensordot(weights, -worth, axes=1)
+    gained = np.tensordot(weights, -excess.errors, axes=1)
     gained[~drawn.off.T] = 0.0  # it is, but for the last digits
-    values, resampled = _shares(np.concatenate([gained, worth[-1:]]), nobody, seed)
+    values, resampled = _shares(np.concatenate([gained, excess.errors[-1:]]), excess.nobody, seed)
     low, high = interval_of(resampled)
-    open_ = [column for columns in who.columns for column in columns]
-    alone = np.repeat(base[None], len(open_), axis=0)
-    alone[np.arange(len(open_)), open_] = drawn.ranges[1, open_]
-    gone = drawn.moved[open_] * (100 - left(problem.counted(alone)))
-    effects = dict(zip(open_, gone.tolist(), strict=True))
-    tried = _refits(problem, who, problem.counted(middle), left) if with_refits else {}
-    shares = [
-        Share(
-            name=name,
-            value=float(values[k]),
-            low=float(low[k]),
-            high=float(high[k]),
-            causes=causes_of(
-                before,
-                columns,
-                [effects[column] for column in columns],
-                ranges=drawn.ranges,
-                chances=drawn.moved,
-            ),
-            refit=tried.get(name),
-        )
-        for k, (name, columns) in enumerate(zip(who.names, who.columns, strict=True))
-    ]
     return Attribution(
         of="trajectory",
         unit="%",
         whole=100.0,
-        before=float(nobody.sum() / readings),
-        after=max(0.0, float(worth[-1].mean(axis=0).sum() / readings)),
-        shares=tuple(sorted(shares, key=lambda share: -share.value)),
+        before=float(excess.nobody.sum() / excess.readings),
+        after=max(0.0, float(excess.errors[-1].mean(axis=0).sum() / excess.readings)),
+        shares=shares_of(
+            before, who, drawn, values, (low, high),
+            effects=_effects(problem, who, base, drawn, excess),
+            refits=_refits(problem, who, problem.counted(middle), excess) if with_refits else {},
+        ),
         unexplained=Share(
             name="unexplained", value=float(values[-1]), low=float(low[-1]), high=float(high[-1])
         ),
@@ -146,35 +110,102 @@ def attribute_trajectory(
         together=told_together(
             who.names,
             values[:-1].tolist(),
-            lambda group: interval_of(resampled[list(group)].sum(axis=0)),
+            lambda group: ends_of(resampled[list(group)].sum(axis=0)),
         ),
-    )
+    )  # fmt: skip
+
+
+def _problem(
+    twin: Twin, names: Sequence[str], logs: Sequence[Log], horizon_s: float, threads: int
+) -> Problem:
+    """The logs with those of the named parameters that predictions depend on."""
+    fitted = tuple(p.name for p in open_parameters(twin) if p.name in names)
+    if not fitted:
+        raise Sim2RealError(f"no prediction of twin {twin.name!r} depends on what was identified")
+    return Problem(twin, logs, horizon_s, fitted=fitted, threads=threads)
+
+
+def _errors(
+    squares: Squares,
+    who: Dimensions,
+    base: Floats,
+    drawn: Plausible,
+    inside: Bools,
+    report: Callable[[int, int], None],
+) -> Floats:
+    """(coalitions, draws, segments) errors where the dimensions `inside` have drawn values."""
+    found = []
+    for number, (row, off) in enumerate(zip(drawn.values, drawn.off, strict=True)):
+        # Those that are right change nothing when they join.
+        rows, place = np.unique(inside & off, axis=0, return_inverse=True)
+        found.append(squares(who.moved(base, row, rows))[place.ravel()])
+        report(number + 1, len(drawn.values))
+    return np.stack(found, axis=1)
+
+
+def _effects(
+    problem: Problem,
+    who: Dimensions,
+    base: Floats,
+    drawn: Plausible,
+    excess: _Excess,
+) -> dict[int, float]:
+    """By column, the error [%] that goes if a parameter alone is what it is where it is off."""
+    columns = [column for mine in who.columns for column in mine]
+    alone = np.repeat(base[None], len(columns), axis=0)
+    alone[np.arange(len(columns)), columns] = drawn.ranges[1, columns]
+    gone = drawn.moved[columns] * (100 - excess.left(problem.counted(alone)))
+    return dict(zip(columns, gone.tolist(), strict=True))
 
 
 class Squares:
     """Robust squares of whitened residuals, segment by segment; noise alone makes one a reading."""
 
-    def __init__(self, problem: Problem, middle: np.ndarray) -> None:
+    def __init__(self, problem: Problem, middle: Floats) -> None:
         """Starts are estimated, and noise carried along, at values `middle` (parameters,)."""
         self._problem = problem
         x = problem.counted(middle)
         problem.prepare(x)
         problem.prepare_chance(x)
         problem.prepare(x)
-        self.seen: np.ndarray = problem.valid.reshape(problem.segments, -1).sum(axis=1)
+        self.seen: Floats = problem.valid.reshape(problem.segments, -1).sum(axis=1)
         """(segments,) numbers that were measured."""
 
-    def __call__(self, values: np.ndarray) -> np.ndarray:
+    def __call__(self, values: Floats) -> Floats:
         """(n, segments) sums for values (n, parameters)."""
         return self.of(self._problem.counted(values))
 
-    def of(self, x: np.ndarray) -> np.ndarray:
+    def of(self, x: Floats) -> Floats:
         """(n, segments) sums for x (n, fitted) as the problem counts."""
-        found: np.ndarray = (tempered(self._problem.residuals(x)) ** 2).sum(axis=2)
-        return found
+        return np.asarray((tempered(self._problem.residuals(x)) ** 2).sum(axis=2))
 
 
-def _shares(found: np.ndarray, nobody: np.ndarray, seed: int) -> tuple[np.ndarray, np.ndarray]:
+class _Excess:
+    """Errors beyond what noise makes of them, of every combination of dimensions."""
+
+    def __init__(self, squares: Squares, errors: Floats) -> None:
+        """From `errors` (coalitions, draws, segments) with their noise; the first are of nobody,
+        the last of all."""
+        self._squares = squares
+        self.readings = int(squares.seen.sum())
+        self._floor = min(1.0, float(errors[-1].mean(axis=0).sum()) / self.readings)
+        self.errors: Floats = errors - self._floor * squares.seen
+        """(coalitions, draws, segments)."""
+        self.nobody: Floats = self.errors[0, 0]
+        """(segments,) of the twin as it was."""
+
+    @property
+    def clear(self) -> bool:
+        """Whether there is any that noise alone would not make."""
+        return bool(self.nobody.sum() >= _SURE * math.sqrt(2 * self.readings))
+
+    def left(self, x: Floats) -> Floats:
+        """(n,) what is left of it [%] for x (n, fitted)."""
+        total: Floats = self._squares.of(x).sum(axis=1) - self._floor * self.readings
+        return np.asarray(100 * total / self.nobody.sum())
+
+
+def _shares(found: Floats, nobody: Floats, seed: int) -> tuple[Floats, Floats]:
     """(parts,) values and (parts, resamples) what else they may be, in %, from found (parts, draws,
     segments) and errors (segments,)."""
     _, draws, segments = found.shape
@@ -189,15 +220,15 @@ def _shares(found: np.ndarray, nobody: np.ndarray, seed: int) -> tuple[np.ndarra
 def _refits(
     problem: Problem,
     who: Dimensions,
-    begin: np.ndarray,
-    left: Callable[[np.ndarray], np.ndarray],
+    begin: Floats,
+    excess: _Excess,
 ) -> dict[str, Refit]:
     """What refits of each combination of dimensions leave [%], by dimension."""
     inside, weights = game(len(who.names))
     names = [parameter.name for parameter in problem.twin.parameters]
     dimension = {column: k for k, columns in enumerate(who.columns) for column in columns}
     of = np.array([dimension[names.index(name)] for name in problem.names])
-    errors = left(refits(problem, inside[:, of], begin=begin))
+    errors = excess.left(refits(problem, inside[:, of], begin=begin))
     shares = weights @ -errors
     sizes = inside.sum(axis=1)
     result = {}

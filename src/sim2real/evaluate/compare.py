@@ -11,10 +11,11 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
+from sim2real.arrays import Floats, Ints
 from sim2real.errors import Sim2RealError
 from sim2real.evaluate.intervals import (
     Difference,
@@ -25,6 +26,7 @@ from sim2real.evaluate.intervals import (
     wilson,
 )
 from sim2real.evaluate.paired import (
+    Pairs,
     by_condition,
     in_order,
     matched,
@@ -44,7 +46,7 @@ _MATCHED_ENOUGH = 0.8
 _FEWEST_UNITS = 5
 """Robots or draws from which on they are what counts."""
 
-_Units = Sequence[tuple[np.ndarray, np.ndarray]]
+_Units = Sequence[tuple[Ints, Ints]]
 """Of A and of B: successes and trials of each robot or draw."""
 
 
@@ -77,7 +79,7 @@ class Comparison:
     notes: tuple[str, ...] = ()
     """What limits this comparison, a sentence each."""
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """Plain data for JSON."""
         return {
             "first": self.first.to_dict(),
@@ -114,26 +116,10 @@ def compare(
     """
     check_confidence(confidence)
     first, second = open_trials(a, world=source), open_trials(b, world=source)
-    for name, trials in (("A", first), ("B", second)):
-        if not trials:
-            raise Sim2RealError(f"{name} has no trial that was judged")
-    if len({trial.source for trial in (*first, *second)}) > 1:
-        raise Sim2RealError(
-            "trials of simulation and of robots are not compared with each other; say which to take"
-            " with --source"
-        )
+    _refuse(first, second)
     units = [unit_counts(trials) for trials in (first, second)]
     by_unit = _repeated(units) and min(len(tried) for _, tried in units) >= _FEWEST_UNITS
-    pairs = (in_order if by_order else matched)(first, second, by_unit=by_unit)
-    fewer = min(len(first), len(second))
-    enough = max(1.0, _MATCHED_ENOUGH * fewer)
-    paired = by_order or len(pairs) >= enough
-    by_name = by_unit and not paired
-    if by_name:
-        pairs = matched_units(first, second)
-        paired = by_name = len(pairs) >= enough
-    if not paired:
-        pairs = in_order(first, second)
+    pairs, paired, by_name = _paired_up(first, second, by_unit=by_unit, by_order=by_order)
     rates = [
         (clustered if by_unit else _independent)(won, tried, confidence=confidence)
         for won, tried in units
@@ -170,7 +156,34 @@ def compare(
     )
 
 
-def _independent(won: np.ndarray, tried: np.ndarray, *, confidence: float) -> Rate:
+def _refuse(first: Sequence[Trial], second: Sequence[Trial]) -> None:
+    """Refuse what cannot be compared."""
+    for name, trials in (("A", first), ("B", second)):
+        if not trials:
+            raise Sim2RealError(f"{name} has no trial that was judged")
+    if len({trial.source for trial in (*first, *second)}) > 1:
+        raise Sim2RealError(
+            "trials of simulation and of robots are not compared with each other; say which to take"
+            " with --source"
+        )
+
+
+def _paired_up(
+    first: Sequence[Trial], second: Sequence[Trial], *, by_unit: bool, by_order: bool
+) -> tuple[Pairs, bool, bool]:
+    """(pairs, whether the two of one began alike, whether only their robot or draw says so)."""
+    pairs = (in_order if by_order else matched)(first, second, by_unit=by_unit)
+    enough = max(1.0, _MATCHED_ENOUGH * min(len(first), len(second)))
+    if by_order or len(pairs) >= enough:
+        return pairs, True, False
+    if by_unit:
+        pairs = matched_units(first, second)
+        if len(pairs) >= enough:
+            return pairs, True, True
+    return in_order(first, second), False, False
+
+
+def _independent(won: Ints, tried: Ints, *, confidence: float) -> Rate:
     return wilson(int(won.sum()), int(tried.sum()), confidence=confidence)
 
 
@@ -178,7 +191,7 @@ def _repeated(units: _Units) -> bool:
     return any(int(tried.max()) > 1 for _, tried in units)
 
 
-def _differences(units: _Units) -> np.ndarray:
+def _differences(units: _Units) -> Floats:
     """(units,) success on the k-th robot or draw of B minus that on the k-th of A: others."""
     first, second = (won / tried for won, tried in units)
     fewer = min(len(first), len(second))

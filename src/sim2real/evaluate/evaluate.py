@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from scipy import stats
 
+from sim2real.arrays import Bools, Floats
 from sim2real.data import Lake
 from sim2real.errors import Sim2RealError
 from sim2real.evaluate.intervals import Rate, check_confidence, clustered, wilson
@@ -38,7 +38,7 @@ class ParameterEffect:
     """Chance of so uneven a split between failed and successful draws if it did not matter
     (two-sided Mann-Whitney, Holm-corrected over the parameters)."""
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """Plain data for JSON."""
         return {
             "name": self.name,
@@ -65,7 +65,7 @@ class Evaluation:
         write_json(Path(folder) / "evaluation.json", self.to_dict())
         save_worlds(Path(folder) / "trials.npz", self.trials, policy=self.policy)
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """Plain data for JSON."""
         return {
             "task": self.trials.task,
@@ -157,9 +157,7 @@ def summarise(
     )
 
 
-def _effect(
-    name: str, values: np.ndarray, success: np.ndarray, confidence: float
-) -> ParameterEffect:
+def _effect(name: str, values: Floats, success: Bools, confidence: float) -> ParameterEffect:
     distinct = np.unique(values)
     if len(distinct) <= _BINS:  # a choice: one bin a value
         edges = np.append(distinct, distinct[-1])

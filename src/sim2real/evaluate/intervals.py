@@ -10,6 +10,7 @@ from typing import Literal
 import numpy as np
 from scipy import special, stats
 
+from sim2real.arrays import Floats, Ints
 from sim2real.errors import Sim2RealError
 
 
@@ -84,7 +85,7 @@ def score_interval(rate: float, n: float, *, confidence: float = 0.95) -> tuple[
     return max(0.0, middle - half), min(1.0, middle + half)
 
 
-def clustered(won: np.ndarray, n: np.ndarray, *, confidence: float = 0.95) -> Rate:
+def clustered(won: Floats | Ints, n: Floats | Ints, *, confidence: float = 0.95) -> Rate:
     """The rate of trials in clusters (k,), as those of one robot or of one draw of parameters.
 
     Trials of a cluster are alike, so that the interval is Wilson's for as many independent trials
@@ -96,7 +97,7 @@ def clustered(won: np.ndarray, n: np.ndarray, *, confidence: float = 0.95) -> Ra
     return Rate(int(won.sum()), int(n.sum()), low, high, confidence)
 
 
-def worth_of(won: np.ndarray, n: np.ndarray) -> float:
+def worth_of(won: Floats | Ints, n: Floats | Ints) -> float:
     """Independent trials that tell as much about the rate as trials in clusters (k,)."""
     clusters, total = len(n), float(n.sum())
     rate = float(won.sum()) / total

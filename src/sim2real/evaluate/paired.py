@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy import stats
 
+from sim2real.arrays import Bools, Floats, Ints
 from sim2real.evaluate.intervals import Difference, check_confidence
 from sim2real.evaluate.trial import Trial
 
@@ -28,11 +29,11 @@ an exact one."""
 class Pairs:
     """Outcomes of two policies, pair by pair, in the order they were made."""
 
-    first: np.ndarray
+    first: Bools
     """(pairs,) bool: the first policy succeeded."""
-    second: np.ndarray
+    second: Bools
     """(pairs,) bool: the second policy succeeded."""
-    conditions: np.ndarray
+    conditions: Ints
     """(pairs,) number of the condition that both began in, or of the robot or draw they share."""
 
     def __len__(self) -> int:
@@ -73,7 +74,7 @@ def in_order(first: Sequence[Trial], second: Sequence[Trial], *, by_unit: bool =
     return _pairs(both, _pair_units(both) if by_unit else range(len(both)))
 
 
-def unit_counts(trials: Sequence[Trial]) -> tuple[np.ndarray, np.ndarray]:
+def unit_counts(trials: Sequence[Trial]) -> tuple[Ints, Ints]:
     """(units,) successes and trials of each robot or draw, in the order they come."""
     units = _units(trials)
     tried = Counter(units)
@@ -135,16 +136,17 @@ def paired_difference(pairs: Pairs, *, confidence: float = 0.95, seed: int = 0) 
     return Difference(value, min(value, float(low)), max(value, float(high)), confidence)
 
 
-def votes(differences: np.ndarray) -> Pairs:
+def votes(differences: Floats) -> Pairs:
     """One pair a robot or draw, won by the first policy where the difference of success (units,) is
     negative, by the second where it is positive, and by none where it is 0."""
     return Pairs(differences < 0, differences > 0, np.arange(len(differences)))
 
 
-def by_condition(pairs: Pairs) -> tuple[np.ndarray, np.ndarray]:
+def by_condition(pairs: Pairs) -> tuple[Floats, Floats]:
     """(conditions,) wins of the second minus those of the first, and pairs."""
     ahead = pairs.second.astype(float) - pairs.first
-    return np.bincount(pairs.conditions, ahead), np.bincount(pairs.conditions).astype(float)
+    wins, sizes = np.bincount(pairs.conditions, ahead), np.bincount(pairs.conditions)
+    return wins.astype(float), sizes.astype(float)
 
 
 def _alike(pairs: Pairs) -> float:

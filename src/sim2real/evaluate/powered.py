@@ -26,11 +26,11 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from sim2real.arrays import Floats
 from sim2real.errors import Sim2RealError
 from sim2real.evaluate.intervals import (
     Rate,
@@ -76,7 +76,7 @@ class PoweredRate:
             f" {self.worth:.0f} real trials"
         )
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """Plain data for JSON."""
         return {
             **asdict(self),
@@ -142,7 +142,7 @@ def powered_rate(
     )
 
 
-def _with_corners(y: np.ndarray, u: np.ndarray) -> tuple[float, float]:
+def _with_corners(y: Floats, u: Floats) -> tuple[float, float]:
     """Slope and correlation of outcomes on standardised predictions, with the corners added."""
     weights = np.append(np.ones(len(y)), [_CORNERS / 4] * 4)
     y, u = np.append(y, [0.0, 0.0, 1.0, 1.0]), np.append(u, [-1.0, 1.0, -1.0, 1.0])
@@ -150,7 +150,7 @@ def _with_corners(y: np.ndarray, u: np.ndarray) -> tuple[float, float]:
     return float(both[0, 1] / both[1, 1]), float(both[0, 1] / np.sqrt(both[0, 0] * both[1, 1]))
 
 
-def _shares(values: ArrayLike, what: str) -> np.ndarray:
+def _shares(values: ArrayLike, what: str) -> Floats:
     found = np.asarray(values, dtype=float)
     if found.ndim != 1 or not np.isfinite(found).all() or ((found < 0) | (found > 1)).any():
         raise Sim2RealError(f"{what} must be a list of numbers from 0 to 1")

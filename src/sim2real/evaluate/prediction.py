@@ -16,12 +16,12 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy import special
 
+from sim2real.arrays import Floats, Ints
 from sim2real.errors import Sim2RealError
 from sim2real.evaluate.intervals import check_confidence
 from sim2real.evaluate.trial import Trial
@@ -67,7 +67,7 @@ class Prediction:
             f" {100 * self.shown_high:.0f} % ({100 * self.confidence:g} % sure)"
         )
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """Plain data for JSON."""
         return asdict(self)
 
@@ -95,34 +95,18 @@ def predict(
     """
     check_confidence(confidence)
     check_trials(trials)
-    won, n = np.asarray(successes, dtype=float), np.asarray(tried, dtype=float)
-    if won.shape != n.shape or won.ndim != 1 or not ((won >= 0) & (won <= n)).all():
-        raise Sim2RealError("successes and episodes must be two lists, one entry a draw")
-    if len(won) < _FEWEST_DRAWS:
-        raise Sim2RealError(
-            f"{len(won)} draws are too few to predict from; {_FEWEST_DRAWS} at least, each named in"
-            " the trials' `unit`"
-        )
-    several = n > 1
-    if several.sum() < _FEWEST_DRAWS:
-        raise Sim2RealError(
-            f"{len(n) - several.sum()} of {len(n)} draws were tried once only: how robots differ"
-            " cannot be told from how trials scatter; evaluate with --each 10 or so"
-        )
+    won, n = _several(successes, tried)
     lost = np.asarray(ended, dtype=float)
     if lost.ndim != 1 or not len(lost) or not ((lost >= 0) & (lost <= 1)).all():
         raise Sim2RealError("shares of attempts that end otherwise must be numbers from 0 to 1")
     if not 0 <= real[0] <= real[1]:
         raise Sim2RealError(f"{real[0]} successes in {real[1]} real attempts is not a rate")
-    draws = int(several.sum())
+    draws = len(n)
     ends, middles = _arcs(_RATES)
-    like = _lowered(_rates(won[several], n[several]), 1 - lost)
+    like = _lowered(_rates(won, n), 1 - lost)
     chance = (draws * like + _UNLIKE / _RATES) / (draws + _UNLIKE)
     if real[1]:
-        chance = _lowered(chance, _arcs(_UNKNOWN)[1])
-        told = special.xlogy(real[0], middles) + special.xlog1py(real[1] - real[0], -middles)
-        chance *= np.exp(told - told[chance > 0].max())
-        chance /= chance.sum()
+        chance = _told_by(real, chance, middles)
     tails = np.array([0.5 - confidence / 2, 0.5 + confidence / 2])
     up_to = np.append(0.0, chance.cumsum())
     low = ends[np.searchsorted(up_to, tails[0], side="right") - 1]
@@ -146,13 +130,42 @@ def predict(
     )
 
 
+def _several(successes: ArrayLike, tried: ArrayLike) -> tuple[Floats, Floats]:
+    """(draws,) successes and episodes of the draws that were tried several times; too few of them
+    are a `Sim2RealError`."""
+    won, n = np.asarray(successes, dtype=float), np.asarray(tried, dtype=float)
+    if won.shape != n.shape or won.ndim != 1 or not ((won >= 0) & (won <= n)).all():
+        raise Sim2RealError("successes and episodes must be two lists, one entry a draw")
+    if len(won) < _FEWEST_DRAWS:
+        raise Sim2RealError(
+            f"{len(won)} draws are too few to predict from; {_FEWEST_DRAWS} at least, each named in"
+            " the trials' `unit`"
+        )
+    several = n > 1
+    if several.sum() < _FEWEST_DRAWS:
+        raise Sim2RealError(
+            f"{len(n) - several.sum()} of {len(n)} draws were tried once only: how robots differ"
+            " cannot be told from how trials scatter; evaluate with --each 10 or so"
+        )
+    return won[several], n[several]
+
+
+def _told_by(real: tuple[int, int], chance: Floats, middles: Floats) -> Floats:
+    """(rates,) chances of rates once the robot's own attempts are known, and that something unknown
+    may end them."""
+    chance = _lowered(chance, _arcs(_UNKNOWN)[1])
+    told = special.xlogy(real[0], middles) + special.xlog1py(real[1] - real[0], -middles)
+    chance = chance * np.exp(told - told[chance > 0].max())
+    return np.asarray(chance / chance.sum())
+
+
 def check_trials(trials: int) -> None:
     """Refuse a number of real trials that nobody makes."""
     if not 1 <= trials <= _MOST_TRIALS:
         raise Sim2RealError(f"a prediction is about 1 to {_MOST_TRIALS:,} trials, not {trials}")
 
 
-def counts_of(trials: Sequence[Trial]) -> tuple[np.ndarray, np.ndarray]:
+def counts_of(trials: Sequence[Trial]) -> tuple[Ints, Ints]:
     """(draws,) successes and episodes of each draw among simulated trials; those that do not say
     which draw made their world are left out."""
     tried = Counter(trial.unit for trial in trials if trial.unit)
@@ -160,7 +173,7 @@ def counts_of(trials: Sequence[Trial]) -> tuple[np.ndarray, np.ndarray]:
     return np.array([won[unit] for unit in tried]), np.array(list(tried.values()))
 
 
-def _rates(won: np.ndarray, n: np.ndarray) -> np.ndarray:
+def _rates(won: Floats, n: Floats) -> Floats:
     """(rates,) chances of the success rate of one robot more."""
     _, middles = _arcs(_RATES)
     cells, count = np.unique(np.stack([won, n], axis=1), axis=0, return_counts=True)
@@ -170,24 +183,22 @@ def _rates(won: np.ndarray, n: np.ndarray) -> np.ndarray:
     laws = _laws()
     explained = np.log(np.maximum(laws @ likelihood.T, 1e-300)) @ count
     weights = np.exp(explained - explained.max())
-    found: np.ndarray = weights @ laws / weights.sum()
-    return found
+    return np.asarray(weights @ laws / weights.sum())
 
 
-def _lowered(chance: np.ndarray, left: np.ndarray) -> np.ndarray:
+def _lowered(chance: Floats, left: Floats) -> Floats:
     """(rates,) chances of the rate times each of the equally likely shares that are `left`."""
     ends, middles = _arcs(_RATES)
     places = np.searchsorted(ends, np.outer(middles, left), side="right") - 1
-    found = np.bincount(
+    return np.bincount(
         places.clip(0, _RATES - 1).ravel(),
         weights=np.repeat(chance / len(left), len(left)),
         minlength=_RATES,
-    )
-    return found
+    ).astype(float)
 
 
 @lru_cache(maxsize=1)
-def _laws() -> np.ndarray:
+def _laws() -> Floats:
     """(laws, rates) chances of rates under Beta laws, each as likely as the others beforehand.
 
     Means have the Beta(1/2, 1/2) prior, which is even along the arc; standard deviations are even
@@ -201,7 +212,7 @@ def _laws() -> np.ndarray:
     return np.diff(special.betainc(a.reshape(-1, 1), b.reshape(-1, 1), ends), axis=1)
 
 
-def _arcs(count: int) -> tuple[np.ndarray, np.ndarray]:
+def _arcs(count: int) -> tuple[Floats, Floats]:
     """Ends and middles of so many equal parts of the arc on which every rate is known as well."""
     arc = np.sin(np.pi / 4 * np.arange(2 * count + 1) / count) ** 2
     return arc[::2], arc[1::2]

@@ -9,11 +9,11 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
 
 import numpy as np
 from scipy import stats
 
+from sim2real.arrays import Bools, Floats, Ints
 from sim2real.errors import Sim2RealError
 from sim2real.evaluate.intervals import check_confidence
 
@@ -117,7 +117,7 @@ class Ranking:
             return f"simulation does not rank these policies ({which})"
         return f"it is not shown that simulation ranks these policies ({chance})"
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """Plain data for JSON."""
         return {**asdict(self), "verdict": self.verdict}
 
@@ -155,7 +155,7 @@ def unranked(scored: Sequence[Scored]) -> list[str]:
     ]
 
 
-def mmrv(sim: np.ndarray, real: np.ndarray, alike: np.ndarray | None = None) -> np.ndarray:
+def mmrv(sim: Floats, real: Floats, alike: Bools | None = None) -> Floats:
     """(...) mean maximum rank violation of scores (..., policies).
 
     A policy's violation by another is how far they are apart in reality if simulation has them
@@ -167,8 +167,7 @@ def mmrv(sim: np.ndarray, real: np.ndarray, alike: np.ndarray | None = None) -> 
     violation = np.abs(real[..., :, None] - real[..., None, :]) * (behind_sim != behind_real)
     if alike is not None:
         violation = violation * alike
-    found: np.ndarray = violation.max(axis=-1).mean(axis=-1)
-    return found
+    return np.asarray(violation.max(axis=-1).mean(axis=-1))
 
 
 def _by_group(scored: Sequence[Scored]) -> dict[str, list[Scored]]:
@@ -182,13 +181,13 @@ def _by_group(scored: Sequence[Scored]) -> dict[str, list[Scored]]:
 class _Scale:
     """From the scores of each policy's group to 0 for its worst and 1 for its best."""
 
-    worst: np.ndarray
+    worst: Floats
     """(policies,) lowest score of the group."""
-    span: np.ndarray
+    span: Floats
     """(policies,) range of the group's scores; infinite where all of them are alike."""
 
     @classmethod
-    def of(cls, scores: np.ndarray, groups: np.ndarray) -> _Scale:
+    def of(cls, scores: Floats, groups: Ints) -> _Scale:
         """The scale of scores (policies,)."""
         worst, span = np.empty_like(scores), np.empty_like(scores)
         for group in np.unique(groups):
@@ -198,13 +197,12 @@ class _Scale:
             worst[inside], span[inside] = low, high - low if apart else np.inf
         return cls(worst, span)
 
-    def __call__(self, scores: np.ndarray) -> np.ndarray:
+    def __call__(self, scores: Floats) -> Floats:
         """(..., policies) scores on this scale, without their rounding."""
-        found: np.ndarray = np.round((scores - self.worst) / self.span, _DIGITS)
-        return found
+        return np.round((scores - self.worst) / self.span, _DIGITS)
 
 
-def _measures(sim: np.ndarray, real: np.ndarray, groups: np.ndarray) -> dict[str, np.ndarray]:
+def _measures(sim: Floats, real: Floats, groups: Ints) -> dict[str, Floats]:
     """Each measure of scaled scores (..., policies), within groups; nan where there is none."""
     alike = groups[:, None] == groups[None, :]
     member = alike / alike.sum(axis=1)
@@ -222,7 +220,7 @@ def _measures(sim: np.ndarray, real: np.ndarray, groups: np.ndarray) -> dict[str
     }
 
 
-def _many_measures(sim: np.ndarray, real: np.ndarray, groups: np.ndarray) -> dict[str, np.ndarray]:
+def _many_measures(sim: Floats, real: Floats, groups: Ints) -> dict[str, Floats]:
     """Each measure of scores (resamples, policies), so many at a time as memory holds."""
     parts = math.ceil(sim.size * sim.shape[1] / _AT_ONCE)
     split = zip(np.array_split(sim, parts), np.array_split(real, parts), strict=True)
@@ -230,12 +228,11 @@ def _many_measures(sim: np.ndarray, real: np.ndarray, groups: np.ndarray) -> dic
     return {name: np.concatenate([part[name] for part in found]) for name in MEASURES}
 
 
-def _correlation(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+def _correlation(x: Floats, y: Floats) -> Floats:
     """(...) correlation of centred values (..., n); nan where one of them does not vary."""
     scale = np.sqrt((x * x).sum(axis=-1) * (y * y).sum(axis=-1))
     none = scale < 10.0**-_DIGITS  # scores are from 0 to 1 here
-    found: np.ndarray = np.clip((x * y).sum(axis=-1) / np.where(none, np.nan, scale), -1.0, 1.0)
-    return found
+    return np.asarray(np.clip((x * y).sum(axis=-1) / np.where(none, np.nan, scale), -1.0, 1.0))
 
 
 def _rank(rows: Sequence[Scored], name: str, confidence: float, seed: int) -> Ranking:
@@ -273,14 +270,14 @@ def _rank(rows: Sequence[Scored], name: str, confidence: float, seed: int) -> Ra
     )
 
 
-def _pooled(sim: np.ndarray, real: np.ndarray) -> float | None:
+def _pooled(sim: Floats, real: Floats) -> float | None:
     one = np.zeros(len(sim), dtype=int)
     sim, real = (_Scale.of(scores, one)(scores) for scores in (sim, real))
     value = float(_measures(sim, real, one)["pearson"])
     return None if math.isnan(value) else value
 
 
-def _loss(sim: np.ndarray, real: np.ndarray, groups: np.ndarray) -> float:
+def _loss(sim: Floats, real: Floats, groups: Ints) -> float:
     """Score given away by simulation's best policies of each group; of equals, any may be taken."""
     lost = []
     for group in np.unique(groups):
@@ -290,10 +287,10 @@ def _loss(sim: np.ndarray, real: np.ndarray, groups: np.ndarray) -> float:
 
 
 def _with_intervals(
-    sim: np.ndarray,
-    real: np.ndarray,
-    groups: np.ndarray,
-    retried: np.ndarray | None,
+    sim: Floats,
+    real: Floats,
+    groups: Ints,
+    retried: Floats | None,
     confidence: float,
     unit: float,
     rng: np.random.Generator,
@@ -304,7 +301,7 @@ def _with_intervals(
     trials, where those are known.
     """
     values = _measures(sim, real, groups)
-    drawn: dict[str, np.ndarray] = {}
+    drawn: dict[str, Floats] = {}
     if len(sim) >= _ENOUGH:
         picks = np.empty((_RESAMPLES, len(sim)), dtype=int)
         for group in np.unique(groups):
@@ -325,7 +322,7 @@ def _with_intervals(
     return found
 
 
-def _measure(value: float, drawn: np.ndarray | None, confidence: float) -> Measure:
+def _measure(value: float, drawn: Floats | None, confidence: float) -> Measure:
     if math.isnan(value):
         return Measure(value=None)
     if drawn is None:
@@ -338,7 +335,7 @@ def _measure(value: float, drawn: np.ndarray | None, confidence: float) -> Measu
 
 
 def _violation_interval(
-    sim: np.ndarray, real: np.ndarray, groups: np.ndarray, confidence: float
+    sim: Floats, real: Floats, groups: Ints, confidence: float
 ) -> tuple[float, float] | None:
     """Interval of the mean maximum rank violation: a jackknife of its root, with Student's t.
 
@@ -347,7 +344,7 @@ def _violation_interval(
     is violated, or a group has too few policies to leave one out.
     """
 
-    def root(kept: np.ndarray) -> float:
+    def root(kept: Ints) -> float:
         alike = groups[kept, None] == groups[None, kept]
         return math.sqrt(float(mmrv(sim[kept], real[kept], alike)))
 
@@ -372,7 +369,7 @@ def _violation_interval(
     return max(value - half, 0.0) ** 2, min((value + half) ** 2, most)
 
 
-def _retried(rows: Sequence[Scored], rng: np.random.Generator) -> np.ndarray | None:
+def _retried(rows: Sequence[Scored], rng: np.random.Generator) -> Floats | None:
     """(resamples, policies) real scores that these policies may have, by the scatter of their
     trials; None where that of some is not known."""
     if any(len(row.real_trials) < 2 and not row.n_real for row in rows):
@@ -380,7 +377,7 @@ def _retried(rows: Sequence[Scored], rng: np.random.Generator) -> np.ndarray | N
     return np.stack([_means(row, rng) for row in rows], axis=1)
 
 
-def _means(row: Scored, rng: np.random.Generator) -> np.ndarray:
+def _means(row: Scored, rng: np.random.Generator) -> Floats:
     """(resamples,) real scores that one policy may have."""
     trials, n = np.array(row.real_trials), row.n_real or len(row.real_trials)
     if np.isin(trials, (0.0, 1.0)).all():
@@ -390,7 +387,7 @@ def _means(row: Scored, rng: np.random.Generator) -> np.ndarray:
     return row.real + error * rng.standard_t(n - 1, size=_RESAMPLES)
 
 
-def _shown_wrong(order: np.ndarray, retried: np.ndarray, confidence: float) -> np.ndarray:
+def _shown_wrong(order: Floats, retried: Floats, confidence: float) -> Bools:
     """(policies, policies) whether trials show that simulation's order of two is wrong."""
     found = np.zeros(order.shape, dtype=bool)
     for k, mine in enumerate(order):
@@ -399,9 +396,7 @@ def _shown_wrong(order: np.ndarray, retried: np.ndarray, confidence: float) -> n
     return found
 
 
-def _by_chance(
-    sim: np.ndarray, real: np.ndarray, groups: np.ndarray, rng: np.random.Generator
-) -> float:
+def _by_chance(sim: Floats, real: Floats, groups: Ints, rng: np.random.Generator) -> float:
     """Chance that shuffling reality within groups gives an order at least as good.
 
     A pair counts by how far it is apart in reality: mistaking equals for each other is harmless.

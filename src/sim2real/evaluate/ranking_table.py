@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from sim2real.errors import Sim2RealError, nearest, number_at, table_at
 from sim2real.evaluate.ranking import Ranking, Scored, rank, unranked
-from sim2real.evaluate.trial_files import read_rows
+from sim2real.evaluate.trial_files import number_in, read_rows, text_in
 from sim2real.files import read_json
 
 _MOST_TRIALS = 10**9
@@ -41,7 +39,7 @@ class RankedTable:
     confidence: float
     """Of the intervals."""
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """Plain data."""
         return {
             "verdict": self.rankings[0].verdict,
@@ -90,7 +88,7 @@ def read_scored(path: Path, columns: Columns | None = None) -> tuple[list[Scored
 
 
 def _of_rows(
-    rows: Sequence[Mapping[str, Any]], columns: Columns, path: Path
+    rows: Sequence[Mapping[str, object]], columns: Columns, path: Path
 ) -> tuple[list[Scored], list[str]]:
     known = list(rows[0])
     default = tuple(name for name in ("group", "task") if name in known)
@@ -106,18 +104,18 @@ def _of_rows(
     left_out = []
     for number, row in enumerate(rows, 1):
         where = f"{path}, row {number}"
-        group = " ".join(_text(row.get(name)) for name in group_columns)
-        policy = _text(row.get(columns.policy))
+        group = " ".join(text_in(row.get(name)) for name in group_columns)
+        policy = text_in(row.get(columns.policy))
         if not policy:
             raise Sim2RealError(f"{where}: no {columns.policy}")
         values = [
-            _number(row.get(name), f"{where}: {name}") for name in (columns.sim, columns.real)
+            number_in(row.get(name), f"{where}: {name}") for name in (columns.sim, columns.real)
         ]
         if values[0] is None or values[1] is None:
             missing = columns.sim if values[0] is None else columns.real
             left_out.append(f"row {number}, {group} {policy}: no {missing}".replace(",  ", ", "))
             continue
-        count = _number(row.get(columns.n_real), f"{where}: {columns.n_real}") or 0.0
+        count = number_in(row.get(columns.n_real), f"{where}: {columns.n_real}") or 0.0
         if not 0 <= count <= _MOST_TRIALS or count != int(count):
             raise Sim2RealError(
                 f"{where}: {columns.n_real} must be a whole number from 0 to {_MOST_TRIALS:,}"
@@ -153,7 +151,7 @@ def _scored(path: Path, group: str, policy: str, entries: list[tuple[float, floa
 
 
 def _of_tables(
-    data: Mapping[str, Any], columns: Columns, path: Path
+    data: Mapping[str, object], columns: Columns, path: Path
 ) -> tuple[list[Scored], list[str]]:
     tables = []
     for name in (columns.sim, columns.real):
@@ -170,7 +168,7 @@ def _of_tables(
     return scored, sorted(left_out)
 
 
-def _flat(table: Any, where: str) -> dict[tuple[str, str], float]:
+def _flat(table: object, where: str) -> dict[tuple[str, str], float]:
     """(group, policy) to score, of a table of policies or of groups of them."""
     found = {}
     for name, value in table_at(table, where).items():
@@ -179,20 +177,4 @@ def _flat(table: Any, where: str) -> dict[tuple[str, str], float]:
                 found[name, policy] = number_at(score, f"{where}: {name}: {policy}")
         else:
             found["", name] = number_at(value, f"{where}: {name}")
-    return found
-
-
-def _text(value: Any) -> str:
-    return "" if value is None else str(value)
-
-
-def _number(value: Any, where: str) -> float | None:
-    if value is None or value == "":
-        return None
-    try:
-        found = float(value)
-    except (TypeError, ValueError, OverflowError):
-        found = math.nan
-    if not math.isfinite(found):
-        raise Sim2RealError(f"{where} must be a number, not {str(value)[:40]!r}")
     return found

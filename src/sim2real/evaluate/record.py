@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from sim2real.arrays import Floats
 from sim2real.data import Episode, Origin, Provenance, Signal
 from sim2real.tasks import TaskEnv
 from sim2real.twin import control_unit, sensor_unit
@@ -68,7 +69,7 @@ class Record:
             found.append(Episode(channels=self._channels(rows), provenance=source, outcome=outcome))
         return found
 
-    def _channels(self, rows: dict[str, np.ndarray]) -> dict[str, Signal]:
+    def _channels(self, rows: dict[str, Floats]) -> dict[str, Signal]:
         worlds = self._env.worlds
         model, rate_hz = worlds.model, 1.0 / worlds.period_s
         times = np.arange(len(rows["action"]), dtype=np.float64) * worlds.period_s

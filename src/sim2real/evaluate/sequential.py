@@ -25,6 +25,7 @@ from functools import lru_cache
 import numpy as np
 from scipy import special, stats
 
+from sim2real.arrays import Floats, Ints
 from sim2real.errors import Sim2RealError
 from sim2real.evaluate.paired import Pairs
 
@@ -53,7 +54,7 @@ class SequentialTest:
         if self.most is not None and not 1 <= self.most <= _LONGEST:
             raise Sim2RealError(f"a plan is for 1 to {_LONGEST} pairs, not {self.most}")
 
-    def needed(self, deciding: int) -> np.ndarray:
+    def needed(self, deciding: int) -> Ints:
         """(deciding + 1,) wins after which a policy is better, by number of deciding pairs."""
         level = math.log(2 / self.alpha)
         if self.most is not None:
@@ -160,10 +161,10 @@ def more_than_planned(pairs: int, most: int) -> Sim2RealError:
     )
 
 
-def _log_evidence(wins: np.ndarray, losses: np.ndarray) -> np.ndarray:
+def _log_evidence(wins: Floats, losses: Floats) -> Floats:
     """Log of the fair game's wealth after so many wins and losses."""
     a, b = _SHAPE + wins, _SHAPE + losses
-    found: np.ndarray = (
+    found: Floats = (
         math.log(2)
         + special.betaln(a, b)
         - special.betaln(_SHAPE, _SHAPE)
@@ -174,7 +175,7 @@ def _log_evidence(wins: np.ndarray, losses: np.ndarray) -> np.ndarray:
 
 
 @lru_cache(maxsize=256)
-def _needed(level: float, deciding: int) -> np.ndarray:
+def _needed(level: float, deciding: int) -> Ints:
     """(deciding + 1,) fewest wins with that much evidence; more than all where none are enough."""
     found = np.empty(deciding + 1, dtype=int)
     low = 0
@@ -191,7 +192,7 @@ def _evidence_at(wins: int, deciding: int) -> float:
     return float(_log_evidence(np.array(wins), np.array(deciding - wins)))
 
 
-def _stopped(needed: np.ndarray, chance: float) -> tuple[np.ndarray, np.ndarray]:
+def _stopped(needed: Ints, chance: float) -> tuple[Floats, Floats]:
     """(deciding + 1,) chances that the second, and the first, were called better by then."""
     most = len(needed) - 1
     up, down = np.zeros(most + 1), np.zeros(most + 1)
@@ -220,7 +221,7 @@ def _exact_level(alpha: float, most: int) -> float:
     return high
 
 
-def _crossing(needed: np.ndarray) -> float:
+def _crossing(needed: Ints) -> float:
     """Chance that one side of a fair game crosses, whatever the other side does."""
     total, alive = 0.0, np.ones(1)
     for m in range(1, len(needed)):

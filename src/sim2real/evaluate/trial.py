@@ -44,7 +44,7 @@ class Trial:
     episode: str = ""
     """Id of its episode in a lake."""
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """Plain data for JSON."""
         return asdict(self)
 

@@ -9,7 +9,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from io import StringIO
 from pathlib import Path
-from typing import Any
 from zipfile import BadZipFile
 
 import numpy as np
@@ -51,13 +50,13 @@ def read_trials(path: Path) -> list[Trial]:
     ]
 
 
-def read_rows(path: Path) -> list[Mapping[str, Any]]:
+def read_rows(path: Path) -> list[Mapping[str, object]]:
     """Rows of a CSV file with a header, or of a JSON list of objects."""
     if path.suffix == ".json":
         data = read_json(path)
         if not isinstance(data, list) or not all(isinstance(row, dict) for row in data):
             raise Sim2RealError(f"{path} must be a list of rows, each an object")
-        rows: list[Mapping[str, Any]] = data
+        rows: list[Mapping[str, object]] = data
     else:
         try:
             with path.open(newline="", encoding="utf-8-sig") as file:
@@ -74,7 +73,7 @@ def read_rows(path: Path) -> list[Mapping[str, Any]]:
     return rows
 
 
-def _of_row(row: Mapping[str, Any], where: str, name: str) -> Trial:
+def _of_row(row: Mapping[str, object], where: str, name: str) -> Trial:
     known = [field.name for field in fields(Trial)]
     for column in row:
         if column not in known:
@@ -82,27 +81,29 @@ def _of_row(row: Mapping[str, Any], where: str, name: str) -> Trial:
     said = str(row.get("success", "")).strip().lower()
     if said not in _TRUE + _FALSE:
         raise Sim2RealError(f"{where}: success must be 1 or 0, not {said[:40]!r}")
-    source = _text(row.get("source")) or "real"
+    source = text_in(row.get("source")) or "real"
     if source not in ("sim", "real"):
         raise Sim2RealError(f"{where}: source must be sim or real, not {source[:40]!r}")
-    seed = _number(row.get("seed"), f"{where}: seed")
+    seed = number_in(row.get("seed"), f"{where}: seed")
     return Trial(
-        policy=_text(row.get("policy")) or name,
+        policy=text_in(row.get("policy")) or name,
         success=said in _TRUE,
-        condition=_text(row.get("condition")),
+        condition=text_in(row.get("condition")),
         source="sim" if source == "sim" else "real",
-        reward=_number(row.get("reward"), f"{where}: reward"),
-        unit=_text(row.get("unit")),
+        reward=number_in(row.get("reward"), f"{where}: reward"),
+        unit=text_in(row.get("unit")),
         seed=None if seed is None else int(seed),
-        episode=_text(row.get("episode")),
+        episode=text_in(row.get("episode")),
     )
 
 
-def _text(value: Any) -> str:
+def text_in(value: object) -> str:
+    """What a cell says, without spaces around it; nothing is ''."""
     return "" if value is None else str(value).strip()
 
 
-def _number(value: Any, where: str) -> float | None:
+def number_in(value: object, where: str) -> float | None:
+    """The number in a cell, None in an empty one; anything else is a `Sim2RealError`."""
     if value is None or value == "":
         return None
     try:

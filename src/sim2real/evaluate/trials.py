@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor
 
+from sim2real.arrays import Bools, Floats
 from sim2real.data import Episode
 from sim2real.errors import Sim2RealError
 from sim2real.evaluate.record import Record
@@ -32,13 +32,13 @@ class Trials:
     seed: int
     names: tuple[str, ...]
     """Parameters, in the order of the columns of `values`."""
-    values: np.ndarray
+    values: Floats
     """(trials, parameters) the draw of each trial."""
-    success: np.ndarray
+    success: Bools
     """(trials,) bool."""
-    reward: np.ndarray
+    reward: Floats
     """(trials,) sum of rewards."""
-    diverged: np.ndarray
+    diverged: Bools
     """(trials,) bool: the simulation broke down; a failure."""
     per_seed: int = _MOST_WORLDS
     """Trials under one seed; those after them are under the next."""
@@ -53,7 +53,7 @@ def run_trials(
     episodes: int,
     seed: int,
     source: str,
-    rows: np.ndarray | None = None,
+    rows: Floats | None = None,
     twin: Twin | None = None,
     threads: int = 0,
     remainder: bool = False,
@@ -75,26 +75,16 @@ def run_trials(
     parts: list[tuple[Tensor, Tensor, Tensor, Tensor]] = []
     per_seed = _MOST_WORLDS // each * each
     rounds = math.ceil(episodes / per_seed)
+    make = partial(TaskEnv, task, source=source, threads=threads, remainder=remainder)
     env: TaskEnv | None = None
     for part in range(rounds):
         count = min(per_seed, episodes - part * per_seed)
-        env = TaskEnv(
-            task,
-            worlds=count,
-            seed=seed + part,
-            source=source,
-            twin=twin,
-            threads=threads,
-            remainder=remainder,
-        )
+        env = make(worlds=count, seed=seed + part, twin=twin)
         twin = env.twin
         if rows is not None or each > 1:
-            draws = math.ceil(count / each)
-            if rows is None:
-                given = drawn(twin, source, count=draws, seed=seed + part)
-            else:
-                first = part * per_seed // each
-                given = torch.from_numpy(rows[first : first + draws])
+            first = part * per_seed // each
+            draws = range(first, first + math.ceil(count / each))
+            given = _given(twin, source, rows, draws, seed + part)
             env.sampler = _Shared(env.sampler, given.to(env.device), each)
             env.reset()
         record = Record(env) if keep is not None else None
@@ -102,9 +92,8 @@ def run_trials(
         if keep is not None and record is not None:
             keep(record.episodes(parts[-1][0], success=parts[-1][1], policy=policy_id))
     assert env is not None
-    values, success, reward, diverged = (
-        torch.cat(column).numpy() for column in zip(*parts, strict=True)
-    )
+    columns = [torch.cat(column).numpy() for column in zip(*parts, strict=True)]
+    values, success, reward, diverged = columns
     return Trials(
         task=task.name,
         twin=env.twin.version,
@@ -117,6 +106,13 @@ def run_trials(
         per_seed=per_seed,
         each=each,
     )
+
+
+def _given(twin: Twin, source: str, rows: Floats | None, draws: range, seed: int) -> Tensor:
+    """(draws, parameters) of those `rows`, or new ones from the source where there are none."""
+    if rows is None:
+        return drawn(twin, source, count=len(draws), seed=seed)
+    return torch.from_numpy(rows[draws.start : draws.stop])
 
 
 class _Shared:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import av
 import numpy as np
+from numpy.typing import NDArray
 from torch import Tensor
 
 from sim2real.files import atomic_path
@@ -16,14 +17,14 @@ from sim2real.tasks import Camera, TaskEnv
 
 
 @contextmanager
-def video(path: Path, *, rate_hz: float) -> Iterator[Callable[[np.ndarray], None]]:
+def video(path: Path, *, rate_hz: float) -> Iterator[Callable[[NDArray[np.uint8]], None]]:
     """A function that appends pictures to an mp4, which appears when the block ends."""
     with atomic_path(path) as temporary, av.open(str(temporary), "w", format="mp4") as container:
         stream = container.add_stream("h264", rate=Fraction(rate_hz).limit_denominator(1000))
         stream.pix_fmt = "yuv420p"
         stream.options = {"crf": "23"}
 
-        def add(picture: np.ndarray) -> None:
+        def add(picture: NDArray[np.uint8]) -> None:
             if not stream.is_open:
                 stream.width, stream.height = picture.shape[1], picture.shape[0]
             container.mux(stream.encode(av.VideoFrame.from_ndarray(picture)))

@@ -9,6 +9,7 @@ import itertools
 
 import numpy as np
 
+from sim2real.arrays import Floats
 from sim2real.contract import Limits
 from sim2real.gap.findings import Fault, Finding
 from sim2real.gap.log import Log
@@ -79,9 +80,8 @@ class Bounds:
         at = log.readings[known[0], columns]
         middle, spread = self._middle[columns], self._spread[columns]
 
-        def away(pose: np.ndarray) -> np.ndarray:
-            found: np.ndarray = np.abs(pose - middle) - spread
-            return found
+        def away(pose: Floats) -> Floats:
+            return np.asarray(np.abs(pose - middle) - spread)
 
         odd = away(at) > _START_SLACK
         if not odd.any():
@@ -89,45 +89,37 @@ class Bounds:
         where = tuple(n for n, o in zip(names, odd, strict=True) if o)
         told = f"{where[0]} starts at {at[odd][0]:.2f}, the twin's worlds at {middle[odd][0]:.2f}"
 
-        def excess(pose: np.ndarray) -> float:
+        def excess(pose: Floats) -> float:
             return float(np.maximum(0.0, away(pose)).sum())
+
+        def finding(
+            fault: Fault, where: tuple[str, ...], how: str, confidence: float, *others: Fault
+        ) -> list[Finding]:
+            return [
+                Finding(
+                    fault=fault,
+                    where=where,
+                    evidence=f"{told}{how}",
+                    confidence=confidence,
+                    alternatives=others,
+                )
+            ]
 
         flipped = np.where(odd, -at, at)
         order = min(_orders(len(at)), key=lambda o: excess(at[o]), default=list(range(len(at))))
-        moved = [k for k in range(len(at)) if order[k] != k]
         enough = 0.4 * excess(at)
         if excess(flipped) < min(enough, excess(at[order]) + 0.1):
-            return [
-                Finding(
-                    fault=Fault.SIGN,
-                    where=where,
-                    evidence=f"{told}; with the opposite sign it would start where they do.",
-                    confidence=0.6,
-                    alternatives=(Fault.POSE, Fault.PERMUTED),
-                )
-            ]
+            how = "; with the opposite sign it would start where they do."
+            return finding(Fault.SIGN, where, how, 0.6, Fault.POSE, Fault.PERMUTED)
         if excess(at[order]) < enough:
-            return [
-                Finding(
-                    fault=Fault.PERMUTED,
-                    where=tuple(names[k] for k in moved),
-                    evidence=f"{told}; in the order {', '.join(names[k] for k in order)} all"
-                    " joints would start where they do.",
-                    confidence=0.6,
-                    alternatives=(Fault.POSE,),
-                )
-            ]
+            mixed = ", ".join(names[k] for k in order)
+            how = f"; in the order {mixed} all joints would start where they do."
+            moved = tuple(names[k] for k in range(len(at)) if order[k] != k)
+            return finding(Fault.PERMUTED, moved, how, 0.6, Fault.POSE)
         if away(at).max() > _ELSEWHERE:
-            return [
-                Finding(
-                    fault=Fault.POSE,
-                    where=where,
-                    evidence=f"{told}, and none of them farther than"
-                    f" {float(spread[odd][0]):.2f} from there.",
-                    confidence=0.5,
-                    alternatives=(Fault.OFFSET,),
-                )
-            ]
+            far = float(spread[odd][0])
+            how = f", and none of them farther than {far:.2f} from there."
+            return finding(Fault.POSE, where, how, 0.5, Fault.OFFSET)
         return []
 
     def _placed(self, log: Log) -> list[Finding]:
@@ -142,9 +134,9 @@ class Bounds:
             slack = 0.5 * (high - low) + 0.02 * np.abs(low + high)
 
             def inside(
-                rows: np.ndarray,
-                low: np.ndarray = low - slack,
-                high: np.ndarray = high + slack,
+                rows: Floats,
+                low: Floats = low - slack,
+                high: Floats = high + slack,
             ) -> float:
                 return float(((rows > low) & (rows < high)).all(axis=1).mean())
 
@@ -164,7 +156,7 @@ class Bounds:
         return []
 
 
-def _replaced(values: np.ndarray, inside: object, *, quaternion: bool) -> tuple[Fault, str]:
+def _replaced(values: Floats, inside: object, *, quaternion: bool) -> tuple[Fault, str]:
     """What brings a vector back to where it should be."""
     assert callable(inside)
     width = values.shape[1]

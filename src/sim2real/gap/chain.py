@@ -12,6 +12,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from sim2real.arrays import Bools, Floats
 from sim2real.gap.findings import Fault, Finding
 from sim2real.gap.interface import Column, Interface
 from sim2real.gap.log import Log
@@ -99,9 +100,7 @@ class Chain:
         self._fed_back = named(replace(chosen, relations=kept[True]))
         return named(replace(chosen, relations=kept[False]))
 
-    def _normalised(
-        self, frames: np.ndarray, computed: np.ndarray, rows: np.ndarray
-    ) -> list[Finding]:
+    def _normalised(self, frames: Floats, computed: Floats, rows: Bools) -> list[Finding]:
         """Observations that were normalised before the network, or 'denormalised'."""
         if self._interface.normaliser is None:
             return []
@@ -124,7 +123,7 @@ class Chain:
                 ]
         return []
 
-    def _given(self, frames: np.ndarray, computed: np.ndarray, rows: np.ndarray) -> Explained:
+    def _given(self, frames: Floats, computed: Floats, rows: Bools) -> Explained:
         """The same difference as one of what was given to `observe`."""
         face = self._interface
         turned = self._turned(frames, rows)
@@ -148,7 +147,7 @@ class Chain:
             left = [o for o in left if o not in explained]
         return Explained(columns=face.inputs, relations=relations, whole=not left)
 
-    def _turned(self, frames: np.ndarray, rows: np.ndarray) -> Explained | None:
+    def _turned(self, frames: Floats, rows: Bools) -> Explained | None:
         """Quaternions with their parts in another order, whatever is computed from them."""
         face = self._interface
         for group in {c.group for c in face.inputs if c.quaternion}:
@@ -164,19 +163,18 @@ class Chain:
                     return Explained(columns=face.inputs, relations=relations, whole=True)
         return None
 
-    def _corrected(self, frames: np.ndarray, computed: np.ndarray) -> np.ndarray:
+    def _corrected(self, frames: Floats, computed: Floats) -> Floats:
         """What `observe` was given, as far as its linear outputs tell."""
         face = self._interface
         off = np.nan_to_num(frames - computed)[:, face.linear] @ face.solve.T
-        corrected: np.ndarray = self._inputs + np.where(face.solvable, off, 0.0)
-        return corrected
+        return self._inputs + np.where(face.solvable, off, 0.0)
 
     def _searched(
         self,
-        frames: np.ndarray,
-        seen: np.ndarray,
+        frames: Floats,
+        seen: Floats,
         left: list[int],
-        rows: np.ndarray,
+        rows: Bools,
         groups: list[str],
     ) -> list[Relation]:
         """Relations of inputs that only curved outputs show, such as an angle's sine."""
@@ -187,13 +185,12 @@ class Chain:
             others = [int(o) for o in np.flatnonzero(face.depends[:, column]) if o not in left]
 
             def error(
-                guess: np.ndarray, column: int = int(column), outputs: list[int] = outputs + others
-            ) -> np.ndarray:
+                guess: Floats, column: int = int(column), outputs: list[int] = outputs + others
+            ) -> Floats:
                 tried = seen.copy()
                 tried[:, column] = guess
                 off = np.abs(face.observe(tried) - frames)[:, outputs]
-                worst: np.ndarray = np.where(rows, off.max(axis=1), 0.0)
-                return worst
+                return np.where(rows, off.max(axis=1), 0.0)
 
             wrong = rows & (error(seen[:, column]) > 2e-4)
             if not wrong.any():
@@ -215,7 +212,7 @@ class Chain:
         if log.observation is not None and log.observation.shape[1] == given.shape[1]:
             given = log.observation
 
-        def agrees(inputs: np.ndarray) -> bool:
+        def agrees(inputs: Floats) -> bool:
             return not broken_columns(log_action, _clipped(face.runtime.policy(inputs)), rows)
 
         log_action = log.action
@@ -247,7 +244,7 @@ class Chain:
         return named(Explained(columns=columns, relations=relations, whole=True))
 
     def _network(
-        self, given: np.ndarray, agrees: Callable[[np.ndarray], bool], rows: np.ndarray
+        self, given: Floats, agrees: Callable[[Floats], bool], rows: Bools
     ) -> list[Finding]:
         """Faults inside the network's own software: the order of its history, its normaliser."""
         face = self._interface
@@ -281,7 +278,7 @@ class Chain:
                     ]
         return []
 
-    def _shown(self, frames: np.ndarray, agrees: Callable[[np.ndarray], bool]) -> list[Finding]:
+    def _shown(self, frames: Floats, agrees: Callable[[Floats], bool]) -> list[Finding]:
         """What the network was shown instead of the logged observation."""
         face = self._interface
         outputs = face.outputs
@@ -365,7 +362,7 @@ class Chain:
             return []
         return named(Explained(columns=columns, relations=relations, whole=True))
 
-    def _wanted(self) -> list[np.ndarray]:
+    def _wanted(self) -> list[Floats]:
         """What `act` gives, from the log as it is and as the observation shows it."""
         log, face = self._log, self._interface
         actions = []
@@ -389,7 +386,7 @@ class Chain:
                         found.append(made)
         return found
 
-    def _limited(self, wanted: np.ndarray) -> np.ndarray:
+    def _limited(self, wanted: Floats) -> Floats:
         """What the supervisor lets through of it."""
         joints = self._interface.bundle.limits.joints
         rate_hz = self._log.contract.rate_hz
@@ -397,31 +394,28 @@ class Chain:
         last = self._inputs[:, -len(joints) :]
         allowed = np.where(np.isfinite(last), np.clip(wanted, last - step, last + step), wanted)
         low = np.array([joint.command_low for joint in joints])
-        limited: np.ndarray = np.clip(
-            allowed, low, np.array([joint.command_high for joint in joints])
-        )
+        limited: Floats = np.clip(allowed, low, np.array([joint.command_high for joint in joints]))
         # An unlimited command is the usual case; where both agree it does not matter.
         return np.where(same(self._log.command, wanted), wanted, limited)
 
 
-def _frames(log: Log) -> np.ndarray | None:
+def _frames(log: Log) -> Floats | None:
     """(periods, frame) the newest period of each observation."""
     if log.observation is None:
         return None
     return log.observation[:, -log.contract.frame_width :]
 
 
-def _followed(log: Log) -> np.ndarray:
+def _followed(log: Log) -> Bools:
     """(periods,) whether the period before is in the log too."""
     steps = np.diff(log.times, prepend=np.nan)
     usual = np.nanmedian(steps) if len(steps) > 1 else np.nan
-    known: np.ndarray = np.nan_to_num(steps, nan=np.inf) < 1.5 * usual
-    return known
+    return np.nan_to_num(steps, nan=np.inf) < 1.5 * usual
 
 
-def _past_known(frames: np.ndarray, known: np.ndarray, history: int) -> np.ndarray:
+def _past_known(frames: Floats, known: Bools, history: int) -> Bools:
     """(periods,) whether all periods that the network sees are in the log, and are numbers."""
-    whole: np.ndarray = np.isfinite(frames).all(axis=1)
+    whole: Bools = np.all(np.isfinite(frames), axis=1)
     found = whole.copy()
     for k in range(1, history):
         found &= shifted(whole, k)
@@ -431,13 +425,12 @@ def _past_known(frames: np.ndarray, known: np.ndarray, history: int) -> np.ndarr
     return found
 
 
-def _clipped(action: np.ndarray) -> np.ndarray:
-    clipped: np.ndarray = np.clip(np.nan_to_num(action), -1.0, 1.0).astype(float)
-    return clipped
+def _clipped(action: Floats) -> Floats:
+    return np.clip(np.nan_to_num(action), -1.0, 1.0).astype(float)
 
 
 def _saturated(
-    action: np.ndarray, raw: np.ndarray, rows: np.ndarray, specs: tuple[object, ...]
+    action: Floats, raw: Floats, rows: Bools, specs: tuple[object, ...]
 ) -> list[Finding]:
     """Actions that are the network's, multiplied until they stand at their limit."""
     names, factors, limits = [], [], np.zeros(action.shape[1])

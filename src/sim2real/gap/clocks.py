@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from sim2real.arrays import Bools
 from sim2real.gap.findings import Fault, Finding
 from sim2real.gap.log import Log
 
@@ -90,7 +91,7 @@ def _unread(log: Log) -> list[Finding]:
     ]
 
 
-def _longest(flags: np.ndarray) -> int:
+def _longest(flags: Bools) -> int:
     """Longest run of true."""
     longest = run = 0
     for flag in flags:

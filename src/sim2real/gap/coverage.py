@@ -12,10 +12,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
+from sim2real.arrays import Bools, Floats, Ints
+from sim2real.contract import SensorSpec
 from sim2real.errors import Sim2RealError
 from sim2real.gap.log import Log
 from sim2real.gap.replay import Replay, Replayer
@@ -74,7 +75,7 @@ class SensorCoverage:
             return "too narrow"
         return "too wide" if self.width > WIDE and self.inside.value > BAND else "fine"
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """Plain data."""
         return {
             "unit": self.unit,
@@ -112,7 +113,7 @@ class Coverage:
             return "too narrow"
         return "too wide" if found == {"too wide"} else "fine"
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """Plain data."""
         return {
             "source": self.source,
@@ -161,7 +162,7 @@ def coverage(
     rng = np.random.default_rng(seed)
     starts = rng.normal(size=(draws, len(replayer.starts), replayer.coordinates))
     replay = replayer(values, moved=starts, report=report)
-    good = np.isfinite(replay.predicted).all(axis=(1, 2, 3))
+    good = np.all(np.isfinite(replay.predicted), axis=(1, 2, 3))
     if good.sum() < 20:
         raise Sim2RealError(f"{draws - good.sum()} of {draws} draws from {source} diverge")
     recording = log_of(logs, replay.starts)
@@ -169,27 +170,10 @@ def coverage(
     slack = _LEAST * (1e-3 + np.nanmax(whole.readings, axis=0) - np.nanmin(whole.readings, axis=0))
     sensors, farthest = [], []
     for spec in whole.contract.sensors:
-        columns = replay.column(spec.name)
-        real, known = replay.measured[..., columns], replay.valid[..., columns]
-        if not known.any():
-            continue
-        made = replay.predicted[good][..., columns]
-        edges = (0.5 - BAND / 2, 0.5, 0.5 + BAND / 2)
-        low, middle, high = np.quantile(made, edges, axis=0, method="weibull")
-        within = (real >= low - slack[columns]) & (real <= high + slack[columns]) & known
-        far = _farthest(made, real, slack[columns])
-        farthest.append(far)
-        error, variance = (real - middle)[known], made.var(axis=0, ddof=1)[known]
-        sensors.append(
-            SensorCoverage(
-                name=spec.name,
-                unit=spec.unit,
-                inside=_share(within.sum(axis=(1, 2)), known.sum(axis=(1, 2)), clusters, rng),
-                explained=_explained(far, clusters, rng),
-                spread=float(np.sqrt(variance.mean())),
-                error=float(np.sqrt(np.mean(error**2))),
-            )
-        )
+        found = _of_sensor(spec, replay, good, slack[replay.column(spec.name)], clusters, rng)
+        if found is not None:
+            sensors.append(found[0])
+            farthest.append(found[1])
     return Coverage(
         source=source,
         horizon_s=horizon_s,
@@ -202,7 +186,38 @@ def coverage(
     )
 
 
-def _farthest(made: np.ndarray, real: np.ndarray, slack: np.ndarray) -> np.ndarray:
+def _of_sensor(
+    spec: SensorSpec,
+    replay: Replay,
+    good: Bools,
+    slack: Floats,
+    clusters: Ints,
+    rng: np.random.Generator,
+) -> tuple[SensorCoverage, Floats] | None:
+    """How a sensor is covered by the `good` draws, and how far each window goes; None where the
+    logs have no reading of it."""
+    columns = replay.column(spec.name)
+    real, known = replay.measured[..., columns], replay.valid[..., columns]
+    if not known.any():
+        return None
+    made = replay.predicted[good][..., columns]
+    edges = (0.5 - BAND / 2, 0.5, 0.5 + BAND / 2)
+    low, middle, high = np.quantile(made, edges, axis=0, method="weibull")
+    within = (real >= low - slack) & (real <= high + slack) & known
+    far = _farthest(made, real, slack)
+    error, variance = (real - middle)[known], made.var(axis=0, ddof=1)[known]
+    covered = SensorCoverage(
+        name=spec.name,
+        unit=spec.unit,
+        inside=_share(within.sum(axis=(1, 2)), known.sum(axis=(1, 2)), clusters, rng),
+        explained=_explained(far, clusters, rng),
+        spread=float(np.sqrt(variance.mean())),
+        error=float(np.sqrt(np.mean(error**2))),
+    )
+    return covered, far
+
+
+def _farthest(made: Floats, real: Floats, slack: Floats) -> Floats:
     """(1 + draws, windows) how far each window goes from the middle; the real one is the first.
 
     The middle and the spread are of all of them together, the real one included, so that it is like
@@ -210,19 +225,16 @@ def _farthest(made: np.ndarray, real: np.ndarray, slack: np.ndarray) -> np.ndarr
     """
     pool = np.concatenate([real[None], made])
     off = np.abs(pool - pool.mean(axis=0)) / np.maximum(pool.std(axis=0), slack)
-    found: np.ndarray = np.where(np.isfinite(real), off, 0.0).max(axis=(2, 3))
-    return found
+    return np.asarray(np.where(np.isfinite(real), off, 0.0).max(axis=(2, 3)))
 
 
-def _explained(far: np.ndarray, clusters: np.ndarray, rng: np.random.Generator) -> Share:
+def _explained(far: Floats, clusters: Ints, rng: np.random.Generator) -> Share:
     beyond = 1 + (far[1:] >= far[0]).sum(axis=0)
     within = beyond > (1 - BAND) * len(far)
     return _share(within.astype(int), np.ones(len(within), dtype=int), clusters, rng)
 
 
-def _share(
-    within: np.ndarray, count: np.ndarray, clusters: np.ndarray, rng: np.random.Generator
-) -> Share:
+def _share(within: Ints, count: Ints, clusters: Ints, rng: np.random.Generator) -> Share:
     """The share of `within` in `count` (windows,) each, resampled by cluster."""
     inside = np.bincount(clusters, weights=within)
     total = np.bincount(clusters, weights=count)

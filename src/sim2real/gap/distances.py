@@ -11,10 +11,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
 
 import numpy as np
 
+from sim2real.arrays import Floats, Ints
 from sim2real.gap.pairs import Pairs
 from sim2real.gap.replay import Replay
 
@@ -51,7 +51,7 @@ class Distance:
     """95 % interval over segments."""
     accuracy_p: float
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """Plain data."""
         return asdict(self)
 
@@ -95,7 +95,7 @@ def adjusted(p_values: Sequence[float]) -> list[float]:
     return [float(p) for p in found]
 
 
-def mmd(real: np.ndarray, made: np.ndarray, *, seed: int = 0) -> tuple[float, float]:
+def mmd(real: Floats, made: Floats, *, seed: int = 0) -> tuple[float, float]:
     """Squared discrepancy of samples (segments, samples, features), and its p-value."""
     segments, samples, _ = real.shape
     both = _scaled(real, made)
@@ -106,11 +106,10 @@ def mmd(real: np.ndarray, made: np.ndarray, *, seed: int = 0) -> tuple[float, fl
     middle = float(np.median(apart)) if len(apart) else 1.0
     width = max(middle, 1e-12)
 
-    def kernel(one: int, other: int) -> np.ndarray:
+    def kernel(one: int, other: int) -> Floats:
         near = np.exp(-_squares(flat[one], flat[other]) / width)
         parts = near.reshape(segments, samples, segments, samples)
-        found: np.ndarray = parts.mean(axis=(1, 3))
-        return found
+        return np.asarray(parts.mean(axis=(1, 3)))
 
     # Exchanging the two of a pair turns the sign of its row and its column.
     table = kernel(0, 0) + kernel(1, 1) - kernel(0, 1) - kernel(1, 0)
@@ -122,9 +121,7 @@ def mmd(real: np.ndarray, made: np.ndarray, *, seed: int = 0) -> tuple[float, fl
     return value, _p_value(value, values)
 
 
-def classifier(
-    real: np.ndarray, made: np.ndarray, *, seed: int = 0
-) -> tuple[float, float, float, float]:
+def classifier(real: Floats, made: Floats, *, seed: int = 0) -> tuple[float, float, float, float]:
     """Accuracy of a classifier on samples (segments, samples, features), its interval, its p-value.
 
     It is a linear discriminant of the features, their squares and products, by ridge regression
@@ -143,13 +140,12 @@ def classifier(
         gram = outside.T @ outside + ridge * np.eye(seen.shape[1])
         parts.append((fold_of == k, fold_of != k, inside, outside, np.linalg.inv(gram)))
 
-    def right(labels: np.ndarray) -> np.ndarray:
+    def right(labels: Floats) -> Floats:
         """(rows, exchanges) whether each row is assigned rightly, one half where it is open."""
         score = np.empty_like(labels)
         for mine, others, inside, outside, inverse in parts:
             score[mine] = inside @ (inverse @ (outside.T @ labels[others]))
-        found: np.ndarray = 0.5 + 0.5 * np.sign(score * labels)
-        return found
+        return 0.5 + 0.5 * np.sign(score * labels)
 
     hits = right(truth[:, None])[:, 0].reshape(2, segments, samples).mean(axis=(0, 2))
     rng = np.random.default_rng(seed)
@@ -164,7 +160,7 @@ def classifier(
     return accuracy, float(low), float(high), _p_value(accuracy, np.concatenate(shares))
 
 
-def _distance(of: str, real: np.ndarray, made: np.ndarray, *, seed: int) -> Distance:
+def _distance(of: str, real: Floats, made: Floats, *, seed: int) -> Distance:
     apart, apart_p = mmd(real, made, seed=seed)
     accuracy, low, high, accuracy_p = classifier(real, made, seed=seed)
     return Distance(
@@ -179,19 +175,19 @@ def _distance(of: str, real: np.ndarray, made: np.ndarray, *, seed: int) -> Dist
     )
 
 
-def _states(replay: Replay, steps: np.ndarray) -> np.ndarray:
+def _states(replay: Replay, steps: Ints) -> Floats:
     """(segments, samples, numbers) readings at some steps, the newest there is."""
     return _newest(replay.measured)[:, steps]
 
 
-def _transitions(pairs: Pairs, replay: Replay, step: int) -> np.ndarray:
+def _transitions(pairs: Pairs, replay: Replay, step: int) -> Floats:
     """(segments, 1, features) of the transition from the start to a step."""
     sent = pairs.command[:, : step + 1].mean(axis=1)
     came = _newest(replay.errors[0])[:, step]
     return np.concatenate([pairs.at_start(replay), sent, came], axis=1)[:, None]
 
 
-def _newest(values: np.ndarray) -> np.ndarray:
+def _newest(values: Floats) -> Floats:
     """(segments, periods, numbers) with what is missing filled by the reading before."""
     filled = values.copy()
     for step in range(1, values.shape[1]):
@@ -200,9 +196,9 @@ def _newest(values: np.ndarray) -> np.ndarray:
     return filled
 
 
-def _usable(real: np.ndarray, made: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
+def _usable(real: Floats, made: Floats) -> tuple[Floats, Floats] | None:
     """Features that are known and vary, in segments where all of them are; None without any."""
-    known = np.isfinite(real).all(axis=1) & np.isfinite(made).all(axis=1)
+    known = np.all(np.isfinite(real) & np.isfinite(made), axis=1)
     often = known.mean(axis=0) > 0.5
     good = known[:, often].all(axis=1)
     real, made = real[good][..., often], made[good][..., often]
@@ -212,17 +208,16 @@ def _usable(real: np.ndarray, made: np.ndarray) -> tuple[np.ndarray, np.ndarray]
     return real[..., varies], made[..., varies]
 
 
-def _scaled(real: np.ndarray, made: np.ndarray) -> np.ndarray:
+def _scaled(real: Floats, made: Floats) -> Floats:
     """(2, segments, samples, features) around 0 with spread 1, far ones cut; blind to the label."""
     both = np.stack([real, made])
     middle = np.median(both, axis=(0, 1, 2))
     spread = 1.4826 * np.median(np.abs(both - middle), axis=(0, 1, 2))
     spread = np.where(spread > 0, spread, both.std(axis=(0, 1, 2)))
-    found: np.ndarray = np.clip((both - middle) / np.maximum(spread, 1e-300), -_FARTHEST, _FARTHEST)
-    return found
+    return np.clip((both - middle) / np.maximum(spread, 1e-300), -_FARTHEST, _FARTHEST)
 
 
-def _with_products(rows: np.ndarray) -> np.ndarray:
+def _with_products(rows: Floats) -> Floats:
     """Rows with a constant, squares and products, each of spread one."""
     one, other = np.triu_indices(rows.shape[1])
     if len(one) > _MOST_PRODUCTS:
@@ -233,18 +228,17 @@ def _with_products(rows: np.ndarray) -> np.ndarray:
     return np.concatenate([np.ones((len(rows), 1)), found], axis=1)
 
 
-def _squares(one: np.ndarray, other: np.ndarray) -> np.ndarray:
+def _squares(one: Floats, other: Floats) -> Floats:
     """Squared distances between rows."""
     apart = (one**2).sum(axis=1)[:, None] + (other**2).sum(axis=1) - 2 * one @ other.T
-    found: np.ndarray = np.maximum(apart, 0.0)
-    return found
+    return np.asarray(np.maximum(apart, 0.0))
 
 
-def _signs(rng: np.random.Generator, segments: int) -> np.ndarray:
+def _signs(rng: np.random.Generator, segments: int) -> Floats:
     """(exchanges, segments) -1 where a pair is exchanged."""
     return rng.choice([-1.0, 1.0], size=(EXCHANGES, segments))
 
 
-def _p_value(value: float, others: np.ndarray) -> float:
+def _p_value(value: float, others: Floats) -> float:
     """Share of exchanges that look at least as different, the real one among them."""
     return float((1 + (others >= value - 1e-12).sum()) / (1 + len(others)))

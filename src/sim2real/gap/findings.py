@@ -6,7 +6,6 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
 
 
 class Fault(StrEnum):
@@ -67,7 +66,7 @@ class Finding:
         """What to do about it."""
         return REMEDIES[self.fault]
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """Plain data."""
         return {
             "fault": str(self.fault),
@@ -107,7 +106,7 @@ class Diagnosis:
             return f"{self.findings[0].fault}: {', '.join(self.findings[0].where)}"
         return self.physics
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """Plain data."""
         return {
             "verdict": self.verdict,

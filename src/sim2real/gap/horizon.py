@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import math
 from dataclasses import asdict, dataclass
-from typing import Any
 
 import numpy as np
 
+from sim2real.arrays import Floats, Ints
 from sim2real.gap.pairs import Pairs
 from sim2real.gap.segments import clusters_of
 from sim2real.twin import SensorEffects
@@ -111,7 +111,7 @@ class ChannelGap:
         """Whether the twin predicts the end of the horizon better than that nothing changes."""
         return self.rms[-1] < self.stays[-1]
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """Plain data."""
         return asdict(self) | {
             "error": self.error,
@@ -151,7 +151,7 @@ def channel_gaps(pairs: Pairs, *, seed: int = 0) -> tuple[ChannelGap, ...]:
             ChannelGap(
                 name=spec.name,
                 unit=spec.unit,
-                times_s=_listed((steps + 1) * pairs.real.period_s),
+                times_s=_listed((1.0 + steps.astype(float)) * pairs.real.period_s),
                 rms=_listed(many[0]),
                 low=_listed(low),
                 high=_listed(high),
@@ -171,32 +171,29 @@ def channel_gaps(pairs: Pairs, *, seed: int = 0) -> tuple[ChannelGap, ...]:
     return tuple(found)
 
 
-def _resampled(clusters: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+def _resampled(clusters: Ints, rng: np.random.Generator) -> Floats:
     """(1 + resamples, segments) how often each segment counts; the first counts each once."""
     count = int(clusters.max()) + 1
     drawn = rng.multinomial(count, np.full(count, 1 / count), size=_RESAMPLED)
     return np.concatenate([np.ones((1, len(clusters))), drawn[:, clusters]])
 
 
-def _rms(errors: np.ndarray, weights: np.ndarray) -> np.ndarray:
+def _rms(errors: Floats, weights: Floats) -> Floats:
     """(weights, periods) root mean square of errors (segments, periods, numbers)."""
     known = np.isfinite(errors)
     squares = np.where(known, errors, 0.0) ** 2
     total = weights @ squares.sum(axis=2)
     count = weights @ known.sum(axis=2).astype(float)
-    found: np.ndarray = np.sqrt(total / np.maximum(count, 1e-9))
-    return found
+    return np.asarray(np.sqrt(total / np.maximum(count, 1e-9)))
 
 
-def _spread(measured: np.ndarray) -> float:
+def _spread(measured: Floats) -> float:
     """Standard deviation of readings (segments, periods, numbers), each around its own mean."""
     numbers = [column[np.isfinite(column)] for column in measured.reshape(-1, measured.shape[2]).T]
     return float(np.sqrt(np.mean([number.var() for number in numbers if len(number)])))
 
 
-def _lag(
-    predicted: np.ndarray, measured: np.ndarray, weights: np.ndarray, pairs: Pairs
-) -> Lag | None:
+def _lag(predicted: Floats, measured: Floats, weights: Floats, pairs: Pairs) -> Lag | None:
     """The shift of predictions (segments, periods, numbers) that leaves the least error."""
     steps = predicted.shape[1]
     reach = int(_LONGEST_LAG * steps)
@@ -224,5 +221,5 @@ def _lag(
     )
 
 
-def _listed(values: np.ndarray) -> tuple[float, ...]:
+def _listed(values: Floats) -> tuple[float, ...]:
     return tuple(float(value) for value in values)

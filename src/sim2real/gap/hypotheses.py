@@ -8,6 +8,7 @@ from functools import partial
 
 import numpy as np
 
+from sim2real.arrays import Floats
 from sim2real.gap.findings import Fault
 from sim2real.gap.motion import Motion
 from sim2real.gap.relation import DEGREES
@@ -78,7 +79,7 @@ def scaled(motion: Motion, what: str, factor: float) -> Motion:
 def earlier(motion: Motion, what: str, periods: int) -> Motion:
     """Readings as many periods earlier as they came late."""
 
-    def moved(series: np.ndarray) -> np.ndarray:
+    def moved(series: Floats) -> Floats:
         ahead = np.full_like(series, np.nan)
         if periods < series.shape[1]:
             ahead[:, :-periods] = series[:, periods:]

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 import onnx
 
+from sim2real.arrays import Bools, Floats
 from sim2real.contract import Contract
 from sim2real.policy import Bundle, Runtime
 
@@ -43,15 +44,15 @@ class Interface:
     """Readings, goals, last action, last command."""
     outputs: tuple[Column, ...]
     """The observation of one period."""
-    depends: np.ndarray
+    depends: Bools
     """(outputs, inputs) whether an output changes with an input."""
-    linear: np.ndarray
+    linear: Bools
     """(outputs,) whether an output is linear in all of its inputs."""
-    solve: np.ndarray
+    solve: Floats
     """(inputs, linear outputs) from differences of outputs to those of inputs."""
-    solvable: np.ndarray
+    solvable: Bools
     """(inputs,) whether an input can be worked out in this way."""
-    normaliser: tuple[np.ndarray, np.ndarray] | None
+    normaliser: tuple[Floats, Floats] | None
     """Mean and scale (input width,) that the network's first layers take off and divide by."""
 
     @classmethod
@@ -80,7 +81,7 @@ class Interface:
             normaliser=_normaliser(bundle),
         )
 
-    def observe(self, inputs: np.ndarray) -> np.ndarray:
+    def observe(self, inputs: Floats) -> Floats:
         """Observation (rows, outputs) for inputs (rows, inputs)."""
         parts = np.split(np.nan_to_num(inputs), _ends(self.bundle.contract), axis=1)
         found = self.runtime.observe(*parts).astype(float)
@@ -90,12 +91,11 @@ class Interface:
             found[(unknown.astype(int) @ self.depends.T.astype(int)) > 0] = np.nan
         return found
 
-    def stacked(self, frames: np.ndarray) -> np.ndarray:
+    def stacked(self, frames: Floats) -> Floats:
         """The network's input (rows, history * frame), oldest first; the first frame fills up."""
         history = self.bundle.contract.history
         places = np.arange(len(frames))[:, None] + np.arange(1 - history, 1)
-        found: np.ndarray = frames[np.maximum(places, 0)].reshape(len(frames), -1)
-        return found
+        return np.asarray(frames[np.maximum(places, 0)].reshape(len(frames), -1))
 
 
 def _ends(contract: Contract) -> list[int]:
@@ -155,7 +155,7 @@ def _outputs(contract: Contract) -> tuple[Column, ...]:
     return tuple(found)
 
 
-def _slopes(runtime: Runtime, contract: Contract, count: int) -> np.ndarray:
+def _slopes(runtime: Runtime, contract: Contract, count: int) -> Floats:
     """(points, outputs, inputs) derivatives of the observation at a few places."""
     rng = np.random.default_rng(0)
     points = rng.normal(0.0, 0.5, (_POINTS, count))
@@ -165,11 +165,10 @@ def _slopes(runtime: Runtime, contract: Contract, count: int) -> np.ndarray:
     )
     parts = np.split(moved.reshape(-1, count), _ends(contract), axis=1)
     found = runtime.observe(*parts).astype(float).reshape(_POINTS, count, 2, -1)
-    slopes: np.ndarray = (found[:, :, 0] - found[:, :, 1]).transpose(0, 2, 1) / (2 * _STEP)
-    return slopes
+    return np.asarray((found[:, :, 0] - found[:, :, 1]).transpose(0, 2, 1) / (2 * _STEP))
 
 
-def _normaliser(bundle: Bundle) -> tuple[np.ndarray, np.ndarray] | None:
+def _normaliser(bundle: Bundle) -> tuple[Floats, Floats] | None:
     """Mean and scale of a network that begins with (obs - mean) / scale; None for others."""
     graph = onnx.load_model_from_string(bundle.graph("policy")).graph
     constants = {i.name: onnx.numpy_helper.to_array(i).astype(float) for i in graph.initializer}

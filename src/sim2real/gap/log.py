@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from sim2real.arrays import Bools, Floats
 from sim2real.contract import Contract
 from sim2real.data import Episode, Signal, held
 from sim2real.errors import Sim2RealError
@@ -22,27 +23,27 @@ class Log:
     contract: Contract
     episode: str
     """Id of the episode it is made from."""
-    times: np.ndarray
+    times: Floats
     """(periods,) begin of each period [s]."""
-    readings: np.ndarray
+    readings: Floats
     """(periods, numbers) newest reading of each sensor at that time; nan where there is none."""
-    fresh: np.ndarray
+    fresh: Bools
     """(periods, sensors) whether the sensor was read anew in the period."""
-    command: np.ndarray
+    command: Floats
     """(periods, commands) what was sent; nan where nothing is known."""
-    wanted: np.ndarray | None = None
+    wanted: Floats | None = None
     """(periods, commands) what the policy asked for, before limits."""
-    action: np.ndarray | None = None
+    action: Floats | None = None
     """(periods, actions) what the network gave."""
-    observation: np.ndarray | None = None
+    observation: Floats | None = None
     """(periods, frame or input) what the network was shown."""
-    goals: np.ndarray | None = None
+    goals: Floats | None = None
     """(periods, goals) what the robot was told to reach."""
     missing: tuple[str, ...] = ()
     """Sensors of the contract that the log has no channel for."""
-    enabled: np.ndarray | None = None
+    enabled: Bools | None = None
     """(periods, commands) whether the drive was switched on; None where it always was."""
-    known: Mapping[str, np.ndarray] = field(default_factory=dict)
+    known: Mapping[str, Floats] = field(default_factory=dict)
     """(periods,) values of parameters that the log itself states; nan where it does not."""
     left_out: int = 0
     """Samples that were no numbers, or could not be."""
@@ -64,14 +65,7 @@ class Log:
         sensors = [finder.sensor(spec.name, spec.of, spec.kind) for spec in contract.sensors]
         command = finder.commands([(spec.name, spec.joint) for spec in contract.commands])
         action = finder.vector("action", len(contract.actions))
-        found = [*command, action, *sensors]
-        clock = next((s for s in found if s is not None and len(s.times)), None)
-        if clock is None:
-            raise Sim2RealError(
-                f"episode {episode.id} has no channel of the contract for {contract.robot}:"
-                f" it wants {', '.join(f'sensor/{s.name}' for s in contract.sensors[:3])}, …"
-            )
-        times = clock.times[np.isfinite(clock.times)]
+        times = _clock([*command, action, *sensors], episode, contract)
         readings, fresh = [], []
         for spec, signal in zip(contract.sensors, sensors, strict=True):
             values, new = _at(signal, times, spec.width)
@@ -100,9 +94,7 @@ class Log:
             ),
             goals=np.concatenate(told, axis=1) if told else np.zeros((len(times), 0)),
             missing=tuple(
-                spec.name
-                for spec, signal in zip(contract.sensors, sensors, strict=True)
-                if signal is None
+                s.name for s, found in zip(contract.sensors, sensors, strict=True) if found is None
             ),
             enabled=np.concatenate([_at(s, times, 1)[0] != 0 for s in switches], axis=1)
             if any(s is not None for s in switches)
@@ -174,6 +166,17 @@ class Log:
         raise Sim2RealError(f"the contract has no sensor {sensor!r}")
 
 
+def _clock(signals: Sequence[Signal | None], episode: Episode, contract: Contract) -> Floats:
+    """(periods,) times of the first signal that has any [s]."""
+    clock = next((s for s in signals if s is not None and len(s.times)), None)
+    if clock is None:
+        raise Sim2RealError(
+            f"episode {episode.id} has no channel of the contract for {contract.robot}:"
+            f" it wants {', '.join(f'sensor/{s.name}' for s in contract.sensors[:3])}, …"
+        )
+    return np.asarray(clock.times[np.isfinite(clock.times)])
+
+
 class _Finder:
     """Channels of an episode by their meaning."""
 
@@ -241,7 +244,7 @@ class _Finder:
         return None
 
 
-def _at(signal: Signal | None, times: np.ndarray, width: int) -> tuple[np.ndarray, np.ndarray]:
+def _at(signal: Signal | None, times: Floats, width: int) -> tuple[Floats, Bools]:
     """Values (times, width) held at the given times, and whether each is new."""
     nothing = np.full((len(times), width), np.nan), np.zeros(len(times), dtype=bool)
     if signal is None or not np.isfinite(signal.times).any():
@@ -256,7 +259,7 @@ def _at(signal: Signal | None, times: np.ndarray, width: int) -> tuple[np.ndarra
     return found, new
 
 
-def _sent(signals: list[Signal | None], times: np.ndarray, count: int) -> np.ndarray:
+def _sent(signals: list[Signal | None], times: Floats, count: int) -> Floats:
     """(times, count) commands from one signal of all of them, or from one each."""
     if len(signals) == count:
         parts = [_at(signal, times, 1)[0] for signal in signals]
@@ -264,5 +267,5 @@ def _sent(signals: list[Signal | None], times: np.ndarray, count: int) -> np.nda
     return _at(signals[0], times, count)[0]
 
 
-def _or_none(signal: Signal | None, times: np.ndarray, width: int) -> np.ndarray | None:
+def _or_none(signal: Signal | None, times: Floats, width: int) -> Floats | None:
     return None if signal is None else _at(signal, times, width)[0]

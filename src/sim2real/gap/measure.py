@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from sim2real.arrays import Floats
 from sim2real.data import Logs
 from sim2real.data.formats.channel_map import ChannelMap
 from sim2real.errors import Sim2RealError
@@ -70,7 +71,7 @@ class Gap:
     notes: tuple[str, ...]
     pairs: Pairs
     """What was replayed."""
-    draws: np.ndarray | None
+    draws: Floats | None
     """(draws, parameters) of the posterior, where the twin has one."""
 
     @property
@@ -120,7 +121,7 @@ class Gap:
             return f"a gap is not shown in {seconds}: errors are {size}{self._apart()}"
         return f"no gap is found in {seconds}: errors are {size}{self._apart()}"
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """Plain data."""
         return {
             "twin": self.twin,

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 import mujoco
 import numpy as np
 
+from sim2real.arrays import Bools, Floats
 from sim2real.contract import Contract
 from sim2real.gap.reference import Episodes
 from sim2real.twin import Twin
@@ -54,12 +55,12 @@ class Joint:
 class Motion:
     """One joint's readings and commands in some episodes, (episodes, periods) each."""
 
-    position: np.ndarray
-    speed: np.ndarray | None
-    command: np.ndarray
-    weight: np.ndarray
+    position: Floats
+    speed: Floats | None
+    command: Floats
+    weight: Floats
     """Torque of gravity at the joint [N m or N]."""
-    free: np.ndarray
+    free: Bools
     """Whether nothing fixed is near the robot, and the joint is off its stops."""
 
 
@@ -100,7 +101,7 @@ class Posture:
         self._joints = joints
         self._touch = _can_touch(self._model, joints)
         self._model.geom_margin[:] = _NEAR_M
-        self._table: tuple[np.ndarray, np.ndarray] | None = None
+        self._table: tuple[Floats, Floats] | None = None
         model = self._model
         ids = [model.joint(joint.name).id for joint in joints]
         hinge = int(mujoco.mjtJoint.mjJNT_HINGE)
@@ -111,7 +112,7 @@ class Posture:
         self._low = np.where(limited, model.jnt_range[ids, 0] + _STOP, -np.inf)
         self._high = np.where(limited, model.jnt_range[ids, 1] - _STOP, np.inf)
 
-    def __call__(self, positions: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def __call__(self, positions: Floats) -> tuple[Floats, Bools]:
         """Torques of gravity (..., joints) and whether joints are free, of the positions' shape."""
         off_stops = (positions > self._low) & (positions < self._high)
         if self._table is None:
@@ -120,11 +121,11 @@ class Posture:
         turned = np.mod(positions + np.pi, 2 * np.pi) - np.pi
         return np.interp(turned, *self._table), off_stops
 
-    def gravity(self, positions: np.ndarray) -> np.ndarray:
+    def gravity(self, positions: Floats) -> Floats:
         """Torques of gravity alone."""
         return self(positions)[0]
 
-    def _exact(self, positions: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def _exact(self, positions: Floats) -> tuple[Floats, Bools]:
         model, data = self._model, self._data
         flat = positions.reshape(-1, positions.shape[-1])
         found = np.full(flat.shape, np.nan)
@@ -146,7 +147,7 @@ class Posture:
         return found.reshape(positions.shape), near.reshape(positions.shape)
 
 
-def _can_touch(model: mujoco.MjModel, joints: list[Joint]) -> np.ndarray:
+def _can_touch(model: mujoco.MjModel, joints: list[Joint]) -> Bools:
     """(geoms, geoms) whether one belongs to the robot's moving links and the other is fixed."""
     dofs = {joint.dof for joint in joints}
     moves = np.zeros(model.nbody, dtype=bool)
@@ -161,20 +162,19 @@ def _can_touch(model: mujoco.MjModel, joints: list[Joint]) -> np.ndarray:
     collide = (kind[:, None] & takes[None]) | (takes[:, None] & kind[None])
     off = bool(model.opt.disableflags & int(mujoco.mjtDisableBit.mjDSBL_CONTACT))
     pairs = (robot[:, None] & still[None]) | (still[:, None] & robot[None])
-    touch: np.ndarray = pairs & (collide != 0) & (not off)
-    return touch
+    return np.asarray(pairs & (collide != 0) & (not off))
 
 
 @dataclass(frozen=True, kw_only=True)
 class Answer:
     """Residuals of one joint's model, (episodes, rows) in units of what is usual."""
 
-    travel: np.ndarray
-    speed: np.ndarray | None
-    predicted: np.ndarray
+    travel: Floats
+    speed: Floats | None
+    predicted: Floats
     """Predicted travel over usual error: how far the joint should have gone."""
 
-    def loss(self, periods: int, back: int, *, speed: bool) -> np.ndarray:
+    def loss(self, periods: int, back: int, *, speed: bool) -> Floats:
         """(episodes, periods) robust misfit of each period, about 1 as a rule; nan where unknown.
 
         Of the travel, or of the speed. It grows with the logarithm of the error: no single event
@@ -199,7 +199,7 @@ class Model:
         self.back = max(1, round(_BACK_S * contract.rate_hz))
         self.posture = Posture(twin, self.joints)
         self._bends: list[tuple[float, ...]] = []
-        self._weights: list[tuple[np.ndarray, float, np.ndarray | None, float]] = []
+        self._weights: list[tuple[Floats, float, Floats | None, float]] = []
         self.reference = [self.motions(episodes) for episodes in reference]
         """Each joint's motion in the reference's sets of episodes."""
         for k, joint in enumerate(self.joints):
@@ -238,7 +238,7 @@ class Model:
         known = motion.position[0][np.isfinite(motion.position[0])]
         return len(known) > 1 and float(np.ptp(known)) > _STIRRED * span
 
-    def moving(self, motion: Motion, k: int) -> np.ndarray:
+    def moving(self, motion: Motion, k: int) -> Bools:
         """(episodes, periods) whether the joint's reading goes clearly on from there.
 
         A joint that rests may be held by friction or by the table: it tells nothing of a driver.
@@ -248,14 +248,14 @@ class Model:
         gone[:, : -self.ahead] = (
             motion.position[:, self.ahead :] - motion.position[:, : -self.ahead]
         )
-        found: np.ndarray = np.nan_to_num(np.abs(gone)) > 2.0 * usual
+        found: Bools = np.nan_to_num(np.abs(gone)) > 2.0 * usual
         if not self.joints[k].servo:
             # A torque that moves nothing tells too; a servo may be held by the table.
             predicted = np.nan_to_num(np.abs(self.answer(motion, k).predicted))
             found[:, self.back : self.back + predicted.shape[1]] |= predicted > 2.0
         return found
 
-    def speeding(self, motion: Motion, k: int) -> np.ndarray:
+    def speeding(self, motion: Motion, k: int) -> Bools:
         """(episodes, periods) whether position or speed reading say that the joint moves."""
         found = self.moving(motion, k)
         if motion.speed is not None:
@@ -263,14 +263,14 @@ class Model:
             found = found | (gone > 2.0 * self._weights[k][1])
         return found
 
-    def free(self, motion: Motion) -> np.ndarray:
+    def free(self, motion: Motion) -> Bools:
         """(episodes, periods) whether nothing was in the way until the end of the prediction."""
         free = motion.free.copy()
         for later in range(1, self.ahead + 1):
             free[:, :-later] &= motion.free[:, later:]
         return free
 
-    def follows(self, motion: Motion, moving: np.ndarray) -> float:
+    def follows(self, motion: Motion, moving: Bools) -> float:
         """Share of the first episode's moving periods in which a servo goes where it is sent.
 
         nan with too few periods in which it was sent anywhere.
@@ -295,14 +295,14 @@ class Model:
 
     def _fitted(
         self, sets: list[Motion], joint: Joint
-    ) -> tuple[np.ndarray, float, np.ndarray | None, float]:
+    ) -> tuple[Floats, float, Floats | None, float]:
         weights, usual = _fit([self._features(m, joint) for m in sets], [m.free for m in sets])
         if sets[0].speed is None:
             return weights, usual, None, 1.0
         free = [np.ones_like(m.free) for m in sets]
         return weights, usual, *_fit([self._speed_features(m) for m in sets], free)
 
-    def _features(self, motion: Motion, joint: Joint) -> tuple[np.ndarray, np.ndarray]:
+    def _features(self, motion: Motion, joint: Joint) -> tuple[Floats, Floats]:
         """Features (episodes, rows, features) and travel (episodes, rows) of each row."""
         back, ahead = self.back, self.ahead
         count = motion.position.shape[1] - ahead - back
@@ -311,9 +311,8 @@ class Model:
                 (len(motion.position), 0)
             )
 
-        def at(series: np.ndarray, k: int) -> np.ndarray:
-            part: np.ndarray = series[:, back + k : back + k + count]
-            return part
+        def at(series: Floats, k: int) -> Floats:
+            return series[:, back + k : back + k + count]
 
         here = at(motion.position, 0)
         level = here if joint.servo else 0.0
@@ -340,7 +339,7 @@ class Model:
     def _width(self) -> int:
         return self.back + self.ahead + 5 + 2
 
-    def _speed_features(self, motion: Motion) -> tuple[np.ndarray, np.ndarray]:
+    def _speed_features(self, motion: Motion) -> tuple[Floats, Floats]:
         """Position differences around a moment, and the speed read at it."""
         assert motion.speed is not None
         steps = np.diff(motion.position, axis=1) / self.period_s
@@ -351,9 +350,7 @@ class Model:
         return np.stack(parts, axis=-1), motion.speed[:, 2 : 2 + count]
 
 
-def _fit(
-    sets: list[tuple[np.ndarray, np.ndarray]], free: list[np.ndarray]
-) -> tuple[np.ndarray, float]:
+def _fit(sets: list[tuple[Floats, Floats]], free: list[Bools]) -> tuple[Floats, float]:
     """Least squares over all sets of episodes; the weights, and the usual error."""
     tables, targets = [], []
     for (features, target), may in zip(sets, free, strict=True):
@@ -373,7 +370,7 @@ def _fit(
     return weights, max(errors[0], 0.3 * errors[-1], 1e-6)
 
 
-def _usual(table: np.ndarray, target: np.ndarray, weights: np.ndarray) -> float:
+def _usual(table: Floats, target: Floats, weights: Floats) -> float:
     """Root mean square of the errors without outliers, in the rows with motion.
 
     At rest nearly nothing is to be predicted, and nothing is learned.

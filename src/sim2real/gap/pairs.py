@@ -14,9 +14,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 
+from sim2real.arrays import Bools, Floats, Ints
 from sim2real.errors import Sim2RealError
 from sim2real.gap.log import Log
 from sim2real.gap.replay import Replay, Replayer, lead_periods
@@ -40,11 +42,11 @@ class Pairs:
     """One vector of values; its log is of the stretches, one after the other."""
     made: Replay
     """The same stretches as the twin makes them."""
-    recording: np.ndarray
+    recording: Ints
     """(segments,) which of the logs each is from."""
-    since_s: np.ndarray
+    since_s: Floats
     """(segments,) time from the begin of its recording to that of the segment [s]."""
-    command: np.ndarray
+    command: Floats
     """(segments, periods, commands) what was sent."""
     diverged: int
     """Stretches left out because the twin diverged in them."""
@@ -65,10 +67,50 @@ class Pairs:
         """Whether any segment has a reading of the sensor."""
         return bool(self.real.valid[..., self.real.column(sensor)].any())
 
-    def at_start(self, replay: Replay) -> np.ndarray:
+    def at_start(self, replay: Replay) -> Floats:
         """(segments, numbers) newest readings where segments of one of the two start."""
-        found: np.ndarray = replay.log.readings[replay.starts]
-        return found
+        return replay.log.readings[replay.starts]
+
+
+@dataclass(frozen=True)
+class _Shape:
+    """How a stretch is laid out: rows before, a lead, a segment."""
+
+    period_s: float
+    steps: int
+    """Periods of the segment."""
+    lead_s: float
+    filled: int
+    """Periods that fill the twin's delays."""
+    lead: int
+    """Periods of the lead, no fewer than those."""
+
+    @property
+    def rows(self) -> int:
+        """Of a whole stretch."""
+        return _BEFORE + self.lead + 1 + self.steps
+
+    @classmethod
+    def of(cls, twin: Twin, log: Log, values: Floats, horizon_s: float) -> _Shape:
+        """The shape for segments of a log, predicted with values (n, parameters)."""
+        period_s = 1.0 / log.contract.rate_hz
+        lead_s = _LEAD_GOALS_S if _moves_goals(twin) else _LEAD_S
+        filled = lead_periods(twin, values, period_s)
+        steps = max(1, round(horizon_s / period_s))
+        return cls(
+            period_s, steps, lead_s, filled, max(filled, math.ceil(lead_s / period_s - 1e-9))
+        )
+
+
+@dataclass(frozen=True)
+class _Pieces:
+    """Stretches, one after the other, as the robot made them and as the twin does."""
+
+    real: Log
+    made: Log
+    firsts: Ints
+    """(stretches,) row of the whole log that each begins with."""
+    diverged: int
 
 
 def make_pairs(
@@ -77,7 +119,7 @@ def make_pairs(
     *,
     horizon_s: float,
     most: int,
-    draws: np.ndarray | None = None,
+    draws: Floats | None = None,
     apart: bool = True,
     seed: int = 0,
     remainder: bool = False,
@@ -94,64 +136,24 @@ def make_pairs(
     values = best_guess(twin)[None]
     asked = values if draws is None else np.concatenate([values, draws])
     whole = Log.join(logs)
-    period = 1.0 / whole.contract.rate_hz
-    steps = max(1, round(horizon_s / period))
-    lead_s = _LEAD_GOALS_S if _moves_goals(twin) else _LEAD_S
-    filled = lead_periods(twin, asked, period)
-    between = filled + _BEFORE if apart else 0
-    lead = max(filled, math.ceil(lead_s / period - 1e-9))
-    rows = _BEFORE + lead + 1 + steps
-    seconds = seconds_of(logs)
-    maker = Replayer(
-        twin,
-        whole,
-        horizon_s=rows * period,
-        stride_s=max((steps + between) * period, seconds / most),
-        values=asked,
-        chance="all",
-        lead_s=lead_s,
-        seed=seed,
-        remainder=remainder,
-        threads=threads,
+    shape = _Shape.of(twin, whole, asked, horizon_s)
+    make = partial(
+        Replayer, twin, values=asked, lead_s=shape.lead_s, remainder=remainder, threads=threads
     )
-    made = maker(values, report=_third(report, 0)).predicted[0]
-    whole_there = np.isfinite(made).all(axis=(1, 2))
-    if not whole_there.any():
-        raise Sim2RealError(
-            f"twin {twin.name!r} diverges wherever it is started from the recordings: are they of"
-            " this robot, and in these units?"
-        )
-    firsts = maker.starts[whole_there] + 1
-    pieces = Log.join([whole.part(slice(first, first + rows)) for first in firsts])
-    copy = _as_made(twin, pieces, made[whole_there].reshape(len(pieces.times), -1), period)
-    cut = slice(_BEFORE, None)  # the first start of all then lies as deep in its piece as others
-
-    def ready(log: Log) -> tuple[Replayer, np.ndarray]:
-        found = Replayer(
-            twin,
-            log.part(cut),
-            horizon_s=steps * period,
-            stride_s=rows * period,
-            values=asked,
-            lead_s=lead_s,
-            remainder=remainder,
-            threads=threads,
-        )
-        return found, (found.starts - lead) // rows
-
-    (of_real, known), (of_made, also) = ready(pieces), ready(copy)
-    both = np.intersect1d(known, also)
-    if not len(both):
-        raise Sim2RealError("no stretch of the recordings can be compared with the twin's own")
-    of_real = of_real.part(np.flatnonzero(np.isin(known, both)))
-    of_made = of_made.part(np.flatnonzero(np.isin(also, both)))
+    stride = (shape.steps + (shape.filled + _BEFORE if apart else 0)) * shape.period_s
+    maker = make(
+        whole, horizon_s=shape.rows * shape.period_s,
+        stride_s=max(stride, seconds_of(logs) / most), chance="all", seed=seed,
+    )  # fmt: skip
+    pieces = _pieces(whole, maker, shape, maker(values, report=_third(report, 0)))
+    of_real, of_made, both = _ready(make, pieces, shape)
     real, fake = (
         one(values, report=_third(report, k)) for k, one in enumerate((of_real, of_made), 1)
     )
     good = _finite(real) & _finite(fake)
     if not good.any():
         raise Sim2RealError(f"twin {twin.name!r} diverges within {horizon_s:g} s everywhere")
-    starts = firsts[both][good] + _BEFORE + lead
+    starts = pieces.firsts[both][good] + _BEFORE + shape.lead
     recording = log_of(logs, starts)
     begins = np.cumsum([0, *(len(log.times) for log in logs)])[recording]
     return Pairs(
@@ -159,10 +161,49 @@ def make_pairs(
         made=_some(fake, good),
         recording=recording,
         since_s=whole.times[starts] - whole.times[begins],
-        command=whole.command[starts[:, None] + np.arange(steps)],
-        diverged=int((~whole_there).sum() + (~good).sum()),
+        command=whole.command[starts[:, None] + np.arange(shape.steps)],
+        diverged=pieces.diverged + int((~good).sum()),
         replayer=of_real.part(np.flatnonzero(good)),
     )
+
+
+def _pieces(whole: Log, maker: Replayer, shape: _Shape, made: Replay) -> _Pieces:
+    """The stretches that the twin came through, from what it made of all of them."""
+    there = np.isfinite(made.predicted[0]).all(axis=(1, 2))
+    if not there.any():
+        raise Sim2RealError(
+            f"twin {maker.twin.name!r} diverges wherever it is started from the recordings: are"
+            " they of this robot, and in these units?"
+        )
+    firsts = maker.starts[there] + 1
+    pieces = Log.join([whole.part(slice(first, first + shape.rows)) for first in firsts])
+    readings = made.predicted[0][there].reshape(len(pieces.times), -1)
+    copy = _as_made(maker.twin, pieces, readings, shape.period_s)
+    return _Pieces(pieces, copy, firsts, int((~there).sum()))
+
+
+def _ready(
+    make: Callable[..., Replayer], pieces: _Pieces, shape: _Shape
+) -> tuple[Replayer, Replayer, Ints]:
+    """Replayers of the real and the made segments, and which of the stretches have both."""
+    cut = slice(_BEFORE, None)  # the first start of all then lies as deep in its piece as others
+    replayers = [
+        make(
+            log.part(cut),
+            horizon_s=shape.steps * shape.period_s,
+            stride_s=shape.rows * shape.period_s,
+        )
+        for log in (pieces.real, pieces.made)
+    ]
+    places = [(found.starts - shape.lead) // shape.rows for found in replayers]
+    both = np.intersect1d(places[0], places[1])
+    if not len(both):
+        raise Sim2RealError("no stretch of the recordings can be compared with the twin's own")
+    real, made = (
+        found.part(np.flatnonzero(np.isin(mine, both)))
+        for found, mine in zip(replayers, places, strict=True)
+    )
+    return real, made, both
 
 
 def _moves_goals(twin: Twin) -> bool:
@@ -172,7 +213,7 @@ def _moves_goals(twin: Twin) -> bool:
     return bool(place.model.na) or any(math.isfinite(limit) for pair in limits for limit in pair)
 
 
-def _as_made(twin: Twin, pieces: Log, readings: np.ndarray, period_s: float) -> Log:
+def _as_made(twin: Twin, pieces: Log, readings: Floats, period_s: float) -> Log:
     """The log of the pieces with the twin's readings, where the robot's log has some."""
     fresh = pieces.fresh.copy()
     effects = twin.compile().effects.sensors
@@ -185,13 +226,12 @@ def _as_made(twin: Twin, pieces: Log, readings: np.ndarray, period_s: float) -> 
     return replace(pieces, readings=np.where(known, readings, np.nan), fresh=fresh)
 
 
-def _finite(replay: Replay) -> np.ndarray:
+def _finite(replay: Replay) -> Bools:
     """(segments,) whether the prediction stayed finite."""
-    found: np.ndarray = np.isfinite(replay.predicted[0]).all(axis=(1, 2))
-    return found
+    return np.asarray(np.isfinite(replay.predicted[0]).all(axis=(1, 2)))
 
 
-def _some(replay: Replay, segments: np.ndarray) -> Replay:
+def _some(replay: Replay, segments: Bools) -> Replay:
     return replace(
         replay,
         starts=replay.starts[segments],

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from sim2real.arrays import Bools, Floats
 from sim2real.gap.findings import Fault, Finding
 from sim2real.gap.hypotheses import DELAYS, Hypothesis, earlier, single_joint, swapped, swaps
 from sim2real.gap.interface import Interface
@@ -52,8 +53,8 @@ class Tried:
     """A hypothesis about one joint, and the misfit (episodes, parts) before and after it."""
 
     hypothesis: Hypothesis
-    before: np.ndarray
-    after: np.ndarray
+    before: Floats
+    after: Floats
     fee: float
     """Part of `after` that is only for the motion being enlarged."""
     corrected: Motion
@@ -99,9 +100,7 @@ class Physics:
             axis=(1, 2),
         )
 
-    def _losses(
-        self, motion: Motion, k: int, moving: np.ndarray, *, speed: bool = False
-    ) -> np.ndarray:
+    def _losses(self, motion: Motion, k: int, moving: Bools, *, speed: bool = False) -> Floats:
         """(episodes, parts) misfit of joint `k` in the parts of its moving time, in their order.
 
         A fault of the interface is there all the time; a collision is not.
@@ -237,7 +236,7 @@ class Physics:
         chosen = next(n for n in accepted if n.gain >= best - _MARGIN)
         return None if chosen.hypothesis.benign else chosen
 
-    def _late(self, motions: list[Motion], periods: int) -> tuple[np.ndarray, np.ndarray]:
+    def _late(self, motions: list[Motion], periods: int) -> tuple[Floats, Floats]:
         """(episodes,) gain that most joints show, and what misfit is left over the worst usual one,
         with readings so many periods earlier."""
         gains, left = [], []
@@ -326,28 +325,26 @@ class Physics:
         return found
 
 
-def _persistent(gains: np.ndarray) -> np.ndarray:
+def _persistent(gains: Floats) -> Floats:
     """(episodes,) the least of the gains in the parts (episodes, parts) of a motion."""
-    least: np.ndarray = np.min(gains, axis=1)
-    return least
+    return np.asarray(np.min(gains, axis=1))
 
 
-def _shared(values: list[np.ndarray], share: float) -> np.ndarray:
+def _shared(values: list[Floats], share: float) -> Floats:
     """(episodes,) quantile over joints of what is known; nan where less than half of them is."""
     stacked = np.array(values)
     enough = np.isfinite(stacked).sum(axis=0) >= max(1, len(values) / 2)
     found = [_quantile(column, share) for column in stacked.T]
-    quantile: np.ndarray = np.where(enough, found, np.nan)
-    return quantile
+    return np.where(enough, found, np.nan)
 
 
-def _quantile(values: np.ndarray, share: float) -> float:
+def _quantile(values: Floats, share: float) -> float:
     """A quantile of what is known; nan where nothing is."""
     known = values[np.isfinite(values)]
     return float(np.quantile(known, share)) if len(known) else float("nan")
 
 
-def _most(gains: np.ndarray) -> float:
+def _most(gains: Floats) -> float:
     """The most that a correction improves a clean episode by."""
     return float(np.nanmax(gains)) if np.isfinite(gains).any() else 0.0
 
@@ -374,7 +371,7 @@ def _stuck(motion: Motion, episode: int, period_s: float) -> tuple[float, str, i
     return best
 
 
-def _runs(series: np.ndarray) -> list[tuple[int, int]]:
+def _runs(series: Floats) -> list[tuple[int, int]]:
     """Stretches (begin, end) of one value that are long enough to be suspicious."""
     same = np.concatenate([[False], series[1:] == series[:-1], [False]])
     edges = np.flatnonzero(same[1:] != same[:-1])

@@ -12,6 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from sim2real.arrays import Floats
 from sim2real.gap.interface import Interface
 from sim2real.randomize import Sampler
 from sim2real.tasks import TaskEnv, find_task
@@ -30,11 +31,11 @@ _JUMP = 0.12
 class Episodes:
     """Several episodes side by side, nan after the end of each."""
 
-    readings: np.ndarray
+    readings: Floats
     """(episodes, periods, numbers)"""
-    command: np.ndarray
+    command: Floats
     """(episodes, periods, commands)"""
-    action: np.ndarray
+    action: Floats
     """(episodes, periods, actions)"""
 
 
@@ -88,7 +89,7 @@ def simulated(interface: Interface) -> tuple[Episodes, Episodes]:
     env.reset()
     worlds = env.worlds
     running = torch.ones(_WORLDS, dtype=torch.bool)
-    rows: dict[str, list[np.ndarray]] = {"readings": [], "command": [], "action": []}
+    rows: dict[str, list[Floats]] = {"readings": [], "command": [], "action": []}
     for _ in range(env.steps):
         action = torch.from_numpy(interface.runtime.policy(env.actor.numpy())).clamp(-1.0, 1.0)
         readings = worlds.measured.clone()

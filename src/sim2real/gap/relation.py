@@ -9,8 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
+
+from sim2real.arrays import Bools, Floats
+
+_Number = TypeVar("_Number", bound=np.generic)
 
 TOLERANCE = 1e-4
 """Farthest that numbers may differ which are the same, absolute and relative: float32 and text."""
@@ -54,14 +60,13 @@ class Relation:
     """Share of the disagreeing rows that it explains."""
 
 
-def same(one: np.ndarray, other: np.ndarray) -> np.ndarray:
+def same(one: Floats, other: Floats) -> Bools:
     """Whether numbers are the same, element by element; what is no number is never the same."""
     size = np.maximum(np.abs(one), np.abs(other))
-    close: np.ndarray = np.abs(one - other) <= TOLERANCE * (1.0 + size)
-    return close
+    return np.abs(one - other) <= TOLERANCE * (1.0 + size)
 
 
-def broken_columns(logged: np.ndarray, true: np.ndarray, rows: np.ndarray) -> list[int]:
+def broken_columns(logged: Floats, true: Floats, rows: Bools) -> list[int]:
     """Columns that differ in more than one row in a hundred."""
     known = rows[:, None] & np.isfinite(true)
     wrong = (~same(logged, true) & known).sum(axis=0)
@@ -69,9 +74,7 @@ def broken_columns(logged: np.ndarray, true: np.ndarray, rows: np.ndarray) -> li
     return [int(c) for c in np.flatnonzero(wrong > allowed)]
 
 
-def relate(
-    logged: np.ndarray, true: np.ndarray, rows: np.ndarray, groups: list[str]
-) -> list[Relation]:
+def relate(logged: Floats, true: Floats, rows: Bools, groups: list[str]) -> list[Relation]:
     """What was done to each broken column of `logged` (rows, columns) to differ from `true`.
 
     `rows` (rows,) are those where both are known; columns with one name in `groups` could have been
@@ -89,7 +92,7 @@ def relate(
 
 
 def _completed(
-    found: list[Relation], logged: np.ndarray, true: np.ndarray, rows: np.ndarray, groups: list[str]
+    found: list[Relation], logged: Floats, true: Floats, rows: Bools, groups: list[str]
 ) -> list[Relation]:
     """A resting channel looks stuck or absent in another's place; in a permutation it is not."""
     if not any(r.kind is Kind.PERMUTED for r in found):
@@ -108,9 +111,7 @@ def _completed(
     return [completed(r) if r.kind in resting else r for r in found]
 
 
-def _column(
-    logged: np.ndarray, true: np.ndarray, rows: np.ndarray, column: int, alike: list[int]
-) -> Relation:
+def _column(logged: Floats, true: Floats, rows: Bools, column: int, alike: list[int]) -> Relation:
     mine, should = logged[:, column], true[:, column]
     known = rows & np.isfinite(should)
     if not np.isfinite(mine[known]).any() or (mine[known] == 0.0).all():
@@ -124,7 +125,7 @@ def _column(
     if window.sum() > 3 and np.ptp(mine[window]) == 0.0 < np.ptp(should[window]) - TOLERANCE:
         return Relation(Kind.HELD, column, share=1.0)
 
-    def share(guess: np.ndarray) -> float:
+    def share(guess: Floats) -> float:
         return float(same(mine[window], guess[window]).mean())
 
     tried = []
@@ -156,14 +157,13 @@ def best(tried: list[Relation], column: int) -> Relation:
     return next(r for r in tried if r.share >= top - 0.02)
 
 
-def shifted(series: np.ndarray, periods: int) -> np.ndarray:
+def shifted(series: NDArray[_Number], periods: int) -> NDArray[_Number]:
     """The series `periods` later, its first (or last) values repeated."""
     places = np.clip(np.arange(len(series)) - periods, 0, len(series) - 1)
-    later: np.ndarray = series[places]
-    return later
+    return series[places]
 
 
-def _scaled(mine: np.ndarray, should: np.ndarray, window: np.ndarray, column: int) -> Relation:
+def _scaled(mine: Floats, should: Floats, window: Bools, column: int) -> Relation:
     large = window & (np.abs(should) > 1e-3) & np.isfinite(mine)
     if not large.any():
         return Relation(Kind.SCALED, column, 1.0, 0.0)
@@ -175,7 +175,7 @@ def _scaled(mine: np.ndarray, should: np.ndarray, window: np.ndarray, column: in
     return Relation(kind, column, factor, share)
 
 
-def _affine(mine: np.ndarray, should: np.ndarray, window: np.ndarray, column: int) -> Relation:
+def _affine(mine: Floats, should: Floats, window: Bools, column: int) -> Relation:
     use = window & np.isfinite(mine)
     if use.sum() < 4 or np.ptp(should[use]) < 1e-3:
         return Relation(Kind.AFFINE, column)
@@ -184,7 +184,7 @@ def _affine(mine: np.ndarray, should: np.ndarray, window: np.ndarray, column: in
     return Relation(Kind.AFFINE, column, float(slope), share)
 
 
-def _held(mine: np.ndarray, wrong: np.ndarray) -> float:
+def _held(mine: Floats, wrong: Bools) -> float:
     """Share of the wrong rows that repeat the row before, or are zero all of a sudden."""
     before = shifted(mine, 1)
     repeats = (mine == before) | (mine == 0.0) | ~np.isfinite(mine)
@@ -194,7 +194,7 @@ def _held(mine: np.ndarray, wrong: np.ndarray) -> float:
     return float(repeats[use].mean()) if use.sum() > 1 else 0.0
 
 
-def _clipped(mine: np.ndarray, should: np.ndarray, wrong: np.ndarray) -> float:
+def _clipped(mine: Floats, should: Floats, wrong: Bools) -> float:
     """Share of the wrong rows that stand at the largest or smallest value."""
     above = wrong & (should > mine) & (mine >= np.nanmax(mine) - TOLERANCE)
     below = wrong & (should < mine) & (mine <= np.nanmin(mine) + TOLERANCE)
@@ -202,11 +202,11 @@ def _clipped(mine: np.ndarray, should: np.ndarray, wrong: np.ndarray) -> float:
 
 
 def search(
-    logged: np.ndarray,
+    logged: Floats,
     column: int,
     alike: list[int],
-    error: Callable[[np.ndarray], np.ndarray],
-    wrong: np.ndarray,
+    error: Callable[[Floats], Floats],
+    wrong: Bools,
 ) -> Relation:
     """What was done to a column that is only seen through a function.
 
@@ -223,10 +223,10 @@ def search(
     if (mine[window] == 0.0).all():
         return Relation(Kind.ABSENT, column, share=1.0)
 
-    def share(guess: np.ndarray) -> float:
+    def share(guess: Floats) -> float:
         return float((error(guess)[window] <= 2 * TOLERANCE).mean())
 
-    def total(guess: np.ndarray) -> float:
+    def total(guess: Floats) -> float:
         return float(np.minimum(np.nan_to_num(error(guess)[window], nan=1.0), 0.1).sum())
 
     tried = []
@@ -245,7 +245,7 @@ def search(
     return best(tried, column)
 
 
-def _minimum(cost: Callable[[float], float], grid: np.ndarray) -> float:
+def _minimum(cost: Callable[[float], float], grid: Floats) -> float:
     """Where a cost is least: on a grid, then on ever finer ones around the best."""
     for _ in range(6):
         costs = [cost(float(x)) for x in grid]

@@ -22,7 +22,8 @@ import mujoco
 import numpy as np
 import torch
 
-from sim2real.contract.contract import Contract
+from sim2real.arrays import Bools, Floats, Ints
+from sim2real.contract import Contract
 from sim2real.errors import Sim2RealError, nearest
 from sim2real.gap.chance import Chance, with_chance
 from sim2real.gap.log import Log
@@ -44,33 +45,31 @@ class Replay:
     period_s: float
     names: tuple[str, ...]
     """Parameters, in the order of the columns of `values`."""
-    values: np.ndarray
+    values: Floats
     """(values, parameters) what the worlds were given."""
-    starts: np.ndarray
+    starts: Ints
     """(segments,) row of the log that each segment starts from."""
-    predicted: np.ndarray
+    predicted: Floats
     """(values, segments, periods, numbers); nan from where a world diverged."""
-    measured: np.ndarray
+    measured: Floats
     """(segments, periods, numbers) of the log; nan where there is no new reading."""
-    noise: np.ndarray
+    noise: Floats
     """(numbers,) standard deviation the nominal twin expects of a reading: noise and rounding."""
-    start_effects: np.ndarray
+    start_effects: Floats
     """(coordinates, segments, periods, numbers) change of the first vector's prediction when one
     measured number of the start is off by the standard deviation expected of it."""
     assumed: tuple[str, ...] = ()
     """Joints no sensor measures; they start as the model has them."""
 
     @property
-    def valid(self) -> np.ndarray:
+    def valid(self) -> Bools:
         """(segments, periods, numbers) whether there is a new reading to compare with."""
-        found: np.ndarray = np.isfinite(self.measured)
-        return found
+        return np.isfinite(self.measured)
 
     @property
-    def errors(self) -> np.ndarray:
+    def errors(self) -> Floats:
         """(values, segments, periods, numbers) measured less predicted; nan where unknown."""
-        error: np.ndarray = self.measured - self.predicted
-        return error
+        return self.measured - self.predicted
 
     def column(self, sensor: str) -> slice:
         """Places of a sensor's numbers."""
@@ -87,7 +86,7 @@ class Replayer:
         *,
         horizon_s: float,
         stride_s: float | None = None,
-        values: np.ndarray | None = None,
+        values: Floats | None = None,
         chance: Chance = "none",
         start_noise: float = 1.0,
         remainder: bool = False,
@@ -118,46 +117,56 @@ class Replayer:
         self._numbers, self._controls = places_of(place.model, log.contract)
         self.log = _slow_thinned(log, place.effects.sensors, self.period_s)
         self._states = MeasuredStates(place.model, self.log)
-        self.steps = max(1, round(horizon_s / self.period_s))
         extremes = np.array([p.bounds for p in twin.parameters]).T if values is None else values
         shortest = math.ceil(lead_s / self.period_s - 1e-9)
-        self._lead = max(shortest, lead_periods(twin, extremes, self.period_s))
-        if recordings:
-            self._lead = 0
-        stride = max(1, round((stride_s or self.steps * self.period_s) / self.period_s))
-        if recordings:
-            self.starts, lengths = recordings_of(self.log, self._states, self.period_s)
-            self.steps = min(self.steps, int(lengths.max()))
-        else:
-            self.starts = starts_of(
-                self.log, self._states, self.period_s,
-                steps=self.steps, lead=self._lead, stride=stride,
-            )  # fmt: skip
-            lengths = np.full(len(self.starts), self.steps)
+        filled = lead_periods(twin, extremes, self.period_s)
+        self._lead = 0 if recordings else max(shortest, filled)
+        lengths = self._cut(horizon_s, stride_s, recordings=recordings)
         self.rounding = _rounding(self.log, place.effects.sensors)
         self.noise = _expected_noise(self.log, place.effects.sensors, self.rounding)
         spread = np.full(place.model.nsensordata, 0.0)
         spread[self._numbers] = self.noise
         self._start_noise = start_noise * self._states.noise(spread, self.period_s)
-        ahead = np.arange(1, self.steps + 1)
-        rows = np.minimum(self.starts[:, None] + ahead, len(self.log.times) - 1)
-        there = (ahead <= lengths[:, None])[..., None]
-        self.measured = np.where(there & _new(self.log)[rows], self.log.readings[rows], np.nan)
-        names = [parameter.name for parameter in twin.parameters]
-        self._known = {
-            names.index(name): values[self.starts]
-            for name, values in self.log.known.items()
-            if name in names
-        }
+        self.measured = self._readings(lengths)
+        self._known = self._stated()
         self._threads, self._remainder, self._seed = threads, remainder, seed
         self._worlds: dict[int, CpuWorlds] = {}
 
+    def _cut(self, horizon_s: float, stride_s: float | None, *, recordings: bool) -> Ints:
+        """Cut the log into segments; (segments,) periods of each."""
+        self.steps = max(1, round(horizon_s / self.period_s))
+        if recordings:
+            self.starts, lengths = recordings_of(self.log, self._states, self.period_s)
+            self.steps = min(self.steps, int(lengths.max()))
+            return lengths
+        stride = max(1, round((stride_s or self.steps * self.period_s) / self.period_s))
+        self.starts = starts_of(
+            self.log, self._states, self.period_s, steps=self.steps, lead=self._lead, stride=stride
+        )
+        return np.full(len(self.starts), self.steps)
+
+    def _readings(self, lengths: Ints) -> Floats:
+        """(segments, periods, numbers) what is read anew in segments of those lengths."""
+        ahead = np.arange(1, self.steps + 1)
+        rows = np.minimum(self.starts[:, None] + ahead, len(self.log.times) - 1)
+        there = (ahead <= lengths[:, None])[..., None]
+        return np.where(there & _new(self.log)[rows], self.log.readings[rows], np.nan)
+
+    def _stated(self) -> dict[int, Floats]:
+        """(segments,) values of parameters that the log itself states, by column."""
+        columns = {parameter.name: k for k, parameter in enumerate(self.twin.parameters)}
+        return {
+            columns[name]: values[self.starts]
+            for name, values in self.log.known.items()
+            if name in columns
+        }
+
     def __call__(
         self,
-        values: np.ndarray,
+        values: Floats,
         *,
         vary_starts: bool = False,
-        moved: np.ndarray | None = None,
+        moved: Floats | None = None,
         report: Callable[[int, int], None] = lambda done, of: None,
     ) -> Replay:
         """Predict every segment with every row of `values` (n, parameters).
@@ -166,52 +175,31 @@ class Replayer:
         (segments, coordinates), or (n, segments, coordinates), are corrections of the starts, in
         standard deviations expected of them.
         """
-        twin = self.twin
-        given = np.atleast_2d(np.asarray(values, dtype=float))
-        if given.shape[1] != len(twin.parameters) or not np.isfinite(given).all():
-            raise Sim2RealError(
-                f"values of shape {given.shape} are not rows of {len(twin.parameters)} numbers, one"
-                f" for each parameter of twin {twin.name!r}"
-            )
+        given = self._given(values)
         coordinates = len(self._states.coordinates)
         shifts = np.zeros((len(given), coordinates))
         rows_of = np.arange(len(given))
         if vary_starts:
             shifts = np.concatenate([shifts, np.diag(self._start_noise)])
             rows_of = np.concatenate([rows_of, np.zeros(coordinates, dtype=int)])
-        numbers, starts = self._numbers, self.starts
-        predicted = np.full((len(rows_of), len(starts), self.steps, len(numbers)), np.nan)
-        flat = predicted.reshape(-1, self.steps, len(numbers))
-        jobs = np.stack(np.divmod(np.arange(len(flat)), len(starts)), axis=1)
-        for first in range(0, len(jobs), _MOST_WORLDS):
-            vectors, segments = jobs[first : first + _MOST_WORLDS].T
-            worlds = self._many(len(vectors))
-            mine = given[rows_of[vectors]]
-            for column, stated in self._known.items():
-                here = stated[segments]
-                mine[:, column] = np.where(np.isfinite(here), here, mine[:, column])
-            worlds.set_parameters(
-                torch.from_numpy(mine[:, self._columns]), torch.arange(len(vectors))
-            )
+        predicted = np.full((len(rows_of), *self.measured.shape), np.nan)
+        jobs = np.indices((len(rows_of), len(self.starts))).reshape(2, -1)
+        for first in range(0, jobs.shape[1], _MOST_WORLDS):
+            vectors, segments = jobs[:, first : first + _MOST_WORLDS]
             shift = shifts[vectors]
             if moved is not None:
                 off = moved[segments] if moved.ndim == 2 else moved[rows_of[vectors], segments]
                 shift = shift + off * self._start_noise
-            # The same chance at every call, and another in each part of a call.
-            worlds.tick = first
-            with _without_warnings():
-                flat[first : first + len(vectors)] = _run(
-                    worlds, self.log, self._states, starts[segments], shift, self.steps,
-                    self._lead, numbers, self._controls,
-                )  # fmt: skip
-            report(first + len(vectors), len(jobs))
+            mine = given[rows_of[vectors]]
+            predicted[vectors, segments] = self._run(mine, segments, shift, tick=first)
+            report(first + len(vectors), jobs.shape[1])
         predicted = _same_sign(self.log, predicted, self.measured)
         return Replay(
             log=self.log,
             period_s=self.period_s,
-            names=tuple(parameter.name for parameter in twin.parameters),
+            names=tuple(parameter.name for parameter in self.twin.parameters),
             values=given,
-            starts=starts,
+            starts=self.starts,
             predicted=predicted[: len(given)],
             measured=self.measured,
             noise=self.noise,
@@ -219,7 +207,35 @@ class Replayer:
             assumed=self._states.assumed,
         )
 
-    def part(self, segments: np.ndarray) -> Replayer:
+    def _given(self, values: Floats) -> Floats:
+        """Rows of values, one for each parameter; anything else is a `Sim2RealError`."""
+        given = np.atleast_2d(np.asarray(values, dtype=float))
+        count = len(self.twin.parameters)
+        if given.shape[1] != count or not np.isfinite(given).all():
+            raise Sim2RealError(
+                f"values of shape {given.shape} are not rows of {count} numbers, one for each"
+                f" parameter of twin {self.twin.name!r}"
+            )
+        return given
+
+    def _run(self, values: Floats, segments: Ints, shift: Floats, *, tick: int) -> Floats:
+        """(worlds, periods, numbers) readings in segments (worlds,), each with its own values."""
+        worlds = self._many(len(segments))
+        for column, stated in self._known.items():
+            here = stated[segments]
+            values[:, column] = np.where(np.isfinite(here), here, values[:, column])
+        worlds.set_parameters(
+            torch.from_numpy(values[:, self._columns]), torch.arange(len(segments))
+        )
+        # The same chance at every call, and another in each part of a call.
+        worlds.tick = tick
+        with _without_warnings():
+            return _run(
+                worlds, self.log, self._states, self.starts[segments], shift, self.steps,
+                self._lead, self._numbers, self._controls,
+            )  # fmt: skip
+
+    def part(self, segments: Ints) -> Replayer:
         """The same for some of the segments only."""
         found = copy.copy(self)
         found.starts, found.measured = self.starts[segments], self.measured[segments]
@@ -232,7 +248,7 @@ class Replayer:
         """Measured numbers of a start."""
         return len(self._states.coordinates)
 
-    def features(self, values: np.ndarray) -> np.ndarray:
+    def features(self, values: Floats) -> Floats:
         """(segments, joints, features) of the remainder in the last period of every segment.
 
         With values (parameters,); see `twin.remainder`. Of many segments the first few thousand.
@@ -273,13 +289,13 @@ def _run(
     worlds: CpuWorlds,
     log: Log,
     states: MeasuredStates,
-    starts: np.ndarray,
-    shifts: np.ndarray,
+    starts: Ints,
+    shifts: Floats,
     steps: int,
     lead: int,
-    numbers: np.ndarray,
-    controls: np.ndarray,
-) -> np.ndarray:
+    numbers: Ints,
+    controls: Ints,
+) -> Floats:
     """(worlds, periods, numbers) readings after each period of segments that start at rows."""
     everyone = torch.arange(worlds.count)
     sent = torch.zeros(worlds.count, worlds.model.nu, dtype=torch.float64)
@@ -323,7 +339,7 @@ def _period(log: Log, timestep_s: float) -> float:
     return period
 
 
-def places_of(model: mujoco.MjModel, contract: Contract) -> tuple[np.ndarray, np.ndarray]:
+def places_of(model: mujoco.MjModel, contract: Contract) -> tuple[Ints, Ints]:
     """(readings, commands) places of a contract's numbers among those of a twin's model.
 
     A sensor or an actuator that the twin has not is a `Sim2RealError`.
@@ -361,7 +377,7 @@ def _slow_thinned(log: Log, sensors: Mapping[str, SensorEffects], period_s: floa
     return replace(log, fresh=fresh)
 
 
-def lead_periods(twin: Twin, values: np.ndarray, period_s: float) -> int:
+def lead_periods(twin: Twin, values: Floats, period_s: float) -> int:
     """Periods before a segment that fill every delay buffer, for values (n, parameters)."""
     effects = twin.compile().effects
     longest = [0.0]
@@ -377,14 +393,13 @@ def lead_periods(twin: Twin, values: np.ndarray, period_s: float) -> int:
     return math.ceil(max(longest) / period_s - 1e-9) + 1
 
 
-def _new(log: Log) -> np.ndarray:
+def _new(log: Log) -> Bools:
     """(periods, numbers) whether a number was read anew."""
     widths = [spec.width for spec in log.contract.sensors]
-    found: np.ndarray = np.repeat(log.fresh, widths, axis=1)
-    return found
+    return np.repeat(log.fresh, widths, axis=1)
 
 
-def _same_sign(log: Log, predicted: np.ndarray, measured: np.ndarray) -> np.ndarray:
+def _same_sign(log: Log, predicted: Floats, measured: Floats) -> Floats:
     """Predicted quaternions with the sign of the measured ones: both signs are the same turn."""
     for spec in log.contract.sensors:
         if spec.quaternion:
@@ -394,7 +409,7 @@ def _same_sign(log: Log, predicted: np.ndarray, measured: np.ndarray) -> np.ndar
     return predicted
 
 
-def _rounding(log: Log, sensors: Mapping[str, SensorEffects]) -> np.ndarray:
+def _rounding(log: Log, sensors: Mapping[str, SensorEffects]) -> Floats:
     """(numbers,) standard deviation of a reading around the truth by its quantum alone."""
     quanta = [
         sensors.get(spec.name, SensorEffects()).quantum
@@ -404,9 +419,7 @@ def _rounding(log: Log, sensors: Mapping[str, SensorEffects]) -> np.ndarray:
     return np.array(quanta) / math.sqrt(12)
 
 
-def _expected_noise(
-    log: Log, sensors: Mapping[str, SensorEffects], rounding: np.ndarray
-) -> np.ndarray:
+def _expected_noise(log: Log, sensors: Mapping[str, SensorEffects], rounding: Floats) -> Floats:
     """(numbers,) noise and rounding of each reading; never nothing, as no sensor is perfect."""
     noises = [
         sensors.get(spec.name, SensorEffects()).noise

@@ -30,7 +30,7 @@ def starts_of(
             " choose a shorter horizon"
         )
     even = np.abs(np.diff(log.times) - period_s) < UNEVEN * period_s
-    sent = np.isfinite(log.command).all(axis=1)[:-1]
+    sent = np.all(np.isfinite(log.command), axis=1)[:-1]
     # The last states are never started from, and their delayed readings may be missing.
     known = states.known(log.times, GAP * period_s)[:-1]
     candidates = np.arange(lead, rows - steps, stride)
@@ -42,8 +42,7 @@ def starts_of(
         raise Sim2RealError(
             f"episode {log.episode} has no stretch of {(lead + steps) * period_s:.3g} s with {why}"
         )
-    starts: Ints = candidates[good]
-    return starts
+    return np.asarray(candidates[good])
 
 
 def recordings_of(log: Log, states: MeasuredStates, period_s: float) -> tuple[Ints, Ints]:

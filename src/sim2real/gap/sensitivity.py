@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from sim2real.arrays import Floats
 from sim2real.gap.log import Log
 from sim2real.gap.replay import Replay, Replayer
 from sim2real.gap.unknowns import Unknowns, around
@@ -29,30 +30,28 @@ class Sensitivity:
 
     names: tuple[str, ...]
     """Parameters a prediction depends on and whose prior leaves them open."""
-    information: np.ndarray
+    information: Floats
     """(parameters, parameters) J'J of the whitened residuals, per prior standard deviation."""
-    score: np.ndarray
+    score: Floats
     """(parameters,) J'r of the whitened residuals."""
-    spread: np.ndarray
+    spread: Floats
     """(sensors,) log of how much each sensor scatters around the best fit, in expected variances;
     nan where it is not measured."""
     replay: Replay
 
     @property
-    def shift(self) -> np.ndarray:
+    def shift(self) -> Floats:
         """(parameters,) regularised Gauss-Newton estimate of how far each parameter is off.
 
         In standard deviations of its prior: the mean of a Gaussian posterior.
         """
         eye = np.eye(len(self.score))
-        found: np.ndarray = np.linalg.solve(self.information + eye, self.score)
-        return found
+        return np.asarray(np.linalg.solve(self.information + eye, self.score), float)
 
     @property
-    def alone(self) -> np.ndarray:
+    def alone(self) -> Floats:
         """(parameters,) the same where each parameter is the only one that may be off."""
-        found: np.ndarray = self.score / (np.diag(self.information) + 1.0)
-        return found
+        return self.score / (np.diag(self.information) + 1.0)
 
 
 def sensitivity(twin: Twin, log: Log, *, horizon_s: float, threads: int = 0) -> Sensitivity:
@@ -94,9 +93,7 @@ def sensitivity(twin: Twin, log: Log, *, horizon_s: float, threads: int = 0) -> 
     )
 
 
-def _whitened(
-    found: Replay, slopes: np.ndarray, noise: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
+def _whitened(found: Replay, slopes: Floats, noise: Floats) -> tuple[Floats, Floats]:
     """Residuals (segments, k) and slopes (parameters, segments, k) with unit expected variance."""
     segments, periods, numbers = found.measured.shape
     width = periods * numbers
@@ -117,7 +114,7 @@ def _whitened(
     return white[0], white[1:]
 
 
-def _spread(found: Replay, residual: np.ndarray) -> np.ndarray:
+def _spread(found: Replay, residual: Floats) -> Floats:
     """(sensors,) log mean square of each sensor's whitened residuals."""
     squares = residual.reshape(found.measured.shape) ** 2
     spreads = []

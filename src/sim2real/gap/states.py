@@ -15,6 +15,7 @@ import mujoco
 import numpy as np
 import torch
 
+from sim2real.arrays import Bools, Floats
 from sim2real.errors import Sim2RealError
 from sim2real.gap.log import Log
 from sim2real.worlds import Worlds
@@ -31,11 +32,11 @@ _SPEEDS = (int(_SENSOR.mjSENS_JOINTVEL), int(_SENSOR.mjSENS_TENDONVEL))
 class _Track:
     """One measured coordinate over time, and the numbers of the state it gives."""
 
-    times: np.ndarray
+    times: Floats
     """(knots,) of its new readings [s]."""
-    values: np.ndarray
+    values: Floats
     """(knots,) readings."""
-    rates: np.ndarray
+    rates: Floats
     """(knots,) their change [1/s]."""
     reading: int
     """Place among the numbers of the model's sensors, whose delay, scale and bias it has."""
@@ -73,7 +74,7 @@ class MeasuredStates:
         )
         """(field, place) of every number of the state that is measured."""
 
-    def known(self, times: np.ndarray, longest_gap_s: float) -> np.ndarray:
+    def known(self, times: Floats, longest_gap_s: float) -> Bools:
         """Whether all measured coordinates have readings close enough around each time (n,)."""
         good = np.ones(len(times), dtype=bool)
         for track in self._tracks:
@@ -85,7 +86,7 @@ class MeasuredStates:
             good &= track.times[after] - track.times[before] <= longest_gap_s
         return good
 
-    def noise(self, reading_noise: np.ndarray, period_s: float) -> np.ndarray:
+    def noise(self, reading_noise: Floats, period_s: float) -> Floats:
         """(coordinates,) standard deviation of the measured state.
 
         `reading_noise` is that of each number of the model's sensors.
@@ -98,7 +99,7 @@ class MeasuredStates:
         found += [reading_noise[t.reading] * (moving if t.fitted else 1.0) for t in rates]
         return np.array(found)
 
-    def write(self, worlds: Worlds, times: np.ndarray, shift: np.ndarray | None = None) -> None:
+    def write(self, worlds: Worlds, times: Floats, shift: Floats | None = None) -> None:
         """Put every world into the state measured at its own time (worlds,) [s].
 
         `shift` (worlds, coordinates) is added.
@@ -187,7 +188,7 @@ class MeasuredStates:
             for k in range(3) if len(times) else ():
                 yield _Track(times, values[:, k], np.zeros(len(times)), at + k, -1, qvel + k)
 
-    def _find_turns(self) -> Iterator[tuple[np.ndarray, np.ndarray, int, int]]:
+    def _find_turns(self) -> Iterator[tuple[Floats, Floats, int, int]]:
         """(times, quaternions, reading, place in qpos) of free bodies whose turn is measured."""
         for row, joint, _ in self._body_sensors(int(_SENSOR.mjSENS_FRAMEQUAT)):
             times, values = self._readings(row)
@@ -214,7 +215,7 @@ class MeasuredStates:
             if int(model.jnt_type[joint]) not in (_FREE, _BALL):
                 yield row, joint
 
-    def _body_sensors(self, kind: int) -> Iterator[tuple[int, int, np.ndarray]]:
+    def _body_sensors(self, kind: int) -> Iterator[tuple[int, int, Floats]]:
         """(sensor, free joint, offset in the body [m]) of world-frame sensors of free bodies."""
         model = self._model
         for row in self._rows():
@@ -243,7 +244,7 @@ class MeasuredStates:
             if self._model.sensor(row).name in named:
                 yield row
 
-    def _readings(self, row: int) -> tuple[np.ndarray, np.ndarray]:
+    def _readings(self, row: int) -> tuple[Floats, Floats]:
         """(times, values) of a sensor's new readings."""
         log, name = self._log, self._model.sensor(row).name
         place = [spec.name for spec in log.contract.sensors].index(name)
@@ -253,7 +254,7 @@ class MeasuredStates:
 
 
 def _fitted(
-    times: np.ndarray, values: np.ndarray, reading: int, qpos: int, qvel: int, offset: float
+    times: Floats, values: Floats, reading: int, qpos: int, qvel: int, offset: float
 ) -> _Track:
     """A track with speeds: a parabola through the readings around each one."""
     count = len(times)
@@ -265,7 +266,7 @@ def _fitted(
     return _Track(times, fit[:, 0], fit[:, 1], reading, qpos, qvel, offset, fitted=True)
 
 
-def _turned(times: np.ndarray, turns: np.ndarray, at: np.ndarray) -> np.ndarray:
+def _turned(times: Floats, turns: Floats, at: Floats) -> Floats:
     """(n, 4) unit quaternions at any times: between knots (knots, 4), held outside of them."""
     low = np.clip(np.searchsorted(times, at, side="right") - 1, 0, max(0, len(times) - 2))
     high = np.minimum(low + 1, len(times) - 1)
@@ -278,7 +279,7 @@ def _turned(times: np.ndarray, turns: np.ndarray, at: np.ndarray) -> np.ndarray:
     return np.asarray(found / np.linalg.norm(found, axis=1, keepdims=True))
 
 
-def _between(track: _Track, at: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _between(track: _Track, at: Floats) -> tuple[Floats, Floats]:
     """(values, rates) at any times: cubic between knots, held outside of them."""
     times, values, rates = track.times, track.values, track.rates
     if len(times) == 1:

@@ -16,10 +16,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 
+from sim2real.arrays import Bools, Floats, Ints
 from sim2real.gap.pairs import Pairs
 
 _RANGES = 8
@@ -70,7 +70,7 @@ class Place:
             return f"in recording {self.low:.0f}"
         return f"at {self.along} {_range(self.low, self.high)}{' ' if self.unit else ''}{self.unit}"
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """Plain data."""
         return asdict(self) | {"words": self.words}
 
@@ -81,7 +81,7 @@ class _Variable:
 
     name: str
     unit: str
-    values: np.ndarray
+    values: Floats
     """(segments,)."""
     each: bool = False
     """Whether every value is a range of its own."""
@@ -150,7 +150,7 @@ def _places(pairs: Pairs, seed: int) -> list[Place]:
     return found
 
 
-def _scores(pairs: Pairs, *, made: bool) -> np.ndarray:
+def _scores(pairs: Pairs, *, made: bool) -> Floats:
     """(segments, channels) mean square error, in noise variances."""
     replay = pairs.made if made else pairs.real
     squares = (replay.errors[0] / replay.noise) ** 2
@@ -191,28 +191,27 @@ def _variables(pairs: Pairs) -> Iterator[_Variable]:
         )
     yield _Variable("time", "s", pairs.since_s)
     if 1 < len(np.unique(pairs.recording)) <= _MOST_RECORDINGS:
-        yield _Variable("recording", "", 1.0 + pairs.recording, each=True)
+        yield _Variable("recording", "", 1.0 + pairs.recording.astype(float), each=True)
 
 
-def _middle(measured: np.ndarray, start: np.ndarray) -> np.ndarray:
+def _middle(measured: Floats, start: Floats) -> Floats:
     """(segments, numbers) mean reading; that of the start where there is none."""
     known = np.isfinite(measured)
     mean = np.where(known, measured, 0.0).sum(axis=1) / np.maximum(known.sum(axis=1), 1)
-    found: np.ndarray = np.where(known.any(axis=1), mean, start)
-    return found
+    return np.where(known.any(axis=1), mean, start)
 
 
-def _speed(pairs: Pairs, column: int) -> np.ndarray | None:
+def _speed(pairs: Pairs, column: int) -> Floats | None:
     """(segments,) size of the change of a number over the segment, by time; None if unknown."""
     changes = []
     for replay in (pairs.real, pairs.made):
         last = replay.measured[:, -1, column]
         changes.append((last - pairs.at_start(replay)[:, column]) / pairs.horizon_s)
-    found: np.ndarray = np.abs(changes[0] + changes[1]) / 2
+    found: Floats = np.abs(changes[0] + changes[1]) / 2
     return found if np.isfinite(found).all() else None
 
 
-def _cut(variable: _Variable) -> Iterator[tuple[float, float, np.ndarray]]:
+def _cut(variable: _Variable) -> Iterator[tuple[float, float, Bools]]:
     """(low, high, segments inside) of ranges with as many segments each, or of each value."""
     values = variable.values
     if variable.each:
@@ -231,7 +230,7 @@ def _cut(variable: _Variable) -> Iterator[tuple[float, float, np.ndarray]]:
             yield float(low), float(high), inside
 
 
-def _blocks(pairs: Pairs) -> np.ndarray:
+def _blocks(pairs: Pairs) -> Ints:
     """(segments,) block of neighbours each belongs to, within one recording."""
     long = max(len(pairs.recording) // _BLOCKS, round(_BLOCK_S / pairs.horizon_s), 1)
     firsts = np.searchsorted(pairs.recording, pairs.recording)  # segments come in order
@@ -241,8 +240,8 @@ def _blocks(pairs: Pairs) -> np.ndarray:
 
 
 def _compared(
-    excess: np.ndarray, member: np.ndarray, blocks: np.ndarray, rng: np.random.Generator
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    excess: Floats, member: Floats, blocks: Ints, rng: np.random.Generator
+) -> tuple[Floats, Floats, Floats]:
     """(ranges, channels) differences, chances of them at any place, and errors of the means.
 
     `excess` is (segments, channels), `member` (ranges, segments) one inside and zero outside.

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
+from sim2real.arrays import Floats
 from sim2real.contract import Contract
 from sim2real.data import Episode, Logs, Signal, held, read_logs
 from sim2real.data.formats.channel_map import ChannelMap
@@ -75,7 +76,7 @@ def _resampled(episode: Episode, twin: Twin, contract: Contract, period: float) 
     # Channels the twin does not know may have clocks of any kind.
     stamps = np.concatenate([episode.signals[name].times for name in kinds])
     start, end = float(stamps.min()), float(stamps.max())
-    grid = start + period * np.arange(int((end - start) / period + 1e-6) + 1)
+    grid = start + period * np.arange(int((end - start) / period + 1e-6) + 1.0)
     channels = {}
     for name, kind in kinds.items():
         clean = _forward(episode, name, episode.signals[name])
@@ -90,7 +91,7 @@ def _resampled(episode: Episode, twin: Twin, contract: Contract, period: float) 
     return replace(episode, channels=channels)
 
 
-def _interpolated(signal: Signal, grid: np.ndarray, period: float) -> Signal:
+def _interpolated(signal: Signal, grid: Floats, period: float) -> Signal:
     after = np.clip(np.searchsorted(signal.times, grid), 0, len(signal.times) - 1)
     before = np.maximum(after - 1, 0)
     near = np.minimum(np.abs(signal.times[after] - grid), np.abs(signal.times[before] - grid))

@@ -11,6 +11,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from sim2real.arrays import Floats, Ints
 from sim2real.gap.log import Log
 from sim2real.gap.replay import Replayer
 from sim2real.gap.segments import log_of, spread_evenly
@@ -69,7 +70,7 @@ class BumpWeights:
             self._problems.append(problem)
         self.linearise(np.zeros(self.size), np.arange(self.size))
 
-    def linearise(self, x: np.ndarray, free: np.ndarray) -> None:
+    def linearise(self, x: Floats, free: Ints) -> None:
         """Take residuals, and slopes of the bumps `free`, at weights x (bumps,)."""
         residuals, slopes, of = [], [], []
         for problem in self._problems:
@@ -85,7 +86,7 @@ class BumpWeights:
         self._of = np.concatenate(of)
         self._residual, self._slopes = np.concatenate(residuals), np.concatenate(slopes, axis=1)
 
-    def solved(self, free: np.ndarray, ridge: float, recordings: np.ndarray) -> np.ndarray:
+    def solved(self, free: Ints, ridge: float, recordings: Ints) -> Floats:
         """(bumps,) weights of the bumps `free` that fit some recordings best, in their scales."""
         mine = np.isin(self._of, recordings)
         residual, slopes = self._residual[mine], self._slopes[np.ix_(free, mine)]
@@ -98,7 +99,7 @@ class BumpWeights:
         x[free] = found
         return x
 
-    def squares(self, points: np.ndarray, recordings: np.ndarray, support: Remainder) -> np.ndarray:
+    def squares(self, points: Floats, recordings: Ints, support: Remainder) -> Floats:
         """(n, recordings, horizons, sensors) mean squared errors with weights (n, bumps).
 
         The bumps act where `support` has them act. Simulated, from states as measured; infinite
@@ -131,7 +132,7 @@ class BumpWeights:
                         found[:, row, k, column] = (mine**2).mean(axis=1)
         return found
 
-    def remainder(self, x: np.ndarray) -> Remainder:
+    def remainder(self, x: Floats) -> Remainder:
         """The remainder with weights x (bumps,)."""
         weights = (x * self._scales).reshape(len(self._blank.joints), -1)
         return Remainder(
@@ -147,7 +148,7 @@ def _most(horizon_s: float) -> int:
     return max(1, round(_SIMULATED_S / horizon_s))
 
 
-def _noise(twin: Twin, logs: Sequence[Log], horizon_s: float, threads: int) -> np.ndarray:
+def _noise(twin: Twin, logs: Sequence[Log], horizon_s: float, threads: int) -> Floats:
     """(numbers,) how far the twin's predictions are off: what a remainder can do about."""
     problem = Problem(twin, logs, horizon_s, threads=threads).part(_most(horizon_s))
     x = np.zeros(len(problem.names))

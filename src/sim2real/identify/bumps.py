@@ -10,6 +10,7 @@ import mujoco
 import numpy as np
 from scipy.cluster.vq import kmeans2
 
+from sim2real.arrays import Floats, Ints
 from sim2real.gap.log import Log
 from sim2real.gap.replay import Replayer
 from sim2real.gap.unknowns import best_guess
@@ -59,7 +60,7 @@ def supported_by(
     return Remainder(joints=tuple(joints))
 
 
-def weight_scales(twin: Twin, remainder: Remainder) -> np.ndarray:
+def weight_scales(twin: Twin, remainder: Remainder) -> Floats:
     """(joints,) force that would take a joint's usual speed away in a second [N m or N]."""
     model = twin.compile().model
     data = mujoco.MjData(model)
@@ -70,17 +71,16 @@ def weight_scales(twin: Twin, remainder: Remainder) -> np.ndarray:
     speeds = [
         joint.scales[REMAINDER_FEATURES.index("velocity")] / _SLOW for joint in remainder.joints
     ]
-    found: np.ndarray = np.array(own) * np.array(speeds)
-    return found
+    return np.asarray(np.array(own) * np.array(speeds))
 
 
-def columns(remainder: Remainder, terms: Sequence[str]) -> np.ndarray:
+def columns(remainder: Remainder, terms: Sequence[str]) -> Ints:
     """Places, among all weights of all joints, of the bumps of some terms."""
     mine = np.concatenate([np.full(count, name in terms) for name, (_, count) in TERMS.items()])
     return np.flatnonzero(np.tile(mine, len(remainder.joints)))
 
 
-def _features(twin: Twin, logs: Sequence[Log], names: list[str], threads: int) -> np.ndarray:
+def _features(twin: Twin, logs: Sequence[Log], names: list[str], threads: int) -> Floats:
     """(rows, joints, features) along the logs."""
     nothing = (0.0,) * len(REMAINDER_FEATURES)
     one = (1.0,) * len(REMAINDER_FEATURES)
@@ -106,11 +106,10 @@ def _features(twin: Twin, logs: Sequence[Log], names: list[str], threads: int) -
         threads=threads,
     )
     found = replayer.features(values)
-    good: np.ndarray = found[np.isfinite(found).all(axis=(1, 2))]
-    return good
+    return found[np.isfinite(found).all(axis=(1, 2))]
 
 
-def _joint(name: str, features: np.ndarray, *, turns: bool, seed: int) -> JointRemainder:
+def _joint(name: str, features: Floats, *, turns: bool, seed: int) -> JointRemainder:
     spread = _turned(features, turns).std(axis=0)
     scales = np.where(spread > 1e-9, spread, 1.0)
     scales[1] *= _SLOW
@@ -139,7 +138,7 @@ def _joint(name: str, features: np.ndarray, *, turns: bool, seed: int) -> JointR
     )
 
 
-def _turned(features: np.ndarray, turns: bool) -> np.ndarray:
+def _turned(features: Floats, turns: bool) -> Floats:
     """Features with positions within half a turn of zero, where whole turns are nothing."""
     found = features.copy()
     if turns:
@@ -147,15 +146,15 @@ def _turned(features: np.ndarray, turns: bool) -> np.ndarray:
     return found
 
 
-def _places(features: np.ndarray, scales: np.ndarray, *, turns: bool) -> np.ndarray:
+def _places(features: Floats, scales: Floats, *, turns: bool) -> Floats:
     """Features in units of distance, as a remainder counts it."""
-    found: np.ndarray = _turned(features, turns) / scales
+    found: Floats = _turned(features, turns) / scales
     found[:, 1] = np.arcsinh(found[:, 1])
     return found
 
 
 def _support(
-    places: np.ndarray, scales: np.ndarray, seed: int
+    places: Floats, scales: Floats, seed: int
 ) -> tuple[tuple[tuple[float, ...], ...], float]:
     """(places that stand for all, in the features' units; how far each reaches)."""
     seen, apart, _ = _spread_out(places, _PLACES, seed)
@@ -163,13 +162,13 @@ def _support(
     return rows, max(float(np.quantile(apart, _SEEN)), 1e-3)
 
 
-def _features_of(places: np.ndarray, scales: np.ndarray) -> np.ndarray:
+def _features_of(places: Floats, scales: Floats) -> Floats:
     found = places.copy()
     found[:, 1] = np.sinh(found[:, 1])
     return np.asarray(found * scales)
 
 
-def _spread_out(points: np.ndarray, count: int, seed: int) -> tuple[np.ndarray, np.ndarray, float]:
+def _spread_out(points: Floats, count: int, seed: int) -> tuple[Floats, Floats, float]:
     """(centres, distance of each point to the nearest, usual distance between neighbours)."""
     different = np.unique(points, axis=0)
     if len(different) <= count:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.optimize import lsq_linear
 
+from sim2real.arrays import Floats
 from sim2real.identify.problem import Problem
 from sim2real.identify.robust import tempered, weight
 
@@ -31,18 +32,18 @@ _LITTLE = 5.0
 class Descent:
     """A point on its way down; its cost is half the sum of squares, with the prior."""
 
-    def __init__(self, problem: Problem, x: np.ndarray, *, prior: float = 1.0) -> None:
+    def __init__(self, problem: Problem, x: Floats, *, prior: float = 1.0) -> None:
         low, high = problem.bounds
         self.problem, self.x = problem, np.clip(x, low, high)
         self._prior = prior
         self.evaluations = 0
         """Parameter vectors that were simulated."""
         self._damping = 1e-3
-        self._error: np.ndarray | None = None
-        self._slopes: np.ndarray | None = None
+        self._error: Floats | None = None
+        self._slopes: Floats | None = None
         self._fresh = False
 
-    def cost(self, error: np.ndarray, x: np.ndarray) -> float:
+    def cost(self, error: Floats, x: Floats) -> float:
         """Of errors (1, segments, rows, numbers) at x (fitted,)."""
         residual = tempered(self.problem.whiten(error))
         return 0.5 * float((residual**2).sum() + self._prior * (x**2).sum())
@@ -87,7 +88,7 @@ class Descent:
             self._fresh &= gained <= 0
         return cost
 
-    def polished(self, *, exact: bool) -> tuple[np.ndarray, np.ndarray, float]:
+    def polished(self, *, exact: bool) -> tuple[Floats, Floats, float]:
         """Whitened residuals (segments, k) and their derivatives, by central differences if exact.
 
         The last number is the decrease that one more step promises; where it is small the step has
@@ -109,7 +110,7 @@ class Descent:
             return residual, slopes, 0.0
         return residual, slopes, promised
 
-    def _step(self) -> tuple[np.ndarray, float]:
+    def _step(self) -> tuple[Floats, float]:
         """The damped step inside the bounds, and the decrease it promises."""
         assert self._error is not None and self._slopes is not None
         white = self.problem.whiten(self._error)[0]
@@ -126,10 +127,10 @@ class Descent:
             wide = np.maximum(room[1], room[0] + 1e-9)
             aim = np.linalg.solve(root, right)
             free = lsq_linear(root.T, aim, bounds=(room[0], wide), method="bvls").x
-        step: np.ndarray = np.clip(free, *room)
+        step: Floats = np.clip(free, *room)
         return step, float(step @ right - 0.5 * step @ normal @ step)
 
-    def _errors(self, x: np.ndarray) -> np.ndarray:
+    def _errors(self, x: Floats) -> Floats:
         self.evaluations += 1
         return self.problem.errors(x[None])
 
@@ -138,7 +139,7 @@ class Descent:
         self._error, self._slopes = self.problem.slopes(self.x)
         self._fresh = True
 
-    def _learn(self, step: np.ndarray, error: np.ndarray) -> None:
+    def _learn(self, step: Floats, error: Floats) -> None:
         """Correct the derivatives so that they would have predicted the errors after the step."""
         assert self._error is not None and self._slopes is not None
         with np.errstate(invalid="ignore"):

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from sim2real.arrays import Floats
 from sim2real.gap.unknowns import at_bounds
 from sim2real.identify.descent import Descent
 from sim2real.identify.problem import Problem
@@ -33,45 +34,44 @@ _TRIED = 4
 class Fit:
     """What was found."""
 
-    x: np.ndarray
+    x: Floats
     """(fitted,) standard deviations from the problem's center."""
-    values: np.ndarray
+    values: Floats
     """(fitted,) values of the parameters."""
     cost: float
     """Half the sum of squared whitened residuals, robust, with the prior."""
     start_cost: float
     """The same where the fit began."""
-    noise: np.ndarray
+    noise: Floats
     """(numbers,) standard deviation of each reading around the prediction."""
-    residual: np.ndarray
+    residual: Floats
     """(segments, k) whitened residuals."""
-    slopes: np.ndarray
+    slopes: Floats
     """(fitted, segments, k) their derivatives, per standard deviation of the prior."""
     evaluations: int
     """Parameter vectors that were simulated."""
     at_bounds: tuple[str, ...]
     """Parameters that ended on a bound."""
 
-    def tempered(self) -> np.ndarray:
+    def tempered(self) -> Floats:
         """(segments, k) residuals whose squares are the robust loss."""
         return tempered(self.residual)
 
-    def weighted_slopes(self) -> np.ndarray:
+    def weighted_slopes(self) -> Floats:
         """(fitted, segments, k) derivatives of the tempered residuals."""
         return np.asarray(self.slopes * weight(self.residual))
 
-    def information(self) -> np.ndarray:
+    def information(self) -> Floats:
         """(fitted, fitted) what the data tells, per standard deviation of the prior squared."""
         slopes = self.weighted_slopes()
-        found: np.ndarray = np.einsum("psk,qsk->pq", slopes, slopes)
-        return found
+        return np.asarray(np.einsum("psk,qsk->pq", slopes, slopes))
 
 
 def fit(
     problem: Problem,
     *,
     starts: int = 1,
-    begin: np.ndarray | None = None,
+    begin: Floats | None = None,
     seed: int = 0,
     prior: float = 1.0,
     exact: bool = True,
@@ -123,22 +123,18 @@ def fit(
     )
 
 
-def costs_of(
-    problem: Problem, points: np.ndarray, *, prior: float = 1.0
-) -> tuple[np.ndarray, np.ndarray]:
+def costs_of(problem: Problem, points: Floats, *, prior: float = 1.0) -> tuple[Floats, Floats]:
     """(data, prior) cost (n,) each of points (n, fitted)."""
     data = tempered(problem.residuals(points)).reshape(len(points), -1)
     return 0.5 * (data**2).sum(axis=1), 0.5 * prior * (points**2).sum(axis=1)
 
 
-def _cost(problem: Problem, x: np.ndarray, *, prior: float) -> float:
+def _cost(problem: Problem, x: Floats, *, prior: float) -> float:
     data, before = costs_of(problem, x[None], prior=prior)
     return float(data[0] + before[0])
 
 
-def _first_look(
-    problem: Problem, starts: int, seed: int, *, prior: float
-) -> tuple[np.ndarray, int]:
+def _first_look(problem: Problem, starts: int, seed: int, *, prior: float) -> tuple[Floats, int]:
     """(where to begin, vectors simulated): the best of short descents on a few segments.
 
     Each has its own noise, and the best is the most likely with it. With the noise of where all
@@ -170,7 +166,7 @@ def _first_look(
     return min(found, key=lambda pair: pair[0])[1], evaluations
 
 
-def _estimate_noise(problem: Problem, x: np.ndarray) -> bool:
+def _estimate_noise(problem: Problem, x: Floats) -> bool:
     """Noise of each sensor from what the fit leaves; whether it had settled."""
     white = problem.residuals(x[None])[0].reshape(problem.valid.shape)
     names = problem.sensor_of()

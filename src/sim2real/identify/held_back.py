@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from sim2real.arrays import Floats
 from sim2real.errors import Sim2RealError
 from sim2real.gap.log import Log
 from sim2real.gap.replay import Replayer
@@ -32,9 +33,9 @@ class Check:
     by_time: bool
     """Whether the ends of recordings were held back, for want of many."""
     sensors: tuple[str, ...]
-    before: np.ndarray
+    before: Floats
     """(sensors,) root mean square error of the old twin, in the sensor's unit."""
-    after: np.ndarray
+    after: Floats
     """(sensors,) of the new one."""
     ratio: float
     """Error after against before, over all sensors; below one is better."""
@@ -70,7 +71,7 @@ class HeldBack:
         self._sensors = [spec.name for spec in logs[0].contract.sensors]
         self._now = self._errors(now)
 
-    def check(self, values: np.ndarray, ratio: float, *, by_time: bool) -> Check:
+    def check(self, values: Floats, ratio: float, *, by_time: bool) -> Check:
         """Errors of the twin as it is and with values (parameters,)."""
         return Check(
             horizon_s=self._replayer.steps * self._replayer.period_s,
@@ -82,11 +83,11 @@ class HeldBack:
             ratio=ratio,
         )
 
-    def rms(self, values: np.ndarray) -> np.ndarray:
+    def rms(self, values: Floats) -> Floats:
         """(sensors,) root mean square error in the sensor's unit; infinite where one diverged."""
         return np.array([_mean_square(errors) ** 0.5 for errors in self._errors(values)])
 
-    def ratio(self, values: np.ndarray) -> float:
+    def ratio(self, values: Floats) -> float:
         """Error against that of the twin as it is, over all sensors.
 
         An error counts up to three times what is usual for the twin as it is: from some states the
@@ -101,7 +102,7 @@ class HeldBack:
                 shares.append(_mean_square(after) / _mean_square(before))
         return float(np.sqrt(np.mean(shares))) if shares else float("nan")
 
-    def _errors(self, values: np.ndarray) -> list[np.ndarray]:
+    def _errors(self, values: Floats) -> list[Floats]:
         """Errors of each sensor, all stretches together; infinite where a world diverged."""
         replay = self._replayer(values[None])
         found = []
@@ -112,12 +113,12 @@ class HeldBack:
         return found
 
 
-def _mean_square(errors: np.ndarray) -> float:
+def _mean_square(errors: Floats) -> float:
     return float(np.mean(errors**2)) if errors.size else float("nan")
 
 
 def _replayer(
-    twin: Twin, logs: list[Log], horizons_s: Sequence[float], extremes: np.ndarray
+    twin: Twin, logs: list[Log], horizons_s: Sequence[float], extremes: Floats
 ) -> Replayer:
     joined = Log.join(logs)
     if not horizons_s:

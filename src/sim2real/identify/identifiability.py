@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
+from sim2real.arrays import Floats
 from sim2real.identify.problem import Problem
 
 _TOLD = 0.5
@@ -22,11 +22,11 @@ class Identifiability:
     """What data of this kind can tell, by parameter."""
 
     names: tuple[str, ...]
-    shrinkage: np.ndarray
+    shrinkage: Floats
     """(fitted,) standard deviation after the data against before: 0 well told, 1 not at all."""
-    alone: np.ndarray
+    alone: Floats
     """(fitted,) the same if every other parameter were known."""
-    singular: np.ndarray
+    singular: Floats
     """(fitted,) singular values of the sensitivities, per prior's deviation, largest first."""
     combinations: tuple[tuple[str, ...], ...]
     """Parameters that only their combination can be told of."""
@@ -58,7 +58,7 @@ class Identifiability:
         known = {*self.identifiable, *self.together, *self.without_effect}
         return tuple(n for n in self.names if n not in known)
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """Plain data."""
         return {
             "identifiable": list(self.identifiable),
@@ -70,7 +70,7 @@ class Identifiability:
         }
 
 
-def identifiability(problem: Problem, x: np.ndarray | None = None) -> Identifiability:
+def identifiability(problem: Problem, x: Floats | None = None) -> Identifiability:
     """What the problem's logs can tell around x (fitted,), its center by default."""
     at = np.zeros(len(problem.names)) if x is None else x
     low, high = problem.bounds
@@ -80,7 +80,7 @@ def identifiability(problem: Problem, x: np.ndarray | None = None) -> Identifiab
     return from_information(problem.names, np.einsum("psk,qsk->pq", slopes, slopes))
 
 
-def from_information(names: tuple[str, ...], information: np.ndarray) -> Identifiability:
+def from_information(names: tuple[str, ...], information: Floats) -> Identifiability:
     """The same from an information matrix (fitted, fitted), per prior standard deviation."""
     covariance = np.linalg.inv(information + np.eye(len(names)))
     values, vectors = np.linalg.eigh(information)

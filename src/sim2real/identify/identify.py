@@ -10,6 +10,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from sim2real.arrays import Floats
 from sim2real.data import Logs
 from sim2real.data.formats.channel_map import ChannelMap
 from sim2real.errors import Sim2RealError
@@ -73,7 +74,7 @@ class Identification:
         return dict(zip(self.posterior.names, self.posterior.mean.tolist(), strict=True))
 
     @cached_property
-    def scatter(self) -> np.ndarray:
+    def scatter(self) -> Floats:
         """(fitted, fitted) covariance of the parameters from one stretch of motion to the next.
 
         Nothing where contacts were fitted: a search knows no stretches.
@@ -81,10 +82,9 @@ class Identification:
         if not isinstance(self.fit, Fit) or not isinstance(self.problem, Problem):
             return np.zeros((len(self.posterior.names),) * 2)
         scales = self.problem.scales
-        found: np.ndarray = scatter_of(self.fit) * np.outer(scales, scales)
-        return found
+        return scatter_of(self.fit) * np.outer(scales, scales)
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """Plain data."""
         units = {p.name: p.unit for p in self.problem.parameters}
         scatter = np.sqrt(np.diag(self.scatter)).tolist()

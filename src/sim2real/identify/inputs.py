@@ -13,6 +13,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from sim2real.arrays import Bools
 from sim2real.contract import Contract
 from sim2real.data import Episode, LogFault, Signal, bad_samples, check_episode
 from sim2real.errors import Sim2RealError
@@ -190,7 +191,7 @@ def _numbers_only(episode: Episode, name: str, signal: Signal, kind: str) -> Sig
     return _kept(signal, good)
 
 
-def _kept(signal: Signal, good: np.ndarray) -> Signal:
+def _kept(signal: Signal, good: Bools) -> Signal:
     return replace(signal, times=signal.times[good], values=signal.values[good])
 
 

@@ -12,13 +12,15 @@ identification widens them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import count
 from typing import Any
 
 import numpy as np
 import torch
 
+from sim2real.arrays import Floats, Ints
 from sim2real.contract import Contract
 from sim2real.errors import Sim2RealError
 from sim2real.gap.log import Log
@@ -44,7 +46,7 @@ class Candidate:
     """A motion that could be recorded."""
 
     name: str
-    command: np.ndarray
+    command: Floats
     """(periods, commands) in the contract's order; it begins in the twin's default pose."""
 
 
@@ -54,7 +56,7 @@ class Motion:
 
     name: str
     seconds: float
-    std: np.ndarray
+    std: Floats
     """(parameters,) expected standard deviations after this and all motions before it."""
     gain: float
     """Nats by which it shrinks what is unknown of the parameters that were asked for."""
@@ -69,14 +71,14 @@ class Chosen:
     units: tuple[str, ...]
     wanted: tuple[str, ...]
     """Those that the motions were chosen for."""
-    prior: np.ndarray
+    prior: Floats
     """(parameters,) standard deviations of the priors."""
-    before: np.ndarray
+    before: Floats
     """(parameters,) as the twin knows them now: its posterior's, or its priors'."""
     motions: tuple[Motion, ...]
 
     @property
-    def after(self) -> np.ndarray:
+    def after(self) -> Floats:
         """(parameters,) expected after all motions."""
         return self.motions[-1].std if self.motions else self.before
 
@@ -136,49 +138,57 @@ def choose(
     lengths = [len(candidate.command) / contract.rate_hz for candidate in candidates]
     short = min(len(candidates), _SHORTLIST * motions) if draws > 1 else 0
 
-    def told(k: int, rows: slice) -> np.ndarray | None:
-        return information(twin, contract, candidates[k], values[rows], seed=seed, threads=threads)
+    asked = count(1)
 
-    found: dict[int, np.ndarray] = {}
-    for k in range(len(candidates)):
-        one = told(k, slice(0, 1))
-        if one is not None:
-            found[k] = one
-        report(k + 1, len(candidates) + short)
-    # The other vectors are simulated only for motions that may be chosen.
-    for done, k in enumerate(_greedy(known, found, lengths, columns, short)):
-        more = told(k, slice(1, None))
-        if more is None:
-            del found[k]
-        else:
-            found[k] = np.concatenate([found[k], more])
-        report(len(candidates) + done + 1, len(candidates) + short)
-    whole = {k: one for k, one in found.items() if len(one) == len(values)}
+    def told(k: int, rows: slice) -> Floats | None:
+        one = information(twin, contract, candidates[k], values[rows], seed=seed, threads=threads)
+        report(next(asked), len(candidates) + short)
+        return one
+
+    looked_at = {k: told(k, slice(0, 1)) for k in range(len(candidates))}
+    found = {k: one for k, one in looked_at.items() if one is not None}
+    whole = found
+    if draws > 1:
+        # The other vectors are simulated only for motions that may be chosen.
+        likely = sorted(_greedy(known, found, lengths, columns, short))
+        others = {k: told(k, slice(1, None)) for k in likely}
+        whole = {k: np.concatenate([found[k], m]) for k, m in others.items() if m is not None}
     if not whole:
         raise Sim2RealError("the twin diverges in every motion: is it stable at all?")
     known = np.repeat(known, len(values), axis=0)
-    before, chosen = _std(known), []
-    for k in _greedy(known, whole, lengths, columns, motions):
-        gain = _unknown(known, columns) - _unknown(known + whole[k], columns)
-        known = known + whole[k]
-        chosen.append(
-            Motion(name=candidates[k].name, seconds=lengths[k], std=_std(known) * scales, gain=gain)
-        )
+    chosen = _greedy(known, whole, lengths, columns, motions)
     return Chosen(
         names=names,
         units=tuple(p.unit for p in unknowns.parameters),
         wanted=tuple(names[k] for k in columns),
         prior=scales,
-        before=before * scales,
-        motions=tuple(chosen),
+        before=_std(known) * scales,
+        motions=tuple(_motions(candidates, lengths, chosen, known, whole, columns, scales)),
     )
 
 
-def _greedy(
-    known: np.ndarray,
-    told: dict[int, np.ndarray],
+def _motions(
+    candidates: Sequence[Candidate],
     lengths: Sequence[float],
-    columns: np.ndarray,
+    chosen: Sequence[int],
+    known: Floats,
+    told: dict[int, Floats],
+    columns: Ints,
+    scales: Floats,
+) -> Iterator[Motion]:
+    """The chosen ones, with what is known after each."""
+    for k in chosen:
+        gain = _unknown(known, columns) - _unknown(known + told[k], columns)
+        known = known + told[k]
+        std = _std(known) * scales
+        yield Motion(name=candidates[k].name, seconds=lengths[k], std=std, gain=gain)
+
+
+def _greedy(
+    known: Floats,
+    told: dict[int, Floats],
+    lengths: Sequence[float],
+    columns: Ints,
     most: int,
 ) -> list[int]:
     """Which to take, one after the other: each the one that tells the most a second beside them."""
@@ -196,11 +206,11 @@ def information(
     twin: Twin,
     contract: Contract,
     candidate: Candidate,
-    values: np.ndarray,
+    values: Floats,
     *,
     seed: int = 0,
     threads: int = 0,
-) -> np.ndarray | None:
+) -> Floats | None:
     """(n, open, open) what a motion tells at values (n, parameters) of all the twin's parameters.
 
     Of the open parameters, per standard deviation of their priors squared; None where a world
@@ -224,7 +234,7 @@ def simulated(
     twin: Twin,
     contract: Contract,
     candidate: Candidate,
-    values: np.ndarray,
+    values: Floats,
     *,
     seed: int = 0,
     threads: int = 0,
@@ -256,7 +266,7 @@ def simulated(
         Log(
             contract=contract,
             episode=f"simulated {candidate.name}",
-            times=period_s * np.arange(periods),
+            times=period_s * np.arange(periods, dtype=float),
             readings=mine,
             fresh=np.ones((periods, len(contract.sensors)), dtype=bool),
             command=candidate.command,
@@ -265,18 +275,18 @@ def simulated(
     ]
 
 
-def possible(twin: Twin, *, draws: int = DRAWS, seed: int = 0) -> np.ndarray:
+def possible(twin: Twin, *, draws: int = DRAWS, seed: int = 0) -> Floats:
     """(draws, parameters) values that are still possible, the best guess first.
 
     The others are drawn from the posterior, or from the priors where there is none.
     """
     source = "prior" if twin.posterior is None else "posterior"
-    found: np.ndarray = drawn(twin, source, count=draws, seed=seed).numpy()
+    found: Floats = drawn(twin, source, count=draws, seed=seed).numpy()
     found[0] = best_guess(twin)
     return found
 
 
-def known_information(twin: Twin, names: Sequence[str], scales: np.ndarray) -> np.ndarray:
+def known_information(twin: Twin, names: Sequence[str], scales: Floats) -> Floats:
     """(names, names) what the twin knows of parameters, per standard deviation of their priors.
 
     One on the diagonal for each that only its prior knows of.
@@ -287,11 +297,10 @@ def known_information(twin: Twin, names: Sequence[str], scales: np.ndarray) -> n
         mine = [twin.posterior.names.index(names[k]) for k in shared]
         whole = covariance_of(twin.posterior)[np.ix_(mine, mine)]
         covariance[np.ix_(shared, shared)] = whole / np.outer(scales[shared], scales[shared])
-    found: np.ndarray = np.linalg.inv(covariance + 1e-12 * np.eye(len(names)))
-    return found
+    return np.asarray(np.linalg.inv(covariance + 1e-12 * np.eye(len(names))), float)
 
 
-def covariance_of(posterior: JointDistribution) -> np.ndarray:
+def covariance_of(posterior: JointDistribution) -> Floats:
     """(names, names) covariance of a posterior, whichever kind it is."""
     if isinstance(posterior, GaussianPosterior):
         return np.array(posterior.covariance)
@@ -315,14 +324,13 @@ def advice(told: Identifiability, twin: str) -> list[str]:
     ]
 
 
-def _std(known: np.ndarray) -> np.ndarray:
+def _std(known: Floats) -> Floats:
     """(parameters,) standard deviations of information (n, parameters, parameters), in the mean."""
     variances = np.linalg.inv(known).diagonal(axis1=1, axis2=2)
-    found: np.ndarray = np.sqrt(variances.mean(axis=0))
-    return found
+    return np.asarray(np.sqrt(variances.mean(axis=0)))
 
 
-def _unknown(known: np.ndarray, columns: np.ndarray) -> float:
+def _unknown(known: Floats, columns: Ints) -> float:
     """Half the log-determinant of the columns' covariance, in the mean: what is unknown [nats]."""
     covariance = np.linalg.inv(known)[:, columns[:, None], columns]
     return float(0.5 * np.linalg.slogdet(covariance)[1].mean())

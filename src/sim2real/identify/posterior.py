@@ -17,6 +17,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from sim2real.arrays import Floats
 from sim2real.gap.unknowns import Unknowns
 from sim2real.identify.fit import Fit, costs_of
 from sim2real.identify.problem import Problem
@@ -48,9 +49,9 @@ class Posterior:
     """Beliefs about the fitted parameters after the logs."""
 
     names: tuple[str, ...]
-    mean: np.ndarray
+    mean: Floats
     """(fitted,) in the parameters' units."""
-    covariance: np.ndarray
+    covariance: Floats
     """(fitted, fitted)."""
     discrepancy: float
     """Factor the variance was widened by, because the twin does not explain the logs; >= 1."""
@@ -59,17 +60,16 @@ class Posterior:
     distribution: JointDistribution
 
     @property
-    def std(self) -> np.ndarray:
+    def std(self) -> Floats:
         """(fitted,) standard deviations."""
-        found: np.ndarray = np.sqrt(np.diag(self.covariance))
-        return found
+        return np.sqrt(np.diag(self.covariance))
 
     @classmethod
     def gaussian(
         cls,
         unknowns: Unknowns,
-        mean: np.ndarray,
-        covariance: np.ndarray,
+        mean: Floats,
+        covariance: Floats,
         *,
         discrepancy: float,
         effective: float,
@@ -104,7 +104,7 @@ def posterior_of(
     """The posterior around a fit; with `check`, simulated draws say whether it is Gaussian."""
     information = fit.information()
     discrepancy = discrepancy_of(fit)
-    covariance = np.linalg.inv(information / discrepancy + np.eye(len(fit.x)))
+    covariance = np.asarray(np.linalg.inv(information / discrepancy + np.eye(len(fit.x))), float)
     x = fit.x
     if check:
         x, covariance = _looked_at(problem, x, covariance, discrepancy)
@@ -140,7 +140,7 @@ def posterior_of(
     )
 
 
-def weights_of(logs: np.ndarray) -> tuple[np.ndarray, float]:
+def weights_of(logs: Floats) -> tuple[Floats, float]:
     """Weights (n,) of draws whose logarithms are known but for a constant, and how many of the
     draws count by them, as a share."""
     weights = np.exp(logs - logs.max())
@@ -148,7 +148,7 @@ def weights_of(logs: np.ndarray) -> tuple[np.ndarray, float]:
     return weights, float(1.0 / (weights**2).sum() / len(weights))
 
 
-def rows_of(matrix: np.ndarray) -> tuple[tuple[float, ...], ...]:
+def rows_of(matrix: Floats) -> tuple[tuple[float, ...], ...]:
     """The rows of a matrix, as distributions hold them."""
     return tuple(tuple(row) for row in matrix.tolist())
 
@@ -171,8 +171,8 @@ def discrepancy_of(fit: Fit) -> float:
 
 
 def _looked_at(
-    problem: Problem, x: np.ndarray, covariance: np.ndarray, discrepancy: float
-) -> tuple[np.ndarray, np.ndarray]:
+    problem: Problem, x: Floats, covariance: Floats, discrepancy: float
+) -> tuple[Floats, Floats]:
     """(x, covariance) as the cost has them over steps as long as the Gaussian is wide."""
     low, high = problem.bounds
     for _ in range(_LOOKS):
@@ -207,8 +207,8 @@ class _Sampler:
         self._problem, self._discrepancy, self._rng = problem, discrepancy, rng
 
     def round(
-        self, center: np.ndarray, spread: np.ndarray, *, count: int, tails: float
-    ) -> tuple[np.ndarray, np.ndarray, float]:
+        self, center: Floats, spread: Floats, *, count: int, tails: float
+    ) -> tuple[Floats, Floats, float]:
         """(draws, weights, share that is effective) of a Gaussian, or of Student's with `tails`."""
         low, high = self._problem.bounds
         factor = np.linalg.cholesky(spread + 1e-12 * np.eye(len(center)))
@@ -228,8 +228,8 @@ class _Sampler:
         return draws, *weights_of(logs)
 
     def improved(
-        self, center: np.ndarray, spread: np.ndarray, report: Callable[[int, int], None]
-    ) -> tuple[np.ndarray | None, np.ndarray | None]:
+        self, center: Floats, spread: Floats, report: Callable[[int, int], None]
+    ) -> tuple[Floats | None, Floats | None]:
         """The most even of a few rounds, each from what the one before found; None if too few."""
         best, draws_best, weights_best = 0.0, None, None
         for round_ in range(_ROUNDS):

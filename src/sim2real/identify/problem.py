@@ -16,6 +16,7 @@ from functools import partial
 
 import numpy as np
 
+from sim2real.arrays import Floats, Ints
 from sim2real.gap.chance import moves_by_chance
 from sim2real.gap.log import Log
 from sim2real.gap.replay import Replayer
@@ -77,10 +78,10 @@ class Problem(Unknowns):
         self._rows = keep
         self._measured = self._replayer.measured[:, keep]
         self.valid = np.isfinite(self._measured)
-        self._factor: tuple[np.ndarray, np.ndarray] | None = None
+        self._factor: tuple[Floats, Floats] | None = None
         self._moved = np.zeros((self.segments, self._replayer.coordinates))
-        self._starts: np.ndarray | None = None
-        self._scatter: np.ndarray | None = None
+        self._starts: Floats | None = None
+        self._scatter: Floats | None = None
         self._offset = np.zeros(self._measured.shape)
         # Delays have corners at whole time steps: a difference has to reach across them.
         across = 0.5 * self.twin.compile().model.opt.timestep
@@ -88,18 +89,17 @@ class Problem(Unknowns):
         self._steps = np.maximum(_STEP, np.array(delays) / self.scales)
         self._delays = np.flatnonzero(delays)
         self._offset_slopes = np.zeros((len(self._delays), *self._measured.shape))
-        self._chance_at: np.ndarray | None = None
-        self._remembered: dict[bytes, np.ndarray] = {}
+        self._chance_at: Floats | None = None
+        self._remembered: dict[bytes, Floats] = {}
 
     @property
-    def least_noise(self) -> np.ndarray:
+    def least_noise(self) -> Floats:
         """(numbers,) standard deviation below which a reading's noise is not believed to be.
 
         A joint that rests seems to have none; but what is rounded is not known better for it.
         """
         declared, rounding = self._replayer.noise, self._replayer.rounding
-        found: np.ndarray = np.maximum(_LEAST_NOISE * declared, rounding)
-        return found
+        return np.maximum(_LEAST_NOISE * declared, rounding)
 
     def part(self, most: int) -> Problem:
         """The same problem on at most so many segments, spread over all of them."""
@@ -125,11 +125,11 @@ class Problem(Unknowns):
         return len(self._measured)
 
     @property
-    def starts(self) -> np.ndarray:
+    def starts(self) -> Ints:
         """(segments,) row of the joined logs that each segment starts from."""
         return self._replayer.starts
 
-    def errors(self, x: np.ndarray) -> np.ndarray:
+    def errors(self, x: Floats) -> Floats:
         """(n, segments, rows, numbers) measured less predicted for x (n, fitted); nan if unknown.
 
         A world that diverged has errors of infinity.
@@ -138,12 +138,12 @@ class Problem(Unknowns):
         if self._chance_at is not None:
             away = (x - self._chance_at)[:, self._delays]
             predicted += np.einsum("nd,dskm->nskm", away, self._offset_slopes)
-        error: np.ndarray = self._measured - predicted
+        error: Floats = self._measured - predicted
         broken = ~np.isfinite(predicted) & self.valid
         error[broken] = np.inf
         return error
 
-    def _predicted(self, x: np.ndarray) -> np.ndarray:
+    def _predicted(self, x: Floats) -> Floats:
         """(n, segments, rows, numbers) without chance; the last few single ones are remembered."""
         key = x.tobytes() + self._moved.tobytes()
         if key not in self._remembered:
@@ -155,7 +155,7 @@ class Problem(Unknowns):
             self._remembered[key] = found
         return self._remembered[key]
 
-    def prepare(self, x: np.ndarray, *, again: bool = False) -> None:
+    def prepare(self, x: Floats, *, again: bool = False) -> None:
         """Learn, at x (fitted,), what each segment's first state was, and how its noise spreads.
 
         A Gauss-Newton step on the first states alone; whitening and further predictions use them.
@@ -187,7 +187,7 @@ class Problem(Unknowns):
         step = np.linalg.solve(normal, np.matmul(flat, aimed))[..., 0]
         self._moved = np.clip(step[:, : len(starts)], -_FARTHEST_START, _FARTHEST_START)
 
-    def prepare_chance(self, x: np.ndarray, *, rough: bool = False) -> bool:
+    def prepare_chance(self, x: Floats, *, rough: bool = False) -> bool:
         """Learn, at x (fitted,), how predictions scatter, and lie off, by the twin's chance.
 
         A delay that jitters rounds off the corners that predictions have at whole time steps, so
@@ -218,7 +218,7 @@ class Problem(Unknowns):
             self._offset_slopes[row] = np.nan_to_num((after - before) / (last - first))
         return True
 
-    def _by_chance(self, x: np.ndarray, trials: int) -> tuple[np.ndarray, np.ndarray]:
+    def _by_chance(self, x: Floats, trials: int) -> tuple[Floats, Floats]:
         """(trials, segments, rows, numbers) predictions with chance, and one without."""
         assert self._chance is not None
         values = self.whole(x[None])
@@ -226,7 +226,7 @@ class Problem(Unknowns):
         found = self._chance(np.repeat(values, trials, axis=0), moved=self._moved)
         return found.predicted[:, :, self._rows], plain[:, self._rows]
 
-    def whiten(self, error: np.ndarray) -> np.ndarray:
+    def whiten(self, error: Floats) -> Floats:
         """(n, segments, k) residuals of unit variance where the model is right; 0 if unknown."""
         if self._starts is None:
             raise RuntimeError("prepare first")
@@ -236,11 +236,11 @@ class Problem(Unknowns):
         broken = ~np.isfinite(scaled)
         return self._root(np.where(broken, BROKEN, np.clip(scaled, -BROKEN, BROKEN)))
 
-    def whiten_slopes(self, slopes: np.ndarray) -> np.ndarray:
+    def whiten_slopes(self, slopes: Floats) -> Floats:
         """(fitted, segments, k) derivatives of whitened residuals from those of errors."""
         return self._root(np.where(self.valid, slopes / self.noise, 0.0))
 
-    def _root(self, scaled: np.ndarray) -> np.ndarray:
+    def _root(self, scaled: Floats) -> Floats:
         """(n, segments, k) errors in units of noise, with the noise of the starts taken out."""
         if self._starts is None:
             raise RuntimeError("prepare first")
@@ -255,14 +255,13 @@ class Problem(Unknowns):
         along, shares = self._factor
         parts = np.matmul(along.transpose(0, 2, 1), flat.transpose(1, 2, 0))
         white = flat - np.matmul(along, shares[:, :, None] * parts).transpose(2, 0, 1)
-        found: np.ndarray = np.where(self.valid.reshape(segments, -1), white, 0.0)
-        return found
+        return np.where(self.valid.reshape(segments, -1), white, 0.0)
 
-    def residuals(self, x: np.ndarray) -> np.ndarray:
+    def residuals(self, x: Floats) -> Floats:
         """(n, segments, k) whitened residuals for x (n, fitted)."""
         return self.whiten(self.errors(np.atleast_2d(x)))
 
-    def slopes(self, x: np.ndarray, *, central: bool = False) -> tuple[np.ndarray, np.ndarray]:
+    def slopes(self, x: Floats, *, central: bool = False) -> tuple[Floats, Floats]:
         """(errors at x (1, segments, rows, numbers), their derivatives (fitted, …)).
 
         By one-sided differences, or at twice the price by central ones; all are one batch of
@@ -279,7 +278,7 @@ class Problem(Unknowns):
         found[~np.isfinite(found)] = 0.0
         return error[:1], found
 
-    def linearised(self, x: np.ndarray, *, central: bool = True) -> tuple[np.ndarray, np.ndarray]:
+    def linearised(self, x: Floats, *, central: bool = True) -> tuple[Floats, Floats]:
         """Whitened residuals (segments, k) at x (fitted,), and slopes (fitted, segments, k)."""
         error, slopes = self.slopes(x, central=central)
         return self.whiten(error)[0], self.whiten_slopes(slopes)

@@ -12,10 +12,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
+from sim2real.arrays import Floats
 from sim2real.errors import Sim2RealError
 from sim2real.gap.log import Log
 from sim2real.gap.replay import Replayer
@@ -52,12 +52,12 @@ class Learned:
     """Error with against without, over all sensors and horizons; below one is better."""
     horizons_s: tuple[float, ...]
     sensors: tuple[str, ...]
-    before: np.ndarray
+    before: Floats
     """(horizons, sensors) root mean square error without it, in the sensor's unit."""
-    after: np.ndarray
+    after: Floats
     """(horizons, sensors) with it."""
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """Plain data."""
         return {
             "kept": self.remainder is not None,
@@ -94,25 +94,13 @@ def learn_remainder(
     horizons_s, fitted = _horizons(twin, logs)
     sensors = tuple(spec.name for spec in logs[0].contract.sensors) if logs else ()
     if len(fitted) < _FEWEST:
-        why = (
-            f"it needs {_FEWEST} recordings with {horizons_s[-1]:g} s without gaps, to hold some"
-            f" back; there are {len(fitted)}"
-        )
-        unknown = np.zeros((0, len(sensors)))
-        return Learned(
-            remainder=None, why=why, terms=(), ridge=0.0, ratio=float("nan"), horizons_s=(),
-            sensors=sensors, before=unknown, after=unknown,
-        )  # fmt: skip
+        return _too_few(len(fitted), horizons_s[-1], sensors)
     group = np.random.default_rng(seed).permutation(len(fitted)) % min(_FOLDS, len(fitted))
     everyone, folds = np.arange(len(fitted)), range(int(group.max()) + 1)
     steps = 2 * len(folds) + 2
     blank = blank_remainder(twin, fitted, seed=seed, threads=threads)
-    supports = [
-        supported_by(
-            blank, twin, [fitted[k] for k in everyone[group != fold]], seed=seed, threads=threads
-        )
-        for fold in folds
-    ]
+    seen = [[fitted[k] for k in everyone[group != fold]] for fold in folds]
+    supports = [supported_by(blank, twin, some, seed=seed, threads=threads) for some in seen]
     weights = BumpWeights(twin, blank, fitted, horizons_s, threads=threads)
     report(1, steps)
 
@@ -152,6 +140,23 @@ def learn_remainder(
     )
 
 
+def _too_few(recordings: int, horizon_s: float, sensors: tuple[str, ...]) -> Learned:
+    """Nothing learned, for want of recordings to hold back."""
+    unknown = np.zeros((0, len(sensors)))
+    return Learned(
+        remainder=None,
+        why=f"it needs {_FEWEST} recordings with {horizon_s:g} s without gaps, to hold some back;"
+        f" there are {recordings}",
+        terms=(),
+        ridge=0.0,
+        ratio=float("nan"),
+        horizons_s=(),
+        sensors=sensors,
+        before=unknown,
+        after=unknown,
+    )
+
+
 def _horizons(twin: Twin, logs: Sequence[Log]) -> tuple[tuple[float, ...], list[Log]]:
     """(horizons that enough logs have room for, those logs)."""
     values = best_guess(twin)[None]
@@ -163,7 +168,7 @@ def _horizons(twin: Twin, logs: Sequence[Log]) -> tuple[tuple[float, ...], list[
     return HORIZONS_S[:most], fitted
 
 
-def _fits(twin: Twin, log: Log, horizon_s: float, values: np.ndarray) -> bool:
+def _fits(twin: Twin, log: Log, horizon_s: float, values: Floats) -> bool:
     try:
         Replayer(twin, log, horizon_s=horizon_s, values=values)
     except Sim2RealError:

@@ -4,28 +4,28 @@ from __future__ import annotations
 
 import numpy as np
 
+from sim2real.arrays import Floats
+
 ROBUST = 3.0
 """Whitened residuals beyond this count less and less."""
 _NORMAL = 0.9950
 """Mean of the squares, cut at `ROBUST` squared, of normal numbers."""
 
 
-def tempered(residual: np.ndarray) -> np.ndarray:
+def tempered(residual: Floats) -> Floats:
     """Residuals whose squares are a Huber loss: linear beyond `ROBUST`."""
     size = np.abs(residual)
     linear = np.sqrt(np.maximum(2 * ROBUST * size - ROBUST**2, 0.0))
-    found: np.ndarray = np.where(size > ROBUST, np.sign(residual) * linear, residual)
-    return found
+    return np.where(size > ROBUST, np.sign(residual) * linear, residual)
 
 
-def weight(residual: np.ndarray) -> np.ndarray:
+def weight(residual: Floats) -> Floats:
     """Derivative of `tempered`."""
     size = np.maximum(np.abs(residual), ROBUST)
-    found: np.ndarray = ROBUST / np.sqrt(2 * ROBUST * size - ROBUST**2)
-    return found
+    return ROBUST / np.sqrt(2 * ROBUST * size - ROBUST**2)
 
 
-def scale(residual: np.ndarray) -> float:
+def scale(residual: Floats) -> float:
     """Standard deviation of numbers with outliers (Huber's second proposal).
 
     The number of which squares, cut at `ROBUST` times it, have the mean they have for normal

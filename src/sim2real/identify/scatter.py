@@ -15,6 +15,7 @@ from dataclasses import replace
 import numpy as np
 import torch
 
+from sim2real.arrays import Floats
 from sim2real.identify.fit import Fit
 from sim2real.identify.posterior import rows_of
 from sim2real.params import Empirical, GaussianPosterior
@@ -29,7 +30,7 @@ _ROWS = 512
 """Draws that stand for weighted ones with their scatter."""
 
 
-def scatter_of(fit: Fit) -> np.ndarray:
+def scatter_of(fit: Fit) -> Floats:
     """(fitted, fitted) covariance between segments, in standard deviations of the prior."""
     slopes = fit.weighted_slopes()
     information = np.einsum("psk,qsk->spq", slopes, slopes)
@@ -45,7 +46,7 @@ def scatter_of(fit: Fit) -> np.ndarray:
     return found
 
 
-def scattered(twin: Twin, names: Sequence[str], scatter: np.ndarray, *, seed: int = 0) -> Twin:
+def scattered(twin: Twin, names: Sequence[str], scatter: Floats, *, seed: int = 0) -> Twin:
     """The twin with a posterior that has the scatter in it; `names` are those of its rows."""
     posterior = twin.posterior
     assert posterior is not None

@@ -15,6 +15,7 @@ from typing import Any
 import cma
 import numpy as np
 
+from sim2real.arrays import Floats
 from sim2real.gap.unknowns import around, at_bounds
 from sim2real.identify.trajectories import Trajectories
 
@@ -35,17 +36,17 @@ _AGREE = 0.7
 class Search:
     """What was found."""
 
-    x: np.ndarray
+    x: Floats
     """(fitted,) standard deviations from the problem's center."""
-    values: np.ndarray
+    values: Floats
     """(fitted,) values of the parameters."""
     cost: float
     """Mean cost of a recording, with the prior's share."""
     start_cost: float
     """The same where the search began."""
-    spread: np.ndarray
+    spread: Floats
     """(fitted, fitted) covariance of the last generation, in standard deviations of the prior."""
-    history: np.ndarray
+    history: Floats
     """(generations,) middle cost of each generation, on its own batch of recordings."""
     evaluations: int
     """Parameter vectors that were simulated on one batch of recordings."""
@@ -58,7 +59,7 @@ class Search:
 def search(
     problem: Trajectories,
     *,
-    begin: np.ndarray | None = None,
+    begin: Floats | None = None,
     starts: int = 1,
     restarts: int = 0,
     generations: int = GENERATIONS,
@@ -116,7 +117,7 @@ def search(
     )
 
 
-def gradients_mislead(problem: Trajectories, x: np.ndarray | None = None) -> bool:
+def gradients_mislead(problem: Trajectories, x: Floats | None = None) -> bool:
     """Whether a fit by gradients would be misled: measured at x (fitted,), the center by default.
 
     Slopes of each trajectory's cost over small steps are compared with those over large ones, on
@@ -126,9 +127,7 @@ def gradients_mislead(problem: Trajectories, x: np.ndarray | None = None) -> boo
     return agreement(lambda points: problem.costs(points, 0), at, problem.bounds) < _AGREE
 
 
-def agreement(
-    costs: Callable[[np.ndarray], np.ndarray], x: np.ndarray, bounds: tuple[np.ndarray, np.ndarray]
-) -> float:
+def agreement(costs: Callable[[Floats], Floats], x: Floats, bounds: tuple[Floats, Floats]) -> float:
     """Cosine of the angle between slopes of costs at x (fitted,) over small and over large steps.
 
     `costs` gives (n, trajectories) numbers for (n, fitted) points. One where they are smooth.
@@ -140,14 +139,15 @@ def agreement(
         slopes.append((found[1::2] - found[::2]) / spans[:, None])
     known = np.isfinite(slopes).all(axis=(0, 1))
     small, large = (slope[:, known].ravel() for slope in slopes)
-    return float(small @ large / max(np.linalg.norm(small) * np.linalg.norm(large), 1e-300))
+    size = float(np.linalg.norm(small) * np.linalg.norm(large))
+    return float(small @ large) / max(size, 1e-300)
 
 
 class _Run:
     """One search from one start."""
 
     def __init__(
-        self, problem: Trajectories, start: np.ndarray, *, size: int, seed: int, more: int
+        self, problem: Trajectories, start: Floats, *, size: int, seed: int, more: int
     ) -> None:
         self._problem, self._seed = problem, seed
         self._size = size or more * (4 + int(3 * np.log(len(start))))
@@ -156,13 +156,12 @@ class _Run:
         self.evaluations = self.diverged = 0
 
     @property
-    def mean(self) -> np.ndarray:
+    def mean(self) -> Floats:
         """(fitted,) where the next generation would be drawn around."""
-        found: np.ndarray = np.clip(np.array(self._es.result.xfavorite), *self._problem.bounds)
-        return found
+        return np.asarray(np.clip(np.array(self._es.result.xfavorite), *self._problem.bounds))
 
     @property
-    def spread(self) -> np.ndarray:
+    def spread(self) -> Floats:
         """(fitted, fitted) covariance of the next generation."""
         return np.array(self._es.sigma**2 * self._es.sm.covariance_matrix)
 
@@ -179,7 +178,7 @@ class _Run:
         self.history.append(float(np.median(costs)))
         self._es.tell(list(points), costs.tolist())
 
-    def _begun(self, start: np.ndarray, step: float) -> Any:
+    def _begun(self, start: Floats, step: float) -> Any:
         low, high = self._problem.bounds
         inside = np.clip(start, low + 1e-6 * (high - low), high - 1e-6 * (high - low))
         options = {
@@ -191,9 +190,8 @@ class _Run:
         return cma.CMAEvolutionStrategy(inside.tolist(), step, options)
 
 
-def _costs(problem: Trajectories, points: np.ndarray, batch: int | None = None) -> np.ndarray:
+def _costs(problem: Trajectories, points: Floats, batch: int | None = None) -> Floats:
     """(n,) mean cost of a recording, with the prior's share; a number also where one diverged."""
     data = problem.costs(points, batch).mean(axis=1)
     prior = 0.5 * (points**2).sum(axis=1) / problem.segments
-    found: np.ndarray = np.where(np.isfinite(data), data, _DIVERGED) + prior
-    return found
+    return np.asarray(np.where(np.isfinite(data), data, _DIVERGED) + prior)

@@ -15,6 +15,7 @@ from itertools import pairwise
 
 import numpy as np
 
+from sim2real.arrays import Bools, Floats
 from sim2real.gap.log import Log
 from sim2real.gap.replay import Replayer
 from sim2real.gap.unknowns import Unknowns
@@ -71,12 +72,11 @@ class Trajectories(Unknowns):
         """Trajectories."""
         return sum(len(batch.starts) for batch in self._batches)
 
-    def slopes(self, x: np.ndarray) -> np.ndarray:
+    def slopes(self, x: Floats) -> Floats:
         """(fitted,) change of each value with its standard deviations at x (fitted,)."""
-        found: np.ndarray = self.scales * np.where(self._logs, self.values(x), 1.0)
-        return found
+        return self.scales * np.where(self._logs, self.values(x), 1.0)
 
-    def settle(self, x: np.ndarray) -> None:
+    def settle(self, x: Floats) -> None:
         """Make the middle error of each sensor at x (fitted,) the unit of its errors."""
         errors = np.concatenate([self._errors(x[None], k)[0] for k in range(self.batches)])
         errors[~np.isfinite(errors)] = np.nan
@@ -84,7 +84,7 @@ class Trajectories(Unknowns):
         middle = np.nanmedian(np.where(known, errors, 0.0), axis=0)
         self.units = np.where(known & (middle > 0), middle, 1.0)
 
-    def costs(self, x: np.ndarray, batch: int | None = None) -> np.ndarray:
+    def costs(self, x: Floats, batch: int | None = None) -> Floats:
         """(n, trajectories) cost of each trajectory of a batch, or of all, for x (n, fitted).
 
         Infinite where a world diverged.
@@ -93,10 +93,9 @@ class Trajectories(Unknowns):
         errors = np.concatenate([self._errors(np.atleast_2d(x), k) for k in chosen], axis=1)
         known = ~np.isnan(errors) & self._counting
         scaled = np.where(known, errors / self.units, 0.0)
-        found: np.ndarray = scaled.sum(axis=2) / np.maximum(known.sum(axis=2), 1)
-        return found
+        return np.asarray(scaled.sum(axis=2) / np.maximum(known.sum(axis=2), 1))
 
-    def _errors(self, x: np.ndarray, batch: int) -> np.ndarray:
+    def _errors(self, x: Floats, batch: int) -> Floats:
         """(n, trajectories, sensors) root mean square errors; nan where nothing was measured."""
         replayer = self._batches[batch]
         replay = replayer(self.whole(x))
@@ -118,7 +117,7 @@ def _pieces(log: Log) -> list[Log]:
     return [log.part(slice(a, b)) for a, b in pairwise(edges.tolist()) if b - a > 1]
 
 
-def _counting(logs: Sequence[Log]) -> np.ndarray:
+def _counting(logs: Sequence[Log]) -> Bools:
     """(sensors,) whether the errors of each sensor count."""
     sensors = logs[0].contract.sensors
     missing = set.intersection(*(set(log.missing) for log in logs))

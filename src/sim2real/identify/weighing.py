@@ -11,6 +11,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from sim2real.arrays import Floats
 from sim2real.identify.posterior import Posterior, weights_of
 from sim2real.identify.search import Search
 from sim2real.identify.trajectories import Trajectories
@@ -77,7 +78,7 @@ def weighed_posterior(
     return Posterior.gaussian(problem, found.values, covariance, discrepancy=1.0, effective=share)
 
 
-def _sized(problem: Trajectories, found: Search, rng: np.random.Generator) -> np.ndarray:
+def _sized(problem: Trajectories, found: Search, rng: np.random.Generator) -> Floats:
     """The last generation's covariance, in the size that makes its draws as likely as they should.
 
     A search that was stopped early leaves it too wide, one that went on too narrow; its shape is
@@ -97,26 +98,24 @@ def _sized(problem: Trajectories, found: Search, rng: np.random.Generator) -> np
     return np.asarray(size * shape)
 
 
-def _log_density(problem: Trajectories, draws: np.ndarray) -> np.ndarray:
+def _log_density(problem: Trajectories, draws: Floats) -> Floats:
     """(n,) log of the posterior's density, but for a constant; draws (n, fitted) are clipped."""
     inside = np.clip(draws, *problem.bounds)
-    found: np.ndarray = -_surprise(problem, inside) - 0.5 * (inside**2).sum(axis=1)
-    return found
+    return np.asarray(-_surprise(problem, inside) - 0.5 * (inside**2).sum(axis=1))
 
 
-def _surprise(problem: Trajectories, draws: np.ndarray) -> np.ndarray:
+def _surprise(problem: Trajectories, draws: Floats) -> Floats:
     """(n,) how much all recordings speak against each draw, from those of a few batches."""
-    costs: list[np.ndarray] = []
+    costs: list[Floats] = []
     for batch in range(problem.batches):
         costs.append(problem.costs(draws, batch))
         if sum(part.shape[1] for part in costs) >= _MOST:
             break
     mean = np.concatenate(costs, axis=1).mean(axis=1)
-    found: np.ndarray = problem.segments * np.where(np.isfinite(mean), mean, 1e9)
-    return found
+    return problem.segments * np.where(np.isfinite(mean), mean, 1e9)
 
 
-def _tempered(logs: np.ndarray, *, least: float) -> np.ndarray:
+def _tempered(logs: Floats, *, least: float) -> Floats:
     """(n,) weights of draws, evened out until so many of them count."""
     for heat in 2.0 ** np.arange(24):
         weights, share = weights_of(logs / heat)

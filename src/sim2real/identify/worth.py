@@ -13,6 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.stats import t as student
 
+from sim2real.arrays import Floats
+
 WORTH = 0.97
 """Held-back error, against that without, above which nothing is kept."""
 _NO_WORSE = 1.01
@@ -31,13 +33,13 @@ class Verdict:
     """Root mean square error with it against without, over all sensors and horizons."""
     why: str
     """Why it is not kept; '' if it is."""
-    before: np.ndarray
+    before: Floats
     """(horizons, sensors) root mean square error without it, in the sensor's unit."""
-    after: np.ndarray
+    after: Floats
     """(horizons, sensors) with it."""
 
 
-def verdict(squares: np.ndarray, horizons_s: Sequence[float], sensors: Sequence[str]) -> Verdict:
+def verdict(squares: Floats, horizons_s: Sequence[float], sensors: Sequence[str]) -> Verdict:
     """Judge (1 + ways, recordings, horizons, sensors) mean squared errors, held back.
 
     The first are those without; ways come from the simplest on. What is nan was not measured; a
@@ -87,7 +89,7 @@ def verdict(squares: np.ndarray, horizons_s: Sequence[float], sensors: Sequence[
     )
 
 
-def _doubt(ratio: float, before: np.ndarray, after: np.ndarray) -> str:
+def _doubt(ratio: float, before: Floats, after: Floats) -> str:
     """Why scores (recordings,) do not fall enough, or not surely; '' if they do."""
     told = f"recordings that were held back are predicted {ratio:.2f} times as far off with it"
     if not ratio <= WORTH:
@@ -101,13 +103,13 @@ def _doubt(ratio: float, before: np.ndarray, after: np.ndarray) -> str:
     return ""
 
 
-def _alike(one: np.ndarray, best: np.ndarray) -> bool:
+def _alike(one: Floats, best: Floats) -> bool:
     """Whether scores (recordings,) are within a standard error of the best."""
     behind, error = _paired(one, best)
     return bool(np.isfinite(one).all()) and behind <= error
 
 
-def _paired(before: np.ndarray, after: np.ndarray) -> tuple[float, float]:
+def _paired(before: Floats, after: Floats) -> tuple[float, float]:
     """(mean of what scores (recordings,) fall by, its standard error)."""
     fall = before - after
     if not np.isfinite(fall).all():
@@ -115,10 +117,9 @@ def _paired(before: np.ndarray, after: np.ndarray) -> tuple[float, float]:
     return float(fall.mean()), float(fall.std(ddof=1) / np.sqrt(len(fall)))
 
 
-def _mean(values: np.ndarray, axis: int) -> np.ndarray:
+def _mean(values: Floats, axis: int) -> Floats:
     """Mean of what is not nan; nan where nothing is."""
     there = ~np.isnan(values)
     total = np.where(there, values, 0.0).sum(axis=axis)
     count = there.sum(axis=axis)
-    found: np.ndarray = np.where(count > 0, total / np.maximum(count, 1), np.nan)
-    return found
+    return np.where(count > 0, total / np.maximum(count, 1), np.nan)

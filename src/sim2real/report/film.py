@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from PIL import Image
 
 from sim2real.errors import Sim2RealError
@@ -46,7 +47,7 @@ def film_of(episode: Episode, twin: Twin, task: type[Task], words: str) -> str:
             env.worlds.memory[name][0] = torch.from_numpy(np.atleast_1d(signal.values[0]))
     states = MeasuredStates(env.worlds.model, log)
     camera = Camera(env, width=_SIZE[0], height=_SIZE[1])
-    last: deque[np.ndarray] = deque(maxlen=round(_STILL_S * task.rate_hz / every))
+    last: deque[NDArray[np.uint8]] = deque(maxlen=round(_STILL_S * task.rate_hz / every))
     try:
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "film.mp4"
@@ -68,7 +69,7 @@ def film_of(episode: Episode, twin: Twin, task: type[Task], words: str) -> str:
     )
 
 
-def _blurred(pictures: Iterable[np.ndarray]) -> bytes:
+def _blurred(pictures: Iterable[NDArray[np.uint8]]) -> bytes:
     """Pictures over one another, as a JPEG: what shakes is a blur, what holds still is not."""
     out = io.BytesIO()
     mean = np.mean(np.stack(list(pictures)), axis=0).round().astype(np.uint8)

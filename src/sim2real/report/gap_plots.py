@@ -9,6 +9,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from sim2real.arrays import Floats
 from sim2real.report.page import NEW, OLD, REAL, WARN
 
 if TYPE_CHECKING:
@@ -139,10 +140,9 @@ def liveliest(gap: Gap, sensor: str) -> int:
     return int(squares.sum(axis=(0, 1)).argmax())
 
 
-def _each(errors: np.ndarray) -> np.ndarray:
+def _each(errors: Floats) -> Floats:
     """(segments,) root mean square of errors (segments, periods, numbers)."""
     known = np.isfinite(errors)
     squares = np.where(known, errors, 0.0) ** 2
     count = np.maximum(known.sum(axis=(1, 2)), 1)
-    found: np.ndarray = np.sqrt(squares.sum(axis=(1, 2)) / count)
-    return found
+    return np.asarray(np.sqrt(squares.sum(axis=(1, 2)) / count))

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from sim2real.arrays import Floats
 from sim2real.errors import Sim2RealError
 from sim2real.gap.coverage import NARROW, SensorCoverage, coverage
 from sim2real.gap.log import Log
@@ -96,11 +97,10 @@ def _verdict(found: Identification) -> str:
     return text + "".join(f"<p>{html.escape(note)}</p>" for note in found.notes)
 
 
-def shifts(found: Identification) -> np.ndarray:
+def shifts(found: Identification) -> Floats:
     """(fitted,) how far each posterior lies from the middle of its prior, in its deviations."""
     middle = prior_medians(found)
-    away: np.ndarray = (found.posterior.mean - middle) / prior_stds(found)
-    return away
+    return (found.posterior.mean - middle) / prior_stds(found)
 
 
 def _warnings(found: Identification) -> str:
