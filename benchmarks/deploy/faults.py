@@ -155,16 +155,17 @@ def _exceeded(bundle: Bundle, episode: Episode) -> int:
         np.array([getattr(joint, f"command_{name}") for joint in joints])
         for name in ("low", "high", "rate")
     )
-    outside = (sent.values < low - 1e-6) | (sent.values > high + 1e-6)
+    values = sent.values.astype(float)
+    outside = (values < low - 1e-6) | (values > high + 1e-6)
     wrong: np.ndarray = np.any(outside, axis=1)
-    steps = np.abs(np.diff(sent.values, axis=0)) * bundle.contract.rate_hz
+    steps = np.abs(np.diff(values, axis=0)) * bundle.contract.rate_hz
     wrong[1:] |= (steps > rate * (1 + 1e-5) + 1e-6).any(axis=1)
     found = int(wrong.sum())
     for sensor in bundle.contract.sensors:
         for joint in joints:
             if sensor.of != joint.name or sensor.kind not in ("jointpos", "jointvel"):
                 continue
-            values = episode[f"sensor/{sensor.name}"].values[:, 0]
+            values = episode[f"sensor/{sensor.name}"].values[:, 0].astype(float)
             if sensor.kind == "jointpos":
                 beyond = (values < joint.position_low - 0.05) | (
                     values > joint.position_high + 0.05
