@@ -3,16 +3,16 @@
 import shutil
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
 from sim2real.errors import Sim2RealError
 from sim2real.loop.at_robot import AtRobot
 from sim2real.robot.deployment import Talk
+from tests.repository import BUNDLES
 
 TASK = "pendulum-swingup"
-BUNDLE = Path(__file__).parent.parent / "examples" / "bundles" / TASK
+BUNDLE = BUNDLES / TASK
 
 
 @pytest.fixture

@@ -24,7 +24,8 @@ from sim2real.gap.sensitivity import open_parameters
 from sim2real.params import Empirical
 from sim2real.policy.runtime import Runtime
 from sim2real.tasks import find_task
-from tests.simulated import BUNDLES, bundle_and_twin, simulate
+from tests.repository import BUNDLES
+from tests.simulated import bundle_and_twin, simulate
 from tests.test_attribute_shares import GAIN, MASS, belief
 
 DELAY, BIAS = "actuator/hinge/delay", "sensor/hinge_pos/bias"

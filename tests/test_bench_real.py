@@ -1,7 +1,5 @@
 """The benchmark on real recordings says what is missing, and what a number is against."""
 
-import os
-from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -9,9 +7,7 @@ import pytest
 from sim2real.bench.config import BenchReal
 from sim2real.bench.real.bench import DATA_SETS, _result, bench_real
 from sim2real.errors import Sim2RealError
-
-ROOT = Path(__file__).parent.parent
-DATA = Path(os.environ.get("SIM2REAL_REAL_DATA", ROOT.parent / "shared" / "real"))
+from tests.repository import REAL_DATA, skip_without_data
 
 
 def test_an_unknown_data_set_and_an_empty_folder_are_said(tmp_path):
@@ -34,9 +30,9 @@ def test_a_result_stands_beside_its_target_and_what_was_published():
 @pytest.mark.parametrize("name", DATA_SETS)
 def test_nothing_that_is_scored_was_fitted(name):
     module = DATA_SETS[name]
-    train, test = module.train_files(DATA), module.test_files(DATA)
+    train, test = module.train_files(REAL_DATA), module.test_files(REAL_DATA)
     if not train:
-        pytest.skip(f"no recordings of {name} in {DATA}")
+        skip_without_data(REAL_DATA / module.FOLDER)
     # A data set of one recording is scored as its authors do, on the record it was fitted to.
     assert len(train) == 1 or not set(train) & set(test)
 

@@ -27,8 +27,7 @@ from sim2real.robot.operator import OperatorStop
 from sim2real.robot.recording import read_recording
 from sim2real.robot.remote import RemoteRobot
 from sim2real.robot.standin import StandIn
-
-BUNDLES = Path(__file__).parent.parent / "examples" / "bundles"
+from tests.repository import BUNDLES
 
 
 @pytest.fixture

@@ -2,7 +2,6 @@
 
 import json
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -24,8 +23,8 @@ from sim2real.robot.recording import Recording, read_recording
 from sim2real.robot.runner import fly, units_of
 from sim2real.robot.standin import StandIn
 from sim2real.robot.supervisor import Supervisor
+from tests.repository import BUNDLES
 
-BUNDLES = Path(__file__).parents[1] / "examples" / "bundles"
 TASKS = ("pendulum-swingup", "arm-reach", "arm-push")
 
 

@@ -17,6 +17,7 @@ from sim2real.loop.config import LoopConfig
 from sim2real.loop.loop import Round, _met, loop, lower_bound
 from sim2real.loop.steps import Done
 from sim2real.report.loop import write_loop
+from tests.repository import want
 
 TINY = {"iterations": 3, "budget": "4", "first": 2, "seconds": 18.0, "force": True}
 
@@ -50,7 +51,7 @@ def test_a_loop_ends_with_all_it_promises(walked):
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(not shutil.which("chromium"), reason="Chromium is not installed")
+@pytest.mark.skipif(not shutil.which("chromium"), reason=want("Chromium", "it is not installed"))
 @pytest.mark.parametrize("width", [1200, 390])
 def test_the_page_of_a_loop_opens_in_a_browser(walked, width):
     asked, said = [], []

@@ -17,6 +17,7 @@ from sim2real.identify.posterior import posterior_of
 from sim2real.identify.problem import Problem
 from sim2real.identify.summaries import Summaries, statistics
 from sim2real.params import Fixed
+from tests.repository import want
 from tests.simulated import bundle_and_twin, simulate
 
 NAMES = ("joint/hinge/damping", "body/pole/ipos[2]")
@@ -25,7 +26,7 @@ MIX = np.array([[1.0, 0.6], [-0.4, 1.0], [0.5, 0.5]])
 
 needs_sbi = pytest.mark.skipif(
     find_spec("sbi") is None,
-    reason="the library sbi is not installed: pip install 'sim2real[sbi]'",
+    reason=want("extra sbi", "pip install 'sim2real[sbi]'"),
 )
 
 

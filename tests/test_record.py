@@ -22,8 +22,8 @@ from sim2real.robot.excite.record import Subject, chosen, prepare, record
 from sim2real.robot.recording import read_recording
 from sim2real.robot.standin import StandIn
 from sim2real.twin import Twin
+from tests.repository import BUNDLES
 
-BUNDLES = Path(__file__).parents[1] / "examples/bundles"
 HOME = np.array([0.0, -0.4, 0.5, 0.6, 0.0, 0.3])
 
 

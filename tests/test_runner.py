@@ -2,7 +2,6 @@
 
 import subprocess
 import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -15,6 +14,7 @@ from sim2real.robot.recording import Recording, read_recording
 from sim2real.robot.runner import _in_order, fly, units_of
 from sim2real.robot.standin import StandIn
 from sim2real.robot.supervisor import Supervisor
+from tests.repository import BUNDLES
 
 pytestmark = pytest.mark.slow
 REAL = Provenance(kind="real", robot="arm-reach", serial="unit-4")
@@ -22,7 +22,7 @@ REAL = Provenance(kind="real", robot="arm-reach", serial="unit-4")
 
 @pytest.fixture(scope="module")
 def bundle():
-    return Bundle.open(Path(__file__).parent.parent / "examples" / "bundles" / "arm-reach")
+    return Bundle.open(BUNDLES / "arm-reach")
 
 
 @pytest.fixture
