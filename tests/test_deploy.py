@@ -30,8 +30,7 @@ from sim2real.robot.ladder import (
 )
 from sim2real.robot.ladder_step import parse_goals
 from sim2real.robot.remote import RemoteRobot
-
-BUNDLES = Path(__file__).parent.parent / "examples" / "bundles"
+from tests.repository import BUNDLES
 
 
 @pytest.fixture

@@ -2,7 +2,6 @@
 
 import subprocess
 import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,6 +12,7 @@ from sim2real.errors import Sim2RealError
 from sim2real.policy import Bundle, Pilot, Runtime
 from sim2real.robot import Recording, StandIn, Supervisor, fly, units_of
 from sim2real.robot.runner import _in_order
+from tests.repository import BUNDLES
 
 pytestmark = pytest.mark.slow
 REAL = Provenance(kind="real", robot="arm-reach", serial="unit-4")
@@ -20,7 +20,7 @@ REAL = Provenance(kind="real", robot="arm-reach", serial="unit-4")
 
 @pytest.fixture(scope="module")
 def bundle():
-    return Bundle.open(Path(__file__).parent.parent / "examples" / "bundles" / "arm-reach")
+    return Bundle.open(BUNDLES / "arm-reach")
 
 
 @pytest.fixture
