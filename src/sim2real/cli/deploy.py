@@ -33,7 +33,7 @@ def run_deploy(config: DeployConfig) -> int:
         found = deploy(
             config,
             logs=logs,
-            talk=OperatorPrompts(
+            prompts=OperatorPrompts(
                 report=report,
                 tell=(lambda text: None) if config.json else say,
                 ask=ask,
@@ -53,7 +53,6 @@ def run_deploy(config: DeployConfig) -> int:
 def _show(
     found: Deployment, contract: Contract, rows: list[tuple[float, Any]], config: DeployConfig
 ) -> None:
-    result = found.to_dict()
     if found.step in ("limited", "full") and not found.execute:
         _show_dry(contract, rows)
         say(f"nothing was sent to {found.robot} {found.serial}; --execute moves it")
@@ -66,10 +65,9 @@ def _show(
         if "doctor" in found.record.figures:
             say(f"doctor: {found.record.figures['doctor']['verdict']}")
         say(found.record.line())
-    if result["success"]:
-        rate = result["success"]
-        value, low, high = (100 * rate[name] for name in ("value", "low", "high"))
-        say(f"success {value:.1f} % [{low:.1f}, {high:.1f}] of {rate['n']}")
+    if (rate := found.success) is not None:
+        value, low, high = 100 * rate.value, 100 * rate.low, 100 * rate.high
+        say(f"success {value:.1f} % [{low:.1f}, {high:.1f}] of {rate.n}")
     left = config.trials - len(found.trials)
     if left and found.step != "replay":
         say(f"{left} trials not run: {found.ended}")

@@ -217,7 +217,10 @@ def _show(prepared: PreparedMotion, subject: ExcitedRobot) -> None:
             [
                 entry["name"],
                 entry["unit"],
-                *(round(entry[key], 3) for key in ("low", "high", "speed", "acceleration")),
+                round(entry["low"], 3),
+                round(entry["high"], 3),
+                round(entry["speed"], 3),
+                round(entry["acceleration"], 3),
                 round(entry["amplitude"], 2),
             ]
             for entry in told["commands"]

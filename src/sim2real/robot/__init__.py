@@ -62,8 +62,9 @@ if TYPE_CHECKING:
     from sim2real.robot.operator import OperatorStop
     from sim2real.robot.packet_loss import link_stops
     from sim2real.robot.protocol import Robot
+    from sim2real.robot.readings import units_of
     from sim2real.robot.recording import RECOVERED, Recording, read_recording
-    from sim2real.robot.runner import fly, units_of
+    from sim2real.robot.runner import fly
     from sim2real.robot.standin import StandIn
     from sim2real.robot.supervisor import Supervisor
 else:
@@ -92,7 +93,7 @@ else:
             "Recording": "recording",
             "read_recording": "recording",
             "fly": "runner",
-            "units_of": "runner",
+            "units_of": "readings",
             "StandIn": "standin",
             "Supervisor": "supervisor",
         },

@@ -1,9 +1,8 @@
-"""A bundle on a robot: one step of the ladder of trust, with its trials, recordings and record."""
+"""A bundle on a robot: one step of the ladder of trust, with its attempts and its record."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from sim2real.data import Episode, Lake
 from sim2real.errors import Sim2RealError, nearest
@@ -12,14 +11,15 @@ from sim2real.robot.config import DeployConfig
 from sim2real.robot.deployment import Deployment, OperatorPrompts
 from sim2real.robot.deployment_session import DeploymentSession
 from sim2real.robot.ladder import LadderRecord, write_record
+from sim2real.robot.readings import Goals
 from sim2real.robot.rehearsal import rehearse
 
 
 def deploy(
-    config: DeployConfig, *, logs: Sequence[Episode] = (), talk: OperatorPrompts | None = None
+    config: DeployConfig, *, logs: Sequence[Episode] = (), prompts: OperatorPrompts | None = None
 ) -> Deployment:
-    """Do one step as configured; whatever does not fit is refused before anything moves."""
-    talk = talk or OperatorPrompts()
+    """Take one step as configured; what does not fit is a `Sim2RealError` before anything moves."""
+    prompts = prompts or OperatorPrompts()
     bundle = Bundle.open(config.bundle)
     if config.trials < 1 or not 0 <= config.seconds < 1e6:
         raise Sim2RealError("--trials must be at least 1, and --seconds a time")
@@ -31,9 +31,8 @@ def deploy(
     if config.lake:
         Lake.create(config.lake)  # before anything moves
     if config.step == "replay":
-        return _replay(config, bundle, logs, goals, talk)
-    session = DeploymentSession(config, bundle, goals, talk)
-    with session:
+        return _replay(config, bundle, logs, goals, prompts)
+    with DeploymentSession(config, bundle, goals, prompts) as session:
         return session.run()
 
 
@@ -53,10 +52,10 @@ def _replay(
     config: DeployConfig,
     bundle: Bundle,
     logs: Sequence[Episode],
-    goals: Mapping[str, Any],
-    talk: OperatorPrompts,
+    goals: Goals,
+    prompts: OperatorPrompts,
 ) -> Deployment:
-    found = rehearse(bundle, logs, goals=goals, report=talk.report)
+    found = rehearse(bundle, logs, goals=goals, report=prompts.report)
     why = found.wrong()
     record = LadderRecord(
         step="replay",

@@ -15,11 +15,11 @@ from collections import deque
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
+from sim2real.arrays import Floats
 from sim2real.data import Episode, Provenance, Signal
 from sim2real.errors import Sim2RealError, one_line, table_at
 from sim2real.files import read_json, write_json
@@ -27,11 +27,11 @@ from sim2real.files import read_json, write_json
 _END = b"\xff\xff\xff\xff\x00\x00\x00\x00"
 """Last bytes of an Arrow stream that was closed."""
 RECOVERED = "recovered: the recording was cut off"
-"""How an episode was made that is the begin of a recording."""
+"""Process of an episode whose recording was cut off: what there is of it."""
 FLUSH_S = 1.0
-"""Longest that a period waits to be on disk."""
+"""Longest time that a period waits to be on disk."""
 _AT_ONCE = 25
-"""Periods that are written in one go: a few tens of microseconds each way."""
+"""Periods that are encoded together, which takes a few tens of microseconds."""
 
 
 class Recording:
@@ -44,7 +44,7 @@ class Recording:
         """Begin a recording of channels with these units; `path` must not exist."""
         self.path = path
         self._names = list(units)
-        self._rows: list[tuple[float, tuple[int, ...], np.ndarray]] = []
+        self._rows: list[tuple[float, tuple[int, ...], Floats]] = []
         schema = pa.schema(
             [("time", pa.float64())] + [(name, pa.list_(pa.float64())) for name in units],
             metadata={"units": json.dumps(dict(units)), "provenance": source.to_json()},
@@ -63,10 +63,10 @@ class Recording:
         self._writer = threading.Thread(target=self._write, name="recording", daemon=True)
         self._writer.start()
 
-    def add(self, time_s: float, values: Mapping[str, Any]) -> None:
-        """Add one period; what a period does not have is an empty list.
+    def add(self, time_s: float, values: Mapping[str, object]) -> None:
+        """Add one period; a channel that `values` lacks stays empty in it.
 
-        A disk that took no more is a `Sim2RealError`: what cannot be recorded is not run.
+        A disk that takes no more is a `Sim2RealError`: what cannot be recorded does not run.
         """
         if self._problem:
             raise Sim2RealError(f"cannot record to {self.path}: {self._problem}")
@@ -80,7 +80,7 @@ class Recording:
             self._encode()
 
     def close(self) -> None:
-        """End the recording: everything is on disk after it. One without a period is removed."""
+        """End the recording, with everything on disk. One without a period is removed."""
         if self._file.closed:
             return
         self._ending.set()
@@ -132,10 +132,11 @@ class _Chunks:
     def __init__(self) -> None:
         self._waiting: deque[bytes] = deque()
 
-    def write(self, data: Any) -> int:
+    def write(self, data: bytes | pa.Buffer) -> int:
         """Add bytes."""
-        self._waiting.append(bytes(data))
-        return len(data)
+        added = bytes(data)
+        self._waiting.append(added)
+        return len(added)
 
     def flush(self) -> None:
         """Nothing to do."""
@@ -148,7 +149,7 @@ class _Chunks:
         return b"".join(self._waiting.popleft() for _ in range(len(self._waiting)))
 
 
-def write_outcome(path: Path, outcome: str, **figures: Any) -> None:
+def write_outcome(path: Path, outcome: str, **figures: object) -> None:
     """Keep beside a recording how it ended, with what was measured on the way."""
     write_json(path.with_suffix(".json"), {"outcome": outcome, **figures})
 
@@ -156,7 +157,7 @@ def write_outcome(path: Path, outcome: str, **figures: Any) -> None:
 def read_recording(path: Path | str) -> Episode:
     """The episode in a recording, also in one that was cut off; none is a `Sim2RealError`.
 
-    Its outcome is the one that was kept beside it, if any.
+    Its outcome is the one kept beside it, if any.
     """
     path = Path(path)
     beside = path.with_suffix(".json")
@@ -189,7 +190,7 @@ def read_recording(path: Path | str) -> Episode:
         raise Sim2RealError(f"{path}: {error}") from None
 
 
-def _channels(table: pa.Table, units: Mapping[str, Any]) -> dict[str, Signal]:
+def _channels(table: pa.Table, units: Mapping[str, object]) -> dict[str, Signal]:
     times = table["time"].to_numpy()
     channels = {}
     for name, unit in units.items():

@@ -13,6 +13,7 @@ import numpy as np
 import torch
 from gymnasium.vector import AutoresetMode
 
+from sim2real.arrays import Floats
 from sim2real.errors import Sim2RealError
 from sim2real.tasks.env import TaskEnv
 from sim2real.tasks.registry import find_task, task_names
@@ -75,7 +76,7 @@ class VectorEnv(gymnasium.vector.VectorEnv):  # type: ignore[misc]
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
-    ) -> tuple[np.ndarray, dict[str, Any]]:
+    ) -> tuple[Floats, dict[str, Any]]:
         """Start new episodes everywhere; a seed starts the whole environment anew from it."""
         if seed is not None:
             self.close_extras()
@@ -84,9 +85,7 @@ class VectorEnv(gymnasium.vector.VectorEnv):  # type: ignore[misc]
             self.env.reset()
         return self.env.actor.numpy().copy(), {}
 
-    def step(
-        self, actions: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, dict[str, Any]]:
+    def step(self, actions: Floats) -> tuple[Floats, Floats, Floats, Floats, dict[str, Any]]:
         """One control period of every world."""
         step = self.env.step(torch.as_tensor(np.asarray(actions, dtype=np.float32)))
         done = (step.terminated | step.truncated).numpy()
@@ -104,7 +103,7 @@ class VectorEnv(gymnasium.vector.VectorEnv):  # type: ignore[misc]
             info,
         )
 
-    def render(self) -> tuple[np.ndarray, ...] | None:
+    def render(self) -> tuple[Floats, ...] | None:
         """A picture of each world, with `render_mode="rgb_array"`."""
         if self.render_mode != "rgb_array":
             return None
@@ -126,7 +125,7 @@ class VectorEnv(gymnasium.vector.VectorEnv):  # type: ignore[misc]
         )
 
 
-class SingleEnv(gymnasium.Env[np.ndarray, np.ndarray]):  # type: ignore[misc]
+class SingleEnv(gymnasium.Env[Floats, Floats]):  # type: ignore[misc]
     """One world of a task as an ordinary environment."""
 
     metadata: dict[str, Any] = {"render_modes": ["rgb_array"], "render_fps": 50}  # noqa: RUF012
@@ -152,7 +151,7 @@ class SingleEnv(gymnasium.Env[np.ndarray, np.ndarray]):  # type: ignore[misc]
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
-    ) -> tuple[np.ndarray, dict[str, Any]]:
+    ) -> tuple[Floats, dict[str, Any]]:
         """Start a new episode; with a seed, the one of that seed."""
         super().reset(seed=seed)
         if seed is None and self._ended:
@@ -163,7 +162,7 @@ class SingleEnv(gymnasium.Env[np.ndarray, np.ndarray]):  # type: ignore[misc]
         self._ended = False
         return observation[0], {}
 
-    def step(self, action: np.ndarray) -> tuple[np.ndarray, float, bool, bool, dict[str, Any]]:
+    def step(self, action: Floats) -> tuple[Floats, float, bool, bool, dict[str, Any]]:
         """One control period."""
         observation, reward, terminated, truncated, info = self._worlds.step(action[None])
         self._ended = bool(terminated[0] or truncated[0])
@@ -171,7 +170,7 @@ class SingleEnv(gymnasium.Env[np.ndarray, np.ndarray]):  # type: ignore[misc]
         extra = {"is_success": bool(info["success"][0])} if self._ended else {}
         return seen, float(reward[0]), bool(terminated[0]), bool(truncated[0]), extra
 
-    def render(self) -> np.ndarray | None:
+    def render(self) -> Floats | None:
         """A picture of the world, with `render_mode="rgb_array"`."""
         pictures = self._worlds.render()
         return pictures[0] if pictures else None

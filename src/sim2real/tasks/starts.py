@@ -13,6 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from sim2real.arrays import Floats
 from sim2real.errors import Sim2RealError, table_at
 from sim2real.files import read_json, write_json
 from sim2real.worlds import Worlds
@@ -27,11 +28,11 @@ _PARTS = ("qpos", "qvel", "command")
 class Starts:
     """States of a robot, and what it had been sent last."""
 
-    qpos: np.ndarray
+    qpos: Floats
     """(states, nq) in the model's order."""
-    qvel: np.ndarray
+    qvel: Floats
     """(states, nv)."""
-    command: np.ndarray
+    command: Floats
     """(states, controls)."""
 
     def save(self, path: Path) -> None:

@@ -18,6 +18,7 @@ import mujoco
 import numpy as np
 from mujoco.batch import MODEL_FIELDS
 
+from sim2real.arrays import Floats
 from sim2real.errors import Sim2RealError, nearest
 from sim2real.params import Parameter, split_path
 from sim2real.twin import effects as hardware
@@ -296,8 +297,8 @@ def _effect_class(kind: str) -> Any:
     }.get(kind)
 
 
-def _array(model: mujoco.MjModel, field: str) -> np.ndarray:
+def _array(model: mujoco.MjModel, field: str) -> Floats:
     if field.startswith("opt."):
         return np.atleast_1d(np.asarray(getattr(model.opt, field[4:])))
-    array: np.ndarray = getattr(model, field)
+    array: Floats = getattr(model, field)
     return array

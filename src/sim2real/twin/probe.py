@@ -17,6 +17,7 @@ import numpy as np
 import torch
 from mujoco.batch import Batch, SimulationError
 
+from sim2real.arrays import Floats
 from sim2real.errors import Sim2RealError
 from sim2real.params import Dimension, Parameter, split_path
 from sim2real.twin.address import resolve
@@ -84,7 +85,7 @@ def idle_parameters(place: CompiledTwin, parameters: list[Parameter]) -> list[st
     ]
 
 
-def _motions(model: mujoco.MjModel, batch: Batch, variants: int) -> np.ndarray:
+def _motions(model: mujoco.MjModel, batch: Batch, variants: int) -> Floats:
     """(states, variants, numbers) that each variant gives from the same starts and inputs."""
     rng = np.random.default_rng(0)
     qpos = np.tile(model.qpos0, (_STATES, 1))
@@ -108,7 +109,7 @@ def _motions(model: mujoco.MjModel, batch: Batch, variants: int) -> np.ndarray:
         parts = [batch.bind("qpos"), batch.bind("qvel"), *outputs]
         numbers.append(np.concatenate([p.reshape(len(p), -1) for p in parts], axis=1))
     record = np.concatenate(numbers, axis=1).reshape(variants, _STATES, -1)
-    numbers_first: np.ndarray = np.nan_to_num(record).transpose(1, 0, 2)
+    numbers_first: Floats = np.nan_to_num(record).transpose(1, 0, 2)
     return numbers_first
 
 

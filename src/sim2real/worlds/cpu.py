@@ -18,6 +18,7 @@ import torch
 from mujoco.batch import Batch, SimulationError
 from torch import Tensor
 
+from sim2real.arrays import Floats
 from sim2real.errors import Sim2RealError
 from sim2real.twin import Applier, Effects, Event, Twin
 from sim2real.worlds.delays import DelayGroup
@@ -336,7 +337,7 @@ class CpuWorlds:
             )
             raise Sim2RealError(f"a world cannot start ({error}) with {values}") from None
 
-    def _rows(self, ids: Tensor) -> np.ndarray | None:
+    def _rows(self, ids: Tensor) -> Floats | None:
         return None if len(ids) == self.count else ids.numpy().astype(np.int32)
 
     def _advance(self) -> Tensor:
@@ -433,7 +434,7 @@ def _substeps(period_s: float, timestep_s: float) -> int:
     return count
 
 
-def _alias(array: np.ndarray) -> Tensor:
+def _alias(array: Floats) -> Tensor:
     """A tensor over the array's memory, also where the array is marked read-only."""
     # A first use inside inference mode must not make a tensor that only works there.
     with warnings.catch_warnings(), torch.inference_mode(False):

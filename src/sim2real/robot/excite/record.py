@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from functools import cached_property, partial
 from importlib.metadata import version
 from pathlib import Path
+from typing import TypedDict
 
 import numpy as np
 
@@ -20,9 +21,10 @@ from sim2real.robot.connect import clock_of
 from sim2real.robot.excite.clearance import Clearance, Trouble
 from sim2real.robot.excite.plan import Envelope, Excitation, ExcitationPlan, plan_motion, resting
 from sim2real.robot.kinematics import Kinematics
-from sim2real.robot.protocol import Robot
+from sim2real.robot.protocol import ControlClock, Robot
+from sim2real.robot.readings import first_readings, make_ready, units_of
 from sim2real.robot.recording import Recording, read_recording, write_outcome
-from sim2real.robot.runner import ControlClock, Flight, first_readings, fly, make_ready, units_of
+from sim2real.robot.runner import Flight, fly
 from sim2real.robot.supervisor import Supervisor
 from sim2real.twin import Twin
 
@@ -89,6 +91,31 @@ class ExcitedRobot:
         return Envelope.of(self.contract, self.limits, speed=speed)
 
 
+class PlannedCommand(TypedDict):
+    """How one command moves in a planned motion, in its unit."""
+
+    name: str
+    unit: str
+    low: float
+    high: float
+    speed: float
+    """Largest change a second."""
+    acceleration: float
+    """Largest change of that a second."""
+    amplitude: float
+    """Part of half the range."""
+
+
+class PlannedMotion(TypedDict):
+    """A prepared motion as plain data."""
+
+    motion: str
+    seconds: float
+    reduced: str
+    moved: float
+    commands: list[PlannedCommand]
+
+
 @dataclass(frozen=True, kw_only=True)
 class PreparedMotion:
     """A plan that stays clear of everything."""
@@ -101,7 +128,7 @@ class PreparedMotion:
     moved: float
     """How far it first goes towards the twin's default pose to have room: from 0 (not) to 1."""
 
-    def to_dict(self, contract: Contract) -> dict[str, object]:
+    def to_dict(self, contract: Contract) -> PlannedMotion:
         """What would be sent, as plain data."""
         plan = self.plan
         rows = zip(
