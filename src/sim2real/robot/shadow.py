@@ -94,7 +94,7 @@ class ShadowComparison:
             for side in ("low", "high")
         )
         rate = np.array([joint.command_rate for joint in joints]) / self._rate_hz
-        good: Bools = np.isfinite(wanted).all(axis=1) & np.isfinite(sent).all(axis=1)
+        good: Bools = np.logical_and.reduce(np.isfinite(wanted) & np.isfinite(sent), axis=1)
         off = np.where(good[:, None], wanted - sent, 0.0)
         before = np.vstack([sent[:1], sent[:-1]])
         tight = (wanted < low - _TINY) | (wanted > high + _TINY)

@@ -17,7 +17,6 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -82,7 +81,7 @@ class DriftVerdict:
     alarm: bool
     """Whether the threshold has been reached, now or before."""
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """Plain data."""
         return {
             "number": self.number,
@@ -118,7 +117,7 @@ class DriftReport:
         """Whether there was an alarm."""
         return self.alarm is not None
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """Plain data."""
         return {
             "bundle": self.bundle,

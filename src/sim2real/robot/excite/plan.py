@@ -33,7 +33,7 @@ _LONGEST_WAY_S = 60.0
 _LEAST = 1e-6
 """Amplitude that counts as none."""
 _MOVED = 0.1
-"""How far a joint may have moved between planning and starting [rad or m]."""
+"""How far a joint may move between planning and starting [rad or m]."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -129,23 +129,18 @@ def plan_motion(
     home: Floats | None = None,
     around: Floats | None = None,
 ) -> ExcitationPlan:
-    """A motion of some time from `start` (commands,), which rests at the present pose, and back.
+    """A motion of `seconds` from `start` (commands,), which rests at the present pose, and back.
 
     `amplitude` (commands,) is a part of half the range, from 0 (rests) to 1. The motion ends at
-    `home`, by default where it starts, and is around it, or around `around`, both (commands,);
-    where that leaves no room for the amplitude, around the nearest place that does.
+    `home`, by default where it starts. Its centre is `home`, or `around`, both (commands,); where
+    that leaves no room for the amplitude, the nearest place that does.
     """
     shape = SHAPES.get(motion)
     if shape is None:
         raise Sim2RealError(f"there is no motion {motion!r}{nearest(motion, SHAPES)}")
     if not 1.0 <= seconds <= 3600.0:
         raise Sim2RealError(f"a motion takes from 1 to 3600 s, not {seconds:g}")
-    parts = np.broadcast_to(np.asarray(amplitude, float), envelope.low.shape).copy()
-    if not ((parts >= 0) & (parts <= 1)).all():
-        raise Sim2RealError("an amplitude is a part of the range, from 0 to 1")
-    parts[(parts < _LEAST) | (motion == "hold")] = 0.0
-    # A joint that is held to next to no speed is one that must not move.
-    parts[envelope.rate * seconds < STOP_MARGIN * (envelope.high - envelope.low)] = 0.0
+    parts = _parts(envelope, 0.0 if motion == "hold" else amplitude, seconds)
     rest = np.clip(np.asarray(start, float), envelope.low, envelope.high)
     end = rest if home is None else np.clip(home, envelope.low, envelope.high)
     near = end if around is None else np.where(envelope.servo & (parts > 0), around, end)
@@ -181,6 +176,17 @@ def plan_motion(
     )
     plan.check()
     return plan
+
+
+def _parts(envelope: Envelope, amplitude: Floats | float, seconds: float) -> Floats:
+    """(commands,) amplitudes as parts of half the range; 0 for joints that cannot really move."""
+    parts = np.broadcast_to(np.asarray(amplitude, float), envelope.low.shape).copy()
+    if not ((parts >= 0) & (parts <= 1)).all():
+        raise Sim2RealError("an amplitude is a part of the range, from 0 to 1")
+    parts[parts < _LEAST] = 0.0
+    # A joint that is held to next to no speed is one that must not move.
+    parts[envelope.rate * seconds < STOP_MARGIN * (envelope.high - envelope.low)] = 0.0
+    return parts
 
 
 class Excitation:
