@@ -7,7 +7,7 @@ import sys
 
 import mujoco
 
-from sim2real.arrays import Floats
+from sim2real.arrays import Pixels
 from sim2real.errors import Sim2RealError, nearest
 from sim2real.tasks.env import TaskEnv
 
@@ -28,11 +28,11 @@ class Camera:
             )
         self._renderer = _renderer(self._model, width=width, height=height)
 
-    def picture(self, world: int = 0) -> Floats:
+    def picture(self, world: int = 0) -> Pixels:
         """What the task's camera sees of a world, with the world's own parameters."""
         _, data = self._env.worlds.world(world, model=self._model)
         self._renderer.update_scene(data, camera=self._env.task.camera)
-        pixels: Floats = self._renderer.render()
+        pixels: Pixels = self._renderer.render()
         return pixels
 
     def close(self) -> None:

@@ -18,12 +18,12 @@ from typing import TYPE_CHECKING
 
 from sim2real.lazy import attach
 
-__all__ = ["CpuWorlds", "NoiseStream", "Worlds"]
+__all__ = ["CpuWorlds", "NoiseStream", "Worlds", "WorldsState"]
 
 if TYPE_CHECKING:
     from sim2real.worlds.cpu import CpuWorlds
     from sim2real.worlds.noise import NoiseStream
-    from sim2real.worlds.protocol import Worlds
+    from sim2real.worlds.protocol import Worlds, WorldsState
 else:
     __getattr__, __dir__ = attach(
         __name__,
@@ -31,5 +31,6 @@ else:
             "CpuWorlds": "cpu",
             "NoiseStream": "noise",
             "Worlds": "protocol",
+            "WorldsState": "protocol",
         },
     )
