@@ -25,7 +25,7 @@ from sim2real.attribute.together import Together, told_together
 from sim2real.attribute.trajectory import attribute_trajectory
 from sim2real.cli.main import parse
 from sim2real.errors import Sim2RealError
-from sim2real.gap.sensitivity import open_parameters, prior_std
+from sim2real.gap.unknowns import open_parameters, prior_std
 from sim2real.params import Empirical, GaussianPosterior
 from sim2real.report.attribution_plots import plot_attribution
 from sim2real.tasks import find_task

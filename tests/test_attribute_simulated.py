@@ -20,7 +20,7 @@ from sim2real.cli.main import main
 from sim2real.data import Lake
 from sim2real.errors import Sim2RealError
 from sim2real.evaluate.trials import run_trials
-from sim2real.gap.sensitivity import open_parameters
+from sim2real.gap.unknowns import open_parameters
 from sim2real.params import Empirical
 from sim2real.policy import Runtime
 from sim2real.tasks import find_task

@@ -9,7 +9,7 @@ from sim2real.bench.identify.growth import exponent
 from sim2real.bench.identify.known_truth import multisine, recordings
 from sim2real.bench.identify.pace import Positions, cma_es, counted, pace_twin
 from sim2real.bench.identify.sysid import MODELS, shared_problem
-from sim2real.gap.sensitivity import open_parameters
+from sim2real.gap.unknowns import open_parameters
 from sim2real.tasks import find_task
 from sim2real.twin import Twin
 from sim2real.worlds import CpuWorlds

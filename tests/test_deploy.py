@@ -16,11 +16,18 @@ import pytest
 
 from sim2real.cli import main
 from sim2real.data import Lake
+from sim2real.data.formats.recording import read_recording
 from sim2real.errors import Sim2RealError
 from sim2real.policy import Bundle
 from sim2real.policy.bundle import _files, _manifest
-from sim2real.robot import DeployConfig, OperatorStop, StandIn, deploy, open_robot, read_recording
-from sim2real.robot.ladder import LadderRecord, missing, read_records, small_and_slow, write_record
+from sim2real.robot import DeployConfig, OperatorStop, StandIn, deploy, open_robot
+from sim2real.robot.ladder import (
+    LadderRecord,
+    missing,
+    read_records,
+    small_and_slow,
+    write_record,
+)
 from sim2real.robot.ladder_step import parse_goals
 from sim2real.robot.remote import RemoteRobot
 

@@ -8,18 +8,20 @@ import numpy as np
 import pytest
 
 from sim2real.bench.faulty_logs import FaultyRobot, inject, possible
-from sim2real.cli.doctor import DoctorConfig, run_doctor
+from sim2real.cli.doctor import run_doctor
 from sim2real.contract import SensorSpec, TermSpec
 from sim2real.data import Episode, Provenance, Signal
+from sim2real.data.formats.recording import read_recording
 from sim2real.errors import Sim2RealError
 from sim2real.gap.chain import Chain
 from sim2real.gap.doctor import Doctor, diagnose
+from sim2real.gap.doctor_config import DoctorConfig
 from sim2real.gap.findings import Fault
 from sim2real.gap.interface import Interface
 from sim2real.gap.log import Log
 from sim2real.gap.relation import Kind, relate
 from sim2real.policy import Bundle, Pilot, Runtime
-from sim2real.robot import Recording, StandIn, Supervisor, fly, read_recording, units_of
+from sim2real.robot import Recording, StandIn, Supervisor, fly, units_of
 
 BUNDLES = Path(__file__).parents[1] / "examples" / "bundles"
 TASKS = ("pendulum-swingup", "arm-reach", "arm-push")

@@ -2,29 +2,25 @@
 
 import itertools
 import json
-import sys
-import types
 
 import numpy as np
 import pytest
 
-from sim2real.cli.drift import DriftConfig, run_drift
+from sim2real.cli.drift import run_drift
 from sim2real.data import Provenance
+from sim2real.data.formats.recording import read_recording
 from sim2real.errors import Sim2RealError
 from sim2real.gap.log import Log
 from sim2real.gap.sensitivity import sensitivity
 from sim2real.policy import Pilot, Runtime
-from sim2real.robot import (
-    DriftMonitor,
-    Recording,
-    StandIn,
-    Supervisor,
-    fly,
-    read_recording,
-    units_of,
-)
+from sim2real.robot import DriftMonitor, Recording, StandIn, Supervisor, fly, units_of
 from sim2real.robot.drift.blame import causes, change_point
-from sim2real.robot.drift.monitor import HORIZON_S, DriftScores, watch
+from sim2real.robot.drift.config import DriftConfig
+from sim2real.robot.drift.monitor import (
+    HORIZON_S,
+    DriftScores,
+    watch_drift,
+)
 from sim2real.robot.drift.ranks import RankEvidence
 from tests.simulated import bundle_and_twin, simulate
 
@@ -52,13 +48,7 @@ def pendulum():
 
 
 def monitor_of(bundle, found, *, baseline, false_alarm=0.01):
-    monitor = DriftMonitor(
-        bundle,
-        names=found[0].names,
-        scales=found[0].scales,
-        false_alarm=false_alarm,
-        baseline=baseline,
-    )
+    monitor = DriftMonitor.empty(bundle, baseline=baseline, false_alarm=false_alarm)
     for sensed in found:
         monitor.take(DriftScores.of(sensed), sensed.information)
     return monitor
@@ -159,7 +149,7 @@ def test_a_moved_parameter_of_an_arm_is_noticed_and_named(task, name, value):
     old = simulate(bundle, twin, count=12, seed=1)
     new = simulate(bundle, twin, count=8, seed=200, values={name: value})
     episodes = [short(episode, 2.4) for episode in old + new]
-    report = watch(bundle, episodes, baseline=10, false_alarm=0.05)
+    report = watch_drift(bundle, episodes, baseline=10, false_alarm=0.05)
     assert report.alarm is not None and report.alarm > 13
     assert abs(report.change - 13) <= 1
     assert name in (report.causes[0].name, *report.causes[0].alike)
@@ -267,7 +257,7 @@ def test_the_change_is_dated():
 def test_an_episode_that_is_too_short_to_replay_is_left_out_and_said_to_be(pendulum):
     bundle, _, episodes, _ = pendulum
     given = [*episodes[:3], short(episodes[3], 0.1), *episodes[4:8]]
-    report = watch(bundle, given, baseline=5)
+    report = watch_drift(bundle, given, baseline=5)
     assert [verdict.number for verdict in report.verdicts] == [6, 7]
     assert len(report.skipped) == 1 and "shorter horizon" in report.skipped[0]
 
@@ -275,11 +265,11 @@ def test_an_episode_that_is_too_short_to_replay_is_left_out_and_said_to_be(pendu
 def test_mistakes_are_told(pendulum):
     bundle, _, episodes, _ = pendulum
     with pytest.raises(Sim2RealError, match="not more than the baseline"):
-        watch(bundle, episodes[:5], baseline=5)
+        watch_drift(bundle, episodes[:5], baseline=5)
     with pytest.raises(Sim2RealError, match="too short"):
-        watch(bundle, episodes[:5], baseline=3)
+        watch_drift(bundle, episodes[:5], baseline=3)
     with pytest.raises(Sim2RealError, match="between 0 and 1"):
-        watch(bundle, episodes[:7], baseline=5, false_alarm=1.0)
+        watch_drift(bundle, episodes[:7], baseline=5, false_alarm=1.0)
 
 
 @pytest.mark.slow
@@ -290,9 +280,7 @@ def test_the_verb_tells_drift_by_its_exit_code_and_draws_it(
     moved = simulate(bundle, twin, count=7, seed=300, values={"actuator/hinge/delay": 0.022})
     moved = [short(episode) for episode in moved]
     given = {"same": episodes[:14], "moved": [*episodes[:12], *moved], "few": episodes[:3]}
-    logs = types.ModuleType("sim2real.cli.logs")
-    logs.read_logs = lambda paths: given[paths[0]]
-    monkeypatch.setitem(sys.modules, "sim2real.cli.logs", logs)
+    monkeypatch.setattr("sim2real.robot.drift.monitor.read_logs", lambda paths: given[paths[0]])
     options = {"bundle": bundle.folder, "baseline": 12, "false_alarm": 0.05}
     assert run_drift(DriftConfig(logs=("same",), **options)) == 0
     assert "no drift" in capsys.readouterr().out

@@ -8,7 +8,7 @@ import torch
 
 from sim2real.data import Lake
 from sim2real.errors import Sim2RealError
-from sim2real.evaluate.config import EvaluateConfig, PlayConfig
+from sim2real.evaluate.config import PlayConfig
 from sim2real.evaluate.evaluate import evaluate, summarise
 from sim2real.evaluate.intervals import wilson
 from sim2real.evaluate.play import play
@@ -73,7 +73,7 @@ def test_equal_values_leave_no_bin_empty():
 )
 def test_options_that_are_none_are_refused_before_anything_is_read(tmp_path, options, words):
     with pytest.raises(Sim2RealError, match=words):
-        evaluate(EvaluateConfig(run=tmp_path / "nowhere", **options))
+        evaluate(tmp_path / "nowhere", **options)
 
 
 @pytest.mark.slow
@@ -108,8 +108,9 @@ def short_run(tmp_path_factory):
 
 @pytest.mark.slow
 def test_evaluate_writes_its_trials_plot_and_json(short_run, tmp_path):
-    config = EvaluateConfig(run=short_run, episodes=40, out=tmp_path / "out")
-    result, folder = evaluate(config)
+    folder = tmp_path / "out"
+    result = evaluate(short_run, episodes=40)
+    result.save(folder)
     plot_evaluation(folder / "evaluation.png", result)
     written = json.loads((folder / "evaluation.json").read_text())
     assert written["success"]["n"] == 40
@@ -122,8 +123,7 @@ def test_evaluate_writes_its_trials_plot_and_json(short_run, tmp_path):
 @pytest.mark.slow
 def test_episodes_are_kept_with_their_draws(short_run, tmp_path):
     uri = str(tmp_path / "lake")
-    config = EvaluateConfig(run=short_run, episodes=6, out=tmp_path / "out", lake=uri)
-    result, _ = evaluate(config)
+    result = evaluate(short_run, episodes=6, lake=uri)
     lake = Lake.open(uri)
     assert len(lake) == 6
     for k, row in enumerate(
@@ -138,16 +138,14 @@ def test_episodes_are_kept_with_their_draws(short_run, tmp_path):
         assert hinge.unit == "rad" and hinge.rate_hz == pytest.approx(50)
         # What was measured is the truth but for noise, bias and delay.
         assert np.abs(hinge.values - one["truth/qpos"].values).max() < 0.5
-    evaluate(config)
+    evaluate(short_run, episodes=6, lake=lake)
     assert len(lake) == 6  # the same seed gives the same episodes
 
 
 def test_a_file_of_parameters_decides_where_it_is_tried(short_run, tmp_path):
     file = tmp_path / "params.json"
     file.write_text(json.dumps({"body/pole/mass": 1.0}))
-    result, _ = evaluate(
-        EvaluateConfig(run=short_run, episodes=10, params=str(file), out=tmp_path / "out")
-    )
+    result = evaluate(short_run, episodes=10, params=str(file))
     column = result.trials.names.index("body/pole/mass")
     assert (result.trials.values[:, column] == 1.0).all()
     assert result.effects == ()

@@ -10,7 +10,7 @@ from sim2real.attribute import failures
 from sim2real.attribute.advice import advise
 from sim2real.attribute.behaviour import Behaviours, kinds
 from sim2real.attribute.diagnoses import Attempt, diagnoses
-from sim2real.attribute.failures import UNKNOWN, Failures, Kind, explain_failures
+from sim2real.attribute.failures import UNKNOWN, Failures, Kind, failures_of
 from sim2real.data import Signal
 from sim2real.errors import Sim2RealError
 from sim2real.gap.log import Log
@@ -154,7 +154,7 @@ def weak():
             for p in twin.parameters
         ),
     )
-    found = explain_failures(
+    found = failures_of(
         wide, find_task(TASK), policy_of(bundle), kept, source="nominal", worlds=400
     )
     return kept, found
@@ -194,13 +194,11 @@ def test_what_no_value_reproduces_is_unknown(weak):
         )
         for episode in episodes
     ]
-    found = explain_failures(
-        twin, find_task(TASK), policy_of(bundle), odd, source="nominal", worlds=200
-    )
+    found = failures_of(twin, find_task(TASK), policy_of(bundle), odd, source="nominal", worlds=200)
     assert {kind.dimension for kind in found.kinds} == {UNKNOWN}
 
 
 def test_recordings_without_outcomes_are_refused():
     bundle, twin = bundle_and_twin(TASK)
     with pytest.raises(Sim2RealError, match="how its attempt ended"):
-        explain_failures(twin, find_task(TASK), policy_of(bundle), [], source="nominal")
+        failures_of(twin, find_task(TASK), policy_of(bundle), [], source="nominal")

@@ -21,7 +21,8 @@ from rosbags.typesys import Stores, get_typestore
 
 from sim2real.data import Episode, Provenance, Signal, Video
 from sim2real.data.formats.mcap import ros2
-from sim2real.data.formats.mcap.read import read_mcap, write_mcap
+from sim2real.data.formats.mcap.read import read_mcap
+from sim2real.data.formats.mcap.write import write_mcap
 from sim2real.errors import Sim2RealError
 from tests.format_faults import MEMORY_LIMIT_BYTES, _peak_bytes, mutations, survives
 from tests.test_formats_lerobot import pictures

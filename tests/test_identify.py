@@ -8,7 +8,7 @@ import pytest
 from sim2real.data import Signal
 from sim2real.errors import Sim2RealError
 from sim2real.gap.log import Log
-from sim2real.gap.sensitivity import best_guess
+from sim2real.gap.unknowns import best_guess
 from sim2real.identify.align import aligned
 from sim2real.identify.fit import fit
 from sim2real.identify.identifiability import from_information, identifiability
@@ -103,7 +103,7 @@ def test_what_is_told_follows_from_the_information():
 @pytest.mark.slow
 def test_a_new_twin_knows_its_parent_and_predicts_better(pendulum):
     _, twin, episodes = pendulum
-    found = identify(twin, episodes, fitted=tuple(TRUTH), starts=1, check_posterior=False)
+    found = identify(twin, episodes, parameters=tuple(TRUTH), starts=1, check_posterior=False)
     assert found.promoted and found.check.ratio < 1.0
     assert found.twin.parent == twin.version and found.twin.version != twin.version
     names = [parameter.name for parameter in found.twin.parameters]

@@ -173,10 +173,9 @@ def test_resuming_in_a_changed_twin_is_refused(tmp_path, make_twin):
 @pytest.mark.slow
 def test_the_pendulum_is_learned_in_two_minutes(tmp_path):
     """The real thing: a policy that swings up in at least 90 % of 300 unseen worlds."""
-    from sim2real.evaluate.config import EvaluateConfig
     from sim2real.evaluate.evaluate import evaluate
 
     result = train(TrainConfig(task="pendulum-swingup", out=tmp_path, iterations=130))
-    evaluation, _ = evaluate(EvaluateConfig(run=result.run, episodes=300))
+    evaluation = evaluate(result, episodes=300)
     assert evaluation.success.value >= 0.9
     assert result.diverged == 0

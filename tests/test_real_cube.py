@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from sim2real.bench.real import cube as bench
-from sim2real.gap.sensitivity import best_guess
+from sim2real.gap.unknowns import best_guess
 from sim2real.identify.align import aligned
 from sim2real.identify.search import gradients_mislead
 from sim2real.identify.trajectories import Trajectories

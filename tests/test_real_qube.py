@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from sim2real.bench.real import qube as bench
-from sim2real.gap.sensitivity import best_guess
+from sim2real.gap.unknowns import best_guess
 from sim2real.identify.align import aligned
 from sim2real.identify.fit import fit
 from sim2real.identify.problem import Problem

@@ -5,10 +5,10 @@ import json
 import pyarrow as pa
 import pytest
 
-from sim2real.cli.logs import read_logs
-from sim2real.data import Provenance
+from sim2real.data import Provenance, read_logs
+from sim2real.data.formats.recording import read_recording
 from sim2real.errors import Sim2RealError
-from sim2real.robot import Recording, read_recording
+from sim2real.robot import Recording
 
 REAL = Provenance(kind="real", robot="arm-reach", serial="unit-4")
 
@@ -33,15 +33,15 @@ def test_an_arrow_file_that_is_no_recording_is_called_so(tmp_path, columns, unit
         read_recording(tmp_path / "x.arrow")
 
 
-def test_a_recording_that_is_named_twice_is_read_once(tmp_path, capsys):
+def test_a_recording_that_is_named_twice_is_read_once(tmp_path, caplog):
     recording = Recording(tmp_path / "x.arrow", {"q": "rad"}, REAL)
     for k in range(60):
         recording.add(0.1 * k, {"q": [float(k)]})
     recording.close()
     path = tmp_path / "x.arrow"
-    assert len(read_logs([str(path), str(tmp_path)])) == 1 and not capsys.readouterr().err
+    assert len(read_logs([str(path), str(tmp_path)])) == 1 and not caplog.text
     path.write_bytes(path.read_bytes()[:-8])
     assert len(read_logs([str(tmp_path)])) == 1
-    assert "x.arrow is cut off after 5.9 s" in capsys.readouterr().err
+    assert "x.arrow is cut off after 5.9 s" in caplog.text
     with pytest.raises(Sim2RealError, match="names no log"):
         read_logs([""])

@@ -11,7 +11,7 @@ import torch
 from sim2real.errors import Sim2RealError
 from sim2real.gap.log import Log
 from sim2real.gap.replay import Replayer
-from sim2real.gap.sensitivity import best_guess
+from sim2real.gap.unknowns import best_guess
 from sim2real.identify.remainder import learn_remainder
 from sim2real.params import Dimension, Normal, Parameter
 from sim2real.policy import twin_contract

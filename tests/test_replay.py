@@ -8,7 +8,7 @@ import pytest
 from sim2real.data import Signal
 from sim2real.errors import Sim2RealError
 from sim2real.gap.log import Log
-from sim2real.gap.replay import replay
+from sim2real.gap.replay import Replayer
 from tests.simulated import bundle_and_twin, rows, simulate
 
 MOVED = {
@@ -23,6 +23,17 @@ def pendulum():
     bundle, twin = bundle_and_twin("pendulum-swingup")
     (episode,) = simulate(bundle, twin, count=1, seed=1)
     return bundle, twin, episode
+
+
+def replay(twin, log, *, horizon_s, values=None, stride_s=None):
+    """The log predicted with rows of parameters, the nominal ones by default."""
+    nominal = np.array([[parameter.nominal for parameter in twin.parameters]])
+    given = nominal if values is None else np.atleast_2d(values)
+    fits = given.shape[1] == nominal.shape[1]
+    replayer = Replayer(
+        twin, log, horizon_s=horizon_s, stride_s=stride_s, values=given if fits else nominal
+    )
+    return replayer(given)
 
 
 def misfit(found):

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from sim2real.gap.replay import Replayer
-from sim2real.gap.sensitivity import best_guess, open_parameters, prior_std
+from sim2real.gap.unknowns import best_guess, open_parameters, prior_std
 from sim2real.identify.align import aligned
+from sim2real.identify.held_back import Check
 from sim2real.identify.identifiability import from_information
-from sim2real.identify.identify import Check
 from sim2real.identify.posterior import Posterior
 from sim2real.params import Dimension, Empirical, GaussianPosterior, Parameter, Uniform
 from sim2real.report.identify import shifts, write_page
@@ -62,18 +62,19 @@ def identification(task, *, shift=0.5, draws=False, more=()):
         ),
         fit=SimpleNamespace(at_bounds=names[1:2]),
         told=from_information(names, information),
+        held_back=tuple(logs),
         check=Check(
             horizon_s=0.5, recordings=(logs[0].episode,), by_time=False, sensors=sensors,
             before=np.full(len(sensors), 2.0), after=np.full(len(sensors), 1.0), ratio=0.5,
         ),
     )  # fmt: skip
-    return found, twin, logs
+    return found
 
 
 @pytest.mark.slow
 def test_the_page_has_units_warnings_and_calibration(tmp_path):
-    found, twin, logs = identification("pendulum-swingup", shift=6.0)
-    write_page(tmp_path / "page.html", found, twin, logs)
+    found = identification("pendulum-swingup", shift=6.0)
+    write_page(tmp_path / "page.html", found)
     page = (tmp_path / "page.html").read_text()
     name = found.posterior.names[0]
     assert shifts(found)[0] > 3 and re.search(f"Outside its prior.*{re.escape(name)} ", page)
@@ -96,9 +97,9 @@ def test_many_parameters_are_one_picture_and_some_sensors_are_drawn(tmp_path):
         for kind in kinds
         for joint in ARM
     ]  # fmt: skip
-    found, twin, logs = identification("arm-reach", draws=True, more=more)
+    found = identification("arm-reach", draws=True, more=more)
     assert len(found.posterior.names) > 20
-    write_page(tmp_path / "page.html", found, twin, logs)
+    write_page(tmp_path / "page.html", found)
     page = (tmp_path / "page.html").read_text()
     assert "posterior of every parameter" in page and "prior and posterior of" not in page
     assert page.count("measured, before and after") == 8 and "more numbers are not shown" in page

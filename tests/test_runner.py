@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 
 from sim2real.data import Provenance
+from sim2real.data.formats.recording import read_recording
 from sim2real.errors import Sim2RealError
 from sim2real.policy import Bundle, Pilot, Runtime
-from sim2real.robot import Recording, StandIn, Supervisor, fly, read_recording, units_of
+from sim2real.robot import Recording, StandIn, Supervisor, fly, units_of
 from sim2real.robot.readings import in_order
 
 pytestmark = pytest.mark.slow

@@ -1,9 +1,109 @@
-"""sim2real measures the gap between a simulated robot and the real one, and closes it."""
+"""sim2real measures the gap between a simulated robot and the real one, and closes it.
+
+    import sim2real as s2r
+
+    print(s2r.measure_gap("twins/arm", "logs/").verdict)
+    found = s2r.identify("twins/arm", "logs/")
+    run = s2r.train("arm-reach", twin=found.twin, source="posterior")
+    print(s2r.evaluate(run).success)
+    print(s2r.attribute("twins/arm", "logs/", identified=found.twin, policy=run))
+
+Functions take values, or where they are kept, and give values that know `to_dict` and, where there
+is something to keep, `save`. Each name is loaded when it is first used.
+"""
 
 import os
+import sys
+from types import ModuleType
+from typing import TYPE_CHECKING
+
+from sim2real.lazy import attach
 
 __version__ = "0.1.0"
+__all__ = [
+    "Bundle",
+    "Deployment",
+    "Diagnosis",
+    "Episode",
+    "Evaluation",
+    "Gap",
+    "GapAttribution",
+    "Identification",
+    "Lake",
+    "LoopResult",
+    "Sim2RealError",
+    "Task",
+    "TrainResult",
+    "Twin",
+    "attribute",
+    "close_the_loop",
+    "deploy",
+    "diagnose",
+    "evaluate",
+    "export",
+    "identify",
+    "measure_gap",
+    "open_worlds",
+    "read_logs",
+    "train",
+]
 
 # Before anybody loads PyTorch: its threads would spin while they wait for one another, and where
 # anything else runs on the same cores, a call of microseconds then takes milliseconds.
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")
+
+if TYPE_CHECKING:
+    from sim2real.attribute.attribute import GapAttribution, attribute
+    from sim2real.data import Episode, Lake, read_logs
+    from sim2real.errors import Sim2RealError
+    from sim2real.evaluate.evaluate import Evaluation, evaluate
+    from sim2real.gap.doctor import diagnose
+    from sim2real.gap.findings import Diagnosis
+    from sim2real.gap.measure import Gap, measure_gap
+    from sim2real.identify.identify import Identification, identify
+    from sim2real.learn.trainer import TrainResult, train
+    from sim2real.loop.circle import LoopResult, close_the_loop
+    from sim2real.policy import Bundle
+    from sim2real.policy.bundle_export import export
+    from sim2real.robot.deployment import Deployment
+    from sim2real.robot.ladder_step import deploy
+    from sim2real.tasks import Task
+    from sim2real.twin import Twin
+    from sim2real.worlds import open_worlds
+else:
+    _HOMES = {
+        "Bundle": "policy",
+        "LoopResult": "loop.circle",
+        "Deployment": "robot.deployment",
+        "Diagnosis": "gap.findings",
+        "Episode": "data",
+        "Evaluation": "evaluate.evaluate",
+        "Gap": "gap.measure",
+        "GapAttribution": "attribute.attribute",
+        "Identification": "identify.identify",
+        "Lake": "data",
+        "Sim2RealError": "errors",
+        "Task": "tasks",
+        "TrainResult": "learn.trainer",
+        "Twin": "twin",
+        "attribute": "attribute.attribute",
+        "close_the_loop": "loop.circle",
+        "deploy": "robot.ladder_step",
+        "diagnose": "gap.doctor",
+        "evaluate": "evaluate.evaluate",
+        "export": "policy.bundle_export",
+        "identify": "identify.identify",
+        "measure_gap": "gap.measure",
+        "open_worlds": "worlds",
+        "read_logs": "data",
+        "train": "learn.trainer",
+    }
+    _get, __dir__ = attach(__name__, _HOMES)
+
+    def __getattr__(name: str) -> object:
+        found = _get(name)
+        # A room that is imported hides the function of its name, until rooms are named otherwise.
+        mine = vars(sys.modules[__name__])
+        for hidden in _HOMES.keys() & {k for k, v in mine.items() if isinstance(v, ModuleType)}:
+            _get(hidden)
+        return found

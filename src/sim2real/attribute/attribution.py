@@ -10,7 +10,7 @@ import numpy as np
 
 from sim2real.attribute.together import Together
 from sim2real.errors import Sim2RealError, nearest
-from sim2real.gap.sensitivity import best_guess, prior_std
+from sim2real.gap.unknowns import best_guess, prior_std
 from sim2real.params import JointDistribution
 from sim2real.twin import Twin
 

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
 import tyro
-
-from sim2real.errors import Sim2RealError
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,15 +50,6 @@ class AttributeConfig:
     """Threads of the simulation; 0 for all cores."""
     json: bool = False
     """Print the result as JSON."""
-
-    def check(self) -> None:
-        """Refuse what cannot be, before anything is read."""
-        if min(self.segments, self.each) < 1 or self.draws < 2:
-            raise Sim2RealError("--segments and --each are at least 1, and --draws 2")
-        if self.seed < 0 or self.threads < 0:
-            raise Sim2RealError("--seed and --threads are not negative")
-        if not 0 < self.horizon_s < math.inf:
-            raise Sim2RealError(f"--horizon-s {self.horizon_s} is no time")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -30,7 +30,7 @@ from sim2real.data import Episode
 from sim2real.errors import Sim2RealError
 from sim2real.evaluate.trials import Trials, run_trials
 from sim2real.gap.log import Log
-from sim2real.gap.sensitivity import best_guess
+from sim2real.gap.unknowns import best_guess
 from sim2real.policy import twin_contract
 from sim2real.randomize import drawn
 from sim2real.tasks import Task
@@ -174,7 +174,7 @@ class Failures:
         )
 
 
-def explain_failures(
+def failures_of(
     twin: Twin,
     task: type[Task],
     policy: Callable[[Tensor], Tensor],

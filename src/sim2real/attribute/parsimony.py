@@ -26,7 +26,7 @@ import numpy as np
 from scipy.special import gammaln
 
 from sim2real.attribute.attribution import Dimensions
-from sim2real.gap.sensitivity import best_guess, prior_std
+from sim2real.gap.unknowns import best_guess, prior_std
 from sim2real.params import Empirical, GaussianPosterior, JointDistribution
 from sim2real.twin import Twin
 

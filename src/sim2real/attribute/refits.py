@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from sim2real.identify.fit import costs_of
 from sim2real.identify.problem import Problem
 from sim2real.identify.robust import tempered, weight
 
@@ -24,8 +25,8 @@ def refits(problem: Problem, free: np.ndarray, *, begin: np.ndarray) -> np.ndarr
     """
     low, high = problem.bounds
     points = np.where(free, np.clip(begin, low, high), 0.0)
-    costs = _costs(problem, points)
-    at_center = _costs(problem, np.zeros((1, points.shape[1])))[0]
+    costs = np.add(*costs_of(problem, points))
+    at_center = np.add(*costs_of(problem, np.zeros((1, points.shape[1]))))[0]
     points[costs > at_center], costs = 0.0, np.minimum(costs, at_center)
     damping = np.full(len(points), _STIFF)
     for _ in range(_ROUNDS):
@@ -35,7 +36,7 @@ def refits(problem: Problem, free: np.ndarray, *, begin: np.ndarray) -> np.ndarr
             mine = slopes[k][free[k]] * weight(residuals[k])
             tried[k, free[k]] += _step(tempered(residuals[k]), mine, points[k, free[k]], damping[k])
         tried = np.clip(tried, low, high)
-        after = _costs(problem, tried)
+        after = np.add(*costs_of(problem, tried))
         better = after < costs
         points, costs = np.where(better[:, None], tried, points), np.where(better, after, costs)
         damping = np.where(better, damping / 5, damping * 8)
@@ -61,11 +62,4 @@ def _step(residual: np.ndarray, slopes: np.ndarray, x: np.ndarray, damping: floa
     normal = flat @ flat.T + np.eye(len(flat))
     right = -(flat @ residual.ravel()) - x
     found: np.ndarray = np.linalg.solve(normal + damping * np.diag(np.diag(normal)), right)
-    return found
-
-
-def _costs(problem: Problem, points: np.ndarray) -> np.ndarray:
-    """(n,) robust squares of points (n, fitted), with the prior."""
-    squares = tempered(problem.residuals(points)) ** 2
-    found: np.ndarray = squares.sum(axis=(1, 2)) + (points**2).sum(axis=1)
     return found

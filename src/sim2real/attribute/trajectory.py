@@ -37,7 +37,7 @@ from sim2real.attribute.shapley import game
 from sim2real.attribute.together import told_together
 from sim2real.errors import Sim2RealError
 from sim2real.gap.log import Log
-from sim2real.gap.sensitivity import best_guess, open_parameters
+from sim2real.gap.unknowns import best_guess, open_parameters
 from sim2real.identify.problem import Problem
 from sim2real.identify.robust import tempered
 from sim2real.twin import Twin
@@ -78,7 +78,7 @@ def attribute_trajectory(
     problem = Problem(before, logs, horizon_s, fitted=fitted, threads=threads).part(segments)
     who = dimensions_of(before, fitted)
     base, middle = best_guess(before), best_guess(after)
-    squares = Squares(problem, before, middle)
+    squares = Squares(problem, middle)
     inside, weights = game(len(who.names), seed=seed)
     drawn = plausible(before, posterior, who, draws=draws, seed=seed)
     worth = np.empty((len(inside), draws, problem.segments))
@@ -111,9 +111,9 @@ def attribute_trajectory(
     open_ = [column for columns in who.columns for column in columns]
     alone = np.repeat(base[None], len(open_), axis=0)
     alone[np.arange(len(open_)), open_] = drawn.ranges[1, open_]
-    gone = drawn.moved[open_] * (100 - left(squares.counted(alone)))
+    gone = drawn.moved[open_] * (100 - left(problem.counted(alone)))
     effects = dict(zip(open_, gone.tolist(), strict=True))
-    tried = _refits(problem, who, squares.counted(middle), left) if with_refits else {}
+    tried = _refits(problem, who, problem.counted(middle), left) if with_refits else {}
     shares = [
         Share(
             name=name,
@@ -154,27 +154,19 @@ def attribute_trajectory(
 class Squares:
     """Robust squares of whitened residuals, segment by segment; noise alone makes one a reading."""
 
-    def __init__(self, problem: Problem, twin: Twin, middle: np.ndarray) -> None:
+    def __init__(self, problem: Problem, middle: np.ndarray) -> None:
         """Starts are estimated, and noise carried along, at values `middle` (parameters,)."""
-        names = [parameter.name for parameter in twin.parameters]
         self._problem = problem
-        self._columns = [names.index(name) for name in problem.names]
-        x = self.counted(middle)
+        x = problem.counted(middle)
         problem.prepare(x)
         problem.prepare_chance(x)
         problem.prepare(x)
         self.seen: np.ndarray = problem.valid.reshape(problem.segments, -1).sum(axis=1)
         """(segments,) numbers that were measured."""
 
-    def counted(self, values: np.ndarray) -> np.ndarray:
-        """(…, fitted) of values (…, parameters), in the problem's standard deviations."""
-        problem = self._problem
-        found: np.ndarray = (values[..., self._columns] - problem.center) / problem.scales
-        return found
-
     def __call__(self, values: np.ndarray) -> np.ndarray:
         """(n, segments) sums for values (n, parameters)."""
-        return self.of(self.counted(values))
+        return self.of(self._problem.counted(values))
 
     def of(self, x: np.ndarray) -> np.ndarray:
         """(n, segments) sums for x (n, fitted) as the problem counts."""

@@ -23,9 +23,10 @@ from sim2real.bench.config import BenchDeploy
 from sim2real.bench.kills import bench_kills
 from sim2real.bench.run import Report, Result
 from sim2real.data import Origin, Provenance
+from sim2real.data.formats.recording import read_recording
 from sim2real.errors import Sim2RealError
 from sim2real.policy import Bundle, Pilot, Runtime
-from sim2real.robot import Recording, StandIn, Supervisor, fly, read_recording, units_of
+from sim2real.robot import Recording, StandIn, Supervisor, fly, units_of
 from sim2real.robot.connect import WallClock
 from sim2real.robot.kinematics import Kinematics
 from sim2real.robot.runner import Flight

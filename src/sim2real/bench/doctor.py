@@ -15,11 +15,12 @@ from sim2real.bench.config import BenchDoctor
 from sim2real.bench.faulty_logs import LEVELS, inject, possible
 from sim2real.bench.run import Report, Result
 from sim2real.data import Episode, Origin, Provenance
+from sim2real.data.formats.recording import read_recording
 from sim2real.errors import Sim2RealError
 from sim2real.gap.doctor import Doctor
 from sim2real.gap.findings import Fault
 from sim2real.policy import Bundle, Pilot, Runtime
-from sim2real.robot import Recording, StandIn, Supervisor, fly, read_recording, units_of
+from sim2real.robot import Recording, StandIn, Supervisor, fly, units_of
 from sim2real.tasks import find_task
 
 _TASKS = ("pendulum-swingup", "arm-reach", "arm-push")

@@ -16,8 +16,9 @@ import numpy as np
 
 from sim2real.bench.config import BenchDeploy
 from sim2real.bench.run import Report, Result
+from sim2real.data.formats.recording import read_recording
 from sim2real.errors import Sim2RealError
-from sim2real.robot import DeployConfig, StandIn, deploy, read_recording
+from sim2real.robot import DeployConfig, StandIn, deploy
 
 _KINDS = ("runner", "robot", "link")
 _WATCHDOG_S = 0.25

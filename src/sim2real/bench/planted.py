@@ -20,7 +20,7 @@ from sim2real.bench.workers import Workers
 from sim2real.data import Episode
 from sim2real.evaluate.trials import run_trials
 from sim2real.gap.log import Log
-from sim2real.gap.sensitivity import open_parameters
+from sim2real.gap.unknowns import open_parameters
 from sim2real.identify.fit import fit
 from sim2real.identify.posterior import posterior_of
 from sim2real.identify.problem import Problem

@@ -5,17 +5,16 @@ from __future__ import annotations
 import sys
 
 from sim2real.cli.output import ask, print_json, say
-from sim2real.loop import LoopConfig
+from sim2real.loop.circle import SUMMARY_FILE, close_the_loop, lower_bound
+from sim2real.loop.config import LoopConfig
+from sim2real.report.live import Live
+from sim2real.report.loop import REPORT_FILE, write_loop
+from sim2real.report.progress import bar
+from sim2real.robot.deployment import OperatorPrompts
 
 
 def run_loop(config: LoopConfig) -> int:
     """Run, or go on with, a loop; 0 where the target was met, 1 where the budget was spent."""
-    from sim2real.loop import SUMMARY_FILE, close_the_loop, lower_bound
-    from sim2real.report.live import Live
-    from sim2real.report.loop import REPORT_FILE, write_loop
-    from sim2real.report.progress import bar
-    from sim2real.robot import OperatorPrompts
-
     if not config.json and (most := lower_bound([True] * config.trials)) < config.target:
         say(
             f"{config.trials} attempts show at most {100 * most:.1f} %, 95 % sure, even if all"

@@ -2,214 +2,67 @@
 
 from __future__ import annotations
 
-import os
 import tomllib
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Any
 
-import tyro
-
+from sim2real.cli.data_options import DataCheck, DataExport, DataImport, Reading
+from sim2real.cli.lake import open_lake
 from sim2real.cli.output import print_json, say, say_error
+from sim2real.data import Episode, Provenance
+from sim2real.data.exchange import (
+    Checked,
+    check_episodes,
+    export_episodes,
+    import_episodes,
+    unrepaired,
+)
+from sim2real.data.formats import read_episodes
+from sim2real.data.formats.channelmap import ChannelMap
 from sim2real.errors import Sim2RealError, table_at
 from sim2real.files import read_json
-
-if TYPE_CHECKING:
-    from sim2real.data import Episode, Lake, Provenance
-    from sim2real.data.check import Finding
-
-_AT_ONCE = 32
+from sim2real.report.progress import bar
 
 
-def default_lake() -> str:
-    """Where a lake is if nobody says: the variable SIM2REAL_LAKE, or the folder `lake`."""
-    return os.environ.get("SIM2REAL_LAKE", "lake")
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Reading:
-    """How files become episodes."""
-
-    format: str = ""
-    """csv, npz, json, mat, hdf5, mcap or lerobot; found out if not given."""
-    channels: Path | None = None
-    """Channel map (TOML) for CSV, npz, JSON and MATLAB files."""
-    rate_hz: float = 0.0
-    """Rate of rows that have no time stamps [Hz]."""
-    kind: Literal["real", "simulated", "generated"] = "real"
-    """What kind of world the episodes happened in."""
-    task: str = ""
-    """Task that was done, where the file does not say."""
-    robot: str = ""
-    """Model of the robot, where the file does not say."""
-    serial: str = ""
-    """Its serial number."""
-    site: str = ""
-    """Where it stood."""
-    operator: str = ""
-    """Who ran it, as a pseudonym."""
-    provenance: Path | None = None
-    """TOML or JSON file with more provenance: consent, calibration, parameters, …"""
-
-
-@dataclass(frozen=True, kw_only=True)
-class DataImport(_Reading):
-    """Import recordings into a lake; what is there already is skipped, so it can be repeated."""
-
-    paths: Annotated[tuple[Path, ...], tyro.conf.Positional]
-    """Files or folders."""
-    lake: str = field(default_factory=default_lake)
-    """Folder or `s3://` address of the lake; made if there is none."""
-    json: bool = False
-    """Print as JSON."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class DataExport:
-    """Write episodes of a lake to another format."""
-
-    out: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="OUT")]
-    """File or folder to write; must not exist."""
-    ids: tuple[str, ...] = ()
-    """Ids of the episodes, or the begins of them."""
-    where: str = ""
-    """Condition in SQL, instead of ids: "kind = 'real'"."""
-    format: Literal["lerobot", "mcap", "hdf5", "npz", "csv"] = "lerobot"
-    """Format to write."""
-    rate_hz: float = 0.0
-    """Rate for formats that have one for all channels [Hz]."""
-    clock: str = ""
-    """Or the channel whose samples are the frames."""
-    rename: tuple[str, ...] = ()
-    """Other names for channels, as `command=action position=observation.state`."""
-    purpose: Literal["training", "evaluation", "sharing"] = "training"
-    """What the people in the episodes must have agreed to."""
-    version: int | None = None
-    """Version of the lake; the newest if not given."""
-    lake: str = field(default_factory=default_lake)
-    """Folder or `s3://` address of the lake."""
-    json: bool = False
-    """Print as JSON."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class DataCheck(_Reading):
-    """Find what ruins identification and training; exit code 1 if there is an error or warning.
-
-    Time stamps that lie, stuck or clipped channels, absurd values, wrong units, shifted actions.
-    """
-
-    what: Annotated[tuple[str, ...], tyro.conf.Positional] = ()
-    """Files or folders, or ids of episodes in the lake; all of the lake if none is given."""
-    repair: bool = False
-    """Keep the episode and a new one with the fixes in the lake; the new one names the old."""
-    where: str = "true"
-    """Condition in SQL on the lake's episodes, where none is named."""
-    all: bool = False
-    """Also look at episodes that were repaired already."""
-    lake: str = field(default_factory=default_lake)
-    """Folder or `s3://` address of the lake."""
-    json: bool = False
-    """Print as JSON."""
-
-
-def import_(verb: DataImport) -> int:
-    """Import files, a batch of episodes at a time; what cannot be read is told and left out."""
-    from sim2real.data import Lake
-    from sim2real.report.progress import bar
-
-    if not verb.paths:
-        raise Sim2RealError("name a file or a folder to import")
-    base = _base(verb)
-    first = _episodes(verb, verb.paths[0], base)
-    begin, problem = None, ""
-    try:
-        begin = next(first, None)  # nothing is made for a file that cannot be read
-    except Sim2RealError as error:
-        if len(verb.paths) == 1:
-            raise
-        problem = str(error)
-    lake = Lake.create(verb.lake)
-    before = len(lake)
-    ids: list[str] = []
-    problems = [problem] if problem else []
+def run_import(verb: DataImport) -> int:
+    """Import files; 2 where some could not be read, and were left out."""
     with bar("import", quiet=verb.json) as report:
-        for number, path in enumerate(verb.paths):
-            found = _chain(begin, first) if number == 0 else _episodes(verb, path, base)
-            try:
-                _append(lake, found, ids)
-            except Sim2RealError as error:
-                problems.append(str(error))
-            report(number + 1, len(verb.paths))
-    fresh = len(lake) - before
+        found = import_episodes(verb.paths, verb.lake, report=report, **_reading(verb))
     if verb.json:
-        print_json(
-            {
-                "lake": verb.lake,
-                "version": lake.version,
-                "episodes": ids,
-                "new": fresh,
-                "problems": problems,
-            }
-        )
+        print_json(found.to_dict())
     else:
-        known = len(ids) - fresh
-        say(f"{fresh} episodes imported into {verb.lake}" + (f", {known} known" if known else ""))
-    for text in problems:
+        known = len(found.episodes) - found.new
+        say(
+            f"{found.new} episodes imported into {verb.lake}"
+            + (f", {known} known" if known else "")
+        )
+    for text in found.problems:
         say_error(text)
-    return 2 if problems else 0
+    return 2 if found.problems else 0
 
 
-def _append(lake: Lake, episodes: Iterator[Episode], ids: list[str]) -> None:
-    """Append in batches; what came before an error is kept."""
-    batch: list[Episode] = []
-    try:
-        for episode in episodes:
-            batch.append(episode)
-            if len(batch) == _AT_ONCE:
-                batch, full = [], batch
-                ids += lake.append(full)
-    finally:
-        ids += lake.append(batch)
-
-
-def export(verb: DataExport) -> int:
-    """Write episodes to another format, and record what left the lake."""
-    from sim2real.data import Lake
-    from sim2real.data.formats import write_episodes
-    from sim2real.data.lake import quoted
-    from sim2real.data.mixture import Mixture, Part
-    from sim2real.report.progress import bar
-
-    lake = Lake.open(verb.lake)
-    if bool(verb.ids) == bool(verb.where):
-        raise Sim2RealError("say which episodes: ids, or a condition with --where")
-    chosen = [lake.resolve(start) for start in verb.ids]
-    condition = verb.where or f"id in ({quoted(chosen)})"
-    part = Part(name="all", select=f"select id from episodes where {condition}", weight=1.0)
-    if verb.out.exists():
-        raise Sim2RealError(f"{verb.out} exists already; choose a new name")
-    names = dict(_pair(text) for text in verb.rename)
-    # Recorded before anything leaves, so that no copy is unknown.
-    name = f"export {verb.out.absolute()}"
-    manifest = Mixture(name=name, parts=(part,), purpose=verb.purpose).resolve(
-        lake, version=verb.version
-    )
+def run_export(verb: DataExport) -> int:
+    """Write episodes to another format, and record what left the lake; 0."""
     with bar("export", quiet=verb.json) as report:
-
-        def episodes() -> Iterator[Episode]:
-            for done, episode in enumerate(lake.read(manifest.ids), 1):
-                yield _renamed(episode, names)
-                report(done, len(manifest.ids))
-
-        write_episodes(
-            verb.out, episodes(), format=verb.format, rate_hz=verb.rate_hz, clock=verb.clock
+        found = export_episodes(
+            open_lake(verb),
+            verb.out,
+            ids=verb.ids,
+            where=verb.where,
+            format=verb.format,
+            rate_hz=verb.rate_hz,
+            clock=verb.clock,
+            rename=dict(_pair(text) for text in verb.rename),
+            purpose=verb.purpose,
+            version=verb.version,
+            report=report,
         )
     if verb.json:
-        print_json({"out": str(verb.out), "dataset": manifest.id, "episodes": manifest.ids})
+        print_json(found.to_dict())
     else:
-        say(f"{len(manifest.ids)} episodes written to {verb.out}; data set {manifest.id}")
+        say(f"{len(found.episodes)} episodes written to {verb.out}; data set {found.dataset}")
     return 0
 
 
@@ -220,66 +73,35 @@ def _pair(text: str) -> tuple[str, str]:
     return old, new
 
 
-def _renamed(episode: Episode, names: dict[str, str]) -> Episode:
-    mine = {old: new for old, new in names.items() if old in episode.channels}
-    if not mine:
-        return episode
-    channels = {mine.get(name, name): value for name, value in episode.channels.items()}
-    if len(channels) < len(episode.channels):
-        raise Sim2RealError(f"two channels of episode {episode.id} would have one name")
-    said = ", ".join(f"{old} to {new}" for old, new in mine.items())
-    return episode.derive(f"rename {said}", channels=channels)
-
-
-def check(verb: DataCheck) -> int:
-    """Check episodes of files or of the lake."""
-    from sim2real.data import Lake
-    from sim2real.data.check import check as find
-    from sim2real.data.check import repair
-
-    rows, worst = [], 0
-    for place, episode in _to_check(verb):
-        findings = find(episode)
-        worst += sum(finding.severity != "note" for finding in findings)
-        row: dict[str, Any] = {
-            "episode": episode.id,
-            "source": place,
-            "findings": [finding.to_dict() for finding in findings],
-        }
-        if verb.repair and any(finding.repairable for finding in findings):
-            fixed = repair(episode, findings)
-            Lake.create(verb.lake).append([episode, fixed])
-            row |= {"repaired": fixed.id, "process": fixed.provenance.process}
-        rows.append(row)
+def run_check(verb: DataCheck) -> int:
+    """Check episodes of files or of the lake; 1 where something is wrong."""
+    checked = []
+    for one in check_episodes(_to_check(verb), repair_in=verb.lake if verb.repair else ""):
+        checked.append(one)
         if not verb.json:
-            _say_findings(row, findings)
+            _say_findings(one)
+    bad = any(one.bad for one in checked)
     if verb.json:
-        print_json({"episodes": rows})
-    elif not worst:
-        say(f"nothing wrong in {len(rows)} episodes")
-    return 1 if worst else 0
+        print_json({"episodes": [one.to_dict() for one in checked]})
+    elif not bad:
+        say(f"nothing wrong in {len(checked)} episodes")
+    return 1 if bad else 0
 
 
 def _to_check(verb: DataCheck) -> Iterator[tuple[str, Episode]]:
-    from sim2real.data import Lake
-
-    files = [Path(what) for what in verb.what if _is_there(what)]
-    base = _base(verb)
-    for path in files:
-        for episode in _episodes(verb, path, base):
-            yield str(path), episode
+    for what in verb.what:
+        if _is_there(what):
+            for episode in read_episodes(Path(what), **_reading(verb)):
+                yield what, episode
     starts = [what for what in verb.what if not _is_there(what)]
     if not starts and verb.what:
         return
     for start in starts:
         if not start or not all(sign in "0123456789abcdef" for sign in start):
             raise Sim2RealError(f"no such file or folder, and not an episode's id: {start[:80]!r}")
-    lake = Lake.open(verb.lake)
-    fixed = "select unnest(parents) from episodes where process like 'repair%'"
-    left = "true" if verb.all else f"id not in ({fixed})"
-    everything = f"select id from episodes where ({verb.where}) and {left} order by added, id"
-    ids = [lake.resolve(start) for start in starts] or lake.query(everything)["id"].to_pylist()
-    for episode in lake.read(ids):
+    lake = open_lake(verb)
+    ids = [lake.resolve(start) for start in starts]
+    for episode in lake.read(ids or unrepaired(lake, where=verb.where, repaired=verb.all)):
         yield episode.provenance.source.partition(" sha256:")[0] or verb.lake, episode
 
 
@@ -290,10 +112,10 @@ def _is_there(name: str) -> bool:
         return False
 
 
-def _say_findings(row: dict[str, Any], findings: list[Finding]) -> None:
-    if findings:
-        say(f"episode {row['episode']} from {row['source']}")
-    for finding in findings:
+def _say_findings(checked: Checked) -> None:
+    if checked.findings:
+        say(f"episode {checked.episode} from {checked.source}")
+    for finding in checked.findings:
         place = finding.place
         where = (
             finding.channel if place.component is None else f"{finding.channel}[{place.component}]"
@@ -302,30 +124,22 @@ def _say_findings(row: dict[str, Any], findings: list[Finding]) -> None:
             f"  {finding.severity}: {finding.kind}: {where},"
             f" {place.start_s:.4g}–{place.end_s:.4g} s: {finding.message}; {finding.remedy}"
         )
-    if "repaired" in row:
-        say(f"  repaired as episode {row['repaired']} ({row['process']})")
+    if (fixed := checked.repaired) is not None:
+        say(f"  repaired as episode {fixed.id} ({fixed.provenance.process})")
 
 
-def _episodes(verb: _Reading, path: Path, base: Provenance) -> Iterator[Episode]:
-    from sim2real.data.formats import read_episodes
-    from sim2real.data.formats.channelmap import ChannelMap
-
-    channels = ChannelMap.load(verb.channels) if verb.channels is not None else None
-    return read_episodes(
-        path, base=base, format=verb.format, channels=channels, rate_hz=verb.rate_hz
-    )
-
-
-def _chain(begin: Episode | None, rest: Iterator[Episode]) -> Iterator[Episode]:
-    if begin is not None:
-        yield begin
-        yield from rest
+def _reading(verb: Reading) -> dict[str, Any]:
+    """How files become episodes, as `read_episodes` takes it."""
+    return {
+        "base": _base(verb),
+        "format": verb.format,
+        "channels": None if verb.channels is None else ChannelMap.load(verb.channels),
+        "rate_hz": verb.rate_hz,
+    }
 
 
-def _base(verb: _Reading) -> Provenance:
+def _base(verb: Reading) -> Provenance:
     """The provenance that the user gives."""
-    from sim2real.data import Provenance
-
     given: dict[str, Any] = {"kind": verb.kind}
     if verb.provenance is not None:
         given |= _table(verb.provenance)

@@ -4,7 +4,19 @@ from sim2real.data.consent import Consent
 from sim2real.data.episode import Episode, Signal
 from sim2real.data.labels import Label
 from sim2real.data.lake import Lake
+from sim2real.data.logs import Logs, read_logs
 from sim2real.data.provenance import Origin, Provenance
 from sim2real.data.video import Video
 
-__all__ = ["Consent", "Episode", "Label", "Lake", "Origin", "Provenance", "Signal", "Video"]
+__all__ = [
+    "Consent",
+    "Episode",
+    "Label",
+    "Lake",
+    "Logs",
+    "Origin",
+    "Provenance",
+    "Signal",
+    "Video",
+    "read_logs",
+]

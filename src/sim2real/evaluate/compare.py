@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -37,6 +37,7 @@ from sim2real.evaluate.paired import (
 )
 from sim2real.evaluate.sequential import SequentialTest, Verdict, more_than_planned
 from sim2real.evaluate.trial import Trial
+from sim2real.evaluate.trial_source import TrialSource, open_trials
 
 _MATCHED_ENOUGH = 0.8
 """Share of the smaller set that must have partners; a few left over do not make it unpaired."""
@@ -96,20 +97,23 @@ class Comparison:
 
 
 def compare(
-    first: Sequence[Trial],
-    second: Sequence[Trial],
+    a: TrialSource,
+    b: TrialSource,
     *,
     confidence: float = 0.95,
     most: int | None = None,
+    source: Literal["sim", "real"] | None = None,
     by_order: bool = False,
     seed: int = 0,
 ) -> Comparison:
     """Compare two policies: pair by pair where their conditions match, else as independent.
 
     `most` is the number of trials of each after which no more are made, where that was planned.
-    `by_order` says that the k-th trials of both began alike.
+    `source` takes only simulated or only real trials. `by_order` says that the k-th trials of both
+    began alike.
     """
     check_confidence(confidence)
+    first, second = open_trials(a, world=source), open_trials(b, world=source)
     for name, trials in (("A", first), ("B", second)):
         if not trials:
             raise Sim2RealError(f"{name} has no trial that was judged")

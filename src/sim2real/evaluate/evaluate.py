@@ -8,20 +8,16 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 from scipy import stats
-from torch import Tensor
 
 from sim2real.data import Lake
 from sim2real.errors import Sim2RealError
-from sim2real.evaluate.config import EvaluateConfig
 from sim2real.evaluate.intervals import Rate, check_confidence, clustered, wilson
+from sim2real.evaluate.opened import PolicySource, open_policy
 from sim2real.evaluate.trial_files import save_worlds
 from sim2real.evaluate.trials import Trials, run_trials
-from sim2real.files import refuse_file, write_json
-from sim2real.learn import Policy
-from sim2real.policy import Bundle, Runtime
-from sim2real.tasks import find_task
+from sim2real.files import write_json
+from sim2real.policy import open_twin
 from sim2real.twin import Twin
 
 _SEEDS = 2**62
@@ -61,6 +57,13 @@ class Evaluation:
     success: Rate
     effects: tuple[ParameterEffect, ...]
     """One for each parameter that varied, the most telling first."""
+    policy: str = ""
+    """Id of the policy."""
+
+    def save(self, folder: Path | str) -> None:
+        """Write `evaluation.json`, and every trial with its draw to `trials.npz`, into a folder."""
+        write_json(Path(folder) / "evaluation.json", self.to_dict())
+        save_worlds(Path(folder) / "trials.npz", self.trials, policy=self.policy)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON."""
@@ -76,83 +79,56 @@ class Evaluation:
         }
 
 
-@dataclass(frozen=True, kw_only=True)
-class Subject:
-    """What is evaluated: a run or a bundle."""
-
-    task: str
-    policy: Callable[[Tensor], Tensor]
-    id: str
-    source: str
-    twin: Twin | None
-    remainder: bool
-    folder: Path
-    """Where results go."""
-
-
-def open_subject(config: EvaluateConfig) -> Subject:
-    """The policy of the run or bundle that `config` names, and the worlds it is evaluated in."""
-    if Bundle.is_bundle(config.run):
-        bundle = Bundle.open(config.run)
-        runtime = Runtime(bundle)
-        return Subject(
-            task=bundle.contract.task,
-            policy=lambda seen: torch.from_numpy(runtime.policy(seen.cpu().numpy())),
-            id=bundle.id[:32],
-            source=config.params or bundle.provenance["source"],
-            twin=Twin.load(bundle.twin),
-            remainder=config.remainder or bool(bundle.provenance.get("remainder")),
-            folder=bundle.records,
-        )
-    policy = Policy.open(config.run)
-    run = policy.run
-    source = config.params or run.source
-    return Subject(
-        task=run.task,
-        policy=policy,
-        id=policy.id,
-        source="prior" if source == "adr" else source,  # the widest an automatic range may become
-        twin=Twin.load(run.twin) if run.twin else None,
-        remainder=config.remainder or run.remainder,
-        folder=config.run,
-    )
-
-
 def evaluate(
-    config: EvaluateConfig, *, report: Callable[[int, int], None] = lambda done, of: None
-) -> tuple[Evaluation, Path]:
-    """Evaluate a run as configured; the result and the folder it was written to."""
-    if config.episodes < 1:
-        raise Sim2RealError(f"--episodes must be at least 1, got {config.episodes}")
-    if not 0 <= config.seed < _SEEDS:
-        raise Sim2RealError(f"a seed of {config.seed} is none: it is from 0 to {_SEEDS - 1}")
-    if config.threads < 0:
+    policy: PolicySource,
+    *,
+    twin: Twin | Path | str | None = None,
+    episodes: int = 500,
+    each: int = 1,
+    params: str | None = None,
+    remainder: bool = False,
+    seed: int = 1_000_000,
+    confidence: float = 0.95,
+    lake: Lake | Path | str | None = None,
+    threads: int = 0,
+    report: Callable[[int, int], None] = lambda done, of: None,
+) -> Evaluation:
+    """Try a policy in randomised worlds it has never seen: how often it succeeds, and where not.
+
+    The worlds are those it was trained for, or of another `twin`, with parameters from `params`;
+    `each` episodes in a row share them. `seed` is unlike those of training. Every episode is also
+    kept in `lake`, if one is named.
+    """
+    if episodes < 1:
+        raise Sim2RealError(f"--episodes must be at least 1, got {episodes}")
+    if not 0 <= seed < _SEEDS:
+        raise Sim2RealError(f"a seed of {seed} is none: it is from 0 to {_SEEDS - 1}")
+    if threads < 0:
         raise Sim2RealError("--threads is not negative")
-    check_confidence(config.confidence)
-    subject = open_subject(config)
-    folder = config.out or subject.folder / "evaluate"
-    refuse_file(folder)
+    check_confidence(confidence)
+    opened = open_policy(policy, params=params, remainder=remainder)
+    if lake is not None and not isinstance(lake, Lake):
+        lake = Lake.create(lake)
     trials = run_trials(
-        find_task(subject.task),
-        subject.policy,
-        episodes=config.episodes,
-        seed=config.seed,
-        source=subject.source,
-        twin=subject.twin,
-        threads=config.threads,
-        remainder=subject.remainder,
-        keep=Lake.create(config.lake).append if config.lake else None,
-        policy_id=subject.id,
-        each=config.each,
+        opened.task,
+        opened.policy,
+        episodes=episodes,
+        seed=seed,
+        source=opened.source,
+        twin=opened.twin if twin is None else open_twin(twin),
+        threads=threads,
+        remainder=opened.remainder,
+        keep=None if lake is None else lake.append,
+        policy_id=opened.id,
+        each=each,
         report=report,
     )
-    result = summarise(trials, source=subject.source, confidence=config.confidence)
-    write_json(folder / "evaluation.json", result.to_dict())
-    save_worlds(folder / "trials.npz", trials, policy=subject.id)
-    return result, folder
+    return summarise(trials, source=opened.source, confidence=confidence, policy=opened.id)
 
 
-def summarise(trials: Trials, *, source: str, confidence: float = 0.95) -> Evaluation:
+def summarise(
+    trials: Trials, *, source: str, confidence: float = 0.95, policy: str = ""
+) -> Evaluation:
     """Rates and tests from trials.
 
     Trials that share a draw are not independent: the interval knows, and of each draw only the
@@ -177,6 +153,7 @@ def summarise(trials: Trials, *, source: str, confidence: float = 0.95) -> Evalu
         if trials.each > 1
         else wilson(int(trials.success.sum()), n, confidence=confidence),
         effects=tuple(sorted(effects, key=lambda effect: effect.p_value)),
+        policy=policy,
     )
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from sim2real.errors import Sim2RealError, nearest, number_at, table_at
-from sim2real.evaluate.ranking import Scored
+from sim2real.evaluate.ranking import Ranking, Scored, rank, unranked
 from sim2real.evaluate.trial_files import read_rows
 from sim2real.files import read_json
 
@@ -28,6 +28,51 @@ class Columns:
     group: tuple[str, ...] = ()
     """Columns that tell groups apart; `group` or `task` by default, where there is one."""
     n_real: str = "n_real"
+
+
+@dataclass(frozen=True, kw_only=True)
+class RankedTable:
+    """How well simulation ranks the policies of a table."""
+
+    rankings: tuple[Ranking, ...]
+    """One a group of policies; of several groups, all together come first."""
+    left_out: tuple[str, ...]
+    """What of the table was not used, and why."""
+    confidence: float
+    """Of the intervals."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data."""
+        return {
+            "verdict": self.rankings[0].verdict,
+            "rankings": [ranking.to_dict() for ranking in self.rankings],
+            "left_out": list(self.left_out),
+        }
+
+
+def rank_table(
+    table: Path | str,
+    *,
+    policy: str = "policy",
+    sim: str = "sim",
+    real: str = "real",
+    group: tuple[str, ...] = (),
+    n_real: str = "n_real",
+    confidence: float = 0.95,
+    seed: int = 0,
+) -> RankedTable:
+    """Say whether simulation ranks the policies of a CSV or JSON table as reality does.
+
+    The names are those of its columns; see `read_scored`.
+    """
+    columns = Columns(policy=policy, sim=sim, real=real, group=group, n_real=n_real)
+    scored, left_out = read_scored(Path(table), columns)
+    found = rank(scored, confidence=confidence, seed=seed)
+    return RankedTable(
+        rankings=tuple(found),
+        left_out=(*left_out, *unranked(scored)),
+        confidence=confidence,
+    )
 
 
 def read_scored(path: Path, columns: Columns | None = None) -> tuple[list[Scored], list[str]]:

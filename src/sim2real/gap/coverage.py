@@ -19,6 +19,7 @@ import numpy as np
 from sim2real.errors import Sim2RealError
 from sim2real.gap.log import Log
 from sim2real.gap.replay import Replay, Replayer
+from sim2real.gap.segments import clusters_of, log_of, seconds_of
 from sim2real.randomize import drawn
 from sim2real.twin import Twin
 
@@ -29,8 +30,6 @@ NARROW = 0.90
 WIDE = 2.0
 """Spread of what is simulated, in real errors, above which ranges are too wide."""
 _MOST_WINDOWS = 400
-_FEW = 5
-"""Recordings below which windows are resampled, not recordings."""
 _RESAMPLED = 1000
 _LEAST = 1e-4
 """Share of a reading's range that no band is narrower than: no sensor is perfect."""
@@ -149,7 +148,7 @@ def coverage(
     source = source or ("prior" if twin.posterior is None else "posterior")
     values = drawn(twin, source, count=draws, seed=seed).numpy()
     whole = Log.join(logs)
-    seconds = sum(float(np.ptp(log.times)) for log in logs)
+    seconds = seconds_of(logs)
     replayer = Replayer(
         twin,
         whole,
@@ -165,9 +164,8 @@ def coverage(
     good = np.isfinite(replay.predicted).all(axis=(1, 2, 3))
     if good.sum() < 20:
         raise Sim2RealError(f"{draws - good.sum()} of {draws} draws from {source} diverge")
-    ends = np.cumsum([len(log.times) for log in logs])
-    recording = np.searchsorted(ends, replay.starts, side="right")
-    clusters = recording if len(np.unique(recording)) >= _FEW else np.arange(len(recording))
+    recording = log_of(logs, replay.starts)
+    clusters = clusters_of(recording)
     slack = _LEAST * (1e-3 + np.nanmax(whole.readings, axis=0) - np.nanmin(whole.readings, axis=0))
     sensors, farthest = [], []
     for spec in whole.contract.sensors:
@@ -226,9 +224,8 @@ def _share(
     within: np.ndarray, count: np.ndarray, clusters: np.ndarray, rng: np.random.Generator
 ) -> Share:
     """The share of `within` in `count` (windows,) each, resampled by cluster."""
-    _, place = np.unique(clusters, return_inverse=True)
-    inside = np.bincount(place, weights=within)
-    total = np.bincount(place, weights=count)
+    inside = np.bincount(clusters, weights=within)
+    total = np.bincount(clusters, weights=count)
     rows = rng.integers(len(total), size=(_RESAMPLED, len(total)))
     of = np.maximum(total[rows].sum(axis=1), 1)
     low, high = np.quantile(inside[rows].sum(axis=1) / of, [0.025, 0.975])

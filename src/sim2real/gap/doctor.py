@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 
-from sim2real.data import Episode
+from sim2real.data import Episode, Logs, read_logs
 from sim2real.errors import Sim2RealError
 from sim2real.gap.bounds import Bounds
 from sim2real.gap.chain import Chain
@@ -135,8 +136,8 @@ _DOCTORS: dict[str, Doctor] = {}
 
 
 def diagnose(
-    bundle: Bundle,
-    episodes: Sequence[Episode],
+    bundle: Bundle | Path | str,
+    logs: Logs,
     *,
     report: Callable[[int, int], None] = lambda done, of: None,
 ) -> Diagnosis:
@@ -144,9 +145,10 @@ def diagnose(
 
     The reference that physics is compared with is simulated once a bundle and process.
     """
+    bundle = Bundle.open(bundle)
     if bundle.id not in _DOCTORS:
         _DOCTORS[bundle.id] = Doctor(bundle)
-    return _DOCTORS[bundle.id].diagnose(episodes, report=report)
+    return _DOCTORS[bundle.id].diagnose(read_logs(logs), report=report)
 
 
 def _physics_words(gap: float) -> str:

@@ -14,10 +14,9 @@ from typing import Any
 import numpy as np
 
 from sim2real.gap.pairs import Pairs
+from sim2real.gap.segments import clusters_of
 from sim2real.twin import SensorEffects
 
-_FEW = 5
-"""Recordings below which segments are resampled, not recordings."""
 _RESAMPLED = 1000
 _BAND = (0.025, 0.975)
 _LONGEST_LAG = 0.25
@@ -128,7 +127,7 @@ class ChannelGap:
 def channel_gaps(pairs: Pairs, *, seed: int = 0) -> tuple[ChannelGap, ...]:
     """The gap of every sensor that the logs have readings of."""
     rng = np.random.default_rng(seed)
-    clusters = _clusters(pairs.recording)
+    clusters = clusters_of(pairs.recording)
     weights = _resampled(clusters, rng)
     found = []
     declared = pairs.replayer.twin.compile().effects.sensors
@@ -170,12 +169,6 @@ def channel_gaps(pairs: Pairs, *, seed: int = 0) -> tuple[ChannelGap, ...]:
             )
         )
     return tuple(found)
-
-
-def _clusters(recording: np.ndarray) -> np.ndarray:
-    """(segments,) what is resampled together: recordings, or segments where those are few."""
-    names, place = np.unique(recording, return_inverse=True)
-    return place if len(names) >= _FEW else np.arange(len(recording))
 
 
 def _resampled(clusters: np.ndarray, rng: np.random.Generator) -> np.ndarray:

@@ -9,10 +9,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from sim2real.data import Logs
+from sim2real.data.formats.channelmap import ChannelMap
 from sim2real.errors import Sim2RealError
 from sim2real.gap.coverage import Coverage, coverage
 from sim2real.gap.distances import EXCHANGES, FEWEST, Distance, adjusted, distances
@@ -20,6 +23,8 @@ from sim2real.gap.horizon import ChannelGap, channel_gaps
 from sim2real.gap.log import Log
 from sim2real.gap.pairs import Pairs, make_pairs
 from sim2real.gap.where import Place, ranked, where
+from sim2real.identify.align import aligned_logs
+from sim2real.policy import open_twin
 from sim2real.randomize import drawn
 from sim2real.twin import Twin
 
@@ -177,6 +182,38 @@ def check_options(*, horizon_s: float, seed: int) -> None:
         raise Sim2RealError(f"a horizon is longer than nothing and ends; {horizon_s:g} s is none")
     if seed < 0:
         raise Sim2RealError(f"a seed of {seed} is none: it is 0 or more")
+
+
+def measure_gap(
+    twin: Twin | Path | str,
+    logs: Logs,
+    *,
+    channels: ChannelMap | Path | str | None = None,
+    rate_hz: float = 0.0,
+    horizon_s: float = 0.5,
+    remainder: bool = False,
+    seed: int = 0,
+    threads: int = 0,
+    report: Callable[[int, int], None] = lambda done, of: None,
+) -> Gap:
+    """Measure how far a twin's best guess is off the robot that made some logs; see `Gap`.
+
+    Logs of columns may need a map of their `channels`. `rate_hz` is their control rate, by default
+    their own; `horizon_s` the time ahead that the twin predicts from each measured state. With
+    `remainder` the twin's learned remainder acts. Better not with logs that the twin was identified
+    from.
+    """
+    check_options(horizon_s=horizon_s, seed=seed)
+    twin = open_twin(twin)
+    return measure(
+        twin,
+        aligned_logs(twin, logs, channels=channels, rate_hz=rate_hz),
+        horizon_s=horizon_s,
+        remainder=remainder,
+        seed=seed,
+        threads=threads,
+        report=report,
+    )
 
 
 def measure(

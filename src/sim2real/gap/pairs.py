@@ -20,7 +20,8 @@ import numpy as np
 from sim2real.errors import Sim2RealError
 from sim2real.gap.log import Log
 from sim2real.gap.replay import Replay, Replayer, lead_periods
-from sim2real.gap.sensitivity import best_guess
+from sim2real.gap.segments import log_of, seconds_of
+from sim2real.gap.unknowns import best_guess
 from sim2real.twin import Twin
 
 _BEFORE = 2
@@ -100,7 +101,7 @@ def make_pairs(
     between = filled + _BEFORE if apart else 0
     lead = max(filled, math.ceil(lead_s / period - 1e-9))
     rows = _BEFORE + lead + 1 + steps
-    seconds = sum(float(np.ptp(log.times)) for log in logs)
+    seconds = seconds_of(logs)
     maker = Replayer(
         twin,
         whole,
@@ -151,9 +152,8 @@ def make_pairs(
     if not good.any():
         raise Sim2RealError(f"twin {twin.name!r} diverges within {horizon_s:g} s everywhere")
     starts = firsts[both][good] + _BEFORE + lead
-    ends = np.cumsum([len(log.times) for log in logs])
-    recording = np.searchsorted(ends, starts, side="right")
-    begins = np.concatenate([[0], ends[:-1]])[recording]
+    recording = log_of(logs, starts)
+    begins = np.cumsum([0, *(len(log.times) for log in logs)])[recording]
     return Pairs(
         real=_some(real, good),
         made=_some(fake, good),

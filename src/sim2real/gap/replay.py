@@ -22,20 +22,18 @@ import mujoco
 import numpy as np
 import torch
 
+from sim2real.contract.contract import Contract
 from sim2real.errors import Sim2RealError, nearest
 from sim2real.gap.chance import Chance, with_chance
 from sim2real.gap.log import Log
+from sim2real.gap.segments import recordings_of, starts_of
 from sim2real.gap.states import MeasuredStates
 from sim2real.twin import SensorEffects, Twin
 from sim2real.worlds import CpuWorlds
 
 _MOST_WORLDS = 4096
-_UNEVEN = 0.25
-"""Share of a period by which a row may come late; segments with later ones are left out."""
 _LEAST_NOISE = 1e-4
 """Share of a reading's range that is taken as its noise where the twin declares none."""
-_GAP = 3
-"""Periods without new readings that a measured state may be bridged over."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,18 +71,6 @@ class Replay:
         """(values, segments, periods, numbers) measured less predicted; nan where unknown."""
         error: np.ndarray = self.measured - self.predicted
         return error
-
-    def rms(self) -> np.ndarray:
-        """(values, periods, numbers) root mean square error over the segments, along the horizon.
-
-        In the units of the contract's sensors; nan where nothing is known.
-        """
-        squares = self.errors**2
-        good = np.isfinite(squares)
-        total = np.where(good, squares, 0.0).sum(axis=1)
-        count = good.sum(axis=1)
-        found: np.ndarray = np.sqrt(np.where(count > 0, total / np.maximum(count, 1), np.nan))
-        return found
 
     def column(self, sensor: str) -> slice:
         """Places of a sensor's numbers."""
@@ -129,7 +115,7 @@ class Replayer:
         self._quiet, self._columns = with_chance(twin, chance)
         place = twin.compile()
         self.period_s = _period(log, place.model.opt.timestep)
-        self._numbers, self._controls = _places(place.model, log)
+        self._numbers, self._controls = places_of(place.model, log.contract)
         self.log = _slow_thinned(log, place.effects.sensors, self.period_s)
         self._states = MeasuredStates(place.model, self.log)
         self.steps = max(1, round(horizon_s / self.period_s))
@@ -140,10 +126,10 @@ class Replayer:
             self._lead = 0
         stride = max(1, round((stride_s or self.steps * self.period_s) / self.period_s))
         if recordings:
-            self.starts, lengths = _recordings(self.log, self._states, self.period_s)
+            self.starts, lengths = recordings_of(self.log, self._states, self.period_s)
             self.steps = min(self.steps, int(lengths.max()))
         else:
-            self.starts = _starts(
+            self.starts = starts_of(
                 self.log, self._states, self.period_s,
                 steps=self.steps, lead=self._lead, stride=stride,
             )  # fmt: skip
@@ -242,11 +228,6 @@ class Replayer:
         return found
 
     @property
-    def lead(self) -> int:
-        """Periods that worlds are led along the measured states before a segment."""
-        return self._lead
-
-    @property
     def coordinates(self) -> int:
         """Measured numbers of a start."""
         return len(self._states.coordinates)
@@ -275,32 +256,6 @@ class Replayer:
                 remainder=self._remainder,
             )
         return self._worlds[count]
-
-
-def replay(
-    twin: Twin,
-    log: Log,
-    *,
-    horizon_s: float,
-    values: np.ndarray | None = None,
-    stride_s: float | None = None,
-    vary_starts: bool = False,
-    threads: int = 0,
-    report: Callable[[int, int], None] = lambda done, of: None,
-) -> Replay:
-    """Predict the log from its measured states, `horizon_s` ahead at a time.
-
-    `values` (n, parameters) are parameter vectors in the twin's order, the nominal one by default.
-    See `Replayer`, which does it again and again.
-    """
-    nominal = np.array([[parameter.nominal for parameter in twin.parameters]])
-    given = nominal if values is None else np.atleast_2d(np.asarray(values, dtype=float))
-    usable = given.shape[1] == len(twin.parameters) and np.isfinite(given).all()
-    replayer = Replayer(
-        twin, log, horizon_s=horizon_s, stride_s=stride_s, values=given if usable else nominal,
-        threads=threads,
-    )  # fmt: skip
-    return replayer(given, vary_starts=vary_starts, report=report)
 
 
 @contextmanager
@@ -368,12 +323,15 @@ def _period(log: Log, timestep_s: float) -> float:
     return period
 
 
-def _places(model: mujoco.MjModel, log: Log) -> tuple[np.ndarray, np.ndarray]:
-    """Places of the contract's readings and commands among the model's."""
+def places_of(model: mujoco.MjModel, contract: Contract) -> tuple[np.ndarray, np.ndarray]:
+    """(readings, commands) places of a contract's numbers among those of a twin's model.
+
+    A sensor or an actuator that the twin has not is a `Sim2RealError`.
+    """
     sensors = {model.sensor(k).name: k for k in range(model.nsensor)}
     actuators = {model.actuator(k).name: k for k in range(model.nactuator)}
     numbers: list[int] = []
-    for spec in log.contract.sensors:
+    for spec in contract.sensors:
         row = sensors.get(spec.name, -1)
         if row < 0 or int(model.sensor_dim[row]) != spec.width:
             raise Sim2RealError(
@@ -382,13 +340,13 @@ def _places(model: mujoco.MjModel, log: Log) -> tuple[np.ndarray, np.ndarray]:
             )
         first = int(model.sensor_adr[row])
         numbers += range(first, first + spec.width)
-    for command in log.contract.commands:
+    for command in contract.commands:
         if command.name not in actuators:
             raise Sim2RealError(
                 f"the twin has no actuator {command.name!r}, which the contract commands"
                 f"{nearest(command.name, actuators)}"
             )
-    controls = [int(model.actuator_ctrladr[actuators[c.name]]) for c in log.contract.commands]
+    controls = [int(model.actuator_ctrladr[actuators[c.name]]) for c in contract.commands]
     return np.array(numbers), np.array(controls, dtype=int)
 
 
@@ -417,44 +375,6 @@ def lead_periods(twin: Twin, values: np.ndarray, period_s: float) -> int:
                 {"scale": most * declared, "add": most + declared}.get(parameter.operation, most)
             )
     return math.ceil(max(longest) / period_s - 1e-9) + 1
-
-
-def _starts(
-    log: Log, states: MeasuredStates, period_s: float, *, steps: int, lead: int, stride: int
-) -> np.ndarray:
-    """Rows where segments start: everything around them is known and evenly spaced."""
-    rows = len(log.times)
-    if rows < lead + steps + 1:
-        raise Sim2RealError(
-            f"episode {log.episode} has {rows} periods, a segment of it needs {lead + steps + 1}:"
-            " choose a shorter horizon"
-        )
-    even = np.abs(np.diff(log.times) - period_s) < _UNEVEN * period_s
-    sent = np.isfinite(log.command).all(axis=1)[:-1]
-    # The last states are never started from, and their delayed readings may be missing.
-    known = states.known(log.times, _GAP * period_s)[:-1]
-    candidates = np.arange(lead, rows - steps, stride)
-    span = candidates[:, None] + np.arange(-lead, steps)
-    before = candidates[:, None] + np.arange(-lead, 1)
-    good = even[span].all(axis=1) & sent[span].all(axis=1) & known[before].all(axis=1)
-    if not good.any():
-        why = "commands" if not sent[span].all(axis=1).any() else "even, gapless readings"
-        raise Sim2RealError(
-            f"episode {log.episode} has no stretch of {(lead + steps) * period_s:.3g} s with {why}"
-        )
-    found: np.ndarray = candidates[good]
-    return found
-
-
-def _recordings(log: Log, states: MeasuredStates, period_s: float) -> tuple[np.ndarray, np.ndarray]:
-    """(first row, rows that follow) of every stretch without a pause whose first state is known."""
-    pauses = np.abs(np.diff(log.times) - period_s) >= _UNEVEN * period_s
-    starts = np.concatenate([[0], np.flatnonzero(pauses) + 1])
-    lengths = np.diff(np.append(starts, len(log.times))) - 1
-    good = (lengths > 0) & states.known(log.times[starts], _GAP * period_s)
-    if not good.any():
-        raise Sim2RealError(f"episode {log.episode} has no recording whose first state is known")
-    return starts[good], lengths[good]
 
 
 def _new(log: Log) -> np.ndarray:

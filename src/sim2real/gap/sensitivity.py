@@ -8,17 +8,13 @@ of linearisation, so a prior has precision one. Everything depends on the one lo
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import torch
 
-from sim2real.errors import Sim2RealError, nearest
-from sim2real.gap.chance import is_random
 from sim2real.gap.log import Log
-from sim2real.gap.replay import Replay, replay
-from sim2real.params import Parameter
+from sim2real.gap.replay import Replay, Replayer
+from sim2real.gap.unknowns import Unknowns, around
 from sim2real.twin import Twin
 
 _ROUNDS = 2
@@ -33,8 +29,6 @@ class Sensitivity:
 
     names: tuple[str, ...]
     """Parameters a prediction depends on and whose prior leaves them open."""
-    scales: np.ndarray
-    """(parameters,) standard deviation of each prior [units of the parameter]."""
     information: np.ndarray
     """(parameters, parameters) J'J of the whitened residuals, per prior standard deviation."""
     score: np.ndarray
@@ -61,35 +55,30 @@ class Sensitivity:
         return found
 
 
-def sensitivity(
-    twin: Twin, log: Log, *, horizon_s: float, center: np.ndarray | None = None, threads: int = 0
-) -> Sensitivity:
-    """Linearise the log's residuals around `center` (parameters,), by default `best_guess(twin)`.
+def sensitivity(twin: Twin, log: Log, *, horizon_s: float, threads: int = 0) -> Sensitivity:
+    """Linearise the log's residuals around the twin's best guess.
 
     All finite differences are one batch of worlds.
     """
-    middle = best_guess(twin) if center is None else np.asarray(center, dtype=float)
-    scale = np.array([prior_std(parameter) for parameter in twin.parameters])
-    wanted = open_parameters(twin)
-    open_ = [k for k, parameter in enumerate(twin.parameters) if parameter in wanted]
-    if not open_:
-        raise Sim2RealError(f"twin {twin.name!r} has no parameter that a prediction depends on")
-    values = np.repeat(middle[None], 1 + 2 * len(open_), axis=0)
-    spans = np.zeros(len(open_))
-    for place, column in enumerate(open_):
-        low, high = _reach(twin.parameters[column])
-        below = max(low, middle[column] - _STEP * scale[column])
-        above = min(high, middle[column] + _STEP * scale[column])
-        values[1 + 2 * place, column], values[2 + 2 * place, column] = below, above
-        spans[place] = (above - below) / scale[column]
-    found = replay(twin, log, horizon_s=horizon_s, values=values, vary_starts=True, threads=threads)
+    unknowns = Unknowns(twin)
+    low, high = unknowns.bounds
+    # A buffer is as long as the prior of its delay; what is beyond cannot be simulated.
+    longest = [
+        p.prior.support[1] if p.name.endswith("/delay") else np.inf for p in unknowns.parameters
+    ]
+    high = np.minimum(high, (longest - unknowns.center) / unknowns.scales)
+    points, spans = around(np.zeros(len(unknowns.names)), _STEP, (low, high))
+    replayer = Replayer(
+        twin, log, horizon_s=horizon_s, values=unknowns.whole(points), threads=threads
+    )
+    found = replayer(unknowns.whole(points), vary_starts=True)
     slopes = (found.predicted[2::2] - found.predicted[1::2]) / spans[:, None, None, None]
     noise, spread = found.noise, np.zeros(len(log.contract.sensors))
     for _ in range(_ROUNDS):
         residual, slope = _whitened(found, slopes, noise)
         information = np.einsum("psk,qsk->pq", slope, slope)
         score = np.einsum("psk,sk->p", slope, residual)
-        fit = np.linalg.solve(information + np.eye(len(open_)), score)
+        fit = np.linalg.solve(information + np.eye(len(score)), score)
         left = residual - np.einsum("psk,p->sk", slope, fit)
         # A sensor that the twin explains badly at its best must not drown the others.
         excess = _spread(found, left)
@@ -97,65 +86,12 @@ def sensitivity(
         widths = [spec.width for spec in log.contract.sensors]
         noise = noise * np.repeat(np.exp(np.maximum(np.nan_to_num(excess), 0.0) / 2), widths)
     return Sensitivity(
-        names=tuple(twin.parameters[k].name for k in open_),
-        scales=scale[open_],
+        names=unknowns.names,
         information=information,
         score=score,
         spread=spread,
         replay=found,
     )
-
-
-def best_guess(twin: Twin) -> np.ndarray:
-    """(parameters,) the posterior's median where the twin was identified, else nominal values."""
-    values = np.array([parameter.nominal for parameter in twin.parameters])
-    if twin.posterior is not None:
-        medians = twin.posterior.quantile(torch.tensor([0.5], dtype=torch.float64))[0]
-        names = [parameter.name for parameter in twin.parameters]
-        for column, name in enumerate(twin.posterior.names):
-            values[names.index(name)] = float(medians[column])
-    return values
-
-
-def open_parameters(twin: Twin) -> tuple[Parameter, ...]:
-    """Parameters a prediction depends on and whose prior leaves them open."""
-    return tuple(
-        parameter
-        for parameter in twin.parameters
-        if prior_std(parameter) > 0
-        and not is_random(parameter)
-        and not parameter.name.startswith("environment/")  # pushes are no part of a prediction
-    )
-
-
-def chosen_parameters(twin: Twin, names: Sequence[str] = ()) -> tuple[Parameter, ...]:
-    """Open parameters of those names, all by default; one that is not open is a `Sim2RealError`."""
-    open_ = {parameter.name: parameter for parameter in open_parameters(twin)}
-    for name in names:
-        if name not in open_:
-            twin.parameter(name)  # raises if there is none
-            raise Sim2RealError(
-                f"{name} cannot be fitted: its prior is fixed, or no prediction depends on it"
-                f"{nearest(name, open_)}"
-            )
-    if not open_:
-        raise Sim2RealError(f"twin {twin.name!r} has no parameter to fit")
-    return tuple(open_[name] for name in names or open_)
-
-
-def prior_std(parameter: Parameter) -> float:
-    """Half the width of the middle 68 % of the prior: its standard deviation, if it is normal."""
-    low, high = parameter.prior.quantile(torch.tensor([0.1587, 0.8413], dtype=torch.float64))
-    return float(high - low) / 2
-
-
-def _reach(parameter: Parameter) -> tuple[float, float]:
-    """Values a finite difference may take."""
-    low, high = parameter.bounds
-    if parameter.name.endswith("/delay"):
-        # A buffer is as long as the prior; what is beyond cannot be simulated.
-        high = min(high, parameter.prior.support[1])
-    return low, high
 
 
 def _whitened(

@@ -8,12 +8,14 @@ backwards or repeat are refused or dropped, never smoothed over.
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 
 from sim2real.contract import Contract
-from sim2real.data import Episode, Signal
+from sim2real.data import Episode, Logs, Signal, read_logs
 from sim2real.data.align import held
+from sim2real.data.formats.channelmap import ChannelMap
 from sim2real.errors import Sim2RealError
 from sim2real.gap.log import Log
 from sim2real.identify.inputs import channels_of, usable
@@ -53,6 +55,19 @@ def aligned(episode: Episode, twin: Twin, *, rate_hz: float = 0.0) -> Log:
     # What was left out or resampled is still the recording of that name.
     log = Log.of(even, contract, twin.channels)
     return replace(log, episode=episode.id, left_out=sum(lost))
+
+
+def aligned_logs(
+    twin: Twin,
+    logs: Logs,
+    *,
+    channels: ChannelMap | Path | str | None = None,
+    rate_hz: float = 0.0,
+) -> list[Log]:
+    """The logs of episodes, or of where they are kept, on even control periods; see `read_logs`."""
+    return [
+        aligned(episode, twin, rate_hz=rate_hz) for episode in read_logs(logs, channels=channels)
+    ]
 
 
 def _resampled(episode: Episode, twin: Twin, contract: Contract, period: float) -> Episode:

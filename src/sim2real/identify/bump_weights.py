@@ -13,7 +13,8 @@ import numpy as np
 
 from sim2real.gap.log import Log
 from sim2real.gap.replay import Replayer
-from sim2real.gap.sensitivity import best_guess
+from sim2real.gap.segments import log_of, spread_evenly
+from sim2real.gap.unknowns import best_guess
 from sim2real.identify.bumps import weight_scales
 from sim2real.identify.problem import Problem
 from sim2real.identify.robust import ROBUST
@@ -59,7 +60,6 @@ class BumpWeights:
         self._twin = replace(twin, remainder=blank, parameters=(*twin.parameters, *weights))
         self.size = len(names)
         self._logs, self._joined = logs, Log.join(logs)
-        self._ends = np.cumsum([len(log.times) for log in logs])
         self._problems = []
         for horizon_s in horizons_s:
             problem = Problem(
@@ -76,7 +76,7 @@ class BumpWeights:
             problem.prepare(x)
             points = np.concatenate([x[None], x + _STEP * np.eye(self.size)[free]])
             white = problem.residuals(points)
-            of.append(np.repeat(self._recording(problem.starts), white.shape[2]))
+            of.append(np.repeat(log_of(self._logs, problem.starts), white.shape[2]))
             white = white.reshape(len(points), -1)
             slope = np.zeros((self.size, white.shape[1]))
             slope[free] = (white[1:] - white[0]) / _STEP
@@ -114,9 +114,8 @@ class BumpWeights:
                 replace(self._twin, remainder=support), self._joined, horizon_s=horizon_s,
                 stride_s=_STRIDE * horizon_s, values=rows, threads=self._threads,
             )  # fmt: skip
-            of = self._recording(replayer.starts)
-            spread = np.linspace(0, len(of) - 1, min(len(of), _most(horizon_s)))
-            chosen = np.unique(spread.round().astype(int))
+            of = log_of(self._logs, replayer.starts)
+            chosen = spread_evenly(len(of), _most(horizon_s))
             chosen = chosen[np.isin(of[chosen], recordings)]
             if not len(chosen):
                 continue
@@ -141,10 +140,6 @@ class BumpWeights:
                 for joint, mine in zip(self._blank.joints, weights, strict=True)
             )
         )
-
-    def _recording(self, rows: np.ndarray) -> np.ndarray:
-        """Places, among the logs, of rows of all of them joined."""
-        return np.searchsorted(self._ends, rows, side="right")
 
 
 def _most(horizon_s: float) -> int:

@@ -12,7 +12,7 @@ from scipy.cluster.vq import kmeans2
 
 from sim2real.gap.log import Log
 from sim2real.gap.replay import Replayer
-from sim2real.gap.sensitivity import best_guess
+from sim2real.gap.unknowns import best_guess
 from sim2real.twin import REMAINDER_FEATURES, JointRemainder, Remainder, Twin, one_way_joints
 
 TERMS = {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 import tyro
 
@@ -34,10 +34,6 @@ class IdentifyConfig:
     """Control rate [Hz]; the recordings' own by default."""
     starts: int = 8
     """Places the fit is begun from."""
-    method: Literal["fit", "neural"] = "fit"
-    """Take the posterior around the fit, or learn it from simulated outcomes (extra `sbi`)."""
-    simulations: int = 1000
-    """Simulations of each of two rounds of `--method neural`."""
     remainder: bool = False
     """Also learn what the parameters cannot explain, if that predicts held-back recordings better;
     worlds use it with `--remainder`."""

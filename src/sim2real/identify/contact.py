@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
 
 import numpy as np
 
 from sim2real.gap.log import Log
-from sim2real.gap.sensitivity import open_parameters
+from sim2real.gap.unknowns import open_parameters
 from sim2real.identify.identifiability import Identifiability, from_information
 from sim2real.identify.posterior import Posterior
 from sim2real.identify.search import GENERATIONS, Search, gradients_mislead, search
@@ -43,7 +42,7 @@ def identify_contact(
     generations: int = GENERATIONS,
     seed: int = 0,
     threads: int = 0,
-    report: Callable[[str, int, int], None] = lambda stage, done, of: None,
+    report: Callable[[int, int], None] = lambda done, of: None,
 ) -> Contact | None:
     """Search the parameters by whole trajectories; None where gradients do not mislead."""
     if not touches(twin, fitted):
@@ -51,8 +50,8 @@ def identify_contact(
     problem = Trajectories(twin, logs, fitted=tuple(fitted), threads=threads)
     if not gradients_mislead(problem):
         return None
-    found = search(problem, generations=generations, seed=seed, report=partial(report, "search"))
-    posterior = weighed_posterior(problem, found, seed=seed, report=partial(report, "posterior"))
+    found = search(problem, generations=generations, seed=seed, report=report)
+    posterior = weighed_posterior(problem, found, seed=seed, report=report)
     return Contact(
         problem=problem, fit=found, posterior=posterior, told=told_by(problem, found, posterior)
     )

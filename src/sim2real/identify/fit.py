@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from sim2real.gap.unknowns import at_bounds
 from sim2real.identify.descent import Descent
 from sim2real.identify.problem import Problem
 from sim2real.identify.robust import scale, tempered, weight
@@ -109,8 +110,6 @@ def fit(
         residual, slopes, _ = descent.polished(exact=exact)
     report(_ROUNDS, _ROUNDS)
     x = descent.x
-    margin = 1e-3 * (high - low)
-    stuck = (x <= low + margin) | (x >= high - margin)
     return Fit(
         x=x,
         values=problem.values(x),
@@ -120,7 +119,7 @@ def fit(
         residual=residual,
         slopes=slopes,
         evaluations=evaluations + descent.evaluations,
-        at_bounds=tuple(name for name, s in zip(problem.names, stuck, strict=True) if s),
+        at_bounds=at_bounds(problem.names, x, problem.bounds),
     )
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from sim2real.errors import Sim2RealError
 from sim2real.gap.log import Log
 from sim2real.gap.replay import Replayer
-from sim2real.gap.sensitivity import best_guess
+from sim2real.gap.unknowns import best_guess
 from sim2real.identify.robust import ROBUST, scale
 from sim2real.twin import Twin
 

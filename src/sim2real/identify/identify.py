@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from functools import cached_property, partial
-from typing import Any
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any, TypeAlias
 
 import numpy as np
 
-from sim2real.data import Episode
+from sim2real.data import Logs
+from sim2real.data.formats.channelmap import ChannelMap
 from sim2real.errors import Sim2RealError
+from sim2real.files import write_json
 from sim2real.gap.log import Log
-from sim2real.gap.sensitivity import best_guess
-from sim2real.identify.align import aligned
+from sim2real.identify.align import aligned_logs
 from sim2real.identify.contact import identify_contact
 from sim2real.identify.fit import Fit, fit
 from sim2real.identify.held_back import Check, HeldBack, split
@@ -21,10 +23,16 @@ from sim2real.identify.identifiability import Identifiability, from_information,
 from sim2real.identify.inputs import another_robot, refuse_poor
 from sim2real.identify.posterior import Posterior, discrepancy_of, posterior_of
 from sim2real.identify.problem import Problem
+from sim2real.identify.remainder import Learned, learn_remainder
 from sim2real.identify.scatter import scatter_of
 from sim2real.identify.search import Search
+from sim2real.identify.starts import seen_states
 from sim2real.identify.trajectories import Trajectories
+from sim2real.policy import open_twin
+from sim2real.tasks.starts import STARTS_FILE
 from sim2real.twin import Twin
+
+Report: TypeAlias = Callable[[int, int], None]
 
 HORIZONS_S = (0.5, 2.0)
 """Lengths of the segments, one fit after the other; see `_descended`."""
@@ -51,7 +59,13 @@ class Identification:
     told: Identifiability
     """What the logs could tell, looked at before the fit."""
     check: Check
+    logs: tuple[Log, ...]
+    """What it was identified from."""
+    held_back: tuple[Log, ...]
+    """The recordings that the check was made with, whole; some may be among `logs`."""
     notes: tuple[str, ...] = ()
+    learned: Learned | None = None
+    """What parameters cannot explain, where that was asked for."""
 
     @property
     def values(self) -> dict[str, float]:
@@ -111,33 +125,83 @@ class Identification:
                 },
             },
             "notes": list(self.notes),
-        }
+        } | ({} if self.learned is None else {"remainder": self.learned.to_dict()})
+
+    def save(self, folder: Path | str) -> None:
+        """Write `result.json` into a folder, and the new twin if it was promoted, with the states
+        that its robot was seen in."""
+        folder = Path(folder)
+        if self.promoted:
+            self.twin.save(folder / "twin")
+            if (seen := seen_states(self.twin, self.logs)) is not None:
+                seen.save(folder / STARTS_FILE)
+        write_json(folder / "result.json", self.to_dict())
 
 
 def identify(
-    twin: Twin,
-    episodes: Sequence[Episode],
+    twin: Twin | Path | str,
+    logs: Logs,
     *,
-    fitted: Sequence[str] = (),
-    held_back: Sequence[Episode] = (),
+    parameters: Sequence[str] = (),
+    held_back: Logs = (),
+    remainder: bool = False,
+    channels: ChannelMap | Path | str | None = None,
     rate_hz: float = 0.0,
     starts: int = 8,
     seed: int = 0,
     check_posterior: bool = True,
-    believe: Callable[[Problem], Posterior] | None = None,
     threads: int = 0,
-    report: Callable[[str, int, int], None] = lambda stage, done, of: None,
+    report: Report = lambda done, of: None,
 ) -> Identification:
-    """Identify a twin from recordings of its robot.
+    """Identify a twin from logs of its robot.
 
-    `held_back` are recordings the fit must not see; without them a quarter of the episodes are held
-    back, or the last quarter of a single one. The old twin is never changed. `believe` finds the
-    posterior in another way than around the fit.
+    `parameters` are those to fit, by default all whose prior leaves them open. `held_back` are
+    recordings the fit must not see; without them a quarter of the logs is held back, or the last
+    quarter of a single one. With `remainder`, what the new twin leaves unexplained is learned too,
+    if that predicts held-back recordings better. The old twin is never changed.
     """
-    if not episodes:
-        raise Sim2RealError("there is nothing to identify from: name some recordings")
-    logs = [aligned(episode, twin, rate_hz=rate_hz) for episode in episodes]
-    train, test, by_time = split(logs, [aligned(e, twin, rate_hz=rate_hz) for e in held_back])
+    twin = open_twin(twin)
+    mine = aligned_logs(twin, logs, channels=channels, rate_hz=rate_hz)
+    kept = []
+    if held_back:
+        kept = aligned_logs(twin, held_back, channels=channels, rate_hz=rate_hz)
+        _refuse_both(mine, kept)
+    found = _identified(
+        twin, mine, kept, tuple(parameters), starts=starts, seed=seed,
+        check_posterior=check_posterior, threads=threads, report=report,
+    )  # fmt: skip
+    if not remainder or not found.promoted:
+        return found
+    learned = learn_remainder(found.twin, mine, seed=seed, threads=threads, report=report)
+    new = replace(found.twin, remainder=learned.remainder)
+    return replace(found, twin=new, learned=learned)
+
+
+def _refuse_both(logs: list[Log], held_back: list[Log]) -> None:
+    """Refuse a recording that is among both."""
+    both = {log.episode for log in logs} & {log.episode for log in held_back}
+    if both:
+        raise Sim2RealError(
+            f"{len(both)} of {len(held_back)} held-back recordings are among the logs too"
+            f" ({min(both)[:12]}, …): a check on what was fitted shows nothing; leave them out of"
+            " one of the two"
+        )
+
+
+def _identified(
+    twin: Twin,
+    logs: list[Log],
+    held_back: list[Log],
+    fitted: tuple[str, ...],
+    *,
+    starts: int,
+    seed: int,
+    check_posterior: bool,
+    threads: int,
+    report: Report,
+) -> Identification:
+    """Fit, believe, and check on what was held back."""
+    train, test, by_time = split(logs, held_back)
     refuse_poor(train)
     if held_back:
         refuse_poor(test)
@@ -147,15 +211,15 @@ def identify(
     )
     if contact is not None:
         held = HeldBack(twin, test)
-        ratio = held.ratio(_values(contact.problem, contact.fit))
+        ratio = held.ratio(contact.problem.whole(contact.fit.x))
         found = _Found(ratio, contact.problem, contact.fit)
     else:
         held = HeldBack(twin, test, HORIZONS_S)
         found = _descended(
-            twin, train, held, fitted=tuple(fitted), starts=starts, seed=seed, threads=threads,
+            twin, train, held, fitted=fitted, starts=starts, seed=seed, threads=threads,
             notes=notes, report=report,
         )  # fmt: skip
-    check = held.check(_values(found.problem, found.fit), found.ratio, by_time=by_time)
+    check = held.check(found.problem.whole(found.fit.x), found.ratio, by_time=by_time)
     why = ""
     if not check.ratio <= _WORSE:
         why = (
@@ -168,26 +232,18 @@ def identify(
     else:
         # What was held back has done its duty: it is data like any other.
         if not why and not held_back:
-            problem = Problem(twin, logs, problem.horizon_s, fitted=tuple(fitted), threads=threads)
+            problem = Problem(twin, logs, problem.horizon_s, fitted=fitted, threads=threads)
             problem = problem.part(_MOST_SEGMENTS)
             problem.noise[:] = found.problem.noise
         # What the data cannot tell, such as the scale of all forces, the prior decides.
-        result = fit(
-            problem, begin=result.x, prior=discrepancy_of(result),
-            report=partial(report, "fit to all"),
-        )  # fmt: skip
+        result = fit(problem, begin=result.x, prior=discrepancy_of(result), report=report)
         told = from_information(problem.names, result.information())
-        if believe is None:
-            posterior = posterior_of(
-                problem, result, check=check_posterior, seed=seed,
-                report=partial(report, "posterior"),
-            )  # fmt: skip
-        else:
-            posterior = believe(problem)
+        posterior = posterior_of(problem, result, check=check_posterior, seed=seed, report=report)
     new = twin.with_posterior(posterior.distribution)
     why = why or another_robot(new, test)
     if result.at_bounds:
         notes.append(f"on a bound: {', '.join(result.at_bounds)}; widen it, or the model is wrong")
+    by_name = {log.episode: log for log in [*logs, *held_back]}
     return Identification(
         twin=twin if why else new,
         promoted=not why,
@@ -197,6 +253,8 @@ def identify(
         posterior=posterior,
         told=told,
         check=check,
+        logs=tuple(logs),
+        held_back=tuple(by_name[name] for name in check.recordings),
         notes=tuple(notes),
     )
 
@@ -220,7 +278,7 @@ def _descended(
     seed: int,
     threads: int,
     notes: list[str],
-    report: Callable[[str, int, int], None],
+    report: Report,
 ) -> _Found:
     """Fits over one horizon after the other; the one that predicts best what was held back."""
     problem = Problem(twin, logs, HORIZONS_S[0], fitted=fitted, threads=threads)
@@ -247,22 +305,13 @@ def _descended(
             begin=found[-1].fit.x if found else None,
             seed=seed,
             exact=False,
-            report=partial(report, f"fit over {horizon_s:g} s"),
+            report=report,
         )
-        found.append(_Found(held.ratio(_values(problem, result)), problem, result))
+        found.append(_Found(held.ratio(problem.whole(result.x)), problem, result))
     # Of those that predict alike, the one that bounds had to stop least.
     best = min(entry.ratio for entry in found)
     alike = [entry for entry in found if entry.ratio <= _ALIKE * best] or found
     return min(alike, key=lambda e: (len(e.fit.at_bounds), e.ratio))
-
-
-def _values(problem: Problem | Trajectories, result: Fit | Search) -> np.ndarray:
-    """(parameters,) of the twin with what was fitted."""
-    values = best_guess(problem.twin)
-    names = [p.name for p in problem.twin.parameters]
-    for name, value in zip(problem.names, result.values, strict=True):
-        values[names.index(name)] = value
-    return values
 
 
 def _finite(value: float) -> float | None:

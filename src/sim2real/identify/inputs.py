@@ -19,7 +19,8 @@ from sim2real.data.check import Finding, bad_samples, check
 from sim2real.errors import Sim2RealError
 from sim2real.gap.log import Log
 from sim2real.gap.replay import Replayer
-from sim2real.gap.sensitivity import best_guess
+from sim2real.gap.segments import seconds_of
+from sim2real.gap.unknowns import best_guess
 from sim2real.twin import Twin
 
 _CLOCKS = ("time-not-finite", "time-repeated", "time-backward", "time-rate", "clock-drift")
@@ -86,7 +87,7 @@ def channels_of(episode: Episode, contract: Contract, twin: Twin) -> dict[str, s
 
 def refuse_poor(logs: Sequence[Log]) -> None:
     """Refuse logs from which nothing can be learned, whatever the fit: a `Sim2RealError`."""
-    seconds = sum(float(np.ptp(log.times)) for log in logs if len(log.times) > 1)
+    seconds = seconds_of(logs)
     if seconds < _SHORTEST_S:
         raise Sim2RealError(
             f"the logs hold {seconds:.2g} s in all; at least {_SHORTEST_S:g} s are needed, and 20 s"

@@ -20,7 +20,7 @@ from scipy.signal import butter, decimate, filtfilt
 
 from sim2real.errors import Sim2RealError
 from sim2real.gap.log import Log
-from sim2real.gap.sensitivity import best_guess, open_parameters, prior_std
+from sim2real.gap.unknowns import best_guess, open_parameters, prior_std
 from sim2real.twin import Twin
 from sim2real.worlds import CpuWorlds
 

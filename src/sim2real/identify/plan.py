@@ -20,9 +20,10 @@ import numpy as np
 import torch
 
 from sim2real.contract import Contract
-from sim2real.errors import Sim2RealError, nearest
+from sim2real.errors import Sim2RealError
 from sim2real.gap.log import Log
-from sim2real.gap.sensitivity import best_guess, open_parameters, prior_std
+from sim2real.gap.replay import places_of
+from sim2real.gap.unknowns import Unknowns, best_guess, chosen_parameters
 from sim2real.identify.identifiability import Identifiability
 from sim2real.identify.problem import Problem
 from sim2real.params import GaussianPosterior, JointDistribution
@@ -126,16 +127,9 @@ def choose(
     """
     if motions < 1 or not candidates:
         raise Sim2RealError("a plan needs at least one motion, and candidates to choose it from")
-    parameters = open_parameters(twin)
-    names = tuple(p.name for p in parameters)
-    for name in wanted:
-        if name not in names:
-            twin.parameter(name)  # raises if there is none
-            raise Sim2RealError(
-                f"no motion can tell {name}: its prior is fixed, or no prediction depends on it"
-                f"{nearest(name, names)}"
-            )
-    scales = np.array([prior_std(p) for p in parameters])
+    chosen_parameters(twin, wanted)  # refuses those that nothing tells
+    unknowns = Unknowns(twin)
+    names, scales = unknowns.names, unknowns.scales
     columns = np.array([names.index(name) for name in wanted or names])
     known = known_information(twin, names, scales)[None]
     values = possible(twin, draws=draws, seed=seed)
@@ -172,7 +166,7 @@ def choose(
         )
     return Chosen(
         names=names,
-        units=tuple(p.unit for p in parameters),
+        units=tuple(p.unit for p in unknowns.parameters),
         wanted=tuple(names[k] for k in columns),
         prior=scales,
         before=before * scales,
@@ -218,11 +212,10 @@ def information(
     found = []
     for log, row in zip(logs, values, strict=True):
         problem = Problem(twin, [log], _HORIZON_S, threads=threads)
-        columns = [[p.name for p in twin.parameters].index(name) for name in problem.names]
-        x = np.clip((row[columns] - problem.center) / problem.scales, *problem.bounds)
+        x = np.clip(problem.counted(row), *problem.bounds)
         problem.prepare(x)
         _, slopes = problem.linearised(x, central=False)
-        flat = slopes.reshape(len(columns), -1)
+        flat = slopes.reshape(len(x), -1)
         found.append(flat @ flat.T)
     return np.stack(found)
 
@@ -243,9 +236,7 @@ def simulated(
     period_s = 1.0 / contract.rate_hz
     worlds = CpuWorlds(twin, count=len(values), period_s=period_s, seed=seed, threads=threads)
     model = worlds.model
-    adr = {model.sensor(k).name: int(model.sensor_adr[k]) for k in range(model.nsensor)}
-    numbers = [adr[s.name] + k for s in contract.sensors for k in range(s.width)]
-    controls = [int(model.actuator_ctrladr[model.actuator(c.name).id]) for c in contract.commands]
+    numbers, controls = places_of(model, contract)
     everyone = torch.arange(len(values))
     worlds.set_parameters(torch.from_numpy(np.asarray(values, float)), everyone)
     worlds.reset(everyone)

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from sim2real.gap.unknowns import Unknowns
 from sim2real.identify.fit import Fit, costs_of
 from sim2real.identify.problem import Problem
 from sim2real.params import Empirical, GaussianPosterior, JointDistribution
@@ -63,6 +64,34 @@ class Posterior:
         found: np.ndarray = np.sqrt(np.diag(self.covariance))
         return found
 
+    @classmethod
+    def gaussian(
+        cls,
+        unknowns: Unknowns,
+        mean: np.ndarray,
+        covariance: np.ndarray,
+        *,
+        discrepancy: float,
+        effective: float,
+    ) -> Posterior:
+        """A Gaussian between the bounds of the unknowns, in their units."""
+        low, high = (unknowns.values(edge) for edge in unknowns.bounds)
+        covariance = 0.5 * (covariance + covariance.T)
+        return cls(
+            names=unknowns.names,
+            mean=mean,
+            covariance=covariance,
+            discrepancy=discrepancy,
+            effective=effective,
+            distribution=GaussianPosterior(
+                names=unknowns.names,
+                mean=tuple(mean.tolist()),
+                covariance=rows_of(covariance),
+                low=tuple(low.tolist()),
+                high=tuple(high.tolist()),
+            ),
+        )
+
 
 def posterior_of(
     problem: Problem,
@@ -88,8 +117,6 @@ def posterior_of(
         if effective < _EVEN:
             draws, weights = sampler.improved(x, covariance, report)
         report(1 + _ROUNDS, 1 + _ROUNDS)
-    scales = problem.scales
-    low, high = (problem.values(edge) for edge in problem.bounds)
     if weights is not None and draws is not None:
         values = problem.values(draws)
         mean = weights @ values
@@ -101,27 +128,29 @@ def posterior_of(
             discrepancy=discrepancy,
             effective=effective,
             distribution=Empirical(
-                names=problem.names,
-                samples=tuple(tuple(float(v) for v in row) for row in values),
-                weights=tuple(float(w) for w in weights),
+                names=problem.names, samples=rows_of(values), weights=tuple(weights.tolist())
             ),
         )
-    whole = covariance * np.outer(scales, scales)
-    whole = 0.5 * (whole + whole.T)
-    return Posterior(
-        names=problem.names,
-        mean=problem.values(x),
-        covariance=whole,
+    return Posterior.gaussian(
+        problem,
+        problem.values(x),
+        covariance * np.outer(problem.scales, problem.scales),
         discrepancy=discrepancy,
         effective=effective,
-        distribution=GaussianPosterior(
-            names=problem.names,
-            mean=tuple(float(v) for v in problem.values(x)),
-            covariance=tuple(tuple(float(v) for v in row) for row in whole),
-            low=tuple(float(v) for v in low),
-            high=tuple(float(v) for v in high),
-        ),
     )
+
+
+def weights_of(logs: np.ndarray) -> tuple[np.ndarray, float]:
+    """Weights (n,) of draws whose logarithms are known but for a constant, and how many of the
+    draws count by them, as a share."""
+    weights = np.exp(logs - logs.max())
+    weights /= weights.sum()
+    return weights, float(1.0 / (weights**2).sum() / len(weights))
+
+
+def rows_of(matrix: np.ndarray) -> tuple[tuple[float, ...], ...]:
+    """The rows of a matrix, as distributions hold them."""
+    return tuple(tuple(row) for row in matrix.tolist())
 
 
 def discrepancy_of(fit: Fit) -> float:
@@ -192,14 +221,11 @@ class _Sampler:
         if not len(draws):
             return draws, np.zeros(0), 0.0
         data, prior = costs_of(self._problem, draws)
-        target = -data / self._discrepancy - prior
         proposal = -0.5 * squares
         if np.isfinite(tails):
             proposal = -0.5 * (tails + len(center)) * np.log1p(squares / tails)
-        logs = target - proposal
-        weights = np.exp(logs - logs.max())
-        weights /= weights.sum()
-        return draws, weights, float(1.0 / (weights**2).sum() / len(weights))
+        logs = -data / self._discrepancy - prior - proposal
+        return draws, *weights_of(logs)
 
     def improved(
         self, center: np.ndarray, spread: np.ndarray, report: Callable[[int, int], None]

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from functools import partial
 
 import numpy as np
@@ -20,8 +19,8 @@ import numpy as np
 from sim2real.gap.chance import moves_by_chance
 from sim2real.gap.log import Log
 from sim2real.gap.replay import Replayer
-from sim2real.gap.sensitivity import best_guess, chosen_parameters, prior_std
-from sim2real.params import Parameter
+from sim2real.gap.segments import spread_evenly
+from sim2real.gap.unknowns import Unknowns, around
 from sim2real.twin import Twin
 
 BROKEN = 1e3
@@ -46,49 +45,35 @@ _MOST_ROWS = 48
 """Readings of one sensor in a segment that enter the fit; more are thinned out."""
 
 
-@dataclass
-class Problem:
+class Problem(Unknowns):
     """A twin and logs of its robot; see the module."""
 
-    twin: Twin
-    logs: Sequence[Log]
-    horizon_s: float
-    """Length of a segment [s]."""
-    fitted: tuple[str, ...] = ()
-    """Parameters to fit; all whose prior leaves them open by default."""
-    stride_s: float | None = None
-    """Time from segment to segment [s]; end to end by default."""
-    threads: int = 0
-    parameters: tuple[Parameter, ...] = field(init=False)
-    center: np.ndarray = field(init=False)
-    """(fitted,) values where the count of standard deviations is zero."""
-    scales: np.ndarray = field(init=False)
-    """(fitted,) standard deviation of each prior."""
-    noise: np.ndarray = field(init=False)
-    """(numbers,) standard deviation of a reading around the prediction, as now believed."""
-
-    def __post_init__(self) -> None:
-        self.parameters = chosen_parameters(self.twin, self.fitted)
-        names = [p.name for p in self.twin.parameters]
-        self._columns = [names.index(p.name) for p in self.parameters]
-        self._base = best_guess(self.twin)
-        self.center = self._base[self._columns].copy()
-        self.scales = np.array([prior_std(p) for p in self.parameters])
-        self._low, self._high = np.array([_reach(p) for p in self.parameters]).T
+    def __init__(
+        self,
+        twin: Twin,
+        logs: Sequence[Log],
+        horizon_s: float,
+        fitted: Sequence[str] = (),
+        *,
+        threads: int = 0,
+    ) -> None:
+        """Logs in segments of `horizon_s`, end to end, for the parameters `fitted`."""
+        super().__init__(twin, fitted)
+        self.logs, self.horizon_s = logs, horizon_s
         make = partial(
             Replayer,
-            self.twin,
-            Log.join(self.logs),
-            horizon_s=self.horizon_s,
-            stride_s=self.stride_s,
-            values=self._extremes(),
+            twin,
+            Log.join(logs),
+            horizon_s=horizon_s,
+            values=self.whole(np.stack(self.bounds)),
             start_noise=_START_NOISE,
-            threads=self.threads,
+            threads=threads,
         )
         self._replayer = make()
-        self._chance = make(chance="motion") if moves_by_chance(self.twin) else None
+        self._chance = make(chance="motion") if moves_by_chance(twin) else None
         self.noise = self._replayer.noise.copy()
-        keep = np.unique(np.linspace(0, self._replayer.steps - 1, _MOST_ROWS).round().astype(int))
+        """(numbers,) standard deviation of a reading around the prediction, as now believed."""
+        keep = spread_evenly(self._replayer.steps, _MOST_ROWS)
         self._rows = keep
         self._measured = self._replayer.measured[:, keep]
         self.valid = np.isfinite(self._measured)
@@ -120,7 +105,7 @@ class Problem:
         """The same problem on at most so many segments, spread over all of them."""
         if self.segments <= most:
             return self
-        chosen = np.unique(np.linspace(0, self.segments - 1, most).round().astype(int))
+        chosen = spread_evenly(self.segments, most)
         found = copy.copy(self)
         found._replayer = self._replayer.part(chosen)
         found._chance = self._chance and self._chance.part(chosen)
@@ -135,11 +120,6 @@ class Problem:
         return found
 
     @property
-    def names(self) -> tuple[str, ...]:
-        """Names of what is fitted."""
-        return tuple(p.name for p in self.parameters)
-
-    @property
     def segments(self) -> int:
         """Segments of all logs."""
         return len(self._measured)
@@ -148,16 +128,6 @@ class Problem:
     def starts(self) -> np.ndarray:
         """(segments,) row of the joined logs that each segment starts from."""
         return self._replayer.starts
-
-    @property
-    def bounds(self) -> tuple[np.ndarray, np.ndarray]:
-        """(low, high) (fitted,) in standard deviations from the center."""
-        return (self._low - self.center) / self.scales, (self._high - self.center) / self.scales
-
-    def values(self, x: np.ndarray) -> np.ndarray:
-        """(…, fitted) values of parameters for (…, fitted) standard deviations."""
-        found: np.ndarray = np.clip(self.center + self.scales * x, self._low, self._high)
-        return found
 
     def errors(self, x: np.ndarray) -> np.ndarray:
         """(n, segments, rows, numbers) measured less predicted for x (n, fitted); nan if unknown.
@@ -177,7 +147,7 @@ class Problem:
         """(n, segments, rows, numbers) without chance; the last few single ones are remembered."""
         key = x.tobytes() + self._moved.tobytes()
         if key not in self._remembered:
-            found = self._replayer(self._whole(x), moved=self._moved).predicted[:, :, self._rows]
+            found = self._replayer(self.whole(x), moved=self._moved).predicted[:, :, self._rows]
             if len(x) > 1:
                 return found
             if len(self._remembered) >= _REMEMBERED:
@@ -197,7 +167,7 @@ class Problem:
             predicted = self._predicted(x[None])[0]
             starts = self._starts[: self._moved.shape[1]]
         else:
-            found = self._replayer(self._whole(x[None]), vary_starts=True, moved=self._moved)
+            found = self._replayer(self.whole(x[None]), vary_starts=True, moved=self._moved)
             predicted = found.predicted[0][:, self._rows]
             starts = np.nan_to_num(found.start_effects[:, :, self._rows])
         effects = np.concatenate([starts, self._scatter])
@@ -251,7 +221,7 @@ class Problem:
     def _by_chance(self, x: np.ndarray, trials: int) -> tuple[np.ndarray, np.ndarray]:
         """(trials, segments, rows, numbers) predictions with chance, and one without."""
         assert self._chance is not None
-        values = self._whole(x[None])
+        values = self.whole(x[None])
         plain = self._replayer(values, moved=self._moved).predicted[0]
         found = self._chance(np.repeat(values, trials, axis=0), moved=self._moved)
         return found.predicted[:, :, self._rows], plain[:, self._rows]
@@ -298,23 +268,14 @@ class Problem:
         By one-sided differences, or at twice the price by central ones; all are one batch of
         worlds. A derivative where a world diverged is zero.
         """
-        low, high = self.bounds
-        below, above = np.maximum(x - self._steps, low), np.minimum(x + self._steps, high)
-        if not central:
-            # Away from the nearer bound.
-            forward = high - x >= x - low
-            below, above = np.where(forward, x, below), np.where(forward, above, x)
-        points = np.repeat(x[None], 1 + 2 * len(x), axis=0)
-        for k in range(len(x)):
-            points[1 + 2 * k, k], points[2 + 2 * k, k] = below[k], above[k]
+        points, spans = around(x, self._steps, self.bounds, central=central)
         different = (points != x).any(axis=1)
         different[0] = True
         error = np.empty((len(points), *self._measured.shape))
         error[different] = self.errors(points[different])
         error[~different] = error[0]
-        spans = np.maximum(above - below, 1e-12)[:, None, None, None]
         with np.errstate(invalid="ignore"):
-            found = (error[2::2] - error[1::2]) / spans
+            found = (error[2::2] - error[1::2]) / spans[:, None, None, None]
         found[~np.isfinite(found)] = 0.0
         return error[:1], found
 
@@ -326,21 +287,3 @@ class Problem:
     def sensor_of(self) -> list[str]:
         """Name of the sensor of each number."""
         return [spec.name for spec in self.logs[0].contract.sensors for _ in range(spec.width)]
-
-    def _whole(self, x: np.ndarray) -> np.ndarray:
-        """(n, parameters) values of all parameters of the twin."""
-        values = np.repeat(self._base[None], len(x), axis=0)
-        values[:, self._columns] = self.values(x)
-        return values
-
-    def _extremes(self) -> np.ndarray:
-        values = np.repeat(self._base[None], 2, axis=0)
-        values[0, self._columns], values[1, self._columns] = self._low, self._high
-        return values
-
-
-def _reach(parameter: Parameter) -> tuple[float, float]:
-    """Values a fit may take: the bounds, or where there are none, ten priors' widths around."""
-    low, high = parameter.bounds
-    wide = 10.0 * prior_std(parameter)
-    return max(low, parameter.nominal - wide), min(high, parameter.nominal + wide)

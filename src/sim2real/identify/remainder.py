@@ -19,7 +19,7 @@ import numpy as np
 from sim2real.errors import Sim2RealError
 from sim2real.gap.log import Log
 from sim2real.gap.replay import Replayer
-from sim2real.gap.sensitivity import best_guess
+from sim2real.gap.unknowns import best_guess
 from sim2real.identify.bump_weights import BumpWeights
 from sim2real.identify.bumps import TERMS, blank_remainder, columns, supported_by
 from sim2real.identify.worth import Verdict, verdict

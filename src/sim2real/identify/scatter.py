@@ -16,6 +16,7 @@ import numpy as np
 import torch
 
 from sim2real.identify.fit import Fit
+from sim2real.identify.posterior import rows_of
 from sim2real.params import Empirical, GaussianPosterior
 from sim2real.twin import Twin
 
@@ -53,16 +54,12 @@ def scattered(twin: Twin, names: Sequence[str], scatter: np.ndarray, *, seed: in
     if isinstance(posterior, GaussianPosterior):
         whole = np.array(posterior.covariance) + added
         whole = 0.5 * (whole + whole.T)
-        return replace(twin, posterior=replace(posterior, covariance=_rows(whole)))
+        return replace(twin, posterior=replace(posterior, covariance=rows_of(whole)))
     ids = torch.arange(_ROWS)
     rows = posterior.sample(seed, worlds=ids, episodes=torch.zeros_like(ids)).numpy()
     rng = np.random.default_rng(seed)
     rows = rows + rng.multivariate_normal(np.zeros(len(order)), added, size=_ROWS, method="eigh")
     bounds = {parameter.name: parameter.bounds for parameter in twin.parameters}
     low, high = np.array([bounds[name] for name in posterior.names]).T
-    samples = _rows(np.clip(rows, low, high))
+    samples = rows_of(np.clip(rows, low, high))
     return replace(twin, posterior=Empirical(names=posterior.names, samples=samples))
-
-
-def _rows(matrix: np.ndarray) -> tuple[tuple[float, ...], ...]:
-    return tuple(tuple(float(value) for value in row) for row in matrix)

@@ -15,6 +15,7 @@ from typing import Any
 import cma
 import numpy as np
 
+from sim2real.gap.unknowns import around, at_bounds
 from sim2real.identify.trajectories import Trajectories
 
 GENERATIONS = 150
@@ -101,8 +102,6 @@ def search(
     chosen = runs[max(0, best - 1)]
     x = candidates[best]
     problem.settle(x)
-    margin = 1e-3 * (high - low)
-    stuck = (x <= low + margin) | (x >= high - margin)
     ends = _costs(problem, np.stack([zero, x]))
     return Search(
         x=x,
@@ -113,7 +112,7 @@ def search(
         history=np.array(chosen.history),
         evaluations=len(points) + sum(run.evaluations for run in runs),
         diverged=sum(run.diverged for run in runs),
-        at_bounds=tuple(name for name, s in zip(problem.names, stuck, strict=True) if s),
+        at_bounds=at_bounds(problem.names, x, problem.bounds),
     )
 
 
@@ -136,13 +135,9 @@ def agreement(
     """
     slopes = []
     for step in (_SMALL, _LARGE):
-        below, above = np.maximum(x - step, bounds[0]), np.minimum(x + step, bounds[1])
-        points = np.repeat(x[None], 2 * len(x), axis=0)
-        for k in range(len(x)):
-            points[2 * k, k], points[2 * k + 1, k] = below[k], above[k]
-        found = costs(points)
-        spans = np.maximum(above - below, 1e-12)[:, None]
-        slopes.append((found[1::2] - found[::2]) / spans)
+        points, spans = around(x, step, bounds)
+        found = costs(points[1:])
+        slopes.append((found[1::2] - found[::2]) / spans[:, None])
     known = np.isfinite(slopes).all(axis=(0, 1))
     small, large = (slope[:, known].ravel() for slope in slopes)
     return float(small @ large / max(np.linalg.norm(small) * np.linalg.norm(large), 1e-300))

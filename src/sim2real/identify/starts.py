@@ -9,16 +9,16 @@ import numpy as np
 import torch
 
 from sim2real.gap.log import Log
-from sim2real.gap.sensitivity import best_guess
+from sim2real.gap.replay import places_of
+from sim2real.gap.segments import GAP, spread_evenly
 from sim2real.gap.states import MeasuredStates
+from sim2real.gap.unknowns import best_guess
 from sim2real.tasks import Starts
 from sim2real.twin import Twin
 from sim2real.worlds import CpuWorlds
 
 _MOST = 2000
 """States that are kept; of more, so many evenly over time."""
-_GAP = 3
-"""Periods between readings above which a state is not known."""
 
 
 def tells_state(twin: Twin) -> bool:
@@ -41,20 +41,17 @@ def seen_states(twin: Twin, logs: Sequence[Log]) -> Starts | None:
     model = twin.compile().model
     states = MeasuredStates(model, log)
     sent = np.isfinite(log.command).all(axis=1)
-    rows = np.flatnonzero(states.known(log.times, _GAP * period_s) & sent)
+    rows = np.flatnonzero(states.known(log.times, GAP * period_s) & sent)
     if states.assumed or not len(rows):
         return None
-    rows = rows[np.unique(np.linspace(0, len(rows) - 1, _MOST).round().astype(int))]
+    rows = rows[spread_evenly(len(rows), _MOST)]
     worlds = CpuWorlds(twin, count=len(rows), period_s=period_s, seed=0)
     everyone = torch.arange(len(rows))
     worlds.set_parameters(torch.from_numpy(best_guess(twin)).expand(len(rows), -1), everyone)
     worlds.reset(everyone)
     states.write(worlds, log.times[rows])
     command = np.zeros((len(rows), model.nu))
-    controls = [
-        int(model.actuator_ctrladr[model.actuator(spec.name).id]) for spec in log.contract.commands
-    ]
-    command[:, controls] = log.command[rows]
+    command[:, places_of(model, log.contract)[1]] = log.command[rows]
     return Starts(
         qpos=worlds.state("qpos").numpy().copy(),
         qvel=worlds.state("qvel").numpy().copy(),

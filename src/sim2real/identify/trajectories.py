@@ -11,15 +11,13 @@ others say where things are: at an impact a speed is off by all of itself for be
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from itertools import pairwise
 
 import numpy as np
 
 from sim2real.gap.log import Log
 from sim2real.gap.replay import Replayer
-from sim2real.gap.sensitivity import best_guess, chosen_parameters, prior_std
-from sim2real.params import LogUniform, Parameter
+from sim2real.gap.unknowns import Unknowns
 from sim2real.twin import Twin
 
 _LONGEST_S = 5.0
@@ -32,63 +30,36 @@ _PLACES = ("jointpos", "tendonpos", "ballquat", "framepos", "framequat")
 """Kinds of sensors that say where things are."""
 
 
-@dataclass
-class Trajectories:
+class Trajectories(Unknowns):
     """A twin and recordings of its robot; see the module.
 
-    Parameters are counted in standard deviations of their priors from the twin's best guess,
-    those of a log-uniform prior by their logarithms.
+    Parameters with a log-uniform prior are counted by their logarithms.
     """
 
-    twin: Twin
-    logs: Sequence[Log]
-    fitted: tuple[str, ...] = ()
-    """Parameters to fit; all whose prior leaves them open by default."""
-    threads: int = 0
-    parameters: tuple[Parameter, ...] = field(init=False)
-    horizon_s: float = field(init=False)
-    """Longest time that a trajectory is followed [s]."""
-    units: np.ndarray = field(init=False)
-    """(sensors,) error that costs one."""
-
-    def __post_init__(self) -> None:
-        self.parameters = chosen_parameters(self.twin, self.fitted)
-        names = [p.name for p in self.twin.parameters]
-        self._columns = [names.index(p.name) for p in self.parameters]
-        self._base = best_guess(self.twin)
-        self._logs = np.array([isinstance(p.prior, LogUniform) for p in self.parameters])
-        self._center = self._counted(self._base[self._columns])
-        self._scales = np.array([_width(p) for p in self.parameters])
-        edges = np.array([_reach(p) for p in self.parameters]).T
-        low, high = (self._counted(edge) for edge in edges)
-        self.bounds = (low - self._center) / self._scales, (high - self._center) / self._scales
-        """(low, high) (fitted,) in standard deviations from the center."""
-        pieces = [piece for log in self.logs for piece in _pieces(log)]
+    def __init__(
+        self, twin: Twin, logs: Sequence[Log], *, fitted: Sequence[str] = (), threads: int = 0
+    ) -> None:
+        """Recordings `logs`, for the parameters `fitted`."""
+        super().__init__(twin, fitted, logarithms=True)
+        self.logs = logs
+        pieces = [piece for log in logs for piece in _pieces(log)]
         self.horizon_s = float(np.quantile([np.ptp(piece.times) for piece in pieces], _LONG))
+        """Longest time that a trajectory is followed [s]."""
         count = max(1, round(len(pieces) / _BATCH))
         self._batches = [
             Replayer(
-                self.twin,
+                twin,
                 Log.join(pieces[first::count]),
                 horizon_s=self.horizon_s,
                 recordings=True,
-                threads=self.threads,
+                threads=threads,
             )
             for first in range(count)
         ]
-        self.units = np.ones(len(self.logs[0].contract.sensors))
-        self._counting = _counting(self.logs)
+        self.units = np.ones(len(logs[0].contract.sensors))
+        """(sensors,) error that costs one."""
+        self._counting = _counting(logs)
         self.settle(np.zeros(len(self.parameters)))
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """Names of what is fitted."""
-        return tuple(p.name for p in self.parameters)
-
-    @property
-    def center(self) -> np.ndarray:
-        """(fitted,) values where the count of standard deviations is zero."""
-        return self.values(np.zeros(len(self.parameters)))
 
     @property
     def batches(self) -> int:
@@ -100,15 +71,9 @@ class Trajectories:
         """Trajectories."""
         return sum(len(batch.starts) for batch in self._batches)
 
-    def values(self, x: np.ndarray) -> np.ndarray:
-        """(…, fitted) values of parameters for (…, fitted) standard deviations."""
-        counted = self._center + self._scales * np.clip(x, *self.bounds)
-        found: np.ndarray = np.where(self._logs, np.exp(np.where(self._logs, counted, 0)), counted)
-        return found
-
     def slopes(self, x: np.ndarray) -> np.ndarray:
         """(fitted,) change of each value with its standard deviations at x (fitted,)."""
-        found: np.ndarray = self._scales * np.where(self._logs, self.values(x), 1.0)
+        found: np.ndarray = self.scales * np.where(self._logs, self.values(x), 1.0)
         return found
 
     def settle(self, x: np.ndarray) -> None:
@@ -134,9 +99,7 @@ class Trajectories:
     def _errors(self, x: np.ndarray, batch: int) -> np.ndarray:
         """(n, trajectories, sensors) root mean square errors; nan where nothing was measured."""
         replayer = self._batches[batch]
-        values = np.repeat(self._base[None], len(x), axis=0)
-        values[:, self._columns] = self.values(x)
-        replay = replayer(values)
+        replay = replayer(self.whole(x))
         error = np.where(replay.valid, replay.errors, 0.0)
         error[~np.isfinite(error)] = np.inf
         found = []
@@ -146,12 +109,6 @@ class Trajectories:
             squares = (error[..., part] ** 2).sum(axis=(2, 3)) / np.maximum(seen, 1)
             found.append(np.where(seen > 0, np.sqrt(squares), np.nan))
         return np.stack(found, axis=2)
-
-    def _counted(self, values: np.ndarray) -> np.ndarray:
-        """(fitted,) values as they are counted: as they are, or by their logarithms."""
-        logs = np.log(np.where(self._logs, np.maximum(values, 1e-300), 1.0))
-        found: np.ndarray = np.where(self._logs, logs, values)
-        return found
 
 
 def _pieces(log: Log) -> list[Log]:
@@ -167,21 +124,3 @@ def _counting(logs: Sequence[Log]) -> np.ndarray:
     missing = set.intersection(*(set(log.missing) for log in logs))
     places = [spec.kind in _PLACES and spec.name not in missing for spec in sensors]
     return np.array(places if any(places) else [True] * len(sensors))
-
-
-def _width(parameter: Parameter) -> float:
-    """Standard deviation of the prior, as the parameter is counted."""
-    if not isinstance(parameter.prior, LogUniform):
-        return prior_std(parameter)
-    low, high = np.log(parameter.prior.support)
-    return float(0.6826 * (high - low) / 2)
-
-
-def _reach(parameter: Parameter) -> tuple[float, float]:
-    """Values a search may take: the bounds, or where there are none, ten priors' widths around."""
-    low, high = parameter.bounds
-    if isinstance(parameter.prior, LogUniform):
-        least, most = parameter.prior.support
-        return low if low > 0 else least, high if np.isfinite(high) else most
-    wide = 10.0 * prior_std(parameter)
-    return max(low, parameter.nominal - wide), min(high, parameter.nominal + wide)

@@ -11,10 +11,9 @@ from collections.abc import Callable
 
 import numpy as np
 
-from sim2real.identify.posterior import Posterior
+from sim2real.identify.posterior import Posterior, weights_of
 from sim2real.identify.search import Search
 from sim2real.identify.trajectories import Trajectories
-from sim2real.params import GaussianPosterior
 
 _DRAWS = 160
 _ROUNDS = 3
@@ -52,14 +51,12 @@ def weighed_posterior(
         unit = rng.normal(size=(_DRAWS, len(center))) * heavy
         unit[0] = 0.0
         draws = center + unit @ factor.T
-        inside = ((draws >= low) & (draws <= high)).all(axis=1)
+        inside = np.all((draws >= low) & (draws <= high), axis=1)
         inside[0] = True
         draws, unit = np.clip(draws[inside], low, high), unit[inside]
         logs = _log_density(problem, draws)
         logs += 0.5 * (_TAILS + len(center)) * np.log1p((unit**2).sum(axis=1) / _TAILS)
-        weights = np.exp(logs - logs.max())
-        weights /= weights.sum()
-        share = float(1.0 / (weights**2).sum() / len(weights))
+        _, share = weights_of(logs)
         if share > best[0]:
             best = (share, draws, logs)
         report(round_ + 1, _ROUNDS)
@@ -77,21 +74,7 @@ def weighed_posterior(
     off = (values - found.values) * np.sqrt(weights)[:, None]
     # Never narrower than a draw can tell apart, so that it is a covariance.
     covariance = off.T @ off + np.diag((1e-3 * problem.slopes(found.x)) ** 2)
-    covariance = 0.5 * (covariance + covariance.T)
-    return Posterior(
-        names=problem.names,
-        mean=found.values,
-        covariance=covariance,
-        discrepancy=1.0,
-        effective=share,
-        distribution=GaussianPosterior(
-            names=problem.names,
-            mean=tuple(float(v) for v in found.values),
-            covariance=tuple(tuple(float(v) for v in row) for row in covariance),
-            low=tuple(float(v) for v in problem.values(low)),
-            high=tuple(float(v) for v in problem.values(high)),
-        ),
-    )
+    return Posterior.gaussian(problem, found.values, covariance, discrepancy=1.0, effective=share)
 
 
 def _sized(problem: Trajectories, found: Search, rng: np.random.Generator) -> np.ndarray:
@@ -136,8 +119,7 @@ def _surprise(problem: Trajectories, draws: np.ndarray) -> np.ndarray:
 def _tempered(logs: np.ndarray, *, least: float) -> np.ndarray:
     """(n,) weights of draws, evened out until so many of them count."""
     for heat in 2.0 ** np.arange(24):
-        weights = np.exp((logs - logs.max()) / heat)
-        weights /= weights.sum()
-        if 1.0 / (weights**2).sum() >= min(least, 0.5 * len(logs)):
+        weights, share = weights_of(logs / heat)
+        if share * len(logs) >= min(least, 0.5 * len(logs)):
             break
-    return np.asarray(weights)
+    return weights

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import torch
 from rsl_rl.algorithms import PPO
@@ -29,7 +30,7 @@ from sim2real.learn.run import Run
 from sim2real.learn.vecenv import RslRlEnv
 from sim2real.params import Key, uniform
 from sim2real.randomize import AutomaticRanges
-from sim2real.tasks import Starts, TaskEnv, find_task
+from sim2real.tasks import Starts, Task, TaskEnv, add_task, find_task
 from sim2real.twin import Twin
 
 RESULT_FILE = "result.json"
@@ -80,19 +81,19 @@ class TrainResult:
 class Trainer:
     """One run: the environment, the learner, and what is known of its progress."""
 
-    def __init__(self, run: Run) -> None:
+    def __init__(self, run: Run, *, twin: Twin | None = None) -> None:
+        """A run that begins; in `twin`, where it does not name one."""
         self.run = run
         training = run.training
         torch.set_num_threads(run.learner_threads)
         torch.manual_seed(run.seed)
         task = find_task(run.task)
-        twin = Twin.load(run.twin) if run.twin else None
         self.env = TaskEnv(
             task,
             worlds=training.worlds,
             seed=run.seed,
             source=run.source,
-            twin=twin,
+            twin=Twin.load(run.twin) if run.twin else twin,
             threads=run.threads,
             remainder=run.remainder,
             starts=Starts.load(run.starts) if run.starts else None,
@@ -219,9 +220,18 @@ class Trainer:
 
 
 def train(
-    config: TrainConfig, *, report: Callable[[TrainProgress], None] = lambda progress: None
+    task: TrainConfig | type[Task] | str = "",
+    *,
+    twin: Twin | Path | str | None = None,
+    report: Callable[[TrainProgress], None] = lambda progress: None,
+    **options: Any,
 ) -> TrainResult:
-    """Train as configured; Ctrl-C ends after the iteration, with a checkpoint to resume from."""
+    """Train a policy for a task; Ctrl-C ends after the iteration, with a checkpoint to resume from.
+
+    `options` are those of `TrainConfig`, or it is given whole. A task of a script is added to those
+    that can be found. A twin that is given as a value is saved in the run's folder.
+    """
+    config = task if isinstance(task, TrainConfig) else _asked(task, twin, options)
     if config.resume is not None:
         given = replace(config, resume=None, json=False)
         if given != TrainConfig():
@@ -229,10 +239,26 @@ def train(
         trainer = Trainer(Run.open(config.resume))
         trainer.load()
     else:
-        trainer = Trainer(Run.plan(config, learner_threads=torch.get_num_threads()))
+        mine = twin if isinstance(twin, Twin) else None
+        run = Run.plan(config, learner_threads=torch.get_num_threads())
+        trainer = Trainer(run, twin=mine)
         if config.begin is not None:
             trainer.begin_with(config.begin)
-        trainer.run = trainer.run.create()
+        trainer.run = trainer.run.create(mine)
+    return _trained(trainer, report)
+
+
+def _asked(
+    task: type[Task] | str, twin: Twin | Path | str | None, options: dict[str, Any]
+) -> TrainConfig:
+    if not isinstance(task, str):
+        add_task(task)
+        task = task.name
+    folder = None if twin is None or isinstance(twin, Twin) else Path(twin)
+    return TrainConfig(task=task, twin=folder, **options)
+
+
+def _trained(trainer: Trainer, report: Callable[[TrainProgress], None]) -> TrainResult:
     run = trainer.run
     writer = SummaryWriter(str(run.folder / "tensorboard"), purge_step=trainer.iteration)
     saved, reached = trainer.iteration, False

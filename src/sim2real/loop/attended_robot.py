@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from sim2real.data import Episode
+from sim2real.data.formats.recording import read_recording
 from sim2real.errors import Sim2RealError, table_at
 from sim2real.files import read_json
 from sim2real.robot import (
@@ -18,7 +19,6 @@ from sim2real.robot import (
     OperatorStop,
     deploy,
     open_robot,
-    read_recording,
     record_series,
 )
 

@@ -153,16 +153,19 @@ class LoopResult:
 
 
 def close_the_loop(
-    config: LoopConfig,
+    task: LoopConfig | str,
     *,
     store: Store | None = None,
     report: Callable[[KeptStep, KeptResult | None], None] = lambda step, done: None,
     prompts: OperatorPrompts | None = None,
+    **options: Any,
 ) -> LoopResult:
-    """Run, or go on with, a loop as configured; loops with one `store` share their steps.
+    """Close the gap to one robot, or go on with that: the whole circle for a task.
 
-    `report` is told of steps, and `prompts` is with the person at the robot.
+    `options` are those of `LoopConfig`, or it is given whole. Loops with one `store` share their
+    steps. `report` is called as steps begin and end; `prompts` speak with the person at the robot.
     """
+    config = task if isinstance(task, LoopConfig) else LoopConfig(task=task, **options)
     open_robot(config.robot, task=config.task)  # refuse what is no robot before any training
     config.check()
     _plan(config)

@@ -15,10 +15,11 @@ from typing import Any
 
 import numpy as np
 
-from sim2real.attribute.failures import Failures, explain_failures
+from sim2real.attribute.failures import Failures, failures_of
 from sim2real.attribute.success import attribute_success
 from sim2real.attribute.trajectory import attribute_trajectory
 from sim2real.data import Episode
+from sim2real.data.formats.recording import read_recording
 from sim2real.errors import Sim2RealError
 from sim2real.evaluate.intervals import wilson
 from sim2real.evaluate.prediction import Prediction, predict
@@ -32,7 +33,7 @@ from sim2real.learn import Policy, TrainConfig, train
 from sim2real.loop.attended_robot import MOTIONS, AttendedRobot
 from sim2real.loop.steps import KeptResult, KeptStep
 from sim2real.policy import Bundle, ExportConfig, export
-from sim2real.robot import OperatorPrompts, link_stops, read_recording
+from sim2real.robot import OperatorPrompts, link_stops
 from sim2real.tasks import STARTS_FILE, Task, TaskEnv, find_task
 from sim2real.twin import Twin
 
@@ -237,7 +238,7 @@ class Stages:
             episodes = [episode for one in attempts for episode in episodes_of(one)]
             if not any(episode.outcome for episode in episodes):  # nobody judged them
                 return Failures(tried=0, failed=0, kinds=(), diagnoses=()).to_dict()
-            return explain_failures(
+            return failures_of(
                 Twin.load(run.twin or self.twin),
                 find_task(self.task),
                 trained,
@@ -316,7 +317,7 @@ class Stages:
                 _telling(done),
                 seed=self.seed,
                 threads=self.threads,
-                report=lambda stage, done, of: self.report(done, of),
+                report=self.report,
             )
             found.twin.save(folder / "twin")
             return found.to_dict()

@@ -24,11 +24,12 @@ __all__ = [
     "export",
     "make_contract",
     "model_limits",
+    "open_twin",
     "twin_contract",
 ]
 
 if TYPE_CHECKING:
-    from sim2real.policy.bundle import Bundle
+    from sim2real.policy.bundle import Bundle, open_twin
     from sim2real.policy.bundle_export import export
     from sim2real.policy.config import ExportConfig
     from sim2real.policy.runtime import Pilot, Runtime
@@ -45,5 +46,6 @@ else:
             "make_contract": "task_contract",
             "model_limits": "task_contract",
             "twin_contract": "task_contract",
+            "open_twin": "bundle",
         },
     )

@@ -16,6 +16,7 @@ from sim2real.contract import Contract, Limits
 from sim2real.errors import Sim2RealError, table_at
 from sim2real.files import atomic_folder, read_json
 from sim2real.twin import Twin
+from sim2real.twin.twin import TWIN_FILE
 
 SCHEMA = 1
 GRAPHS = ("observe", "policy", "act", "rest")
@@ -58,13 +59,17 @@ class Bundle:
     """Where it comes from."""
 
     @classmethod
-    def is_bundle(cls, folder: Path) -> bool:
-        """Whether a folder looks like a bundle."""
-        return (folder / _MANIFEST).is_file()
+    def is_bundle(cls, source: object) -> bool:
+        """Whether it is a bundle, or a folder that looks like one."""
+        if isinstance(source, Path | str):
+            return (Path(source) / _MANIFEST).is_file()
+        return isinstance(source, cls)
 
     @classmethod
-    def open(cls, folder: Path | str) -> Bundle:
+    def open(cls, folder: Bundle | Path | str) -> Bundle:
         """The bundle in a folder; one that has changed by a byte is a `Sim2RealError`."""
+        if isinstance(folder, Bundle):
+            return folder
         folder = Path(folder)
         if not cls.is_bundle(folder):
             raise Sim2RealError(f"no bundle at {folder}")
@@ -106,6 +111,16 @@ class Bundle:
     def graph(self, name: str) -> bytes:
         """One of the ONNX graphs."""
         return (self.folder / f"{name}.onnx").read_bytes()
+
+
+def open_twin(source: Twin | Bundle | Path | str) -> Twin:
+    """The twin in its own folder, in a bundle, or in what an identification has saved."""
+    if isinstance(source, Twin):
+        return source
+    if isinstance(source, Bundle) or Bundle.is_bundle(source):
+        return Twin.load(Bundle.open(source).twin)
+    saved = Path(source) / "twin"
+    return Twin.load(saved if (saved / TWIN_FILE).is_file() else source)
 
 
 def write_bundle(

@@ -7,12 +7,14 @@ import tempfile
 from collections.abc import Callable
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from sim2real.contract import CommandSpec, Contract, JointLimits, Limits
 from sim2real.errors import Sim2RealError
 from sim2real.learn import Policy
+from sim2real.learn.trainer import TrainResult
 from sim2real.policy.bundle import Bundle, ExportProvenance, write_bundle
 from sim2real.policy.config import ExportConfig
 from sim2real.policy.graphs import (
@@ -43,9 +45,24 @@ _ROOM_M = 0.05
 
 
 def export(
-    config: ExportConfig, *, report: Callable[[int, int], None] = lambda done, of: None
+    run: ExportConfig | TrainResult | Path | str,
+    *,
+    report: Callable[[int, int], None] = lambda done, of: None,
+    **options: Any,
 ) -> Bundle:
-    """Export a run as configured; a graph that differs from the network is a `Sim2RealError`."""
+    """Make a bundle of a training run; a graph that differs from the network is refused.
+
+    `options` are those of `ExportConfig`, or it is given whole.
+    """
+    config = run if isinstance(run, ExportConfig) else ExportConfig(run=_folder(run), **options)
+    return _exported(config, report)
+
+
+def _folder(run: TrainResult | Path | str) -> Path:
+    return run.run if isinstance(run, TrainResult) else Path(run)
+
+
+def _exported(config: ExportConfig, report: Callable[[int, int], None]) -> Bundle:
     if config.observations < 1:
         raise Sim2RealError("--observations must be at least 1")
     policy = Policy.open(config.run)

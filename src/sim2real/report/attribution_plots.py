@@ -5,10 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
-from sim2real.files import atomic_path
+from sim2real.report.page import write_picture
 
 if TYPE_CHECKING:
     from sim2real.attribute.attribution import Attribution
@@ -21,9 +20,7 @@ def plot_attribution(path: Path, found: Attribution) -> None:
     """Write the waterfall as a picture."""
     figure = waterfall(found)
     figure.suptitle("; ".join(found.sentences()[:1]), fontsize=9, wrap=True)
-    FigureCanvasAgg(figure)
-    with atomic_path(path) as temporary:
-        figure.savefig(temporary, dpi=110, format=path.suffix.lstrip("."))
+    write_picture(path, figure)
 
 
 def waterfall(found: Attribution) -> Figure:

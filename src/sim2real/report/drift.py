@@ -5,17 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
-from sim2real.files import atomic_path
+from sim2real.report.page import NEW, WARN, write_picture
 
 if TYPE_CHECKING:
     from sim2real.robot import DriftReport
 
 FORMATS = (".png", ".pdf", ".svg")
-_COLOUR = "#1f5fa8"
-_WARN = "#c0392b"
 
 
 def plot_drift(path: Path, report: DriftReport) -> None:
@@ -25,8 +22,8 @@ def plot_drift(path: Path, report: DriftReport) -> None:
     numbers = [verdict.number for verdict in report.verdicts]
     evidence = [verdict.evidence for verdict in report.verdicts]
     axis.axvspan(0.5, report.baseline + 0.5, color="0.92", label="baseline")
-    axis.plot(numbers, evidence, "o-", color=_COLOUR, markersize=4, linewidth=1, label="evidence")
-    axis.axhline(1 / report.false_alarm, color=_WARN, linewidth=1, linestyle="--")
+    axis.plot(numbers, evidence, "o-", color=NEW, markersize=4, linewidth=1, label="evidence")
+    axis.axhline(1 / report.false_alarm, color=WARN, linewidth=1, linestyle="--")
     axis.annotate(
         f"alarm from {1 / report.false_alarm:g}: a false one in at most"
         f" {100 * report.false_alarm:g} % of all deployments",
@@ -35,7 +32,7 @@ def plot_drift(path: Path, report: DriftReport) -> None:
         xytext=(0, 3),
         textcoords="offset points",
         fontsize=7,
-        color=_WARN,
+        color=WARN,
     )
     if report.change is not None:
         axis.axvline(report.change - 0.5, color="0.3", linewidth=1, linestyle=":", label="change")
@@ -50,6 +47,4 @@ def plot_drift(path: Path, report: DriftReport) -> None:
     title = "no drift" if report.alarm is None else f"drift, alarm at episode {report.alarm}"
     named = ", ".join(cause.name for cause in report.causes)
     figure.suptitle(f"{title}: {named}" if named else title, fontsize=10)
-    FigureCanvasAgg(figure)
-    with atomic_path(path) as temporary:
-        figure.savefig(temporary, dpi=110, format=path.suffix.lstrip("."))
+    write_picture(path, figure)

@@ -15,7 +15,7 @@ from sim2real.report.gap_plots import (
     over_time,
     overlay,
 )
-from sim2real.report.page import picture, table, write_parts
+from sim2real.report.page import picture, plots, sentence, table, write_parts
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -29,9 +29,6 @@ _MOST_OVERLAYS = 6
 _MOST_ALONG = 6
 _MOST_PLACES = 10
 _STYLE = """<style>
-.plots { display: grid; grid-template-columns: repeat(auto-fill, minmax(min(100%, 20rem), 1fr));
-  gap: 0.5rem; }
-.plots img { width: 100%; max-width: 32rem; }
 .verdict { font-size: 1.1rem; }
 </style>"""
 
@@ -43,10 +40,10 @@ def write_gap(path: Path, gap: Gap) -> None:
     parts = [
         _STYLE,
         f"<h1>The gap of {html.escape(gap.twin)}</h1>",
-        f"<p class='verdict {style}'>{html.escape(_sentence(gap.verdict))}</p>",
+        f"<p class='verdict {style}'>{sentence(gap.verdict)}</p>",
         f"<p>Version {html.escape(gap.version)}; {gap.segments} segments of {gap.horizon_s:.2g} s"
         f" from {len(gap.recordings)} recording{several} of {gap.seconds:.0f} s in all.</p>",
-        *(f"<p>{html.escape(_sentence(note))}</p>" for note in gap.notes),
+        *(f"<p>{sentence(note)}</p>" for note in gap.notes),
         "<h2>Each channel over the horizon</h2>",
         _channels(gap),
         "<h2>Real and simulated told apart</h2>",
@@ -94,7 +91,7 @@ def _channels(gap: Gap) -> str:
         f"<p>Root mean square error {gap.horizon_s:.2g} s after a measured state. The floor is the"
         " error that is left if the twin is right: stretches that the twin itself made, with its"
         " noise, measured and predicted in the same way; the ratio is over the whole horizon."
-        " Intervals and bands are of 95 %.</p>" + table(head, rows) + _plots(figures) + more
+        " Intervals and bands are of 95 %.</p>" + table(head, rows) + plots(figures) + more
     )
 
 
@@ -149,7 +146,7 @@ def _overlays(gap: Gap) -> str:
     band = " The band is 95 % of the posterior's draws, without noise." if gap.coverage else ""
     return (
         f"<p>The segments with the largest, the middle and the smallest error.{band}</p>"
-        + _plots(figures)
+        + plots(figures)
     )
 
 
@@ -193,7 +190,7 @@ def _where(gap: Gap) -> str:
     else:
         words += " Nowhere is it larger than elsewhere beyond chance."
     figures = [picture(along(places, worst), "error along a range") for places in _shown(gap)]
-    return f"<p>{words}</p>" + (table(head, rows) if rows else "") + _plots([*figures, overall])
+    return f"<p>{words}</p>" + (table(head, rows) if rows else "") + plots([*figures, overall])
 
 
 def _shown(gap: Gap) -> Iterable[list[Place]]:
@@ -209,11 +206,3 @@ def _shown(gap: Gap) -> Iterable[list[Place]]:
 
 def _kind(place: Place) -> tuple[str, str, float]:
     return place.channel, place.along, place.horizon_s
-
-
-def _sentence(text: str) -> str:
-    return text[:1].upper() + text[1:] + ("" if text.endswith(("?", ".")) else ".")
-
-
-def _plots(pictures: Iterable[str]) -> str:
-    return f"<div class='plots'>{''.join(pictures)}</div>"

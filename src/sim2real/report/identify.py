@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import html
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -12,7 +12,7 @@ from sim2real.errors import Sim2RealError
 from sim2real.gap.coverage import NARROW, SensorCoverage, coverage
 from sim2real.gap.log import Log
 from sim2real.gap.replay import Replay, Replayer
-from sim2real.gap.sensitivity import best_guess
+from sim2real.gap.unknowns import best_guess
 from sim2real.identify.plan import advice
 from sim2real.report.identify_plots import (
     all_beliefs,
@@ -26,7 +26,7 @@ from sim2real.report.identify_plots import (
     singular_values,
     unit_of,
 )
-from sim2real.report.page import picture, write_parts
+from sim2real.report.page import picture, plots, table, write_parts
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -45,21 +45,16 @@ _DRAWS = 40
 _CHECKED_S = 60.0
 """Time of held-back recordings that calibration is looked at [s]."""
 _STYLE = """<style>
-.plots { display: grid; grid-template-columns: repeat(auto-fill, minmax(min(100%, 18rem), 1fr));
-  gap: 0.5rem; }
-.plots img, .wide img { width: 100%; max-width: 30rem; }
-.wide img { max-width: 42rem; }
+.wide img { width: 100%; max-width: 42rem; }
 .told th:nth-child(2) { text-align: left; }
 td.words { white-space: normal; text-align: left; min-width: 8rem; }
 </style>"""
 
 
-def write_page(path: Path, found: Identification, old: Twin, held_back: list[Log]) -> None:
-    """Write the page as one file that needs nothing else.
-
-    `held_back` are the logs that the check of `found` was made with.
-    """
-    new = found.problem.twin.with_posterior(found.posterior.distribution)
+def write_page(path: Path, found: Identification) -> None:
+    """Write the page as one file that needs nothing else."""
+    old, held_back = found.problem.twin, list(found.held_back)
+    new = old.with_posterior(found.posterior.distribution)
     parts = [
         _STYLE,
         f"<h1>Identification of {html.escape(old.name)}</h1>",
@@ -141,13 +136,18 @@ def _table(found: Identification) -> str:
         if parameter.name in found.fit.at_bounds:
             notes.append("on a bound")
         rows.append(
-            f"<tr><td>{html.escape(parameter.name)}</td><td>{found.problem.center[k]:.4g}</td>"
-            f"<td>{posterior.mean[k]:.4g}</td><td>{1.96 * posterior.std[k]:.2g}</td>"
-            f"<td>{html.escape(unit_of(parameter.unit, parameter.operation))}</td>"
-            f"<td>{away[k]:+.1f}</td><td class='words bad'>{', '.join(notes)}</td></tr>"
+            (
+                parameter.name,
+                f"{found.problem.center[k]:.4g}",
+                f"{posterior.mean[k]:.4g}",
+                f"{1.96 * posterior.std[k]:.2g}",
+                unit_of(parameter.unit, parameter.operation),
+                f"{away[k]:+.1f}",
+                (", ".join(notes), "words bad"),
+            )
         )
     head = ("parameter", "before", "after", "± (95 %)", "unit", "from prior [σ]", "")
-    return _tabled(head, rows)
+    return table(head, rows)
 
 
 def _beliefs(found: Identification) -> str:
@@ -158,7 +158,7 @@ def _beliefs(found: Identification) -> str:
             picture(belief(found, k), f"prior and posterior of {name}")
             for k, name in enumerate(names)
         )
-        text = _plots(figures)
+        text = plots(figures)
     else:
         text = (
             f"<div class='wide'>{picture(all_beliefs(found), 'posterior of every parameter')}</div>"
@@ -177,14 +177,11 @@ def _told(found: Identification) -> str:
     for k in np.argsort(told.shrinkage):
         name = told.names[k]
         words, style = _words(found, name)
-        rows.append(
-            f"<tr><td>{html.escape(name)}</td><td class='words {style}'>{words}</td>"
-            f"<td>{100 * told.shrinkage[k]:.0f} %</td><td>{100 * told.alone[k]:.0f} %</td></tr>"
-        )
+        left, alone = (f"{100 * of[k]:.0f} %" for of in (told.shrinkage, told.alone))
+        rows.append((name, (words, f"words {style}"), left, alone))
     head = ("parameter", "told", "left of the prior", "if all others were known")
     values = picture(singular_values(found), "singular values of the sensitivities")
-    table = f"<div class='told'>{_tabled(head, rows)}</div>"
-    return "".join(lines) + table + _plots([values])
+    return "".join(lines) + f"<div class='told'>{table(head, rows)}</div>" + plots([values])
 
 
 def _words(found: Identification, name: str) -> tuple[str, str]:
@@ -203,14 +200,11 @@ def _errors(found: Identification) -> str:
     for name, before, after in zip(check.sensors, check.before, check.after, strict=True):
         if np.isfinite(before):
             ratio = after / before if before > 0 else float("nan")
-            style = "good" if ratio < 1 else "bad"
-            rows.append(
-                f"<tr><td>{html.escape(name)}</td><td>{before:.4g}</td><td>{after:.4g}</td>"
-                f"<td>{html.escape(units.get(name, '') or '1')}</td>"
-                f"<td class='{style}'>{ratio:.2f}</td></tr>"
-            )
+            better = (f"{ratio:.2f}", "good" if ratio < 1 else "bad")
+            unit = units.get(name, "") or "1"
+            rows.append((name, f"{before:.4g}", f"{after:.4g}", unit, better))
     words = f"<p>Root mean square error of predictions over {check.horizon_s:g} s.</p>"
-    return words + _tabled(("sensor", "before", "after", "unit", "ratio"), rows)
+    return words + table(("sensor", "before", "after", "unit", "ratio"), rows)
 
 
 def _replays(found: Identification, old: Twin, new: Twin, logs: list[Log]) -> str:
@@ -225,7 +219,7 @@ def _replays(found: Identification, old: Twin, new: Twin, logs: list[Log]) -> st
     )
     seen = np.isfinite(before.measured).any(axis=(0, 1)).sum()
     left = "" if seen <= len(shown) else f"<p>{seen - len(shown)} more numbers are not shown.</p>"
-    return _plots(figures) + left
+    return plots(figures) + left
 
 
 def predicted(twins: Sequence[Twin], logs: list[Log], horizon_s: float) -> list[Replay]:
@@ -243,17 +237,12 @@ def _calibration(new: Twin, logs: list[Log]) -> str:
         found = coverage(new, _some(logs), source="posterior", draws=_DRAWS)
     except Sim2RealError as error:
         return f"<p>Not looked at: {html.escape(str(error))}.</p>"
-    rows: list[str] = []
+    rows: list[tuple[str | tuple[str, str], ...]] = []
     figures: list[str] = []
     for sensor in found.sensors:
         ranks = ranks_of(found.replay, sensor.name)
         half = float((np.abs(ranks - 0.5) <= 0.25).mean())
-        words, style = _sure(sensor)
-        rows.append(
-            f"<tr><td>{html.escape(sensor.name)}</td><td>{100 * half:.0f} %</td>"
-            f"<td>{html.escape(str(sensor.inside))}</td>"
-            f"<td class='{style}'>{words}</td></tr>"
-        )
+        rows.append((sensor.name, f"{100 * half:.0f} %", str(sensor.inside), _sure(sensor)))
         if len(figures) < _MOST_SENSORS:
             figures.append(picture(calibration(found.replay, sensor.name), "calibration"))
     text = (
@@ -265,7 +254,7 @@ def _calibration(new: Twin, logs: list[Log]) -> str:
     head = ("sensor", "inside 50 %", "inside 95 %", "")
     left = len(found.sensors) - len(figures)
     more = f"<p>{left} more sensors are in the table only.</p>" if left else ""
-    return text + _tabled(head, rows) + _plots(figures) + more
+    return text + table(head, rows) + plots(figures) + more
 
 
 def _sure(sensor: SensorCoverage) -> tuple[str, str]:
@@ -286,12 +275,3 @@ def _some(logs: list[Log]) -> list[Log]:
         chosen.append(log)
         seconds += float(np.ptp(log.times))
     return chosen
-
-
-def _plots(pictures: Iterable[str]) -> str:
-    return f"<div class='plots'>{''.join(pictures)}</div>"
-
-
-def _tabled(head: Iterable[str], rows: Iterable[str]) -> str:
-    titles = "".join(f"<th>{html.escape(title)}</th>" for title in head)
-    return f"<table><tr>{titles}</tr>{''.join(rows)}</table>"

@@ -11,8 +11,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from sim2real.gap.replay import Replay
-from sim2real.gap.sensitivity import prior_std
-from sim2real.params import Empirical
+from sim2real.gap.segments import spread_evenly
+from sim2real.gap.unknowns import prior_std
+from sim2real.params import Empirical, Parameter
 from sim2real.report.page import NEW, OLD, REAL, WARN
 
 if TYPE_CHECKING:
@@ -22,6 +23,7 @@ _SIZE = (3.6, 1.9)
 _LABEL, _TICK = 8, 7
 _SEGMENTS = 6
 """Stretches of the held-back recordings that are drawn, one after the other."""
+_SHARES = torch.linspace(0.005, 0.995, 199, dtype=torch.float64)
 _LEVELS = np.linspace(0.05, 0.95, 19)
 """Nominal probabilities of the bands that calibration is looked at."""
 
@@ -29,16 +31,12 @@ _LEVELS = np.linspace(0.05, 0.95, 19)
 def belief(found: Identification, k: int) -> Figure:
     """Prior and posterior density of the k-th parameter, with its unit and its bounds."""
     parameter, posterior = found.problem.parameters[k], found.posterior
-    p = torch.linspace(0.005, 0.995, 199, dtype=torch.float64)
-    prior = parameter.prior.quantile(p).numpy()
+    prior = quantiles_of(parameter)
     mean, std = float(posterior.mean[k]), max(float(posterior.std[k]), 1e-12)
     low, high = min(prior[0], mean - 4 * std), max(prior[-1], mean + 4 * std)
     grid = np.linspace(low, high, 400)
-    density = np.interp(grid, prior, np.gradient(p.numpy(), prior), left=0, right=0)
     figure, axis = _panel()
-    axis.fill_between(
-        grid, density / max(density.max(), 1e-12), color=OLD, alpha=0.6, label="prior"
-    )
+    fill_prior(axis, prior, grid)
     after = np.exp(-0.5 * ((grid - mean) / std) ** 2)
     if isinstance(posterior.distribution, Empirical):
         after = _drawn_density(posterior.distribution, k, grid)
@@ -53,6 +51,20 @@ def belief(found: Identification, k: int) -> Figure:
     if k == 0:
         axis.legend(fontsize=_TICK, frameon=False)
     return figure
+
+
+def quantiles_of(parameter: Parameter) -> np.ndarray:
+    """(199,) values that split a prior's middle 99 % into equal parts."""
+    return parameter.prior.quantile(_SHARES).numpy()
+
+
+def fill_prior(axis: Axes, quantiles: np.ndarray, grid: np.ndarray) -> None:
+    """Fill a prior's density, known by its quantiles, over a grid; its top is at one."""
+    slopes = np.gradient(_SHARES.numpy(), quantiles)
+    density = np.interp(grid, quantiles, slopes, left=0, right=0)
+    axis.fill_between(
+        grid, density / max(density.max(), 1e-12), color=OLD, alpha=0.6, label="prior"
+    )
 
 
 def prior_stds(found: Identification) -> np.ndarray:
@@ -136,7 +148,7 @@ def replayed(
     column = before.column(sensor).start + component
     figure, axis = _panel()
     steps = before.predicted.shape[2]
-    chosen = np.unique(np.linspace(0, len(before.starts) - 1, _SEGMENTS).round().astype(int))
+    chosen = spread_evenly(len(before.starts), _SEGMENTS)
     for place, segment in enumerate(chosen):
         times = place * steps * before.period_s + before.period_s * np.arange(1, steps + 1)
         first = place == 0

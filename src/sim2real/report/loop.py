@@ -10,7 +10,9 @@ from matplotlib.figure import Figure
 
 from sim2real.attribute.attribution import Attribution
 from sim2real.attribute.failures import Failures
+from sim2real.data.formats.recording import read_recording
 from sim2real.errors import Sim2RealError
+from sim2real.gap.ranges import Ranges
 from sim2real.identify.align import aligned
 from sim2real.learn import Policy
 from sim2real.loop import episodes_of, run_of
@@ -19,9 +21,18 @@ from sim2real.report.attribution_plots import waterfall
 from sim2real.report.film import film_of
 from sim2real.report.identify import predicted
 from sim2real.report.identify_plots import numbers_shown, replayed
-from sim2real.report.page import NEW, OLD, REAL, WARN, picture, table, write_parts
-from sim2real.report.ranges import Ranges, belief_of
-from sim2real.robot import read_recording
+from sim2real.report.page import (
+    NEW,
+    OLD,
+    REAL,
+    WARN,
+    picture,
+    plots,
+    sentence,
+    table,
+    write_parts,
+)
+from sim2real.report.ranges import belief_of
 from sim2real.tasks import find_task
 from sim2real.twin import Twin
 
@@ -37,8 +48,6 @@ _HORIZON_S = 0.5
 _MOST_REPLAYS = 6
 _DRAWS = 512
 _STYLE = """<style>
-.plots { display: grid; grid-template-columns: repeat(auto-fill, minmax(min(100%, 20rem), 1fr));
-  gap: 0.75rem; }
 .small { grid-template-columns: repeat(auto-fill, minmax(min(100%, 10rem), 1fr)); }
 figure { margin: 0; break-inside: avoid; } figcaption { font-size: 0.85rem; color: #555; }
 .plots img, figure img, video { width: 100%; max-width: 44rem; height: auto; }
@@ -61,7 +70,7 @@ def write_loop(path: Path, closed: LoopResult) -> None:
     parts = [
         _STYLE,
         f"<h1>{html.escape(title)}</h1>",
-        f"<p class='verdict {'good' if closed.met else 'bad'}'>{_sentence(closed.why)}</p>",
+        f"<p class='verdict {'good' if closed.met else 'bad'}'>{sentence(closed.why)}</p>",
         _cards(closed),
         _figure(
             picture(_success(closed), "success in simulation and on the robot"),
@@ -144,11 +153,11 @@ def _attributed(closed: LoopResult) -> Iterator[str]:
     ):
         data = closed.attribution.result[key]
         if "shares" not in data:
-            yield f"<p>{_sentence(data['why'])}</p>"
+            yield f"<p>{sentence(data['why'])}</p>"
             continue
         found = Attribution.of_dict(data)
         yield _figure(picture(waterfall(found), words), words, tried)
-        yield "<ul>" + "".join(f"<li>{_sentence(s)}</li>" for s in found.sentences()) + "</ul>"
+        yield "<ul>" + "".join(f"<li>{sentence(s)}</li>" for s in found.sentences()) + "</ul>"
 
 
 def _replays(closed: LoopResult) -> Iterator[str]:
@@ -185,7 +194,7 @@ def _replays(closed: LoopResult) -> Iterator[str]:
         )
         for place, (name, k) in enumerate(numbers_shown(old, _MOST_REPLAYS))
     ]
-    yield f"<div class='plots'>{''.join(figures)}</div>"
+    yield plots(figures)
 
 
 def _believed(closed: LoopResult) -> Iterator[str]:
@@ -232,7 +241,7 @@ def _films(closed: LoopResult) -> Iterator[str]:
                 films.append(film_of(episode, twin, task, caption))
             except Sim2RealError as error:
                 films.append(f"<p>{html.escape(words)}: not filmed, {html.escape(str(error))}</p>")
-    yield f"<div class='plots'>{''.join(films)}</div>"
+    yield plots(films)
 
 
 def _failed(closed: LoopResult) -> Iterator[str]:
@@ -245,12 +254,12 @@ def _failed(closed: LoopResult) -> Iterator[str]:
         if unjudged := len(one.won) - found.tried:
             lines.append(f"{unjudged} more were not judged, and count as failed above")
         lines += [str(diagnosis) for diagnosis in found.diagnoses]
-        yield "<ul>" + "".join(f"<li>{_sentence(line)}</li>" for line in lines) + "</ul>"
+        yield "<ul>" + "".join(f"<li>{sentence(line)}</li>" for line in lines) + "</ul>"
         for kind in found.kinds:
             links = ", ".join(f"<a href='#{e}'>{e[:8]}</a>" for e in kind.episodes)
             words = "; ".join(kind.sentences()[1:])
             yield f"<h3>{len(kind.episodes)} like {kind.episodes[0][:8]}: {kind.dimension}</h3>"
-            yield f"<p>{_sentence(words)}</p>"
+            yield f"<p>{sentence(words)}</p>"
             yield "<ul>" + "".join(f"<li>{html.escape(str(p))}</li>" for p in kind.phases) + "</ul>"
             yield f"<p class='from'>{links}</p>"
 
@@ -298,7 +307,7 @@ def _unexplained(closed: LoopResult) -> Iterator[str]:
                 lines.append(
                     f"{_name(number)}, {entry['step']} of the ladder was not passed: {entry['why']}"
                 )
-    yield "<ul>" + "".join(f"<li>{_sentence(line)}</li>" for line in lines or ["nothing"]) + "</ul>"
+    yield "<ul>" + "".join(f"<li>{sentence(line)}</li>" for line in lines or ["nothing"]) + "</ul>"
 
 
 def _made_of(closed: LoopResult) -> Iterator[str]:
@@ -363,8 +372,3 @@ def _said(prediction: Prediction) -> tuple[str, str]:
 
 def _between(rate: dict[str, Any]) -> str:
     return f"{rate['low']:.0%} to {rate['high']:.0%}, n = {rate['n']}"
-
-
-def _sentence(text: str) -> str:
-    text = html.escape(text[:1].upper() + text[1:])
-    return text if text.endswith(("?", ".")) else text + "."

@@ -5,15 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 from sim2real.contract import Contract
-from sim2real.files import atomic_path
+from sim2real.report.page import NEW, WARN, write_picture
 from sim2real.robot import ExcitationPlan
-
-_COLOUR = "#1f5fa8"
-_EDGE = "#c0392b"
 
 
 def plot_motion(path: Path, plan: ExcitationPlan, contract: Contract) -> None:
@@ -25,15 +21,15 @@ def plot_motion(path: Path, plan: ExcitationPlan, contract: Contract) -> None:
     bounds = plan.envelope
     for k, command in enumerate(commands):
         place, speed = axes[k]
-        place.plot(times, plan.commands[:, k], color=_COLOUR, linewidth=0.9)
+        place.plot(times, plan.commands[:, k], color=NEW, linewidth=0.9)
         place.set_ylabel(f"{command.name} [{command.unit}]", fontsize=7)
         for edge in (bounds.low[k], bounds.high[k]):
-            place.axhline(edge, color=_EDGE, linewidth=0.7, linestyle="--")
+            place.axhline(edge, color=WARN, linewidth=0.7, linestyle="--")
         rate = np.diff(plan.commands[:, k]) * plan.rate_hz
-        speed.plot(times[1:], rate, color=_COLOUR, linewidth=0.9)
+        speed.plot(times[1:], rate, color=NEW, linewidth=0.9)
         speed.set_ylabel(f"[{command.unit}/s]", fontsize=7)
         for edge in (-bounds.rate[k], bounds.rate[k]):
-            speed.axhline(edge, color=_EDGE, linewidth=0.7, linestyle="--")
+            speed.axhline(edge, color=WARN, linewidth=0.7, linestyle="--")
         for axis in (place, speed):
             axis.tick_params(labelsize=7)
             axis.grid(alpha=0.3)
@@ -42,6 +38,4 @@ def plot_motion(path: Path, plan: ExcitationPlan, contract: Contract) -> None:
     figure.suptitle(
         f"{plan.motion}, {plan.seconds:.1f} s; dashed: what it keeps within", fontsize=9
     )
-    FigureCanvasAgg(figure)
-    with atomic_path(path) as temporary:
-        figure.savefig(temporary, dpi=110)
+    write_picture(path, figure)

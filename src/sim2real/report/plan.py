@@ -5,17 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
-from sim2real.files import atomic_path
+from sim2real.report.page import NEW, OLD, write_picture
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from sim2real.identify.plan import Chosen
-
-_OLD, _NEW = "#b0b0b0", "#1f5fa8"
 
 
 def plot_plan(path: Path, chosen: Chosen) -> None:
@@ -24,19 +21,19 @@ def plot_plan(path: Path, chosen: Chosen) -> None:
     figure = Figure(figsize=(8, 0.32 * count + 1.4), layout="constrained")
     axis = figure.subplots()
     rows = np.arange(count)[::-1]
-    axis.hlines(rows, chosen.after / chosen.prior, chosen.before / chosen.prior, color=_OLD)
-    axis.plot(chosen.before / chosen.prior, rows, "o", color=_OLD, label="now")
+    axis.hlines(rows, chosen.after / chosen.prior, chosen.before / chosen.prior, color=OLD)
+    axis.plot(chosen.before / chosen.prior, rows, "o", color=OLD, label="now")
     for k, motion in enumerate(chosen.motions):
         last = k == steps - 1
         axis.plot(
             motion.std / chosen.prior,
             rows,
             "o" if last else "|",
-            color=_NEW,
+            color=NEW,
             alpha=1.0 if last else 0.6,
             label=f"after {steps} motions" if last else None,
         )
-    axis.axvline(1.0, color=_OLD, linestyle="--", linewidth=1)
+    axis.axvline(1.0, color=OLD, linestyle="--", linewidth=1)
     axis.set_xscale("log")
     axis.set_yticks(rows, chosen.names, fontsize=8)
     for label, name in zip(axis.get_yticklabels(), chosen.names, strict=True):
@@ -46,6 +43,4 @@ def plot_plan(path: Path, chosen: Chosen) -> None:
     axis.grid(axis="x", alpha=0.3)
     axis.legend(fontsize=8, loc="upper left")
     axis.set_title("; ".join(motion.name for motion in chosen.motions), fontsize=8)
-    FigureCanvasAgg(figure)
-    with atomic_path(path) as temporary:
-        figure.savefig(temporary, dpi=130, format="png")
+    write_picture(path, figure)

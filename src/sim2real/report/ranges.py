@@ -3,97 +3,29 @@
 from __future__ import annotations
 
 import html
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
-import torch
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from sim2real.gap.ranges import BAND, STRONG, Ranges, RangesFound, posterior_bands
+from sim2real.gap.segments import spread_evenly
+from sim2real.report.identify_plots import fill_prior, quantiles_of
 from sim2real.report.page import NEW, OLD, REAL, picture, table, write_parts
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from sim2real.gap.coverage import Coverage
-    from sim2real.twin import Twin
 
-_BAND = (0.025, 0.5, 0.975)
-_STRONG = 0.3
-"""Correlation from which two parameters are shown together."""
 _PAIRS = 8
 _SHOWN_WINDOWS = 5
 
 
-@dataclass(frozen=True, kw_only=True)
-class Ranges:
-    """Rows that episodes would be given, and where they come from."""
-
-    twin: Twin
-    source: str
-    """nominal, prior, posterior or a file, as `make_sampler` takes it."""
-    draws: np.ndarray
-    """(draws, parameters)."""
-
-    @property
-    def names(self) -> list[str]:
-        """Parameters of the twin."""
-        return [parameter.name for parameter in self.twin.parameters]
-
-    @property
-    def moving(self) -> list[int]:
-        """Columns that differ from draw to draw, or whose prior leaves them open."""
-        return [
-            k
-            for k, p in enumerate(self.twin.parameters)
-            if np.ptp(self.draws[:, k]) > 0 or np.ptp(_quantiles(p.prior)) > 0
-        ]
-
-    def correlations(self) -> list[tuple[str, str, float]]:
-        """(one, other, correlation) of pairs that go together, the strongest first."""
-        columns = [k for k in self.moving if np.ptp(self.draws[:, k]) > 0]
-        if len(columns) < 2:
-            return []
-        # Ranks, so that what is cut at a bound, or not normal, counts rightly.
-        ranks = self.draws[:, columns].argsort(axis=0).argsort(axis=0)
-        found = np.asarray(np.corrcoef(ranks.T))
-        pairs = [
-            (self.names[columns[i]], self.names[columns[j]], float(found[i, j]))
-            for i in range(len(columns))
-            for j in range(i)
-            if abs(found[i, j]) > _STRONG
-        ]
-        return sorted(pairs, key=lambda pair: -abs(pair[2]))
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain data."""
-        posterior = _posterior(self.twin)
-        found = {}
-        for k in self.moving:
-            p = self.twin.parameters[k]
-            low, middle, high = np.quantile(self.draws[:, k], _BAND)
-            found[p.name] = {
-                "unit": p.unit,
-                "nominal": p.nominal,
-                "prior": _quantiles(p.prior).tolist(),
-                "posterior": posterior.get(p.name),
-                "range": [low, middle, high],
-            }
-        return {
-            "twin": self.twin.name,
-            "version": self.twin.version,
-            "source": self.source,
-            "parameters": found,
-            "correlations": [
-                {"parameters": [one, other], "correlation": value}
-                for one, other, value in self.correlations()
-            ],
-        }
-
-
-def write_ranges(path: Path, ranges: Ranges, coverage: Coverage | None) -> None:
+def write_ranges(path: Path, found: RangesFound) -> None:
     """Write the page as one file that needs nothing else."""
+    ranges, coverage = found.ranges, found.coverage
     parts = [
         f"<h1>Ranges of {html.escape(ranges.twin.name)}</h1>",
         f"<p>Version {ranges.twin.version}; episodes are given draws of"
@@ -112,19 +44,6 @@ def write_ranges(path: Path, ranges: Ranges, coverage: Coverage | None) -> None:
             picture(_bands(coverage), "real readings among the simulated ones"),
         ]
     write_parts(path, f"ranges of {ranges.twin.name}", parts)
-
-
-def _quantiles(prior: Any) -> np.ndarray:
-    found: np.ndarray = prior.quantile(torch.tensor(_BAND, dtype=torch.float64)).numpy()
-    return found
-
-
-def _posterior(twin: Twin) -> dict[str, list[float]]:
-    """Middle 95 % and median of each parameter the posterior knows."""
-    if twin.posterior is None:
-        return {}
-    found = twin.posterior.quantile(torch.tensor(_BAND, dtype=torch.float64)).T.tolist()
-    return dict(zip(twin.posterior.names, found, strict=True))
 
 
 def _table(ranges: Ranges) -> str:
@@ -169,17 +88,15 @@ def belief_of(ranges: Ranges, k: int) -> Figure:
 
 
 def _belief(axis: Axes, ranges: Ranges, k: int) -> None:
-    p = torch.linspace(0.005, 0.995, 199, dtype=torch.float64)
-    posterior = _posterior(ranges.twin)
+    posterior = posterior_bands(ranges.twin)
     parameter, mine = ranges.twin.parameters[k], ranges.draws[:, k]
-    prior = parameter.prior.quantile(p).numpy()
-    least, _, most = np.quantile(mine, _BAND)
+    prior = quantiles_of(parameter)
+    least, _, most = np.quantile(mine, BAND)
     edges = min(prior[0], mine.min()), max(prior[-1], mine.max())
     room = 0.05 * (edges[1] - edges[0]) + 1e-12
     grid = np.linspace(edges[0] - room, edges[1] + room, 400)
     if np.ptp(prior) > 0:
-        density = np.interp(grid, prior, np.gradient(p.numpy(), prior), left=0, right=0)
-        axis.fill_between(grid, density / max(density.max(), 1e-12), color=OLD, alpha=0.6)
+        fill_prior(axis, prior, grid)
     if np.ptp(mine) > 0:
         heights, places = np.histogram(mine, bins=24)
         axis.stairs(heights / heights.max(), places, fill=True, color=NEW, alpha=0.7)
@@ -198,7 +115,7 @@ def _together(ranges: Ranges) -> list[str]:
     pairs = ranges.correlations()
     if not pairs:
         return [
-            f"<p>No two parameters go together (correlations below {_STRONG:g}): every one is drawn"
+            f"<p>No two parameters go together (correlations below {STRONG:g}): every one is drawn"
             " by itself.</p>"
         ]
     text = "; ".join(f"{one} and {other}: {value:+.2f}" for one, other, value in pairs[:_PAIRS])
@@ -217,7 +134,7 @@ def _pairs(ranges: Ranges, pairs: list[tuple[str, str, float]]) -> Figure:
     for axis, (one, other, value) in zip(axes, pairs, strict=False):
         x, y = (ranges.draws[:, ranges.names.index(name)] for name in (one, other))
         axis.plot(x, y, ".", color=NEW, markersize=2, alpha=0.6)
-        (left, _, right), (low, _, high) = np.quantile(x, _BAND), np.quantile(y, _BAND)
+        (left, _, right), (low, _, high) = np.quantile(x, BAND), np.quantile(y, BAND)
         axis.plot(
             [left, right, right, left, left], [low, low, high, high, low], "--", color=OLD,
             linewidth=1,
@@ -272,15 +189,14 @@ def _bands(coverage: Coverage) -> Figure:
     sensors = [spec for spec in sensors if spec.name in known][:8]
     figure = Figure(figsize=(9, 1.4 * max(1, len(sensors)) + 0.4), layout="constrained")
     axes = figure.subplots(max(1, len(sensors)), 1, squeeze=False).ravel()
-    count = len(replay.starts)
-    windows = np.unique(np.linspace(0, count - 1, min(_SHOWN_WINDOWS, count)).round().astype(int))
+    windows = spread_evenly(len(replay.starts), _SHOWN_WINDOWS)
     steps = replay.predicted.shape[2]
     for axis, spec in zip(axes, sensors, strict=False):
         column = replay.column(spec.name).start
         for place, window in enumerate(windows):
             times = replay.period_s * (place * (steps + 3) + np.arange(1, steps + 1))
             mine = replay.predicted[:, window, :, column]
-            low, middle, high = np.nanquantile(mine, _BAND, axis=0)
+            low, middle, high = np.nanquantile(mine, BAND, axis=0)
             real = replay.measured[window, :, column] - middle
             axis.fill_between(times, low - middle, high - middle, color=NEW, alpha=0.3, lw=0)
             axis.plot(times, real, ".", color=REAL, markersize=3)

@@ -1,6 +1,6 @@
 """Driving hardware: robots behind one protocol, the supervisor, the ladder of trust, drift.
 
-`deploy` takes a bundle one step up the ladder on a robot, `record_motions` excites a robot for
+`deploy` takes a bundle one step up the ladder on a robot, `record_motion` excites a robot for
 identification, and `DriftMonitor` notices when a deployed robot moves away from its twin. Nothing
 moves until it is told to execute; a `Supervisor` always stands between a policy and its robot.
 
@@ -18,7 +18,6 @@ from sim2real.lazy import attach
 
 __all__ = [
     "MOTIONS",
-    "RECOVERED",
     "DeployConfig",
     "Deployment",
     "DriftMonitor",
@@ -38,8 +37,7 @@ __all__ = [
     "link_stops",
     "open_robot",
     "prepare_motion",
-    "read_recording",
-    "record_motions",
+    "record_motion",
     "record_series",
     "units_of",
 ]
@@ -55,7 +53,7 @@ if TYPE_CHECKING:
         PreparedMotion,
         RecordedMotion,
         prepare_motion,
-        record_motions,
+        record_motion,
     )
     from sim2real.robot.excite.series import record_series
     from sim2real.robot.ladder_step import deploy
@@ -63,7 +61,7 @@ if TYPE_CHECKING:
     from sim2real.robot.packet_loss import link_stops
     from sim2real.robot.protocol import Robot
     from sim2real.robot.readings import units_of
-    from sim2real.robot.recording import RECOVERED, Recording, read_recording
+    from sim2real.robot.recording import Recording
     from sim2real.robot.runner import fly
     from sim2real.robot.standin import StandIn
     from sim2real.robot.supervisor import Supervisor
@@ -84,14 +82,12 @@ else:
             "PreparedMotion": "excite.record",
             "RecordedMotion": "excite.record",
             "prepare_motion": "excite.record",
-            "record_motions": "excite.record",
+            "record_motion": "excite.record",
             "record_series": "excite.series",
             "OperatorStop": "operator",
             "link_stops": "packet_loss",
             "Robot": "protocol",
-            "RECOVERED": "recording",
             "Recording": "recording",
-            "read_recording": "recording",
             "fly": "runner",
             "units_of": "readings",
             "StandIn": "standin",

@@ -14,6 +14,7 @@ import numpy as np
 
 from sim2real.contract import Limits
 from sim2real.data import Lake, Origin, Provenance
+from sim2real.data.formats.recording import read_recording
 from sim2real.errors import Sim2RealError, one_line
 from sim2real.files import write_json
 from sim2real.policy import Bundle, Pilot, Runtime
@@ -31,7 +32,7 @@ from sim2real.robot.ladder import (
 from sim2real.robot.operator import OperatorStop
 from sim2real.robot.protocol import Robot
 from sim2real.robot.readings import Goals, first_readings, goal_vector, make_ready, units_of
-from sim2real.robot.recording import Recording, read_recording, write_outcome
+from sim2real.robot.recording import Recording, write_outcome
 from sim2real.robot.remote import RemoteRobot
 from sim2real.robot.runner import Controller, Flight, fly
 from sim2real.robot.shadow import Holding, Overheard, ShadowComparison, Shadowed

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
 
-from sim2real.data import Episode, Lake
+from sim2real.data import Episode, Lake, Logs, read_logs
 from sim2real.errors import Sim2RealError, nearest
 from sim2real.policy import Bundle
 from sim2real.robot.config import DeployConfig
@@ -16,11 +18,25 @@ from sim2real.robot.rehearsal import rehearse
 
 
 def deploy(
-    config: DeployConfig, *, logs: Sequence[Episode] = (), prompts: OperatorPrompts | None = None
+    bundle: DeployConfig | Bundle | Path | str,
+    *,
+    logs: Logs = (),
+    prompts: OperatorPrompts | None = None,
+    **options: Any,
 ) -> Deployment:
-    """Take one step as configured; what does not fit is a `Sim2RealError` before anything moves."""
+    """Do one step of the ladder of trust with a bundle; nothing is sent unless told to `execute`.
+
+    `options` are those of `DeployConfig`, or it is given whole. A `replay` is on `logs`. Whatever
+    does not fit is refused before anything moves; `prompts` speak with the person at the robot.
+    """
+    if isinstance(bundle, DeployConfig):
+        config, bundle = bundle, Bundle.open(bundle.bundle)
+    else:
+        bundle = Bundle.open(bundle)
+        config = DeployConfig(bundle=bundle.folder, **options)
     prompts = prompts or OperatorPrompts()
-    bundle = Bundle.open(config.bundle)
+    if config.step == "replay" and not (logs or config.logs):
+        raise Sim2RealError("replay needs recordings: --logs FILE …")
     if config.trials < 1 or not 0 <= config.seconds < 1e6:
         raise Sim2RealError("--trials must be at least 1, and --seconds a time")
     goals = parse_goals(config.goal)
@@ -31,7 +47,7 @@ def deploy(
     if config.lake:
         Lake.create(config.lake)  # before anything moves
     if config.step == "replay":
-        return _replay(config, bundle, logs, goals, prompts)
+        return _replay(config, bundle, read_logs(logs or config.logs), goals, prompts)
     with DeploymentSession(config, bundle, goals, prompts) as session:
         return session.run()
 

@@ -1,7 +1,7 @@
 """What happened on a robot, on disk while it happens.
 
 Periods are written to an Arrow stream a second at a time. Whatever ends the process, what was
-flushed is readable: `read_recording` gives it as an episode, and says if it was cut off.
+flushed is readable: see `sim2real.data.formats.recording`.
 """
 
 from __future__ import annotations
@@ -13,21 +13,16 @@ import threading
 import time
 from collections import deque
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 
 from sim2real.arrays import Floats
-from sim2real.data import Episode, Provenance, Signal
-from sim2real.errors import Sim2RealError, one_line, table_at
-from sim2real.files import read_json, write_json
+from sim2real.data import Provenance
+from sim2real.errors import Sim2RealError, one_line
+from sim2real.files import write_json
 
-_END = b"\xff\xff\xff\xff\x00\x00\x00\x00"
-"""Last bytes of an Arrow stream that was closed."""
-RECOVERED = "recovered: the recording was cut off"
-"""Process of an episode whose recording was cut off: what there is of it."""
 FLUSH_S = 1.0
 """Longest time that a period waits to be on disk."""
 _AT_ONCE = 25
@@ -152,51 +147,3 @@ class _Chunks:
 def write_outcome(path: Path, outcome: str, **figures: object) -> None:
     """Keep beside a recording how it ended, with what was measured on the way."""
     write_json(path.with_suffix(".json"), {"outcome": outcome, **figures})
-
-
-def read_recording(path: Path | str) -> Episode:
-    """The episode in a recording, also in one that was cut off; none is a `Sim2RealError`.
-
-    Its outcome is the one kept beside it, if any.
-    """
-    path = Path(path)
-    beside = path.with_suffix(".json")
-    outcome = ""
-    if beside.is_file():
-        outcome = str(table_at(read_json(beside), str(beside)).get("outcome", ""))
-    batches, cut = [], False
-    try:
-        with path.open("rb") as file:
-            reader = pa.ipc.open_stream(file)
-            schema = reader.schema
-            try:
-                for batch in reader:
-                    batches.append(batch)
-            except (pa.ArrowException, OSError):
-                cut = True
-            cut = cut or not path.read_bytes().endswith(_END)
-        units = table_at(json.loads(schema.metadata[b"units"]), f"{path}: units")
-        source = Provenance.from_dict(json.loads(schema.metadata[b"provenance"]))
-        channels = _channels(pa.Table.from_batches(batches, schema=schema), units)
-    except (pa.ArrowException, OSError, ValueError, KeyError, TypeError) as error:
-        raise Sim2RealError(f"{path} is no recording: {one_line(error)}") from None
-    if not channels:
-        raise Sim2RealError(f"{path} holds no period")
-    if cut:
-        source = replace(source, process=RECOVERED)
-    try:
-        return Episode(channels=channels, provenance=source, outcome=outcome)
-    except Sim2RealError as error:
-        raise Sim2RealError(f"{path}: {error}") from None
-
-
-def _channels(table: pa.Table, units: Mapping[str, object]) -> dict[str, Signal]:
-    times = table["time"].to_numpy()
-    channels = {}
-    for name, unit in units.items():
-        rows = [np.asarray(row, float) for row in table[name].to_pylist()]
-        width = max((len(row) for row in rows), default=0)
-        whole = [k for k, row in enumerate(rows) if len(row) == width and width]
-        if whole:
-            channels[name] = Signal(times[whole], np.stack([rows[k] for k in whole]), str(unit))
-    return channels

@@ -28,6 +28,8 @@ __all__ = [
     "TaskEnv",
     "Term",
     "Training",
+    "add_task",
+    "check_actor",
     "find_task",
     "task_names",
 ]
@@ -35,9 +37,17 @@ __all__ = [
 if TYPE_CHECKING:
     from sim2real.tasks.camera import Camera
     from sim2real.tasks.env import EnvState, EnvStep, TaskEnv
-    from sim2real.tasks.registry import find_task, task_names
+    from sim2real.tasks.registry import add_task, find_task, task_names
     from sim2real.tasks.starts import STARTS_FILE, Starts
-    from sim2real.tasks.task import Draw, Measurements, PrivilegedTerm, Task, Term, Training
+    from sim2real.tasks.task import (
+        Draw,
+        Measurements,
+        PrivilegedTerm,
+        Task,
+        Term,
+        Training,
+        check_actor,
+    )
 else:
     __getattr__, __dir__ = attach(
         __name__,
@@ -46,6 +56,7 @@ else:
             "EnvState": "env",
             "EnvStep": "env",
             "TaskEnv": "env",
+            "add_task": "registry",
             "find_task": "registry",
             "task_names": "registry",
             "STARTS_FILE": "starts",
@@ -56,5 +67,6 @@ else:
             "Task": "task",
             "Term": "task",
             "Training": "task",
+            "check_actor": "task",
         },
     )

@@ -18,11 +18,12 @@ from typing import TYPE_CHECKING
 
 from sim2real.lazy import attach
 
-__all__ = ["CpuWorlds", "NoiseStream", "Worlds", "WorldsState"]
+__all__ = ["CpuWorlds", "NoiseStream", "Worlds", "WorldsState", "open_worlds"]
 
 if TYPE_CHECKING:
     from sim2real.worlds.cpu import CpuWorlds
     from sim2real.worlds.noise import NoiseStream
+    from sim2real.worlds.open import open_worlds
     from sim2real.worlds.protocol import Worlds, WorldsState
 else:
     __getattr__, __dir__ = attach(
@@ -32,5 +33,6 @@ else:
             "NoiseStream": "noise",
             "Worlds": "protocol",
             "WorldsState": "protocol",
+            "open_worlds": "open",
         },
     )

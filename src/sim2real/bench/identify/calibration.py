@@ -13,7 +13,7 @@ from sim2real.bench.config import BenchIdentify
 from sim2real.bench.identify.known_truth import recordings
 from sim2real.bench.run import Report, Result
 from sim2real.gap.log import Log
-from sim2real.gap.sensitivity import open_parameters
+from sim2real.gap.unknowns import open_parameters
 from sim2real.identify.fit import fit
 from sim2real.identify.identifiability import from_information
 from sim2real.identify.posterior import posterior_of

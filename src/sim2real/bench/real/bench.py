@@ -66,7 +66,7 @@ def _one(name: str, module: ModuleType, config: BenchReal, report: Report) -> It
         twin,
         fitted,
         seed=config.seed,
-        report=lambda stage, done, of: report(f"{name}: {stage} {done}/{of}"),
+        report=lambda done, of: report(f"{name}: {done}/{of}"),
     )
     seconds = time.perf_counter() - begin
     if not found.promoted:

@@ -16,7 +16,7 @@ from sim2real.data.formats import read_episodes
 from sim2real.data.formats.channelmap import ChannelMap
 from sim2real.gap.log import Log
 from sim2real.gap.replay import Replay, Replayer
-from sim2real.gap.sensitivity import best_guess
+from sim2real.gap.unknowns import best_guess
 from sim2real.identify.align import aligned
 from sim2real.twin import Twin
 

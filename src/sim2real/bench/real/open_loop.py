@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sim2real.data import Episode
 from sim2real.gap.replay import Replay, Replayer, lead_periods
-from sim2real.gap.sensitivity import best_guess
+from sim2real.gap.unknowns import best_guess
 from sim2real.identify.align import aligned
 from sim2real.twin import Twin
 

@@ -12,7 +12,7 @@ from sim2real.bench.real.segments import segment_rms
 from sim2real.data import Episode, Origin, Provenance
 from sim2real.data.formats import read_episodes
 from sim2real.data.formats.channelmap import ChannelMap
-from sim2real.gap.sensitivity import best_guess
+from sim2real.gap.unknowns import best_guess
 from sim2real.twin import Twin
 
 TWIN = "qube"

@@ -23,11 +23,13 @@ FORMATS: dict[str, tuple[str, str]] = {
     "hdf5": ("hdf5.read.read_hdf5", "hdf5.write.write_hdf5"),
     "mcap": ("mcap.read.read_mcap", "mcap.write.write_mcap"),
     "lerobot": ("lerobot.read.read_lerobot", "lerobot.write.write_lerobot"),
+    "recording": ("recording.read_recordings", ""),
 }
 """By name: the function that reads it and the one that writes it ('' for none)."""
 
 _SUFFIXES = {".csv": "csv", ".csv.gz": "csv", ".tsv": "csv", ".npz": "npz", ".json": "json",
-             ".mat": "mat", ".hdf5": "hdf5", ".h5": "hdf5", ".mcap": "mcap"}  # fmt: skip
+             ".mat": "mat", ".hdf5": "hdf5", ".h5": "hdf5", ".mcap": "mcap",
+             ".arrow": "recording"}  # fmt: skip
 _MAGIC = {
     b"\x89HDF\r\n\x1a\n": "hdf5",
     b"\x89MCAP0\r\n": "mcap",
@@ -42,7 +44,8 @@ _MAGIC = {
 def detect(path: Path) -> str:
     """Name of the format of a file or folder, by what it begins with and by its name.
 
-    A folder is a LeRobot data set, or it has the format of the first log in it.
+    A folder is a LeRobot data set, or it holds recordings of our own runs, or it has the format of
+    the first log in it.
     """
     path = Path(path)
     if not path.exists():
@@ -50,6 +53,8 @@ def detect(path: Path) -> str:
     if path.is_dir():
         if (path / "meta" / "info.json").is_file():
             return "lerobot"
+        if holds_recordings(path):
+            return "recording"
         files = sorted(p for p in path.rglob("*") if p.is_file() and _by_name(p))
         if not files:
             raise Sim2RealError(f"{path} holds no file of a known format: {', '.join(FORMATS)}")
@@ -67,6 +72,11 @@ def detect(path: Path) -> str:
     if not found:
         raise Sim2RealError(f"{path} has no known format; say which: {', '.join(FORMATS)}")
     return found
+
+
+def holds_recordings(path: Path) -> bool:
+    """Whether a file or folder is of recordings of our own runs on robots."""
+    return bool(_files(path, "recording")) if path.is_dir() else _by_name(path) == "recording"
 
 
 def read_episodes(
@@ -96,10 +106,10 @@ def read_episodes(
         )
     elif name == "hdf5":
         options |= {"rate_hz": rate_hz}
-    if path.is_dir() and name == "mcap":
-        files = sorted(p for p in path.rglob("*") if p.is_file() and _by_name(p) == name)
+    if path.is_dir() and name in ("mcap", "recording"):
+        files = _files(path, name)
         if not files:
-            raise Sim2RealError(f"{path} holds no mcap file")
+            raise Sim2RealError(f"{path} holds no {name} file")
         for file in files:
             yield from read(file, **options)
         return
@@ -145,3 +155,9 @@ def _known(name: str) -> str:
 
 def _by_name(path: Path) -> str:
     return next((kind for end, kind in _SUFFIXES.items() if path.name.lower().endswith(end)), "")
+
+
+def _files(folder: Path, kind: str) -> list[Path]:
+    """Files of a format in a folder; a recording of a run that was killed at once is empty."""
+    found = sorted(p for p in folder.rglob("*") if p.is_file() and _by_name(p) == kind)
+    return [p for p in found if p.stat().st_size > 0] if kind == "recording" else found

@@ -14,18 +14,19 @@ or another surface than in the baseline.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
 from sim2real.arrays import Floats
-from sim2real.data import Episode
+from sim2real.data import Episode, Logs, read_logs
 from sim2real.errors import Sim2RealError, number_at, table_at
 from sim2real.files import read_json, write_json
 from sim2real.gap.log import Log
-from sim2real.gap.sensitivity import Sensitivity, open_parameters, prior_std, sensitivity
+from sim2real.gap.sensitivity import Sensitivity, sensitivity
+from sim2real.gap.unknowns import open_parameters, prior_std
 from sim2real.policy import Bundle
 from sim2real.robot.drift.blame import DriftCause, causes, change_point
 from sim2real.robot.drift.ranks import RankEvidence
@@ -342,21 +343,42 @@ class DriftMonitor:
         )
 
 
-def watch(
-    bundle: Bundle,
-    episodes: Iterable[Episode],
+def watch_drift(
+    bundle: Bundle | Path | str,
+    logs: Logs,
     *,
     baseline: int = 20,
     false_alarm: float = 0.01,
+    state: Path | str | None = None,
     report: Report = lambda done, of: None,
 ) -> DriftReport:
-    """Look through a robot's episodes in order; the first `baseline` of them are the reference."""
-    monitor = DriftMonitor.empty(bundle, baseline=baseline, false_alarm=false_alarm)
-    skipped = monitor.add_all(list(episodes), report=report)
-    if not monitor.verdicts:
+    """Look through a robot's episodes in order; the first `baseline` of them are the reference.
+
+    While nothing changes, the chance of an alarm is at most `false_alarm`, ever. `state` is a file
+    that the monitor is kept in: it is gone on with where it exists, with the baseline and the rate
+    it was started with, and episodes it knows are skipped. Without one, episodes that leave nothing
+    to compare with the baseline are a `Sim2RealError`.
+    """
+    bundle, episodes = Bundle.open(bundle), read_logs(logs)
+    if state is not None and Path(state).exists():
+        monitor = DriftMonitor.load(state, bundle)
+        known = {scores.episode for scores in monitor.scores}
+        episodes = [episode for episode in episodes if episode.id not in known]
+    else:
+        monitor = DriftMonitor.empty(bundle, baseline=baseline, false_alarm=false_alarm)
+    few = "episodes are not more than the baseline of"
+    if state is None and len(episodes) <= baseline:
         raise Sim2RealError(
-            f"{len(monitor.scores)} episodes are not more than the baseline of {baseline}: nothing"
-            f" is left to compare with it{_first(skipped)}"
+            f"{len(episodes)} {few} {baseline}: nothing is left to compare with it; --baseline"
+            " takes fewer"
+        )
+    skipped = monitor.add_all(episodes, report=report)
+    if state is not None:
+        monitor.save(state)
+    elif not monitor.verdicts:
+        why = f"; the first that could not be replayed: {skipped[0]}" if skipped else ""
+        raise Sim2RealError(
+            f"{len(monitor.scores)} {few} {baseline}: nothing is left to compare with it{why}"
         )
     return monitor.report(skipped)
 

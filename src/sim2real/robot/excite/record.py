@@ -8,22 +8,24 @@ from datetime import UTC, datetime
 from functools import cached_property, partial
 from importlib.metadata import version
 from pathlib import Path
-from typing import TypedDict
+from typing import NamedTuple
 
 import numpy as np
 
 from sim2real.arrays import Floats
 from sim2real.contract import Contract, Limits
 from sim2real.data import Episode, Origin, Provenance
+from sim2real.data.formats.recording import read_recording
 from sim2real.errors import Sim2RealError, nearest
 from sim2real.policy import Bundle, model_limits, twin_contract
+from sim2real.policy.bundle import open_twin
 from sim2real.robot.connect import clock_of
 from sim2real.robot.excite.clearance import Clearance, Trouble
 from sim2real.robot.excite.plan import Envelope, Excitation, ExcitationPlan, plan_motion, resting
 from sim2real.robot.kinematics import Kinematics
 from sim2real.robot.protocol import ControlClock, Robot
 from sim2real.robot.readings import first_readings, make_ready, units_of
-from sim2real.robot.recording import Recording, read_recording, write_outcome
+from sim2real.robot.recording import Recording, write_outcome
 from sim2real.robot.runner import Flight, fly
 from sim2real.robot.supervisor import Supervisor
 from sim2real.twin import Twin
@@ -52,18 +54,22 @@ class ExcitedRobot:
 
     @classmethod
     def open(
-        cls, folder: Path, *, rate_hz: float | None = None, speed: float | None = None
+        cls,
+        source: Twin | Bundle | Path | str,
+        *,
+        rate_hz: float | None = None,
+        speed: float | None = None,
     ) -> ExcitedRobot:
-        """The robot of a twin, or of a bundle with the bundle's rate and limits.
+        """The robot of a twin, or of a bundle: then its twin, its rate and its limits.
 
         `rate_hz` is the control rate of a twin, 50 Hz by default; `speed` as in `model_limits`.
         """
-        if not Bundle.is_bundle(folder):
-            twin = Twin.load(folder)
+        if isinstance(source, Twin) or not Bundle.is_bundle(source):
+            twin = open_twin(source)
             contract = twin_contract(twin, 50.0 if rate_hz is None else rate_hz)
             limits = model_limits(twin, contract, speed=speed)
             return cls(task="", twin=twin, contract=contract, limits=limits)
-        bundle = Bundle.open(folder)
+        bundle = Bundle.open(source)
         if rate_hz is not None and rate_hz != bundle.contract.rate_hz:
             raise Sim2RealError(
                 f"the bundle runs at {bundle.contract.rate_hz:g} Hz; for another rate name its"
@@ -91,8 +97,8 @@ class ExcitedRobot:
         return Envelope.of(self.contract, self.limits, speed=speed)
 
 
-class PlannedCommand(TypedDict):
-    """How one command moves in a planned motion, in its unit."""
+class CommandRange(NamedTuple):
+    """What a plan sends to one command, in its unit."""
 
     name: str
     unit: str
@@ -104,16 +110,6 @@ class PlannedCommand(TypedDict):
     """Largest change of that a second."""
     amplitude: float
     """Part of half the range."""
-
-
-class PlannedMotion(TypedDict):
-    """A prepared motion as plain data."""
-
-    motion: str
-    seconds: float
-    reduced: str
-    moved: float
-    commands: list[PlannedCommand]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -128,35 +124,30 @@ class PreparedMotion:
     moved: float
     """How far it first goes towards the twin's default pose to have room: from 0 (not) to 1."""
 
-    def to_dict(self, contract: Contract) -> PlannedMotion:
-        """What would be sent, as plain data."""
+    def ranges(self, contract: Contract) -> list[CommandRange]:
+        """What would be sent to each command."""
         plan = self.plan
-        rows = zip(
-            contract.commands,
-            plan.commands.min(axis=0).tolist(),
-            plan.commands.max(axis=0).tolist(),
-            plan.speed.tolist(),
-            plan.acceleration.tolist(),
-            plan.amplitude.tolist(),
-            strict=True,
-        )
+        return [
+            CommandRange(command.name, command.unit, *numbers)
+            for command, *numbers in zip(
+                contract.commands,
+                plan.commands.min(axis=0).tolist(),
+                plan.commands.max(axis=0).tolist(),
+                plan.speed.tolist(),
+                plan.acceleration.tolist(),
+                plan.amplitude.tolist(),
+                strict=True,
+            )
+        ]
+
+    def to_dict(self, contract: Contract) -> dict[str, object]:
+        """What would be sent, as plain data."""
         return {
-            "motion": plan.motion,
-            "seconds": plan.seconds,
+            "motion": self.plan.motion,
+            "seconds": self.plan.seconds,
             "reduced": self.reduced,
             "moved": self.moved,
-            "commands": [
-                {
-                    "name": command.name,
-                    "unit": command.unit,
-                    "low": low,
-                    "high": high,
-                    "speed": speed,
-                    "acceleration": acceleration,
-                    "amplitude": amplitude,
-                }
-                for command, low, high, speed, acceleration, amplitude in rows
-            ],
+            "commands": [sent._asdict() for sent in self.ranges(contract)],
         }
 
 
@@ -322,7 +313,7 @@ def play(
     return RecordedMotion(path=path, flight=flight, episode=read_recording(path))
 
 
-def record_motions(
+def record_motion(
     subject: ExcitedRobot,
     robot: Robot,
     motions: Sequence[str],
