@@ -29,9 +29,9 @@ def bundle(tmp_path):
     return shutil.copytree(BUNDLE, tmp_path / "bundle")
 
 
-def at(address: str, **talk) -> AttendedRobot:
+def at(address: str, **prompts) -> AttendedRobot:
     return AttendedRobot(
-        address=address, task=TASK, person="test", force=True, talk=OperatorPrompts(**talk)
+        address=address, task=TASK, person="test", force=True, prompts=OperatorPrompts(**prompts)
     )
 
 

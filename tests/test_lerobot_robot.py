@@ -194,7 +194,7 @@ def test_a_limp_stop_lets_go_of_the_motors_and_gets_stiff_where_the_robot_is():
     assert fake.bus.stiff and fake.sent[-1]["a.pos"] == -20.0
     bare = Fake()
     del bare.bus
-    with pytest.raises(Sim2RealError, match="cannot be let go of"):
+    with pytest.raises(Sim2RealError, match="cannot let go of its motors"):
         LeRobotRobot(bare, names=names_of(), stop="limp")
 
 
