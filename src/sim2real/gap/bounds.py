@@ -16,8 +16,6 @@ from sim2real.gap.log import Log
 from sim2real.gap.reference import Episodes
 from sim2real.gap.relation import DEGREES
 
-_FAR = 4.0
-"""A reading this many times beyond the largest of all worlds has another unit."""
 _START_SLACK = 0.6
 """How far a joint may start from where worlds start: an arm without power sags [rad or m]."""
 _ELSEWHERE = 1.2
@@ -41,8 +39,8 @@ class Bounds:
         """Faults that the pose at the start and the place of things show."""
         return self._start(log) or self._placed(log)
 
-    def units(self, log: Log) -> list[Finding]:
-        """Readings in another unit, by their size alone."""
+    def units(self, log: Log, far: float) -> list[Finding]:
+        """Readings in another unit: so many times beyond the largest of all worlds."""
         largest = np.nan_to_num(np.abs(log.readings)).max(axis=0)
         by_fault: dict[Fault, list[tuple[str, float]]] = {}
         for sensor in log.contract.sensors:
@@ -50,8 +48,8 @@ class Bounds:
             usual = max(float(self._largest[part].max()), 1e-3)
             ratio = float(largest[part].max()) / usual
             # A joint without stops may have turned many times.
-            far = _FAR if sensor.kind != "jointpos" or sensor.of in self._stopped else 4 * _FAR
-            if ratio < far:
+            turns = sensor.kind == "jointpos" and sensor.of not in self._stopped
+            if ratio < (4 * far if turns else far):
                 continue
             angle = sensor.unit.startswith("rad")
             fault = Fault.DEGREES if angle and ratio < 2.0 * DEGREES else Fault.SCALE

@@ -7,18 +7,12 @@ import numpy as np
 from sim2real.arrays import Bools
 from sim2real.gap.findings import Fault, Finding
 from sim2real.gap.log import Log
-
-_SLOWER = 1.04
-"""A loop slower than promised by this factor is slow; clocks differ by less."""
-_STALE_SHARE = 0.15
-"""Share of periods without a new reading beyond which a channel counts as stale."""
-_STALE_RUN = 8
-"""So many periods in a row without a new reading are a frozen channel."""
+from sim2real.gap.thresholds import DoctorThresholds
 
 
-def clock_findings(log: Log) -> list[Finding]:
+def clock_findings(log: Log, limits: DoctorThresholds) -> list[Finding]:
     """Faults that show without any physics: missing channels, a slow loop, readings not renewed."""
-    return [*_missing(log), *_rate(log), *_unread(log)]
+    return [*_missing(log), *_rate(log, limits), *_unread(log, limits)]
 
 
 def _missing(log: Log) -> list[Finding]:
@@ -46,14 +40,14 @@ def _missing(log: Log) -> list[Finding]:
     ]
 
 
-def _rate(log: Log) -> list[Finding]:
+def _rate(log: Log, limits: DoctorThresholds) -> list[Finding]:
     if len(log.times) < 5:
         return []
     promised = 1.0 / log.contract.rate_hz
     steps = np.diff(log.times)
     usual = float(np.median(steps))
     mean = float((log.times[-1] - log.times[0]) / len(steps))
-    if max(usual, mean) <= _SLOWER * promised:
+    if max(usual, mean) <= limits.slow_loop * promised:
         return []
     missed = float((steps > 1.5 * promised).mean())
     return [
@@ -68,14 +62,14 @@ def _rate(log: Log) -> list[Finding]:
     ]
 
 
-def _unread(log: Log) -> list[Finding]:
+def _unread(log: Log, limits: DoctorThresholds) -> list[Finding]:
     names, worst, longest = [], 0.0, 0
     for k, sensor in enumerate(log.contract.sensors):
         if sensor.name in log.missing or len(log.times) < 10:
             continue
         old = ~log.fresh[:, k]
         run = _longest(old)
-        if old.mean() > _STALE_SHARE or run >= _STALE_RUN:
+        if old.mean() > limits.stale_share or run >= limits.stale_periods:
             names.append(f"sensor/{sensor.name}")
             worst, longest = max(worst, float(old.mean())), max(longest, run)
     if not names:

@@ -11,7 +11,7 @@ A range that is too narrow misses the robot; one that is too wide trains for rob
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -21,16 +21,12 @@ from sim2real.errors import Sim2RealError
 from sim2real.gap.log import Log
 from sim2real.gap.replay import Replay, Replayer
 from sim2real.gap.segments import clusters_of, log_of, seconds_of
+from sim2real.gap.thresholds import GAP_THRESHOLDS, GapThresholds
 from sim2real.randomize import drawn
 from sim2real.twin import Twin
 
 BAND = 0.95
 """Share of what is simulated that lies inside the band."""
-NARROW = 0.90
-"""Share of real readings inside the band below which ranges are too narrow."""
-WIDE = 2.0
-"""Spread of what is simulated, in real errors, above which ranges are too wide."""
-_MOST_WINDOWS = 400
 _RESAMPLED = 1000
 _LEAST = 1e-4
 """Share of a reading's range that no band is narrower than: no sensor is perfect."""
@@ -62,6 +58,7 @@ class SensorCoverage:
     """Standard deviation of what is simulated, root mean square over the readings [unit]."""
     error: float
     """Root mean square distance of real readings from the middle of what is simulated [unit]."""
+    thresholds: GapThresholds = GAP_THRESHOLDS
 
     @property
     def width(self) -> float:
@@ -71,9 +68,11 @@ class SensorCoverage:
     @property
     def verdict(self) -> str:
         """'too narrow', 'too wide' or 'fine'."""
-        if self.inside.high < NARROW:
+        limits = self.thresholds
+        if self.inside.high < limits.inside_least:
             return "too narrow"
-        return "too wide" if self.width > WIDE and self.inside.value > BAND else "fine"
+        wide = self.width > limits.spread_most and self.inside.value > BAND
+        return "too wide" if wide else "fine"
 
     def to_dict(self) -> dict[str, object]:
         """Plain data."""
@@ -135,6 +134,7 @@ def coverage(
     source: str = "",
     draws: int = 64,
     horizon_s: float = 0.5,
+    thresholds: GapThresholds = GAP_THRESHOLDS,
     seed: int = 0,
     threads: int = 0,
     report: Callable[[int, int], None] = lambda done, of: None,
@@ -142,7 +142,7 @@ def coverage(
     """Say what share of real windows the ranges cover, sensor by sensor.
 
     `source` is as for `make_sampler`: the posterior by default, or the priors where there is none.
-    At most 400 windows are looked at, spread evenly over the logs.
+    At most `thresholds.segments` windows are looked at, spread evenly over the logs.
     """
     if draws < 20:
         raise Sim2RealError(f"a band of 95 % needs at least 20 draws, not {draws}")
@@ -154,7 +154,7 @@ def coverage(
         twin,
         whole,
         horizon_s=horizon_s,
-        stride_s=max(horizon_s, seconds / _MOST_WINDOWS),
+        stride_s=max(horizon_s, seconds / thresholds.segments),
         values=values,
         chance="all",
         threads=threads,
@@ -172,7 +172,7 @@ def coverage(
     for spec in whole.contract.sensors:
         found = _of_sensor(spec, replay, good, slack[replay.column(spec.name)], clusters, rng)
         if found is not None:
-            sensors.append(found[0])
+            sensors.append(replace(found[0], thresholds=thresholds))
             farthest.append(found[1])
     return Coverage(
         source=source,

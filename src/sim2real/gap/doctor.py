@@ -22,14 +22,11 @@ from sim2real.gap.findings import Diagnosis, Fault, Finding, joined
 from sim2real.gap.interface import Interface
 from sim2real.gap.log import Log
 from sim2real.gap.physics import Physics
+from sim2real.gap.thresholds import DOCTOR_THRESHOLDS, DoctorThresholds
 from sim2real.policy import Bundle
 from sim2real.twin import Twin
 
 _OTHERWISE_DRIVEN = ("deploy: shadow", "deploy: limited")
-_NOTHING_DIFFERS = 1.3
-"""Misfit up to which a robot moves as the twin's worlds do."""
-_SATURATED_LEAST = 0.85
-"""Less than this may be an arm that pushes against its table."""
 _SATURATED_MORE = 0.4
 """Share of actions at their limit beyond the most that any simulated episode shows."""
 
@@ -37,8 +34,8 @@ _SATURATED_MORE = 0.4
 class Doctor:
     """A bundle with everything that its diagnoses need, made once."""
 
-    def __init__(self, bundle: Bundle) -> None:
-        self.bundle = bundle
+    def __init__(self, bundle: Bundle, *, thresholds: DoctorThresholds = DOCTOR_THRESHOLDS) -> None:
+        self.bundle, self.thresholds = bundle, thresholds
         self.interface = Interface.of(bundle)
         self._channels = Twin.load(bundle.twin).channels
         self._physics: Physics | None = None
@@ -78,13 +75,13 @@ class Doctor:
             findings=faults,
             logs=len(episodes),
             periods=periods,
-            physics="" if faults else _physics_words(gap),
+            physics="" if faults else _physics_words(gap, self.thresholds.misfit),
             gap=gap,
             notes=tuple(dict.fromkeys(notes)),
         )
 
     def _log(self, log: Log, notes: list[str]) -> tuple[list[Finding], float]:
-        findings = clock_findings(log)
+        findings = clock_findings(log, self.thresholds)
         chain = Chain(self.interface, log)
         if not findings:
             findings = chain.findings()
@@ -95,7 +92,7 @@ class Doctor:
         if physics is None or self._bounds is None:
             return findings, float("nan")
         findings = (
-            self._bounds.units(log)
+            self._bounds.units(log, self.thresholds.other_unit)
             or physics.findings(log)
             or self._bounds.findings(log)
             or self._saturation(log)
@@ -105,7 +102,7 @@ class Doctor:
     def _reference(self) -> Physics | None:
         if self._physics is None and not self._why_not:
             try:
-                self._physics = Physics(self.interface)
+                self._physics = Physics(self.interface, self.thresholds)
                 self._bounds = Bounds(
                     self._physics.reference, self._physics.excited, self.bundle.limits
                 )
@@ -119,7 +116,7 @@ class Doctor:
             return []
         share = float((np.abs(log.action) > 0.999).mean())
         most = float(np.nanmax(self._physics.at_limit))
-        if share <= max(most + _SATURATED_MORE, _SATURATED_LEAST):
+        if share <= max(most + _SATURATED_MORE, self.thresholds.saturated_share):
             return []
         return [
             Finding(
@@ -132,13 +129,14 @@ class Doctor:
         ]
 
 
-_DOCTORS: dict[str, Doctor] = {}
+_DOCTORS: dict[tuple[str, DoctorThresholds], Doctor] = {}
 
 
 def diagnose(
     bundle: Bundle | Path | str,
     logs: Logs,
     *,
+    thresholds: DoctorThresholds = DOCTOR_THRESHOLDS,
     report: Callable[[int, int], None] = lambda done, of: None,
 ) -> Diagnosis:
     """What is wrong with the interface between a bundle and the robot that made these logs.
@@ -146,15 +144,16 @@ def diagnose(
     The reference that physics is compared with is simulated once a bundle and process.
     """
     bundle = Bundle.open(bundle)
-    if bundle.id not in _DOCTORS:
-        _DOCTORS[bundle.id] = Doctor(bundle)
-    return _DOCTORS[bundle.id].diagnose(read_logs(logs), report=report)
+    doctor = _DOCTORS.get((bundle.id, thresholds))
+    if doctor is None:
+        doctor = _DOCTORS[bundle.id, thresholds] = Doctor(bundle, thresholds=thresholds)
+    return doctor.diagnose(read_logs(logs), report=report)
 
 
-def _physics_words(gap: float) -> str:
+def _physics_words(gap: float, usual: float) -> str:
     if not np.isfinite(gap):
         return "the interface is fine; the motion was too short to compare with the twin"
-    if gap <= _NOTHING_DIFFERS:
+    if gap <= usual:
         return (
             "nothing differs: the interface is fine, and the robot moves as the twin's worlds do"
             f" ({gap:.2f} times their usual misfit)"

@@ -9,8 +9,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -23,28 +23,22 @@ from sim2real.gap.distances import EXCHANGES, FEWEST, Distance, adjusted, distan
 from sim2real.gap.horizon import ChannelGap, channel_gaps
 from sim2real.gap.log import Log
 from sim2real.gap.pairs import Pairs, make_pairs
+from sim2real.gap.segments import seconds_of
+from sim2real.gap.thresholds import GAP_THRESHOLDS, GapThresholds
 from sim2real.gap.where import Place, ranked, where
 from sim2real.identify.align import aligned_logs
 from sim2real.policy import open_twin
 from sim2real.randomize import drawn
 from sim2real.twin import Twin
 
-LEVEL = 0.05
-"""Chance of a false claim that is taken."""
-_MOST = 400
-"""Segments that errors and distances are measured on."""
 _FEW = 20
 """Segments below which distances are measured on shorter ones too."""
-_MOST_SHORT = 1600
-"""Segments that places are looked for in."""
 _SHORTER = 5
 """How much shorter those are than the horizon."""
 _LEAST_STEPS = 3
 """Periods of the shortest segment that places are looked for with."""
 _LISTED = 20
 """Places that are written out; the gap's own table has all of them."""
-_DRAWS = 40
-"""Draws of a posterior."""
 _STAGES = 3
 
 
@@ -73,6 +67,8 @@ class Gap:
     """What was replayed."""
     draws: Floats | None
     """(draws, parameters) of the posterior, where the twin has one."""
+    level: float = GAP_THRESHOLDS.level
+    """Chance of a false claim that is taken."""
 
     @property
     def p_value(self) -> float:
@@ -84,7 +80,7 @@ class Gap:
     @property
     def found(self) -> bool:
         """Whether twin and robot can be told apart at all."""
-        return self.p_value < LEVEL
+        return self.p_value < self.level
 
     @property
     def worst(self) -> ChannelGap:
@@ -95,7 +91,8 @@ class Gap:
     def worst_places(self) -> tuple[Place, ...]:
         """Places where the error is larger than elsewhere beyond chance; see `where.ranked`."""
         # Of two looks, distances and places, the second has the whole level if the first is sure.
-        return ranked(self.places, level=LEVEL if self._told_apart < LEVEL / 2 else LEVEL / 2)
+        sure = self._told_apart < self.level / 2
+        return ranked(self.places, level=self.level if sure else self.level / 2)
 
     @property
     def verdict(self) -> str:
@@ -151,7 +148,7 @@ class Gap:
 
     def _largest(self) -> str:
         """Where the worst channel is worst; any channel's place where nothing else is found."""
-        told = self._told_apart < LEVEL
+        told = self._told_apart < self.level
         mine = [place for place in self.worst_places if place.channel == self.worst.name]
         if mine and told:
             return f"; largest {mine[0].words}"
@@ -162,7 +159,7 @@ class Gap:
 
     def _apart(self) -> str:
         """How real and simulated are told apart, by the surer of the two tests."""
-        if not self.distances or (self.found and self._told_apart >= LEVEL):
+        if not self.distances or (self.found and self._told_apart >= self.level):
             return ""
         best = max(self.distances, key=lambda d: (-d.accuracy_p, d.accuracy))
         other = min(self.distances, key=lambda d: d.mmd_p)
@@ -193,6 +190,7 @@ def measure_gap(
     rate_hz: float = 0.0,
     horizon_s: float = 0.5,
     remainder: bool = False,
+    thresholds: GapThresholds = GAP_THRESHOLDS,
     seed: int = 0,
     threads: int = 0,
     report: Callable[[int, int], None] = lambda done, of: None,
@@ -211,6 +209,7 @@ def measure_gap(
         aligned_logs(twin, logs, channels=channels, rate_hz=rate_hz),
         horizon_s=horizon_s,
         remainder=remainder,
+        thresholds=thresholds,
         seed=seed,
         threads=threads,
         report=report,
@@ -223,6 +222,7 @@ def measure(
     *,
     horizon_s: float = 0.5,
     remainder: bool = False,
+    thresholds: GapThresholds = GAP_THRESHOLDS,
     seed: int = 0,
     threads: int = 0,
     report: Callable[[int, int], None] = lambda done, of: None,
@@ -233,39 +233,32 @@ def measure(
     for `horizon_s`, or of another robot, are a `Sim2RealError`.
     """
     check_options(horizon_s=horizon_s, seed=seed)
-    rates = sorted({log.contract.rate_hz for log in logs})
-    if len(rates) > 1:
-        raise Sim2RealError(
-            f"the recordings have control rates from {rates[0]:.4g} to {rates[-1]:.4g} Hz: choose"
-            " one for all of them (--rate-hz)"
-        )
-    options: dict[str, Any] = {"seed": seed, "remainder": remainder, "threads": threads}
+    _refuse_rates(logs)
+    make = partial(make_pairs, twin, logs, seed=seed, remainder=remainder, threads=threads)
     draws = None
     if twin.posterior is not None:
-        draws = drawn(twin, "posterior", count=_DRAWS, seed=seed).numpy()
-    pairs = make_pairs(
-        twin, logs, horizon_s=horizon_s, most=_MOST, draws=draws, report=_stage(report, 0),
-        **options,
-    )  # fmt: skip
+        draws = drawn(twin, "posterior", count=thresholds.draws, seed=seed).numpy()
+    pairs = make(
+        horizon_s=horizon_s, most=thresholds.segments, draws=draws, report=_stage(report, 0)
+    )
     short_s = max(horizon_s / _SHORTER, _LEAST_STEPS * pairs.real.period_s)
-    short = make_pairs(
-        twin, logs, horizon_s=short_s, most=_MOST_SHORT, apart=False, report=_stage(report, 1),
-        **options,
-    )  # fmt: skip
+    short = make(
+        horizon_s=short_s, most=thresholds.short_segments, apart=False, report=_stage(report, 1)
+    )
     tests, why = distances(pairs, seed=seed), []
     if len(pairs.recording) < _FEW:
         why.append(
             f"there are {len(pairs.recording)} segments of {pairs.horizon_s:.2g} s only: whether"
             f" real and simulated can be told apart is tested on those of {short_s:.2g} s too"
         )
-        close = make_pairs(twin, logs, horizon_s=short_s, most=_MOST, **options)
+        close = make(horizon_s=short_s, most=thresholds.segments)
         tests = distances(close, seed=seed) + tests[-1:]
     covered = None
     if twin.posterior is not None and not remainder:
         try:
             covered = coverage(
-                twin, logs, source="posterior", draws=_DRAWS, horizon_s=horizon_s, seed=seed,
-                threads=threads, report=_stage(report, 2),
+                twin, logs, source="posterior", draws=thresholds.draws, horizon_s=horizon_s,
+                thresholds=thresholds, seed=seed, threads=threads, report=_stage(report, 2),
             )  # fmt: skip
         except Sim2RealError as error:
             why.append(f"what the posterior covers was not looked at: {error}")
@@ -275,7 +268,7 @@ def measure(
         version=twin.version,
         horizon_s=pairs.horizon_s,
         recordings=tuple(log.episode for log in logs),
-        seconds=sum(float(log.times[-1] - log.times[0]) for log in logs),
+        seconds=seconds_of(logs),
         segments=len(pairs.recording),
         diverged=pairs.diverged,
         channels=channels,
@@ -285,9 +278,20 @@ def measure(
         notes=(*_left_out(logs), *_notes(pairs, channels), *why),
         pairs=pairs,
         draws=draws,
+        level=thresholds.level,
     )
     report(1, 1)
     return found
+
+
+def _refuse_rates(logs: Sequence[Log]) -> None:
+    """Refuse logs of several control rates."""
+    rates = sorted({log.contract.rate_hz for log in logs})
+    if len(rates) > 1:
+        raise Sim2RealError(
+            f"the recordings have control rates from {rates[0]:.4g} to {rates[-1]:.4g} Hz: choose"
+            " one for all of them (--rate-hz)"
+        )
 
 
 def two_figures(value: float) -> str:

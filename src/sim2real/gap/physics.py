@@ -18,6 +18,7 @@ from sim2real.gap.log import Log
 from sim2real.gap.motion import Model, Motion
 from sim2real.gap.reference import Episodes, simulated
 from sim2real.gap.resting import Resting
+from sim2real.gap.thresholds import DOCTOR_THRESHOLDS, DoctorThresholds
 from sim2real.twin import Twin
 
 _MARGIN = 0.4
@@ -63,12 +64,14 @@ class Tried:
 class Physics:
     """What is normal for a bundle's robot, and how to tell what is not."""
 
-    def __init__(self, interface: Interface) -> None:
+    def __init__(
+        self, interface: Interface, thresholds: DoctorThresholds = DOCTOR_THRESHOLDS
+    ) -> None:
         """Simulate the reference; a `Sim2RealError` where the task is not known here."""
         contract = interface.bundle.contract
         twin = Twin.load(interface.bundle.twin)
         self._contract = contract
-        driven, excited = simulated(interface)
+        driven, excited = simulated(interface, worlds=thresholds.worlds, wider=thresholds.wider)
         self.reference, self.excited = driven, excited
         self.model = Model(contract, twin, [driven, excited])
         motions = self.model.reference[0]

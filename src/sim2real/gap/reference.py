@@ -18,9 +18,6 @@ from sim2real.randomize import Sampler
 from sim2real.tasks import TaskEnv, find_task
 from sim2real.twin import Twin
 
-_WORLDS = 64
-_WIDER = 2.0
-"""Parameters are drawn from ranges so many times as wide as the twin's prior."""
 _SEED = 7_000_000
 _EXCITED_PERIODS = 120
 _JUMP = 0.12
@@ -45,8 +42,9 @@ class _Wider:
     How late a bus is, nobody writes down, and a robot that is late is no fault of its interface.
     """
 
-    def __init__(self, inner: Sampler, twin: Twin) -> None:
-        self._inner = inner
+    def __init__(self, inner: Sampler, twin: Twin, *, worlds: int, wider: float) -> None:
+        """`wider` is by how much the draws are farther off."""
+        self._inner, self._wider = inner, wider
         self.streams = inner.streams
         self._nominal = torch.tensor([p.nominal for p in twin.parameters], dtype=torch.float64)
         bounds = torch.tensor([p.bounds for p in twin.parameters], dtype=torch.float64)
@@ -54,11 +52,11 @@ class _Wider:
         delays = torch.tensor([p.name.endswith("/delay") for p in twin.parameters])
         self._late = delays & (self._high - self._low).isfinite()
         rng = torch.Generator().manual_seed(_SEED)
-        self._shares = torch.rand(_WORLDS, len(twin.parameters), generator=rng)
+        self._shares = torch.rand(worlds, len(twin.parameters), generator=rng)
 
     def values(self, p: Tensor, worlds: Tensor, episodes: Tensor) -> Tensor:
         drawn = self._inner.values(p, worlds, episodes)
-        wider = self._nominal + _WIDER * (drawn - self._nominal)
+        wider = self._nominal + self._wider * (drawn - self._nominal)
         anywhere = self._low + self._shares[worlds] * (self._high - self._low)
         wider = torch.where(self._late, anywhere, wider)
         # Never below a fifth of the nominal value: no robot is without mass or friction.
@@ -75,8 +73,10 @@ class _Wider:
         """Nothing to restore."""
 
 
-def simulated(interface: Interface) -> tuple[Episodes, Episodes]:
-    """Episodes of the bundle's policy in its twin, and of commands that jump about.
+def simulated(interface: Interface, *, worlds: int, wider: float) -> tuple[Episodes, Episodes]:
+    """Episodes of the bundle's policy in worlds of its twin, and of commands that jump about.
+
+    Parameters are drawn so many times `wider` than the twin's prior.
 
     The second kind shows how the robot answers when it is driven otherwise than by a healthy
     policy. A `Sim2RealError` where the bundle's task is unknown here.
@@ -84,15 +84,14 @@ def simulated(interface: Interface) -> tuple[Episodes, Episodes]:
     bundle = interface.bundle
     task = find_task(bundle.contract.task)
     twin = Twin.load(bundle.twin)
-    env = TaskEnv(task, worlds=_WORLDS, seed=_SEED, source="prior", twin=twin)
-    env.sampler = _Wider(env.sampler, twin)
+    env = TaskEnv(task, worlds=worlds, seed=_SEED, source="prior", twin=twin)
+    env.sampler = _Wider(env.sampler, twin, worlds=worlds, wider=wider)
     env.reset()
-    worlds = env.worlds
-    running = torch.ones(_WORLDS, dtype=torch.bool)
+    running = torch.ones(worlds, dtype=torch.bool)
     rows: dict[str, list[Floats]] = {"readings": [], "command": [], "action": []}
     for _ in range(env.steps):
         action = torch.from_numpy(interface.runtime.policy(env.actor.numpy())).clamp(-1.0, 1.0)
-        readings = worlds.measured.clone()
+        readings = env.worlds.measured.clone()
         command = env.task.command(action, env.measurements).clone()
         for name, value in (("readings", readings), ("command", command), ("action", action)):
             kept = torch.where(running[:, None], value.double(), float("nan"))

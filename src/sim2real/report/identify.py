@@ -10,7 +10,7 @@ import numpy as np
 
 from sim2real.arrays import Floats
 from sim2real.errors import Sim2RealError
-from sim2real.gap.coverage import NARROW, SensorCoverage, coverage
+from sim2real.gap.coverage import SensorCoverage, coverage
 from sim2real.gap.log import Log
 from sim2real.gap.replay import Replay, Replayer
 from sim2real.gap.unknowns import best_guess
@@ -262,7 +262,11 @@ def _sure(sensor: SensorCoverage) -> tuple[str, str]:
     if sensor.verdict != "fine":
         return ("too sure" if sensor.verdict == "too narrow" else "not sure enough"), "bad"
     # So few stretches that the interval still reaches what it should be.
-    return ("perhaps too sure", "bad") if sensor.inside.value < NARROW else ("fine", "good")
+    return (
+        ("perhaps too sure", "bad")
+        if sensor.inside.value < sensor.thresholds.inside_least
+        else ("fine", "good")
+    )
 
 
 def _some(logs: list[Log]) -> list[Log]:
