@@ -26,7 +26,7 @@ from sim2real.data import Origin, Provenance
 from sim2real.data.formats.recording import read_recording
 from sim2real.errors import Sim2RealError
 from sim2real.policy import Bundle, Pilot, Runtime
-from sim2real.robot import Recording, StandIn, Supervisor, fly, units_of
+from sim2real.robot import Recording, StandIn, Supervisor, fly
 from sim2real.robot.connect import WallClock
 from sim2real.robot.kinematics import Kinematics
 from sim2real.robot.runner import Flight
@@ -219,7 +219,7 @@ def _paced(craft: Craft, rate_hz: float, seconds: float, clock: Any) -> Flight:
     pilot.contract = contract
     goals = {goal.name: np.zeros(goal.width) for goal in contract.goals}
     with tempfile.TemporaryDirectory() as folder:
-        recording = Recording(Path(folder) / "flight.arrow", units_of(contract), _REAL)
+        recording = Recording.of(contract, Path(folder) / "flight.arrow", _REAL)
         flight = fly(
             Echo(craft), pilot, Supervisor(contract, limits), clock, goals=goals,
             seconds=seconds, person="bench", execute=True, tool=craft.kinematics.tool,
@@ -324,7 +324,7 @@ def _trial(
     flight = fly(
         robot, Pilot(craft.runtime), Supervisor(contract, bundle.limits), robot, goals=goals,
         seconds=contract.episode_s, person="bench", execute=True, tool=craft.kinematics.tool,
-        recording=Recording(path, units_of(contract), _REAL),
+        recording=Recording.of(contract, path, _REAL),
     )  # fmt: skip
     end = robot.now()
     tally.seconds += end - begin

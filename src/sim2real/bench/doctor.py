@@ -20,7 +20,7 @@ from sim2real.errors import Sim2RealError
 from sim2real.gap.doctor import Doctor
 from sim2real.gap.findings import Fault
 from sim2real.policy import Bundle, Pilot, Runtime
-from sim2real.robot import Recording, StandIn, Supervisor, fly, units_of
+from sim2real.robot import Recording, StandIn, Supervisor, fly
 from sim2real.tasks import find_task
 
 _TASKS = ("pendulum-swingup", "arm-reach", "arm-push")
@@ -115,6 +115,6 @@ def flights(bundle: Bundle, config: BenchDoctor, report: Report) -> Iterator[Epi
                         seconds=seconds,
                         person="bench",
                         execute=True,
-                        recording=Recording(path, units_of(contract), source),
+                        recording=Recording.of(contract, path, source),
                     )
                     yield read_recording(path)

@@ -22,7 +22,7 @@ import mujoco
 import numpy as np
 import torch
 
-from sim2real.contract.contract import Contract
+from sim2real.contract import Contract
 from sim2real.errors import Sim2RealError, nearest
 from sim2real.gap.chance import Chance, with_chance
 from sim2real.gap.log import Log
