@@ -19,7 +19,7 @@ from sim2real.data.formats.recording import read_recording
 from sim2real.gap.doctor import Doctor
 from sim2real.gap.findings import Fault
 from sim2real.policy import Bundle, Pilot, Runtime
-from sim2real.robot import Recording, StandIn, Supervisor, fly, units_of
+from sim2real.robot import Recording, StandIn, Supervisor, fly
 from sim2real.tasks import find_task
 from sim2real.testing import LEVELS, inject, possible
 
@@ -164,7 +164,7 @@ def flights(bundle: Bundle, plan: Plan) -> Iterator[Episode]:
                         seconds=seconds,
                         person="bench",
                         execute=True,
-                        recording=Recording(path, units_of(contract), source),
+                        recording=Recording.of(contract, path, source),
                     )
                     yield read_recording(path)
 

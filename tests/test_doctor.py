@@ -19,7 +19,7 @@ from sim2real.gap.interface import Interface
 from sim2real.gap.log import Log
 from sim2real.gap.relation import Kind, relate
 from sim2real.policy import Bundle, Pilot, Runtime
-from sim2real.robot import Recording, StandIn, Supervisor, fly, units_of
+from sim2real.robot import Recording, StandIn, Supervisor, fly
 from sim2real.testing import FaultyRobot, inject, possible
 from tests.repository import BUNDLES
 
@@ -53,7 +53,7 @@ def flown(task, folder, unit, *, seconds=3.0, spoil=None):
         fly(
             seen, Pilot(Runtime(bundle)), Supervisor(bundle.contract, free(bundle)),
             robot, goals=goals, seconds=seconds, person="ana", execute=True,
-            recording=Recording(path, units_of(bundle.contract), Provenance(kind="real")),
+            recording=Recording.of(bundle.contract, path, Provenance(kind="real")),
         )  # fmt: skip
     return path
 

@@ -10,7 +10,7 @@ from sim2real.data import Provenance
 from sim2real.data.formats.recording import read_recording
 from sim2real.errors import Sim2RealError
 from sim2real.policy import Bundle, Pilot, Runtime
-from sim2real.robot import Recording, StandIn, Supervisor, fly, units_of
+from sim2real.robot import Recording, StandIn, Supervisor, fly
 from sim2real.robot.readings import in_order
 from tests.repository import BUNDLES
 
@@ -32,7 +32,7 @@ def robot():
 def drive(robot, bundle, tmp_path, *, execute=True, seconds=2.0, **options):
     goals = robot.reset(1)
     robot.enable()
-    recording = Recording(tmp_path / "flight.arrow", units_of(bundle.contract), REAL)
+    recording = Recording.of(bundle.contract, tmp_path / "flight.arrow", REAL)
     return fly(
         robot,
         Pilot(Runtime(bundle)),

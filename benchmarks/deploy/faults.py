@@ -17,7 +17,7 @@ from benchmarks.deploy.craft import TASKS, Craft, Plan
 from sim2real.data import Episode, Origin, Provenance
 from sim2real.data.formats.recording import read_recording
 from sim2real.policy import Bundle, Pilot
-from sim2real.robot import Recording, StandIn, Supervisor, fly, units_of
+from sim2real.robot import Recording, StandIn, Supervisor, fly
 
 _FAULTS = ("encoder freeze", "dropped link", "brown-out", "stuck reading", "slow bus")
 _REAL = Provenance(kind=Origin.REAL)
@@ -118,7 +118,7 @@ def _trial(
     flight = fly(
         robot, Pilot(craft.runtime), Supervisor(contract, bundle.limits), robot, goals=goals,
         seconds=contract.episode_s, person="bench", execute=True, tool=craft.kinematics.tool,
-        recording=Recording(path, units_of(contract), _REAL),
+        recording=Recording.of(contract, path, _REAL),
     )  # fmt: skip
     end = robot.now()
     tally.seconds += end - begin

@@ -16,7 +16,7 @@ from benchmarks.deploy.craft import TASKS, Craft, Plan
 from sim2real.data import Origin, Provenance
 from sim2real.errors import Sim2RealError
 from sim2real.policy import Pilot
-from sim2real.robot import Recording, Supervisor, fly, units_of
+from sim2real.robot import Recording, Supervisor, fly
 from sim2real.robot.connect import WallClock
 from sim2real.robot.protocol import ControlClock
 from sim2real.robot.runner import Flight
@@ -172,7 +172,7 @@ def _paced(craft: Craft, rate_hz: float, seconds: float, clock: ControlClock) ->
     pilot.contract = contract
     goals = {goal.name: np.zeros(goal.width) for goal in contract.goals}
     with tempfile.TemporaryDirectory() as folder:
-        recording = Recording(Path(folder) / "flight.arrow", units_of(contract), _REAL)
+        recording = Recording.of(contract, Path(folder) / "flight.arrow", _REAL)
         flight = fly(
             Echo(craft), pilot, Supervisor(contract, limits), clock, goals=goals,
             seconds=seconds, person="bench", execute=True, tool=craft.kinematics.tool,

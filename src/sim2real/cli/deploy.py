@@ -8,12 +8,10 @@ from typing import Any
 import numpy as np
 
 from sim2real.cli.output import ask, print_json, print_table, say
-from sim2real.contract.contract import Contract
+from sim2real.contract import Contract
 from sim2real.policy import Bundle
 from sim2real.report.progress import bar
-from sim2real.robot.config import DeployConfig
-from sim2real.robot.deployment import Deployment, OperatorPrompts
-from sim2real.robot.ladder_step import deploy
+from sim2real.robot import DeployConfig, Deployment, OperatorPrompts, deploy
 
 _ROWS = 8
 Sent = list[tuple[float, np.ndarray]]

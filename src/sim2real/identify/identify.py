@@ -30,7 +30,7 @@ from sim2real.identify.search import Search
 from sim2real.identify.starts import seen_states
 from sim2real.identify.trajectories import Trajectories
 from sim2real.policy import open_twin
-from sim2real.tasks.starts import STARTS_FILE
+from sim2real.tasks import STARTS_FILE
 from sim2real.twin import Twin
 
 Report: TypeAlias = Callable[[int, int], None]

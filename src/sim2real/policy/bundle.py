@@ -15,8 +15,7 @@ from typing import NotRequired, TypedDict, cast
 from sim2real.contract import Contract, Limits
 from sim2real.errors import Sim2RealError, table_at
 from sim2real.files import atomic_folder, read_json
-from sim2real.twin import Twin
-from sim2real.twin.twin import TWIN_FILE
+from sim2real.twin import TWIN_FILE, Twin
 
 SCHEMA = 1
 GRAPHS = ("observe", "policy", "act", "rest")

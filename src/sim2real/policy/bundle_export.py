@@ -13,8 +13,7 @@ import numpy as np
 
 from sim2real.contract import CommandSpec, Contract, JointLimits, Limits
 from sim2real.errors import Sim2RealError
-from sim2real.learn import Policy
-from sim2real.learn.trainer import TrainResult
+from sim2real.learn import Policy, TrainResult
 from sim2real.policy.bundle import Bundle, ExportProvenance, write_bundle
 from sim2real.policy.config import ExportConfig
 from sim2real.policy.graphs import (

@@ -31,7 +31,7 @@ from sim2real.robot.ladder import (
 )
 from sim2real.robot.operator import OperatorStop
 from sim2real.robot.protocol import Robot
-from sim2real.robot.readings import Goals, first_readings, goal_vector, make_ready, units_of
+from sim2real.robot.readings import Goals, first_readings, goal_vector, make_ready
 from sim2real.robot.recording import Recording, write_outcome
 from sim2real.robot.remote import RemoteRobot
 from sim2real.robot.runner import Controller, Flight, fly
@@ -148,7 +148,7 @@ class DeploymentSession:
         recording = None
         if folder:
             path = folder / f"trial-{number + 1:04d}.arrow"
-            recording = Recording(path, units_of(contract), self._provenance(number))
+            recording = Recording.of(contract, path, self._provenance(number))
         pilot = Pilot(self._runtime)
         controller: Controller = pilot
         flown: Robot = robot

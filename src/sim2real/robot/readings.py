@@ -86,12 +86,3 @@ def make_ready(robot: Robot, contract: Contract, clock: ControlClock) -> Floats:
         enable()
         readings = first_readings(robot, contract, clock)
     return readings
-
-
-def units_of(contract: Contract) -> dict[str, str]:
-    """The channels of a recording and their units."""
-    found = {f"sensor/{sensor.name}": sensor.unit for sensor in contract.sensors}
-    found |= {f"goal/{goal.name}": "" for goal in contract.goals}
-    command = contract.commands[0].unit if contract.commands else ""
-    own = {"observation": "", "action": "", "wanted": command, "command": command, "late": "s"}
-    return found | own

@@ -19,6 +19,7 @@ import numpy as np
 import pyarrow as pa
 
 from sim2real.arrays import Floats
+from sim2real.contract import Contract
 from sim2real.data import Provenance
 from sim2real.errors import Sim2RealError, one_line
 from sim2real.files import write_json
@@ -57,6 +58,15 @@ class Recording:
         self._ending = threading.Event()
         self._writer = threading.Thread(target=self._write, name="recording", daemon=True)
         self._writer.start()
+
+    @classmethod
+    def of(cls, contract: Contract, path: Path, source: Provenance) -> Recording:
+        """Begin a recording of what a robot under a contract reads, is told and is sent."""
+        units = {f"sensor/{sensor.name}": sensor.unit for sensor in contract.sensors}
+        units |= {f"goal/{goal.name}": "" for goal in contract.goals}
+        command = contract.commands[0].unit if contract.commands else ""
+        units |= {"observation": "", "action": "", "wanted": command, "command": command}
+        return cls(path, units | {"late": "s"}, source)
 
     def add(self, time_s: float, values: Mapping[str, object]) -> None:
         """Add one period; a channel that `values` lacks stays empty in it.

@@ -383,10 +383,6 @@ def watch_drift(
     return monitor.report(skipped)
 
 
-def _first(skipped: Sequence[str]) -> str:
-    return f" ({len(skipped)} could not be replayed: {skipped[0]})" if skipped else ""
-
-
 def _condensed(twin: Twin, bundle: Bundle, episode: Episode) -> Sensitivity:
     """What an episode says about the twin's parameters."""
     log = Log.of(episode, bundle.contract, twin.channels)

@@ -17,14 +17,13 @@ from sim2real.contract import Contract, Limits
 from sim2real.data import Episode, Origin, Provenance
 from sim2real.data.formats.recording import read_recording
 from sim2real.errors import Sim2RealError, nearest
-from sim2real.policy import Bundle, model_limits, twin_contract
-from sim2real.policy.bundle import open_twin
+from sim2real.policy import Bundle, model_limits, open_twin, twin_contract
 from sim2real.robot.connect import clock_of
 from sim2real.robot.excite.clearance import Clearance, Trouble
 from sim2real.robot.excite.plan import Envelope, Excitation, ExcitationPlan, plan_motion, resting
 from sim2real.robot.kinematics import Kinematics
 from sim2real.robot.protocol import ControlClock, Robot
-from sim2real.robot.readings import first_readings, make_ready, units_of
+from sim2real.robot.readings import first_readings, make_ready
 from sim2real.robot.recording import Recording, write_outcome
 from sim2real.robot.runner import Flight, fly
 from sim2real.robot.supervisor import Supervisor
@@ -290,7 +289,7 @@ def play(
     )
     plan.check()
     tool = Kinematics(subject.twin, contract, subject.limits).tool
-    recording = Recording(path, units_of(contract), source)
+    recording = Recording.of(contract, path, source)
     try:
         flight = fly(
             robot,
@@ -313,7 +312,7 @@ def play(
     return RecordedMotion(path=path, flight=flight, episode=read_recording(path))
 
 
-def record_motion(
+def play_motions(
     subject: ExcitedRobot,
     robot: Robot,
     motions: Sequence[str],
