@@ -19,7 +19,6 @@ from benchmarks.benchmark import Options, Result, report, side_by_side
 from benchmarks.machine import ROOT
 from sim2real.data import Episode, Lake, Origin, Provenance, Signal, Windows, write_episodes
 from sim2real.data.arrow_rows import EPISODES, SIGNALS
-from sim2real.data.formats import write_episodes
 from sim2real.data.labels import LABELS
 from sim2real.errors import Sim2RealError
 

@@ -14,6 +14,7 @@ import numpy as np
 
 from benchmarks.benchmark import Result, report
 from benchmarks.deploy.craft import TASKS, Craft, Plan
+from sim2real.arrays import Bools
 from sim2real.data import Episode, Origin, Provenance
 from sim2real.data.formats.recording import read_recording
 from sim2real.policy import Bundle, Pilot
@@ -155,16 +156,16 @@ def _exceeded(bundle: Bundle, episode: Episode) -> int:
         np.array([getattr(joint, f"command_{name}") for joint in joints])
         for name in ("low", "high", "rate")
     )
-    outside = (sent.values < low - 1e-6) | (sent.values > high + 1e-6)
-    wrong: np.ndarray = np.any(outside, axis=1)
-    steps = np.abs(np.diff(sent.values, axis=0)) * bundle.contract.rate_hz
+    values = np.asarray(sent.values, dtype=float)
+    wrong: Bools = np.any((values < low - 1e-6) | (values > high + 1e-6), axis=1)
+    steps = np.abs(np.diff(values, axis=0)) * bundle.contract.rate_hz
     wrong[1:] |= (steps > rate * (1 + 1e-5) + 1e-6).any(axis=1)
     found = int(wrong.sum())
     for sensor in bundle.contract.sensors:
         for joint in joints:
             if sensor.of != joint.name or sensor.kind not in ("jointpos", "jointvel"):
                 continue
-            values = episode[f"sensor/{sensor.name}"].values[:, 0]
+            values = np.asarray(episode[f"sensor/{sensor.name}"].values[:, 0], dtype=float)
             if sensor.kind == "jointpos":
                 beyond = (values < joint.position_low - 0.05) | (
                     values > joint.position_high + 0.05

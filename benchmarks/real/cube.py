@@ -13,7 +13,6 @@ import numpy as np
 
 from benchmarks.real.dataset import EXAMPLES, DataSet
 from sim2real.data import ChannelMap, Episode, Origin, Provenance, read_episodes
-from sim2real.data.formats import read_episodes
 from sim2real.gap.log import Log
 from sim2real.gap.replay import Replay, Replayer
 from sim2real.gap.unknowns import best_guess

@@ -11,7 +11,6 @@ from benchmarks.real.dataset import EXAMPLES, DataSet
 from benchmarks.real.inverse import inverse_fit
 from benchmarks.real.open_loop import open_loop
 from sim2real.data import ChannelMap, Episode, Origin, Provenance, read_episodes
-from sim2real.data.formats import read_episodes
 from sim2real.identify.align import aligned
 from sim2real.twin import Twin
 

@@ -14,7 +14,6 @@ import numpy as np
 from benchmarks.real.dataset import EXAMPLES, DataSet
 from benchmarks.real.open_loop import open_loop
 from sim2real.data import ChannelMap, Episode, Origin, Provenance, read_episodes
-from sim2real.data.formats import read_episodes
 from sim2real.twin import Twin
 
 TWIN = "xl330"
