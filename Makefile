@@ -6,6 +6,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 CODE := src tests benchmarks examples scripts
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
+# Two workers, a thread each; a worker that is done takes tests from the other.
+PYTEST := $(BIN)/python -m pytest -n 2 --dist worksteal
 
 .PHONY: demo test test-fast test-interop check format bench-data bench-check clean
 
@@ -14,10 +16,10 @@ demo: $(VENV)/.base
 	$(BIN)/sim2real demo
 
 test: $(VENV)/.dev
-	$(BIN)/python -m pytest
+	$(PYTEST)
 
 test-fast: $(VENV)/.dev
-	$(BIN)/python -m pytest -m "not slow"
+	$(PYTEST) -m "not slow"
 
 # Data sets exchanged with LeRobot itself and a lake on S3; both live in an environment of their own.
 test-interop: $(VENV)/.dev

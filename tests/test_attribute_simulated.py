@@ -20,7 +20,8 @@ from sim2real.params import Empirical
 from sim2real.policy import Runtime
 from sim2real.tasks import find_task
 from sim2real.testing import plant, recordings
-from tests.simulated import BUNDLES, bundle_and_twin, simulate
+from tests.repository import BUNDLES
+from tests.simulated import bundle_and_twin, simulate
 from tests.test_attribute_shares import GAIN, MASS, belief
 
 DELAY, BIAS = "actuator/hinge/delay", "sensor/hinge_pos/bias"

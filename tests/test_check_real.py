@@ -1,8 +1,6 @@
 """The checks on recordings of real robots: their known faults are found, and nothing else."""
 
-import os
 from collections import Counter
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,11 +9,10 @@ from sim2real.data import Episode, Provenance
 from sim2real.data.check import check_episode, repair_episode
 from sim2real.data.formats import ChannelMap, read_episodes
 from tests.check_logs import changed
+from tests.repository import REAL_DATA, REAL_EXAMPLES, skip_without_data
 
 pytestmark = pytest.mark.slow
 
-ROOT = Path(__file__).parents[1]
-DATA = Path(os.environ.get("SIM2REAL_REAL_DATA", ROOT.parent / "shared" / "real"))
 FOLDERS = {
     "xl330": "bam_xl330",
     "cartpole": "cartpole_qcp",
@@ -30,12 +27,10 @@ FOLDERS = {
 
 def recordings(name: str, most: int = 1000) -> list[Episode]:
     """Episodes of a data set, through the channel map of its example."""
-    mapped = ROOT / "examples" / "real" / name / "channels.toml"
-    folder = DATA / FOLDERS[name] / "train"
+    mapped = REAL_EXAMPLES / name / "channels.toml"
+    folder = REAL_DATA / FOLDERS[name] / "train"
     if not folder.is_dir():
-        pytest.skip(f"no recordings at {folder}: set SIM2REAL_REAL_DATA")
-    if not mapped.is_file():
-        pytest.skip(f"no channel map at {mapped}")
+        skip_without_data(folder)
     found = []
     base = Provenance(kind="real")
     for episode in read_episodes(folder, base=base, channels=ChannelMap.load(mapped)):

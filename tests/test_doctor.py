@@ -2,7 +2,6 @@
 
 import json
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -22,8 +21,8 @@ from sim2real.gap.relation import Kind, relate
 from sim2real.policy import Bundle, Pilot, Runtime
 from sim2real.robot import Recording, StandIn, Supervisor, fly, units_of
 from sim2real.testing import FaultyRobot, inject, possible
+from tests.repository import BUNDLES
 
-BUNDLES = Path(__file__).parents[1] / "examples" / "bundles"
 TASKS = ("pendulum-swingup", "arm-reach", "arm-push")
 
 

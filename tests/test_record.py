@@ -22,8 +22,8 @@ from sim2real.robot.excite.config import RecordConfig
 from sim2real.robot.excite.plan import Envelope, Excitation, plan_motion, resting
 from sim2real.robot.excite.record import chosen
 from sim2real.twin import Twin
+from tests.repository import BUNDLES
 
-BUNDLES = Path(__file__).parents[1] / "examples/bundles"
 HOME = np.array([0.0, -0.4, 0.5, 0.6, 0.0, 0.3])
 
 

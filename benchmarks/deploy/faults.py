@@ -156,7 +156,7 @@ def _exceeded(bundle: Bundle, episode: Episode) -> int:
         np.array([getattr(joint, f"command_{name}") for joint in joints])
         for name in ("low", "high", "rate")
     )
-    values = np.asarray(sent.values, dtype=float)
+    values = sent.values.astype(float)
     wrong: Bools = np.any((values < low - 1e-6) | (values > high + 1e-6), axis=1)
     steps = np.abs(np.diff(values, axis=0)) * bundle.contract.rate_hz
     wrong[1:] |= (steps > rate * (1 + 1e-5) + 1e-6).any(axis=1)
@@ -165,7 +165,7 @@ def _exceeded(bundle: Bundle, episode: Episode) -> int:
         for joint in joints:
             if sensor.of != joint.name or sensor.kind not in ("jointpos", "jointvel"):
                 continue
-            values = np.asarray(episode[f"sensor/{sensor.name}"].values[:, 0], dtype=float)
+            values = episode[f"sensor/{sensor.name}"].values[:, 0].astype(float)
             if sensor.kind == "jointpos":
                 beyond = (values < joint.position_low - 0.05) | (
                     values > joint.position_high + 0.05

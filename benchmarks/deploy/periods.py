@@ -18,7 +18,8 @@ from sim2real.errors import Sim2RealError
 from sim2real.policy import Pilot
 from sim2real.robot import Recording, Supervisor, fly, units_of
 from sim2real.robot.connect import WallClock
-from sim2real.robot.runner import ControlClock, Flight
+from sim2real.robot.protocol import ControlClock
+from sim2real.robot.runner import Flight
 from sim2real.robot.supervisor import Inputs
 
 _ON_TIME_S = 5e-5

@@ -21,8 +21,6 @@ from sim2real.gap.log import Log
 from sim2real.params import Parameter, Uniform
 from sim2real.policy import twin_contract
 from sim2real.twin import Twin
-from sim2real.twin.effects import add_to_spec, read_effects
-from sim2real.twin.mjcf import compile_spec, load_spec
 
 
 class Given(Protocol):
@@ -89,9 +87,7 @@ _DCMOTOR_KP = 4
 
 def spec_of(twin: Twin) -> mujoco.MjSpec:
     """The twin's spec with its effects, and with inertias that a modifier can write."""
-    spec = load_spec(twin.folder, str(twin.files[0].relative_to(twin.folder.resolve())))
-    model = compile_spec(spec, twin.files[0])
-    add_to_spec(spec, read_effects(twin.effects, model), timestep_s=model.opt.timestep)
+    spec, model = twin.spec(), twin.compile().model
     for name in {p.name.split("/")[1] for p in twin.parameters if p.name.startswith("body/")}:
         body, row = spec.body(name), model.body(name).id
         body.explicitinertial = True

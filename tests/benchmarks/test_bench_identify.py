@@ -13,6 +13,7 @@ from sim2real.tasks import find_task
 from sim2real.testing import multisine, recordings, truths_of
 from sim2real.twin import Twin
 from sim2real.worlds import CpuWorlds
+from tests.repository import want
 
 
 def arm():
@@ -91,10 +92,10 @@ def test_the_exponent_of_linear_growth_is_one():
 
 @pytest.mark.parametrize("model", list(MODELS))
 def test_both_sides_simulate_the_same_robot(model):
-    peer = pytest.importorskip("benchmarks.identify.sysid_peer")
-    sysid = pytest.importorskip("mujoco.sysid")
-    if not hasattr(sysid, "optimize"):
-        pytest.skip("mujoco.sysid lacks its requirements")
+    lacks = want("extra bench", "pip install 'sim2real[bench]'")
+    peer = pytest.importorskip("benchmarks.identify.sysid_peer", reason=lacks)
+    if not hasattr(pytest.importorskip("mujoco.sysid", reason=lacks), "optimize"):
+        pytest.skip(lacks)
     shared = shared_problem(model, seconds=3.0, seed=0)
     theirs = peer.SysidPeer(shared, threads=1)
     assert theirs.cost(shared.truth) < 0.5 * theirs.cost(
@@ -132,7 +133,7 @@ def test_the_truth_predicts_a_recording_best():
 
 
 def test_a_search_keeps_to_its_simulated_time():
-    pytest.importorskip("cmaes", reason="the peer's library comes with the extra `bench`")
+    pytest.importorskip("cmaes", reason=want("extra bench", "pip install 'sim2real[bench]'"))
     twin = pace_twin(arm())
     low, high = np.array([p.bounds for p in twin.parameters]).T
     log = recordings(twin, (low + 0.4 * (high - low))[None], seconds=0.5, rate_hz=25.0)[0]

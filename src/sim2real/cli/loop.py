@@ -28,7 +28,7 @@ def run_loop(config: LoopConfig) -> int:
             if prompted
             else OperatorPrompts(report=progress)
         )
-        closed = close_the_loop(config, report=Live(quiet=config.json), talk=talk)
+        closed = close_the_loop(config, report=Live(quiet=config.json), prompts=talk)
     write_loop(closed.folder / REPORT_FILE, closed)
     if config.json:
         print_json({"folder": str(closed.folder), **closed.to_dict()})

@@ -55,13 +55,13 @@ class Stages:
     seed: int = 0
     force: bool = False
     threads: int = 0
-    talk: OperatorPrompts = field(default_factory=OperatorPrompts)
+    prompts: OperatorPrompts = field(default_factory=OperatorPrompts)
     """How it speaks with the person at the robot."""
 
     @property
     def report(self) -> Callable[[int, int], None]:
         """Told how far the present step is."""
-        return self.talk.report
+        return self.prompts.report
 
     @property
     def twin(self) -> Path:
@@ -378,7 +378,7 @@ class Stages:
             task=self.task,
             person=self.person,
             force=self.force,
-            talk=self.talk,
+            prompts=self.prompts,
         )
 
     def _goals(self) -> tuple[str, ...]:

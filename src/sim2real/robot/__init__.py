@@ -60,8 +60,9 @@ if TYPE_CHECKING:
     from sim2real.robot.operator import OperatorStop
     from sim2real.robot.packet_loss import link_stops
     from sim2real.robot.protocol import Robot
+    from sim2real.robot.readings import units_of
     from sim2real.robot.recording import Recording
-    from sim2real.robot.runner import fly, units_of
+    from sim2real.robot.runner import fly
     from sim2real.robot.standin import StandIn
     from sim2real.robot.supervisor import Supervisor
 else:
@@ -88,7 +89,7 @@ else:
             "Robot": "protocol",
             "Recording": "recording",
             "fly": "runner",
-            "units_of": "runner",
+            "units_of": "readings",
             "StandIn": "standin",
             "Supervisor": "supervisor",
         },

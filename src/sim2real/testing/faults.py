@@ -285,8 +285,7 @@ def _network(
         mean, scale = interface.normaliser
         if rng.random() < 0.3:
             frame = signal.values.shape[1]
-            seen = np.asarray(signal.values, dtype=float)
-            spoilt = (seen - mean[-frame:]) / scale[-frame:]
+            spoilt = (signal.values.astype(float) - mean[-frame:]) / scale[-frame:]
             channels["observation"] = _with(signal, spoilt)
             return
         given = given * scale + mean if rng.random() < 0.5 else (given - mean) / scale

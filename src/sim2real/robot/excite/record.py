@@ -23,16 +23,10 @@ from sim2real.robot.connect import clock_of
 from sim2real.robot.excite.clearance import Clearance, Trouble
 from sim2real.robot.excite.plan import Envelope, Excitation, ExcitationPlan, plan_motion, resting
 from sim2real.robot.kinematics import Kinematics
-from sim2real.robot.protocol import Robot
+from sim2real.robot.protocol import ControlClock, Robot
+from sim2real.robot.readings import first_readings, make_ready, units_of
 from sim2real.robot.recording import Recording, write_outcome
-from sim2real.robot.runner import (
-    ControlClock,
-    Flight,
-    first_readings,
-    fly,
-    make_ready,
-    units_of,
-)
+from sim2real.robot.runner import Flight, fly
 from sim2real.robot.supervisor import Supervisor
 from sim2real.twin import Twin
 
@@ -111,8 +105,11 @@ class CommandRange(NamedTuple):
     low: float
     high: float
     speed: float
+    """Largest change a second."""
     acceleration: float
+    """Largest change of that a second."""
     amplitude: float
+    """Part of half the range."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -193,26 +190,21 @@ def prepare_motion(
     end = start if home is None else home
     default = np.array([command.default for command in contract.commands])
     wanted = amplitude * chosen(contract, joints)
+    planned = partial(
+        plan_motion,
+        motion,
+        envelope,
+        rate_hz=contract.rate_hz,
+        start=start,
+        seconds=seconds,
+        seed=seed,
+        home=end,
+    )
     best: PreparedMotion | None = None
     problems: list[str] = []
     for moved in _TOWARDS_DEFAULT if envelope.servo.any() else (0.0,):
-        around = end + moved * (default - end)
-
-        def planned(parts: Floats, around: Floats = around) -> ExcitationPlan:
-            return plan_motion(
-                motion,
-                envelope,
-                rate_hz=contract.rate_hz,
-                start=start,
-                seconds=seconds,
-                amplitude=parts,
-                seed=seed,
-                home=end,
-                around=around,
-            )
-
         plan, problems = _clear_plan(
-            planned,
+            partial(planned, around=end + moved * (default - end)),
             lambda plan: clearance.trouble(plan, here, home=end),
             wanted,
             smallest=_SMALLEST * amplitude,
@@ -232,7 +224,7 @@ def prepare_motion(
 
 
 def _clear_plan(
-    planned: Callable[[Floats], ExcitationPlan],
+    planned: Callable[..., ExcitationPlan],
     trouble_of: Callable[[ExcitationPlan], Trouble | None],
     parts: Floats,
     *,
@@ -244,7 +236,7 @@ def _clear_plan(
     """
     problems: list[str] = []
     while True:
-        plan = planned(parts)
+        plan = planned(amplitude=parts)
         trouble = trouble_of(plan)
         if trouble is None:
             return plan, problems
@@ -340,9 +332,8 @@ def record_motion(
 ) -> Iterator[RecordedMotion]:
     """Play motions on a connected robot, a file `FOLDER/MOTION.arrow` each; dry without `execute`.
 
-    Each motion is planned from where the robot is, shown, and played. All of them end where the
-    first one began, so that an arm does not sink from one to the next. What ends a motion early
-    ends them all.
+    Each is planned from where the robot is and shown. All end where the first one began, so that an
+    arm does not sink from one to the next. A motion that ends early ends them all.
     """
     if execute and not person:
         raise Sim2RealError("only a person lets a robot move: say who with --person")
@@ -365,25 +356,25 @@ def record_motion(
         )
 
     for motion in motions:
-        if not execute:
-            show(planned(motion, first_readings(robot, contract, clock)))
-            continue
-        prepared = _planned_where_it_is(partial(planned, motion), robot, contract, clock)
-        show(prepared)
-        recorded = play(
-            robot,
-            clock,
-            subject,
-            prepared,
-            folder / f"{motion}.arrow",
-            person=person,
-            seed=seed,
-            operator_stop=operator_stop,
-            report=report,
+        prepared = _planned_where_it_is(
+            partial(planned, motion), robot, contract, clock, execute=execute
         )
-        yield recorded
-        if recorded.flight.stopped:
-            return
+        show(prepared)
+        if execute:
+            recorded = play(
+                robot,
+                clock,
+                subject,
+                prepared,
+                folder / f"{motion}.arrow",
+                person=person,
+                seed=seed,
+                operator_stop=operator_stop,
+                report=report,
+            )
+            yield recorded
+            if recorded.flight.stopped:
+                return
 
 
 def _planned_where_it_is(
@@ -391,8 +382,12 @@ def _planned_where_it_is(
     robot: Robot,
     contract: Contract,
     clock: ControlClock,
+    *,
+    execute: bool,
 ) -> PreparedMotion:
     """A motion planned from where the robot is, and again if it has sunk in the meantime."""
+    if not execute:
+        return planned(first_readings(robot, contract, clock))
     attempt = 1
     while True:
         prepared = planned(make_ready(robot, contract, clock))
