@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 import numpy as np
 
@@ -11,10 +11,6 @@ from sim2real.contract import Contract
 from sim2real.gap.findings import Fault
 from sim2real.robot import Robot
 from sim2real.testing.faults import DEGREES, FACTORS, OFFSETS, PERIODS
-
-Reading = float | Sequence[float]
-"""What a sensor reads."""
-_NUMBERS = (float, int, np.floating)
 
 
 class FaultyRobot:
@@ -37,7 +33,7 @@ class FaultyRobot:
         self._joints = [joints[int(k)] for k in rng.permutation(len(joints))[:count]]
         self._commands_too = bool(rng.random() < 0.5)
         self._sign = float(rng.choice([-1.0, 1.0]))
-        self._past: deque[Mapping[str, Reading]] = deque(maxlen=PERIODS[level] + 1)
+        self._past: deque[Mapping[str, object]] = deque(maxlen=PERIODS[level] + 1)
         self._sent: deque[Mapping[str, float]] = deque(maxlen=PERIODS[level] + 1)
         self._seen = 0
         self._frozen: dict[str, float] = {}
@@ -51,8 +47,8 @@ class FaultyRobot:
     def __getattr__(self, name: str) -> object:
         return getattr(self._robot, name)
 
-    def get_observation(self) -> Mapping[str, Reading]:
-        """Readings as the broken driver gives them."""
+    def get_observation(self) -> Mapping[str, object]:
+        """objects as the broken driver gives them."""
         seen = self._robot.get_observation()
         if not seen:
             return dict(seen)
@@ -87,9 +83,13 @@ class FaultyRobot:
             return name
         return self._named.get((self._swap[spec.of], spec.kind), name)
 
-    def _reading(self, name: str, value: Reading) -> Reading:
+    def _reading(self, name: str, value: object) -> object:
         spec = self._of.get(name)
-        if spec is None or spec.of not in self._joints or not isinstance(value, _NUMBERS):
+        if (
+            spec is None
+            or spec.of not in self._joints
+            or not isinstance(value, float | int | np.floating)
+        ):
             return value
         fault, level = self._fault, self._level
         if fault is Fault.OFFSET and spec.kind == "jointpos":
@@ -97,7 +97,7 @@ class FaultyRobot:
         if fault is Fault.STALE and spec.kind == "jointpos":
             if self._seen <= 5 + 8 * (2 - level):
                 return value
-            return self._frozen.setdefault(name, value)
+            return self._frozen.setdefault(name, float(value))
         if fault is Fault.MISSING and spec.kind == "jointvel":
             return 0.0
         if self._commands_too:
