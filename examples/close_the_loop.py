@@ -7,10 +7,11 @@ The robot is stand-in hardware. Stopped anywhere, the same call goes on where it
 
 import argparse
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 
 import sim2real as s2r
-from sim2real.loop.steps import KeptResult, KeptStep
+from sim2real.loop import KeptResult, KeptStep, LoopConfig
 
 
 def main() -> None:
@@ -19,17 +20,13 @@ def main() -> None:
     parser.add_argument("--out", type=Path, help="folder of all results")
     given = parser.parse_args()
     out = given.out or Path(tempfile.mkdtemp())
-    quick = {
-        "iterations": 1, "seconds": 6.0, "budget": "2", "first": 2, "explain": False, "force": True
-    }  # fmt: skip
+    how = LoopConfig(task="pendulum-swingup", robot="unit:2028", out=out)
+    if given.quick:
+        how = replace(
+            how, iterations=1, seconds=6.0, budget="2", first=2, explain=False, force=True
+        )
 
-    closed = s2r.close_the_loop(
-        "pendulum-swingup",
-        robot="unit:2028",
-        out=out,
-        report=tell,
-        **(quick if given.quick else {}),
-    )
+    closed = s2r.close_the_loop(how, report=tell)
 
     print(closed.why)
     for one in closed.rounds:

@@ -31,7 +31,7 @@ def main() -> None:
     )
     print(f"{sum(trial.outcome == 'success' for trial in done.trials)} of 3 trials succeeded")
 
-    diagnosis = s2r.diagnose(bundle, done.folder)
+    diagnosis = s2r.diagnose(bundle, folder / "out")
     for finding in diagnosis.findings:
         print(f"{finding.fault}: {finding.evidence} Remedy: {finding.remedy}")
     print(diagnosis.physics)

@@ -14,6 +14,7 @@ import numpy as np
 
 from benchmarks.benchmark import Result, report
 from benchmarks.deploy.craft import TASKS, Craft, Plan
+from sim2real.arrays import Bools
 from sim2real.data import Episode, Origin, Provenance
 from sim2real.data.formats.recording import read_recording
 from sim2real.policy import Bundle, Pilot
@@ -156,8 +157,7 @@ def _exceeded(bundle: Bundle, episode: Episode) -> int:
         for name in ("low", "high", "rate")
     )
     values = sent.values.astype(float)
-    outside = (values < low - 1e-6) | (values > high + 1e-6)
-    wrong: np.ndarray = np.any(outside, axis=1)
+    wrong: Bools = np.any((values < low - 1e-6) | (values > high + 1e-6), axis=1)
     steps = np.abs(np.diff(values, axis=0)) * bundle.contract.rate_hz
     wrong[1:] |= (steps > rate * (1 + 1e-5) + 1e-6).any(axis=1)
     found = int(wrong.sum())

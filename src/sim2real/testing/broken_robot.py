@@ -12,8 +12,6 @@ from sim2real.gap.findings import Fault
 from sim2real.robot import Robot
 from sim2real.testing.faults import DEGREES, FACTORS, OFFSETS, PERIODS
 
-_NUMBERS = (float, int, np.floating)
-
 
 class FaultyRobot:
     """A robot seen through a broken driver; everything else is passed on.
@@ -50,7 +48,7 @@ class FaultyRobot:
         return getattr(self._robot, name)
 
     def get_observation(self) -> Mapping[str, object]:
-        """Readings as the broken driver gives them."""
+        """objects as the broken driver gives them."""
         seen = self._robot.get_observation()
         if not seen:
             return dict(seen)
@@ -87,7 +85,11 @@ class FaultyRobot:
 
     def _reading(self, name: str, value: object) -> object:
         spec = self._of.get(name)
-        if spec is None or spec.of not in self._joints or not isinstance(value, _NUMBERS):
+        if (
+            spec is None
+            or spec.of not in self._joints
+            or not isinstance(value, float | int | np.floating)
+        ):
             return value
         fault, level = self._fault, self._level
         if fault is Fault.OFFSET and spec.kind == "jointpos":

@@ -13,8 +13,10 @@ import numpy as np
 
 from sim2real.contract import Contract
 from sim2real.data import Episode, Signal
+from sim2real.errors import Sim2RealError, nearest
 from sim2real.gap.findings import Fault
 from sim2real.gap.interface import Interface
+from sim2real.policy import Bundle
 
 LEVELS = (0, 1, 2)
 """Magnitudes, the smallest first."""
@@ -54,9 +56,14 @@ def possible(fault: Fault, contract: Contract) -> bool:
 
 
 def inject(
-    interface: Interface, episode: Episode, fault: Fault, *, level: int, seed: int
+    bundle: Bundle | Interface, episode: Episode, fault: Fault | str, *, level: int, seed: int
 ) -> Episode:
-    """The episode with a fault in it, somewhere the seed decides."""
+    """The episode with an interface fault in it, somewhere the seed decides.
+
+    The fault may be named as the doctor names it, `'sign flipped'`; `level` is one of `LEVELS`. An
+    `Interface` saves the time of working it out from the bundle for each of many episodes.
+    """
+    fault, interface = _named(fault), _interface(bundle)
     rng = np.random.default_rng([seed, level, list(Fault).index(fault)])
     contract = interface.bundle.contract
     channels = episode.signals
@@ -81,6 +88,17 @@ def inject(
                 values[:, column] = _spoilt(values[:, column], fault, level, rng)
             channels[place.channel] = _with(signal, values.reshape(signal.values.shape))
     return episode.derive(f"fault injected: {fault}", channels={**episode.videos, **channels})
+
+
+def _named(fault: Fault | str) -> Fault:
+    try:
+        return Fault(fault)
+    except ValueError:
+        raise Sim2RealError(f"no fault {fault!r}{nearest(fault, list(Fault))}") from None
+
+
+def _interface(bundle: Bundle | Interface) -> Interface:
+    return bundle if isinstance(bundle, Interface) else Interface.of(bundle)
 
 
 def _with(signal: Signal, values: np.ndarray) -> Signal:
