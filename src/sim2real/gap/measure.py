@@ -235,9 +235,7 @@ def measure(
     check_options(horizon_s=horizon_s, seed=seed)
     _refuse_rates(logs)
     make = partial(make_pairs, twin, logs, seed=seed, remainder=remainder, threads=threads)
-    draws = None
-    if twin.posterior is not None:
-        draws = drawn(twin, "posterior", count=thresholds.draws, seed=seed).numpy()
+    draws = _draws(twin, thresholds.draws, seed)
     pairs = make(
         horizon_s=horizon_s, most=thresholds.segments, draws=draws, report=_stage(report, 0)
     )
@@ -247,23 +245,20 @@ def measure(
     )
     tests, why = distances(pairs, seed=seed), []
     if len(pairs.recording) < _FEW:
-        why.append(
-            f"there are {len(pairs.recording)} segments of {pairs.horizon_s:.2g} s only: whether"
-            f" real and simulated can be told apart is tested on those of {short_s:.2g} s too"
-        )
+        why.append(_few(pairs, short_s))
         close = make(horizon_s=short_s, most=thresholds.segments)
         tests = distances(close, seed=seed) + tests[-1:]
     covered = None
     if twin.posterior is not None and not remainder:
+        look = partial(coverage, twin, logs, source="posterior", draws=thresholds.draws)
+        look = partial(look, horizon_s=horizon_s, seed=seed, threads=threads)
         try:
-            covered = coverage(
-                twin, logs, source="posterior", draws=thresholds.draws, horizon_s=horizon_s,
-                thresholds=thresholds, seed=seed, threads=threads, report=_stage(report, 2),
-            )  # fmt: skip
+            covered = look(thresholds=thresholds, report=_stage(report, 2))
         except Sim2RealError as error:
             why.append(f"what the posterior covers was not looked at: {error}")
     channels = channel_gaps(pairs, seed=seed)
-    found = Gap(
+    report(1, 1)
+    return Gap(
         twin=twin.name,
         version=twin.version,
         horizon_s=pairs.horizon_s,
@@ -280,8 +275,6 @@ def measure(
         draws=draws,
         level=thresholds.level,
     )
-    report(1, 1)
-    return found
 
 
 def _refuse_rates(logs: Sequence[Log]) -> None:
@@ -297,6 +290,20 @@ def _refuse_rates(logs: Sequence[Log]) -> None:
 def two_figures(value: float) -> str:
     """A number with two figures and no power of ten."""
     return f"{float(f'{value:.2g}'):,g}"
+
+
+def _draws(twin: Twin, count: int, seed: int) -> Floats | None:
+    """(draws, parameters) of the posterior, where the twin has one."""
+    if twin.posterior is None:
+        return None
+    return np.asarray(drawn(twin, "posterior", count=count, seed=seed).numpy())
+
+
+def _few(pairs: Pairs, short_s: float) -> str:
+    return (
+        f"there are {len(pairs.recording)} segments of {pairs.horizon_s:.2g} s only: whether"
+        f" real and simulated can be told apart is tested on those of {short_s:.2g} s too"
+    )
 
 
 def _left_out(logs: Sequence[Log]) -> Iterator[str]:

@@ -15,8 +15,6 @@ from sim2real.gap.unknowns import best_guess
 from sim2real.identify.robust import ROBUST, scale
 from sim2real.twin import Twin
 
-_SHARE = 0.25
-"""Share of the recordings that is held back."""
 _FEW = 8
 """Recordings below which none is held back whole."""
 _LONG_ENOUGH_S = 1.0
@@ -41,17 +39,19 @@ class Check:
     """Error after against before, over all sensors; below one is better."""
 
 
-def split(logs: list[Log], held_back: list[Log]) -> tuple[list[Log], list[Log], bool]:
-    """(train, test, whether by time): every fourth recording is held back, or the last quarter of
-    each where they are few, since each of few may tell something that the others do not."""
+def split(
+    logs: list[Log], held_back: list[Log], *, share: float
+) -> tuple[list[Log], list[Log], bool]:
+    """(train, test, whether by time): a `share` of the recordings is held back, or the ends of each
+    where they are few, since each of few may tell something that the others do not."""
     if held_back:
         return logs, held_back, False
     shortest = min(float(np.ptp(log.times)) for log in logs)
-    if len(logs) == 1 or (len(logs) < _FEW and _SHARE * shortest > _LONG_ENOUGH_S):
-        cuts = [int((1 - _SHARE) * len(log.times)) for log in logs]
+    if len(logs) == 1 or (len(logs) < _FEW and share * shortest > _LONG_ENOUGH_S):
+        cuts = [int((1 - share) * len(log.times)) for log in logs]
         train = [log.part(slice(None, cut)) for log, cut in zip(logs, cuts, strict=True)]
         return train, [log.part(slice(c, None)) for log, c in zip(logs, cuts, strict=True)], True
-    every = round(1 / _SHARE)
+    every = round(1 / share)
     test = [log for k, log in enumerate(logs) if k % every == every - 1] or logs[-1:]
     return [log for log in logs if log not in test], test, False
 
@@ -71,30 +71,28 @@ class HeldBack:
         self._sensors = [spec.name for spec in logs[0].contract.sensors]
         self._now = self._errors(now)
 
-    def check(self, values: Floats, ratio: float, *, by_time: bool) -> Check:
+    def check(self, values: Floats, *, by_time: bool) -> Check:
         """Errors of the twin as it is and with values (parameters,)."""
+        errors = self._errors(values)
         return Check(
             horizon_s=self._replayer.steps * self._replayer.period_s,
             recordings=tuple(log.episode for log in self._logs),
             by_time=by_time,
             sensors=tuple(self._sensors),
-            before=self.rms(best_guess(self._twin)),
-            after=self.rms(values),
-            ratio=ratio,
+            before=_rms(self._now),
+            after=_rms(errors),
+            ratio=self._ratio(errors),
         )
 
-    def rms(self, values: Floats) -> Floats:
-        """(sensors,) root mean square error in the sensor's unit; infinite where one diverged."""
-        return np.array([_mean_square(errors) ** 0.5 for errors in self._errors(values)])
-
     def ratio(self, values: Floats) -> float:
-        """Error against that of the twin as it is, over all sensors.
+        """Error with values (parameters,) against that of the twin as it is, over all sensors."""
+        return self._ratio(self._errors(values))
 
-        An error counts up to three times what is usual for the twin as it is: from some states the
-        smallest error grows out of all bounds, and says nothing of a twin.
-        """
+    def _ratio(self, found: list[Floats]) -> float:
+        """An error counts up to three times what is usual for the twin as it is: from some states
+        the smallest error grows out of all bounds, and says nothing of a twin."""
         shares = []
-        for now, errors in zip(self._now, self._errors(values), strict=True):
+        for now, errors in zip(self._now, found, strict=True):
             usual = scale(now)
             if now.size and usual > 0:
                 most = ROBUST * usual
@@ -111,6 +109,11 @@ class HeldBack:
             mine = replay.errors[0][..., replay.column(name)][seen]
             found.append(np.where(np.isfinite(mine), mine, np.inf))
         return found
+
+
+def _rms(found: list[Floats]) -> Floats:
+    """(sensors,) root mean square error in the sensor's unit; infinite where one diverged."""
+    return np.array([_mean_square(errors) ** 0.5 for errors in found])
 
 
 def _mean_square(errors: Floats) -> float:

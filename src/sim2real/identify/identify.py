@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 
@@ -17,7 +17,7 @@ from sim2real.errors import Sim2RealError
 from sim2real.files import write_json
 from sim2real.gap.log import Log
 from sim2real.identify.align import aligned_logs
-from sim2real.identify.contact import identify_contact
+from sim2real.identify.contact import Contact, identify_contact
 from sim2real.identify.fit import Fit, fit
 from sim2real.identify.held_back import Check, HeldBack, split
 from sim2real.identify.identifiability import Identifiability, from_information, identifiability
@@ -28,6 +28,7 @@ from sim2real.identify.remainder import Learned, learn_remainder
 from sim2real.identify.scatter import scatter_of
 from sim2real.identify.search import Search
 from sim2real.identify.starts import seen_states
+from sim2real.identify.thresholds import IDENTIFY_THRESHOLDS, IdentifyThresholds
 from sim2real.identify.trajectories import Trajectories
 from sim2real.policy import open_twin
 from sim2real.tasks import STARTS_FILE
@@ -35,14 +36,8 @@ from sim2real.twin import Twin
 
 Report: TypeAlias = Callable[[int, int], None]
 
-HORIZONS_S = (0.5, 2.0)
-"""Lengths of the segments, one fit after the other; see `_descended`."""
-_MOST_SEGMENTS = 160
-"""Segments that a fit looks at, spread over all there are; more hardly tell more."""
 _ALIKE = 1.1
 """Errors on what was held back, against the smallest, that are called alike."""
-_WORSE = 1.02
-"""A twin whose held-back error grows by more than this is not promoted."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -150,6 +145,7 @@ def identify(
     starts: int = 8,
     seed: int = 0,
     check_posterior: bool = True,
+    thresholds: IdentifyThresholds = IDENTIFY_THRESHOLDS,
     threads: int = 0,
     report: Report = lambda done, of: None,
 ) -> Identification:
@@ -168,11 +164,13 @@ def identify(
         _refuse_both(mine, kept)
     found = _identified(
         twin, mine, kept, tuple(parameters), starts=starts, seed=seed,
-        check_posterior=check_posterior, threads=threads, report=report,
+        check_posterior=check_posterior, thresholds=thresholds, threads=threads, report=report,
     )  # fmt: skip
     if not remainder or not found.promoted:
         return found
-    learned = learn_remainder(found.twin, mine, seed=seed, threads=threads, report=report)
+    learned = learn_remainder(
+        found.twin, mine, thresholds=thresholds, seed=seed, threads=threads, report=report
+    )
     new = replace(found.twin, remainder=learned.remainder)
     return replace(found, twin=new, learned=learned)
 
@@ -197,61 +195,51 @@ def _identified(
     starts: int,
     seed: int,
     check_posterior: bool,
+    thresholds: IdentifyThresholds,
     threads: int,
     report: Report,
 ) -> Identification:
     """Fit, believe, and check on what was held back."""
-    train, test, by_time = split(logs, held_back)
-    refuse_poor(train)
-    if held_back:
-        refuse_poor(test)
+    train, test, by_time = split(logs, held_back, share=thresholds.held_back)
+    for mine in (train, test) if held_back else (train,):
+        refuse_poor(mine, shortest_s=thresholds.shortest_s)
     notes: list[str] = []
     contact = identify_contact(
         twin, train, fitted=fitted, seed=seed, threads=threads, report=report
     )
+    make = partial(_problem, twin, fitted=fitted, most=thresholds.segments, threads=threads)
+    found: Contact | _Fitted
     if contact is not None:
-        held = HeldBack(twin, test)
-        ratio = held.ratio(contact.problem.whole(contact.fit.x))
-        found = _Found(ratio, contact.problem, contact.fit)
+        held, found = HeldBack(twin, test), contact
     else:
-        held = HeldBack(twin, test, HORIZONS_S)
-        found = _descended(
-            twin, train, held, fitted=fitted, starts=starts, seed=seed, threads=threads,
-            notes=notes, report=report,
-        )  # fmt: skip
-    check = held.check(found.problem.whole(found.fit.x), found.ratio, by_time=by_time)
+        held = HeldBack(twin, test, thresholds.horizons_s)
+        fits = partial(fit, starts=starts, seed=seed, exact=False, report=report)
+        found = _descended(partial(make, train), fits, held, thresholds.horizons_s, notes)
+    check = held.check(found.problem.whole(found.fit.x), by_time=by_time)
     why = ""
-    if not check.ratio <= _WORSE:
+    if not check.ratio <= thresholds.worse:
         why = (
             f"it predicts recordings that were held back worse than before, by a factor of"
             f" {check.ratio:.2f}: the fit does not carry over"
         )
-    problem, result = found.problem, found.fit
-    if contact is not None:
-        posterior, told = contact.posterior, contact.told
-    else:
+    if isinstance(found, _Fitted):
         # What was held back has done its duty: it is data like any other.
-        if not why and not held_back:
-            problem = Problem(twin, logs, problem.horizon_s, fitted=fitted, threads=threads)
-            problem = problem.part(_MOST_SEGMENTS)
-            problem.noise[:] = found.problem.noise
-        # What the data cannot tell, such as the scale of all forces, the prior decides.
-        result = fit(problem, begin=result.x, prior=discrepancy_of(result), report=report)
-        told = from_information(problem.names, result.information())
-        posterior = posterior_of(problem, result, check=check_posterior, seed=seed, report=report)
-    new = twin.with_posterior(posterior.distribution)
+        problem = found.problem if why or held_back else make(logs, found.problem.horizon_s)
+        problem.noise[:] = found.problem.noise
+        found = _believed(problem, found.fit, check=check_posterior, seed=seed, report=report)
+    new = twin.with_posterior(found.posterior.distribution)
     why = why or another_robot(new, test)
-    if result.at_bounds:
-        notes.append(f"on a bound: {', '.join(result.at_bounds)}; widen it, or the model is wrong")
+    if stuck := found.fit.at_bounds:
+        notes.append(f"on a bound: {', '.join(stuck)}; widen it, or the model is wrong")
     by_name = {log.episode: log for log in [*logs, *held_back]}
     return Identification(
         twin=twin if why else new,
         promoted=not why,
         why=why,
-        problem=problem,
-        fit=result,
-        posterior=posterior,
-        told=told,
+        problem=found.problem,
+        fit=found.fit,
+        posterior=found.posterior,
+        told=found.told,
         check=check,
         logs=tuple(logs),
         held_back=tuple(by_name[name] for name in check.recordings),
@@ -260,58 +248,78 @@ def _identified(
 
 
 @dataclass(frozen=True)
-class _Found:
-    """A fit, and its error on what was held back."""
+class _Fitted:
+    """A fit of logs."""
 
-    ratio: float
-    problem: Any
-    fit: Any
+    problem: Problem
+    fit: Fit
+
+
+@dataclass(frozen=True)
+class _Believed(_Fitted):
+    """A fit of all logs, and what is known by it."""
+
+    posterior: Posterior
+    told: Identifiability
+
+
+def _problem(
+    twin: Twin,
+    logs: list[Log],
+    horizon_s: float,
+    *,
+    fitted: tuple[str, ...],
+    most: int,
+    threads: int,
+) -> Problem:
+    """The logs in segments of `horizon_s`, at most so many."""
+    return Problem(twin, logs, horizon_s, fitted=fitted, threads=threads).part(most)
 
 
 def _descended(
-    twin: Twin,
-    logs: list[Log],
+    make: Callable[[float], Problem],
+    fits: Callable[..., Fit],
     held: HeldBack,
-    *,
-    fitted: tuple[str, ...],
-    starts: int,
-    seed: int,
-    threads: int,
+    horizons_s: Sequence[float],
     notes: list[str],
-    report: Report,
-) -> _Found:
-    """Fits over one horizon after the other; the one that predicts best what was held back."""
-    problem = Problem(twin, logs, HORIZONS_S[0], fitted=fitted, threads=threads)
-    problem = problem.part(_MOST_SEGMENTS)
+) -> _Fitted:
+    """Fits over one horizon after the other; the one that predicts best what was held back.
+
+    `make` gives the problem of a horizon, and `fits` fits it.
+    """
+    problem = make(horizons_s[0])
     told = identifiability(problem)
     if not told.identifiable and not told.together:
         raise Sim2RealError(
             "these logs tell none of the parameters: the robot hardly moves in them; record"
             f" motions with `sim2real record` (they would tell {', '.join(told.names[:3])}, …)"
         )
-    found: list[_Found] = []
-    for horizon_s in HORIZONS_S:
-        if found:
-            try:
-                problem = Problem(twin, logs, horizon_s, fitted=fitted, threads=threads)
-                problem = problem.part(_MOST_SEGMENTS)
-            except Sim2RealError:
-                notes.append(f"no stretch of {horizon_s:g} s without gaps: not fitted over that")
-                break
-            problem.noise[:] = found[-1].problem.noise
-        result = fit(
-            problem,
-            starts=starts,
-            begin=found[-1].fit.x if found else None,
-            seed=seed,
-            exact=False,
-            report=report,
-        )
-        found.append(_Found(held.ratio(problem.whole(result.x)), problem, result))
+    found = [_Fitted(problem, fits(problem))]
+    for horizon_s in horizons_s[1:]:
+        try:
+            problem = make(horizon_s)
+        except Sim2RealError:
+            notes.append(f"no stretch of {horizon_s:g} s without gaps: not fitted over that")
+            break
+        problem.noise[:] = found[-1].problem.noise
+        found.append(_Fitted(problem, fits(problem, begin=found[-1].fit.x)))
     # Of those that predict alike, the one that bounds had to stop least.
-    best = min(entry.ratio for entry in found)
-    alike = [entry for entry in found if entry.ratio <= _ALIKE * best] or found
-    return min(alike, key=lambda e: (len(e.fit.at_bounds), e.ratio))
+    ratios = [held.ratio(one.problem.whole(one.fit.x)) for one in found]
+    rated = list(zip(ratios, found, strict=True))
+    alike = [(ratio, one) for ratio, one in rated if ratio <= _ALIKE * min(ratios)] or rated
+    return min(alike, key=lambda pair: (len(pair[1].fit.at_bounds), pair[0]))[1]
+
+
+def _believed(problem: Problem, begun: Fit, *, check: bool, seed: int, report: Report) -> _Believed:
+    """A fit of all logs, and what it tells."""
+    # What the data cannot tell, such as the scale of all forces, the prior decides.
+    result = fit(problem, begin=begun.x, prior=discrepancy_of(begun), report=report)
+    return _Believed(
+        problem,
+        result,
+        posterior_of(problem, result, check=check, seed=seed, report=report),
+        from_information(problem.names, result.information()),
+    )
 
 
 def _finite(value: float) -> float | None:

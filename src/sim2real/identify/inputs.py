@@ -31,8 +31,6 @@ _MOST_LOST = 0.1
 """Share of a channel's values that may be no numbers; such samples are not used."""
 _SHORTEST_STEP_S, _LONGEST_STEP_S = 2e-5, 1.0
 """Steps of a control clock that are believed [s]."""
-_SHORTEST_S = 1.0
-"""Time of logs below which nothing is fitted [s]."""
 _RESTING = 1.5
 """Spread against scatter from sample to sample below which a reading is noise around a rest."""
 _GROWS = 0.9
@@ -85,12 +83,12 @@ def channels_of(episode: Episode, contract: Contract, twin: Twin) -> dict[str, s
     return {name: kind for kind, names in kinds for name in episode.signals if name in names}
 
 
-def refuse_poor(logs: Sequence[Log]) -> None:
+def refuse_poor(logs: Sequence[Log], *, shortest_s: float) -> None:
     """Refuse logs from which nothing can be learned, whatever the fit: a `Sim2RealError`."""
     seconds = seconds_of(logs)
-    if seconds < _SHORTEST_S:
+    if seconds < shortest_s:
         raise Sim2RealError(
-            f"the logs hold {seconds:.2g} s in all; at least {_SHORTEST_S:g} s are needed, and 20 s"
+            f"the logs hold {seconds:.2g} s in all; at least {shortest_s:g} s are needed, and 20 s"
             " of motion is a good begin: `sim2real record` makes them"
         )
     if all(_rests(log) for log in logs):

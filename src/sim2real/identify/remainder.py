@@ -22,13 +22,12 @@ from sim2real.gap.replay import Replayer
 from sim2real.gap.unknowns import best_guess
 from sim2real.identify.bump_weights import BumpWeights
 from sim2real.identify.bumps import TERMS, blank_remainder, columns, supported_by
+from sim2real.identify.thresholds import IDENTIFY_THRESHOLDS, IdentifyThresholds
 from sim2real.identify.worth import Verdict, verdict
 from sim2real.twin import Remainder, Twin
 
 Choice = tuple[tuple[str, ...], float]
 
-HORIZONS_S = (0.5, 2.0)
-"""Lengths of segments; all that the logs have room for."""
 _RIDGES = tuple(10.0**k for k in range(4, -2, -1))
 """How hard weights are held to zero."""
 _CHOICES = tuple((tuple(TERMS)[: k + 1], ridge) for k in range(len(TERMS)) for ridge in _RIDGES)
@@ -83,6 +82,7 @@ def learn_remainder(
     twin: Twin,
     logs: Sequence[Log],
     *,
+    thresholds: IdentifyThresholds = IDENTIFY_THRESHOLDS,
     seed: int = 0,
     threads: int = 0,
     report: Callable[[int, int], None] = lambda done, of: None,
@@ -91,7 +91,7 @@ def learn_remainder(
 
     Of fewer than three recordings nothing is learned, since some must be held back.
     """
-    horizons_s, fitted = _horizons(twin, logs)
+    horizons_s, fitted = _horizons(twin, logs, thresholds.horizons_s)
     sensors = tuple(spec.name for spec in logs[0].contract.sensors) if logs else ()
     if len(fitted) < _FEWEST:
         return _too_few(len(fitted), horizons_s[-1], sensors)
@@ -114,7 +114,7 @@ def learn_remainder(
             points = np.stack([np.zeros(weights.size), *tried])
             squares[:, mine] = weights.squares(points, mine, support)
             report(done + fold + 1, steps)
-        return verdict(squares, horizons_s, sensors)
+        return verdict(squares, horizons_s, sensors, thresholds)
 
     found = judged(_CHOICES, 1)
     terms, ridge = _CHOICES[found.choice]
@@ -157,15 +157,17 @@ def _too_few(recordings: int, horizon_s: float, sensors: tuple[str, ...]) -> Lea
     )
 
 
-def _horizons(twin: Twin, logs: Sequence[Log]) -> tuple[tuple[float, ...], list[Log]]:
+def _horizons(
+    twin: Twin, logs: Sequence[Log], horizons_s: tuple[float, ...]
+) -> tuple[tuple[float, ...], list[Log]]:
     """(horizons that enough logs have room for, those logs)."""
     values = best_guess(twin)[None]
     fitted: list[Log] = []
-    for most in range(len(HORIZONS_S), 0, -1):
-        fitted = [log for log in logs if _fits(twin, log, HORIZONS_S[most - 1], values)]
+    for most in range(len(horizons_s), 0, -1):
+        fitted = [log for log in logs if _fits(twin, log, horizons_s[most - 1], values)]
         if len(fitted) >= _FEWEST:
             break
-    return HORIZONS_S[:most], fitted
+    return horizons_s[:most], fitted
 
 
 def _fits(twin: Twin, log: Log, horizon_s: float, values: Floats) -> bool:

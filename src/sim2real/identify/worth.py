@@ -14,13 +14,7 @@ import numpy as np
 from scipy.stats import t as student
 
 from sim2real.arrays import Floats
-
-WORTH = 0.97
-"""Held-back error, against that without, above which nothing is kept."""
-_NO_WORSE = 1.01
-"""The same of any one sensor over any one horizon."""
-_SURE = 0.95
-"""How sure it must be that the recordings gain at all."""
+from sim2real.identify.thresholds import IDENTIFY_THRESHOLDS, IdentifyThresholds
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,7 +33,12 @@ class Verdict:
     """(horizons, sensors) with it."""
 
 
-def verdict(squares: Floats, horizons_s: Sequence[float], sensors: Sequence[str]) -> Verdict:
+def verdict(
+    squares: Floats,
+    horizons_s: Sequence[float],
+    sensors: Sequence[str],
+    thresholds: IdentifyThresholds = IDENTIFY_THRESHOLDS,
+) -> Verdict:
     """Judge (1 + ways, recordings, horizons, sensors) mean squared errors, held back.
 
     The first are those without; ways come from the simplest on. What is nan was not measured; a
@@ -61,8 +60,11 @@ def verdict(squares: Floats, horizons_s: Sequence[float], sensors: Sequence[str]
         )  # fmt: skip
     ratios = np.sqrt(scores[1:].mean(axis=1) / scores[0].mean())
     worst = np.nanmax(parts.reshape(len(parts), -1), axis=1)
-    harmless = np.isfinite(ratios) & (worst <= _NO_WORSE)
-    doubts = [_doubt(float(r), scores[0], mine) for r, mine in zip(ratios, scores[1:], strict=True)]
+    harmless = np.isfinite(ratios) & (worst <= thresholds.remainder_harm)
+    doubts = [
+        _doubt(float(r), scores[0], mine, thresholds)
+        for r, mine in zip(ratios, scores[1:], strict=True)
+    ]
     good = harmless & np.array([not doubt for doubt in doubts])
     among = next(some for some in (good, harmless, ratios == ratios.min()) if some.any())
     choice = int(np.argmin(np.where(among, ratios, np.inf)))
@@ -89,16 +91,17 @@ def verdict(squares: Floats, horizons_s: Sequence[float], sensors: Sequence[str]
     )
 
 
-def _doubt(ratio: float, before: Floats, after: Floats) -> str:
+def _doubt(ratio: float, before: Floats, after: Floats, thresholds: IdentifyThresholds) -> str:
     """Why scores (recordings,) do not fall enough, or not surely; '' if they do."""
     told = f"recordings that were held back are predicted {ratio:.2f} times as far off with it"
-    if not ratio <= WORTH:
+    worth, sure = thresholds.remainder_worth, thresholds.remainder_sure
+    if not ratio <= worth:
         return (
-            f"{told}, which is not below {WORTH:g}: what is left is no force that these recordings"
+            f"{told}, which is not below {worth:g}: what is left is no force that these recordings"
             " tell alike"
         )
     gain, error = _paired(before, after)
-    if not gain > error * float(student.ppf(_SURE, len(before) - 1)):
+    if not gain > error * float(student.ppf(sure, len(before) - 1)):
         return f"{told}, but the {len(before)} of them differ too much to be sure of that"
     return ""
 
