@@ -16,7 +16,6 @@ from scipy import optimize, special, stats
 
 from benchmarks.benchmark import Options, Result, report, side_by_side
 from sim2real.evaluation.comparison import compare
-from sim2real.evaluation.intervals import clopper_pearson, wilson
 from sim2real.evaluation.paired_outcomes import PairedOutcomes, mcnemar, paired_difference
 from sim2real.evaluation.prediction import predict
 from sim2real.evaluation.prediction_powered import powered_rate
@@ -26,6 +25,7 @@ from sim2real.evaluation.sequential import SequentialTest
 from sim2real.evaluation.trial import Trial
 from sim2real.evaluation.trial_plan import discordant
 from sim2real.evaluation.trial_plan import plan_trials as planned_trials
+from sim2real.intervals import clopper_pearson, wilson
 
 _SIMPLER = {
     "google_robot_pick_coke_can": (0.031, 0.975),

@@ -4,9 +4,9 @@ import numpy as np
 import torch
 
 from sim2real.logs.control_log import ControlLog
-from sim2real.policy import twin_contract
 from sim2real.replay.unknowns import best_guess
 from sim2real.testing import multisine
+from sim2real.twin import twin_contract
 from sim2real.worlds import CpuWorlds
 
 RATE_HZ = 50.0

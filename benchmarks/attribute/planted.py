@@ -9,14 +9,14 @@ import numpy as np
 
 from benchmarks.machine import ROOT
 from sim2real.attribution.attribution import Attribution
-from sim2real.identification.fit import fit
 from sim2real.identification.least_squares import LeastSquares
+from sim2real.identification.most_probable import fit
 from sim2real.identification.posterior import posterior_of
 from sim2real.logs.control_log import ControlLog
-from sim2real.policy import Bundle, twin_contract
+from sim2real.policy import Bundle
 from sim2real.tasks import find_task
 from sim2real.testing import Plant, flown, recordings
-from sim2real.twin import Twin
+from sim2real.twin import Twin, twin_contract
 
 HORIZON_S = 0.5
 BUNDLES = ROOT / "examples" / "bundles"

@@ -11,9 +11,9 @@ from scipy.stats import chisquare
 
 from benchmarks.benchmark import Result, report
 from benchmarks.identify.plan import Plan
-from sim2real.identification.fit import fit
 from sim2real.identification.identifiability import from_information
 from sim2real.identification.least_squares import LeastSquares
+from sim2real.identification.most_probable import fit
 from sim2real.identification.posterior import posterior_of
 from sim2real.logs.control_log import ControlLog
 from sim2real.tasks import find_task

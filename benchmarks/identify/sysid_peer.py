@@ -19,8 +19,7 @@ import numpy as np
 
 from sim2real.logs.control_log import ControlLog
 from sim2real.params import Parameter, Uniform
-from sim2real.policy import twin_contract
-from sim2real.twin import Twin
+from sim2real.twin import Twin, twin_contract
 
 
 class Given(Protocol):

@@ -15,8 +15,8 @@ from sim2real.data import Signal
 from sim2real.errors import Sim2RealError
 from sim2real.logs.control_log import ControlLog
 from sim2real.params import Empirical, Uniform
-from sim2real.policy import twin_contract
 from sim2real.tasks import find_task
+from sim2real.twin import twin_contract
 from tests.simulated import bundle_and_twin, policy_of, simulate
 
 TASK = "pendulum-swingup"

@@ -11,7 +11,7 @@ from sim2real.attribution.explanation import explain_failures
 from sim2real.attribution.gap_attribution import attribute
 from sim2real.cli.main import main, parse
 from sim2real.cli.verbs import VERBS, find_verb, help_text
-from sim2real.doctor.diagnose import diagnose
+from sim2real.doctor.doctor import diagnose
 from sim2real.doctor.doctor_config import DoctorConfig
 from sim2real.evaluation.comparison import compare
 from sim2real.evaluation.evaluation_configs import (
@@ -24,14 +24,16 @@ from sim2real.evaluation.evaluation_configs import (
 from sim2real.evaluation.expectation import expect
 from sim2real.evaluation.policy_success import evaluate
 from sim2real.evaluation.ranking_table import rank_table
+from sim2real.evaluation.trial_plan import plan_trials
 from sim2real.gap.gap_config import GapConfig
 from sim2real.gap.measure import measure_gap
 from sim2real.gap.ranges import look_at_ranges
 from sim2real.gap.ranges_config import RangesConfig
 from sim2real.identification.identified_twin import identify
-from sim2real.identification.identify_config import IdentifyConfig, PlanConfig
+from sim2real.identification.identify_config import IdentifyConfig
 from sim2real.plan.motion_plan import plan_motions
-from sim2real.robot.drift.config import DriftConfig
+from sim2real.plan.plan_config import PlanConfig
+from sim2real.robot.drift.drift_config import DriftConfig
 from sim2real.robot.drift.monitor import watch_drift
 
 OPTIONS_OF = [
@@ -46,7 +48,7 @@ OPTIONS_OF = [
     (EvaluateConfig, evaluate),
     (CompareConfig, compare),
     (RankConfig, rank_table),
-    (PowerConfig, plan),
+    (PowerConfig, plan_trials),
     (PredictConfig, expect),
 ]
 NAMED_OTHERWISE = {(EvaluateConfig, "run"): "policy"}

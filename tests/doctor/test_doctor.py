@@ -10,7 +10,7 @@ from sim2real.cli.doctor import run_doctor
 from sim2real.contract import SensorSpec, TermSpec
 from sim2real.data import Episode, Provenance, Signal
 from sim2real.data.formats.recording import read_recording
-from sim2real.doctor.diagnose import Doctor, diagnose
+from sim2real.doctor.doctor import Doctor, diagnose
 from sim2real.doctor.doctor_config import DoctorConfig
 from sim2real.doctor.findings import Fault
 from sim2real.doctor.graph_interface import GraphInterface

@@ -6,10 +6,10 @@ from scipy import stats
 
 from benchmarks.evaluate import Plan, Robot, counted
 from sim2real.errors import Sim2RealError
-from sim2real.evaluation.intervals import wilson
 from sim2real.evaluation.prediction import counts_of, predict
 from sim2real.evaluation.prediction_powered import of_trials, powered_rate
 from sim2real.evaluation.trial import Trial
+from sim2real.intervals import wilson
 
 RNG = np.random.default_rng
 

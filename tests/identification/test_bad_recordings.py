@@ -10,9 +10,9 @@ import pytest
 from sim2real.cli.main import main
 from sim2real.data.formats import write_episodes
 from sim2real.errors import Sim2RealError
-from sim2real.identification.fit import fit
 from sim2real.identification.inputs import another_robot
 from sim2real.identification.least_squares import LeastSquares
+from sim2real.identification.most_probable import fit
 from sim2real.logs.alignment import aligned
 from sim2real.params import Uniform
 from sim2real.twin import Twin

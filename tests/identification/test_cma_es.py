@@ -12,9 +12,8 @@ from sim2real.identification.importance_sampling import weighed_posterior
 from sim2real.identification.whole_recordings import WholeRecordings
 from sim2real.logs.alignment import aligned
 from sim2real.logs.control_log import ControlLog
-from sim2real.policy import model_limits, twin_contract
 from sim2real.replay.replayer import Replayer
-from sim2real.twin import Twin
+from sim2real.twin import Twin, model_limits, twin_contract
 from tests.repository import REAL_EXAMPLES
 
 CUBE = REAL_EXAMPLES / "cube"

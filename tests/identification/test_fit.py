@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from sim2real.identification.fit import fit
+from sim2real.identification.most_probable import fit
 
 
 class TwoValleys:

@@ -7,10 +7,10 @@ import pytest
 
 from sim2real.data import Signal
 from sim2real.errors import Sim2RealError
-from sim2real.identification.fit import fit
 from sim2real.identification.identifiability import from_information, identifiability
 from sim2real.identification.identified_twin import identify
 from sim2real.identification.least_squares import LeastSquares
+from sim2real.identification.most_probable import fit
 from sim2real.logs.alignment import aligned
 from sim2real.logs.control_log import ControlLog
 from sim2real.replay.unknowns import best_guess

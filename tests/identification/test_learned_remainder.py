@@ -13,11 +13,10 @@ from sim2real.errors import Sim2RealError
 from sim2real.identification.learned_remainder import learn_remainder
 from sim2real.logs.control_log import ControlLog
 from sim2real.params import Dimension, Normal, Parameter
-from sim2real.policy import twin_contract
 from sim2real.replay.replayer import Replayer
 from sim2real.replay.unknowns import best_guess
 from sim2real.tasks import TaskEnv, find_task
-from sim2real.twin import REMAINDER_FEATURES, JointRemainder, Remainder, Twin
+from sim2real.twin import REMAINDER_FEATURES, JointRemainder, Remainder, Twin, twin_contract
 from sim2real.worlds import CpuWorlds
 
 ROTOR = """

@@ -13,9 +13,9 @@ from sim2real.contract import Contract, Limits
 from sim2real.contract.contract import SCHEMA
 from sim2real.errors import Sim2RealError
 from sim2real.evaluation.simulated_trials import run_trials
-from sim2real.learn import Policy, TrainConfig, train
-from sim2real.policy import Bundle, ExportConfig, Pilot, Runtime, export, make_contract
-from sim2real.policy import bundle_export as export_module
+from sim2real.learn import ExportConfig, Policy, TrainConfig, export, train
+from sim2real.learn import bundle_export as export_module
+from sim2real.policy import Bundle, Pilot, Runtime, make_contract
 from sim2real.policy.bundle import _files, _manifest
 from sim2real.tasks import TaskEnv, find_task, task_names
 from tests.repository import ROOT

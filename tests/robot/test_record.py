@@ -15,12 +15,11 @@ from sim2real.contract import CommandSpec, Contract, JointLimits, Limits, Sensor
 from sim2real.data import Lake
 from sim2real.data.formats.recording import read_recording
 from sim2real.errors import Sim2RealError
-from sim2real.policy import model_limits, twin_contract
 from sim2real.robot import MOTIONS, ExcitedRobot, RecordConfig, StandIn, prepare_motion
 from sim2real.robot.excite.clearance import CLEAR_M
 from sim2real.robot.excite.plan import Envelope, Excitation, plan_motion, resting
 from sim2real.robot.excite.record import chosen, play_motions
-from sim2real.twin import Twin
+from sim2real.twin import Twin, model_limits, twin_contract
 from tests.repository import BUNDLES
 
 HOME = np.array([0.0, -0.4, 0.5, 0.6, 0.0, 0.3])

@@ -8,7 +8,7 @@ from typing import Any
 
 from sim2real.attribution.attribution import Attribution, Cause, Share
 from sim2real.attribution.failures import Failures
-from sim2real.evaluation.intervals import clopper_pearson
+from sim2real.intervals import clopper_pearson
 from sim2real.twin import Twin
 
 _OPEN = 5.0

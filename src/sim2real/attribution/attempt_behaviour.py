@@ -18,7 +18,7 @@ from scipy.cluster.hierarchy import fcluster, linkage
 from scipy.spatial.distance import squareform
 
 from sim2real.arrays import Floats, Ints
-from sim2real.logs.control_log import ControlLog
+from sim2real.logs import ControlLog
 
 _WINDOWS = 10
 """Windows of an attempt of full length."""

@@ -10,8 +10,8 @@ import numpy as np
 from scipy.stats import fisher_exact, mannwhitneyu
 
 from sim2real.data import Episode
-from sim2real.evaluation.intervals import unpaired_difference, wilson
-from sim2real.logs.control_log import ControlLog
+from sim2real.intervals import unpaired_difference, wilson
+from sim2real.logs import ControlLog
 from sim2real.tasks import Task
 
 LEVEL = 0.05

@@ -10,7 +10,7 @@ from typing import Any
 from sim2real.attribution.advice import Advice, advise
 from sim2real.attribution.failures import Failures, failures_of
 from sim2real.data import Logs, read_logs
-from sim2real.evaluation.opened import PolicySource, open_policy
+from sim2real.evaluation import PolicySource, open_policy
 from sim2real.files import write_json
 from sim2real.policy import open_twin
 from sim2real.twin import Twin

@@ -29,13 +29,12 @@ from sim2real.attribution.attempt_behaviour import (
 from sim2real.attribution.complaints import Attempt, Complaint, complaints
 from sim2real.data import Episode
 from sim2real.errors import Sim2RealError
-from sim2real.evaluation.simulated_trials import SimulatedTrials, run_trials
-from sim2real.logs.control_log import ControlLog
-from sim2real.policy import twin_contract
+from sim2real.evaluation import SimulatedTrials, run_trials
+from sim2real.logs import ControlLog
 from sim2real.randomize import drawn
-from sim2real.replay.unknowns import best_guess
+from sim2real.replay import best_guess
 from sim2real.tasks import Task
-from sim2real.twin import Twin
+from sim2real.twin import Twin, twin_contract
 
 UNKNOWN = "unknown"
 _UNLIKE = 0.02

@@ -11,13 +11,12 @@ from typing import Any, TypeAlias
 from sim2real.attribution.attribution import Attribution
 from sim2real.attribution.lost_success import attribute_success
 from sim2real.attribution.trajectory_error import attribute_trajectory
-from sim2real.data import Episode, Logs, read_logs
-from sim2real.data.formats.channel_map import ChannelMap
+from sim2real.data import ChannelMap, Episode, Logs, read_logs
 from sim2real.errors import Sim2RealError
-from sim2real.evaluation.opened import OpenedPolicy, PolicySource, open_policy
+from sim2real.evaluation import OpenedPolicy, PolicySource, open_policy
 from sim2real.files import write_json
-from sim2real.identification.identified_twin import identify
-from sim2real.logs.alignment import aligned_logs
+from sim2real.identification import identify
+from sim2real.logs import aligned_logs
 from sim2real.policy import open_twin
 from sim2real.twin import Twin
 

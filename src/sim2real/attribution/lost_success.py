@@ -30,7 +30,7 @@ from sim2real.attribution.shapley import game
 from sim2real.attribution.shares import shares_of
 from sim2real.attribution.sparse_causes import plausible
 from sim2real.errors import Sim2RealError
-from sim2real.evaluation.simulated_trials import SimulatedTrials, run_trials
+from sim2real.evaluation import SimulatedTrials, run_trials
 from sim2real.randomize import drawn
 from sim2real.tasks import Task
 from sim2real.twin import Twin

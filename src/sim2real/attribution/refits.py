@@ -5,9 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from sim2real.arrays import Bools, Floats
-from sim2real.identification.fit import costs_of
-from sim2real.identification.least_squares import LeastSquares
-from sim2real.identification.robust_loss import tempered, weight
+from sim2real.identification import LeastSquares, costs_of, tempered, weight
 
 _ROUNDS = 6
 """Gauss-Newton steps of all refits together."""

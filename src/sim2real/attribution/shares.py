@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from sim2real.arrays import Floats
 from sim2real.attribution.attribution import Cause, Dimensions, Refit, Share
 from sim2real.attribution.sparse_causes import SparseCauses
-from sim2real.replay.unknowns import best_guess, prior_std
+from sim2real.replay import best_guess, prior_std
 from sim2real.twin import Twin
 
 

@@ -28,7 +28,7 @@ from scipy.special import gammaln
 from sim2real.arrays import Bools, Floats, Ints
 from sim2real.attribution.attribution import Dimensions
 from sim2real.params import Empirical, GaussianPosterior, JointDistribution
-from sim2real.replay.unknowns import best_guess, prior_std
+from sim2real.replay import best_guess, prior_std
 from sim2real.twin import Twin
 
 _WIDTHS = np.array([0.1, 1.0, 2.0, 4.0, 8.0])

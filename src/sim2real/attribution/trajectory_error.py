@@ -38,10 +38,9 @@ from sim2real.attribution.shapley import game
 from sim2real.attribution.shares import shares_of
 from sim2real.attribution.sparse_causes import SparseCauses, plausible
 from sim2real.errors import Sim2RealError
-from sim2real.identification.least_squares import LeastSquares
-from sim2real.identification.robust_loss import tempered
-from sim2real.logs.control_log import ControlLog
-from sim2real.replay.unknowns import best_guess, open_parameters
+from sim2real.identification import LeastSquares, tempered
+from sim2real.logs import ControlLog
+from sim2real.replay import best_guess, open_parameters
 from sim2real.twin import Twin
 
 HORIZON_S = 0.5

@@ -11,19 +11,20 @@ from typing import Any
 from sim2real.cli.data_options import DataCheck, DataExport, DataImport, Reading
 from sim2real.cli.lake import open_lake
 from sim2real.cli.output import print_json, say, say_error
-from sim2real.data import Episode, Provenance
-from sim2real.data.exchange import (
+from sim2real.data import (
+    ChannelMap,
     Checked,
+    Episode,
+    Provenance,
     check_episodes,
     export_episodes,
     import_episodes,
+    read_episodes,
     unrepaired,
 )
-from sim2real.data.formats import read_episodes
-from sim2real.data.formats.channel_map import ChannelMap
 from sim2real.errors import Sim2RealError, table_at
 from sim2real.files import read_json
-from sim2real.report.progress import bar
+from sim2real.report import bar
 
 
 def run_import(verb: DataImport) -> int:

@@ -6,23 +6,30 @@ from pathlib import Path
 
 from sim2real.cli.adapter import carry_out
 from sim2real.cli.output import print_json, print_table, say
-from sim2real.evaluation.comparison import Comparison, compare
-from sim2real.evaluation.evaluation_configs import (
+from sim2real.evaluation import (
+    MEASURES,
+    MOST,
     CompareConfig,
+    Comparison,
     EvaluateConfig,
+    Evaluation,
+    Expectation,
     PowerConfig,
     PredictConfig,
     RankConfig,
+    RankedTable,
+    Ranking,
+    RankMeasure,
+    TrialPlan,
+    compare,
+    evaluate,
+    expect,
+    plan_trials,
+    rank_table,
+    results_folder,
 )
-from sim2real.evaluation.expectation import Expectation, expect
-from sim2real.evaluation.opened import results_folder
-from sim2real.evaluation.policy_success import Evaluation, evaluate
-from sim2real.evaluation.ranking import MEASURES, Ranking, RankMeasure
-from sim2real.evaluation.ranking_table import RankedTable, rank_table
-from sim2real.evaluation.trial_plan import MOST, TrialPlan
 from sim2real.files import refuse_file
-from sim2real.report.plots import plot_evaluation
-from sim2real.report.progress import bar
+from sim2real.report import bar, plot_evaluation
 
 
 def run_evaluate(config: EvaluateConfig) -> int:

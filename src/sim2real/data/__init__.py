@@ -20,6 +20,7 @@ from sim2real.lazy import attach
 
 __all__ = [
     "ChannelMap",
+    "Checked",
     "Consent",
     "Episode",
     "Label",
@@ -37,11 +38,20 @@ __all__ = [
     "affected",
     "bad_samples",
     "check_episode",
+    "check_episodes",
+    "counted",
+    "described",
+    "export_episodes",
     "held",
+    "import_episodes",
+    "listed",
+    "participants",
     "quoted",
     "read_episodes",
     "read_logs",
+    "read_recording",
     "repair_episode",
+    "unrepaired",
     "verify",
     "withdraw",
     "write_episodes",
@@ -51,12 +61,21 @@ if TYPE_CHECKING:
     from sim2real.data.check import LogFault, bad_samples, check_episode, repair_episode
     from sim2real.data.consent import Consent
     from sim2real.data.episode import Episode, Signal
+    from sim2real.data.exchange import (
+        Checked,
+        check_episodes,
+        export_episodes,
+        import_episodes,
+        unrepaired,
+    )
     from sim2real.data.formats import read_episodes, write_episodes
     from sim2real.data.formats.channel_map import ChannelMap
+    from sim2real.data.formats.recording import read_recording
     from sim2real.data.labels import Label
     from sim2real.data.lake import Lake, quoted
     from sim2real.data.logs import Logs, read_logs
     from sim2real.data.mixture import Manifest, Mixture, Part
+    from sim2real.data.overview import counted, described, listed, participants
     from sim2real.data.provenance import Origin, Provenance
     from sim2real.data.resampling import held
     from sim2real.data.verification import verify
@@ -64,34 +83,4 @@ if TYPE_CHECKING:
     from sim2real.data.windows import Windows
     from sim2real.data.withdrawal import affected, withdraw
 else:
-    __getattr__, __dir__ = attach(
-        __name__,
-        {
-            "LogFault": "check",
-            "bad_samples": "check",
-            "check_episode": "check",
-            "repair_episode": "check",
-            "Consent": "consent",
-            "Episode": "episode",
-            "Signal": "episode",
-            "read_episodes": "formats",
-            "write_episodes": "formats",
-            "ChannelMap": "formats.channel_map",
-            "Label": "labels",
-            "Lake": "lake",
-            "quoted": "lake",
-            "Logs": "logs",
-            "read_logs": "logs",
-            "Manifest": "mixture",
-            "Mixture": "mixture",
-            "Part": "mixture",
-            "Origin": "provenance",
-            "Provenance": "provenance",
-            "held": "resampling",
-            "verify": "verification",
-            "Video": "video",
-            "Windows": "windows",
-            "affected": "withdrawal",
-            "withdraw": "withdrawal",
-        },
-    )
+    __getattr__, __dir__ = attach(__name__, __file__)

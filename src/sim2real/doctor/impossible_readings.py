@@ -14,7 +14,7 @@ from sim2real.contract import Limits
 from sim2real.doctor.findings import Fault, Finding
 from sim2real.doctor.signal_relations import DEGREES
 from sim2real.doctor.simulated_reference import ReferenceEpisodes
-from sim2real.logs.control_log import ControlLog
+from sim2real.logs import ControlLog
 
 _START_SLACK = 0.6
 """How far a joint may start from where worlds start: an arm without power sags [rad or m]."""

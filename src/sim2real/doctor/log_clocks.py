@@ -6,8 +6,8 @@ import numpy as np
 
 from sim2real.arrays import Bools
 from sim2real.doctor.findings import Fault, Finding
-from sim2real.gap.thresholds import DoctorThresholds
-from sim2real.logs.control_log import ControlLog
+from sim2real.gap import DoctorThresholds
+from sim2real.logs import ControlLog
 
 
 def clock_findings(log: ControlLog, limits: DoctorThresholds) -> list[Finding]:

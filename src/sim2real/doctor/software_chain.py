@@ -28,7 +28,7 @@ from sim2real.doctor.signal_relations import (
     search,
     shifted,
 )
-from sim2real.logs.control_log import ControlLog
+from sim2real.logs import ControlLog
 
 _NEW_AT_LIMIT = 0.2
 """Share of the free actions brought to their limit that makes it 'saturated', not 'scaled'."""

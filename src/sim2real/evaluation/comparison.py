@@ -17,14 +17,6 @@ import numpy as np
 
 from sim2real.arrays import Floats, Ints
 from sim2real.errors import Sim2RealError
-from sim2real.evaluation.intervals import (
-    Difference,
-    Rate,
-    check_confidence,
-    clustered,
-    unpaired_difference,
-    wilson,
-)
 from sim2real.evaluation.paired_outcomes import (
     PairedOutcomes,
     by_condition,
@@ -40,6 +32,14 @@ from sim2real.evaluation.paired_outcomes import (
 from sim2real.evaluation.sequential import SequentialTest, SequentialVerdict, more_than_planned
 from sim2real.evaluation.trial import Trial
 from sim2real.evaluation.trial_source import TrialSource, open_trials
+from sim2real.intervals import (
+    Difference,
+    Rate,
+    check_confidence,
+    clustered,
+    unpaired_difference,
+    wilson,
+)
 
 _MATCHED_ENOUGH = 0.8
 """Share of the smaller set that must have partners; a few left over do not make it unpaired."""

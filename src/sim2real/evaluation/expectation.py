@@ -8,10 +8,10 @@ from functools import partial
 from typing import Any
 
 from sim2real.errors import Sim2RealError
-from sim2real.evaluation.intervals import check_confidence
 from sim2real.evaluation.prediction import Prediction, check_trials, counts_of, predict
 from sim2real.evaluation.prediction_powered import PoweredRate, of_trials
 from sim2real.evaluation.trial_source import TrialSource, open_trials
+from sim2real.intervals import check_confidence
 
 
 @dataclass(frozen=True, kw_only=True)

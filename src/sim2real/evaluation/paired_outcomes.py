@@ -14,8 +14,8 @@ import numpy as np
 from scipy import stats
 
 from sim2real.arrays import Bools, Floats, Ints
-from sim2real.evaluation.intervals import Difference, check_confidence
 from sim2real.evaluation.trial import Trial
+from sim2real.intervals import Difference, check_confidence
 
 _RESAMPLES = 10_000
 MANY = 40_000

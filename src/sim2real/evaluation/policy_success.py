@@ -12,11 +12,11 @@ from scipy import stats
 from sim2real.arrays import Bools, Floats
 from sim2real.data import Lake
 from sim2real.errors import Sim2RealError
-from sim2real.evaluation.intervals import Rate, check_confidence, clustered, wilson
 from sim2real.evaluation.opened import PolicySource, open_policy
 from sim2real.evaluation.simulated_trials import SimulatedTrials, run_trials
 from sim2real.evaluation.trial_files import save_worlds
 from sim2real.files import write_json
+from sim2real.intervals import Rate, check_confidence, clustered, wilson
 from sim2real.policy import open_twin
 from sim2real.twin import Twin
 

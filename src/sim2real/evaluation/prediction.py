@@ -23,8 +23,8 @@ from scipy import special
 
 from sim2real.arrays import Floats, Ints
 from sim2real.errors import Sim2RealError
-from sim2real.evaluation.intervals import check_confidence
 from sim2real.evaluation.trial import Trial
+from sim2real.intervals import check_confidence
 
 _FEWEST_DRAWS = 10
 _MOST_TRIALS = 10_000

@@ -32,14 +32,14 @@ from numpy.typing import ArrayLike
 
 from sim2real.arrays import Floats
 from sim2real.errors import Sim2RealError
-from sim2real.evaluation.intervals import (
+from sim2real.evaluation.trial import Trial
+from sim2real.intervals import (
     Rate,
     check_confidence,
     clustered,
     score_interval,
     worth_of,
 )
-from sim2real.evaluation.trial import Trial
 
 _CORNERS = 1.0
 """Trials' worth of the four corners that are added; fewer cover too little at ten real trials."""

@@ -15,7 +15,7 @@ from scipy import stats
 
 from sim2real.arrays import Bools, Floats, Ints
 from sim2real.errors import Sim2RealError
-from sim2real.evaluation.intervals import check_confidence
+from sim2real.intervals import check_confidence
 
 _RESAMPLES = 2_000
 _PERMUTATIONS = 5_000

@@ -14,7 +14,7 @@ import numpy as np
 
 from sim2real.arrays import Floats, Ints
 from sim2real.gap.replayed_pairs import ReplayedPairs
-from sim2real.replay.segments import clusters_of
+from sim2real.replay import clusters_of
 from sim2real.twin import SensorEffects
 
 _RESAMPLED = 1000

@@ -15,20 +15,18 @@ from pathlib import Path
 import numpy as np
 
 from sim2real.arrays import Floats
-from sim2real.data import Logs
-from sim2real.data.formats.channel_map import ChannelMap
+from sim2real.data import ChannelMap, Logs
 from sim2real.errors import Sim2RealError
 from sim2real.gap.error_hotspots import Hotspot, find_hotspots, ranked
 from sim2real.gap.horizon_errors import ChannelGap, channel_gaps
-from sim2real.gap.range_coverage import RangeCoverage
+from sim2real.gap.reading_coverage import RangeCoverage, range_coverage
 from sim2real.gap.replayed_pairs import ReplayedPairs, make_pairs
 from sim2real.gap.thresholds import GAP_THRESHOLDS, GapThresholds
 from sim2real.gap.two_sample import EXCHANGES, FEWEST, Distance, adjusted, distances
-from sim2real.logs.alignment import aligned_logs
-from sim2real.logs.control_log import ControlLog
+from sim2real.logs import ControlLog, aligned_logs
 from sim2real.policy import open_twin
 from sim2real.randomize import drawn
-from sim2real.replay.segments import seconds_of
+from sim2real.replay import seconds_of
 from sim2real.twin import Twin
 
 _FEW = 20
@@ -89,7 +87,7 @@ class Gap:
 
     @property
     def worst_places(self) -> tuple[Hotspot, ...]:
-        """Places where the error is larger than elsewhere beyond chance; see `find_hotspots.ranked`."""
+        """Places where the error is larger than elsewhere beyond chance; see `ranked`."""
         # Of two looks, distances and places, the second has the whole level if the first is sure.
         sure = self._told_apart < self.level / 2
         return ranked(self.places, level=self.level if sure else self.level / 2)

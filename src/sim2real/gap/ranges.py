@@ -11,11 +11,10 @@ import numpy as np
 import torch
 
 from sim2real.arrays import Floats
-from sim2real.data import Logs
-from sim2real.data.formats.channel_map import ChannelMap
+from sim2real.data import ChannelMap, Logs
 from sim2real.files import write_json
-from sim2real.gap.range_coverage import RangeCoverage, range_coverage
-from sim2real.logs.alignment import aligned_logs
+from sim2real.gap.reading_coverage import RangeCoverage, range_coverage
+from sim2real.logs import aligned_logs
 from sim2real.params import Distribution
 from sim2real.policy import open_twin
 from sim2real.randomize import drawn

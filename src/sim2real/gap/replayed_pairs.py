@@ -20,10 +20,8 @@ import numpy as np
 
 from sim2real.arrays import Bools, Floats, Ints
 from sim2real.errors import Sim2RealError
-from sim2real.logs.control_log import ControlLog
-from sim2real.replay.replayer import Replay, Replayer, lead_periods
-from sim2real.replay.segments import log_of, seconds_of
-from sim2real.replay.unknowns import best_guess
+from sim2real.logs import ControlLog
+from sim2real.replay import Replay, Replayer, best_guess, lead_periods, log_of, seconds_of
 from sim2real.twin import Twin
 
 _BEFORE = 2

@@ -16,7 +16,7 @@ import numpy as np
 
 from sim2real.arrays import Floats, Ints
 from sim2real.gap.replayed_pairs import ReplayedPairs
-from sim2real.replay.replayer import Replay
+from sim2real.replay import Replay
 
 EXCHANGES = 1999
 """Random exchanges of pairs that a p-value is counted from."""

@@ -17,7 +17,7 @@ import numpy as np
 
 from sim2real.arrays import Floats
 from sim2real.identification.whole_recordings import WholeRecordings
-from sim2real.replay.unknowns import around, at_bounds
+from sim2real.replay import around, at_bounds
 
 GENERATIONS = 150
 _STAGES = 2

@@ -12,9 +12,9 @@ from sim2real.identification.identifiability import Identifiability, from_inform
 from sim2real.identification.importance_sampling import weighed_posterior
 from sim2real.identification.posterior import Posterior
 from sim2real.identification.whole_recordings import WholeRecordings
-from sim2real.logs.control_log import ControlLog
+from sim2real.logs import ControlLog
 from sim2real.params import Dimension
-from sim2real.replay.unknowns import open_parameters
+from sim2real.replay import open_parameters
 from sim2real.twin import Twin
 
 

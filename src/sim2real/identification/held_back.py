@@ -10,9 +10,8 @@ import numpy as np
 from sim2real.arrays import Floats
 from sim2real.errors import Sim2RealError
 from sim2real.identification.robust_loss import ROBUST, scale
-from sim2real.logs.control_log import ControlLog
-from sim2real.replay.replayer import Replayer
-from sim2real.replay.unknowns import best_guess
+from sim2real.logs import ControlLog
+from sim2real.replay import Replayer, best_guess
 from sim2real.twin import Twin
 
 _FEW = 8

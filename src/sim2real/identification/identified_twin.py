@@ -11,13 +11,11 @@ from typing import TypeAlias
 import numpy as np
 
 from sim2real.arrays import Floats
-from sim2real.data import Logs
-from sim2real.data.formats.channel_map import ChannelMap
+from sim2real.data import ChannelMap, Logs
 from sim2real.errors import Sim2RealError
 from sim2real.files import write_json
 from sim2real.identification.cma_es import CmaSearch
 from sim2real.identification.contact_parameters import Contact, identify_contact
-from sim2real.identification.fit import Fit, fit
 from sim2real.identification.held_back import HeldBack, HeldBackCheck, split
 from sim2real.identification.identifiability import (
     Identifiability,
@@ -27,13 +25,13 @@ from sim2real.identification.identifiability import (
 from sim2real.identification.inputs import another_robot, refuse_poor
 from sim2real.identification.learned_remainder import LearnedRemainder, learn_remainder
 from sim2real.identification.least_squares import LeastSquares
+from sim2real.identification.most_probable import Fit, fit
 from sim2real.identification.parameter_scatter import scatter_of
 from sim2real.identification.posterior import Posterior, discrepancy_of, posterior_of
 from sim2real.identification.recorded_starts import seen_states
 from sim2real.identification.thresholds import IDENTIFY_THRESHOLDS, IdentifyThresholds
 from sim2real.identification.whole_recordings import WholeRecordings
-from sim2real.logs.alignment import aligned_logs
-from sim2real.logs.control_log import ControlLog
+from sim2real.logs import ControlLog, aligned_logs
 from sim2real.policy import open_twin
 from sim2real.tasks import STARTS_FILE
 from sim2real.twin import Twin

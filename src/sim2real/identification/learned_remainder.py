@@ -21,9 +21,8 @@ from sim2real.identification.held_back_improvement import Improvement, improveme
 from sim2real.identification.remainder_basis import TERMS, blank_remainder, columns, supported_by
 from sim2real.identification.remainder_weights import BumpWeights
 from sim2real.identification.thresholds import IDENTIFY_THRESHOLDS, IdentifyThresholds
-from sim2real.logs.control_log import ControlLog
-from sim2real.replay.replayer import Replayer
-from sim2real.replay.unknowns import best_guess
+from sim2real.logs import ControlLog
+from sim2real.replay import Replayer, best_guess
 from sim2real.twin import Remainder, Twin
 
 Choice = tuple[tuple[str, ...], float]

@@ -17,11 +17,8 @@ from functools import partial
 import numpy as np
 
 from sim2real.arrays import Floats, Ints
-from sim2real.logs.control_log import ControlLog
-from sim2real.replay.randomness import moves_by_chance
-from sim2real.replay.replayer import Replayer
-from sim2real.replay.segments import spread_evenly
-from sim2real.replay.unknowns import Unknowns, around
+from sim2real.logs import ControlLog
+from sim2real.replay import Replayer, Unknowns, around, moves_by_chance, spread_evenly
 from sim2real.twin import Twin
 
 BROKEN = 1e3

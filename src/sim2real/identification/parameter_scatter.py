@@ -16,7 +16,7 @@ import numpy as np
 import torch
 
 from sim2real.arrays import Floats
-from sim2real.identification.fit import Fit
+from sim2real.identification.most_probable import Fit
 from sim2real.identification.posterior import rows_of
 from sim2real.params import Empirical, GaussianPosterior
 from sim2real.twin import Twin

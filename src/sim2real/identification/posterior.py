@@ -18,10 +18,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from sim2real.arrays import Floats
-from sim2real.identification.fit import Fit, costs_of
 from sim2real.identification.least_squares import LeastSquares
+from sim2real.identification.most_probable import Fit, costs_of
 from sim2real.params import Empirical, GaussianPosterior, JointDistribution
-from sim2real.replay.unknowns import Unknowns
+from sim2real.replay import Unknowns
 
 _WIDE = 1.5
 """Steps along the axes of the Gaussian, in its standard deviations."""

@@ -8,11 +8,8 @@ import mujoco
 import numpy as np
 import torch
 
-from sim2real.logs.control_log import ControlLog
-from sim2real.replay.measured_states import MeasuredStates
-from sim2real.replay.replayer import places_of
-from sim2real.replay.segments import GAP, spread_evenly
-from sim2real.replay.unknowns import best_guess
+from sim2real.logs import ControlLog
+from sim2real.replay import GAP, MeasuredStates, best_guess, places_of, spread_evenly
 from sim2real.tasks import Starts
 from sim2real.twin import Twin
 from sim2real.worlds import CpuWorlds

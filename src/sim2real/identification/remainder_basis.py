@@ -11,9 +11,8 @@ import numpy as np
 from scipy.cluster.vq import kmeans2
 
 from sim2real.arrays import Floats, Ints
-from sim2real.logs.control_log import ControlLog
-from sim2real.replay.replayer import Replayer
-from sim2real.replay.unknowns import best_guess
+from sim2real.logs import ControlLog
+from sim2real.replay import Replayer, best_guess
 from sim2real.twin import REMAINDER_FEATURES, JointRemainder, Remainder, Twin, one_way_joints
 
 TERMS = {

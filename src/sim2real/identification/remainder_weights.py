@@ -15,11 +15,9 @@ from sim2real.arrays import Floats, Ints
 from sim2real.identification.least_squares import LeastSquares
 from sim2real.identification.remainder_basis import weight_scales
 from sim2real.identification.robust_loss import ROBUST
-from sim2real.logs.control_log import ControlLog
+from sim2real.logs import ControlLog
 from sim2real.params import Normal, Parameter, dimension_of
-from sim2real.replay.replayer import Replayer
-from sim2real.replay.segments import log_of, spread_evenly
-from sim2real.replay.unknowns import best_guess
+from sim2real.replay import Replayer, best_guess, log_of, spread_evenly
 from sim2real.twin import Remainder, Twin
 
 _SIMULATED_S = 48.0

@@ -16,9 +16,8 @@ from itertools import pairwise
 import numpy as np
 
 from sim2real.arrays import Bools, Floats
-from sim2real.logs.control_log import ControlLog
-from sim2real.replay.replayer import Replayer
-from sim2real.replay.unknowns import Unknowns
+from sim2real.logs import ControlLog
+from sim2real.replay import Replayer, Unknowns
 from sim2real.twin import Twin
 
 _LONGEST_S = 5.0

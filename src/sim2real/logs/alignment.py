@@ -14,13 +14,11 @@ import numpy as np
 
 from sim2real.arrays import Floats
 from sim2real.contract import Contract
-from sim2real.data import Episode, Logs, Signal, held, read_logs
-from sim2real.data.formats.channel_map import ChannelMap
+from sim2real.data import ChannelMap, Episode, Logs, Signal, held, read_logs
 from sim2real.errors import Sim2RealError
-from sim2real.identification.inputs import channels_of, usable
+from sim2real.logs.cleaning import channels_of, usable
 from sim2real.logs.control_log import ControlLog
-from sim2real.policy import twin_contract
-from sim2real.twin import Twin
+from sim2real.twin import Twin, twin_contract
 
 _EVEN = 0.02
 """Share of a period by which time stamps may scatter without being interpolated."""

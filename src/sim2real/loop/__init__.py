@@ -36,29 +36,9 @@ __all__ = [
 
 if TYPE_CHECKING:
     from sim2real.loop.circle import SUMMARY_FILE, LoopResult, Round, close_the_loop, lower_bound
-    from sim2real.loop.config import LoopConfig
+    from sim2real.loop.loop_config import LoopConfig
     from sim2real.loop.stages import Stages, episodes_of, prediction_of, run_of
     from sim2real.loop.steps import RESULT_FILE, KeptResult, KeptStep, Store
     from sim2real.loop.strategies import policy_of, widened
 else:
-    __getattr__, __dir__ = attach(
-        __name__,
-        {
-            "SUMMARY_FILE": "circle",
-            "LoopResult": "circle",
-            "Round": "circle",
-            "close_the_loop": "circle",
-            "lower_bound": "circle",
-            "LoopConfig": "config",
-            "Stages": "stages",
-            "episodes_of": "stages",
-            "prediction_of": "stages",
-            "run_of": "stages",
-            "RESULT_FILE": "steps",
-            "KeptResult": "steps",
-            "KeptStep": "steps",
-            "Store": "steps",
-            "policy_of": "strategies",
-            "widened": "strategies",
-        },
-    )
+    __getattr__, __dir__ = attach(__name__, __file__)

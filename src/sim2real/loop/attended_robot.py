@@ -8,8 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from sim2real.data import Episode
-from sim2real.data.formats.recording import read_recording
+from sim2real.data import Episode, read_recording
 from sim2real.errors import Sim2RealError, table_at
 from sim2real.files import read_json
 from sim2real.robot import (

@@ -15,24 +15,16 @@ from typing import Any
 
 import numpy as np
 
-from sim2real.attribution.explanation import explain_failures
-from sim2real.attribution.failures import Failures
-from sim2real.attribution.gap_attribution import attribute
-from sim2real.data import Episode
-from sim2real.data.formats.recording import read_recording
+from sim2real.attribution import Failures, attribute, explain_failures
+from sim2real.data import Episode, read_recording
 from sim2real.errors import Sim2RealError
-from sim2real.evaluation.policy_success import evaluate
-from sim2real.evaluation.prediction import Prediction, predict
-from sim2real.evaluation.simulated_trials import run_trials
-from sim2real.identification.identified_twin import identify
-from sim2real.identification.learned_remainder import learn_remainder
-from sim2real.identification.parameter_scatter import scattered
-from sim2real.identification.recorded_starts import seen_states
-from sim2real.learn import Policy, TrainConfig, train
-from sim2real.logs.alignment import aligned
+from sim2real.evaluation import Prediction, evaluate, predict, run_trials
+from sim2real.identification import identify, learn_remainder, scattered, seen_states
+from sim2real.learn import ExportConfig, Policy, TrainConfig, export, train
+from sim2real.logs import aligned
 from sim2real.loop.attended_robot import MOTIONS, AttendedRobot
 from sim2real.loop.steps import KeptResult, KeptStep
-from sim2real.policy import Bundle, ExportConfig, export
+from sim2real.policy import Bundle
 from sim2real.robot import OperatorPrompts, link_stops
 from sim2real.tasks import STARTS_FILE, Task, TaskEnv, find_task
 from sim2real.twin import Twin

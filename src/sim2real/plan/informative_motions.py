@@ -23,13 +23,11 @@ import torch
 from sim2real.arrays import Floats, Ints
 from sim2real.contract import Contract
 from sim2real.errors import Sim2RealError
-from sim2real.identification.identifiability import Identifiability
-from sim2real.identification.least_squares import LeastSquares
-from sim2real.logs.control_log import ControlLog
+from sim2real.identification import Identifiability, LeastSquares
+from sim2real.logs import ControlLog
 from sim2real.params import GaussianPosterior, JointDistribution
 from sim2real.randomize import drawn
-from sim2real.replay.replayer import places_of
-from sim2real.replay.unknowns import Unknowns, best_guess, chosen_parameters
+from sim2real.replay import Unknowns, best_guess, chosen_parameters, places_of
 from sim2real.twin import Twin
 from sim2real.worlds import CpuWorlds
 

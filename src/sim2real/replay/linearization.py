@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from sim2real.arrays import Floats
-from sim2real.logs.control_log import ControlLog
+from sim2real.logs import ControlLog
 from sim2real.replay.replayer import Replay, Replayer
 from sim2real.replay.unknowns import Unknowns, around
 from sim2real.twin import Twin

@@ -17,7 +17,7 @@ import torch
 
 from sim2real.arrays import Bools, Floats
 from sim2real.errors import Sim2RealError
-from sim2real.logs.control_log import ControlLog
+from sim2real.logs import ControlLog
 from sim2real.worlds import Worlds
 
 _FIT = 5

@@ -25,7 +25,7 @@ import torch
 from sim2real.arrays import Bools, Floats, Ints
 from sim2real.contract import Contract
 from sim2real.errors import Sim2RealError, nearest
-from sim2real.logs.control_log import ControlLog
+from sim2real.logs import ControlLog
 from sim2real.replay.measured_states import MeasuredStates
 from sim2real.replay.randomness import Chance, with_chance
 from sim2real.replay.segments import recordings_of, starts_of

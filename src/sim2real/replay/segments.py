@@ -8,7 +8,7 @@ import numpy as np
 
 from sim2real.arrays import Ints
 from sim2real.errors import Sim2RealError
-from sim2real.logs.control_log import ControlLog
+from sim2real.logs import ControlLog
 from sim2real.replay.measured_states import MeasuredStates
 
 UNEVEN = 0.25

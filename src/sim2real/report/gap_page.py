@@ -6,7 +6,7 @@ import html
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from sim2real.gap.measure import two_figures
+from sim2real.gap import two_figures
 from sim2real.report.gap_plots import (
     along,
     chosen_segments,
@@ -20,9 +20,7 @@ from sim2real.report.page import picture, plots, sentence, table, write_parts
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from sim2real.gap.error_hotspots import Hotspot
-    from sim2real.gap.horizon_errors import ChannelGap
-    from sim2real.gap.measure import Gap
+    from sim2real.gap import ChannelGap, Gap, Hotspot
 
 _MOST_CHANNELS = 12
 _MOST_OVERLAYS = 6

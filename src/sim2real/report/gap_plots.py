@@ -13,9 +13,7 @@ from sim2real.arrays import Floats
 from sim2real.report.page import NEW, OLD, REAL, WARN
 
 if TYPE_CHECKING:
-    from sim2real.gap.error_hotspots import Hotspot
-    from sim2real.gap.horizon_errors import ChannelGap
-    from sim2real.gap.measure import Gap
+    from sim2real.gap import ChannelGap, Gap, Hotspot
 
 _SIZE = (3.6, 2.2)
 _LABEL, _TICK = 8, 7

@@ -10,11 +10,10 @@ import numpy as np
 
 from sim2real.arrays import Floats
 from sim2real.errors import Sim2RealError
-from sim2real.gap.range_coverage import SensorCoverage, range_coverage
-from sim2real.logs.control_log import ControlLog
-from sim2real.plan.informative_motions import advice
-from sim2real.replay.replayer import Replay, Replayer
-from sim2real.replay.unknowns import best_guess
+from sim2real.gap import SensorCoverage, range_coverage
+from sim2real.logs import ControlLog
+from sim2real.plan import advice
+from sim2real.replay import Replay, Replayer, best_guess
 from sim2real.report.identify_plots import (
     all_beliefs,
     belief,
@@ -32,7 +31,7 @@ from sim2real.report.page import picture, plots, table, write_parts
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from sim2real.identification.identified_twin import Identification
+    from sim2real.identification import Identification
     from sim2real.twin import Twin
 
 _FAR = 3.0

@@ -12,13 +12,11 @@ from matplotlib.figure import Figure
 
 from sim2real.arrays import Floats
 from sim2real.params import Empirical, Parameter
-from sim2real.replay.replayer import Replay
-from sim2real.replay.segments import spread_evenly
-from sim2real.replay.unknowns import prior_std
+from sim2real.replay import Replay, prior_std, spread_evenly
 from sim2real.report.page import NEW, OLD, REAL, WARN
 
 if TYPE_CHECKING:
-    from sim2real.identification.identified_twin import Identification
+    from sim2real.identification import Identification
 
 _SIZE = (3.6, 1.9)
 _LABEL, _TICK = 8, 7

@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 from matplotlib.figure import Figure
 
-from sim2real.attribution.attribution import Attribution
-from sim2real.attribution.failures import Failures
-from sim2real.data.formats.recording import read_recording
+from sim2real.attribution import Attribution, Failures
+from sim2real.data import read_recording
 from sim2real.errors import Sim2RealError
-from sim2real.gap.ranges import Ranges
+from sim2real.gap import Ranges
 from sim2real.learn import Policy
-from sim2real.logs.alignment import aligned
+from sim2real.logs import aligned
 from sim2real.loop import episodes_of, run_of
 from sim2real.randomize import drawn
 from sim2real.report.attribution_plots import waterfall
@@ -40,7 +39,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from sim2real.data import Episode
-    from sim2real.evaluation.prediction import Prediction
+    from sim2real.evaluation import Prediction
     from sim2real.loop import KeptResult, LoopResult, Round
 
 REPORT_FILE = "report.html"

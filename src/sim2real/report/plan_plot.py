@@ -12,7 +12,7 @@ from sim2real.report.page import NEW, OLD, write_picture
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from sim2real.plan.informative_motions import MotionPlan
+    from sim2real.plan import MotionPlan
 
 
 def plot_plan(path: Path, chosen: MotionPlan) -> None:

@@ -9,15 +9,15 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from sim2real.gap.ranges import BAND, STRONG, Ranges, RangesFound, posterior_bands
-from sim2real.replay.segments import spread_evenly
+from sim2real.gap import BAND, STRONG, Ranges, RangesFound, posterior_bands
+from sim2real.replay import spread_evenly
 from sim2real.report.identify_plots import fill_prior, quantiles_of
 from sim2real.report.page import NEW, OLD, REAL, picture, table, write_parts
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from sim2real.gap.range_coverage import RangeCoverage
+    from sim2real.gap import RangeCoverage
 
 _PAIRS = 8
 _SHOWN_WINDOWS = 5

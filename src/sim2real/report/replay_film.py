@@ -17,11 +17,11 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from sim2real.errors import Sim2RealError
-from sim2real.evaluation.policy_film import video
-from sim2real.logs.control_log import ControlLog
-from sim2real.policy import twin_contract
-from sim2real.replay.measured_states import MeasuredStates
+from sim2real.evaluation import video
+from sim2real.logs import ControlLog
+from sim2real.replay import MeasuredStates
 from sim2real.tasks import Camera, TaskEnv
+from sim2real.twin import twin_contract
 
 if TYPE_CHECKING:
     from sim2real.data import Episode

@@ -14,7 +14,7 @@ from scipy.stats import beta
 
 from sim2real.arrays import Floats
 from sim2real.data import Episode
-from sim2real.logs.control_log import ControlLog
+from sim2real.logs import ControlLog
 from sim2real.policy import Bundle
 from sim2real.twin import Twin
 

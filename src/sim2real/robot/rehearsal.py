@@ -9,10 +9,9 @@ import numpy as np
 
 from sim2real.arrays import Ints
 from sim2real.data import Episode
-from sim2real.doctor.diagnose import diagnose
-from sim2real.doctor.findings import Diagnosis
+from sim2real.doctor import Diagnosis, diagnose
 from sim2real.errors import Sim2RealError
-from sim2real.logs.control_log import ControlLog
+from sim2real.logs import ControlLog
 from sim2real.policy import Bundle, Pilot, Runtime
 from sim2real.robot.kinematics import Kinematics
 from sim2real.robot.readings import Goals, goal_vector

@@ -15,10 +15,9 @@ Faults of the interface are put into an episode (`inject`) or between a runner a
 (`FaultyRobot`); the doctor should name them.
 """
 
-from sim2real.testing.broken_robot import FaultyRobot
-from sim2real.testing.faults import LEVELS, inject, possible
-from sim2real.testing.motions import clear_multisine, multisine, recordings
-from sim2real.testing.plants import Plant, flown, plant, planted_twin, truths_of
+from typing import TYPE_CHECKING
+
+from sim2real.lazy import attach
 
 __all__ = [
     "LEVELS",
@@ -34,3 +33,11 @@ __all__ = [
     "recordings",
     "truths_of",
 ]
+
+if TYPE_CHECKING:
+    from sim2real.testing.broken_robot import FaultyRobot
+    from sim2real.testing.faults import LEVELS, inject, possible
+    from sim2real.testing.motions import clear_multisine, multisine, recordings
+    from sim2real.testing.plants import Plant, flown, plant, planted_twin, truths_of
+else:
+    __getattr__, __dir__ = attach(__name__, __file__)

@@ -13,8 +13,7 @@ import numpy as np
 
 from sim2real.contract import Contract
 from sim2real.data import Episode, Signal
-from sim2real.doctor.findings import Fault
-from sim2real.doctor.graph_interface import GraphInterface
+from sim2real.doctor import Fault, GraphInterface
 from sim2real.errors import Sim2RealError, nearest
 from sim2real.policy import Bundle
 

@@ -9,9 +9,8 @@ import numpy as np
 import torch
 
 from sim2real.errors import Sim2RealError
-from sim2real.logs.control_log import ControlLog
-from sim2real.policy import twin_contract
-from sim2real.twin import Twin
+from sim2real.logs import ControlLog
+from sim2real.twin import Twin, twin_contract
 from sim2real.worlds import CpuWorlds
 
 _LINES = 8

@@ -3,8 +3,8 @@
 import pytest
 
 from benchmarks.real import qube as bench
-from sim2real.identification.fit import fit
 from sim2real.identification.least_squares import LeastSquares
+from sim2real.identification.most_probable import fit
 from sim2real.logs.alignment import aligned
 from sim2real.replay.unknowns import best_guess
 from sim2real.twin import Twin

@@ -8,7 +8,7 @@ import pytest
 
 from sim2real.cli.main import main
 from sim2real.errors import Sim2RealError
-from sim2real.gap.range_coverage import _explained, _farthest, _share, range_coverage
+from sim2real.gap.reading_coverage import _explained, _farthest, _share, range_coverage
 from sim2real.logs.control_log import ControlLog
 from sim2real.params import GaussianPosterior
 from tests.simulated import bundle_and_twin, simulate

@@ -14,20 +14,18 @@ import numpy as np
 from sim2real.contract import CommandSpec, Contract, JointLimits, Limits
 from sim2real.errors import Sim2RealError
 from sim2real.learn import Policy, TrainResult
-from sim2real.policy.bundle import Bundle, ExportProvenance, write_bundle
-from sim2real.policy.config import ExportConfig
-from sim2real.policy.graphs import (
+from sim2real.learn.export_config import ExportConfig
+from sim2real.learn.onnx_graphs import (
     OPSET,
     interface_modules,
     interface_widths,
     network_module,
     to_onnx,
 )
-from sim2real.policy.rollout import Rollout, roll_out
-from sim2real.policy.runtime import Runtime
-from sim2real.policy.task_contract import make_contract, range_and_torque
+from sim2real.learn.rollout import Rollout, roll_out
+from sim2real.policy import Bundle, ExportProvenance, Runtime, make_contract, write_bundle
 from sim2real.tasks import TaskEnv, find_task
-from sim2real.twin import Twin
+from sim2real.twin import Twin, range_and_torque
 
 LARGEST_DIFFERENCE = 1e-5
 """Largest difference allowed between an exported graph and what it was made from."""

@@ -19,10 +19,9 @@ from sim2real.arrays import Bools, Floats, Ints
 from sim2real.contract import SensorSpec
 from sim2real.errors import Sim2RealError
 from sim2real.gap.thresholds import GAP_THRESHOLDS, GapThresholds
-from sim2real.logs.control_log import ControlLog
+from sim2real.logs import ControlLog
 from sim2real.randomize import drawn
-from sim2real.replay.replayer import Replay, Replayer
-from sim2real.replay.segments import clusters_of, log_of, seconds_of
+from sim2real.replay import Replay, Replayer, clusters_of, log_of, seconds_of
 from sim2real.twin import Twin
 
 BAND = 0.95

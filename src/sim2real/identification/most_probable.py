@@ -15,7 +15,7 @@ from sim2real.arrays import Floats
 from sim2real.identification.gauss_newton import GaussNewton
 from sim2real.identification.least_squares import LeastSquares
 from sim2real.identification.robust_loss import scale, tempered, weight
-from sim2real.replay.unknowns import at_bounds
+from sim2real.replay import at_bounds
 
 _ROUNDS = 4
 """Descents at most, each with the noise that the one before left."""
