@@ -3,10 +3,10 @@
 import numpy as np
 import torch
 
-from sim2real.bench.identify.known_truth import multisine
 from sim2real.gap.log import Log
 from sim2real.gap.unknowns import best_guess
 from sim2real.policy import twin_contract
+from sim2real.testing import multisine
 from sim2real.worlds import CpuWorlds
 
 RATE_HZ = 50.0

@@ -3,16 +3,16 @@
 import shutil
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
 from sim2real.errors import Sim2RealError
 from sim2real.loop.attended_robot import AttendedRobot
 from sim2real.robot import OperatorPrompts
+from tests.repository import BUNDLES
 
 TASK = "pendulum-swingup"
-BUNDLE = Path(__file__).parent.parent / "examples" / "bundles" / TASK
+BUNDLE = BUNDLES / TASK
 
 
 @pytest.fixture
@@ -29,9 +29,9 @@ def bundle(tmp_path):
     return shutil.copytree(BUNDLE, tmp_path / "bundle")
 
 
-def at(address: str, **talk) -> AttendedRobot:
+def at(address: str, **prompts) -> AttendedRobot:
     return AttendedRobot(
-        address=address, task=TASK, person="test", force=True, talk=OperatorPrompts(**talk)
+        address=address, task=TASK, person="test", force=True, prompts=OperatorPrompts(**prompts)
     )
 
 

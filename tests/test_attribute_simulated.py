@@ -1,7 +1,6 @@
 """Attribution of planted gaps: the error and the success go to the dimension that is off."""
 
 import json
-from dataclasses import replace
 from functools import partial
 from types import SimpleNamespace
 
@@ -9,13 +8,9 @@ import numpy as np
 import pytest
 import torch
 
-from sim2real.attribute.attribution import Attribution, Share
 from sim2real.attribute.success import _interval_of_sum, _resampled, attribute_success
 from sim2real.attribute.together import told_together
 from sim2real.attribute.trajectory import _shares, attribute_trajectory
-from sim2real.bench.config import BenchAttribute
-from sim2real.bench.identify.known_truth import recordings
-from sim2real.bench.planted import Case, _case, plant
 from sim2real.cli.main import main
 from sim2real.data import Lake
 from sim2real.errors import Sim2RealError
@@ -24,7 +19,9 @@ from sim2real.gap.unknowns import open_parameters
 from sim2real.params import Empirical
 from sim2real.policy import Runtime
 from sim2real.tasks import find_task
-from tests.simulated import BUNDLES, bundle_and_twin, simulate
+from sim2real.testing import plant, recordings
+from tests.repository import BUNDLES
+from tests.simulated import bundle_and_twin, simulate
 from tests.test_attribute_shares import GAIN, MASS, belief
 
 DELAY, BIAS = "actuator/hinge/delay", "sensor/hinge_pos/bias"
@@ -224,12 +221,13 @@ def test_a_plant_leaves_something_right_and_something_off(pendulum):
     of = {p.name: str(p.dimension) for p in twin.parameters}
     counts = set()
     for seed in range(30):
-        values, off, right = plant(twin, np.random.default_rng(seed))
-        moved = {p.name for p, a, b in zip(twin.parameters, values, nominal, strict=True) if a != b}
-        assert {of[name] for name in moved} == set(off)
-        assert off and right and not set(off) & set(right)
+        found = plant(twin, np.random.default_rng(seed))
+        pairs = zip(twin.parameters, found.values, nominal, strict=True)
+        moved = {p.name for p, a, b in pairs if a != b}
+        assert {of[name] for name in moved} == set(found.off)
+        assert found.off and found.right and not set(found.off) & set(found.right)
         assert moved <= {p.name for p in open_parameters(twin)}
-        counts.add(len(off))
+        counts.add(len(found.off))
     assert counts == {1, 2, 3}
 
 
@@ -244,25 +242,3 @@ def test_a_gap_in_a_single_stretch_has_an_interval_of_sensible_width():
     assert values[0] == pytest.approx(100 * 50 / 49)
     assert low[0] == 0.0 and high[0] < 500  # no resample without the gap is divided by nothing
     assert low[1] == high[1] == 0.0
-
-
-def test_a_planted_case_that_was_studied_is_not_studied_again(tmp_path):
-    asked = []
-
-    def study(config, task, seed):
-        asked.append((task, seed))
-        share = Share(name="dynamics", value=60.0, low=-1.0, high=80.0)
-        other = replace(share, name="latency", value=40.0)
-        truth = Attribution(
-            of="trajectory", unit="%", whole=1.0, before=1.0, after=0.1, shares=(share, other),
-            unexplained=None, samples=4, draws=1,
-        )  # fmt: skip
-        return Case(truth=truth, found=truth, right=("latency",), drawn=3)
-
-    config = BenchAttribute(bundles=BUNDLES, store=tmp_path)
-    first, again = (_case(config, study, "abc", "pendulum-swingup", 7) for _ in range(2))
-    assert first == again and asked == [("pendulum-swingup", 7)]
-    assert first.hit and [share.name for share in first.zeros] == ["latency"]
-    _case(config, study, "other code", "pendulum-swingup", 7)
-    _case(config, study, "abc", "pendulum-swingup", 8)
-    assert len(asked) == 3

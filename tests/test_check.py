@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from sim2real.data import Episode, Signal, Video
-from sim2real.data.check import KINDS, check, repair
-from sim2real.data.check.finding import SEVERITIES
+from sim2real.data.check import KINDS, check_episode, repair_episode
+from sim2real.data.check.log_fault import SEVERITIES
 from sim2real.errors import Sim2RealError
 from tests.check_logs import FAULTS, REAL, arm, changed, faulty, log, names_of, pendulum, with_times
 
@@ -142,14 +142,14 @@ CLEAN = hard_clean_logs()
 
 @pytest.mark.parametrize("name", CLEAN)
 def test_odd_but_clean_logs_raise_nothing(name):
-    assert [f"{f.kind} of {f.channel}: {f.message}" for f in check(CLEAN[name])] == []
+    assert [f"{f.kind} of {f.channel}: {f.message}" for f in check_episode(CLEAN[name])] == []
 
 
 @pytest.mark.slow
 def test_clean_logs_of_many_sorts_raise_nothing():
     for seed in range(40):
         for episode in (arm(seed), pendulum(seed), pendulum(seed, feedback=True)):
-            assert [f"{seed} {f.kind}: {f.message}" for f in check(episode)] == []
+            assert [f"{seed} {f.kind}: {f.message}" for f in check_episode(episode)] == []
 
 
 @pytest.mark.slow
@@ -158,14 +158,14 @@ def test_seeded_faults_are_found_named_and_repaired(kind):
     found, again, seeds = 0, 0, range(100, 120)
     for seed in seeds:
         episode, wanted, channel = faulty(kind, seed)
-        findings = check(episode)
+        findings = check_episode(episode)
         told = [f for f in findings if f.kind == wanted]
         found += any(not channel or channel in f.channels for f in told)
         if any(f.repairable for f in told):
-            repaired = repair(episode, findings)
+            repaired = repair_episode(episode, findings)
             assert repaired.provenance.parents == (episode.id,)
             assert wanted in repaired.provenance.process
-            again += wanted in {f.kind for f in check(repaired)}
+            again += wanted in {f.kind for f in check_episode(repaired)}
     assert found >= LEAST.get(kind, 1.0) * len(seeds)
     assert again <= 1
 
@@ -178,9 +178,9 @@ LEAST = {"clipped": 0.6, "drifting stamps": 0.8, "drifting values": 0.8, "frozen
 
 def test_a_finding_tells_where_how_much_and_what_to_do():
     episode, _, _ = faulty("frozen joint", 0)
-    finding = next(f for f in check(episode) if f.kind == "stuck")
+    finding = next(f for f in check_episode(episode) if f.kind == "stuck")
     times = episode[finding.channel].times
-    place = finding.place
+    place = finding.span
     assert times[place.first] == place.start_s < place.end_s == times[place.last]
     assert place.count == place.last - place.first + 1
     assert finding.kind in KINDS and finding.severity in SEVERITIES
@@ -193,31 +193,31 @@ def test_the_worst_findings_come_first():
     name = names_of(episode)[0]
     values = np.array(episode[name].values, dtype=float)
     values[5] = np.nan
-    found = check(changed(episode, name, values=values))
+    found = check_episode(changed(episode, name, values=values))
     assert [f.severity for f in found] == ["error", "warning"]
 
 
 def test_a_log_that_claims_30_frames_and_has_24_is_found():
     times = np.arange(300) / 24
     episode = log(action=Signal(times, np.sin(times), "rad", 30.0))
-    (finding,) = check(episode)
+    (finding,) = check_episode(episode)
     assert finding.kind == "time-rate" and "24 Hz" in finding.message
-    assert repair(episode, [finding])["action"].stated_hz == pytest.approx(24.0)
+    assert repair_episode(episode, [finding])["action"].stated_hz == pytest.approx(24.0)
 
 
 def test_stamps_in_milliseconds_are_scaled():
     times = np.arange(1000) * 10.0
     episode = log(q=Signal(times, np.sin(times / 1e3), "rad", 100.0))
-    (finding,) = check(episode)
+    (finding,) = check_episode(episode)
     assert finding.kind == "time-rate"
-    assert repair(episode, [finding])["q"].times == pytest.approx(times / 1e3)
+    assert repair_episode(episode, [finding])["q"].times == pytest.approx(times / 1e3)
 
 
 def test_a_clock_channel_that_runs_away_is_found():
     fast, off = (log(q=Signal(T, np.sin(T), "rad"), wall=Signal(T, 5 + T * r, "s"))
                  for r in (1.3, 1.002))  # fmt: skip
-    assert [f.kind for f in check(fast)] == ["time-rate"]
-    (drift,) = check(off)
+    assert [f.kind for f in check_episode(fast)] == ["time-rate"]
+    (drift,) = check_episode(off)
     assert drift.kind == "clock-drift" and "+2000 ppm" in drift.message
 
 
@@ -226,24 +226,24 @@ def test_pictures_are_checked_by_their_times_only():
     times[12] = times[11]
     frames = [np.zeros((16, 16, 3), np.uint8)] * 20
     episode = Episode(channels={"camera": Video.encode(times, frames)}, provenance=REAL)
-    (finding,) = check(episode)
+    (finding,) = check_episode(episode)
     assert (finding.kind, finding.channel) == ("time-repeated", "camera")
-    assert not check(repair(episode, [finding]))
+    assert not check_episode(repair_episode(episode, [finding]))
 
 
 def test_a_faulty_clock_is_told_once_for_all_its_channels():
     episode = with_times(arm(3), lambda t: np.r_[t[:50], t[49], t[51:]])
-    (finding,) = check(episode)
+    (finding,) = check_episode(episode)
     assert finding.kind == "time-repeated"
     assert len(finding.channels) > 3
-    fixed = repair(episode, [finding])
+    fixed = repair_episode(episode, [finding])
     assert all(np.all(np.diff(c.times) > 0) for c in fixed.channels.values())
 
 
 def test_rows_logged_twice_are_dropped_and_counted():
     twice = np.sort(np.r_[np.arange(400), 100, 250])
     episode = log(q=Signal(T[twice], np.sin(T[twice]), "rad"))
-    fixed = repair(episode, check(episode))
+    fixed = repair_episode(episode, check_episode(episode))
     assert fixed["q"].times.tolist() == T[:400].tolist()
     assert "2 samples logged twice dropped" in fixed.provenance.process
 
@@ -252,7 +252,7 @@ def test_rows_out_of_order_are_sorted():
     order = np.arange(400)
     order[[100, 101]] = 101, 100
     episode = log(q=Signal(T[order], np.sin(T[order]), "rad"))
-    fixed = repair(episode, check(episode))
+    fixed = repair_episode(episode, check_episode(episode))
     assert fixed["q"] == Signal(T[:400], np.sin(T[:400]), "rad")
     assert "2 samples put in order" in fixed.provenance.process
 
@@ -262,11 +262,11 @@ def test_short_holes_are_interpolated_and_long_ones_dropped_with_their_count():
     values[[50, 51]] = np.nan
     values[200:220] = np.inf
     episode = log(q=Signal(T[:500], values, "rad"))
-    fixed = repair(episode, check(episode))
+    fixed = repair_episode(episode, check_episode(episode))
     assert len(fixed["q"].times) == 480
     assert fixed["q"].values == pytest.approx(np.sin(fixed["q"].times), abs=1e-4)
     assert "2 samples interpolated, 20 dropped" in fixed.provenance.process
-    assert {f.kind for f in check(fixed)} == {"time-gap"}
+    assert {f.kind for f in check_episode(fixed)} == {"time-gap"}
 
 
 def test_a_late_action_is_moved_by_whole_samples():
@@ -275,20 +275,20 @@ def test_a_late_action_is_moved_by_whole_samples():
     state = np.r_[wish[0], wish[:-1]]
     action = np.r_[np.full(10, wish[0]), wish[:-10]]
     episode = log(action=Signal(T, action, "rad"), position=Signal(T, state, "rad"))
-    (finding,) = check(episode)
+    (finding,) = check_episode(episode)
     assert finding.kind == "shift" and "9.0" in finding.message
-    fixed = repair(episode, [finding])
+    fixed = repair_episode(episode, [finding])
     assert fixed["action"].times == pytest.approx(T - 9 * 0.005)
-    assert not check(fixed)
+    assert not check_episode(fixed)
 
 
 def test_what_cannot_be_repaired_is_left_and_said():
     episode, _, _ = faulty("samples missing", 0)
     with pytest.raises(Sim2RealError, match="nothing that can be repaired"):
-        repair(episode, check(episode))
+        repair_episode(episode, check_episode(episode))
     with pytest.raises(Sim2RealError, match="to repair"):
         other, _, _ = faulty("huge", 0)
-        repair(CLEAN["few samples"], check(other))
+        repair_episode(CLEAN["few samples"], check_episode(other))
 
 
 def test_scaling_all_values_and_units_changes_no_verdict():
@@ -302,8 +302,8 @@ def test_scaling_all_values_and_units_changes_no_verdict():
             unit = "m" + signal.unit if signal.unit.startswith("m") else unit
             scaled[name] = replace(signal, values=signal.values * 1000.0, unit=unit)
         again = Episode(channels=scaled, provenance=REAL)
-        assert {(f.kind, f.channel) for f in check(again)} == {
-            (f.kind, f.channel) for f in check(episode)
+        assert {(f.kind, f.channel) for f in check_episode(again)} == {
+            (f.kind, f.channel) for f in check_episode(episode)
         }
 
 
@@ -321,26 +321,28 @@ def test_any_mixture_of_faults_is_told_without_a_crash():
             )
             channels[str(name)] = Signal(times, values, str(rng.choice(["rad", "s", "", "m/s"])))
         episode = Episode(channels=channels, provenance=REAL)
-        findings = check(episode)
+        findings = check_episode(episode)
         assert findings
         if any(f.repairable for f in findings):
-            repair(episode, findings)
+            repair_episode(episode, findings)
 
 
 def test_an_encoder_that_never_updates_is_stuck():
     path = np.stack([0.8 * np.sin(2 * np.pi * 0.4 * T), 0.5 * np.cos(2 * np.pi * 0.3 * T)], axis=1)
     speed = np.gradient(path, T, axis=0) + 0.02 * RNG.standard_normal(path.shape)
     frozen = np.tile(path[:1], (len(T), 1))
-    (finding,) = check(log(joint_pos=Signal(T, frozen, "rad"), joint_vel=Signal(T, speed, "rad/s")))
+    (finding,) = check_episode(
+        log(joint_pos=Signal(T, frozen, "rad"), joint_vel=Signal(T, speed, "rad/s"))
+    )
     assert (finding.kind, finding.severity, finding.channel) == ("stuck", "error", "joint_pos")
     asked = log(joint_pos=Signal(T, frozen, "rad"), action=Signal(T, path, "rad"))
-    assert [(f.kind, f.severity) for f in check(asked)] == [("stuck", "warning")]
+    assert [(f.kind, f.severity) for f in check_episode(asked)] == [("stuck", "warning")]
     still = log(
         joint_pos=Signal(T, frozen, "rad"),
         joint_vel=Signal(T, 0.02 * RNG.standard_normal(path.shape), "rad/s"),
         action=Signal(T, frozen, "rad"),
     )
-    assert check(still) == []
+    assert check_episode(still) == []
 
 
 @pytest.mark.parametrize("share", [0.6, 0.75, 0.9])
@@ -348,11 +350,11 @@ def test_one_flat_top_is_clipped_and_not_stuck(share):
     path = np.exp(-(((T - 8) / 3) ** 2)) + 0.2 * np.sin(2 * np.pi * 0.3 * T)
     speed = np.gradient(path, T)
     cut = np.minimum(path, share * path.max()) + 0.0
-    found = check(log(joint_pos=Signal(T, cut, "rad"), joint_vel=Signal(T, speed, "rad/s")))
+    found = check_episode(log(joint_pos=Signal(T, cut, "rad"), joint_vel=Signal(T, speed, "rad/s")))
     assert [finding.kind for finding in found] == ["clipped"]
 
 
 def test_a_velocity_that_is_part_of_a_state_may_leap():
     speed = np.where(np.sin(2 * np.pi * 0.2 * T) > 0, 100.0, -100.0) + RNG.standard_normal(len(T))
     speed[700:703] = 0.0
-    assert check(log(**{"state.vel_meas": Signal(T, speed, "deg/s")})) == []
+    assert check_episode(log(**{"state.vel_meas": Signal(T, speed, "deg/s")})) == []

@@ -1,21 +1,18 @@
 """The checks on recordings of real robots: their known faults are found, and nothing else."""
 
-import os
 from collections import Counter
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 from sim2real.data import Episode, Provenance
-from sim2real.data.check import check, repair
+from sim2real.data.check import check_episode, repair_episode
 from sim2real.data.formats import ChannelMap, read_episodes
 from tests.check_logs import changed
+from tests.repository import REAL_DATA, REAL_EXAMPLES, skip_without_data
 
 pytestmark = pytest.mark.slow
 
-ROOT = Path(__file__).parents[1]
-DATA = Path(os.environ.get("SIM2REAL_REAL_DATA", ROOT.parent / "shared" / "real"))
 FOLDERS = {
     "xl330": "bam_xl330",
     "cartpole": "cartpole_qcp",
@@ -30,12 +27,10 @@ FOLDERS = {
 
 def recordings(name: str, most: int = 1000) -> list[Episode]:
     """Episodes of a data set, through the channel map of its example."""
-    mapped = ROOT / "examples" / "real" / name / "channels.toml"
-    folder = DATA / FOLDERS[name] / "train"
+    mapped = REAL_EXAMPLES / name / "channels.toml"
+    folder = REAL_DATA / FOLDERS[name] / "train"
     if not folder.is_dir():
-        pytest.skip(f"no recordings at {folder}: set SIM2REAL_REAL_DATA")
-    if not mapped.is_file():
-        pytest.skip(f"no channel map at {mapped}")
+        skip_without_data(folder)
     found = []
     base = Provenance(kind="real")
     for episode in read_episodes(folder, base=base, channels=ChannelMap.load(mapped)):
@@ -50,16 +45,16 @@ def recordings(name: str, most: int = 1000) -> list[Episode]:
 @pytest.mark.parametrize("name", ["xl330", "cartpole", "cube", "emps", "qube", "so101"])
 def test_a_clean_recording_raises_nothing(name):
     for episode in recordings(name):
-        assert [f"{f.kind}: {f.message}" for f in check(episode)] == []
+        assert [f"{f.kind}: {f.message}" for f in check_episode(episode)] == []
 
 
 @pytest.mark.slow
 def test_the_double_pendulum_has_only_the_first_stamp_of_its_noise_files_twice():
     kinds: Counter[str] = Counter()
     for episode in recordings("double-pendulum"):
-        for finding in check(episode):
+        for finding in check_episode(episode):
             kinds[finding.kind] += 1
-            assert (finding.kind, finding.place.first) == ("time-repeated", 1), finding.message
+            assert (finding.kind, finding.span.first) == ("time-repeated", 1), finding.message
     assert kinds["time-repeated"] == 7
 
 
@@ -68,7 +63,7 @@ def test_only_the_simulations_that_exploded_are_absurd():
     exploded = 0
     for episode in recordings("kinova"):
         largest = max(float(np.abs(s.values).max()) for s in episode.signals.values())
-        kinds = {finding.kind for finding in check(episode)}
+        kinds = {finding.kind for finding in check_episode(episode)}
         if largest > 1e9:
             exploded += 1
             assert "absurd" in kinds
@@ -82,9 +77,9 @@ def test_degrees_put_into_a_real_arm_are_found_and_taken_out():
     for episode in recordings("so101", 8):
         position = episode["position"]
         wrong = changed(episode, "position", values=np.degrees(position.values))
-        units = [f for f in check(wrong) if f.kind == "unit"]
+        units = [f for f in check_episode(wrong) if f.kind == "unit"]
         assert units and units[0].channel == "position"
-        assert not [f for f in check(repair(wrong, units)) if f.kind == "unit"]
+        assert not [f for f in check_episode(repair_episode(wrong, units)) if f.kind == "unit"]
 
 
 @pytest.mark.slow
@@ -96,7 +91,7 @@ def test_a_real_motion_played_at_another_rate_is_found():
             },
             provenance=episode.provenance,
         )
-        rates = [f for f in check(slow) if f.kind == "time-rate"]
+        rates = [f for f in check_episode(slow) if f.kind == "time-rate"]
         assert len(rates) == 1
         assert rates[0].amount == pytest.approx(0.8, abs=0.03)
 
@@ -108,7 +103,9 @@ def test_commands_logged_much_too_late_are_found_in_most_real_motions():
         values = np.roll(episode["command"].values, 30, axis=0)  # 0.6 s; the arm lags by 0.1 s
         values[:30] = values[30]
         shifted = changed(episode, "command", values=values)
-        found.append(any(f.kind == "shift" and f.channel == "command" for f in check(shifted)))
+        found.append(
+            any(f.kind == "shift" and f.channel == "command" for f in check_episode(shifted))
+        )
     assert np.mean(found) > 0.75
 
 
@@ -127,7 +124,7 @@ def test_a_frozen_stretch_of_a_real_motion_is_found():
             if travel[at] > 0.5:
                 values[at : at + size, 0] = values[at, 0]
                 frozen = changed(episode, "position", values=values.reshape(signal.values.shape))
-                stuck = [f.place for f in check(frozen) if f.kind == "stuck"]
+                stuck = [f.span for f in check_episode(frozen) if f.kind == "stuck"]
                 found.append(any(p.first <= at and p.last >= at + size - 1 for p in stuck))
     # In a log of six seconds a stretch of 0.4 s may hide the only motion there is.
     assert len(found) > 8 and np.mean(found) > 0.7

@@ -27,7 +27,7 @@ def run(*arguments: str, **options) -> subprocess.CompletedProcess:
 def test_help_names_every_verb():
     done = run("--help")
     assert done.returncode == 0
-    for verb in ("demo", "train", "play", "evaluate", "twin", "bench"):
+    for verb in ("demo", "train", "play", "evaluate", "twin", "doctor"):
         assert verb in done.stdout
 
 

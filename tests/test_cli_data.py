@@ -244,7 +244,7 @@ def test_check_finds_and_repairs_in_the_lake(capsys, tmp_path, monkeypatch):
         (["show", "", "--png", "x.xyz"], "not an episode's id"),
         (["label", "ffff", "note", "--value", "\udcff"], "no episode"),
         (["consent", "withdraw", ""], "name the participant"),
-        (["ls", "--lake", "s3://"], "no place for a lake|cannot look|no lake|cannot read"),
+        (["ls", "--lake", "s3://"], "cannot hold a lake|cannot list|no lake|cannot read"),
         (["ls", "--where", "nothing = 1"], "query failed"),
         (["show", "ffff"], "no episode"),
         (["show", "../x"], "not an episode's id"),
@@ -256,7 +256,7 @@ def test_check_finds_and_repairs_in_the_lake(capsys, tmp_path, monkeypatch):
         (["export", "x", "--where", "kind = 'generated'"], "selects no episode"),
         (["check", "nothing.csv"], "no such file"),
         (["consent", "withdraw", "nobody"], "no data of participant"),
-        (["consent", "grant", "p", "--scope", "none", "--expires", "soon"], "is not a day"),
+        (["consent", "grant", "p", "--scope", "none", "--expires", "soon"], "is not a date"),
         (
             ["label", episode(1).id, "note", "--value", "x", "--start", "9", "--end", "10"],
             "outside",

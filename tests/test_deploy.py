@@ -30,8 +30,7 @@ from sim2real.robot.ladder import (
 )
 from sim2real.robot.ladder_step import parse_goals
 from sim2real.robot.remote import RemoteRobot
-
-BUNDLES = Path(__file__).parent.parent / "examples" / "bundles"
+from tests.repository import BUNDLES
 
 
 @pytest.fixture
@@ -194,8 +193,8 @@ def test_a_shadow_listens_to_a_robot_in_other_hands(bundle, tmp_path):
 def test_what_is_malformed_is_refused_with_one_line(bundle, capsys):
     cases = [
         (["--robot", "unit:3", "--execute"], "--person"),
-        (["--robot", "somewhere"], "is no robot"),
-        (["--robot", "unit:x"], "is no unit"),
+        (["--robot", "somewhere"], "is not a robot"),
+        (["--robot", "unit:x"], "is not a unit"),
         (["--execute", "--person", "ana"], "say which robot"),
         (["--robot", "unit:3", "--goal", "x=a"], "is not like"),
         (["--robot", "unit:3", "--goal", "target_positon=1,2,3"], "did you mean 'target_position'"),

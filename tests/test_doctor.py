@@ -2,12 +2,10 @@
 
 import json
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
 
-from sim2real.bench.faulty_logs import FaultyRobot, inject, possible
 from sim2real.cli.doctor import run_doctor
 from sim2real.contract import SensorSpec, TermSpec
 from sim2real.data import Episode, Provenance, Signal
@@ -21,9 +19,10 @@ from sim2real.gap.interface import Interface
 from sim2real.gap.log import Log
 from sim2real.gap.relation import Kind, relate
 from sim2real.policy import Bundle, Pilot, Runtime
-from sim2real.robot import Recording, StandIn, Supervisor, fly, units_of
+from sim2real.robot import Recording, StandIn, Supervisor, fly
+from sim2real.testing import FaultyRobot, inject, possible
+from tests.repository import BUNDLES
 
-BUNDLES = Path(__file__).parents[1] / "examples" / "bundles"
 TASKS = ("pendulum-swingup", "arm-reach", "arm-push")
 
 
@@ -54,7 +53,7 @@ def flown(task, folder, unit, *, seconds=3.0, spoil=None):
         fly(
             seen, Pilot(Runtime(bundle)), Supervisor(bundle.contract, free(bundle)),
             robot, goals=goals, seconds=seconds, person="ana", execute=True,
-            recording=Recording(path, units_of(bundle.contract), Provenance(kind="real")),
+            recording=Recording.of(bundle.contract, path, Provenance(kind="real")),
         )  # fmt: skip
     return path
 

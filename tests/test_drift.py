@@ -13,14 +13,17 @@ from sim2real.errors import Sim2RealError
 from sim2real.gap.log import Log
 from sim2real.gap.sensitivity import sensitivity
 from sim2real.policy import Pilot, Runtime
-from sim2real.robot import DriftMonitor, Recording, StandIn, Supervisor, fly, units_of
-from sim2real.robot.drift.blame import causes, change_point
-from sim2real.robot.drift.config import DriftConfig
-from sim2real.robot.drift.monitor import (
-    HORIZON_S,
-    DriftScores,
+from sim2real.robot import (
+    DriftConfig,
+    DriftMonitor,
+    Recording,
+    StandIn,
+    Supervisor,
+    fly,
     watch_drift,
 )
+from sim2real.robot.drift.blame import causes, change_point
+from sim2real.robot.drift.monitor import HORIZON_S, DriftScores
 from sim2real.robot.drift.ranks import RankEvidence
 from tests.simulated import bundle_and_twin, simulate
 
@@ -177,7 +180,7 @@ def test_a_robot_that_was_swapped_is_noticed_and_one_that_was_not_raises_no_alar
                     seconds=2.0,
                     person="ana",
                     execute=True,
-                    recording=Recording(file, units_of(bundle.contract), source),
+                    recording=Recording.of(bundle.contract, file, source),
                 )
                 found.append(read_recording(file))
         return found

@@ -1,9 +1,7 @@
 """Simulation against reality: measures as published, and a verdict in plain words."""
 
 import json
-import os
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -15,9 +13,7 @@ from sim2real.cli.main import main
 from sim2real.errors import Sim2RealError
 from sim2real.evaluate.ranking import Scored, mmrv, rank, unranked
 from sim2real.evaluate.ranking_table import Columns, read_scored
-
-ROOT = Path(__file__).parent.parent
-DATA = Path(os.environ.get("SIM2REAL_REAL_DATA", ROOT.parent / "shared" / "real"))
+from tests.repository import REAL_DATA, skip_without_data
 
 
 def scored(sim, real, **options):
@@ -252,9 +248,9 @@ def test_a_malformed_table_is_named_with_its_place(tmp_path, name, text, words):
 
 
 def test_simpler_is_ranked_as_published():
-    path = DATA / "simpler_table" / "train" / "simpler_real_vs_sim.json"
+    path = REAL_DATA / "simpler_table" / "train" / "simpler_real_vs_sim.json"
     if not path.is_file():
-        pytest.skip(f"no table in {DATA}")
+        skip_without_data(path.parent)
     found, _ = read_scored(path, Columns(sim="simpler_visual_matching"))
     together, *tasks = rank(found)
     assert round(together.pooled_pearson, 3) == 0.907
@@ -268,9 +264,9 @@ def test_simpler_is_ranked_as_published():
 
 
 def test_simulation_that_misleads_is_called_so():
-    path = DATA / "realaigym_scores" / "train" / "realaigym_paired_scores.csv"
+    path = REAL_DATA / "realaigym_scores" / "train" / "realaigym_paired_scores.csv"
     if not path.is_file():
-        pytest.skip(f"no table in {DATA}")
+        skip_without_data(path.parent)
     columns = Columns(
         policy="controller", sim="sim_score", real="real_score", group=("robot", "edition")
     )

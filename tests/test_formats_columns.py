@@ -16,13 +16,13 @@ from hypothesis.extra import numpy as hnp
 
 from sim2real.data import Consent, Episode, Provenance, Signal, Video
 from sim2real.data.formats import FORMATS, detect, read_episodes, write_episodes
-from sim2real.data.formats.channelmap import ChannelMap
+from sim2real.data.formats.channel_map import ChannelMap
 from sim2real.data.formats.columns.csv import write_csv
 from sim2real.data.formats.columns.mat import read_mat
 from sim2real.data.formats.columns.npz import write_npz
 from sim2real.data.formats.columns.read import read_columns
-from sim2real.data.formats.units import si_unit
 from sim2real.errors import Sim2RealError
+from sim2real.units import si_unit
 from tests.format_faults import survives_all
 
 REAL = Provenance(kind="real", robot="so101", site="lab")
@@ -116,11 +116,11 @@ def test_every_unknown_key_is_an_error_with_the_nearest_valid_one():
         ({"skip": -1}, "whole number"),
         ({"skip": True}, "whole number"),
         ({"header": "no"}, "true or false"),
-        ({"files": "../x.csv"}, "inside the folder"),
+        ({"files": "../x.csv"}, "names in the folder"),
         ({"files": []}, "list of them"),
-        ({"files": "."}, "inside the folder"),
+        ({"files": "."}, "names in the folder"),
         ({"channels": {"q": {"from": "q", "unit": "furlong"}}}, "not known"),
-        ({"channels": {"q": {"from": "q", "unit": "m", "unwrap": True}}}, "only an angle"),
+        ({"channels": {"q": {"from": "q", "unit": "m", "unwrap": True}}}, "only angles"),
         ({"channels": {"q": {"from": "q", "dtype": "float65"}}}, "'float64'"),
         ({"channels": {"q": {"from": "q", "signed_bits": 33}}}, "at most 32"),
         ({"channels": {"q": {"from": "q", "file": "../x"}}}, "name in the folder"),

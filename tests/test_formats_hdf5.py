@@ -15,7 +15,7 @@ from PIL import Image
 
 from sim2real.data import Episode, Origin, Provenance, Signal, Video
 from sim2real.data.formats import detect, read_episodes, write_episodes
-from sim2real.data.formats.hdf5.read import Reader, read_hdf5
+from sim2real.data.formats.hdf5.read import Hdf5Reader, read_hdf5
 from sim2real.data.formats.hdf5.write import write_hdf5
 from sim2real.errors import Sim2RealError
 from tests.format_faults import survives_all
@@ -27,7 +27,7 @@ PICTURE = np.indices((16, 24)).sum(0)[..., None].repeat(3, 2).astype("u1") * 5
 
 @pytest.fixture(scope="module")
 def reader():
-    with Reader() as found:
+    with Hdf5Reader() as found:
         yield found
 
 
@@ -211,7 +211,7 @@ def endless(file: h5py.File) -> None:
         (virtual, "another file"),
         (giant, "far more data"),
         (texts, "instead of numbers"),
-        (endless, "in each other"),
+        (endless, "nested groups"),
     ],
 )
 def test_what_leaves_the_file_or_is_no_log_is_refused(tmp_path, spoil, words):
@@ -226,14 +226,14 @@ def test_what_leaves_the_file_or_is_no_log_is_refused(tmp_path, spoil, words):
 @pytest.mark.slow
 def test_a_reader_that_dies_or_hangs_is_an_error_and_the_next_file_is_read(tmp_path, monkeypatch):
     path = robomimic(tmp_path / "a.hdf5")
-    with Reader(patience_s=1.0) as reader:
+    with Hdf5Reader(patience_s=1.0) as reader:
         read = partial(reader.episodes, base=REAL)
         assert len(list(read(path))) == 3
         for code in ("import os; os.abort()", "import time; time.sleep(60)"):
             child = tmp_path / "child.py"
             child.write_text(f"input(); {code}")
             with monkeypatch.context() as patch:
-                patch.setattr("sim2real.data.formats.hdf5.read._CHILD", child)
+                patch.setattr("sim2real.data.formats.hdf5.read._READER_PROCESS", child)
                 reader.close()
                 with pytest.raises(Sim2RealError, match=r"a\.hdf5: damaged"):
                     list(read(path))
@@ -268,7 +268,7 @@ def files(folder: Path) -> list[Path]:
 
 def damage(tmp_path: Path, count: int) -> int:
     passed = 0
-    with Reader(patience_s=0.5) as reader:
+    with Hdf5Reader(patience_s=0.5) as reader:
         read = partial(reader.episodes, base=REAL)
         for seed, path in enumerate(files(tmp_path / "logs")):
             passed += survives_all(read, path, count // 3 + 1, seed, time_limit=5.0)

@@ -541,7 +541,7 @@ def test_a_recording_that_was_cut_off_is_read_up_to_there(tmp_path):
         lengths.add(len(values))
     assert len(lengths) == 3 and max(lengths) < 400
     file.write_bytes(whole[:40])
-    with pytest.raises(Sim2RealError, match="that is whole"):
+    with pytest.raises(Sim2RealError, match="before it is cut off"):
         list(read_mcap(file, base=BASE))
 
 

@@ -1,21 +1,18 @@
 """Real recordings, imported by the maps in examples/real and held against what is known of them."""
 
-import os
 from collections import Counter
 from functools import cache
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 from sim2real.data import Episode, Origin, Provenance
 from sim2real.data.formats import read_episodes
-from sim2real.data.formats.channelmap import ChannelMap
+from sim2real.data.formats.channel_map import ChannelMap
+from tests.repository import REAL_DATA, REAL_EXAMPLES, skip_without_data
 
 pytestmark = pytest.mark.slow
 
-ROOT = Path(__file__).parents[1]
-DATA = ROOT / os.environ.get("SIM2REAL_REAL_DATA", "../shared/real")
 SETS = {"emps": "emps", "xl330": "bam_xl330", "so101": "sage_so101", "cube": "contactnets_cube",
         "qube": "qube", "double-pendulum": "double_pendulum", "cartpole": "cartpole_qcp",
         "kinova": "kinova_gap"}  # fmt: skip
@@ -24,10 +21,10 @@ PI = np.pi
 
 @cache
 def imported(name: str) -> list[Episode]:
-    folder = DATA / SETS[name] / "train"
+    folder = REAL_DATA / SETS[name] / "train"
     if not folder.is_dir():
-        pytest.skip(f"no recordings in {folder}; SIM2REAL_REAL_DATA says where they are")
-    channels = ChannelMap.load(ROOT / "examples" / "real" / name / "channels.toml")
+        skip_without_data(folder)
+    channels = ChannelMap.load(REAL_EXAMPLES / name / "channels.toml")
     return list(read_episodes(folder, base=Provenance(kind="real", site="lab"), channels=channels))
 
 
@@ -37,7 +34,7 @@ def samples(episodes: list[Episode], channel: str) -> np.ndarray:
 
 @pytest.mark.parametrize("name", SETS)
 def test_every_map_is_valid_and_has_a_note(name):
-    folder = ROOT / "examples" / "real" / name
+    folder = REAL_EXAMPLES / name
     ChannelMap.load(folder / "channels.toml")
     text = (folder / "README.md").read_text()
     assert "Licence" in text and "Source" in text

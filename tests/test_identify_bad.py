@@ -16,7 +16,8 @@ from sim2real.identify.inputs import another_robot
 from sim2real.identify.problem import Problem
 from sim2real.params import Uniform
 from sim2real.twin import Twin
-from tests.simulated import BUNDLES, bundle_and_twin, simulate
+from tests.repository import BUNDLES
+from tests.simulated import bundle_and_twin, simulate
 
 TASK = "pendulum-swingup"
 FITTED = ("joint/hinge/damping", "body/pole/ipos[2]")

@@ -19,7 +19,8 @@ from sim2real.identify.plan import (
     possible,
 )
 from sim2real.params import Empirical, GaussianPosterior
-from tests.simulated import BUNDLES, bundle_and_twin
+from tests.repository import BUNDLES
+from tests.simulated import bundle_and_twin
 
 PENDULUM = str(BUNDLES / "pendulum-swingup")
 

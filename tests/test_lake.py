@@ -1,8 +1,5 @@
 """The lake: what was appended is there, whole, once, in every version from then on."""
 
-import subprocess
-import sys
-
 import numpy as np
 import pytest
 
@@ -109,10 +106,10 @@ def test_a_label_is_superseded_and_never_overwritten(tmp_path):
     ("changes", "words"),
     [
         ({"tag": "sucess"}, "'success'"),
-        ({"who": ""}, "who made it"),
+        ({"who": ""}, "needs its author"),
         ({"tag": "note"}, "needs a value"),
-        ({"start_s": 1.0}, "begin and an end"),
-        ({"start_s": 2.0, "end_s": 1.0}, "is none"),
+        ({"start_s": 1.0}, "start and an end"),
+        ({"start_s": 2.0, "end_s": 1.0}, "is not an interval"),
         ({"episode": "nobody"}, "no episode"),
     ],
 )
@@ -138,27 +135,3 @@ def test_lineage_is_walked_both_ways(tmp_path):
     assert steps == {raw.id: 0, filtered.id: 1, other.id: 1, cut.id: 2}
     absent = {r["id"]: r["present"] for r in lake.lineage(lost.id).to_pylist()}
     assert absent == {episode(9).id: False, lost.id: True}
-
-
-WRITER = """
-import sys
-sys.path.insert(0, {tests!r})
-from test_lake import episode
-from sim2real.data.lake import Lake
-lake = Lake.open({uri!r})
-for k in range(10):
-    lake.append(episode(1000 * int(sys.argv[1]) + k))
-"""
-
-
-@pytest.mark.slow
-def test_writers_at_once_lose_nothing(tmp_path):
-    uri = str(tmp_path / "lake")
-    Lake.create(uri)
-    code = WRITER.format(tests=str(__import__("pathlib").Path(__file__).parent), uri=uri)
-    writers = [subprocess.Popen([sys.executable, "-c", code, str(w)]) for w in range(3)]
-    assert all(writer.wait(timeout=120) == 0 for writer in writers)
-    lake = Lake.open(uri)
-    assert len(lake) == 30
-    expected = {episode(1000 * w + k).id for w in range(3) for k in range(10)}
-    assert {e.id for e in lake.read(sorted(expected))} == expected

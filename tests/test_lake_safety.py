@@ -15,11 +15,11 @@ import numpy as np
 import pytest
 
 from sim2real.data import Consent, Episode, Label, Lake, Video
-from sim2real.data.mixture import Manifest, Mixture, Part, Share
-from sim2real.data.rows import episode_rows, signal_rows
-from sim2real.data.verify import verify
+from sim2real.data.arrow_rows import episode_rows, signal_rows
+from sim2real.data.mixture import Manifest, Mixture, MixtureShare, Part
+from sim2real.data.verification import verify
 from sim2real.data.windows import Windows
-from sim2real.data.withdraw import withdraw
+from sim2real.data.withdrawal import withdraw
 from sim2real.errors import Sim2RealError
 from tests.test_lake import episode
 
@@ -416,7 +416,7 @@ def test_a_seal_that_was_being_written_is_no_damage(lake):
 @pytest.mark.parametrize("size", [1, 7, 32])
 def test_any_weights_are_kept_at_any_batch_size(weights, size):
     shares = tuple(
-        Share(name=f"{k}", select="", weight=w, ids=(f"{k}",), frames=(1,))
+        MixtureShare(name=f"{k}", select="", weight=w, ids=(f"{k}",), frames=(1,))
         for k, w in enumerate(weights)
     )
     manifest = Manifest(
@@ -496,7 +496,7 @@ def test_by_episode_none_comes_twice_before_all_came(mixed):
         (("select kind from episodes",), "column id"),
         (("select id from episodes", "select id from episodes"), "is in 'p0' and in 'p1'"),
         (("drop everything",), "query failed"),
-        (("select 1 as id",), "'1', which is no episode"),
+        (("select 1 as id",), "'1', not an episode"),
     ],
 )
 def test_a_mixture_that_is_none_is_refused(mixed, selects, words):

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from sim2real.data import Lake
-from sim2real.data.verify import verify
+from sim2real.data.verification import verify
 from tests.lake_writer import small_episode, write
 
 KILLS = 200

@@ -1,7 +1,6 @@
 """A robot of LeRobot's shape behind our protocol: units, velocities, stops, and clear mistakes."""
 
 import math
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,8 +12,8 @@ from sim2real.policy import Bundle, Pilot, Runtime
 from sim2real.robot import Robot, StandIn, Supervisor, fly
 from sim2real.robot.driver_names import UNITS, DriverNames, DriverQuantity, read_names
 from sim2real.robot.lerobot import LeRobotRobot, from_config, read_file
+from tests.repository import BUNDLES, ROOT
 
-ROOT = Path(__file__).parents[1]
 SO101 = ROOT / "examples/robots/so101.toml"
 JOINTS = ("shoulder_pan", "shoulder_lift", "elbow_flex", "wrist_flex", "wrist_roll", "gripper")
 
@@ -195,7 +194,7 @@ def test_a_limp_stop_lets_go_of_the_motors_and_gets_stiff_where_the_robot_is():
     assert fake.bus.stiff and fake.sent[-1]["a.pos"] == -20.0
     bare = Fake()
     del bare.bus
-    with pytest.raises(Sim2RealError, match="cannot be let go of"):
+    with pytest.raises(Sim2RealError, match="cannot let go of its motors"):
         LeRobotRobot(bare, names=names_of(), stop="limp")
 
 
@@ -279,7 +278,7 @@ def test_a_malformed_file_is_one_clear_line(tmp_path, text, words):
 
 def test_the_example_names_everything_the_arms_contract_wants():
     file = read_file(SO101)
-    contract = Bundle.open(ROOT / "examples/bundles/arm-reach").contract
+    contract = Bundle.open(BUNDLES / "arm-reach").contract
     given = {*file.names.sensors, *file.names.velocities}
     assert {sensor.name for sensor in contract.sensors} <= given
     assert [command.name for command in contract.commands] == list(file.names.commands)
@@ -336,7 +335,7 @@ class InDegrees:
 
 @pytest.mark.slow
 def test_a_bundle_flies_a_robot_of_lerobots_shape(tmp_path):
-    bundle = Bundle.open(ROOT / "examples/bundles/arm-reach")
+    bundle = Bundle.open(BUNDLES / "arm-reach")
     names = read_file(SO101).names
     with StandIn(2, "arm-reach") as unit:
         robot = LeRobotRobot(InDegrees(unit, names), names=names, clock=unit)

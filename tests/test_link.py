@@ -1,7 +1,6 @@
 """Packets that a link loses, and the attempts it ends by that."""
 
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -9,8 +8,9 @@ import pytest
 from sim2real.data import Episode, Provenance, Signal
 from sim2real.policy import Bundle
 from sim2real.robot import link_stops
+from tests.repository import BUNDLES
 
-BUNDLE = Bundle.open(Path(__file__).parent.parent / "examples" / "bundles" / "pendulum-swingup")
+BUNDLE = Bundle.open(BUNDLES / "pendulum-swingup")
 PERIODS = 50 * 50
 """Of fifty seconds."""
 

@@ -10,11 +10,12 @@ from types import SimpleNamespace
 import pytest
 from playwright.sync_api import sync_playwright
 
-from sim2real.bench.loop_kills import ended, killed, started
+from benchmarks.transfer.kills import ended, killed, started
 from sim2real.errors import Sim2RealError
 from sim2real.loop import KeptResult, LoopConfig, Round, close_the_loop, lower_bound, stages
 from sim2real.loop.circle import _met
 from sim2real.report.loop import write_loop
+from tests.repository import want
 
 TINY = {"iterations": 3, "budget": "4", "first": 2, "seconds": 18.0, "force": True}
 
@@ -48,7 +49,7 @@ def test_a_loop_ends_with_all_it_promises(walked):
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(not shutil.which("chromium"), reason="Chromium is not installed")
+@pytest.mark.skipif(not shutil.which("chromium"), reason=want("Chromium", "it is not installed"))
 @pytest.mark.parametrize("width", [1200, 390])
 def test_the_page_of_a_loop_opens_in_a_browser(walked, width):
     asked, said = [], []

@@ -2,7 +2,6 @@
 
 import json
 import shutil
-from pathlib import Path
 
 import numpy as np
 import onnx
@@ -19,6 +18,7 @@ from sim2real.policy import Bundle, ExportConfig, Pilot, Runtime, export, make_c
 from sim2real.policy import bundle_export as export_module
 from sim2real.policy.bundle import _files, _manifest
 from sim2real.tasks import TaskEnv, find_task, task_names
+from tests.repository import ROOT
 
 pytestmark = pytest.mark.slow
 
@@ -168,7 +168,7 @@ def test_a_graph_knows_names_gains_and_no_privileged_input(runs):
 @pytest.mark.parametrize("name", ("observe", "policy", "act", "rest"))
 def test_a_graph_does_not_tell_where_it_was_made(runs, name):
     content = runs["arm-push"][1].graph(name)
-    for word in (b"stack_trace", b".py", str(Path(__file__).parents[1]).encode()):
+    for word in (b"stack_trace", b".py", str(ROOT).encode()):
         assert word not in content
 
 

@@ -1,44 +1,40 @@
 """The double pendulum's twin against recordings; where there are none, nothing is tested."""
 
-import os
-from pathlib import Path
-
 import pytest
 
-from sim2real.bench.real import double_pendulum as bench
-from sim2real.bench.real.segments import segment_rms
+from benchmarks.real import double_pendulum as bench
+from benchmarks.real.segments import segment_rms
 from sim2real.gap.unknowns import best_guess
 from sim2real.identify.align import aligned
 from sim2real.identify.fit import fit
 from sim2real.identify.problem import Problem
 from sim2real.twin import Twin
-
-ROOT = Path(__file__).parent.parent
-EXAMPLES = ROOT / "examples" / "real"
-DATA = Path(os.environ.get("SIM2REAL_REAL_DATA", ROOT.parent / "shared" / "real"))
+from tests.repository import REAL_DATA, REAL_EXAMPLES, skip_without_data
 
 
 def episodes(files):
     if not files:
-        pytest.skip(f"no recordings of it in {DATA}; SIM2REAL_REAL_DATA says where they are")
-    return [episode for file in files for episode in bench.read(file, EXAMPLES)]
+        skip_without_data(REAL_DATA / bench.FOLDER)
+    return [episode for file in files for episode in bench.read(file, REAL_EXAMPLES)]
 
 
 def test_no_recording_is_both_fitted_and_scored():
-    episodes(bench.test_files(DATA))
-    assert not set(bench.train_files(DATA)) & set(bench.test_files(DATA))
+    episodes(bench.test_files(REAL_DATA))
+    assert not set(bench.train_files(REAL_DATA)) & set(bench.test_files(REAL_DATA))
 
 
 def test_the_twin_as_it_stands_is_what_was_published():
-    found = bench.score(Twin.load(EXAMPLES / bench.TWIN), episodes(bench.test_files(DATA))[:1])
+    found = bench.score(
+        Twin.load(REAL_EXAMPLES / bench.TWIN), episodes(bench.test_files(REAL_DATA))[:1]
+    )
     assert found["over_published"] == 1.0
     assert 0.03 < found["angle_rmse_rad"] < 0.2
 
 
 @pytest.mark.slow
 def test_a_run_tells_of_inertias_and_friction_that_predict_another_run_better():
-    twin = Twin.load(EXAMPLES / bench.TWIN)
-    first, second = episodes(bench.train_files(DATA)[:2])
+    twin = Twin.load(REAL_EXAMPLES / bench.TWIN)
+    first, second = episodes(bench.train_files(REAL_DATA)[:2])
     fitted = ("body/upper/inertia", "joint/elbow/armature", "joint/elbow/frictionloss")
     problem = Problem(twin, [aligned(first, twin)], 0.5, fitted=fitted)
     found = dict(zip(problem.names, fit(problem).values.tolist(), strict=True))

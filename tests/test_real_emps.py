@@ -1,25 +1,19 @@
 """The EMPS drive against its recording; where there is none, nothing is tested."""
 
-import os
-from pathlib import Path
-
 import pytest
 
-from sim2real.bench.real import emps as bench
+from benchmarks.real import emps as bench
 from sim2real.data import Episode
 from sim2real.twin import Twin
-
-ROOT = Path(__file__).parent.parent
-EXAMPLES = ROOT / "examples" / "real"
-DATA = Path(os.environ.get("SIM2REAL_REAL_DATA", ROOT.parent / "shared" / "real"))
+from tests.repository import REAL_DATA, REAL_EXAMPLES, skip_without_data
 
 
 @pytest.fixture(scope="module")
 def recording() -> Episode:
-    files = bench.train_files(DATA)
+    files = bench.train_files(REAL_DATA)
     if not files:
-        pytest.skip(f"no recording of EMPS in {DATA}; SIM2REAL_REAL_DATA says where it is")
-    return bench.read(files[0], EXAMPLES)[0]
+        skip_without_data(REAL_DATA / bench.FOLDER)
+    return bench.read(files[0], REAL_EXAMPLES)[0]
 
 
 def cut(episode: Episode, end_s: float) -> Episode:
@@ -29,7 +23,7 @@ def cut(episode: Episode, end_s: float) -> Episode:
 
 @pytest.mark.slow
 def test_forces_give_the_published_parameters_and_less_error_than_the_published_models(recording):
-    found = bench.estimation(Twin.load(EXAMPLES / bench.TWIN), [recording])
+    found = bench.estimation(Twin.load(REAL_EXAMPLES / bench.TWIN), [recording])
     assert found["worst_deviation"] < 2
     assert found["symmetric_error_pct"] == pytest.approx(4.083, abs=0.05)
     assert found["force_error_pct"] <= 3.1
@@ -37,6 +31,6 @@ def test_forces_give_the_published_parameters_and_less_error_than_the_published_
 
 @pytest.mark.slow
 def test_the_closed_loop_is_simulated_to_within_the_published_errors(recording):
-    found = bench.score(Twin.load(EXAMPLES / bench.TWIN), [cut(recording, 6.0)])
+    found = bench.score(Twin.load(REAL_EXAMPLES / bench.TWIN), [cut(recording, 6.0)])
     assert found["sim_position_pct"] < 0.01375
     assert found["sim_force_pct"] < 10.0

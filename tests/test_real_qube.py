@@ -1,37 +1,34 @@
 """The Qube's twin against recordings of the real one; where there are none, nothing is tested."""
 
-import os
-from pathlib import Path
-
 import pytest
 
-from sim2real.bench.real import qube as bench
+from benchmarks.real import qube as bench
 from sim2real.gap.unknowns import best_guess
 from sim2real.identify.align import aligned
 from sim2real.identify.fit import fit
 from sim2real.identify.problem import Problem
 from sim2real.twin import Twin
-
-ROOT = Path(__file__).parent.parent
-EXAMPLES = ROOT / "examples" / "real"
-DATA = Path(os.environ.get("SIM2REAL_REAL_DATA", ROOT.parent / "shared" / "real"))
+from tests.repository import REAL_DATA, REAL_EXAMPLES, skip_without_data
 
 
 def episodes(files):
     if not files:
-        pytest.skip(f"no recordings of the Qube in {DATA}; SIM2REAL_REAL_DATA says where they are")
-    return [episode for file in files for episode in bench.read(file, EXAMPLES)]
+        skip_without_data(REAL_DATA / bench.FOLDER)
+    return [episode for file in files for episode in bench.read(file, REAL_EXAMPLES)]
 
 
 def test_no_recording_is_both_fitted_and_scored():
-    episodes(bench.test_files(DATA))
-    assert not set(bench.train_files(DATA)) & set(bench.test_files(DATA))
+    episodes(bench.test_files(REAL_DATA))
+    assert not set(bench.train_files(REAL_DATA)) & set(bench.test_files(REAL_DATA))
 
 
 @pytest.mark.slow
 def test_the_delay_is_found_and_held_out_chirps_are_predicted_better():
-    twin = Twin.load(EXAMPLES / bench.TWIN)
-    train, test = episodes(bench.train_files(DATA))[:1], episodes(bench.test_files(DATA))[:1]
+    twin = Twin.load(REAL_EXAMPLES / bench.TWIN)
+    train, test = (
+        episodes(bench.train_files(REAL_DATA))[:1],
+        episodes(bench.test_files(REAL_DATA))[:1],
+    )
     fitted = (
         "actuator/motor/delay",
         "joint/arm/armature",

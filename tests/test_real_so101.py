@@ -1,28 +1,22 @@
 """The SO-101's twin on motions of the real arm."""
 
-import os
-from pathlib import Path
-
 import numpy as np
 import pytest
 
-from sim2real.bench.real import so101 as bench
+from benchmarks.real import so101 as bench
 from sim2real.data import Episode
 from sim2real.twin import Twin
+from tests.repository import REAL_DATA, REAL_EXAMPLES, skip_without_data
 
 pytestmark = pytest.mark.slow
-
-ROOT = Path(__file__).parents[1]
-DATA = Path(os.environ.get("SIM2REAL_REAL_DATA", ROOT.parent / "shared" / "real"))
-EXAMPLES = ROOT / "examples" / "real"
 
 
 def motion(name: str, seconds: float) -> Episode:
     """The begin of a motion."""
-    path = DATA / bench.FOLDER / "train" / name
+    path = REAL_DATA / bench.FOLDER / "train" / name
     if not path.is_dir():
-        pytest.skip(f"no recordings at {path}: set SIM2REAL_REAL_DATA")
-    (whole,) = bench.read(path, EXAMPLES)
+        skip_without_data(path)
+    (whole,) = bench.read(path, REAL_EXAMPLES)
     start = whole.start_s
     parts = {n: s.between(start, start + seconds) for n, s in whole.signals.items()}
     return whole.derive("cut", channels=parts)
@@ -48,9 +42,9 @@ def test_a_joint_that_rests_has_no_wild_lag():
 
 
 def test_no_motion_is_fitted_and_scored():
-    train, test = bench.train_files(DATA), bench.test_files(DATA)
+    train, test = bench.train_files(REAL_DATA), bench.test_files(REAL_DATA)
     if not test:
-        pytest.skip(f"no recordings at {DATA / bench.FOLDER}: set SIM2REAL_REAL_DATA")
+        skip_without_data(REAL_DATA / bench.FOLDER)
     assert train and not set(train) & set(test)
 
 
@@ -62,6 +56,6 @@ def test_only_jammed_motions_are_left_out_of_the_fit():
 def test_the_prior_arm_is_closer_to_the_motion_than_the_command_is():
     episode = motion("prbs_excitation", 10.0)
     taken = episode["command"].values - episode["position"].values
-    found = bench.score(Twin.load(EXAMPLES / bench.TWIN), [episode])
+    found = bench.score(Twin.load(REAL_EXAMPLES / bench.TWIN), [episode])
     assert found["rms_mrad"] < 0.6 * 1e3 * float(np.sqrt(np.mean(taken**2)))
     assert found["lag_ms"] < 60

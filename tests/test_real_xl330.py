@@ -1,37 +1,31 @@
 """The XL330's twin on the logs of the real servo."""
 
-import os
-from pathlib import Path
-
 import numpy as np
 import pytest
 
-from sim2real.bench.real import xl330 as bench
+from benchmarks.real import xl330 as bench
 from sim2real.identify.align import aligned
 from sim2real.twin import Twin
+from tests.repository import REAL_DATA, REAL_EXAMPLES, skip_without_data
 
 pytestmark = pytest.mark.slow
-
-ROOT = Path(__file__).parents[1]
-DATA = Path(os.environ.get("SIM2REAL_REAL_DATA", ROOT.parent / "shared" / "real"))
-EXAMPLES = ROOT / "examples" / "real"
 
 
 @pytest.fixture(scope="module")
 def logs():
-    files = bench.test_files(DATA)
+    files = bench.test_files(REAL_DATA)
     if not files:
-        pytest.skip(f"no recordings at {DATA / bench.FOLDER}: set SIM2REAL_REAL_DATA")
-    return [episode for file in files for episode in bench.read(file, EXAMPLES)]
+        skip_without_data(REAL_DATA / bench.FOLDER)
+    return [episode for file in files for episode in bench.read(file, REAL_EXAMPLES)]
 
 
 @pytest.fixture(scope="module")
 def twin():
-    return Twin.load(EXAMPLES / bench.TWIN)
+    return Twin.load(REAL_EXAMPLES / bench.TWIN)
 
 
 def test_no_gain_is_fitted_and_scored(logs):
-    train = [e for f in bench.train_files(DATA) for e in bench.read(f, EXAMPLES)]
+    train = [e for f in bench.train_files(REAL_DATA) for e in bench.read(f, REAL_EXAMPLES)]
     fitted = {e.provenance.calibration["kp"] for e in train}
     assert fitted and not fitted & {e.provenance.calibration["kp"] for e in logs}
 

@@ -16,14 +16,13 @@ from sim2real.data import Lake
 from sim2real.data.formats.recording import read_recording
 from sim2real.errors import Sim2RealError
 from sim2real.policy import model_limits, twin_contract
-from sim2real.robot import MOTIONS, ExcitedRobot, StandIn, prepare_motion, record_motion
+from sim2real.robot import MOTIONS, ExcitedRobot, RecordConfig, StandIn, prepare_motion
 from sim2real.robot.excite.clearance import CLEAR_M
-from sim2real.robot.excite.config import RecordConfig
 from sim2real.robot.excite.plan import Envelope, Excitation, plan_motion, resting
-from sim2real.robot.excite.record import chosen
+from sim2real.robot.excite.record import chosen, play_motions
 from sim2real.twin import Twin
+from tests.repository import BUNDLES
 
-BUNDLES = Path(__file__).parents[1] / "examples/bundles"
 HOME = np.array([0.0, -0.4, 0.5, 0.6, 0.0, 0.3])
 
 
@@ -333,7 +332,7 @@ def test_every_motion_is_played_to_the_end_on_stand_in_hardware(task, unit, tmp_
     with StandIn(unit, task) as robot:
         robot.reset(unit)
         found = list(
-            record_motion(
+            play_motions(
                 subject, robot, MOTIONS, tmp_path, person="ana", execute=True, seconds=4.0,
                 show=plans.append,
             )
@@ -381,7 +380,7 @@ def test_an_operator_keeps_what_was_recorded_until_he_stopped_it(tmp_path):
     presses = iter([False] * 40 + [True] * 999)
     with StandIn(6, "pendulum-swingup") as robot:
         found = list(
-            record_motion(
+            play_motions(
                 subject, robot, ("steps", "chirp"), tmp_path, person="ana", execute=True,
                 seconds=3.0, operator_stop=lambda: next(presses),
             )

@@ -2,7 +2,6 @@
 
 import subprocess
 import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,8 +10,9 @@ from sim2real.data import Provenance
 from sim2real.data.formats.recording import read_recording
 from sim2real.errors import Sim2RealError
 from sim2real.policy import Bundle, Pilot, Runtime
-from sim2real.robot import Recording, StandIn, Supervisor, fly, units_of
-from sim2real.robot.runner import _in_order
+from sim2real.robot import Recording, StandIn, Supervisor, fly
+from sim2real.robot.readings import in_order
+from tests.repository import BUNDLES
 
 pytestmark = pytest.mark.slow
 REAL = Provenance(kind="real", robot="arm-reach", serial="unit-4")
@@ -20,7 +20,7 @@ REAL = Provenance(kind="real", robot="arm-reach", serial="unit-4")
 
 @pytest.fixture(scope="module")
 def bundle():
-    return Bundle.open(Path(__file__).parent.parent / "examples" / "bundles" / "arm-reach")
+    return Bundle.open(BUNDLES / "arm-reach")
 
 
 @pytest.fixture
@@ -32,7 +32,7 @@ def robot():
 def drive(robot, bundle, tmp_path, *, execute=True, seconds=2.0, **options):
     goals = robot.reset(1)
     robot.enable()
-    recording = Recording(tmp_path / "flight.arrow", units_of(bundle.contract), REAL)
+    recording = Recording.of(bundle.contract, tmp_path / "flight.arrow", REAL)
     return fly(
         robot,
         Pilot(Runtime(bundle)),
@@ -160,17 +160,17 @@ def test_a_network_that_gives_no_number_stops_the_robot(robot, bundle, tmp_path)
         robot, Pilot(Broken(bundle)), Supervisor(bundle.contract, bundle.limits), robot,
         goals=goals, seconds=2.0, person="ana", execute=True,
     )  # fmt: skip
-    assert flight.periods == 0 and "no number" in flight.stopped
+    assert flight.periods == 0 and "not a number" in flight.stopped
 
 
-def test_what_a_robot_tells_of_its_actuators_is_put_in_order(robot, bundle):
+def test_what_a_robot_tells_of_its_actuators_is_putin_order(robot, bundle):
     robot.reset(1)
     robot.enable()
     there = list(reversed([command.name for command in bundle.contract.commands]))
     robot._actuators = there
     seen = {"@torque": [float(k) for k in range(6)]}
-    assert _in_order(robot, bundle.contract, seen, "@torque").tolist() == [5, 4, 3, 2, 1, 0]
-    assert _in_order(robot, bundle.contract, {}, "@torque") is None
+    assert in_order(robot, bundle.contract, seen, "@torque").tolist() == [5, 4, 3, 2, 1, 0]
+    assert in_order(robot, bundle.contract, {}, "@torque") is None
 
 
 def test_a_recording_that_cannot_go_on_says_so(tmp_path, monkeypatch):

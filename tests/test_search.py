@@ -1,7 +1,5 @@
 """Searching without gradients: on costs whose answer is known, and on simulated tosses."""
 
-from pathlib import Path
-
 import mujoco
 import numpy as np
 import pytest
@@ -17,8 +15,9 @@ from sim2real.identify.trajectories import Trajectories
 from sim2real.identify.weighing import weighed_posterior
 from sim2real.policy import model_limits, twin_contract
 from sim2real.twin import Twin
+from tests.repository import REAL_EXAMPLES
 
-CUBE = Path(__file__).parent.parent / "examples" / "real" / "cube"
+CUBE = REAL_EXAMPLES / "cube"
 RATE_HZ = 148.0
 
 

@@ -61,20 +61,18 @@ if TYPE_CHECKING:
     from sim2real.gap.findings import Diagnosis
     from sim2real.gap.measure import Gap, measure_gap
     from sim2real.identify.identify import Identification, identify
-    from sim2real.learn.trainer import TrainResult, train
-    from sim2real.loop.circle import LoopResult, close_the_loop
-    from sim2real.policy import Bundle
-    from sim2real.policy.bundle_export import export
-    from sim2real.robot.deployment import Deployment
-    from sim2real.robot.ladder_step import deploy
+    from sim2real.learn import TrainResult, train
+    from sim2real.loop import LoopResult, close_the_loop
+    from sim2real.policy import Bundle, export
+    from sim2real.robot import Deployment, deploy
     from sim2real.tasks import Task
     from sim2real.twin import Twin
     from sim2real.worlds import open_worlds
 else:
     _HOMES = {
         "Bundle": "policy",
-        "LoopResult": "loop.circle",
-        "Deployment": "robot.deployment",
+        "LoopResult": "loop",
+        "Deployment": "robot",
         "Diagnosis": "gap.findings",
         "Episode": "data",
         "Evaluation": "evaluate.evaluate",
@@ -84,19 +82,19 @@ else:
         "Lake": "data",
         "Sim2RealError": "errors",
         "Task": "tasks",
-        "TrainResult": "learn.trainer",
+        "TrainResult": "learn",
         "Twin": "twin",
         "attribute": "attribute.attribute",
-        "close_the_loop": "loop.circle",
-        "deploy": "robot.ladder_step",
+        "close_the_loop": "loop",
+        "deploy": "robot",
         "diagnose": "gap.doctor",
         "evaluate": "evaluate.evaluate",
-        "export": "policy.bundle_export",
+        "export": "policy",
         "identify": "identify.identify",
         "measure_gap": "gap.measure",
         "open_worlds": "worlds",
         "read_logs": "data",
-        "train": "learn.trainer",
+        "train": "learn",
     }
     _get, __dir__ = attach(__name__, _HOMES)
 

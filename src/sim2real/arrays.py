@@ -13,3 +13,11 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 """Counts, and places in other arrays."""
 Bools = NDArray[np.bool_]
+Reals = NDArray[np.floating]
+"""Numbers of either precision: a network's are single, a solver's are double."""
+Singles = NDArray[np.float32]
+"""Numbers as a network takes and gives them."""
+Pixels = NDArray[np.uint8]
+"""(height, width, 3) colours of a picture."""
+Array = NDArray[np.generic]
+"""Numbers or booleans of any type, as a file has them."""

@@ -12,7 +12,7 @@ from sim2real.attribute.attribution import Attribution
 from sim2real.attribute.success import attribute_success
 from sim2real.attribute.trajectory import attribute_trajectory
 from sim2real.data import Episode, Logs, read_logs
-from sim2real.data.formats.channelmap import ChannelMap
+from sim2real.data.formats.channel_map import ChannelMap
 from sim2real.errors import Sim2RealError
 from sim2real.evaluate.opened import OpenedPolicy, PolicySource, open_policy
 from sim2real.files import write_json

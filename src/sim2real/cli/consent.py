@@ -7,7 +7,7 @@ from sim2real.cli.lake import open_lake, user
 from sim2real.cli.output import print_json, print_table, say
 from sim2real.data import Consent
 from sim2real.data.overview import participants
-from sim2real.data.withdraw import affected, withdraw
+from sim2real.data.withdrawal import affected, withdraw
 
 
 def run_grant(verb: ConsentGrant) -> int:

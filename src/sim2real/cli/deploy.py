@@ -8,12 +8,10 @@ from typing import Any
 import numpy as np
 
 from sim2real.cli.output import ask, print_json, print_table, say
-from sim2real.contract.contract import Contract
+from sim2real.contract import Contract
 from sim2real.policy import Bundle
 from sim2real.report.progress import bar
-from sim2real.robot.config import DeployConfig
-from sim2real.robot.deployment import Deployment, OperatorPrompts
-from sim2real.robot.ladder_step import deploy
+from sim2real.robot import DeployConfig, Deployment, OperatorPrompts, deploy
 
 _ROWS = 8
 Sent = list[tuple[float, np.ndarray]]
@@ -25,13 +23,13 @@ def run_deploy(config: DeployConfig) -> int:
     rows: Sent = []
     quiet = config.json or (sys.stdin.isatty() and config.trials > 1)  # a prompt and a bar clash
     with bar(config.step if config.execute else f"{config.step}, dry", quiet=quiet) as report:
-        talk = OperatorPrompts(
+        prompts = OperatorPrompts(
             report=report,
             tell=(lambda text: None) if config.json else say,
             ask=ask,
             show=lambda time_s, wanted, sent: rows.append((time_s, sent)),
         )
-        found = deploy(config, talk=talk)
+        found = deploy(config, prompts=prompts)
     if config.json:
         print_json(found.to_dict())
     else:
@@ -48,7 +46,6 @@ def _show(
     rows: Sent,
     config: DeployConfig,
 ) -> None:
-    result = found.to_dict()
     if found.step in ("limited", "full") and not found.execute:
         _show_dry(contract, rows)
         say(f"nothing was sent to {found.robot} {found.serial}; --execute moves it")
@@ -61,10 +58,9 @@ def _show(
         if "doctor" in found.record.figures:
             say(f"doctor: {found.record.figures['doctor']['verdict']}")
         say(found.record.line())
-    if result["success"]:
-        rate = result["success"]
-        value, low, high = (100 * rate[name] for name in ("value", "low", "high"))
-        say(f"success {value:.1f} % [{low:.1f}, {high:.1f}] of {rate['n']}")
+    if (rate := found.success) is not None:
+        value, low, high = 100 * rate.value, 100 * rate.low, 100 * rate.high
+        say(f"success {value:.1f} % [{low:.1f}, {high:.1f}] of {rate.n}")
     left = config.trials - len(found.trials)
     if left and found.step != "replay":
         say(f"{left} trials not run: {found.ended}")

@@ -8,8 +8,7 @@ from sim2real.cli.adapter import carry_out
 from sim2real.cli.output import print_table, say
 from sim2real.errors import Sim2RealError
 from sim2real.report.drift import FORMATS, plot_drift
-from sim2real.robot.drift.config import DriftConfig
-from sim2real.robot.drift.monitor import DriftReport, watch_drift
+from sim2real.robot import DriftConfig, DriftReport, watch_drift
 
 
 def run_drift(config: DriftConfig) -> int:

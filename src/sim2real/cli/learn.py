@@ -6,10 +6,8 @@ from sim2real.cli.output import print_json, say
 from sim2real.cli.twin_options import Tasks
 from sim2real.evaluate.config import PlayConfig
 from sim2real.evaluate.play import play
-from sim2real.learn.config import TrainConfig
-from sim2real.learn.trainer import train
-from sim2real.policy.bundle_export import export
-from sim2real.policy.config import ExportConfig
+from sim2real.learn import TrainConfig, train
+from sim2real.policy import ExportConfig, export
 from sim2real.report.plots import plot_run
 from sim2real.report.progress import bar, training_bar
 from sim2real.tasks import find_task, task_names

@@ -5,12 +5,11 @@ from __future__ import annotations
 import sys
 
 from sim2real.cli.output import ask, print_json, say
-from sim2real.loop.circle import SUMMARY_FILE, close_the_loop, lower_bound
-from sim2real.loop.config import LoopConfig
+from sim2real.loop import SUMMARY_FILE, LoopConfig, close_the_loop, lower_bound
 from sim2real.report.live import Live
 from sim2real.report.loop import REPORT_FILE, write_loop
 from sim2real.report.progress import bar
-from sim2real.robot.deployment import OperatorPrompts
+from sim2real.robot import OperatorPrompts
 
 
 def run_loop(config: LoopConfig) -> int:
@@ -28,7 +27,7 @@ def run_loop(config: LoopConfig) -> int:
             if prompted
             else OperatorPrompts(report=progress)
         )
-        closed = close_the_loop(config, report=Live(quiet=config.json), talk=talk)
+        closed = close_the_loop(config, report=Live(quiet=config.json), prompts=talk)
     write_loop(closed.folder / REPORT_FILE, closed)
     if config.json:
         print_json({"folder": str(closed.folder), **closed.to_dict()})

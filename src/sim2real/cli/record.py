@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from sim2real.cli.output import print_json, print_table, say
-from sim2real.contract.contract import Contract
+from sim2real.contract import Contract
 from sim2real.report.motion import plot_motion
 from sim2real.report.progress import bar
-from sim2real.robot.excite.config import RecordConfig
-from sim2real.robot.excite.record import PreparedMotion
-from sim2real.robot.excite.recordings import RecordedMotions, record_motions
+from sim2real.robot import PreparedMotion, RecordConfig, RecordedMotions, record_motions
 
 
 def run_record(config: RecordConfig) -> int:

@@ -20,7 +20,7 @@ from sim2real.data.exchange import (
     unrepaired,
 )
 from sim2real.data.formats import read_episodes
-from sim2real.data.formats.channelmap import ChannelMap
+from sim2real.data.formats.channel_map import ChannelMap
 from sim2real.errors import Sim2RealError, table_at
 from sim2real.files import read_json
 from sim2real.report.progress import bar
@@ -116,7 +116,7 @@ def _say_findings(checked: Checked) -> None:
     if checked.findings:
         say(f"episode {checked.episode} from {checked.source}")
     for finding in checked.findings:
-        place = finding.place
+        place = finding.span
         where = (
             finding.channel if place.component is None else f"{finding.channel}[{place.component}]"
         )

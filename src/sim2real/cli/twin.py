@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from sim2real.cli.output import print_json, print_table, say
 from sim2real.cli.twin_options import TwinLint, TwinShow
-from sim2real.twin import Twin
-from sim2real.twin.model_lint import lint
+from sim2real.twin import Twin, lint
 
 
 def run_show(config: TwinShow) -> int:

@@ -6,7 +6,7 @@ answers at once.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
@@ -46,7 +46,7 @@ class Verb:
 VERBS = (
     Verb("demo", "start", "close the gap to a stand-in pendulum, and report it",
          "demo.config:DemoConfig", "demo.demo:demo", "--unit 7"),
-    Verb("loop", "start", "close the gap to one robot; goes on where it was stopped",
+    Verb("loop", "start", "close the gap to one robot; can be stopped and resumed",
          "loop.config:LoopConfig", "cli.loop:run_loop", "pendulum-swingup --robot unit:7"),
     Verb("data import", "data", "import recordings into a lake",
          "cli.data_options:DataImport", "cli.transfer:run_import", "logs/ --channels map.toml"),
@@ -131,68 +131,63 @@ VERBS = (
     Verb("drift", "robot", "whether a deployed robot has changed",
          "robot.drift.config:DriftConfig", "cli.drift:run_drift",
          "BUNDLE --logs runs/deploy/arm/"),
-    *(
-        Verb(f"bench {name}", "more", "measure what the project promises",
-             f"bench.config:Bench{name.title()}", "bench.run:run_bench", "")
-        for name in ("sim", "train", "data", "deploy", "doctor", "evaluate", "identify",
-                     "attribute", "transfer", "real")
-    ),
 )  # fmt: skip
 
 FAMILIES = {
     "data": ("data", "import, check, query, label, export; a lake of episodes"),
     "twin": ("twin", "show a twin, or lint it"),
-    "bench": ("more", "measure what the project promises"),
 }
 """First words of several verbs that have one line in the help together: its group, its text."""
+_HELP = ("-h", "--help")
 _ABOUT = "Measure, explain and close the gap between simulation and the real robot."
 
 
-def find_verb(words: list[str]) -> tuple[Verb, list[str]] | None:
-    """The verb that words begin with, and the words after it; None where they only ask for help.
+def find_verb(words: Sequence[str]) -> tuple[Verb, list[str]] | None:
+    """The verb that words begin with, and the words after it; None where they ask for an overview.
 
     Words that begin no verb are a `Sim2RealError` that names the nearest.
     """
     for length in (3, 2, 1):
         for verb in VERBS:
-            if verb.words.split() == words[:length]:
-                return verb, words[length:]
-    asked = [word for word in words if word not in ("-h", "--help")]
-    named = _family(asked) if asked else []
-    if not asked or (named and len(asked) < len(words)):
+            if verb.words.split() == list(words[:length]):
+                return verb, list(words[length:])
+    asked = [word for word in words if word not in _HELP]
+    if not words or (len(asked) < len(words) and (not asked or _beginning(asked))):
         return None
-    begun = next((k for k in range(len(asked), 0, -1) if _family(asked[:k])), 0)
-    if begun:
-        known = sorted({verb.words.split()[begun] for verb in _family(asked[:begun])})
-        if len(asked) == begun:
-            raise Sim2RealError(f"{' '.join(asked)} does one of: {', '.join(known)}")
-        wrong = asked[begun]
-        raise Sim2RealError(f"{' '.join(asked[:begun])} does no {wrong!r}{nearest(wrong, known)}")
-    known = sorted({verb.words for verb in VERBS} | set(FAMILIES))
-    raise Sim2RealError(f"no verb {asked[0]!r}{nearest(asked[0], known)}")
+    raise Sim2RealError(_unknown(asked))
 
 
-def _family(words: list[str]) -> list[Verb]:
+def _unknown(words: list[str]) -> str:
+    """What is wrong with words that are no verb."""
+    begun = next((k for k in (2, 1) if len(words) >= k and _beginning(words[:k])), 0)
+    known = {" ".join(verb.words.split()[begun : begun + 1]) for verb in _beginning(words[:begun])}
+    known |= {verb.words for verb in VERBS} if not begun else set()
+    name = " ".join(["sim2real", *words[:begun]])
+    if len(words) == begun:
+        return f"{name} does one of: {', '.join(sorted(known))}"
+    wrong = words[begun]
+    return f"{name} has no verb {wrong!r}{nearest(wrong, known)}"
+
+
+def _beginning(words: Sequence[str]) -> list[Verb]:
     """Verbs that begin with these words, and have more."""
-    begin = f"{' '.join(words)} "
-    return [verb for verb in VERBS if verb.words.startswith(begin)]
+    return [verb for verb in VERBS if verb.words.split()[: len(words)] == list(words)]
 
 
-def help_text(words: list[str]) -> str:
-    """A line a verb: of all of them on one screen, or of those that begin with `words`."""
-    asked = [word for word in words if word not in ("-h", "--help")]
+def help_text(words: Sequence[str]) -> str:
+    """A line a verb: of all on one screen, or of those that begin with the words."""
+    asked = [word for word in words if word not in _HELP]
     begin = " ".join(["sim2real", *asked])
-    lines = [f"usage: {begin} VERB …    {begin} VERB --help tells the rest of a verb"]
+    lines = [f"usage: {begin} VERB …    ({begin} VERB --help tells the rest of a verb)"]
     if asked:
-        rows = [("", verb.words, verb.does) for verb in _family(asked)]
+        rows = [("", verb.words, verb.does) for verb in _beginning(asked)]
     else:
         lines += [_ABOUT, ""]
         rows = list(_overview())
-    last = ""
-    wide = max(len(name) for _, name, _ in rows) + 2
+    wide, last = max(len(name) for _, name, _ in rows) + 2, ""
     for group, name, does in rows:
-        shown, last = group if group != last else "", group
-        lines.append(f"{shown:9}{name:{wide}}{does}" if not asked else f"  {name:{wide}}{does}")
+        shown, last = ("" if group == last else group), group
+        lines.append(f"{shown:8}{name:{wide}}{does}".rstrip())
     return "\n".join(lines)
 
 

@@ -128,6 +128,16 @@ class Contract:
         """Numbers the network takes: all periods, oldest first."""
         return self.history * self.frame_width
 
+    def columns(self, kind: str) -> dict[str, int]:
+        """Column among the readings of each joint's sensor of a kind, as 'jointpos'."""
+        found: dict[str, int] = {}
+        column = 0
+        for sensor in self.sensors:
+            if sensor.kind == kind:
+                found.setdefault(sensor.of, column)
+            column += sensor.width
+        return found
+
     def to_dict(self) -> dict[str, object]:
         """Plain data."""
         return asdict(self)

@@ -35,7 +35,7 @@ def demo(config: DemoConfig) -> int:
     options = LoopConfig(task=TASK, robot=f"unit:{config.unit}", seed=config.seed, out=out)
     with bar("demo", quiet=config.json) as progress:
         closed = close_the_loop(
-            options, report=Live(quiet=config.json), talk=OperatorPrompts(report=progress)
+            options, report=Live(quiet=config.json), prompts=OperatorPrompts(report=progress)
         )
     write_loop(out / REPORT_FILE, closed)
     summary = closed.to_dict() | {"seconds": round(time.perf_counter() - begin, 1)}

@@ -10,10 +10,8 @@ from typing import TypeAlias
 import torch
 from torch import Tensor
 
-from sim2real.learn.policy import Policy
-from sim2real.learn.trainer import TrainResult
-from sim2real.policy import Bundle
-from sim2real.policy.runtime import Runtime
+from sim2real.learn import Policy, TrainResult
+from sim2real.policy import Bundle, Runtime
 from sim2real.tasks import Task, find_task
 from sim2real.twin import Twin
 

@@ -72,7 +72,7 @@ class Record:
     def _channels(self, rows: dict[str, Floats]) -> dict[str, Signal]:
         worlds = self._env.worlds
         model, rate_hz = worlds.model, 1.0 / worlds.period_s
-        times = np.arange(len(rows["action"])) * worlds.period_s
+        times = np.arange(len(rows["action"]), dtype=np.float64) * worlds.period_s
         channels = {
             name: Signal(times, values, "", rate_hz)
             for name, values in rows.items()

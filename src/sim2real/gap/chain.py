@@ -12,7 +12,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from sim2real.arrays import Bools, Floats
+from sim2real.arrays import Bools, Floats, Reals
 from sim2real.gap.findings import Fault, Finding
 from sim2real.gap.interface import Column, Interface
 from sim2real.gap.log import Log
@@ -425,7 +425,7 @@ def _past_known(frames: Floats, known: Bools, history: int) -> Bools:
     return found
 
 
-def _clipped(action: Floats) -> Floats:
+def _clipped(action: Reals) -> Floats:
     return np.clip(np.nan_to_num(action), -1.0, 1.0).astype(float)
 
 

@@ -9,8 +9,7 @@ import numpy as np
 
 from sim2real.arrays import Bools, Floats
 from sim2real.contract import Contract
-from sim2real.data import Episode, Signal
-from sim2real.data.align import held
+from sim2real.data import Episode, Signal, held
 from sim2real.errors import Sim2RealError
 from sim2real.twin import Channel
 
@@ -216,9 +215,9 @@ class _Finder:
     def known(self) -> dict[str, float]:
         """Values of parameters that the calibration states."""
         return {
-            channel.source: channel.scale * float(self._calibration[name]) + channel.offset
+            channel.source: channel.scale * float(value) + channel.offset
             for name, channel in self._channels.items()
-            if isinstance(self._calibration.get(name), int | float)
+            if isinstance(value := self._calibration.get(name), int | float)
             and channel.source.count("/") == 2
         }
 
@@ -238,7 +237,7 @@ class _Finder:
                 signal = self._signals[name]
                 return Signal(
                     signal.times,
-                    channel.scale * signal.values + channel.offset,
+                    np.multiply(channel.scale, signal.values) + channel.offset,
                     channel.unit or signal.unit,
                     signal.stated_hz,
                 )

@@ -16,7 +16,7 @@ import numpy as np
 
 from sim2real.arrays import Floats
 from sim2real.data import Logs
-from sim2real.data.formats.channelmap import ChannelMap
+from sim2real.data.formats.channel_map import ChannelMap
 from sim2real.errors import Sim2RealError
 from sim2real.gap.coverage import Coverage, coverage
 from sim2real.gap.distances import EXCHANGES, FEWEST, Distance, adjusted, distances

@@ -12,7 +12,7 @@ import torch
 
 from sim2real.arrays import Floats
 from sim2real.data import Logs
-from sim2real.data.formats.channelmap import ChannelMap
+from sim2real.data.formats.channel_map import ChannelMap
 from sim2real.files import write_json
 from sim2real.gap.coverage import Coverage, coverage
 from sim2real.identify.align import aligned_logs

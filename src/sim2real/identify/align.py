@@ -14,9 +14,8 @@ import numpy as np
 
 from sim2real.arrays import Floats
 from sim2real.contract import Contract
-from sim2real.data import Episode, Logs, Signal, read_logs
-from sim2real.data.align import held
-from sim2real.data.formats.channelmap import ChannelMap
+from sim2real.data import Episode, Logs, Signal, held, read_logs
+from sim2real.data.formats.channel_map import ChannelMap
 from sim2real.errors import Sim2RealError
 from sim2real.gap.log import Log
 from sim2real.identify.inputs import channels_of, usable

@@ -12,7 +12,7 @@ import numpy as np
 
 from sim2real.arrays import Floats
 from sim2real.data import Logs
-from sim2real.data.formats.channelmap import ChannelMap
+from sim2real.data.formats.channel_map import ChannelMap
 from sim2real.errors import Sim2RealError
 from sim2real.files import write_json
 from sim2real.gap.log import Log
@@ -31,7 +31,7 @@ from sim2real.identify.starts import seen_states
 from sim2real.identify.thresholds import IDENTIFY_THRESHOLDS, IdentifyThresholds
 from sim2real.identify.trajectories import Trajectories
 from sim2real.policy import open_twin
-from sim2real.tasks.starts import STARTS_FILE
+from sim2real.tasks import STARTS_FILE
 from sim2real.twin import Twin
 
 Report: TypeAlias = Callable[[int, int], None]

@@ -15,8 +15,7 @@ import numpy as np
 
 from sim2real.arrays import Bools
 from sim2real.contract import Contract
-from sim2real.data import Episode, Signal
-from sim2real.data.check import Finding, bad_samples, check
+from sim2real.data import Episode, LogFault, Signal, bad_samples, check_episode
 from sim2real.errors import Sim2RealError
 from sim2real.gap.log import Log
 from sim2real.gap.replay import Replayer
@@ -148,14 +147,14 @@ def _refuse_clocks(episode: Episode, signals: dict[str, Signal]) -> None:
                 f"episode {episode.id}: the time stamps of {name!r} are {typical:.3g} s apart:"
                 " give them in seconds (are they milliseconds, or microseconds?)"
             )
-    for finding in check(replace(episode, channels=signals)):
-        few = finding.place.count <= _FEW * len(signals[finding.channel].times)
+    for finding in check_episode(replace(episode, channels=signals)):
+        few = finding.span.count <= _FEW * len(signals[finding.channel].times)
         spared = few and finding.kind in _CLOCKS[:3]
         if finding.severity == "error" and finding.kind in _CLOCKS and not spared:
             raise Sim2RealError(_clock_words(episode, finding))
 
 
-def _clock_words(episode: Episode, finding: Finding) -> str:
+def _clock_words(episode: Episode, finding: LogFault) -> str:
     more = f" and {len(finding.also)} more" if finding.also else ""
     remedy = finding.remedy
     if finding.kind == "time-rate":

@@ -18,8 +18,7 @@ from sim2real.errors import Sim2RealError
 from sim2real.files import write_json, write_text
 from sim2real.identify.plan import Candidate, Chosen, choose
 from sim2real.policy import Bundle
-from sim2real.robot.excite.plan import MOTIONS, Envelope
-from sim2real.robot.excite.record import ExcitedRobot, prepare_motion
+from sim2real.robot import MOTIONS, ExcitedRobot, prepare_motion
 from sim2real.twin import Twin
 
 FORMATS = (".toml", ".json")
@@ -188,7 +187,7 @@ def _candidate(
 
 
 def _recipes(subject: ExcitedRobot, seconds: float, speed: float | None) -> Iterator[Recipe]:
-    envelope = Envelope.of(subject.contract, subject.limits, speed=speed)
+    envelope = subject.envelope(speed=speed)
     speeds: list[float | None] = [None]
     if envelope.servo.any():
         speeds.append(float(f"{_SLOW * envelope.rate[envelope.servo].min():.2g}"))

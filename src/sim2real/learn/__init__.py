@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING
 
 from sim2real.lazy import attach
 
-__all__ = ["Policy", "Run", "TrainConfig", "TrainProgress", "Trainer", "train"]
+__all__ = ["Policy", "Run", "TrainConfig", "TrainProgress", "TrainResult", "Trainer", "train"]
 
 if TYPE_CHECKING:
     from sim2real.learn.config import TrainConfig
     from sim2real.learn.policy import Policy
     from sim2real.learn.run import Run
-    from sim2real.learn.trainer import Trainer, TrainProgress, train
+    from sim2real.learn.trainer import Trainer, TrainProgress, TrainResult, train
 else:
     __getattr__, __dir__ = attach(
         __name__,
@@ -30,6 +30,7 @@ else:
             "Run": "run",
             "Trainer": "trainer",
             "TrainProgress": "trainer",
+            "TrainResult": "trainer",
             "train": "trainer",
         },
     )

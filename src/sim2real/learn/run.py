@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from sim2real.errors import Sim2RealError
 from sim2real.files import read_json, write_json, write_text
@@ -111,7 +110,7 @@ class Run:
         except (KeyError, TypeError, ValueError) as error:
             raise Sim2RealError(f"{folder / CONFIG_FILE} is malformed: {error}") from None
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """The content of the run's configuration file."""
         data = asdict(self)
         del data["folder"]

@@ -18,7 +18,12 @@ from torch.utils.tensorboard import SummaryWriter
 
 from sim2real.errors import Sim2RealError
 from sim2real.files import write_json
-from sim2real.learn.checkpoint import latest_checkpoint, load_checkpoint, save_checkpoint
+from sim2real.learn.checkpoint import (
+    Checkpoint,
+    latest_checkpoint,
+    load_checkpoint,
+    save_checkpoint,
+)
 from sim2real.learn.config import TrainConfig
 from sim2real.learn.ppo import make_ppo
 from sim2real.learn.run import Run
@@ -68,7 +73,7 @@ class TrainResult:
     """Time spent training, over all its sessions."""
     diverged: int
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """Plain data for JSON."""
         return {**vars(self), "run": str(self.run), "success": _plain(self.success)}
 
@@ -164,7 +169,7 @@ class Trainer:
 
     def save(self) -> Path:
         """Write a checkpoint."""
-        content: dict[str, Any] = {
+        content: Checkpoint = {
             "iteration": self.iteration,
             "seconds": self.seconds,
             "outcomes": [bool(outcome) for outcome in self.outcomes],

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import torch
 from rsl_rl.env import VecEnv
 from tensordict import TensorDict
@@ -39,9 +37,9 @@ class RslRlEnv(VecEnv):  # type: ignore[misc]
         groups = {"actor": self.env.actor, "critic": self.env.critic}
         return TensorDict(groups, batch_size=[self.num_envs], device=self.device)
 
-    def step(self, actions: Tensor) -> tuple[TensorDict, Tensor, Tensor, dict[str, Any]]:
+    def step(self, actions: Tensor) -> tuple[TensorDict, Tensor, Tensor, dict[str, Tensor]]:
         """One control period of every world."""
         step = self.last = self.env.step(actions)
         done = step.terminated | step.truncated
-        extras: dict[str, Any] = {"time_outs": step.truncated.float()}
+        extras = {"time_outs": step.truncated.float()}
         return self.get_observations(), step.reward, done.to(torch.long), extras

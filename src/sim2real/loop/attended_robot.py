@@ -39,7 +39,7 @@ class AttendedRobot:
     person: str
     force: bool = False
     """Whether a policy that does not pass a step of the ladder may go on."""
-    talk: OperatorPrompts
+    prompts: OperatorPrompts
 
     @property
     def stands_in(self) -> bool:
@@ -76,7 +76,7 @@ class AttendedRobot:
                     seed=seed,
                     rearm=self._rearmed,
                     operator_stop=stop,
-                    report=self.talk.report,
+                    report=self.prompts.report,
                 )
         finally:
             robot.disconnect()
@@ -97,7 +97,7 @@ class AttendedRobot:
             found = deploy(
                 replace(config, goal=goals) if replayed else config,
                 logs=logs if replayed else [],
-                talk=self.talk,
+                prompts=self.prompts,
             )
             assert found.record is not None
             if found.ended.startswith("signal"):
@@ -127,7 +127,7 @@ class AttendedRobot:
                 seed=first + len(made),
                 rearm=self.stands_in,
             )
-            ended = deploy(config, talk=self.talk).ended
+            ended = deploy(config, prompts=self.prompts).ended
             made = _attempts(folder)
         if ended.startswith("signal"):
             raise KeyboardInterrupt
@@ -145,7 +145,7 @@ class AttendedRobot:
     def _rearmed(self, why: str) -> bool:
         """Whether somebody lets it go on after a stop; stand-in hardware always."""
         asked = f"stopped: {why}; who re-arms it? [name, Enter to end]"
-        return self.stands_in or bool(self.talk.ask(asked).strip())
+        return self.stands_in or bool(self.prompts.ask(asked).strip())
 
     def _deployed(self, bundle: Path, folder: Path, step: str) -> DeployConfig:
         return DeployConfig(

@@ -157,13 +157,13 @@ def close_the_loop(
     *,
     store: Store | None = None,
     report: Callable[[KeptStep, KeptResult | None], None] = lambda step, done: None,
-    talk: OperatorPrompts | None = None,
+    prompts: OperatorPrompts | None = None,
     **options: Any,
 ) -> LoopResult:
     """Close the gap to one robot, or go on with that: the whole circle for a task.
 
     `options` are those of `LoopConfig`, or it is given whole. Loops with one `store` share their
-    steps. `report` is told of steps, and `talk` is with the person at the robot.
+    steps. `report` is called as steps begin and end; `prompts` speak with the person at the robot.
     """
     config = task if isinstance(task, LoopConfig) else LoopConfig(task=task, **options)
     open_robot(config.robot, task=config.task)  # refuse what is no robot before any training
@@ -171,7 +171,7 @@ def close_the_loop(
     _plan(config)
     store = store or Store(config.folder / "steps", report=report)
     with ExplanationProcess(config, store) as beside:
-        closed = walk(config, store, beside=beside, talk=talk)
+        closed = walk(config, store, beside=beside, prompts=prompts)
     write_json(config.folder / SUMMARY_FILE, closed.to_dict())
     return closed
 
@@ -181,7 +181,7 @@ def walk(
     store: Store,
     *,
     beside: ExplanationProcess,
-    talk: OperatorPrompts | None = None,
+    prompts: OperatorPrompts | None = None,
 ) -> LoopResult:
     """Do every step of a loop, or read it where it is done; writes nothing else."""
     task = find_task(config.task)
@@ -192,7 +192,7 @@ def walk(
         seed=config.seed,
         force=config.force,
         threads=config.threads,
-        talk=talk or OperatorPrompts(),
+        prompts=prompts or OperatorPrompts(),
     )
     iterations = config.iterations or task.training.iterations
     share = task.again if config.again is None else config.again

@@ -15,13 +15,13 @@ from typing import Any
 
 import numpy as np
 
-from sim2real.attribute.failures import Failures, failures_of
-from sim2real.attribute.success import attribute_success
-from sim2real.attribute.trajectory import attribute_trajectory
+from sim2real.attribute.attribute import attribute
+from sim2real.attribute.explanation import explain_failures
+from sim2real.attribute.failures import Failures
 from sim2real.data import Episode
 from sim2real.data.formats.recording import read_recording
 from sim2real.errors import Sim2RealError
-from sim2real.evaluate.intervals import wilson
+from sim2real.evaluate.evaluate import evaluate
 from sim2real.evaluate.prediction import Prediction, predict
 from sim2real.evaluate.trials import run_trials
 from sim2real.identify.align import aligned
@@ -55,13 +55,13 @@ class Stages:
     seed: int = 0
     force: bool = False
     threads: int = 0
-    talk: OperatorPrompts = field(default_factory=OperatorPrompts)
+    prompts: OperatorPrompts = field(default_factory=OperatorPrompts)
     """How it speaks with the person at the robot."""
 
     @property
     def report(self) -> Callable[[int, int], None]:
         """Told how far the present step is."""
-        return self.talk.report
+        return self.prompts.report
 
     @property
     def twin(self) -> Path:
@@ -139,20 +139,14 @@ class Stages:
         """Success in worlds like those it was trained in, never seen before."""
 
         def work(folder: Path, done: tuple[KeptResult, ...]) -> dict[str, Any]:
-            trained = Policy.open(run_of(done[0]))
-            run = trained.run
-            trials = run_trials(
-                find_task(self.task),
-                trained,
+            found = evaluate(
+                run_of(done[0]),
                 episodes=episodes,
                 seed=1_000_000 + self.seed,
-                source="prior" if run.source == "adr" else run.source,
-                twin=Twin.load(run.twin) if run.twin else None,
-                remainder=run.remainder,
                 threads=self.threads,
                 report=self.report,
             )
-            return wilson(int(trials.success.sum()), episodes).to_dict()
+            return found.success.to_dict()
 
         return KeptStep(kind="evaluate", inputs={"episodes": episodes}, needs=(policy,), work=work)
 
@@ -198,29 +192,22 @@ class Stages:
 
         def work(folder: Path, done: tuple[KeptResult, ...]) -> dict[str, Any]:
             policy_, known_, recorded_, *tried_ = done
-            before, after = Twin.load(self.twin), Twin.load(known_.folder / "twin")
-            trained = Policy.open(run_of(policy_))
-            logs = [aligned(episode, before) for episode in episodes_of(recorded_)]
             won = [outcome for one in tried_ for outcome in one.result["success"]]
-            try:
-                error = attribute_trajectory(
-                    before, after, logs, seed=self.seed, threads=self.threads, report=self.report
-                ).to_dict()
-            except Sim2RealError as none:  # a twin that is right has no error to share out
-                error = {"why": str(none)}
-            success = attribute_success(
-                before,
-                after,
-                find_task(self.task),
-                trained,
-                source=trained.run.source,
+            found = attribute(
+                self.twin,
+                episodes_of(recorded_),
+                identified=known_.folder / "twin",
+                policy=run_of(policy_),
                 real=(sum(won), len(won)),
                 each=_TRIED,
                 seed=self.seed,
                 threads=self.threads,
                 report=self.report,
             )
-            return {"error": error, "success": success.to_dict()}
+            assert found.success is not None
+            # A twin that is right has no error to share out.
+            error = found.trajectory.to_dict() if found.trajectory else {"why": found.why}
+            return {"error": error, "success": found.success.to_dict()}
 
         inputs = {"task": self.task, "seed": self.seed}
         needs = (policy, known, recorded, *tried)
@@ -232,24 +219,19 @@ class Stages:
         """Why attempts of a policy failed, with what is `known` of the robot by now."""
 
         def work(folder: Path, done: tuple[KeptResult, ...]) -> dict[str, Any]:
-            trained = Policy.open(run_of(done[0]))
-            run = trained.run
             attempts = done[1:] if known is None else done[2:]
             episodes = [episode for one in attempts for episode in episodes_of(one)]
             if not any(episode.outcome for episode in episodes):  # nobody judged them
                 return Failures(tried=0, failed=0, kinds=(), diagnoses=()).to_dict()
-            return failures_of(
-                Twin.load(run.twin or self.twin),
-                find_task(self.task),
-                trained,
+            found = explain_failures(
+                run_of(done[0]),
                 episodes,
-                source=run.source,
-                remainder=run.remainder,
-                identified=None if known is None else Twin.load(done[1].folder / "twin"),
+                identified=None if known is None else done[1].folder / "twin",
                 seed=4_000_000 + self.seed,
                 threads=self.threads,
                 report=self.report,
-            ).to_dict()
+            )
+            return found.failures.to_dict()
 
         needs = (policy, *tried) if known is None else (policy, known, *tried)
         return KeptStep(kind="failures", inputs={"seed": self.seed}, needs=needs, work=work)
@@ -378,7 +360,7 @@ class Stages:
             task=self.task,
             person=self.person,
             force=self.force,
-            talk=self.talk,
+            prompts=self.prompts,
         )
 
     def _goals(self) -> tuple[str, ...]:

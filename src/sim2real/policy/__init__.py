@@ -39,6 +39,7 @@ else:
         __name__,
         {
             "Bundle": "bundle",
+            "open_twin": "bundle",
             "export": "bundle_export",
             "ExportConfig": "config",
             "Pilot": "runtime",
@@ -46,6 +47,5 @@ else:
             "make_contract": "task_contract",
             "model_limits": "task_contract",
             "twin_contract": "task_contract",
-            "open_twin": "bundle",
         },
     )

@@ -7,20 +7,42 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import NotRequired, TypedDict, cast
 
 from sim2real.contract import Contract, Limits
 from sim2real.errors import Sim2RealError, table_at
 from sim2real.files import atomic_folder, read_json
-from sim2real.twin import Twin
-from sim2real.twin.twin import TWIN_FILE
+from sim2real.twin import TWIN_FILE, Twin
 
 SCHEMA = 1
 GRAPHS = ("observe", "policy", "act", "rest")
 _MANIFEST = "manifest.json"
 _RECORDS = "ladder"
+
+
+class ExportProvenance(TypedDict):
+    """Where a bundle comes from, and what its export measured."""
+
+    task: str
+    policy: str
+    """Id of the trained policy."""
+    run: str
+    source: str
+    """Where the parameters of its worlds came from."""
+    remainder: NotRequired[bool]
+    """Whether the twin's learned remainder acted in training."""
+    twin: str
+    twin_version: str
+    trained_in: str
+    """Version of the twin it was trained in."""
+    opset: int
+    observations: int
+    software: dict[str, str]
+    largest_difference: NotRequired[dict[str, float]]
+    """Of each graph, from what it was made from."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,8 +54,8 @@ class Bundle:
     """Hash of all its files."""
     contract: Contract
     limits: Limits
-    provenance: dict[str, Any]
-    """Where it comes from: run, task, seed, software, what the export measured."""
+    provenance: ExportProvenance
+    """Where it comes from."""
 
     @classmethod
     def is_bundle(cls, source: object) -> bool:
@@ -71,7 +93,8 @@ class Bundle:
         contract = Contract.from_dict(read_json(folder / "contract.json"))
         limits = Limits.from_dict(read_json(folder / "limits.json"))
         _fit(folder, contract, limits)
-        provenance = dict(table_at(read_json(folder / "provenance.json"), "provenance"))
+        told = table_at(read_json(folder / "provenance.json"), "provenance")
+        provenance = cast(ExportProvenance, dict(told))  # sealed by the manifest, as exported
         return cls(folder=folder, id=found, contract=contract, limits=limits, provenance=provenance)
 
     @property
@@ -104,9 +127,9 @@ def write_bundle(
     *,
     contract: Contract,
     limits: Limits,
-    graphs: dict[str, bytes],
+    graphs: Mapping[str, bytes],
     twin: Twin,
-    provenance: dict[str, Any],
+    provenance: ExportProvenance,
 ) -> Bundle:
     """Write a new bundle, whole or not at all."""
     with atomic_folder(folder) as temporary:

@@ -5,20 +5,16 @@ from __future__ import annotations
 import platform
 import tempfile
 from collections.abc import Callable
-from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-import mujoco
 import numpy as np
-import torch
 
 from sim2real.contract import CommandSpec, Contract, JointLimits, Limits
 from sim2real.errors import Sim2RealError
-from sim2real.learn import Policy
-from sim2real.learn.trainer import TrainResult
-from sim2real.policy.bundle import Bundle, write_bundle
+from sim2real.learn import Policy, TrainResult
+from sim2real.policy.bundle import Bundle, ExportProvenance, write_bundle
 from sim2real.policy.config import ExportConfig
 from sim2real.policy.graphs import (
     OPSET,
@@ -27,42 +23,24 @@ from sim2real.policy.graphs import (
     network_module,
     to_onnx,
 )
+from sim2real.policy.rollout import Rollout, roll_out
 from sim2real.policy.runtime import Runtime
-from sim2real.policy.task_contract import make_contract
+from sim2real.policy.task_contract import make_contract, range_and_torque
 from sim2real.tasks import TaskEnv, find_task
 from sim2real.twin import Twin
 
 LARGEST_DIFFERENCE = 1e-5
-"""Farthest an exported graph may be from what it was made of."""
+"""Largest difference allowed between an exported graph and what it was made from."""
 _WORLDS = 64
 _MARGIN = 1.5
-"""Limits of what is sent are this many times the largest that was seen in simulation."""
+"""Limits of what is sent are this many times the largest value seen in simulation."""
 _ROOM = 2.0
-"""Limits of how a joint may move: the same, with more room for a robot that is another."""
+"""Limits of how a joint may move: the same, with more room because a robot differs."""
 _SLOW = 1.0
-"""A speed, or a change of speed in a period, that is never a cause to stop [rad/s or m/s]: a
-resting joint's reading flickers by more than it moves."""
+"""A speed, or a change of speed in a period, that is never a reason to stop [rad/s or m/s]: the
+reading of a resting joint flickers by more than the joint moves."""
 _ROOM_M = 0.05
-"""How far beyond where it was seen a tool may go."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Seen:
-    """What a policy met in its worlds, a row a world and period."""
-
-    observations: np.ndarray
-    actions: np.ndarray
-    interface: dict[str, np.ndarray]
-    """Inputs of the interface graphs, by name."""
-    frames: np.ndarray
-    commands: np.ndarray
-    rates: np.ndarray
-    """Change of the command a second."""
-    velocities: np.ndarray
-    """Speed of each commanded joint, as measured; as it truly is where nothing measures it."""
-    accelerations: np.ndarray
-    tool: np.ndarray
-    """(rows, 3) place of the task's tool [m]; (rows, 0) where it has none."""
+"""How far a tool may go beyond where it was seen [m]."""
 
 
 def export(
@@ -102,8 +80,8 @@ def _exported(config: ExportConfig, report: Callable[[int, int], None]) -> Bundl
         for name, module in interface_modules(env).items()
     }
     graphs["policy"] = to_onnx(network_module(policy), {"obs": policy.width}, "actions", notes)
-    seen = look(env, policy, config.observations, report)
-    provenance: dict[str, Any] = {
+    seen = roll_out(env, policy, config.observations, report=report)
+    provenance: ExportProvenance = {
         "task": run.task,
         "policy": policy.id,
         "run": config.run.name,
@@ -129,10 +107,10 @@ def _checked(
     limits: Limits,
     graphs: dict[str, bytes],
     twin: Twin,
-    provenance: dict[str, Any],
-    seen: Seen,
+    provenance: ExportProvenance,
+    seen: Rollout,
 ) -> Bundle:
-    """Write the bundle if its graphs do what they were made of did."""
+    """Write the bundle if its graphs compute what the network and the task compute."""
     with tempfile.TemporaryDirectory() as folder:
         trial = write_bundle(
             Path(folder) / "trial", contract=contract, limits=limits, graphs=graphs, twin=twin,
@@ -151,7 +129,7 @@ def _checked(
     )
 
 
-def differences(runtime: Runtime, seen: Seen) -> dict[str, float]:
+def differences(runtime: Runtime, seen: Rollout) -> dict[str, float]:
     """Largest difference of each graph from what was seen in the worlds."""
     inputs = seen.interface
     pairs = {
@@ -173,73 +151,7 @@ def differences(runtime: Runtime, seen: Seen) -> dict[str, float]:
     return {name: float(np.abs(one - two).max()) for name, (one, two) in pairs.items()}
 
 
-def look(env: TaskEnv, policy: Policy, count: int, report: Callable[[int, int], None]) -> Seen:
-    """Let the policy act in its worlds and keep what it saw."""
-    memory, worlds = env.worlds.memory, env.worlds
-    site = [worlds.model.site(env.task.tool).id] if env.task.tool else []
-    rows: dict[str, list[torch.Tensor]] = {}
-
-    def keep(**values: torch.Tensor) -> None:
-        for name, value in values.items():
-            rows.setdefault(name, []).append(value.clone())
-
-    whole = 0
-    while whole < count:
-        observation = env.actor
-        action = policy(observation)
-        before = _speeds(env)
-        keep(
-            observations=observation,
-            actions=action,
-            readings=worlds.measured,
-            goals=torch.cat([memory[name] for name in env.task.goals], dim=1)
-            if env.task.goals
-            else torch.zeros(worlds.count, 0),
-            action=memory["action"],
-            command=memory["command"],
-            frames=memory["frames"][:, -1],
-        )
-        last = memory["command"].clone()
-        step = env.step(action)
-        going = torch.ones(worlds.count, dtype=torch.bool)
-        going[step.ended] = False
-        whole += int(going.sum())
-        # After the end of an episode the memory is of the next one.
-        command = torch.where(going[:, None], memory["command"], float("nan"))
-        keep(
-            commands=command,
-            rates=(command - last).abs() * env.task.rate_hz,
-            velocities=_speeds(env),
-            accelerations=(_speeds(env) - before) * env.task.rate_hz,
-            tool=worlds.derived("site_xpos")[:, site].flatten(1),
-        )
-        report(min(whole, count), count)
-    found = {name: torch.cat(parts).cpu().numpy() for name, parts in rows.items()}
-    kept = np.isfinite(found["commands"]).all(axis=1)
-    found = {name: values[kept] for name, values in found.items()}
-    inputs = {name: found.pop(name) for name in ("readings", "goals", "action", "command")}
-    return Seen(interface=inputs, **found)
-
-
-def _speeds(env: TaskEnv) -> torch.Tensor:
-    """(worlds, commands) speeds of the commanded joints, as the robot's sensors tell them."""
-    worlds, model = env.worlds, env.worlds.model
-    kinds, objects = model.sensor_type.tolist(), model.sensor_objid.tolist()
-    speeds = []
-    for joint in model.actuator_trnid[:, 0].tolist():
-        sensors = [
-            k
-            for k, kind in enumerate(kinds)
-            if kind == int(mujoco.mjtSensor.mjSENS_JOINTVEL) and objects[k] == joint
-        ]
-        if sensors:
-            speeds.append(worlds.measured[:, int(model.sensor_adr[sensors[0]])])
-        else:
-            speeds.append(worlds.state("qvel")[:, int(model.jnt_dofadr[joint])].float())
-    return torch.stack(speeds, dim=1)
-
-
-def make_limits(env: TaskEnv, contract: Contract, seen: Seen) -> Limits:
+def make_limits(env: TaskEnv, contract: Contract, seen: Rollout) -> Limits:
     """Limits from the model where it has them, else from what was seen, with a margin."""
     frames = seen.frames
     spread = np.ptp(frames, axis=0) + 0.1 * np.abs(frames).max(axis=0) + 0.1
@@ -255,16 +167,10 @@ def make_limits(env: TaskEnv, contract: Contract, seen: Seen) -> Limits:
     )
 
 
-def _joint_limits(env: TaskEnv, command: CommandSpec, k: int, seen: Seen) -> JointLimits:
+def _joint_limits(env: TaskEnv, command: CommandSpec, k: int, seen: Rollout) -> JointLimits:
     model = env.worlds.model
     joint = model.joint(command.joint)
-    limited = bool(model.jnt_limited[joint.id])
-    low, high = (float(v) for v in model.jnt_range[joint.id]) if limited else (-1e9, 1e9)
-    force = float(np.abs(model.actuator_forcerange[k]).max())
-    if not force:
-        # A motor without a limit of its own: what its control range gives.
-        gain = abs(float(model.actuator_gainprm[k, 0]) * float(model.actuator_gear[k, 0]))
-        force = gain * max(abs(command.low), abs(command.high))
+    low, high, force = range_and_torque(model, command)
     return JointLimits(
         name=command.joint,
         position_low=low,

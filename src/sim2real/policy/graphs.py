@@ -10,7 +10,6 @@ from __future__ import annotations
 import logging
 import warnings
 from collections.abc import Callable, Mapping
-from typing import Any
 
 import onnx
 import torch
@@ -116,7 +115,7 @@ def to_onnx(
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            program: Any = torch.onnx.export(
+            program = torch.onnx.export(
                 module,
                 example,
                 dynamo=True,
@@ -130,6 +129,7 @@ def to_onnx(
         raise Sim2RealError(f"{output} cannot be exported as a graph: {one_line(error)}") from None
     finally:
         quiet.setLevel(level)
+    assert program is not None  # it is None for the exporter that is not used
     model = program.model_proto
     for value in (*model.graph.input, *model.graph.output):
         if not value.type.tensor_type.shape.dim[0].dim_param:
@@ -144,7 +144,7 @@ def to_onnx(
     return content
 
 
-def _forget_where_it_was_made(model: Any) -> None:
+def _forget_where_it_was_made(model: onnx.ModelProto) -> None:
     """Take the exporter's traces out: they name files of the machine, and nothing reads them."""
     graph = model.graph
     for part in (graph, *graph.node, *graph.value_info, *graph.input, *graph.output,

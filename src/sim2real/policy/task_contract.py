@@ -1,4 +1,4 @@
-"""The contract of a task, read from the task and its twin; and that of a twin without a task."""
+"""The contract of a task and its twin, and that of a twin without a task."""
 
 from __future__ import annotations
 
@@ -33,19 +33,19 @@ _OBJECTS = {
     int(mujoco.mjtObj.mjOBJ_GEOM): "geom",
 }
 SPEED = {"rad": 2.0, "m": 0.25, "": 10.0}
-"""Speed a joint is held to where nobody said another: a hinge's servo [rad/s], a slide's [m/s], and
-a joint that is not driven to positions [rad/s or m/s]."""
+"""Speed limit of a joint by default: a hinge's servo [rad/s], a slide's [m/s], and a joint that is
+not driven to positions [rad/s or m/s]."""
 _ABOVE = 2.0
-"""A joint is stopped at so many times the speed its servo is commanded with: servos catch up."""
+"""A joint is stopped at this many times the speed its servo is commanded: servos catch up."""
 _SWING_S = 0.05
-"""Shortest time in which a torque, voltage or speed command goes through its whole range [s]."""
+"""Shortest time in which a torque, voltage or speed command crosses its whole range [s]."""
 _STALE_S = 0.07
-"""Age of readings that ends a run [s]: a packet may be lost at any rate."""
+"""Age of readings that ends a run [s]: at any rate, a packet may be lost."""
 _IN_SITE = ("accelerometer", "velocimeter", "gyro", "force", "torque", "magnetometer")
 
 
 def make_contract(env: TaskEnv) -> Contract:
-    """Everything a robot must agree with to be driven by a policy of this task."""
+    """What a robot must agree to, to be driven by a policy of this task."""
     task, twin, model = env.task, env.twin, env.worlds.model
     effects = twin.compile().effects
     widths = [term.read(env.measurements).shape[1] for term in task.actor]
@@ -77,19 +77,19 @@ def twin_contract(twin: Twin, rate_hz: float) -> Contract:
     """Sensors and commands of a twin at a control rate [Hz], without a task or a policy."""
     if not (math.isfinite(rate_hz) and rate_hz > 0):
         raise Sim2RealError(f"a control rate is a positive number of Hz, not {rate_hz:g}")
-    place = twin.compile()
-    model = place.model
+    compiled = twin.compile()
+    model = compiled.model
     return Contract(
         task="",
         robot=twin.name,
         twin_version=twin.version,
         rate_hz=rate_hz,
         history=1,
-        sensors=tuple(_sensor(twin, model, place.effects, k) for k in range(model.nsensor)),
+        sensors=tuple(_sensor(twin, model, compiled.effects, k) for k in range(model.nsensor)),
         goals=(),
         observations=(),
         actions=(),
-        commands=tuple(_command(model, place.effects, k) for k in range(model.nu)),
+        commands=tuple(_command(model, compiled.effects, k) for k in range(model.nu)),
     )
 
 
@@ -97,8 +97,8 @@ def model_limits(twin: Twin, contract: Contract, *, speed: float | None = None) 
     """Limits of a robot that no policy was trained for: the model's, and a moderate speed.
 
     `speed` [rad/s or m/s] is how fast the command of a position servo may move, and how fast any
-    other joint may get; by default `SPEED`. What a model does not know is derived from it: a joint
-    is too fast at twice its servo's speed, and stops too suddenly within one period.
+    other joint may get; by default `SPEED`. What the model does not say follows from it: a joint is
+    too fast at twice its servo's speed, and accelerates too much if it stops within one period.
     """
     if speed is not None and not (math.isfinite(speed) and speed > 0):
         raise Sim2RealError(f"a speed is a positive number, not {speed:g}")
@@ -118,15 +118,7 @@ def model_limits(twin: Twin, contract: Contract, *, speed: float | None = None) 
 def _model_joint(
     model: mujoco.MjModel, command: CommandSpec, rate_hz: float, speed: float | None
 ) -> JointLimits:
-    joint = model.joint(command.joint)
-    limited = bool(model.jnt_limited[joint.id])
-    low, high = (float(v) for v in model.jnt_range[joint.id]) if limited else (-1e9, 1e9)
-    row = model.actuator(command.name).id
-    force = float(np.abs(model.actuator_forcerange[row]).max())
-    if not force:
-        # A motor without a limit of its own: what its control range gives.
-        gain = abs(float(model.actuator_gainprm[row, 0]) * float(model.actuator_gear[row, 0]))
-        force = gain * max(abs(command.low), abs(command.high))
+    low, high, force = range_and_torque(model, command)
     servo = command.unit in ("rad", "m")
     moderate = speed if speed is not None else SPEED[command.unit if servo else ""]
     velocity = _ABOVE * moderate if servo else moderate
@@ -141,6 +133,21 @@ def _model_joint(
         command_high=command.high,
         command_rate=moderate if servo else (command.high - command.low) / _SWING_S,
     )
+
+
+def range_and_torque(model: mujoco.MjModel, command: CommandSpec) -> tuple[float, float, float]:
+    """Lowest and highest position of a command's joint, and the most torque it can get there."""
+    joint = model.joint(command.joint).id
+    low, high = (
+        (float(v) for v in model.jnt_range[joint]) if model.jnt_limited[joint] else (-1e9, 1e9)
+    )
+    row = model.actuator(command.name).id
+    torque = float(np.abs(model.actuator_forcerange[row]).max())
+    if not torque:
+        # A motor without a limit of its own gives what its control range allows.
+        gain = abs(float(model.actuator_gainprm[row, 0]) * float(model.actuator_gear[row, 0]))
+        torque = gain * max(abs(command.low), abs(command.high))
+    return low, high, torque
 
 
 def _sensor(twin: Twin, model: mujoco.MjModel, effects: Effects, row: int) -> SensorSpec:

@@ -11,41 +11,43 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from sim2real.arrays import Floats
+
 
 @dataclass(frozen=True, kw_only=True)
 class UnitTruth:
     """The truth about one unit, with `joints` and `bodies` numbers each where there are several."""
 
-    mass_scale: np.ndarray
+    mass_scale: Floats
     """Of each body."""
-    mass_shift_m: np.ndarray
+    mass_shift_m: Floats
     """Offset of each body's centre of mass, (bodies, 3)."""
-    friction: np.ndarray
+    friction: Floats
     """Dry friction of each joint, as a ratio to the nominal."""
-    viscous: np.ndarray
+    viscous: Floats
     """Viscous friction, as a ratio to the nominal."""
-    stribeck: np.ndarray
+    stribeck: Floats
     """How much more friction there is at rest than in motion."""
     warming: float
     """Share of the dry friction that goes as the gears get warm."""
     warm_time_s: float
     """Time constant of getting warm in motion."""
-    cogging_nm: np.ndarray
+    cogging_nm: Floats
     """Height of the torque ripple of each joint."""
-    cogging_teeth: np.ndarray
+    cogging_teeth: Floats
     """Ripples a turn."""
-    cogging_phase: np.ndarray
-    cable_nm_rad: np.ndarray
+    cogging_phase: Floats
+    cable_nm_rad: Floats
     """Stiffness of the cables that are dragged along."""
-    cable_rest_rad: np.ndarray
-    eccentricity_rad: np.ndarray
+    cable_rest_rad: Floats
+    eccentricity_rad: Floats
     """Height of the encoder's error once a turn."""
-    eccentricity_phase: np.ndarray
-    zero_rad: np.ndarray
+    eccentricity_phase: Floats
+    zero_rad: Floats
     """Error of each encoder's zero."""
-    motor: np.ndarray
+    motor: Floats
     """Torque of each motor, as a ratio to the nominal."""
-    gain: np.ndarray
+    gain: Floats
     """Gain of each servo's position loop, as a ratio to the nominal."""
     supply_v: float
     """Voltage of a full battery, or of the power supply [V]."""
@@ -64,7 +66,7 @@ class UnitTruth:
     cube_mass_kg: float
     cube_friction: float
     cube_scale: float
-    tracker_bias_m: np.ndarray
+    tracker_bias_m: Floats
     tracker_noise_m: float
     tracker_delay_s: float
     step_s: float

@@ -1,6 +1,6 @@
 """Driving hardware: robots behind one protocol, the supervisor, the ladder of trust, drift.
 
-`deploy` takes a bundle one step up the ladder on a robot, `record_motion` excites a robot for
+`deploy` takes a bundle one step up the ladder on a robot, `record_motions` excites a robot for
 identification, and `DriftMonitor` notices when a deployed robot moves away from its twin. Nothing
 moves until it is told to execute; a `Supervisor` always stands between a policy and its robot.
 
@@ -20,6 +20,7 @@ __all__ = [
     "MOTIONS",
     "DeployConfig",
     "Deployment",
+    "DriftConfig",
     "DriftMonitor",
     "DriftReport",
     "ExcitationPlan",
@@ -27,7 +28,8 @@ __all__ = [
     "OperatorPrompts",
     "OperatorStop",
     "PreparedMotion",
-    "RecordedMotion",
+    "RecordConfig",
+    "RecordedMotions",
     "Recording",
     "Robot",
     "StandIn",
@@ -37,31 +39,28 @@ __all__ = [
     "link_stops",
     "open_robot",
     "prepare_motion",
-    "record_motion",
+    "record_motions",
     "record_series",
-    "units_of",
+    "watch_drift",
 ]
 
 if TYPE_CHECKING:
     from sim2real.robot.config import DeployConfig
     from sim2real.robot.connect import open_robot
     from sim2real.robot.deployment import Deployment, OperatorPrompts
-    from sim2real.robot.drift.monitor import DriftMonitor, DriftReport
+    from sim2real.robot.drift.config import DriftConfig
+    from sim2real.robot.drift.monitor import DriftMonitor, DriftReport, watch_drift
+    from sim2real.robot.excite.config import RecordConfig
     from sim2real.robot.excite.plan import MOTIONS, ExcitationPlan
-    from sim2real.robot.excite.record import (
-        ExcitedRobot,
-        PreparedMotion,
-        RecordedMotion,
-        prepare_motion,
-        record_motion,
-    )
+    from sim2real.robot.excite.record import ExcitedRobot, PreparedMotion, prepare_motion
+    from sim2real.robot.excite.recordings import RecordedMotions, record_motions
     from sim2real.robot.excite.series import record_series
     from sim2real.robot.ladder_step import deploy
     from sim2real.robot.operator import OperatorStop
     from sim2real.robot.packet_loss import link_stops
     from sim2real.robot.protocol import Robot
     from sim2real.robot.recording import Recording
-    from sim2real.robot.runner import fly, units_of
+    from sim2real.robot.runner import fly
     from sim2real.robot.standin import StandIn
     from sim2real.robot.supervisor import Supervisor
 else:
@@ -72,23 +71,25 @@ else:
             "open_robot": "connect",
             "Deployment": "deployment",
             "OperatorPrompts": "deployment",
-            "deploy": "ladder_step",
+            "DriftConfig": "drift.config",
             "DriftMonitor": "drift.monitor",
             "DriftReport": "drift.monitor",
+            "watch_drift": "drift.monitor",
+            "RecordConfig": "excite.config",
             "MOTIONS": "excite.plan",
             "ExcitationPlan": "excite.plan",
             "ExcitedRobot": "excite.record",
             "PreparedMotion": "excite.record",
-            "RecordedMotion": "excite.record",
             "prepare_motion": "excite.record",
-            "record_motion": "excite.record",
+            "RecordedMotions": "excite.recordings",
+            "record_motions": "excite.recordings",
             "record_series": "excite.series",
+            "deploy": "ladder_step",
             "OperatorStop": "operator",
             "link_stops": "packet_loss",
             "Robot": "protocol",
             "Recording": "recording",
             "fly": "runner",
-            "units_of": "runner",
             "StandIn": "standin",
             "Supervisor": "supervisor",
         },

@@ -1,15 +1,14 @@
-"""A robot in our hands, from connecting to letting go: the trials of one step of the ladder."""
+"""The attempts of one step of the ladder on a robot, from connecting to letting go."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -32,17 +31,10 @@ from sim2real.robot.ladder import (
 )
 from sim2real.robot.operator import OperatorStop
 from sim2real.robot.protocol import Robot
+from sim2real.robot.readings import Goals, first_readings, goal_vector, make_ready
 from sim2real.robot.recording import Recording, write_outcome
 from sim2real.robot.remote import RemoteRobot
-from sim2real.robot.runner import (
-    Controller,
-    Flight,
-    first_readings,
-    fly,
-    goal_vector,
-    make_ready,
-    units_of,
-)
+from sim2real.robot.runner import Controller, Flight, fly
 from sim2real.robot.shadow import Holding, Overheard, ShadowComparison, Shadowed
 from sim2real.robot.standin import StandIn
 from sim2real.robot.supervisor import OPERATOR, Supervisor
@@ -56,9 +48,9 @@ class DeploymentSession:
     """A robot in our hands, from connecting to letting go."""
 
     def __init__(
-        self, config: DeployConfig, bundle: Bundle, goals: Mapping[str, Any], talk: OperatorPrompts
+        self, config: DeployConfig, bundle: Bundle, goals: Goals, prompts: OperatorPrompts
     ) -> None:
-        self._config, self._bundle, self._talk = config, bundle, talk
+        self._config, self._bundle, self._prompts = config, bundle, prompts
         self._goals = goals
         listening = config.step == "shadow" and config.in_charge == "robot"
         self._sends = config.execute and not listening
@@ -102,8 +94,8 @@ class DeploymentSession:
         if self._sends:
             if not robot.serial:
                 raise Sim2RealError(
-                    f"this {robot.name} has no serial number, and trust is for one robot: give it"
-                    " an id"
+                    f"this {robot.name} has no serial number, and trust holds for one robot only:"
+                    " give it an id"
                 )
             _check_charge(config, bundle, robot)
             skipped = refuse_to_skip(
@@ -116,7 +108,7 @@ class DeploymentSession:
             for number in range(config.trials):
                 trial = self._trial(number, folder, stop)
                 trials.append(trial)
-                self._talk.tell(_line(number, config.trials, trial))
+                self._prompts.tell(_line(number, config.trials, trial))
                 if stop.how:
                     break
                 if not self._go_on(trial, number):
@@ -156,7 +148,7 @@ class DeploymentSession:
         recording = None
         if folder:
             path = folder / f"trial-{number + 1:04d}.arrow"
-            recording = Recording(path, units_of(contract), self._provenance(number))
+            recording = Recording.of(contract, path, self._provenance(number))
         pilot = Pilot(self._runtime)
         controller: Controller = pilot
         flown: Robot = robot
@@ -177,8 +169,8 @@ class DeploymentSession:
                 tool=self._kinematics.tool,
                 recording=recording,
                 operator_stop=stop,
-                report=self._talk.report,
-                show=self._talk.show,
+                report=self._prompts.report,
+                show=self._prompts.show,
             )
         outcome = self._judge(flight) if self._sends and config.step == "full" else ""
         return self._kept(flight, outcome, recording)
@@ -203,8 +195,8 @@ class DeploymentSession:
             Lake.create(self._config.lake).append(episode)
         return replace(trial, episode=episode.id, recording=str(recording.path))
 
-    def _set_up(self, number: int) -> Mapping[str, Any]:
-        """The robot at the begin of a trial, by its bench or by a person; its goals."""
+    def _set_up(self, number: int) -> Goals:
+        """Have the robot's bench, or a person, set up a trial; its goals."""
         robot = self._robot
         if isinstance(robot, RemoteRobot):
             if self._resets:
@@ -213,16 +205,18 @@ class DeploymentSession:
         if self._sends and self._config.trials > 1:
             if number and not sys.stdin.isatty():
                 raise Sim2RealError("nobody is at the terminal to set up the next trial")
-            self._talk.ask(f"set up trial {number + 1} of {self._config.trials}, then press Enter")
+            self._prompts.ask(
+                f"set up trial {number + 1} of {self._config.trials}, then press Enter"
+            )
         return self._goals
 
     @property
     def _resets(self) -> bool:
-        """Whether the robot's bench sets it up by seed; not under the hands of others."""
+        """Whether the robot's bench sets it up by seed; not while others drive it."""
         robot = self._robot
         return isinstance(robot, RemoteRobot) and (self._sends or isinstance(robot, StandIn))
 
-    def _limits(self, goals: Mapping[str, Any]) -> Limits:
+    def _limits(self, goals: Goals) -> Limits:
         bundle = self._bundle
         if self._config.step != "limited":
             return bundle.limits
@@ -239,14 +233,14 @@ class DeploymentSession:
             with suppress(Sim2RealError):  # a robot that does not answer has not succeeded
                 return "success" if self._robot.judge() else "failure"
             return "failure"
-        answer = self._talk.ask("did it succeed? [y/n, Enter if nobody can say]").strip().lower()
+        answer = self._prompts.ask("did it succeed? [y/n, Enter if nobody can say]").strip().lower()
         return {"y": "success", "n": "failure"}.get(answer[:1], "")
 
     def _go_on(self, trial: AttemptRecord, number: int) -> bool:
         """Whether there is another trial; after a stop a person has to say so."""
         if number + 1 == self._config.trials or not trial.stopped or self._config.rearm:
             return True
-        return bool(self._talk.ask("stopped; who re-arms it? [name, Enter to end]").strip())
+        return bool(self._prompts.ask("stopped; who re-arms it? [name, Enter to end]").strip())
 
     def _record(self, trials: list[AttemptRecord], skipped: str, *, why: str = "") -> LadderRecord:
         config, robot = self._config, self._robot
@@ -255,7 +249,7 @@ class DeploymentSession:
         periods = sum(trial.periods for trial in trials)
         if periods < _FEWEST:
             why = why or f"{periods} periods are too few: {_FEWEST} are needed"
-        figures: dict[str, Any] = {"trials": [asdict(trial) for trial in trials]}
+        figures: dict[str, object] = {"trials": [asdict(trial) for trial in trials]}
         if config.step == "shadow":
             figures["in_charge"] = config.in_charge
             if self._comparison.periods:
@@ -313,8 +307,10 @@ class DeploymentSession:
             self._robot.disconnect()
 
 
-def _in_charge(config: DeployConfig, bundle: Bundle) -> Callable[[Pilot, Robot], Any]:
-    """What makes the controller in charge of a shadowed policy."""
+def _in_charge(
+    config: DeployConfig, bundle: Bundle
+) -> Callable[[Pilot, Robot], Pilot | Holding | Overheard]:
+    """What makes the controller in charge, while a policy shadows it."""
     if config.in_charge == "robot":
         return lambda pilot, robot: Overheard(robot, bundle.contract)
     if config.in_charge == "hold" or config.step != "shadow":
@@ -331,7 +327,7 @@ def _in_charge(config: DeployConfig, bundle: Bundle) -> Callable[[Pilot, Robot],
 
 
 def _check_charge(config: DeployConfig, bundle: Bundle, robot: Robot) -> None:
-    """A bundle in charge of a shadow has been up the whole ladder itself."""
+    """Refuse a bundle in charge that has not itself climbed the whole ladder."""
     if config.step != "shadow" or config.in_charge in ("hold", "robot"):
         return
     other = Bundle.open(Path(config.in_charge))
@@ -340,14 +336,14 @@ def _check_charge(config: DeployConfig, bundle: Bundle, robot: Robot) -> None:
     left = missing(other, "full", robot=robot.name, serial=robot.serial)
     if left and not config.force:
         raise Sim2RealError(
-            f"{config.in_charge} may not be in charge of {robot.name} {robot.serial}: it needs"
-            f" first {', '.join(left)}; or say --force"
+            f"{config.in_charge} may not be in charge of {robot.name} {robot.serial}: it first"
+            f" needs {', '.join(left)}; or say --force"
         )
 
 
 @contextmanager
 def _impatient(robot: Robot, rate_hz: float) -> Iterator[None]:
-    """In motion, a robot that is silent for more than a period is a fault."""
+    """While it moves, a robot that is silent for more than a period is a fault."""
     if not isinstance(robot, RemoteRobot) or robot.virtual:
         yield
         return

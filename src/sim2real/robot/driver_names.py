@@ -1,28 +1,17 @@
-"""Names and units between a robot's driver and a contract: what is which, and how much."""
+"""A driver's names and units, translated into a contract's."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from sim2real.errors import Sim2RealError, nearest, number_at, table_at
+from sim2real.units import si_unit
 
-_FACTORS = {
-    "rad": 1.0,
-    "deg": math.pi / 180.0,
-    "rad/s": 1.0,
-    "deg/s": math.pi / 180.0,
-    "m": 1.0,
-    "mm": 1e-3,
-    "m/s": 1.0,
-    "N m": 1.0,
-    "N": 1.0,
-}
+_WHOLE = ("rad", "deg", "rad/s", "deg/s", "m", "mm", "m/s", "N m", "N")
 _PARTS = {"percent": (-100.0, 100.0), "range_0_100": (0.0, 100.0)}
-"""Units that are a part of a range, and what they say at its ends."""
-UNITS = (*_FACTORS, *_PARTS)
+"""Units that are a part of a range, and their values at its ends."""
+UNITS = (*_WHOLE, *_PARTS)
 _QUANTITY = {"key", "unit", "sign", "scale", "offset", "range"}
 _JOINT = _QUANTITY | {"position", "velocity", "command"}
 
@@ -40,9 +29,9 @@ class DriverQuantity:
     scale: float = 1.0
     """What the number is multiplied by after its unit, as by a gear ratio."""
     offset: float = 0.0
-    """What it is where the driver says zero, in SI units [rad or m]."""
+    """Its value in SI units where the driver says zero [rad or m]."""
     range: tuple[float, float] | None = None
-    """Ends of the range that a percentage is of, in SI units before sign, scale and offset."""
+    """Ends of the range behind a percentage, in SI units before sign, scale and offset."""
 
     def __post_init__(self) -> None:
         if self.unit not in UNITS:
@@ -52,7 +41,7 @@ class DriverQuantity:
         if self.sign not in (1, -1):
             raise Sim2RealError(f"{self.key}: sign is 1 or -1, not {self.sign!r}")
         if not self.scale > 0:
-            raise Sim2RealError(f"{self.key}: scale must be positive; to turn it round use sign")
+            raise Sim2RealError(f"{self.key}: scale must be positive; sign turns it round")
         if (self.range is not None) != (self.unit in _PARTS):
             raise Sim2RealError(
                 f"{self.key}: a range [low, high] belongs to the units {', '.join(_PARTS)}"
@@ -63,7 +52,7 @@ class DriverQuantity:
     def to_si(self, value: float) -> float:
         """The driver's number in SI units."""
         if self.range is None:
-            plain = value * _FACTORS[self.unit]
+            plain = value * si_unit(self.unit).factor
         else:
             low, high = _PARTS[self.unit]
             part = (value - low) / (high - low)
@@ -74,7 +63,7 @@ class DriverQuantity:
         """The driver's number for one in SI units."""
         plain = (value - self.offset) / (self.sign * self.scale)
         if self.range is None:
-            return plain / _FACTORS[self.unit]
+            return plain / si_unit(self.unit).factor
         low, high = _PARTS[self.unit]
         part = (plain - self.range[0]) / (self.range[1] - self.range[0])
         return low + part * (high - low)
@@ -82,19 +71,19 @@ class DriverQuantity:
 
 @dataclass(frozen=True, kw_only=True)
 class DriverNames:
-    """A contract's names for what a driver reads and takes."""
+    """What a driver reads and takes, by the contract's names."""
 
     sensors: Mapping[str, DriverQuantity]
     commands: Mapping[str, DriverQuantity]
     velocities: Mapping[str, str]
-    """Sensors that the driver does not have, by the position sensor they are the change of."""
+    """Velocities that the driver does not have, each with the position sensor it is taken from."""
 
 
-def read_names(data: Mapping[str, Any], where: str) -> DriverNames:
+def read_names(data: Mapping[str, object], where: str) -> DriverNames:
     """Names from the tables `joints`, `sensors` and `commands`; malformed ones are an error.
 
-    A joint NAME is a position servo: it gives the sensors NAME_pos and NAME_vel, and takes the
-    command NAME, unless it says `position`, `velocity` or `command` otherwise.
+    A joint NAME is a position servo: it gives the sensors NAME_pos and NAME_vel and takes the
+    command NAME, unless its `position`, `velocity` or `command` says otherwise.
     """
     sensors: dict[str, DriverQuantity] = {}
     commands: dict[str, DriverQuantity] = {}
@@ -102,14 +91,12 @@ def read_names(data: Mapping[str, Any], where: str) -> DriverNames:
     for name, table in table_at(data.get("joints", {}), f"{where}: [joints]").items():
         place = f"{where}: joint {name!r}"
         values = _checked(table, place, _JOINT)
-        called = {
-            "position": values.pop("position", f"{name}_pos"),
-            "velocity": values.pop("velocity", f"{name}_vel"),
-            "command": values.pop("command", name),
-        }
-        for key, value in called.items():
+        called = {"position": f"{name}_pos", "velocity": f"{name}_vel", "command": name}
+        for key, usual in called.items():
+            value = values.pop(key, usual)
             if not isinstance(value, str) or not value:
                 raise Sim2RealError(f"{place}: {key} must be a name")
+            called[key] = value
         quantity = _quantity(values, place)
         _add(sensors, called["position"], quantity, place)
         _add(commands, called["command"], quantity, place)
@@ -130,7 +117,7 @@ def _add(found: dict[str, DriverQuantity], name: str, quantity: DriverQuantity, 
     found[name] = quantity
 
 
-def _checked(table: Any, place: str, known: set[str]) -> dict[str, Any]:
+def _checked(table: object, place: str, known: set[str]) -> dict[str, object]:
     values = dict(table_at(table, place))
     for key in values:
         if key not in known:
@@ -138,21 +125,30 @@ def _checked(table: Any, place: str, known: set[str]) -> dict[str, Any]:
     return values
 
 
-def _quantity(values: dict[str, Any], place: str) -> DriverQuantity:
-    for key in ("key", "unit"):
-        if not isinstance(values.get(key), str):
-            raise Sim2RealError(f'{place} needs {key} = "…"')
-    for key in ("sign", "scale", "offset"):
-        if key in values:
-            values[key] = number_at(values[key], f"{place}: {key}")
-    if "sign" in values:
-        values["sign"] = int(values["sign"]) if values["sign"] in (1.0, -1.0) else 0
+def _quantity(values: Mapping[str, object], place: str) -> DriverQuantity:
+    key, unit = (values.get(name) for name in ("key", "unit"))
+    if not isinstance(key, str):
+        raise Sim2RealError(f'{place} needs key = "…"')
+    if not isinstance(unit, str):
+        raise Sim2RealError(f'{place} needs unit = "…"')
+    sign, scale, offset = (
+        number_at(values.get(name, usual), f"{place}: {name}")
+        for name, usual in (("sign", 1.0), ("scale", 1.0), ("offset", 0.0))
+    )
+    ends: tuple[float, float] | None = None
     if "range" in values:
-        ends = values["range"]
-        if not isinstance(ends, list) or len(ends) != 2:
+        given = values["range"]
+        if not isinstance(given, list) or len(given) != 2:
             raise Sim2RealError(f"{place}: range is [low, high]")
-        values["range"] = tuple(number_at(end, f"{place}: range") for end in ends)
+        ends = (number_at(given[0], f"{place}: range"), number_at(given[1], f"{place}: range"))
     try:
-        return DriverQuantity(**values)
+        return DriverQuantity(
+            key=key,
+            unit=unit,
+            sign=int(sign) if sign in (1.0, -1.0) else 0,
+            scale=scale,
+            offset=offset,
+            range=ends,
+        )
     except Sim2RealError as error:
         raise Sim2RealError(f"{place}: {error}") from None

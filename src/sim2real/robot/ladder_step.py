@@ -1,8 +1,8 @@
-"""A bundle on a robot: one step of the ladder of trust, with its trials, recordings and record."""
+"""A bundle on a robot: one step of the ladder of trust, with its attempts and its record."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,7 @@ from sim2real.robot.config import DeployConfig
 from sim2real.robot.deployment import Deployment, OperatorPrompts
 from sim2real.robot.deployment_session import DeploymentSession
 from sim2real.robot.ladder import LadderRecord, write_record
+from sim2real.robot.readings import Goals
 from sim2real.robot.rehearsal import rehearse
 
 
@@ -20,20 +21,20 @@ def deploy(
     bundle: DeployConfig | Bundle | Path | str,
     *,
     logs: Logs = (),
-    talk: OperatorPrompts | None = None,
+    prompts: OperatorPrompts | None = None,
     **options: Any,
 ) -> Deployment:
     """Do one step of the ladder of trust with a bundle; nothing is sent unless told to `execute`.
 
     `options` are those of `DeployConfig`, or it is given whole. A `replay` is on `logs`. Whatever
-    does not fit is refused before anything moves; `talk` is with the person at the robot.
+    does not fit is refused before anything moves; `prompts` speak with the person at the robot.
     """
     if isinstance(bundle, DeployConfig):
         config, bundle = bundle, Bundle.open(bundle.bundle)
     else:
         bundle = Bundle.open(bundle)
         config = DeployConfig(bundle=bundle.folder, **options)
-    talk = talk or OperatorPrompts()
+    prompts = prompts or OperatorPrompts()
     if config.step == "replay" and not (logs or config.logs):
         raise Sim2RealError("replay needs recordings: --logs FILE …")
     if config.trials < 1 or not 0 <= config.seconds < 1e6:
@@ -46,9 +47,8 @@ def deploy(
     if config.lake:
         Lake.create(config.lake)  # before anything moves
     if config.step == "replay":
-        return _replay(config, bundle, read_logs(logs or config.logs), goals, talk)
-    session = DeploymentSession(config, bundle, goals, talk)
-    with session:
+        return _replay(config, bundle, read_logs(logs or config.logs), goals, prompts)
+    with DeploymentSession(config, bundle, goals, prompts) as session:
         return session.run()
 
 
@@ -68,10 +68,10 @@ def _replay(
     config: DeployConfig,
     bundle: Bundle,
     logs: Sequence[Episode],
-    goals: Mapping[str, Any],
-    talk: OperatorPrompts,
+    goals: Goals,
+    prompts: OperatorPrompts,
 ) -> Deployment:
-    found = rehearse(bundle, logs, goals=goals, report=talk.report)
+    found = rehearse(bundle, logs, goals=goals, report=prompts.report)
     why = found.wrong()
     record = LadderRecord(
         step="replay",

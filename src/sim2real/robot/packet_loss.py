@@ -1,7 +1,7 @@
-"""How often a robot's link will end an attempt, from the packets that recordings lack.
+"""How often lost packets will end an attempt, from the packets that recordings lack.
 
-A supervisor bridges a packet that is lost, and stops where too many are lost in a row. No twin
-simulates that stop, so a prediction of success has to know it from here.
+A supervisor bridges one lost packet, and stops when too many are lost in a row. No twin simulates
+that stop, so a prediction of success has to know it from here.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from collections.abc import Sequence
 import numpy as np
 from scipy.stats import beta
 
+from sim2real.arrays import Floats
 from sim2real.data import Episode
 from sim2real.gap.log import Log
 from sim2real.policy import Bundle
@@ -20,11 +21,11 @@ from sim2real.twin import Twin
 _PARTS = 32
 
 
-def link_stops(bundle: Bundle, episodes: Sequence[Episode], *, seconds: float) -> np.ndarray:
-    """(k,) equally likely shares of attempts, each so long, that lost packets will end.
+def link_stops(bundle: Bundle, episodes: Sequence[Episode], *, seconds: float) -> Floats:
+    """(k,) equally likely shares of attempts of `seconds` that lost packets will end.
 
-    As if packets were lost independently of each other, at one rate; a link that fails in bursts
-    stops more often.
+    It supposes that packets are lost independently, at one rate; a link that fails in bursts stops
+    attempts more often.
     """
     channels = Twin.load(bundle.twin, check=False).channels
     logs = [Log.of(episode, bundle.contract, channels) for episode in episodes]
@@ -34,5 +35,5 @@ def link_stops(bundle: Bundle, episodes: Sequence[Episode], *, seconds: float) -
     share = beta.ppf(places, lost + 0.5, periods - lost + 0.5)
     in_a_row = math.floor(bundle.limits.stale_periods) + 1
     begins = share**in_a_row * (1 - share)
-    found: np.ndarray = -np.expm1(seconds * bundle.contract.rate_hz * np.log1p(-begins))
+    found: Floats = -np.expm1(seconds * bundle.contract.rate_hz * np.log1p(-begins))
     return found

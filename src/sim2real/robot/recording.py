@@ -14,19 +14,20 @@ import time
 from collections import deque
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
+from sim2real.arrays import Floats
+from sim2real.contract import Contract
 from sim2real.data import Provenance
 from sim2real.errors import Sim2RealError, one_line
 from sim2real.files import write_json
 
 FLUSH_S = 1.0
-"""Longest that a period waits to be on disk."""
+"""Longest time that a period waits to be on disk."""
 _AT_ONCE = 25
-"""Periods that are written in one go: a few tens of microseconds each way."""
+"""Periods that are encoded together, which takes a few tens of microseconds."""
 
 
 class Recording:
@@ -39,7 +40,7 @@ class Recording:
         """Begin a recording of channels with these units; `path` must not exist."""
         self.path = path
         self._names = list(units)
-        self._rows: list[tuple[float, tuple[int, ...], np.ndarray]] = []
+        self._rows: list[tuple[float, tuple[int, ...], Floats]] = []
         schema = pa.schema(
             [("time", pa.float64())] + [(name, pa.list_(pa.float64())) for name in units],
             metadata={"units": json.dumps(dict(units)), "provenance": source.to_json()},
@@ -58,10 +59,19 @@ class Recording:
         self._writer = threading.Thread(target=self._write, name="recording", daemon=True)
         self._writer.start()
 
-    def add(self, time_s: float, values: Mapping[str, Any]) -> None:
-        """Add one period; what a period does not have is an empty list.
+    @classmethod
+    def of(cls, contract: Contract, path: Path, source: Provenance) -> Recording:
+        """Begin a recording of what a robot under a contract reads, is told and is sent."""
+        units = {f"sensor/{sensor.name}": sensor.unit for sensor in contract.sensors}
+        units |= {f"goal/{goal.name}": "" for goal in contract.goals}
+        command = contract.commands[0].unit if contract.commands else ""
+        units |= {"observation": "", "action": "", "wanted": command, "command": command}
+        return cls(path, units | {"late": "s"}, source)
 
-        A disk that took no more is a `Sim2RealError`: what cannot be recorded is not run.
+    def add(self, time_s: float, values: Mapping[str, object]) -> None:
+        """Add one period; a channel that `values` lacks stays empty in it.
+
+        A disk that takes no more is a `Sim2RealError`: what cannot be recorded does not run.
         """
         if self._problem:
             raise Sim2RealError(f"cannot record to {self.path}: {self._problem}")
@@ -75,7 +85,7 @@ class Recording:
             self._encode()
 
     def close(self) -> None:
-        """End the recording: everything is on disk after it. One without a period is removed."""
+        """End the recording, with everything on disk. One without a period is removed."""
         if self._file.closed:
             return
         self._ending.set()
@@ -127,10 +137,11 @@ class _Chunks:
     def __init__(self) -> None:
         self._waiting: deque[bytes] = deque()
 
-    def write(self, data: Any) -> int:
+    def write(self, data: bytes | pa.Buffer) -> int:
         """Add bytes."""
-        self._waiting.append(bytes(data))
-        return len(data)
+        added = bytes(data)
+        self._waiting.append(added)
+        return len(added)
 
     def flush(self) -> None:
         """Nothing to do."""
@@ -143,6 +154,6 @@ class _Chunks:
         return b"".join(self._waiting.popleft() for _ in range(len(self._waiting)))
 
 
-def write_outcome(path: Path, outcome: str, **figures: Any) -> None:
+def write_outcome(path: Path, outcome: str, **figures: object) -> None:
     """Keep beside a recording how it ended, with what was measured on the way."""
     write_json(path.with_suffix(".json"), {"outcome": outcome, **figures})

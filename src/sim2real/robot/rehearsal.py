@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
+from sim2real.arrays import Ints
 from sim2real.data import Episode
 from sim2real.errors import Sim2RealError
 from sim2real.gap.doctor import diagnose
@@ -15,7 +15,7 @@ from sim2real.gap.findings import Diagnosis
 from sim2real.gap.log import Log
 from sim2real.policy import Bundle, Pilot, Runtime
 from sim2real.robot.kinematics import Kinematics
-from sim2real.robot.runner import goal_vector
+from sim2real.robot.readings import Goals, goal_vector
 from sim2real.robot.shadow import Agreement, ShadowComparison
 from sim2real.robot.supervisor import Inputs, State, Supervisor
 from sim2real.twin import Twin
@@ -42,7 +42,7 @@ class Rehearsal:
             return f"the logs have {self.agreement.periods} periods, too few: {_FEWEST} are needed"
         return self.agreement.wrong()
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """Plain data."""
         return {
             "agreement": self.agreement.to_dict(),
@@ -55,7 +55,7 @@ def rehearse(
     bundle: Bundle,
     episodes: Sequence[Episode],
     *,
-    goals: Mapping[str, Any],
+    goals: Goals,
     report: Callable[[int, int], None] = lambda done, of: None,
 ) -> Rehearsal:
     """Run a policy along logs, as if it had been in charge of what was measured."""
@@ -71,7 +71,7 @@ def rehearse(
         if log.missing:
             raise Sim2RealError(
                 f"episode {episode.id} has no {', '.join(log.missing)}: the robot lacks what the"
-                " policy needs, or the channels are named otherwise"
+                " policy needs, or the channels have other names"
             )
         trip = _along(log, bundle, runtime, kinematics, comparison, goals)
         if trip:
@@ -90,9 +90,9 @@ def _along(
     runtime: Runtime,
     kinematics: Kinematics,
     comparison: ShadowComparison,
-    goals: Mapping[str, Any],
+    goals: Goals,
 ) -> str:
-    """One log; why the supervisor would have stopped, '' if it would not."""
+    """Run along one log; why the supervisor would have stopped, '' if it would not have."""
     rows = np.flatnonzero(np.isfinite(log.readings).all(axis=1))
     if not len(rows):
         return "there are no readings"
@@ -125,10 +125,10 @@ def _along(
     return ""
 
 
-def _stretches(log: Log, rows: np.ndarray, most_lost: float) -> list[np.ndarray]:
-    """Rows between the gaps of a log, in which readings went missing for longer than allowed.
+def _stretches(log: Log, rows: Ints, most_lost: float) -> list[Ints]:
+    """Rows between the gaps of a log in which readings were missing for longer than allowed.
 
-    That the link failed while it was recorded says nothing about the policy.
+    A link that failed during the recording says nothing about the policy.
     """
     fresh = log.fresh[rows].any(axis=1)
     places = np.arange(len(rows))

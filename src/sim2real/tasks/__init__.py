@@ -19,6 +19,7 @@ __all__ = [
     "STARTS_FILE",
     "Camera",
     "Draw",
+    "EnvState",
     "EnvStep",
     "Measurements",
     "PrivilegedTerm",
@@ -35,7 +36,7 @@ __all__ = [
 
 if TYPE_CHECKING:
     from sim2real.tasks.camera import Camera
-    from sim2real.tasks.env import EnvStep, TaskEnv
+    from sim2real.tasks.env import EnvState, EnvStep, TaskEnv
     from sim2real.tasks.registry import add_task, find_task, task_names
     from sim2real.tasks.starts import STARTS_FILE, Starts
     from sim2real.tasks.task import (
@@ -52,6 +53,7 @@ else:
         __name__,
         {
             "Camera": "camera",
+            "EnvState": "env",
             "EnvStep": "env",
             "TaskEnv": "env",
             "add_task": "registry",

@@ -19,6 +19,7 @@ from sim2real.lazy import attach
 
 __all__ = [
     "REMAINDER_FEATURES",
+    "TWIN_FILE",
     "ActuatorEffects",
     "Applier",
     "Channel",
@@ -53,7 +54,7 @@ if TYPE_CHECKING:
         Remainder,
         one_way_joints,
     )
-    from sim2real.twin.twin import Channel, Twin
+    from sim2real.twin.twin import TWIN_FILE, Channel, Twin
     from sim2real.twin.units import control_unit, sensor_unit
 else:
     __getattr__, __dir__ = attach(
@@ -75,6 +76,7 @@ else:
             "JointRemainder": "remainder",
             "Remainder": "remainder",
             "one_way_joints": "remainder",
+            "TWIN_FILE": "twin",
             "Channel": "twin",
             "Twin": "twin",
             "control_unit": "units",

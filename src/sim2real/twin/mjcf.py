@@ -11,7 +11,7 @@ from xml.etree.ElementTree import Element, ParseError, TreeBuilder, XMLParser
 
 import mujoco
 
-from sim2real.errors import Sim2RealError
+from sim2real.errors import Sim2RealError, one_line
 
 _MOST_BYTES = 64 * 1024 * 1024
 _MOST_DEPTH = 16
@@ -73,11 +73,6 @@ def compile_spec(spec: mujoco.MjSpec, path: Path | str) -> mujoco.MjModel:
         return spec.compile()
     except (ValueError, mujoco.FatalError) as error:
         raise Sim2RealError(f"{path} does not compile: {one_line(error)}") from None
-
-
-def one_line(error: BaseException) -> str:
-    """An error's message on one line."""
-    return " ".join(str(error).split())
 
 
 def _read_includes(

@@ -26,15 +26,15 @@ class LintFinding:
 
 def lint(twin: Twin) -> list[LintFinding]:
     """Everything that looks wrong with a twin, warnings first."""
-    place = twin.compile()
+    model = twin.compile().model
     findings = [
-        *_contacts(place.model),
-        *_servos(place.model),
-        *_masses(place.model),
-        *_limits(place.model),
-        *_names(place.model),
-        *_time(place.model),
-        *(_latency(twin) if place.model.nu else ()),
+        *_contacts(model),
+        *_servos(model),
+        *_masses(model),
+        *_limits(model),
+        *_names(model),
+        *_time(model),
+        *(_latency(twin) if model.nu else ()),
     ]
     return sorted(findings, key=lambda finding: finding.severity != "warning")
 

@@ -1,4 +1,4 @@
-"""What parameters cannot explain: a small learned force a joint, and nothing outside its data.
+"""What parameters cannot explain: a small learned force per joint, and none outside its data.
 
 The force of a joint is a sum of Gaussian bumps around places of its own state that were seen on
 the robot, times a support that is one near those places and exactly zero away from them. A state
@@ -7,18 +7,18 @@ that was never recorded gets no remainder: the twin is then what its parameters 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 import mujoco
 import numpy as np
 import torch
 from torch import Tensor
 
-from sim2real.errors import Sim2RealError, nearest
+from sim2real.errors import Sim2RealError, nearest, number_at
 from sim2real.files import read_json
 
 _ONE_WAY = (int(mujoco.mjtJoint.mjJNT_HINGE), int(mujoco.mjtJoint.mjJNT_SLIDE))
@@ -27,8 +27,8 @@ _FAR = 1e6
 
 REMAINDER_FEATURES = ("position", "velocity", "drive", "load")
 """What a joint's force may depend on: its position [rad or m] and velocity, what its drive is told
-(the distance to the commanded position of a servo, else the command as it is), and the force that
-the drive was making at the begin of the period [N m or N]."""
+(a servo's distance to the commanded position, else the command as it is), and the force of the
+drive at the beginning of the period [N m or N]."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,19 +52,19 @@ class JointRemainder:
     """Whether positions a whole turn apart are the same."""
 
     @classmethod
-    def from_dict(cls, data: Mapping[str, Any]) -> JointRemainder:
-        """From plain data; raises KeyError, TypeError or ValueError where it is none."""
+    def from_dict(cls, data: Mapping[str, object]) -> JointRemainder:
+        """From plain data; raises KeyError, TypeError or ValueError where it is malformed."""
         return cls(
             joint=str(data["joint"]),
             scales=_numbers(data["scales"]),
             centres=tuple(
-                tuple(None if value is None else float(value) for value in centre)
-                for centre in data["centres"]
+                tuple(None if math.isnan(value) else value for value in centre)
+                for centre in _rows(data["centres"])
             ),
             widths=_numbers(data["widths"]),
             weights=_numbers(data["weights"]),
-            seen=tuple(_numbers(place) for place in data["seen"]),
-            reach=float(data["reach"]),
+            seen=_rows(data["seen"]),
+            reach=number_at(data["reach"], "reach"),
             turns=bool(data["turns"]),
         )
 
@@ -105,14 +105,14 @@ class Remainder:
 
     @classmethod
     def load(cls, path: Path) -> Remainder:
-        """Read one; what is not one is a `Sim2RealError`."""
+        """The remainder in a file; a malformed one is a `Sim2RealError`."""
         data = read_json(path)
         try:
             return cls(joints=tuple(JointRemainder.from_dict(d) for d in data["joints"]))
         except (KeyError, TypeError, ValueError) as error:
-            raise Sim2RealError(f"{path} is no remainder of a twin: {error!r}") from None
+            raise Sim2RealError(f"{path} is not the remainder of a twin: {error!r}") from None
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """Plain data."""
         return {
             "features": list(REMAINDER_FEATURES),
@@ -203,5 +203,13 @@ def one_way_joints(model: mujoco.MjModel) -> list[str]:
     return [model.joint(k).name for k in range(model.njnt) if int(model.jnt_type[k]) in _ONE_WAY]
 
 
-def _numbers(values: Any) -> tuple[float, ...]:
-    return tuple(float(value) for value in values)
+def _numbers(values: object) -> tuple[float, ...]:
+    return tuple(np.asarray(values, dtype=float).ravel().tolist())
+
+
+def _rows(values: object) -> tuple[tuple[float, ...], ...]:
+    """Rows of numbers, with nan for null."""
+    table = np.asarray(values, dtype=float)
+    if table.ndim != 2:
+        raise ValueError("it needs rows of equally many numbers")
+    return tuple(tuple(row) for row in table.tolist())

@@ -18,13 +18,13 @@ from typing import TYPE_CHECKING
 
 from sim2real.lazy import attach
 
-__all__ = ["CpuWorlds", "NoiseStream", "Worlds", "open_worlds"]
+__all__ = ["CpuWorlds", "NoiseStream", "Worlds", "WorldsState", "open_worlds"]
 
 if TYPE_CHECKING:
     from sim2real.worlds.cpu import CpuWorlds
     from sim2real.worlds.noise import NoiseStream
     from sim2real.worlds.open import open_worlds
-    from sim2real.worlds.protocol import Worlds
+    from sim2real.worlds.protocol import Worlds, WorldsState
 else:
     __getattr__, __dir__ = attach(
         __name__,
@@ -32,6 +32,7 @@ else:
             "CpuWorlds": "cpu",
             "NoiseStream": "noise",
             "Worlds": "protocol",
+            "WorldsState": "protocol",
             "open_worlds": "open",
         },
     )

@@ -17,10 +17,10 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
+from sim2real.arrays import Floats
 from sim2real.data import Episode, Logs, read_logs
 from sim2real.errors import Sim2RealError, number_at, table_at
 from sim2real.files import read_json, write_json
@@ -44,15 +44,15 @@ class DriftScores:
     """One episode in a few numbers."""
 
     episode: str
-    alone: np.ndarray
+    alone: Floats
     """(parameters,) how far each would have to be off, by itself, to explain it [prior std]."""
-    spread: np.ndarray
+    spread: Floats
     """(sensors,) log of how much each scatters around the best fit, in expected variances."""
-    shift: np.ndarray
+    shift: Floats
     """(parameters,) how far all are off together [prior std]."""
 
     @property
-    def watched(self) -> np.ndarray:
+    def watched(self) -> Floats:
         """(2 parameters + sensors,) the numbers that the test looks at."""
         return np.concatenate([self.alone, self.shift, self.spread])
 
@@ -82,7 +82,7 @@ class DriftVerdict:
     alarm: bool
     """Whether the threshold has been reached, now or before."""
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """Plain data."""
         return {
             "number": self.number,
@@ -118,7 +118,7 @@ class DriftReport:
         """Whether there was an alarm."""
         return self.alarm is not None
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """Plain data."""
         return {
             "bundle": self.bundle,
@@ -141,7 +141,7 @@ class DriftMonitor:
         bundle: Bundle,
         *,
         names: tuple[str, ...],
-        scales: np.ndarray,
+        scales: Floats,
         false_alarm: float,
         baseline: int,
     ) -> None:
@@ -312,7 +312,7 @@ class DriftMonitor:
             raise Sim2RealError(f"{path} is damaged: {error}") from None
         return monitor
 
-    def take(self, scores: DriftScores, information: np.ndarray) -> None:
+    def take(self, scores: DriftScores, information: Floats) -> None:
         """Take in the next episode, replayed already; `information` is that of its sensitivity."""
         if any(scores.episode == known.episode for known in self.scores):
             raise Sim2RealError(
@@ -383,15 +383,11 @@ def watch_drift(
     return monitor.report(skipped)
 
 
-def _first(skipped: Sequence[str]) -> str:
-    return f" ({len(skipped)} could not be replayed: {skipped[0]})" if skipped else ""
-
-
 def _condensed(twin: Twin, bundle: Bundle, episode: Episode) -> Sensitivity:
     """What an episode says about the twin's parameters."""
     log = Log.of(episode, bundle.contract, twin.channels)
     return sensitivity(twin, log, horizon_s=HORIZON_S)
 
 
-def _plain(numbers: np.ndarray) -> list[float | None]:
+def _plain(numbers: Floats) -> list[float | None]:
     return [float(number) if np.isfinite(number) else None for number in numbers]

@@ -17,22 +17,15 @@ from sim2real.contract import Contract, Limits
 from sim2real.data import Episode, Origin, Provenance
 from sim2real.data.formats.recording import read_recording
 from sim2real.errors import Sim2RealError, nearest
-from sim2real.policy import Bundle, model_limits, twin_contract
-from sim2real.policy.bundle import open_twin
+from sim2real.policy import Bundle, model_limits, open_twin, twin_contract
 from sim2real.robot.connect import clock_of
 from sim2real.robot.excite.clearance import Clearance, Trouble
 from sim2real.robot.excite.plan import Envelope, Excitation, ExcitationPlan, plan_motion, resting
 from sim2real.robot.kinematics import Kinematics
-from sim2real.robot.protocol import Robot
+from sim2real.robot.protocol import ControlClock, Robot
+from sim2real.robot.readings import first_readings, make_ready
 from sim2real.robot.recording import Recording, write_outcome
-from sim2real.robot.runner import (
-    ControlClock,
-    Flight,
-    first_readings,
-    fly,
-    make_ready,
-    units_of,
-)
+from sim2real.robot.runner import Flight, fly
 from sim2real.robot.supervisor import Supervisor
 from sim2real.twin import Twin
 
@@ -111,8 +104,11 @@ class CommandRange(NamedTuple):
     low: float
     high: float
     speed: float
+    """Largest change a second."""
     acceleration: float
+    """Largest change of that a second."""
     amplitude: float
+    """Part of half the range."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -193,26 +189,21 @@ def prepare_motion(
     end = start if home is None else home
     default = np.array([command.default for command in contract.commands])
     wanted = amplitude * chosen(contract, joints)
+    planned = partial(
+        plan_motion,
+        motion,
+        envelope,
+        rate_hz=contract.rate_hz,
+        start=start,
+        seconds=seconds,
+        seed=seed,
+        home=end,
+    )
     best: PreparedMotion | None = None
     problems: list[str] = []
     for moved in _TOWARDS_DEFAULT if envelope.servo.any() else (0.0,):
-        around = end + moved * (default - end)
-
-        def planned(parts: Floats, around: Floats = around) -> ExcitationPlan:
-            return plan_motion(
-                motion,
-                envelope,
-                rate_hz=contract.rate_hz,
-                start=start,
-                seconds=seconds,
-                amplitude=parts,
-                seed=seed,
-                home=end,
-                around=around,
-            )
-
         plan, problems = _clear_plan(
-            planned,
+            partial(planned, around=end + moved * (default - end)),
             lambda plan: clearance.trouble(plan, here, home=end),
             wanted,
             smallest=_SMALLEST * amplitude,
@@ -232,7 +223,7 @@ def prepare_motion(
 
 
 def _clear_plan(
-    planned: Callable[[Floats], ExcitationPlan],
+    planned: Callable[..., ExcitationPlan],
     trouble_of: Callable[[ExcitationPlan], Trouble | None],
     parts: Floats,
     *,
@@ -244,7 +235,7 @@ def _clear_plan(
     """
     problems: list[str] = []
     while True:
-        plan = planned(parts)
+        plan = planned(amplitude=parts)
         trouble = trouble_of(plan)
         if trouble is None:
             return plan, problems
@@ -298,7 +289,7 @@ def play(
     )
     plan.check()
     tool = Kinematics(subject.twin, contract, subject.limits).tool
-    recording = Recording(path, units_of(contract), source)
+    recording = Recording.of(contract, path, source)
     try:
         flight = fly(
             robot,
@@ -321,7 +312,7 @@ def play(
     return RecordedMotion(path=path, flight=flight, episode=read_recording(path))
 
 
-def record_motion(
+def play_motions(
     subject: ExcitedRobot,
     robot: Robot,
     motions: Sequence[str],
@@ -340,9 +331,8 @@ def record_motion(
 ) -> Iterator[RecordedMotion]:
     """Play motions on a connected robot, a file `FOLDER/MOTION.arrow` each; dry without `execute`.
 
-    Each motion is planned from where the robot is, shown, and played. All of them end where the
-    first one began, so that an arm does not sink from one to the next. What ends a motion early
-    ends them all.
+    Each is planned from where the robot is and shown. All end where the first one began, so that an
+    arm does not sink from one to the next. A motion that ends early ends them all.
     """
     if execute and not person:
         raise Sim2RealError("only a person lets a robot move: say who with --person")
@@ -365,25 +355,25 @@ def record_motion(
         )
 
     for motion in motions:
-        if not execute:
-            show(planned(motion, first_readings(robot, contract, clock)))
-            continue
-        prepared = _planned_where_it_is(partial(planned, motion), robot, contract, clock)
-        show(prepared)
-        recorded = play(
-            robot,
-            clock,
-            subject,
-            prepared,
-            folder / f"{motion}.arrow",
-            person=person,
-            seed=seed,
-            operator_stop=operator_stop,
-            report=report,
+        prepared = _planned_where_it_is(
+            partial(planned, motion), robot, contract, clock, execute=execute
         )
-        yield recorded
-        if recorded.flight.stopped:
-            return
+        show(prepared)
+        if execute:
+            recorded = play(
+                robot,
+                clock,
+                subject,
+                prepared,
+                folder / f"{motion}.arrow",
+                person=person,
+                seed=seed,
+                operator_stop=operator_stop,
+                report=report,
+            )
+            yield recorded
+            if recorded.flight.stopped:
+                return
 
 
 def _planned_where_it_is(
@@ -391,8 +381,12 @@ def _planned_where_it_is(
     robot: Robot,
     contract: Contract,
     clock: ControlClock,
+    *,
+    execute: bool,
 ) -> PreparedMotion:
     """A motion planned from where the robot is, and again if it has sunk in the meantime."""
+    if not execute:
+        return planned(first_readings(robot, contract, clock))
     attempt = 1
     while True:
         prepared = planned(make_ready(robot, contract, clock))

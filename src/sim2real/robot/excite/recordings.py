@@ -9,7 +9,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from sim2real.contract.contract import Contract
+from sim2real.contract import Contract
 from sim2real.data import Lake
 from sim2real.errors import Sim2RealError
 from sim2real.robot.connect import open_robot
@@ -19,8 +19,8 @@ from sim2real.robot.excite.record import (
     ExcitedRobot,
     PreparedMotion,
     RecordedMotion,
+    play_motions,
     prepare_motion,
-    record_motion,
 )
 from sim2real.robot.operator import OperatorStop
 from sim2real.robot.protocol import Robot
@@ -119,7 +119,7 @@ def _with(
         show(prepared)
 
     with OperatorStop() as stopped:
-        for recorded in record_motion(
+        for recorded in play_motions(
             subject,
             robot,
             _motions(request),

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from sim2real.errors import Sim2RealError
 from sim2real.robot.connect import clock_of
-from sim2real.robot.excite.record import ExcitedRobot, RecordedMotion, record_motion
+from sim2real.robot.excite.record import ExcitedRobot, RecordedMotion, play_motions
 from sim2real.robot.operator import OperatorStop
 from sim2real.robot.protocol import Robot
 
@@ -50,7 +50,7 @@ def record_series(
         each = (seconds - spent) / len(left)
         if stops and each < _SHORTEST_S:
             break
-        for one in record_motion(
+        for one in play_motions(
             subject,
             robot,
             tuple(left),
