@@ -11,7 +11,7 @@ _SIMULATED = tuple(
 """What every simulated episode goes through."""
 _FLOWN = tuple(f"sim2real.{room}" for room in ("contract", "data", "policy", "robot", "reality"))
 """What every flight of a bundle on stand-in hardware goes through."""
-_IDENTIFIED = (*_SIMULATED, "sim2real.gap", "sim2real.identify")
+_IDENTIFIED = (*_SIMULATED, "sim2real.gap", "sim2real.identification")
 
 BENCHMARKS = (
     Benchmark(
@@ -25,7 +25,7 @@ BENCHMARKS = (
         name="train",
         about="Training of the built-in tasks, and time to success against Stable-Baselines3's PPO",
         minutes=15,
-        modules=(*_SIMULATED, "sim2real.learn", "sim2real.evaluate"),
+        modules=(*_SIMULATED, "sim2real.learn", "sim2real.evaluation"),
         tolerance=Tolerance(relative=0.02),
     ),
     Benchmark(
@@ -54,7 +54,7 @@ BENCHMARKS = (
         name="evaluate",
         about="Whether intervals, tests and predictions keep what they promise",
         minutes=4,
-        modules=("sim2real.evaluate",),
+        modules=("sim2real.evaluation",),
         tolerance=Tolerance(absolute=0.005),
     ),
     Benchmark(
@@ -77,8 +77,8 @@ BENCHMARKS = (
         minutes=60,
         modules=(
             *_IDENTIFIED,
-            "sim2real.attribute",
-            "sim2real.evaluate",
+            "sim2real.attribution",
+            "sim2real.evaluation",
             "sim2real.contract",
             "sim2real.learn",
             "sim2real.loop",
@@ -94,8 +94,8 @@ BENCHMARKS = (
         modules=(
             *_IDENTIFIED,
             *_FLOWN,
-            "sim2real.attribute",
-            "sim2real.evaluate",
+            "sim2real.attribution",
+            "sim2real.evaluation",
             "sim2real.learn",
             "sim2real.loop",
         ),

@@ -16,8 +16,8 @@ from benchmarks.benchmark import Measurement, Options, Result, report
 from benchmarks.machine import ROOT
 from sim2real.data import Episode, Origin, Provenance
 from sim2real.data.formats.recording import read_recording
-from sim2real.gap.doctor import Doctor
-from sim2real.gap.findings import Fault
+from sim2real.doctor.diagnose import Doctor
+from sim2real.doctor.findings import Fault
 from sim2real.policy import Bundle, Pilot, Runtime
 from sim2real.robot import Recording, StandIn, Supervisor, fly
 from sim2real.tasks import find_task

@@ -15,17 +15,17 @@ import numpy as np
 from scipy import optimize, special, stats
 
 from benchmarks.benchmark import Options, Result, report, side_by_side
-from sim2real.evaluate.compare import compare
-from sim2real.evaluate.intervals import clopper_pearson, wilson
-from sim2real.evaluate.paired import Pairs, mcnemar, paired_difference
-from sim2real.evaluate.power import discordant
-from sim2real.evaluate.power import plan as planned_trials
-from sim2real.evaluate.powered import powered_rate
-from sim2real.evaluate.prediction import predict
-from sim2real.evaluate.ranking import Ranking, rank
-from sim2real.evaluate.ranking_table import Columns, read_scored
-from sim2real.evaluate.sequential import SequentialTest
-from sim2real.evaluate.trial import Trial
+from sim2real.evaluation.comparison import compare
+from sim2real.evaluation.intervals import clopper_pearson, wilson
+from sim2real.evaluation.paired_outcomes import PairedOutcomes, mcnemar, paired_difference
+from sim2real.evaluation.prediction import predict
+from sim2real.evaluation.prediction_powered import powered_rate
+from sim2real.evaluation.ranking import Ranking, rank
+from sim2real.evaluation.ranking_table import ScoreColumns, read_scored
+from sim2real.evaluation.sequential import SequentialTest
+from sim2real.evaluation.trial import Trial
+from sim2real.evaluation.trial_plan import discordant
+from sim2real.evaluation.trial_plan import plan_trials as planned_trials
 
 _SIMPLER = {
     "google_robot_pick_coke_can": (0.031, 0.975),
@@ -233,11 +233,13 @@ def _once(
     )
 
 
-def _pairs(n: int, only_first: float, only_second: float, rng: np.random.Generator) -> Pairs:
+def _pairs(
+    n: int, only_first: float, only_second: float, rng: np.random.Generator
+) -> PairedOutcomes:
     u = rng.random(n)
     first, second = u < only_first, (u >= only_first) & (u < only_first + only_second)
     both = ~first & ~second & (rng.random(n) < 0.5)  # which of the two says nothing
-    return Pairs(first | both, second | both, np.arange(n))
+    return PairedOutcomes(first | both, second | both, np.arange(n))
 
 
 def _paired(repetitions: int, rng: np.random.Generator) -> Iterator[Result]:
@@ -402,13 +404,13 @@ def _by_draw(repetitions: int, rng: np.random.Generator) -> Result:
 
 def simpler(table: Path) -> Iterator[Result]:
     """What SimplerEnv published of its policies, and what comes out of its table here."""
-    scored, _ = read_scored(table, Columns(sim="simpler_visual_matching"))
+    scored, _ = read_scored(table, ScoreColumns(sim="simpler_visual_matching"))
     yield from _against("simpler", rank(scored), _SIMPLER)
 
 
 def realaigym(table: Path) -> Iterator[Result]:
     """The same of RealAIGym's controllers, whose simulation ranks none of them right."""
-    columns = Columns(
+    columns = ScoreColumns(
         policy="controller", sim="sim_score", real="real_score", group=("robot", "edition")
     )
     scored, _ = read_scored(table, columns)

@@ -15,8 +15,8 @@ from torch import Tensor
 
 from benchmarks.benchmark import Options, Result, report, side_by_side, unless_installed
 from sim2real.errors import Sim2RealError
-from sim2real.evaluate.intervals import wilson
-from sim2real.evaluate.trials import run_trials
+from sim2real.evaluation.intervals import wilson
+from sim2real.evaluation.simulated_trials import run_trials
 from sim2real.learn import Policy, Run, TrainConfig, Trainer, train
 from sim2real.tasks import find_task
 

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from sim2real.data import read_logs
+from sim2real.doctor.findings import Fault
+from sim2real.doctor.graph_interface import GraphInterface
 from sim2real.errors import Sim2RealError
-from sim2real.gap.findings import Fault
-from sim2real.gap.interface import Interface
 from sim2real.policy import Bundle
 from sim2real.testing import inject
 
@@ -31,7 +31,7 @@ def test_a_fault_goes_by_the_doctors_name():
     bundle = Bundle.open(PENDULUM)
     (clean,) = read_logs([ROOT / "tests" / "golden" / "made" / "flown"])[:1]
     named = inject(bundle, clean, "sign flipped", level=1, seed=3)
-    assert named == inject(Interface.of(bundle), clean, Fault.SIGN, level=1, seed=3)
+    assert named == inject(GraphInterface.of(bundle), clean, Fault.SIGN, level=1, seed=3)
     assert named != clean and "sign flipped" in named.provenance.process
     with pytest.raises(Sim2RealError, match=r"no fault 'sign flip'.*'sign flipped'"):
         inject(bundle, clean, "sign flip", level=1, seed=3)

@@ -25,7 +25,7 @@ from benchmarks.attribute.planted import (
     recorded,
 )
 from benchmarks.benchmark import Measurement, Options, Result, report
-from sim2real.attribute.trajectory import attribute_trajectory
+from sim2real.attribution.trajectory_error import attribute_trajectory
 from sim2real.errors import Sim2RealError
 from sim2real.testing import plant, planted_twin
 from sim2real.twin import Twin

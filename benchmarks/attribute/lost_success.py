@@ -17,9 +17,9 @@ from torch import Tensor
 from benchmarks.attribute.planted import Case, Plan, believed, bundle_of, clear, recorded
 from benchmarks.benchmark import Result
 from benchmarks.machine import ROOT
-from sim2real.attribute.success import attribute_success
+from sim2real.attribution.lost_success import attribute_success
 from sim2real.errors import Sim2RealError
-from sim2real.evaluate.trials import run_trials
+from sim2real.evaluation.simulated_trials import run_trials
 from sim2real.learn import Policy
 from sim2real.loop import Stages, Store, run_of, widened
 from sim2real.policy import Runtime

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from benchmarks.machine import ROOT
-from sim2real.attribute.attribution import Attribution
-from sim2real.gap.log import Log
-from sim2real.identify.fit import fit
-from sim2real.identify.posterior import posterior_of
-from sim2real.identify.problem import Problem
+from sim2real.attribution.attribution import Attribution
+from sim2real.identification.fit import fit
+from sim2real.identification.least_squares import LeastSquares
+from sim2real.identification.posterior import posterior_of
+from sim2real.logs.control_log import ControlLog
 from sim2real.policy import Bundle, twin_contract
 from sim2real.tasks import find_task
 from sim2real.testing import Plant, flown, recordings
@@ -142,20 +142,20 @@ def bundle_of(task: str) -> Bundle:
 
 def recorded(
     bundle: Bundle, twin: Twin, values: np.ndarray, *, seconds: float, seed: int
-) -> list[Log]:
+) -> list[ControlLog]:
     """A multisine and a few episodes of the policy in the world with those values, with noise."""
     rate_hz = find_task(bundle.contract.task).rate_hz
     contract = twin_contract(twin, rate_hz)
     episodes = flown(bundle, twin, values, count=_EPISODES, seed=seed)
     return [
         *recordings(twin, values[None], seconds=seconds, rate_hz=rate_hz, seed=seed),
-        *(Log.of(episode, contract, twin.channels) for episode in episodes),
+        *(ControlLog.of(episode, contract, twin.channels) for episode in episodes),
     ]
 
 
-def believed(twin: Twin, logs: Sequence[Log], *, seed: int) -> Twin:
+def believed(twin: Twin, logs: Sequence[ControlLog], *, seed: int) -> Twin:
     """The twin after an identification that knows nothing of what was planted."""
-    problem = Problem(twin, logs, HORIZON_S, threads=1).part(_FITTED)
+    problem = LeastSquares(twin, logs, HORIZON_S, threads=1).part(_FITTED)
     return twin.with_posterior(
         posterior_of(problem, fit(problem, seed=seed), seed=seed).distribution
     )

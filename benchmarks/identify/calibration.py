@@ -11,11 +11,11 @@ from scipy.stats import chisquare
 
 from benchmarks.benchmark import Result, report
 from benchmarks.identify.plan import Plan
-from sim2real.gap.log import Log
-from sim2real.identify.fit import fit
-from sim2real.identify.identifiability import from_information
-from sim2real.identify.posterior import posterior_of
-from sim2real.identify.problem import Problem
+from sim2real.identification.fit import fit
+from sim2real.identification.identifiability import from_information
+from sim2real.identification.least_squares import LeastSquares
+from sim2real.identification.posterior import posterior_of
+from sim2real.logs.control_log import ControlLog
 from sim2real.tasks import find_task
 from sim2real.testing import recordings, truths_of
 from sim2real.twin import Twin
@@ -71,7 +71,7 @@ class Placed:
 def placed(
     twin: Twin,
     truths: np.ndarray,
-    logs: list[Log],
+    logs: list[ControlLog],
     *,
     seed: int = 0,
 ) -> Placed:
@@ -81,7 +81,7 @@ def placed(
     ranks: list[int] = []
     columns = {p.name: k for k, p in enumerate(twin.parameters)}
     for number, (truth, log) in enumerate(zip(truths, logs, strict=True), 1):
-        problem = Problem(twin, [log], _HORIZON_S)
+        problem = LeastSquares(twin, [log], _HORIZON_S)
         found = fit(problem, seed=seed)
         belief = posterior_of(problem, found, seed=seed).distribution
         told = from_information(problem.names, found.information()).identifiable

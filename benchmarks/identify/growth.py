@@ -12,8 +12,8 @@ from benchmarks.benchmark import Result, report
 from benchmarks.identify.plan import Plan
 from benchmarks.identify.sysid import shared_problem
 from benchmarks.identify.sysid_peer import Shared
-from sim2real.identify.fit import fit
-from sim2real.identify.problem import Problem
+from sim2real.identification.fit import fit
+from sim2real.identification.least_squares import LeastSquares
 
 _HORIZON_S = 0.5
 _PARAMETERS = (3, 6, 12, 24)
@@ -31,7 +31,7 @@ def fit_time_s(shared: Shared, names: tuple[str, ...]) -> float:
         for p in shared.twin.parameters
     )
     begin = time.process_time()
-    problem = Problem(replace(shared.twin, parameters=known), [shared.log], _HORIZON_S, names)
+    problem = LeastSquares(replace(shared.twin, parameters=known), [shared.log], _HORIZON_S, names)
     fit(problem)
     return time.process_time() - begin
 

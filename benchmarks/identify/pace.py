@@ -19,9 +19,9 @@ from torch import Tensor
 from benchmarks.benchmark import Result, report
 from benchmarks.identify.plan import Plan
 from benchmarks.identify.sysid import ARM_JOINTS
-from sim2real.gap.log import Log
-from sim2real.identify.fit import fit
-from sim2real.identify.problem import Problem
+from sim2real.identification.fit import fit
+from sim2real.identification.least_squares import LeastSquares
+from sim2real.logs.control_log import ControlLog
 from sim2real.params import Parameter
 from sim2real.tasks import find_task
 from sim2real.testing import recordings
@@ -83,7 +83,7 @@ def counted() -> Iterator[Simulated]:
 class Positions:
     """Whole recordings simulated, and the squared error of the joints' positions."""
 
-    def __init__(self, twin: Twin, log: Log, *, worlds: int) -> None:
+    def __init__(self, twin: Twin, log: ControlLog, *, worlds: int) -> None:
         quiet = {**twin.effects, "sensor": {}}
         period_s = 1.0 / log.contract.rate_hz
         self._worlds = CpuWorlds(replace(twin, effects=quiet), count=worlds, period_s=period_s)
@@ -108,7 +108,7 @@ class Positions:
         return total / (len(log.times) - 1)
 
 
-def cma_es(twin: Twin, log: Log, *, seconds: float, seed: int) -> np.ndarray:
+def cma_es(twin: Twin, log: ControlLog, *, seconds: float, seed: int) -> np.ndarray:
     """(parameters,) the best that CMA-ES finds within so many simulated world-seconds."""
     from cmaes import CMA
 
@@ -143,7 +143,7 @@ def against_pace(plan: Plan) -> Iterator[Result]:
     )  # fmt: skip
     report("PACE: ours")
     with counted() as total:
-        ours = fit(Problem(twin, [train], _HORIZON_S), prior=0.0).values
+        ours = fit(LeastSquares(twin, [train], _HORIZON_S), prior=0.0).values
     report(f"PACE: CMA-ES for {total.seconds:.0f} simulated seconds")
     theirs = cma_es(twin, train, seconds=total.seconds, seed=plan.seed)
     off = [np.maximum(np.abs(x - truth) / (high - low), _LEAST_ERROR) for x in (ours, theirs)]

@@ -17,8 +17,8 @@ from benchmarks.identify.sysid_peer import (
     prepared,
     shared_recording,
 )
-from sim2real.identify.fit import fit
-from sim2real.identify.problem import Problem
+from sim2real.identification.fit import fit
+from sim2real.identification.least_squares import LeastSquares
 from sim2real.tasks import find_task
 from sim2real.testing import clear_multisine
 from sim2real.twin import Twin
@@ -96,7 +96,7 @@ def against_sysid(plan: Plan) -> Iterator[Result]:
         peer_s, peer_cost, which = min(f for f in found if f[1] <= _AS_GOOD * lowest)
         report(f"{model}: ours")
         begin = time.perf_counter()
-        problem = Problem(shared.twin, [shared.log], _HORIZON_S)
+        problem = LeastSquares(shared.twin, [shared.log], _HORIZON_S)
         ours = fit(problem, prior=0.0, exact=False)
         seconds = time.perf_counter() - begin
         cost = peer.cost(ours.values)

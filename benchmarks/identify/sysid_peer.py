@@ -17,7 +17,7 @@ import mujoco
 import mujoco.rollout
 import numpy as np
 
-from sim2real.gap.log import Log
+from sim2real.logs.control_log import ControlLog
 from sim2real.params import Parameter, Uniform
 from sim2real.policy import twin_contract
 from sim2real.twin import Twin
@@ -42,7 +42,7 @@ class Shared:
     """Has no effect but noise and delays, and flat priors as wide as the bounds."""
     truth: np.ndarray
     """(parameters,) planted values."""
-    log: Log
+    log: ControlLog
     control: np.ndarray
     """(time steps, commands) as plain MuJoCo was driven."""
     first: np.ndarray
@@ -204,7 +204,7 @@ def shared_recording(
     effects = twin.compile().effects.sensors
     noise = np.array([effects[spec_.name].noise for spec_ in contract.sensors])
     rng = np.random.default_rng(seed)
-    log = Log(
+    log = ControlLog(
         contract=contract,
         episode=f"plain-{seed}",
         times=np.arange(len(clean)) / rate_hz,

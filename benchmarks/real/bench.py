@@ -14,9 +14,9 @@ from benchmarks.benchmark import Options, Result, report, side_by_side
 from benchmarks.real import cube, double_pendulum, emps, qube, so101, xl330
 from benchmarks.real.dataset import EXAMPLES, DataSet
 from sim2real.data import Episode
-from sim2real.identify.align import aligned
-from sim2real.identify.identify import Identification, identify
-from sim2real.identify.remainder import learn_remainder
+from sim2real.identification.identified_twin import Identification, identify
+from sim2real.identification.learned_remainder import learn_remainder
+from sim2real.logs.alignment import aligned
 from sim2real.twin import Twin
 
 DATA_SETS = {

@@ -13,10 +13,10 @@ import numpy as np
 
 from benchmarks.real.dataset import EXAMPLES, DataSet
 from sim2real.data import ChannelMap, Episode, Origin, Provenance, read_episodes
-from sim2real.gap.log import Log
-from sim2real.gap.replay import Replay, Replayer
-from sim2real.gap.unknowns import best_guess
-from sim2real.identify.align import aligned
+from sim2real.logs.alignment import aligned
+from sim2real.logs.control_log import ControlLog
+from sim2real.replay.replayer import Replay, Replayer
+from sim2real.replay.unknowns import best_guess
 from sim2real.twin import Twin
 
 TWIN = "cube"
@@ -80,7 +80,7 @@ def toss_errors(twin: Twin, episodes: list[Episode]) -> np.ndarray:
     order = np.argsort([len(log.times) for log in logs], kind="stable")
     for first in range(0, len(order), _TOGETHER):
         group = order[first : first + _TOGETHER]
-        joined = Log.join([logs[k] for k in group])
+        joined = ControlLog.join([logs[k] for k in group])
         longest = float(np.ptp(logs[group[-1]].times))
         replayer = Replayer(twin, joined, horizon_s=longest, values=values, recordings=True)
         found[group] = _errors(replayer(values))

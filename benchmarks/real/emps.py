@@ -11,7 +11,7 @@ from benchmarks.real.dataset import EXAMPLES, DataSet
 from benchmarks.real.inverse import inverse_fit
 from benchmarks.real.open_loop import open_loop
 from sim2real.data import ChannelMap, Episode, Origin, Provenance, read_episodes
-from sim2real.identify.align import aligned
+from sim2real.logs.alignment import aligned
 from sim2real.twin import Twin
 
 TWIN = "emps"

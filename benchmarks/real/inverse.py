@@ -19,8 +19,8 @@ import torch
 from scipy.signal import butter, decimate, filtfilt
 
 from sim2real.errors import Sim2RealError
-from sim2real.gap.log import Log
-from sim2real.gap.unknowns import best_guess, open_parameters, prior_std
+from sim2real.logs.control_log import ControlLog
+from sim2real.replay.unknowns import best_guess, open_parameters, prior_std
 from sim2real.twin import Twin
 from sim2real.worlds import CpuWorlds
 
@@ -69,7 +69,9 @@ class Motion:
     """(periods, joints) measured [N m or N]; 0 at joints without an actuator."""
 
 
-def inverse_fit(twin: Twin, logs: Sequence[Log], *, fitted: Sequence[str] = ()) -> InverseFit:
+def inverse_fit(
+    twin: Twin, logs: Sequence[ControlLog], *, fitted: Sequence[str] = ()
+) -> InverseFit:
     """Fit parameters so that inverse dynamics gives the measured forces.
 
     All open parameters by default. Ones the forces do not tell apart are a `Sim2RealError`, as is a
@@ -124,7 +126,9 @@ def _refuse_alike(names: list[str], information: np.ndarray) -> None:
         raise Sim2RealError(f"these forces do not tell {' and '.join(alike)} apart; fit fewer")
 
 
-def inverse_error(twin: Twin, logs: Sequence[Log], values: np.ndarray | None = None) -> np.ndarray:
+def inverse_error(
+    twin: Twin, logs: Sequence[ControlLog], values: np.ndarray | None = None
+) -> np.ndarray:
     """(joints,) norm of measured less predicted force against that of the measured one.
 
     `values` (parameters,) are the twin's best guess by default; nan at joints without a force.
@@ -132,7 +136,7 @@ def inverse_error(twin: Twin, logs: Sequence[Log], values: np.ndarray | None = N
     return _Forces(twin, logs).error(best_guess(twin) if values is None else values)
 
 
-def measured_motion(twin: Twin, log: Log) -> Motion:
+def measured_motion(twin: Twin, log: ControlLog) -> Motion:
     """Positions of a log's joints, their derivatives, and forces; of hinges and slides only."""
     model = twin.compile().model
     hinged = (int(mujoco.mjtJoint.mjJNT_HINGE), int(mujoco.mjtJoint.mjJNT_SLIDE))
@@ -170,7 +174,7 @@ def measured_motion(twin: Twin, log: Log) -> Motion:
 class _Forces:
     """Measured forces of all logs, and those of the twin for any parameters."""
 
-    def __init__(self, twin: Twin, logs: Sequence[Log]) -> None:
+    def __init__(self, twin: Twin, logs: Sequence[ControlLog]) -> None:
         if any(effects.static_friction > 0 for effects in twin.compile().effects.joints.values()):
             raise Sim2RealError(
                 f"twin {twin.name!r} has Stribeck friction, which remembers; inverse dynamics does"

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from sim2real.data import Episode
-from sim2real.gap.replay import Replay, Replayer, lead_periods
-from sim2real.gap.unknowns import best_guess
-from sim2real.identify.align import aligned
+from sim2real.logs.alignment import aligned
+from sim2real.replay.replayer import Replay, Replayer, lead_periods
+from sim2real.replay.unknowns import best_guess
 from sim2real.twin import Twin
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from benchmarks.real.dataset import EXAMPLES, DataSet
 from benchmarks.real.segments import segment_rms
 from sim2real.data import ChannelMap, Episode, Origin, Provenance, read_episodes
-from sim2real.gap.unknowns import best_guess
+from sim2real.replay.unknowns import best_guess
 from sim2real.twin import Twin
 
 TWIN = "qube"

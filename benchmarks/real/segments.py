@@ -7,9 +7,9 @@ from dataclasses import replace
 import numpy as np
 
 from sim2real.data import Episode
-from sim2real.gap.log import Log
-from sim2real.gap.replay import Replayer
-from sim2real.identify.align import aligned
+from sim2real.logs.alignment import aligned
+from sim2real.logs.control_log import ControlLog
+from sim2real.replay.replayer import Replayer
 from sim2real.twin import Twin
 
 
@@ -29,7 +29,7 @@ def segment_rms(
     """
     logs = [_after(aligned(episode, twin), skip) for episode in episodes]
     replayer = Replayer(
-        twin, Log.join(logs), horizon_s=horizon_s, values=values[None], remainder=remainder
+        twin, ControlLog.join(logs), horizon_s=horizon_s, values=values[None], remainder=remainder
     )
     replay = replayer(values[None])
     found = {}
@@ -41,7 +41,7 @@ def segment_rms(
     return found
 
 
-def _after(log: Log, rows: int) -> Log:
+def _after(log: ControlLog, rows: int) -> ControlLog:
     return replace(
         log,
         times=log.times[rows:],

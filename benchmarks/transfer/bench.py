@@ -16,7 +16,7 @@ from scipy.stats import wilcoxon
 from benchmarks.benchmark import Measurement, Options, Result
 from benchmarks.transfer.kills import killed_loops
 from benchmarks.transfer.units import FULL, QUICK, Score, Sizes, share_policies, tried
-from sim2real.evaluate.intervals import clustered
+from sim2real.evaluation.intervals import clustered
 
 
 @dataclass(frozen=True, kw_only=True)

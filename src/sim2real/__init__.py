@@ -53,14 +53,14 @@ __all__ = [
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 
 if TYPE_CHECKING:
-    from sim2real.attribute.attribute import GapAttribution, attribute
+    from sim2real.attribution.gap_attribution import GapAttribution, attribute
     from sim2real.data import Episode, Lake, read_logs
+    from sim2real.doctor.diagnose import diagnose
+    from sim2real.doctor.findings import Diagnosis
     from sim2real.errors import Sim2RealError
-    from sim2real.evaluate.evaluate import Evaluation, evaluate
-    from sim2real.gap.doctor import diagnose
-    from sim2real.gap.findings import Diagnosis
+    from sim2real.evaluation.policy_success import Evaluation, evaluate
     from sim2real.gap.measure import Gap, measure_gap
-    from sim2real.identify.identify import Identification, identify
+    from sim2real.identification.identified_twin import Identification, identify
     from sim2real.learn import TrainResult, train
     from sim2real.loop import LoopResult, close_the_loop
     from sim2real.policy import Bundle, export

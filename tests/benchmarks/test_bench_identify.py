@@ -8,7 +8,7 @@ from benchmarks.identify.calibration import Placed, placed
 from benchmarks.identify.growth import exponent
 from benchmarks.identify.pace import Positions, cma_es, counted, pace_twin
 from benchmarks.identify.sysid import MODELS, shared_problem
-from sim2real.gap.unknowns import open_parameters
+from sim2real.replay.unknowns import open_parameters
 from sim2real.tasks import find_task
 from sim2real.testing import multisine, recordings, truths_of
 from sim2real.twin import Twin

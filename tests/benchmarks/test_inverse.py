@@ -7,7 +7,7 @@ import torch
 from benchmarks.real.inverse import inverse_error, inverse_fit
 from sim2real.data import Episode, Provenance, Signal
 from sim2real.errors import Sim2RealError
-from sim2real.identify.align import aligned
+from sim2real.logs.alignment import aligned
 from sim2real.twin import Twin
 from sim2real.worlds import CpuWorlds
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from sim2real.attribute.attribute import GapAttribution, attribute
-from sim2real.attribute.attribution import Attribution, Share
-from sim2real.attribute.config import AttributeConfig
+from sim2real.attribution.attribute_config import AttributeConfig
+from sim2real.attribution.attribution import Attribution, Share
+from sim2real.attribution.gap_attribution import GapAttribution, attribute
 from sim2real.cli.adapter import carry_out
 from sim2real.cli.output import print_table, say
 from sim2real.errors import Sim2RealError

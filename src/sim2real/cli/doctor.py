@@ -6,9 +6,9 @@ from pathlib import Path
 
 from sim2real.cli.adapter import carry_out
 from sim2real.cli.output import say
-from sim2real.gap.doctor import diagnose
-from sim2real.gap.doctor_config import DoctorConfig
-from sim2real.gap.findings import Diagnosis
+from sim2real.doctor.diagnose import diagnose
+from sim2real.doctor.doctor_config import DoctorConfig
+from sim2real.doctor.findings import Diagnosis
 
 
 def run_doctor(config: DoctorConfig) -> int:

@@ -6,20 +6,20 @@ from pathlib import Path
 
 from sim2real.cli.adapter import carry_out
 from sim2real.cli.output import print_json, print_table, say
-from sim2real.evaluate.compare import Comparison, compare
-from sim2real.evaluate.config import (
+from sim2real.evaluation.comparison import Comparison, compare
+from sim2real.evaluation.evaluation_configs import (
     CompareConfig,
     EvaluateConfig,
     PowerConfig,
     PredictConfig,
     RankConfig,
 )
-from sim2real.evaluate.evaluate import Evaluation, evaluate
-from sim2real.evaluate.expectation import Expectation, expect
-from sim2real.evaluate.opened import results_folder
-from sim2real.evaluate.power import MOST, Plan, plan
-from sim2real.evaluate.ranking import MEASURES, Measure, Ranking
-from sim2real.evaluate.ranking_table import RankedTable, rank_table
+from sim2real.evaluation.expectation import Expectation, expect
+from sim2real.evaluation.opened import results_folder
+from sim2real.evaluation.policy_success import Evaluation, evaluate
+from sim2real.evaluation.ranking import MEASURES, Ranking, RankMeasure
+from sim2real.evaluation.ranking_table import RankedTable, rank_table
+from sim2real.evaluation.trial_plan import MOST, TrialPlan
 from sim2real.files import refuse_file
 from sim2real.report.plots import plot_evaluation
 from sim2real.report.progress import bar
@@ -131,17 +131,17 @@ def _shown(value: float | None) -> str:
     return "none" if value is None else f"{value:.3f}"
 
 
-def _interval(measure: Measure) -> str:
+def _interval(measure: RankMeasure) -> str:
     text = _shown(measure.value)
     return text if measure.low is None else f"{text} [{measure.low:.2f}, {measure.high:.2f}]"
 
 
 def run_power(config: PowerConfig) -> int:
     """Run the verb `power`; 0."""
-    return carry_out(config, plan, show=lambda found, out: _show_plan(config, found))
+    return carry_out(config, plan_trials, show=lambda found, out: _show_plan(config, found))
 
 
-def _show_plan(config: PowerConfig, found: Plan) -> None:
+def _show_plan(config: PowerConfig, found: TrialPlan) -> None:
     say(
         f"trials of each policy to show {100 * config.first:g} % against {100 * config.second:g} %"
         f" with a chance of {100 * config.power:g} %:"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from sim2real.cli.output import print_json, say
 from sim2real.cli.twin_options import Tasks
-from sim2real.evaluate.config import PlayConfig
-from sim2real.evaluate.play import play
+from sim2real.evaluation.evaluation_configs import PlayConfig
+from sim2real.evaluation.playback import play
 from sim2real.learn import TrainConfig, train
 from sim2real.policy import ExportConfig, export
 from sim2real.report.plots import plot_run

@@ -9,12 +9,12 @@ import time
 from pathlib import Path
 from typing import Any
 
-from sim2real.demo.config import DemoConfig
+from sim2real.demo.demo_config import DemoConfig
 from sim2real.errors import Sim2RealError
 from sim2real.files import write_json, write_text
 from sim2real.loop import SUMMARY_FILE, LoopConfig, close_the_loop
-from sim2real.report.live import Live
-from sim2real.report.loop import REPORT_FILE, write_loop
+from sim2real.report.live_view import Live
+from sim2real.report.loop_page import REPORT_FILE, write_loop
 from sim2real.report.progress import bar
 from sim2real.robot import OperatorPrompts
 

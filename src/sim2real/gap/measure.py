@@ -18,17 +18,17 @@ from sim2real.arrays import Floats
 from sim2real.data import Logs
 from sim2real.data.formats.channel_map import ChannelMap
 from sim2real.errors import Sim2RealError
-from sim2real.gap.coverage import Coverage, coverage
-from sim2real.gap.distances import EXCHANGES, FEWEST, Distance, adjusted, distances
-from sim2real.gap.horizon import ChannelGap, channel_gaps
-from sim2real.gap.log import Log
-from sim2real.gap.pairs import Pairs, make_pairs
-from sim2real.gap.segments import seconds_of
+from sim2real.gap.error_hotspots import Hotspot, find_hotspots, ranked
+from sim2real.gap.horizon_errors import ChannelGap, channel_gaps
+from sim2real.gap.range_coverage import RangeCoverage
+from sim2real.gap.replayed_pairs import ReplayedPairs, make_pairs
 from sim2real.gap.thresholds import GAP_THRESHOLDS, GapThresholds
-from sim2real.gap.where import Place, ranked, where
-from sim2real.identify.align import aligned_logs
+from sim2real.gap.two_sample import EXCHANGES, FEWEST, Distance, adjusted, distances
+from sim2real.logs.alignment import aligned_logs
+from sim2real.logs.control_log import ControlLog
 from sim2real.policy import open_twin
 from sim2real.randomize import drawn
+from sim2real.replay.segments import seconds_of
 from sim2real.twin import Twin
 
 _FEW = 20
@@ -58,12 +58,12 @@ class Gap:
     """Segments left out because the twin diverged in them."""
     channels: tuple[ChannelGap, ...]
     distances: tuple[Distance, ...]
-    places: tuple[Place, ...]
+    places: tuple[Hotspot, ...]
     """All ranges looked at; see `worst_places`."""
-    coverage: Coverage | None
+    coverage: RangeCoverage | None
     """What the posterior's draws cover of the readings, where the twin has a posterior."""
     notes: tuple[str, ...]
-    pairs: Pairs
+    pairs: ReplayedPairs
     """What was replayed."""
     draws: Floats | None
     """(draws, parameters) of the posterior, where the twin has one."""
@@ -88,8 +88,8 @@ class Gap:
         return max(self.channels, key=lambda channel: channel.ratio)
 
     @property
-    def worst_places(self) -> tuple[Place, ...]:
-        """Places where the error is larger than elsewhere beyond chance; see `where.ranked`."""
+    def worst_places(self) -> tuple[Hotspot, ...]:
+        """Places where the error is larger than elsewhere beyond chance; see `find_hotspots.ranked`."""
         # Of two looks, distances and places, the second has the whole level if the first is sure.
         sure = self._told_apart < self.level / 2
         return ranked(self.places, level=self.level if sure else self.level / 2)
@@ -218,7 +218,7 @@ def measure_gap(
 
 def measure(
     twin: Twin,
-    logs: Sequence[Log],
+    logs: Sequence[ControlLog],
     *,
     horizon_s: float = 0.5,
     remainder: bool = False,
@@ -250,7 +250,7 @@ def measure(
         tests = distances(close, seed=seed) + tests[-1:]
     covered = None
     if twin.posterior is not None and not remainder:
-        look = partial(coverage, twin, logs, source="posterior", draws=thresholds.draws)
+        look = partial(range_coverage, twin, logs, source="posterior", draws=thresholds.draws)
         look = partial(look, horizon_s=horizon_s, seed=seed, threads=threads)
         try:
             covered = look(thresholds=thresholds, report=_stage(report, 2))
@@ -268,7 +268,7 @@ def measure(
         diverged=pairs.diverged,
         channels=channels,
         distances=tests,
-        places=where(short, pairs, seed=seed),
+        places=find_hotspots(short, pairs, seed=seed),
         coverage=covered,
         notes=(*_left_out(logs), *_notes(pairs, channels), *why),
         pairs=pairs,
@@ -277,7 +277,7 @@ def measure(
     )
 
 
-def _refuse_rates(logs: Sequence[Log]) -> None:
+def _refuse_rates(logs: Sequence[ControlLog]) -> None:
     """Refuse logs of several control rates."""
     rates = sorted({log.contract.rate_hz for log in logs})
     if len(rates) > 1:
@@ -299,14 +299,14 @@ def _draws(twin: Twin, count: int, seed: int) -> Floats | None:
     return np.asarray(drawn(twin, "posterior", count=count, seed=seed).numpy())
 
 
-def _few(pairs: Pairs, short_s: float) -> str:
+def _few(pairs: ReplayedPairs, short_s: float) -> str:
     return (
         f"there are {len(pairs.recording)} segments of {pairs.horizon_s:.2g} s only: whether"
         f" real and simulated can be told apart is tested on those of {short_s:.2g} s too"
     )
 
 
-def _left_out(logs: Sequence[Log]) -> Iterator[str]:
+def _left_out(logs: Sequence[ControlLog]) -> Iterator[str]:
     samples = sum(log.left_out for log in logs)
     if samples:
         yield (
@@ -315,7 +315,7 @@ def _left_out(logs: Sequence[Log]) -> Iterator[str]:
         )
 
 
-def _notes(pairs: Pairs, channels: Sequence[ChannelGap]) -> tuple[str, ...]:
+def _notes(pairs: ReplayedPairs, channels: Sequence[ChannelGap]) -> tuple[str, ...]:
     notes = []
     in_spreads = [channel.in_spread for channel in channels if channel.in_spread is not None]
     if in_spreads and np.median(in_spreads) > 1:

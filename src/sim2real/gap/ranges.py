@@ -14,8 +14,8 @@ from sim2real.arrays import Floats
 from sim2real.data import Logs
 from sim2real.data.formats.channel_map import ChannelMap
 from sim2real.files import write_json
-from sim2real.gap.coverage import Coverage, coverage
-from sim2real.identify.align import aligned_logs
+from sim2real.gap.range_coverage import RangeCoverage, range_coverage
+from sim2real.logs.alignment import aligned_logs
 from sim2real.params import Distribution
 from sim2real.policy import open_twin
 from sim2real.randomize import drawn
@@ -100,7 +100,7 @@ class RangesFound:
     """Ranges, and what they cover."""
 
     ranges: Ranges
-    coverage: Coverage | None
+    coverage: RangeCoverage | None
     """None where there were no logs to look at."""
 
     @property
@@ -142,7 +142,7 @@ def look_at_ranges(
     rows = drawn(twin, source, count=_DRAWN, seed=seed).numpy()
     covered = None
     if logs:
-        covered = coverage(
+        covered = range_coverage(
             twin,
             aligned_logs(twin, logs, channels=channels, rate_hz=rate_hz),
             source=source,

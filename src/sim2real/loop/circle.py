@@ -18,12 +18,12 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from sim2real.attribute.advice import Advice, advise
-from sim2real.attribute.attribution import Attribution
-from sim2real.attribute.failures import Failures
+from sim2real.attribution.advice import Advice, advise
+from sim2real.attribution.attribution import Attribution
+from sim2real.attribution.failures import Failures
 from sim2real.errors import Sim2RealError, table_at
-from sim2real.evaluate.intervals import Rate, clopper_pearson, wilson
-from sim2real.evaluate.prediction import Prediction
+from sim2real.evaluation.intervals import Rate, clopper_pearson, wilson
+from sim2real.evaluation.prediction import Prediction
 from sim2real.files import read_json, refuse_file, write_json
 from sim2real.loop.config import LoopConfig
 from sim2real.loop.explanation_process import ExplanationProcess

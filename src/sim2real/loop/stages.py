@@ -15,21 +15,21 @@ from typing import Any
 
 import numpy as np
 
-from sim2real.attribute.attribute import attribute
-from sim2real.attribute.explanation import explain_failures
-from sim2real.attribute.failures import Failures
+from sim2real.attribution.explanation import explain_failures
+from sim2real.attribution.failures import Failures
+from sim2real.attribution.gap_attribution import attribute
 from sim2real.data import Episode
 from sim2real.data.formats.recording import read_recording
 from sim2real.errors import Sim2RealError
-from sim2real.evaluate.evaluate import evaluate
-from sim2real.evaluate.prediction import Prediction, predict
-from sim2real.evaluate.trials import run_trials
-from sim2real.identify.align import aligned
-from sim2real.identify.identify import identify
-from sim2real.identify.remainder import learn_remainder
-from sim2real.identify.scatter import scattered
-from sim2real.identify.starts import seen_states
+from sim2real.evaluation.policy_success import evaluate
+from sim2real.evaluation.prediction import Prediction, predict
+from sim2real.evaluation.simulated_trials import run_trials
+from sim2real.identification.identified_twin import identify
+from sim2real.identification.learned_remainder import learn_remainder
+from sim2real.identification.parameter_scatter import scattered
+from sim2real.identification.recorded_starts import seen_states
 from sim2real.learn import Policy, TrainConfig, train
+from sim2real.logs.alignment import aligned
 from sim2real.loop.attended_robot import MOTIONS, AttendedRobot
 from sim2real.loop.steps import KeptResult, KeptStep
 from sim2real.policy import Bundle, ExportConfig, export

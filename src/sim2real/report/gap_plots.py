@@ -13,9 +13,9 @@ from sim2real.arrays import Floats
 from sim2real.report.page import NEW, OLD, REAL, WARN
 
 if TYPE_CHECKING:
-    from sim2real.gap.horizon import ChannelGap
+    from sim2real.gap.error_hotspots import Hotspot
+    from sim2real.gap.horizon_errors import ChannelGap
     from sim2real.gap.measure import Gap
-    from sim2real.gap.where import Place
 
 _SIZE = (3.6, 2.2)
 _LABEL, _TICK = 8, 7
@@ -73,7 +73,7 @@ def overlay(gap: Gap, sensor: str, component: int, chosen: Sequence[int]) -> Fig
     return figure
 
 
-def along(places: Sequence[Place], worst: Sequence[Place]) -> Figure:
+def along(places: Sequence[Hotspot], worst: Sequence[Hotspot]) -> Figure:
     """The excess of one channel in each range of one thing; red where it is among the `worst`."""
     figure = Figure(figsize=_SIZE, layout="constrained")
     axis = figure.subplots()

@@ -11,14 +11,14 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from sim2real.arrays import Floats
-from sim2real.gap.replay import Replay
-from sim2real.gap.segments import spread_evenly
-from sim2real.gap.unknowns import prior_std
 from sim2real.params import Empirical, Parameter
+from sim2real.replay.replayer import Replay
+from sim2real.replay.segments import spread_evenly
+from sim2real.replay.unknowns import prior_std
 from sim2real.report.page import NEW, OLD, REAL, WARN
 
 if TYPE_CHECKING:
-    from sim2real.identify.identify import Identification
+    from sim2real.identification.identified_twin import Identification
 
 _SIZE = (3.6, 1.9)
 _LABEL, _TICK = 8, 7

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from sim2real.data import Episode
-    from sim2real.evaluate.evaluate import Evaluation
+    from sim2real.evaluation.policy_success import Evaluation
 
 
 def plot_evaluation(path: Path, evaluation: Evaluation) -> None:

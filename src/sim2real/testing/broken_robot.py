@@ -8,7 +8,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from sim2real.contract import Contract
-from sim2real.gap.findings import Fault
+from sim2real.doctor.findings import Fault
 from sim2real.robot import Robot
 from sim2real.testing.faults import DEGREES, FACTORS, OFFSETS, PERIODS
 

@@ -13,9 +13,9 @@ import numpy as np
 
 from sim2real.contract import Contract
 from sim2real.data import Episode, Signal
+from sim2real.doctor.findings import Fault
+from sim2real.doctor.graph_interface import GraphInterface
 from sim2real.errors import Sim2RealError, nearest
-from sim2real.gap.findings import Fault
-from sim2real.gap.interface import Interface
 from sim2real.policy import Bundle
 
 LEVELS = (0, 1, 2)
@@ -56,12 +56,12 @@ def possible(fault: Fault, contract: Contract) -> bool:
 
 
 def inject(
-    bundle: Bundle | Interface, episode: Episode, fault: Fault | str, *, level: int, seed: int
+    bundle: Bundle | GraphInterface, episode: Episode, fault: Fault | str, *, level: int, seed: int
 ) -> Episode:
     """The episode with an interface fault in it, somewhere the seed decides.
 
     The fault may be named as the doctor names it, `'sign flipped'`; `level` is one of `LEVELS`. An
-    `Interface` saves the time of working it out from the bundle for each of many episodes.
+    `GraphInterface` saves the time of working it out from the bundle for each of many episodes.
     """
     fault, interface = _named(fault), _interface(bundle)
     rng = np.random.default_rng([seed, level, list(Fault).index(fault)])
@@ -97,8 +97,8 @@ def _named(fault: Fault | str) -> Fault:
         raise Sim2RealError(f"no fault {fault!r}{nearest(fault, list(Fault))}") from None
 
 
-def _interface(bundle: Bundle | Interface) -> Interface:
-    return bundle if isinstance(bundle, Interface) else Interface.of(bundle)
+def _interface(bundle: Bundle | GraphInterface) -> GraphInterface:
+    return bundle if isinstance(bundle, GraphInterface) else GraphInterface.of(bundle)
 
 
 def _with(signal: Signal, values: np.ndarray) -> Signal:
@@ -272,7 +272,7 @@ def _take_away(
 
 
 def _network(
-    channels: dict[str, Signal], interface: Interface, fault: Fault, level: int,
+    channels: dict[str, Signal], interface: GraphInterface, fault: Fault, level: int,
     rng: np.random.Generator,
 ) -> None:  # fmt: skip
     """Actions as a network with a fault gives them."""

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 
 from sim2real.errors import Sim2RealError
-from sim2real.gap.log import Log
+from sim2real.logs.control_log import ControlLog
 from sim2real.policy import twin_contract
 from sim2real.twin import Twin
 from sim2real.worlds import CpuWorlds
@@ -78,7 +78,7 @@ def _touches(model: mujoco.MjModel, command: np.ndarray, period_s: float) -> boo
 
 def recordings(
     twin: Twin, values: np.ndarray, *, seconds: float, rate_hz: float, seed: int = 0
-) -> list[Log]:
+) -> list[ControlLog]:
     """A log of each row of `values` (n, parameters), with everything random in the twin on.
 
     Every world moves by a clear multisine of its own, from rest in the model's initial state.
@@ -97,7 +97,7 @@ def recordings(
         worlds.step(torch.from_numpy(sent).float())
     contract = twin_contract(twin, rate_hz)
     return [
-        Log(
+        ControlLog(
             contract=contract,
             episode=f"truth-{seed}-{k}",
             times=times,

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from sim2real.attribute.attribution import dimensions_of
+from sim2real.attribution.attribution import dimensions_of
 from sim2real.data import Episode
-from sim2real.evaluate.trials import run_trials
-from sim2real.gap.unknowns import open_parameters
+from sim2real.evaluation.simulated_trials import run_trials
 from sim2real.params import Empirical
 from sim2real.policy import Bundle, Runtime
+from sim2real.replay.unknowns import open_parameters
 from sim2real.tasks import find_task
 from sim2real.twin import Twin
 
