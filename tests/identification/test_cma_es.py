@@ -86,7 +86,7 @@ def test_the_likeliest_place_in_a_bowl_is_found():
     found = search(Bowl(), generations=60, population=8)
     assert np.abs(found.x - Bowl.likeliest).max() < 1e-3
     assert np.allclose(found.values, 2.0 * found.x)
-    assert found.cost < found.start_cost and not found.at_bounds
+    assert found.cost < found.history[0] and not found.at_bounds
 
 
 def test_a_world_that_diverged_never_wins():

@@ -42,8 +42,6 @@ class CmaSearch:
     """(fitted,) values of the parameters."""
     cost: float
     """Mean cost of a recording, with the prior's share."""
-    start_cost: float
-    """The same where the search began."""
     spread: Floats
     """(fitted, fitted) covariance of the last generation, in standard deviations of the prior."""
     history: Floats
@@ -103,12 +101,10 @@ def search(
     chosen = runs[max(0, best - 1)]
     x = candidates[best]
     problem.settle(x)
-    ends = _costs(problem, np.stack([zero, x]))
     return CmaSearch(
         x=x,
         values=problem.values(x),
-        cost=float(ends[1]),
-        start_cost=float(ends[0]),
+        cost=float(_costs(problem, x[None])[0]),
         spread=chosen.spread,
         history=np.array(chosen.history),
         evaluations=len(points) + sum(run.evaluations for run in runs),

@@ -40,8 +40,6 @@ class Fit:
     """(fitted,) values of the parameters."""
     cost: float
     """Half the sum of squared whitened residuals, robust, with the prior."""
-    start_cost: float
-    """The same where the fit began."""
     noise: Floats
     """(numbers,) standard deviation of each reading around the prediction."""
     residual: Floats
@@ -87,7 +85,6 @@ def fit(
     low, high = problem.bounds
     center = np.clip(np.zeros(len(problem.names)) if begin is None else begin, low, high)
     problem.prepare(center)
-    start_cost = _cost(problem, center, prior=prior)
     x, evaluations = center, 1
     if begin is None:
         x, looked = _first_look(problem, starts, seed, prior=prior)
@@ -114,7 +111,6 @@ def fit(
         x=x,
         values=problem.values(x),
         cost=0.5 * float((tempered(residual) ** 2).sum() + prior * (x**2).sum()),
-        start_cost=start_cost,
         noise=problem.noise.copy(),
         residual=residual,
         slopes=slopes,
@@ -127,11 +123,6 @@ def costs_of(problem: LeastSquares, points: Floats, *, prior: float = 1.0) -> tu
     """(data, prior) cost (n,) each of points (n, fitted)."""
     data = tempered(problem.residuals(points)).reshape(len(points), -1)
     return 0.5 * (data**2).sum(axis=1), 0.5 * prior * (points**2).sum(axis=1)
-
-
-def _cost(problem: LeastSquares, x: Floats, *, prior: float) -> float:
-    data, before = costs_of(problem, x[None], prior=prior)
-    return float(data[0] + before[0])
 
 
 def _first_look(
