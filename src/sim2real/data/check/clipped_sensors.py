@@ -115,7 +115,6 @@ def _fault(track: ScalarSeries, bound: float, tops: Ints) -> LogFault:
     first, last = int(tops[0, 0]), int(tops[-1, 1])
     return LogFault(
         kind="clipped",
-        severity="error",
         channel=track.channel,
         span=FaultSpan(
             component=track.component,

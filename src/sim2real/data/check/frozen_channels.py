@@ -322,7 +322,6 @@ def _fault(track: ScalarSeries, component: int | None, first: int, last: int, wh
     count = last - first + 1
     return LogFault(
         kind="stuck",
-        severity="error",
         channel=track.channel,
         span=FaultSpan(
             component=component, start_s=start_s, end_s=end_s, first=first, last=last, count=count

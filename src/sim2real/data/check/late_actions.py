@@ -177,7 +177,6 @@ def _fault(command: ScalarSeries, samples: float, step_s: float, effect: str) ->
     whole = int(np.ceil(samples - 0.25))
     return LogFault(
         kind="shift",
-        severity="error",
         channel=command.channel,
         span=command.span_of(None),
         message=f"{effect} precedes {command.channel} by {samples:.2f} samples "

@@ -97,7 +97,7 @@ def check_clock(clock: SharedClock) -> Iterator[LogFault]:
             clock,
             "time-backward",
             backward,
-            f"{len(backward)} time stamps go backwards, by up to {-float(steps.min()):.6g} s",
+            f"{len(backward)} time stamps step back, by up to {-float(steps.min()):.6g} s",
             "sort rows that were logged out of order; log with a monotonic clock",
             samples=backward,
         )
@@ -186,7 +186,6 @@ def check_clock_channels(tracks: list[ScalarSeries]) -> Iterator[LogFault]:
         kind = "time-rate" if abs(rate - 1.0) > RATE_TOLERANCE else "clock-drift"
         yield LogFault(
             kind=kind,
-            severity="error",
             channel=track.channel,
             span=_span(track.times, np.array([0, len(times) - 1]), len(times)),
             message=f"the clock in {track.label} runs {rate:.6g} s per second of time stamps "
