@@ -30,7 +30,7 @@ fitted with and without the drift before the two are compared.
 """
 
 
-def check_pace(motions: list[PositionVelocityPair]) -> Iterator[LogFault]:
+def check_clock_rate(motions: list[PositionVelocityPair]) -> Iterator[LogFault]:
     """Positions that change more or less than their velocities predict, in all joints alike."""
     slopes: list[tuple[float, PositionVelocityPair]] = []
     witnesses: list[float] = []
@@ -70,8 +70,9 @@ def check_pace(motions: list[PositionVelocityPair]) -> Iterator[LogFault]:
         channel=motion.position.channel,
         span=motion.position.span_of(None),
         message=f"positions change {middle:.4g} times as much as velocities and time stamps"
-        f" predict, in {joints} of {joints} pairs ({motion.position.label}, {motion.velocity.label},"
-        f" …): a second of time stamps lasts {middle:.4g} s",
+        f" predict, in {joints} of {joints} pairs"
+        f" ({motion.position.label}, {motion.velocity.label}, …):"
+        f" a second of time stamps lasts {middle:.4g} s",
         remedy="stretch the time stamps by that factor, or correct the scale that is wrong in both",
         repairable=True,
         amount=middle,
@@ -115,7 +116,7 @@ def lag_drifts(
     return found
 
 
-def check_drift(found: list[LagDrift], sharing: Mapping[str, int]) -> Iterator[LogFault]:
+def check_clock_drift(found: list[LagDrift], sharing: Mapping[str, int]) -> Iterator[LogFault]:
     """Channels whose lag against related ones grows during the episode.
 
     `sharing` is the number of channels with the same time stamps, by channel.
