@@ -195,7 +195,7 @@ def check_clock_readings(all_series: list[ScalarSeries]) -> Iterator[LogFault]:
             span=_span(series.times, np.array([0, len(times) - 1]), len(times)),
             message=f"the clock in {series.label} runs {rate:.6g} s per second of time stamps "
             f"({1e6 * (rate - 1):+.4g} ppm)",
-            remedy=f"use {series.channel} as the time, or find out which of the two clocks is wrong",
+            remedy=f"use {series.channel} as the time, or find out which clock is wrong",
         )
 
 
