@@ -17,7 +17,7 @@ import numpy as np
 
 from sim2real.arrays import Array, Floats
 from sim2real.data.provenance import Provenance
-from sim2real.data.video import Video
+from sim2real.data.video import Video, median_rate_hz
 from sim2real.errors import Sim2RealError, nearest, one_line
 
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:/\-]*")
@@ -74,9 +74,7 @@ class Signal:
     @property
     def rate_hz(self) -> float:
         """Median rate [Hz]; nan for fewer than two samples."""
-        steps = np.diff(self.times)
-        middle = float(np.median(steps)) if len(steps) else 0.0
-        return 1.0 / middle if middle > 0 else float("nan")
+        return median_rate_hz(self.times)
 
     def between(self, start_s: float, end_s: float) -> Signal:
         """The samples with start <= time < end [s]."""

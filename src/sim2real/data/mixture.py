@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
@@ -215,7 +215,8 @@ class Manifest:
     @classmethod
     def load(cls, path: Path | str) -> Manifest:
         """The manifest in a file; a malformed one is a `Sim2RealError`."""
-        data = dict(table_at(read_json(path), f"{path}"))
+        # Any: the constructors check the types themselves.
+        data: dict[str, Any] = dict(table_at(read_json(path), f"{path}"))
         try:
             shares = tuple(
                 MixtureShare(**{**part, "ids": tuple(part["ids"]), "frames": tuple(part["frames"])})

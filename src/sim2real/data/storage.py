@@ -7,7 +7,7 @@ import hashlib
 import os
 import threading
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 import pyarrow as pa
@@ -90,18 +90,26 @@ class Storage:
         held.callback(os.close, file)
         return file
 
+    @contextmanager
+    def _trying(self, what: str) -> Iterator[None]:
+        """Errors of the file system in the block become a `Sim2RealError`."""
+        try:
+            yield
+        except (OSError, ValueError) as error:
+            raise Sim2RealError(f"cannot {what}: {one_line(error)}") from None
+
     def path(self, name: str) -> str:
         """Path of a file for `self.files`."""
         return f"{self.root}/{name}"
 
     def read(self, name: str) -> bytes:
         """Content of a file; one that cannot be read is a `Sim2RealError`."""
-        try:
-            with self.files.open_input_stream(self.path(name)) as file:
-                content: bytes = file.read()
-                return content
-        except OSError as error:
-            raise Sim2RealError(f"cannot read {self.uri}/{name}: {one_line(error)}") from None
+        with (
+            self._trying(f"read {self.uri}/{name}"),
+            self.files.open_input_stream(self.path(name)) as file,
+        ):
+            content: bytes = file.read()
+        return content
 
     def write(self, name: str, content: bytes) -> None:
         """Write a file, replacing one of the same name."""
@@ -109,34 +117,26 @@ class Storage:
             with atomic_path(self.path(name)) as temporary:
                 temporary.write_bytes(content)
             return
-        try:
-            with self.files.open_output_stream(self.path(name)) as file:
-                file.write(content)
-        except OSError as error:
-            raise Sim2RealError(f"cannot write {self.uri}/{name}: {one_line(error)}") from None
+        with (
+            self._trying(f"write {self.uri}/{name}"),
+            self.files.open_output_stream(self.path(name)) as file,
+        ):
+            file.write(content)
 
     def delete(self, name: str) -> None:
         """Delete a file, if it exists."""
-        try:
+        with self._trying(f"delete {self.uri}/{name}"), suppress(FileNotFoundError):
             self.files.delete_file(self.path(name))
-        except FileNotFoundError:
-            pass
-        except OSError as error:
-            raise Sim2RealError(f"cannot delete {self.uri}/{name}: {one_line(error)}") from None
 
     def delete_folder(self, name: str) -> None:
         """Delete a folder with everything in it."""
-        try:
+        with self._trying(f"delete {self.uri}/{name}"):
             self.files.delete_dir(self.path(name))
-        except OSError as error:
-            raise Sim2RealError(f"cannot delete {self.uri}/{name}: {one_line(error)}") from None
 
     def exists(self, name: str) -> bool:
         """Whether a file of that name exists."""
-        try:
+        with self._trying(f"list {self.uri}"):
             found: bool = self.files.get_file_info(self.path(name)).type == pafs.FileType.File
-        except (OSError, ValueError) as error:
-            raise Sim2RealError(f"cannot list {self.uri}: {one_line(error)}") from None
         return found
 
     def names(self, folder: str) -> list[str]:
@@ -158,10 +158,8 @@ class Storage:
     def _infos(self, folder: str) -> list[pafs.FileInfo]:
         where = self.path(folder).rstrip("/")
         chosen = pafs.FileSelector(where, recursive=True, allow_not_found=True)
-        try:
+        with self._trying(f"list {self.uri}"):
             found = self.files.get_file_info(chosen)
-        except (OSError, ValueError) as error:
-            raise Sim2RealError(f"cannot list {self.uri}: {one_line(error)}") from None
         return [info for info in found if info.type == pafs.FileType.File]
 
     def size(self) -> int:
@@ -171,12 +169,12 @@ class Storage:
     def digest(self, name: str) -> str:
         """SHA-256 of a file's content."""
         hasher = hashlib.sha256()
-        try:
-            with self.files.open_input_stream(self.path(name)) as file:
-                while chunk := file.read(_CHUNK):
-                    hasher.update(chunk)
-        except OSError as error:
-            raise Sim2RealError(f"cannot read {self.uri}/{name}: {one_line(error)}") from None
+        with (
+            self._trying(f"read {self.uri}/{name}"),
+            self.files.open_input_stream(self.path(name)) as file,
+        ):
+            while chunk := file.read(_CHUNK):
+                hasher.update(chunk)
         return hasher.hexdigest()
 
 

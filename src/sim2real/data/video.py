@@ -74,9 +74,10 @@ class Video:
         """A video of RGB images (height, width, 3) of bytes; width and height must be even."""
         buffer = io.BytesIO()
         try:
-            rate = Fraction(stated_hz or _rate(np.asarray(times)) or 30).limit_denominator(1000)
+            rate = stated_hz or median_rate_hz(np.asarray(times))
+            exact = Fraction(rate if rate > 0 else 30).limit_denominator(1000)
             with av.open(buffer, "w", format="mp4") as container:
-                stream = container.add_stream("h264", rate=rate)
+                stream = container.add_stream("h264", rate=exact)
                 stream.pix_fmt = "yuv420p"
                 # No B frames: frames are stored in their order. No macroblock tree: it gives
                 # other bytes once in a thousand times, and an episode's id is a hash of the bytes.
@@ -98,7 +99,7 @@ class Video:
     @property
     def rate_hz(self) -> float:
         """Median rate [Hz]; nan for fewer than two frames."""
-        return _rate(self.times) or float("nan")
+        return median_rate_hz(self.times)
 
     @property
     def file(self) -> str:
@@ -154,7 +155,8 @@ def video_stream(container: av.container.InputContainer) -> av.VideoStream:
     return stream
 
 
-def _rate(times: Floats) -> float:
+def median_rate_hz(times: Floats) -> float:
+    """Median rate of time stamps [Hz]; nan for fewer than two."""
     steps = np.diff(times)
     middle = float(np.median(steps)) if len(steps) else 0.0
-    return 1.0 / middle if middle > 0 else 0.0
+    return 1.0 / middle if middle > 0 else float("nan")

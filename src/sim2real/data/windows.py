@@ -12,7 +12,7 @@ import json
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, TypedDict, cast
 
 import numpy as np
 import pyarrow as pa
@@ -31,14 +31,24 @@ _AT_ONCE = 500
 _CACHE = "windows"
 
 
+class _Index(TypedDict):
+    """The content of a folder of stored windows."""
+
+    ids: list[str]
+    channels: list[str]
+    frames: list[int]
+    """Number of frames of each episode."""
+    sha256: dict[str, str]
+    """Hash of each file."""
+
+
 class Windows:
     """Channels of the episodes `ids`, at the samples of a clock channel."""
 
     def __init__(self, folder: Path) -> None:
         """Open what `Windows.of` stored in a folder."""
-        index = read_json(folder / "index.json")
-        self.ids: list[str] = index["ids"]
-        self.channels: list[str] = index["channels"]
+        index = cast(_Index, read_json(folder / "index.json"))
+        self.ids, self.channels = index["ids"], index["channels"]
         self._ends = np.cumsum(index["frames"])
         self._values = {
             name: np.load(folder / f"{k}.npy", mmap_mode="r")
@@ -145,7 +155,7 @@ def _lay_out(
             writer.finish(sum(frames))
     names = [f"{k}.npy" for k in range(len(channels))]
     digests = {name: Storage(str(folder)).digest(name) for name in names}
-    index = {"ids": ids, "channels": channels, "frames": frames, "sha256": digests}
+    index = _Index(ids=ids, channels=channels, frames=frames, sha256=digests)
     write_json(folder / "index.json", index)
     seal = hashlib.sha256((folder / "index.json").read_bytes()).hexdigest()
     write_text(folder / "index.sha256", seal)

@@ -6,16 +6,16 @@ import numpy as np
 
 from sim2real.data.check.bad_values import all_bad_samples, check_values
 from sim2real.data.check.clipped_sensors import check_clipped
-from sim2real.data.check.clock_rate import check_drift, check_pace, lag_drifts
-from sim2real.data.check.frozen_channels import check_stuck
-from sim2real.data.check.late_actions import check_shift
+from sim2real.data.check.clock_rate import check_clock_drift, check_clock_rate, lag_drifts
+from sim2real.data.check.frozen_channels import check_frozen
+from sim2real.data.check.late_actions import check_late_actions
 from sim2real.data.check.log_fault import SEVERITIES, LogFault
 from sim2real.data.check.related_channels import command_position_pairs, position_velocity_pairs
 from sim2real.data.check.scalar_series import ScalarSeries, scalar_series
 from sim2real.data.check.time_stamps import (
     check_clock,
-    check_clock_channels,
-    check_spans,
+    check_clock_readings,
+    check_clocks_agree,
     shared_clocks,
 )
 from sim2real.data.check.wrong_units import check_units
@@ -49,27 +49,27 @@ def _faults(episode: Episode) -> list[LogFault]:
     # A flat top is reported once, and says nothing about time or units.
     cut = {(f.channel, f.span.component) for f in clipped}
     found += clipped
-    found += check_stuck(single, moving, following, {channel for channel, _ in cut})
+    found += check_frozen(single, moving, following, {channel for channel, _ in cut})
     moving = [m for m in moving if not {_key(m.position), _key(m.velocity)} & cut]
     found += check_units(single, moving, following)
     if not any(f.kind == "time-rate" for f in found):
-        found += check_pace(moving)
-    found += check_clock_channels(single)
+        found += check_clock_rate(moving)
+    found += check_clock_readings(single)
     lags = lag_drifts(moving, following)
     sharing = {name: len(clock.names) for clock in ticking for name in clock.names}
-    drifting = list(check_drift(lags, sharing))
+    drifting = list(check_clock_drift(lags, sharing))
     found += drifting
     if not drifting:
         steady = {frozenset((d.cause.channel, d.response.channel)) for d in lags if not d.rate}
-        found += check_spans(ticking, steady)
+        found += check_clocks_agree(ticking, steady)
     # A clock that drifts has another rate than stated for that reason alone.
     drifted = {name for f in found if f.kind == "clock-drift" for name in f.channels}
     found = [f for f in found if f.kind != "time-rate" or not drifted & set(f.channels)]
     # An action on a drifting clock is early or late for that reason alone.
     if not drifted:
-        found += check_shift(single, following)
+        found += check_late_actions(single, following)
     return found
 
 
-def _key(track: ScalarSeries) -> tuple[str, int | None]:
-    return track.channel, track.component
+def _key(series: ScalarSeries) -> tuple[str, int | None]:
+    return series.channel, series.component

@@ -164,7 +164,6 @@ def _fault(
     where = f"component {columns[0]}: " if one else ""
     return LogFault(
         kind=kind,
-        severity="error",
         channel=name,
         span=FaultSpan(
             component=int(columns[0]) if one else None,

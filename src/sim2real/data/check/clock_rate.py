@@ -30,7 +30,7 @@ fitted with and without the drift before the two are compared.
 """
 
 
-def check_pace(motions: list[PositionVelocityPair]) -> Iterator[LogFault]:
+def check_clock_rate(motions: list[PositionVelocityPair]) -> Iterator[LogFault]:
     """Positions that change more or less than their velocities predict, in all joints alike."""
     slopes: list[tuple[float, PositionVelocityPair]] = []
     witnesses: list[float] = []
@@ -63,15 +63,18 @@ def check_pace(motions: list[PositionVelocityPair]) -> Iterator[LogFault]:
     ):
         return
     joints = len({m.position.label for _, m in slopes})
-    yield _fault(
-        motion.position,
-        "time-rate",
-        f"positions change {middle:.4g} times as much as velocities and time stamps predict, in "
-        f"{joints} of {joints} pairs ({motion.position.label}, {motion.velocity.label}, …): "
-        f"a second of time stamps lasts {middle:.4g} s",
-        "stretch the time stamps by that factor, or correct the scale that is wrong in all of them",
+    yield LogFault(
+        kind="time-rate",
         # A single joint may just as well have a wrong scale.
         severity="error" if joints > 1 else "warning",
+        channel=motion.position.channel,
+        span=motion.position.span_of(None),
+        message=f"positions change {middle:.4g} times as much as velocities and time stamps"
+        f" predict, in {joints} of {joints} pairs"
+        f" ({motion.position.label}, {motion.velocity.label}, …):"
+        f" a second of time stamps lasts {middle:.4g} s",
+        remedy="stretch the time stamps by that factor, or correct the scale that is wrong in both",
+        repairable=True,
         amount=middle,
     )
 
@@ -113,7 +116,7 @@ def lag_drifts(
     return found
 
 
-def check_drift(found: list[LagDrift], sharing: Mapping[str, int]) -> Iterator[LogFault]:
+def check_clock_drift(found: list[LagDrift], sharing: Mapping[str, int]) -> Iterator[LogFault]:
     """Channels whose lag against related ones grows during the episode.
 
     `sharing` is the number of channels with the same time stamps, by channel.
@@ -141,13 +144,14 @@ def check_drift(found: list[LagDrift], sharing: Mapping[str, int]) -> Iterator[L
         # The response at t is the cause at t (1 - rate).
         runs = 1 / (1 - rate) if wrong == response else 1 - rate
         right = cause if wrong == response else response
-        yield _fault(
-            one.response if wrong == response else one.cause,
-            "clock-drift",
-            f"its lag against {right} changes by {1e3 * (runs - 1) * one.span_s:+.4g} ms in "
-            f"{one.span_s:.4g} s: its clock runs {1e6 * (runs - 1):+.4g} ppm off",
-            "stamp both channels with one clock, or scale the stamps of the wrong one",
-            severity="error",
+        yield LogFault(
+            kind="clock-drift",
+            channel=wrong,
+            span=(one.response if wrong == response else one.cause).span_of(None),
+            message=f"its lag against {right} changes by {1e3 * (runs - 1) * one.span_s:+.4g} ms"
+            f" in {one.span_s:.4g} s: its clock runs {1e6 * (runs - 1):+.4g} ppm off",
+            remedy="stamp both channels with one clock, or scale the stamps of the wrong one",
+            repairable=True,
             amount=runs,
         )
 
@@ -241,18 +245,3 @@ def _unexplained(cause: Floats, response: Floats, step: float) -> float:
     gram[np.diag_indices_from(gram)] += 1e-6 * np.trace(gram) / len(gram)
     fit = columns @ np.linalg.solve(gram, columns.T @ wanted)
     return float(np.sum((wanted - fit) ** 2) / max(float(wanted @ wanted), 1e-300))
-
-
-def _fault(
-    track: ScalarSeries, kind: str, message: str, remedy: str, *, severity: str, amount: float
-) -> LogFault:
-    return LogFault(
-        kind=kind,
-        severity=severity,
-        channel=track.channel,
-        span=track.span_of(None),
-        message=message,
-        remedy=remedy,
-        repairable=True,
-        amount=amount,
-    )

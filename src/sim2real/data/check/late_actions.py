@@ -35,8 +35,8 @@ MOST_ROWS = 4000
 """Most samples that are looked at; enough for every statistic here."""
 
 
-def check_shift(
-    tracks: list[ScalarSeries], followings: list[CommandPositionPair]
+def check_late_actions(
+    all_series: list[ScalarSeries], followings: list[CommandPositionPair]
 ) -> Iterator[LogFault]:
     """Position commands that the position precedes, and forces that the motion precedes."""
     groups: dict[str, list[CommandPositionPair]] = {}
@@ -52,7 +52,7 @@ def check_shift(
         if alike.mean() > MOST:
             yield _fault(pairs[0].command, middle, pairs[0].step_s, pairs[0].position.channel)
     if not followings:  # a servo would make the forces from the position commands
-        yield from _forces(tracks)
+        yield from _forces(all_series)
 
 
 def _early(pair: CommandPositionPair) -> float | None:
@@ -73,12 +73,12 @@ def _early(pair: CommandPositionPair) -> float | None:
     return samples if (1 - now**2) > ALSO_BETTER * (1 - then**2) else 0.0
 
 
-def _forces(tracks: list[ScalarSeries]) -> Iterator[LogFault]:
+def _forces(all_series: list[ScalarSeries]) -> Iterator[LogFault]:
     """Forces, torques and voltages that the motion precedes, where no controller made them."""
-    asked = [t for t in tracks if t.role.command and t.role.quantity == ChannelQuantity.EFFORT]
+    asked = [t for t in all_series if t.role.command and t.role.quantity == ChannelQuantity.EFFORT]
     states = [
         t
-        for t in tracks
+        for t in all_series
         if not t.role.command
         and t.role.quantity in (ChannelQuantity.POSITION, ChannelQuantity.VELOCITY)
     ]
@@ -119,8 +119,8 @@ def _precedes(action: ScalarSeries, states: list[ScalarSeries]) -> tuple[float, 
     if power.min() <= 1e-9 * float(force.var()) * len(rows):
         return 0.0, ""  # it never changes, or the states explain all of it
     best = (0.0, "", 0.0)
-    for track, series in zip(states, motion, strict=True):
-        pull = _acceleration(series, track, rows, half)
+    for series, values in zip(states, motion, strict=True):
+        pull = _acceleration(values, series, rows, half)
         pull = pull - basis @ (basis.T @ pull)
         total = float(pull @ pull)
         if total <= 0:
@@ -131,29 +131,29 @@ def _precedes(action: ScalarSeries, states: list[ScalarSeries]) -> tuple[float, 
         # The window of the acceleration blurs the order by its half: only beyond that is it early.
         clear = gain[at] > 0.3 and (1 - causal) > FORCE_BETTER * (1 - gain[at])
         if -reach < lags[at] < -(half + EARLY) and clear and gain[at] > best[2]:
-            best = (float(-lags[at]), track.label, float(gain[at]))
+            best = (float(-lags[at]), series.label, float(gain[at]))
     return best[0], best[1]
 
 
-def _acceleration(series: Floats, track: ScalarSeries, rows: Ints, half: int) -> Floats:
-    if track.role.quantity == ChannelQuantity.VELOCITY:
-        found = series[rows + half] - series[rows - half]
+def _acceleration(values: Floats, series: ScalarSeries, rows: Ints, half: int) -> Floats:
+    if series.role.quantity == ChannelQuantity.VELOCITY:
+        found = values[rows + half] - values[rows - half]
     else:
-        found = series[rows + 2 * half] - 2 * series[rows] + series[rows - 2 * half]
+        found = values[rows + 2 * half] - 2 * values[rows] + values[rows - 2 * half]
     return np.asarray(found - found.mean())
 
 
 def _features(motion: list[Floats], states: list[ScalarSeries], rows: Ints, half: int) -> Floats:
     """What a controller or a passive force may depend on: states, rates, sines of angles."""
     columns = []
-    for series, track in zip(motion, states, strict=True):
-        columns.append(series[rows])
-        if track.role.quantity == ChannelQuantity.POSITION:
-            columns.append(series[rows + half] - series[rows - half])
-            if track.role.dimension == "angle":
-                columns += [np.sin(series[rows]), np.cos(series[rows])]
+    for values, series in zip(motion, states, strict=True):
+        columns.append(values[rows])
+        if series.role.quantity == ChannelQuantity.POSITION:
+            columns.append(values[rows + half] - values[rows - half])
+            if series.role.dimension == "angle":
+                columns += [np.sin(values[rows]), np.cos(values[rows])]
         else:
-            columns += [np.sign(series[rows]), np.abs(series[rows]) * series[rows]]
+            columns += [np.sign(values[rows]), np.abs(values[rows]) * values[rows]]
     return np.stack(columns, axis=1)
 
 
@@ -177,7 +177,6 @@ def _fault(command: ScalarSeries, samples: float, step_s: float, effect: str) ->
     whole = int(np.ceil(samples - 0.25))
     return LogFault(
         kind="shift",
-        severity="error",
         channel=command.channel,
         span=command.span_of(None),
         message=f"{effect} precedes {command.channel} by {samples:.2f} samples "

@@ -47,7 +47,7 @@ class LogFault:
 
     kind: str
     """Stable short name, one of `KINDS`."""
-    severity: str
+    severity: str = "error"
     """'error': do not use the channel as it is; 'warning': use it with care; 'note'."""
     channel: str
     """Faulty channel; the first by name where several share a faulty clock."""

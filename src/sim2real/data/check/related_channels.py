@@ -205,22 +205,22 @@ class CommandPositionPair:
         return slope_of(shifted(command, self.lag.lag_s / self.step_s), position)
 
 
-def position_velocity_pairs(tracks: list[ScalarSeries]) -> list[PositionVelocityPair]:
+def position_velocity_pairs(all_series: list[ScalarSeries]) -> list[PositionVelocityPair]:
     """Positions with their velocities."""
     found = [
         PositionVelocityPair(position, velocity, named)
         for position, velocity, named in _matched(
-            tracks, ChannelQuantity.POSITION, ChannelQuantity.VELOCITY
+            all_series, ChannelQuantity.POSITION, ChannelQuantity.VELOCITY
         )
     ]
-    return found + list(_columns(tracks))
+    return found + list(_columns(all_series))
 
 
 def _matched(
-    tracks: list[ScalarSeries], first: ChannelQuantity, second: ChannelQuantity
+    all_series: list[ScalarSeries], first: ChannelQuantity, second: ChannelQuantity
 ) -> Iterator[tuple[ScalarSeries, ScalarSeries, bool]]:
-    firsts = _channels(tracks, first)
-    seconds = _channels(tracks, second)
+    firsts = _channels(all_series, first)
+    seconds = _channels(all_series, second)
     for ones in firsts.values():
         if ones[0].role.command:
             continue  # a commanded position need not agree with a commanded velocity
@@ -245,9 +245,9 @@ def _compatible(one: ScalarSeries, other: ScalarSeries) -> bool:
     return len(dimensions) <= 1
 
 
-def _columns(tracks: list[ScalarSeries]) -> Iterator[PositionVelocityPair]:
+def _columns(all_series: list[ScalarSeries]) -> Iterator[PositionVelocityPair]:
     """Positions and velocities in the two halves of a state vector without a unit."""
-    for ones in _channels(tracks, ChannelQuantity.OTHER).values():
+    for ones in _channels(all_series, ChannelQuantity.OTHER).values():
         half = len(ones) // 2
         words = ones[0].channel.lower()
         if len(ones) % 2 or ones[0].role.command or not ("state" in words or "obs" in words):
@@ -258,18 +258,18 @@ def _columns(tracks: list[ScalarSeries]) -> Iterator[PositionVelocityPair]:
             yield from pairs
 
 
-def command_position_pairs(tracks: list[ScalarSeries]) -> list[CommandPositionPair]:
+def command_position_pairs(all_series: list[ScalarSeries]) -> list[CommandPositionPair]:
     """Commands with the positions that follow them."""
     commands = {
         name: ones
         for quantity in (ChannelQuantity.POSITION, ChannelQuantity.OTHER)
-        for name, ones in _channels(tracks, quantity).items()
+        for name, ones in _channels(all_series, quantity).items()
         if ones[0].role.command
     }
     measured = {
         name: ones
         for quantity in (ChannelQuantity.POSITION, ChannelQuantity.OTHER)
-        for name, ones in _channels(tracks, quantity).items()
+        for name, ones in _channels(all_series, quantity).items()
         if not ones[0].role.command
     }
     found = []
@@ -287,10 +287,10 @@ def command_position_pairs(tracks: list[ScalarSeries]) -> list[CommandPositionPa
 
 
 def _channels(
-    tracks: list[ScalarSeries], quantity: ChannelQuantity
+    all_series: list[ScalarSeries], quantity: ChannelQuantity
 ) -> dict[str, list[ScalarSeries]]:
     found: dict[str, list[ScalarSeries]] = {}
-    for track in tracks:
-        if track.role.quantity == quantity:
-            found.setdefault(track.channel, []).append(track)
+    for series in all_series:
+        if series.role.quantity == quantity:
+            found.setdefault(series.channel, []).append(series)
     return found

@@ -34,7 +34,6 @@ class ScalarSeries:
     """Index of each sample in the channel."""
     role: ChannelRole
     unit: str
-    stated_hz: float
     scale: float
     """Largest magnitude in the whole channel."""
     bad: Bools
@@ -144,7 +143,6 @@ def scalar_series(episode: Episode, bad: Mapping[str, Bools]) -> list[ScalarSeri
                     index=index,
                     role=holds,
                     unit=signal.unit,
-                    stated_hz=signal.stated_hz,
                     scale=scale,
                     bad=wrong,
                 )

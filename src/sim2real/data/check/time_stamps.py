@@ -97,7 +97,7 @@ def check_clock(clock: SharedClock) -> Iterator[LogFault]:
             clock,
             "time-backward",
             backward,
-            f"{len(backward)} time stamps go backwards, by up to {-float(steps.min()):.6g} s",
+            f"{len(backward)} time stamps step back, by up to {-float(steps.min()):.6g} s",
             "sort rows that were logged out of order; log with a monotonic clock",
             samples=backward,
         )
@@ -169,33 +169,37 @@ def _decimal(ratio: float) -> float:
     return 0.0
 
 
-def check_clock_channels(tracks: list[ScalarSeries]) -> Iterator[LogFault]:
+def check_clock_readings(all_series: list[ScalarSeries]) -> Iterator[LogFault]:
     """Channels that hold clock readings, such as wall time, against their time stamps."""
-    for track in tracks:
-        if track.role.quantity != ChannelQuantity.TIME or track.unit not in ("s", "ms", "us", "ns"):
+    for series in all_series:
+        if series.role.quantity != ChannelQuantity.TIME or series.unit not in (
+            "s",
+            "ms",
+            "us",
+            "ns",
+        ):
             continue
-        held, times = track.values * track.role.si, track.times
+        held, times = series.values * series.role.si, series.times
         if len(held) < 20 or not (np.diff(held) > 0).all():
             continue
         rate, offset = np.polyfit(times - times[0], held - held[0], 1)
         wander = held - held[0] - rate * (times - times[0]) - offset
         away = abs(rate - 1.0) * (times[-1] - times[0])
         noise = float(wander.std())
-        if away < max(track.step_s, 6 * noise) or abs(rate - 1.0) < CRYSTAL:
+        if away < max(series.step_s, 6 * noise) or abs(rate - 1.0) < CRYSTAL:
             continue
         kind = "time-rate" if abs(rate - 1.0) > RATE_TOLERANCE else "clock-drift"
         yield LogFault(
             kind=kind,
-            severity="error",
-            channel=track.channel,
-            span=_span(track.times, np.array([0, len(times) - 1]), len(times)),
-            message=f"the clock in {track.label} runs {rate:.6g} s per second of time stamps "
+            channel=series.channel,
+            span=_span(series.times, np.array([0, len(times) - 1]), len(times)),
+            message=f"the clock in {series.label} runs {rate:.6g} s per second of time stamps "
             f"({1e6 * (rate - 1):+.4g} ppm)",
-            remedy=f"use {track.channel} as the time, or find out which of the two clocks is wrong",
+            remedy=f"use {series.channel} as the time, or find out which clock is wrong",
         )
 
 
-def check_spans(found: list[SharedClock], steady: set[frozenset[str]]) -> Iterator[LogFault]:
+def check_clocks_agree(found: list[SharedClock], steady: set[frozenset[str]]) -> Iterator[LogFault]:
     """Clocks that should agree and drift apart.
 
     `steady` holds pairs of channels whose motion shows that their clocks agree; motion is the

@@ -39,7 +39,7 @@ Judged = tuple[ScalarSeries, ScalarSeries, float, str]
 
 
 def check_units(
-    tracks: list[ScalarSeries],
+    all_series: list[ScalarSeries],
     motions: list[PositionVelocityPair],
     followings: list[CommandPositionPair],
 ) -> Iterator[LogFault]:
@@ -58,22 +58,22 @@ def check_units(
             one, other = pair.position.role, pair.command.role
             _judge(judged, pair.position, pair.command, pair.slope()[0] * one.si / other.si, WEAK)
     width: dict[str, int] = {}
-    for track in tracks:
-        width[track.channel] = width.get(track.channel, 0) + 1
+    for series in all_series:
+        width[series.channel] = width.get(series.channel, 0) + 1
     told: set[str] = set()
     for channel, ones in judged.items():
         wrong = [one for one in ones if one[3]]
         # Joints that agree stand for the whole channel, also for those that did not move.
         whole = len(wrong) == len(ones) and len(wrong) >= min(2, width[channel])
-        for track, partner, factor, unit in wrong[:1] if whole else wrong:
+        for series, partner, factor, unit in wrong[:1] if whole else wrong:
             told |= {channel, partner.channel}
-            component = None if whole else track.component
-            yield _fault(track, component, factor, unit, f"against {partner.channel}")
-    for track in tracks:
-        unit = "" if track.channel in told | sure else _by_range(track)
+            component = None if whole else series.component
+            yield _fault(series, component, factor, unit, f"against {partner.channel}")
+    for series in all_series:
+        unit = "" if series.channel in told | sure else _by_range(series)
         if unit:
-            factor = next(f for f, name in FACTORS[track.role.dimension].items() if name == unit)
-            yield _fault(track, track.component, factor, unit, "")
+            factor = next(f for f, name in FACTORS[series.role.dimension].items() if name == unit)
+            yield _fault(series, series.component, factor, unit, "")
 
 
 def _judge(
@@ -85,9 +85,9 @@ def _judge(
 ) -> None:
     """Adds a verdict on both series, from the ratio `one / other` in SI."""
     wrong = _at_fault(one, other, ratio, near)
-    for track, partner in ((one, other), (other, one)):
-        off = wrong if wrong and wrong[0] is track else (track, 1.0, "")
-        judged.setdefault(track.channel, []).append((track, partner, off[1], off[2]))
+    for series, partner in ((one, other), (other, one)):
+        off = wrong if wrong and wrong[0] is series else (series, 1.0, "")
+        judged.setdefault(series.channel, []).append((series, partner, off[1], off[2]))
 
 
 def _at_fault(
@@ -115,51 +115,51 @@ def _follows(pair: CommandPositionPair) -> bool:
     return same and lag is not None and lag.correlation > 0.7 and pair.slope()[1] > FOLLOWS
 
 
-def _by_range(track: ScalarSeries) -> str:
+def _by_range(series: ScalarSeries) -> str:
     """The unit that the range and speed of a lone position suggest, '' for the stated one."""
-    holds = track.role
+    holds = series.role
     if (
         holds.quantity != ChannelQuantity.POSITION
         or holds.si != 1.0
         or holds.turning
-        or track.bad.any()
+        or series.bad.any()
     ):
         return ""
-    speeds = np.abs(track.steps) / np.diff(track.times)
+    speeds = np.abs(series.steps) / np.diff(series.times)
     moving = speeds[speeds > 0]
     if len(moving) < 20:
         return ""
     # Over windows of several samples, so that noise and quantisation are not speed.
-    wide = max(2, min(len(track.values) // 20, round(0.1 / track.step_s)))
-    travel = np.abs(track.values[wide:] - track.values[:-wide])
-    fast = float(np.quantile(travel / (track.times[wide:] - track.times[:-wide]), 0.95))
-    length = float(np.abs(track.steps).sum())
-    returns = abs(track.values[-1] - track.values[0]) < 0.5 * length
+    wide = max(2, min(len(series.values) // 20, round(0.1 / series.step_s)))
+    travel = np.abs(series.values[wide:] - series.values[:-wide])
+    fast = float(np.quantile(travel / (series.times[wide:] - series.times[:-wide]), 0.95))
+    length = float(np.abs(series.steps).sum())
+    returns = abs(series.values[-1] - series.values[0]) < 0.5 * length
     if holds.dimension == "length":
         return "millimetres" if fast > SPEED_M_S and returns else ""
     if holds.dimension != "angle" or not returns:
         return ""
-    if _lattice_of_degrees(track):
+    if _lattice_of_degrees(series):
         return "degrees"
-    bounded = float(np.abs(track.values).max()) < 400
-    wide_swing = track.span > TRAVEL_RAD and fast > SPEED_RAD_S and bounded
-    return "degrees" if wide_swing and _reversals(track) >= 2 else ""
+    bounded = float(np.abs(series.values).max()) < 400
+    wide_swing = series.span > TRAVEL_RAD and fast > SPEED_RAD_S and bounded
+    return "degrees" if wide_swing and _reversals(series) >= 2 else ""
 
 
-def _lattice_of_degrees(track: ScalarSeries) -> bool:
+def _lattice_of_degrees(series: ScalarSeries) -> bool:
     """Whether the values are encoder counts of 360 degrees, and could not be of 2 pi."""
-    if track.quantum == 0 or track.span < 2 * math.pi or track.still < 0.01:
+    if series.quantum == 0 or series.span < 2 * math.pi or series.still < 0.01:
         return False
-    counts = 360 / track.quantum
+    counts = 360 / series.quantum
     power = math.log2(counts)
     # 9 to 16 bits: in radians this quantum would mean a few counts a turn.
     return 9 <= round(power) <= 16 and abs(counts / 2 ** round(power) - 1) < 2e-3
 
 
-def _reversals(track: ScalarSeries) -> int:
+def _reversals(series: ScalarSeries) -> int:
     """How often the series reverses after more than two turns."""
-    level, away, turned = float(track.values[0]), 0, 0
-    for value in track.values[:: max(1, len(track.values) // 2000)].tolist():
+    level, away, turned = float(series.values[0]), 0, 0
+    for value in series.values[:: max(1, len(series.values) // 2000)].tolist():
         if (away >= 0 and value > level) or (away <= 0 and value < level):
             level, away = value, (1 if value > level else -1) if away == 0 else away
         elif abs(value - level) > 4 * math.pi:
@@ -168,17 +168,17 @@ def _reversals(track: ScalarSeries) -> int:
 
 
 def _fault(
-    track: ScalarSeries, component: int | None, factor: float, other: str, why: str
+    series: ScalarSeries, component: int | None, factor: float, other: str, why: str
 ) -> LogFault:
-    name = labelled(track.channel, component)
-    low, high = float(track.values.min()), float(track.values.max())
+    name = labelled(series.channel, component)
+    low, high = float(series.values.min()), float(series.values.max())
     measured = f"a factor of {factor:.4g} {why}" if why else f"{low:.4g} to {high:.4g}"
     return LogFault(
         kind="unit",
         severity="error" if why else "warning",
-        channel=track.channel,
-        span=track.span_of(component),
-        message=f"{name} is stated in {track.unit or 'no unit'} but seems to hold {other}: "
+        channel=series.channel,
+        span=series.span_of(component),
+        message=f"{name} is stated in {series.unit or 'no unit'} but seems to hold {other}: "
         f"{measured}",
         remedy=f"divide by {factor:.6g}, or state the unit it has",
         repairable=True,
