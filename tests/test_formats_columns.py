@@ -512,7 +512,8 @@ def test_a_wrong_format_name_is_answered_with_the_nearest(tmp_path):
         write_episodes(tmp_path / "a.npz", [episode], format="npz", rate_hz=5.0)
     write_episodes(tmp_path / "a.npz", [episode], format="npz")
     assert list(read_episodes(tmp_path / "a.npz", base=REAL)) == [episode]
-    assert set(FORMATS) == {"csv", "npz", "json", "mat", "hdf5", "mcap", "lerobot"}
+    kinds = {"csv", "npz", "json", "mat", "hdf5", "mcap", "lerobot", "recording"}
+    assert set(FORMATS) == kinds
 
 
 # Hostile and damaged files
