@@ -221,12 +221,7 @@ def _identified(
             notes=notes, report=report,
         )  # fmt: skip
     check = held.check(_values(found.problem, found.fit), found.ratio, by_time=by_time)
-    why = ""
-    if not check.ratio <= _WORSE:
-        why = (
-            f"it predicts recordings that were held back worse than before, by a factor of"
-            f" {check.ratio:.2f}: the fit does not carry over"
-        )
+    why = "" if check.ratio <= _WORSE else _worse(check)
     problem, result = found.problem, found.fit
     if contact is not None:
         posterior, told = contact.posterior, contact.told
@@ -257,6 +252,13 @@ def _identified(
         logs=tuple(logs),
         held_back=tuple(by_name[name] for name in check.recordings),
         notes=tuple(notes),
+    )
+
+
+def _worse(check: Check) -> str:
+    return (
+        "it predicts recordings that were held back worse than before, by a factor of"
+        f" {check.ratio:.2f}: the fit does not carry over"
     )
 
 
