@@ -181,16 +181,20 @@ def test_the_verb_writes_a_page_and_refuses_what_it_cannot_compare(tmp_path, cap
     bundle, twin = bundle_and_twin("pendulum-swingup")
     write_episodes(tmp_path / "logs.npz", simulate(bundle, twin, count=2), format="npz")
     folder = str(bundle.folder)
-    words = ["--logs", str(tmp_path / "logs.npz"), "--threads", "1", "--out", str(tmp_path / "out")]
-    assert main(["gap", folder, *words, "--json"]) == 0
+    words = ["--logs", str(tmp_path / "logs.npz"), "--threads", "1", "--out"]
+    assert main(["gap", folder, *words, str(tmp_path / "out"), "--json"]) == 0
     told = json.loads(capsys.readouterr().out)
     assert told["folder"] == str(tmp_path / "out") and len(told["recordings"]) == 2
     kept = json.loads((tmp_path / "out" / "gap.json").read_text())
     assert kept["verdict"] == told["verdict"]
     assert kept["verdict"][1:] in (tmp_path / "out" / "gap.html").read_text()
+    assert main(["gap", folder, *words, str(tmp_path / "out")]) == 2
+    assert "is not empty" in capsys.readouterr().err
+    words.append(str(tmp_path / "another"))
     assert main(["gap", folder, *words]) == 0
     assert "told apart" in capsys.readouterr().out
 
+    words[-1] = str(tmp_path / "none")
     arm, _ = bundle_and_twin("arm-reach")
     assert main(["gap", str(arm.folder), *words]) == 2
     error = capsys.readouterr().err
