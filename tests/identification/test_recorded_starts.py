@@ -5,7 +5,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from simulated import bundle_and_twin, simulate
 
 from sim2real.errors import Sim2RealError
 from sim2real.identification.recorded_starts import seen_states, tells_state
@@ -14,6 +13,7 @@ from sim2real.logs.alignment import aligned
 from sim2real.tasks import Starts, TaskEnv, find_task
 from sim2real.tasks.starts import SHARE
 from sim2real.twin import Twin
+from tests.simulated import bundle_and_twin, simulate
 
 FAST = Starts(
     qpos=np.array([[2.0], [3.0]]), qvel=np.array([[9.0], [-9.0]]), command=np.ones((2, 1))
