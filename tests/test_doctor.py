@@ -21,7 +21,8 @@ from sim2real.gap.interface import Interface
 from sim2real.gap.log import Log
 from sim2real.gap.relation import Kind, relate
 from sim2real.policy import Bundle, Pilot, Runtime
-from sim2real.robot import Recording, StandIn, Supervisor, fly
+from sim2real.robot import Recording, StandIn, Supervisor
+from sim2real.robot.runner import fly
 
 BUNDLES = Path(__file__).parents[1] / "examples" / "bundles"
 TASKS = ("pendulum-swingup", "arm-reach", "arm-push")

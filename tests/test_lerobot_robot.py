@@ -10,9 +10,10 @@ from hypothesis import strategies as st
 
 from sim2real.errors import Sim2RealError
 from sim2real.policy import Bundle, Pilot, Runtime
-from sim2real.robot import Robot, StandIn, Supervisor, fly
+from sim2real.robot import Robot, StandIn, Supervisor
 from sim2real.robot.driver_names import UNITS, DriverNames, DriverQuantity, read_names
 from sim2real.robot.lerobot import LeRobotRobot, from_config, read_file
+from sim2real.robot.runner import fly
 
 ROOT = Path(__file__).parents[1]
 SO101 = ROOT / "examples/robots/so101.toml"

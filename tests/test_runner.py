@@ -11,8 +11,9 @@ from sim2real.data import Provenance
 from sim2real.data.formats.recording import read_recording
 from sim2real.errors import Sim2RealError
 from sim2real.policy import Bundle, Pilot, Runtime
-from sim2real.robot import Recording, StandIn, Supervisor, fly
+from sim2real.robot import Recording, StandIn, Supervisor
 from sim2real.robot.readings import in_order
+from sim2real.robot.runner import fly
 
 pytestmark = pytest.mark.slow
 REAL = Provenance(kind="real", robot="arm-reach", serial="unit-4")

@@ -26,10 +26,10 @@ from sim2real.data import Origin, Provenance
 from sim2real.data.formats.recording import read_recording
 from sim2real.errors import Sim2RealError
 from sim2real.policy import Bundle, Pilot, Runtime
-from sim2real.robot import Recording, StandIn, Supervisor, fly
+from sim2real.robot import Recording, StandIn, Supervisor
 from sim2real.robot.connect import WallClock
 from sim2real.robot.kinematics import Kinematics
-from sim2real.robot.runner import Flight
+from sim2real.robot.runner import Flight, fly
 from sim2real.robot.supervisor import Inputs
 from sim2real.twin import Twin
 

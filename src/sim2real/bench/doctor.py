@@ -20,7 +20,8 @@ from sim2real.errors import Sim2RealError
 from sim2real.gap.doctor import Doctor
 from sim2real.gap.findings import Fault
 from sim2real.policy import Bundle, Pilot, Runtime
-from sim2real.robot import Recording, StandIn, Supervisor, fly
+from sim2real.robot import Recording, StandIn, Supervisor
+from sim2real.robot.runner import fly
 from sim2real.tasks import find_task
 
 _TASKS = ("pendulum-swingup", "arm-reach", "arm-push")

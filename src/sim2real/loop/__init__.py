@@ -35,9 +35,12 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
-    from sim2real.loop.circle import SUMMARY_FILE, LoopResult, Round, close_the_loop, lower_bound
+    from sim2real.loop.circle import SUMMARY_FILE, close_the_loop, lower_bound
     from sim2real.loop.config import LoopConfig
-    from sim2real.loop.stages import Stages, episodes_of, prediction_of, run_of
+    from sim2real.loop.rounds import LoopResult, Round
+    from sim2real.loop.stages import Stages
+    from sim2real.loop.stages.base import episodes_of, run_of
+    from sim2real.loop.stages.policy import prediction_of
     from sim2real.loop.steps import RESULT_FILE, KeptResult, KeptStep, Store
     from sim2real.loop.strategies import policy_of, widened
 else:
@@ -45,15 +48,15 @@ else:
         __name__,
         {
             "SUMMARY_FILE": "circle",
-            "LoopResult": "circle",
-            "Round": "circle",
+            "LoopResult": "rounds",
+            "Round": "rounds",
             "close_the_loop": "circle",
             "lower_bound": "circle",
             "LoopConfig": "config",
             "Stages": "stages",
-            "episodes_of": "stages",
-            "prediction_of": "stages",
-            "run_of": "stages",
+            "episodes_of": "stages.base",
+            "prediction_of": "stages.policy",
+            "run_of": "stages.base",
             "RESULT_FILE": "steps",
             "KeptResult": "steps",
             "KeptStep": "steps",

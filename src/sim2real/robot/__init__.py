@@ -25,6 +25,7 @@ __all__ = [
     "DriftReport",
     "ExcitationPlan",
     "ExcitedRobot",
+    "LadderStep",
     "OperatorPrompts",
     "OperatorStop",
     "PreparedMotion",
@@ -35,7 +36,6 @@ __all__ = [
     "StandIn",
     "Supervisor",
     "deploy",
-    "fly",
     "link_stops",
     "open_robot",
     "prepare_motion",
@@ -45,7 +45,7 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
-    from sim2real.robot.config import DeployConfig
+    from sim2real.robot.config import DeployConfig, LadderStep
     from sim2real.robot.connect import open_robot
     from sim2real.robot.deployment import Deployment, OperatorPrompts
     from sim2real.robot.drift.config import DriftConfig
@@ -60,7 +60,6 @@ if TYPE_CHECKING:
     from sim2real.robot.packet_loss import link_stops
     from sim2real.robot.protocol import Robot
     from sim2real.robot.recording import Recording
-    from sim2real.robot.runner import fly
     from sim2real.robot.standin import StandIn
     from sim2real.robot.supervisor import Supervisor
 else:
@@ -68,6 +67,7 @@ else:
         __name__,
         {
             "DeployConfig": "config",
+            "LadderStep": "config",
             "open_robot": "connect",
             "Deployment": "deployment",
             "OperatorPrompts": "deployment",
@@ -89,7 +89,6 @@ else:
             "link_stops": "packet_loss",
             "Robot": "protocol",
             "Recording": "recording",
-            "fly": "runner",
             "StandIn": "standin",
             "Supervisor": "supervisor",
         },

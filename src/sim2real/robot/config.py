@@ -8,6 +8,9 @@ from typing import Annotated, Literal
 
 import tyro
 
+LadderStep = Literal["replay", "shadow", "limited", "full"]
+"""Steps of the ladder of trust, from the first."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class DeployConfig:
@@ -22,7 +25,7 @@ class DeployConfig:
     robot: str = ""
     """The robot: HOST:PORT, lerobot:FILE.toml, or unit:7 for stand-in hardware (virtual time;
     unit:7:real for real time)."""
-    step: Literal["replay", "shadow", "limited", "full"] = "full"
+    step: LadderStep = "full"
     """Step of the ladder: replay on logs, shadow beside the controller in charge, limited (slow
     and small), full."""
     execute: bool = False
