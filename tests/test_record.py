@@ -21,12 +21,11 @@ from sim2real.robot import (
     ExcitedRobot,
     RecordConfig,
     StandIn,
-    play_motions,
     prepare_motion,
 )
 from sim2real.robot.excite.clearance import CLEAR_M
 from sim2real.robot.excite.plan import Envelope, Excitation, plan_motion, resting
-from sim2real.robot.excite.record import chosen
+from sim2real.robot.excite.record import chosen, play_motions
 from sim2real.twin import Twin
 
 BUNDLES = Path(__file__).parents[1] / "examples/bundles"
