@@ -1,8 +1,15 @@
-"""Small twins that tests make for themselves."""
+"""Small twins that tests make for themselves, and the last line of a run."""
 
+import os
+from collections import Counter
 from pathlib import Path
 
 import pytest
+
+from tests.repository import WANT
+
+# One thread for each worker of a run, before any library asks; numbers do not depend on it.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 SLIDER = """
 <mujoco model="slider">
@@ -54,3 +61,37 @@ def make_twin(tmp_path: Path):
         return folder
 
     return make
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_sessionfinish(session):
+    """Say last, after the count of tests, what was skipped for want of something."""
+    result = yield
+    terminal = session.config.pluginmanager.get_plugin("terminalreporter")
+    if terminal is not None:
+        reasons = [str(report.longrepr[2]) for report in terminal.stats.get("skipped", ())]
+        if reasons:
+            terminal.write_line(left_out(reasons))
+    return result
+
+
+def left_out(reasons: list[str]) -> str:
+    """One line on skipped tests: how many for want of what, and of which data."""
+    wanted, data, other = Counter(), Counter(), 0
+    for reason in reasons:
+        _, found, rest = reason.partition(WANT)
+        what, _, detail = rest.partition(": ")
+        if not found:
+            other += 1
+        elif what == "data":
+            data[detail] += 1
+        else:
+            wanted[what] += 1
+    parts = []
+    if data:
+        folders = ", ".join(f"{folder}: {n}" for folder, n in sorted(data.items()))
+        parts.append(f"of data: {data.total()} tests ({folders})")
+    parts += [f"of {what}: {n}" for what, n in sorted(wanted.items())]
+    said = [f"skipped for want {'; '.join(parts)}"] if parts else []
+    said += [f"skipped for other reasons: {other}"] if other else []
+    return "; ".join(said)

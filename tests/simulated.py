@@ -7,12 +7,11 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from sim2real.evaluate.trials import run_trials
+from sim2real.evaluation.simulated_trials import run_trials
 from sim2real.policy import Bundle, Runtime
 from sim2real.tasks import find_task
 from sim2real.twin import Twin
-
-BUNDLES = Path(__file__).parent.parent / "examples" / "bundles"
+from tests.repository import BUNDLES
 
 
 def bundle_and_twin(task):

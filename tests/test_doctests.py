@@ -1,4 +1,4 @@
-"""The examples on the first pages of the rooms run, and print what they say."""
+"""The first page of each room shows an example that runs."""
 
 import doctest
 import importlib
@@ -12,5 +12,11 @@ ROOMS = sorted(path.parent.name for path in Path(sim2real.__file__).parent.glob(
 
 
 @pytest.mark.parametrize("room", ROOMS)
-def test_the_example_on_a_rooms_first_page_runs(room):
-    assert doctest.testmod(importlib.import_module(f"sim2real.{room}")).failed == 0
+def test_the_example_of_a_room_runs(room, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    page = importlib.import_module(f"sim2real.{room}")
+    if not doctest.DocTestFinder(recurse=False).find(page)[0].examples:
+        pytest.skip(f"{room} has no example yet")
+    found = doctest.testmod(page)
+    assert found.attempted
+    assert not found.failed

@@ -13,8 +13,6 @@ is something to keep, `save`. Each name is loaded when it is first used.
 """
 
 import os
-import sys
-from types import ModuleType
 from typing import TYPE_CHECKING
 
 from sim2real.lazy import attach
@@ -43,6 +41,7 @@ __all__ = [
     "export",
     "identify",
     "measure_gap",
+    "open_twin",
     "open_worlds",
     "read_logs",
     "train",
@@ -53,55 +52,19 @@ __all__ = [
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 
 if TYPE_CHECKING:
-    from sim2real.attribute.attribute import GapAttribution, attribute
+    from sim2real.attribution import GapAttribution, attribute
     from sim2real.data import Episode, Lake, read_logs
+    from sim2real.doctor import Diagnosis, diagnose
     from sim2real.errors import Sim2RealError
-    from sim2real.evaluate.evaluate import Evaluation, evaluate
-    from sim2real.gap.doctor import diagnose
-    from sim2real.gap.findings import Diagnosis
-    from sim2real.gap.measure import Gap, measure_gap
-    from sim2real.identify.identify import Identification, identify
-    from sim2real.learn import TrainResult, train
+    from sim2real.evaluation import Evaluation, evaluate
+    from sim2real.gap import Gap, measure_gap
+    from sim2real.identification import Identification, identify
+    from sim2real.learn import TrainResult, export, train
     from sim2real.loop import LoopResult, close_the_loop
-    from sim2real.policy import Bundle, export
+    from sim2real.policy import Bundle, open_twin
     from sim2real.robot import Deployment, deploy
     from sim2real.tasks import Task
     from sim2real.twin import Twin
     from sim2real.worlds import open_worlds
 else:
-    _HOMES = {
-        "Bundle": "policy",
-        "LoopResult": "loop",
-        "Deployment": "robot",
-        "Diagnosis": "gap.findings",
-        "Episode": "data",
-        "Evaluation": "evaluate.evaluate",
-        "Gap": "gap.measure",
-        "GapAttribution": "attribute.attribute",
-        "Identification": "identify.identify",
-        "Lake": "data",
-        "Sim2RealError": "errors",
-        "Task": "tasks",
-        "TrainResult": "learn",
-        "Twin": "twin",
-        "attribute": "attribute.attribute",
-        "close_the_loop": "loop",
-        "deploy": "robot",
-        "diagnose": "gap.doctor",
-        "evaluate": "evaluate.evaluate",
-        "export": "policy",
-        "identify": "identify.identify",
-        "measure_gap": "gap.measure",
-        "open_worlds": "worlds",
-        "read_logs": "data",
-        "train": "learn",
-    }
-    _get, __dir__ = attach(__name__, _HOMES)
-
-    def __getattr__(name: str) -> object:
-        found = _get(name)
-        # A room that is imported hides the function of its name, until rooms are named otherwise.
-        mine = vars(sys.modules[__name__])
-        for hidden in _HOMES.keys() & {k for k, v in mine.items() if isinstance(v, ModuleType)}:
-            _get(hidden)
-        return found
+    __getattr__, __dir__ = attach(__name__, __file__)

@@ -20,4 +20,4 @@ Singles = NDArray[np.float32]
 Pixels = NDArray[np.uint8]
 """(height, width, 3) colours of a picture."""
 Array = NDArray[np.generic]
-"""Of any kind."""
+"""Numbers or booleans of any type, as a file has them."""

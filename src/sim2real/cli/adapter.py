@@ -16,7 +16,7 @@ from typing import Any, ClassVar, Protocol, TypeVar
 from sim2real.cli.output import print_json, say
 from sim2real.errors import Sim2RealError
 from sim2real.files import atomic_folder
-from sim2real.report.progress import bar
+from sim2real.report import bar
 
 
 class Options(Protocol):

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from sim2real.attribute.attribute import GapAttribution, attribute
-from sim2real.attribute.attribution import Attribution, Share
-from sim2real.attribute.config import AttributeConfig
+from sim2real.attribution import AttributeConfig, Attribution, GapAttribution, Share, attribute
 from sim2real.cli.adapter import carry_out
 from sim2real.cli.output import print_table, say
 from sim2real.errors import Sim2RealError
-from sim2real.report.attribution_plots import plot_attribution
+from sim2real.report import plot_attribution
 
 
 def run_attribute(config: AttributeConfig) -> int:

@@ -5,9 +5,7 @@ from __future__ import annotations
 from sim2real.cli.data_options import ConsentGrant, ConsentLs, ConsentWithdraw
 from sim2real.cli.lake import open_lake, user
 from sim2real.cli.output import print_json, print_table, say
-from sim2real.data import Consent
-from sim2real.data.overview import participants
-from sim2real.data.withdraw import affected, withdraw
+from sim2real.data import Consent, affected, participants, withdraw
 
 
 def run_grant(verb: ConsentGrant) -> int:

@@ -19,13 +19,9 @@ from sim2real.cli.data_options import (
 )
 from sim2real.cli.lake import open_lake, user
 from sim2real.cli.output import print_json, print_table, say, shorten
-from sim2real.data import Label, Lake, Signal
-from sim2real.data.overview import counted, described, listed
-from sim2real.data.verify import verify
+from sim2real.data import Label, Lake, Signal, counted, described, listed, verify
 from sim2real.errors import Sim2RealError
-from sim2real.report.plots import plot_episode
-from sim2real.report.progress import bar
-from sim2real.report.terminal import curve
+from sim2real.report import bar, curve, plot_episode
 
 _MOST_CURVES = 8
 

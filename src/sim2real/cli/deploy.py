@@ -10,7 +10,7 @@ import numpy as np
 from sim2real.cli.output import ask, print_json, print_table, say
 from sim2real.contract import Contract
 from sim2real.policy import Bundle
-from sim2real.report.progress import bar
+from sim2real.report import bar
 from sim2real.robot import DeployConfig, Deployment, OperatorPrompts, deploy
 
 _ROWS = 8

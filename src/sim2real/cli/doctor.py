@@ -6,9 +6,7 @@ from pathlib import Path
 
 from sim2real.cli.adapter import carry_out
 from sim2real.cli.output import say
-from sim2real.gap.doctor import diagnose
-from sim2real.gap.doctor_config import DoctorConfig
-from sim2real.gap.findings import Diagnosis
+from sim2real.doctor import Diagnosis, DoctorConfig, diagnose
 
 
 def run_doctor(config: DoctorConfig) -> int:

@@ -7,7 +7,7 @@ from pathlib import Path
 from sim2real.cli.adapter import carry_out
 from sim2real.cli.output import print_table, say
 from sim2real.errors import Sim2RealError
-from sim2real.report.drift import FORMATS, plot_drift
+from sim2real.report import FORMATS, plot_drift
 from sim2real.robot import DriftConfig, DriftReport, watch_drift
 
 

@@ -6,23 +6,30 @@ from pathlib import Path
 
 from sim2real.cli.adapter import carry_out
 from sim2real.cli.output import print_json, print_table, say
-from sim2real.evaluate.compare import Comparison, compare
-from sim2real.evaluate.config import (
+from sim2real.evaluation import (
+    MEASURES,
+    MOST,
     CompareConfig,
+    Comparison,
     EvaluateConfig,
+    Evaluation,
+    Expectation,
     PowerConfig,
     PredictConfig,
     RankConfig,
+    RankedTable,
+    Ranking,
+    RankMeasure,
+    TrialPlan,
+    compare,
+    evaluate,
+    expect,
+    plan_trials,
+    rank_table,
+    results_folder,
 )
-from sim2real.evaluate.evaluate import Evaluation, evaluate
-from sim2real.evaluate.expectation import Expectation, expect
-from sim2real.evaluate.opened import results_folder
-from sim2real.evaluate.power import MOST, Plan, plan
-from sim2real.evaluate.ranking import MEASURES, Measure, Ranking
-from sim2real.evaluate.ranking_table import RankedTable, rank_table
 from sim2real.files import refuse_file
-from sim2real.report.plots import plot_evaluation
-from sim2real.report.progress import bar
+from sim2real.report import bar, plot_evaluation
 
 
 def run_evaluate(config: EvaluateConfig) -> int:
@@ -131,17 +138,17 @@ def _shown(value: float | None) -> str:
     return "none" if value is None else f"{value:.3f}"
 
 
-def _interval(measure: Measure) -> str:
+def _interval(measure: RankMeasure) -> str:
     text = _shown(measure.value)
     return text if measure.low is None else f"{text} [{measure.low:.2f}, {measure.high:.2f}]"
 
 
 def run_power(config: PowerConfig) -> int:
     """Run the verb `power`; 0."""
-    return carry_out(config, plan, show=lambda found, out: _show_plan(config, found))
+    return carry_out(config, plan_trials, show=lambda found, out: _show_plan(config, found))
 
 
-def _show_plan(config: PowerConfig, found: Plan) -> None:
+def _show_plan(config: PowerConfig, found: TrialPlan) -> None:
     say(
         f"trials of each policy to show {100 * config.first:g} % against {100 * config.second:g} %"
         f" with a chance of {100 * config.power:g} %:"

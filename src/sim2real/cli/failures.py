@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from sim2real.attribute.config import FailuresConfig
-from sim2real.attribute.explanation import Explanation, explain_failures
+from sim2real.attribution import Explanation, FailuresConfig, explain_failures
 from sim2real.cli.adapter import carry_out
 from sim2real.cli.output import say
 

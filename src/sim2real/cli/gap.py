@@ -7,9 +7,8 @@ from pathlib import Path
 from sim2real.cli.adapter import carry_out
 from sim2real.cli.output import print_table, say
 from sim2real.files import write_json
-from sim2real.gap.config import GapConfig
-from sim2real.gap.measure import Gap, measure_gap, two_figures
-from sim2real.report.gap import write_gap
+from sim2real.gap import Gap, GapConfig, measure_gap, two_figures
+from sim2real.report import write_gap
 
 _PLACES = 5
 

@@ -6,10 +6,9 @@ from pathlib import Path
 
 from sim2real.cli.adapter import carry_out
 from sim2real.cli.output import print_table, say
-from sim2real.identify.config import IdentifyConfig
-from sim2real.identify.identify import Identification, identify
-from sim2real.identify.plan import advice
-from sim2real.report.identify import write_page
+from sim2real.identification import Identification, IdentifyConfig, identify
+from sim2real.plan import advice
+from sim2real.report import write_page
 
 
 def run_identify(config: IdentifyConfig) -> int:

@@ -7,9 +7,8 @@ from pathlib import Path
 from sim2real.cli.adapter import carry_out
 from sim2real.cli.output import print_table, say
 from sim2real.errors import Sim2RealError
-from sim2real.identify.config import PlanConfig
-from sim2real.identify.motion_plan import FORMATS, PlannedMotions, plan_motions
-from sim2real.report.plan import plot_plan
+from sim2real.plan import FORMATS, PlanConfig, PlannedMotions, plan_motions
+from sim2real.report import plot_plan
 
 
 def run_plan(config: PlanConfig) -> int:

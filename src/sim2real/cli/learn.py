@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from sim2real.cli.output import print_json, say
 from sim2real.cli.twin_options import Tasks
-from sim2real.evaluate.config import PlayConfig
-from sim2real.evaluate.play import play
-from sim2real.learn import TrainConfig, train
-from sim2real.policy import ExportConfig, export
-from sim2real.report.plots import plot_run
-from sim2real.report.progress import bar, training_bar
+from sim2real.evaluation import PlayConfig, play
+from sim2real.learn import ExportConfig, TrainConfig, export, train
+from sim2real.report import bar, plot_run, training_bar
 from sim2real.tasks import find_task, task_names
 
 

@@ -6,9 +6,7 @@ import sys
 
 from sim2real.cli.output import ask, print_json, say
 from sim2real.loop import SUMMARY_FILE, LoopConfig, close_the_loop, lower_bound
-from sim2real.report.live import Live
-from sim2real.report.loop import REPORT_FILE, write_loop
-from sim2real.report.progress import bar
+from sim2real.report import REPORT_FILE, Live, bar, write_loop
 from sim2real.robot import OperatorPrompts
 
 

@@ -6,9 +6,8 @@ from pathlib import Path
 
 from sim2real.cli.adapter import carry_out
 from sim2real.cli.output import print_table, say
-from sim2real.gap.ranges import RangesFound, look_at_ranges
-from sim2real.gap.ranges_config import RangesConfig
-from sim2real.report.ranges import write_ranges
+from sim2real.gap import RangesConfig, RangesFound, look_at_ranges
+from sim2real.report import write_ranges
 
 
 def run_ranges(config: RangesConfig) -> int:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from sim2real.cli.output import print_json, print_table, say
 from sim2real.contract import Contract
-from sim2real.report.motion import plot_motion
-from sim2real.report.progress import bar
+from sim2real.report import bar, plot_motion
 from sim2real.robot import PreparedMotion, RecordConfig, RecordedMotions, record_motions
 
 

@@ -6,7 +6,7 @@ answers at once.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
@@ -45,16 +45,16 @@ class Verb:
 
 VERBS = (
     Verb("demo", "start", "close the gap to a stand-in pendulum, and report it",
-         "demo.config:DemoConfig", "demo.demo:demo", "--unit 7"),
-    Verb("loop", "start", "close the gap to one robot; goes on where it was stopped",
-         "loop.config:LoopConfig", "cli.loop:run_loop", "pendulum-swingup --robot unit:7"),
+         "demo:DemoConfig", "demo:demo", "--unit 7"),
+    Verb("loop", "start", "close the gap to one robot; can be stopped and resumed",
+         "loop:LoopConfig", "cli.loop:run_loop", "pendulum-swingup --robot unit:7"),
     Verb("data import", "data", "import recordings into a lake",
-         "cli.data_options:DataImport", "cli.transfer:run_import", "logs/ --channels map.toml"),
+         "cli.data_options:DataImport", "cli.data_transfer:run_import", "logs/ --channels map.toml"),
     Verb("data export", "data", "write episodes of a lake to another format",
-         "cli.data_options:DataExport", "cli.transfer:run_export",
+         "cli.data_options:DataExport", "cli.data_transfer:run_export",
          "out.mcap --format mcap --where \"kind = 'real'\""),
     Verb("data check", "data", "find what is wrong with recordings, and repair it",
-         "cli.data_options:DataCheck", "cli.transfer:run_check", "logs/run-3.csv --repair"),
+         "cli.data_options:DataCheck", "cli.data_transfer:run_check", "logs/run-3.csv --repair"),
     Verb("data query", "data", "ask the lake with SQL",
          "cli.data_options:DataQuery", "cli.data:run_query",
          '"select kind, count(*) from episodes group by kind"'),
@@ -81,20 +81,20 @@ VERBS = (
     Verb("data compact", "data", "merge small files into large ones",
          "cli.data_options:DataCompact", "cli.data:run_compact", ""),
     Verb("gap", "gap", "how far a twin is from its robot, and where",
-         "gap.config:GapConfig", "cli.gap:run_gap", "TWIN --logs recordings/"),
+         "gap:GapConfig", "cli.gap:run_gap", "TWIN --logs recordings/"),
     Verb("attribute", "gap", "what the gap, and a policy's lost success, are made of",
-         "attribute.config:AttributeConfig", "cli.attribute:run_attribute",
+         "attribution:AttributeConfig", "cli.attribute:run_attribute",
          "TWIN --logs recordings/ --policy RUN --real 12/20"),
     Verb("failures", "gap", "why attempts on a robot failed",
-         "attribute.config:FailuresConfig", "cli.failures:run_failures",
+         "attribution:FailuresConfig", "cli.failures:run_failures",
          "BUNDLE --logs runs/deploy/arm/"),
     Verb("identify", "twin", "a twin's next version, from recordings",
-         "identify.config:IdentifyConfig", "cli.identify:run_identify",
+         "identification:IdentifyConfig", "cli.identify:run_identify",
          "TWIN --logs recordings/"),
     Verb("identify plan", "twin", "which motions to record next",
-         "identify.config:PlanConfig", "cli.identify_plan:run_plan", "TWIN --motions 4"),
+         "plan:PlanConfig", "cli.identify_plan:run_plan", "TWIN --motions 4"),
     Verb("randomize show", "twin", "ranges that episodes draw from, and whether they fit",
-         "gap.ranges_config:RangesConfig", "cli.randomize:run_ranges", "TWIN --logs recordings/"),
+         "gap:RangesConfig", "cli.randomize:run_ranges", "TWIN --logs recordings/"),
     Verb("twin show", "twin", "show parameters, effects and channels",
          "cli.twin_options:TwinShow", "cli.twin:run_show", "TWIN"),
     Verb("twin lint", "twin", "find the classic mistakes",
@@ -102,97 +102,92 @@ VERBS = (
     Verb("tasks", "policy", "list the tasks that can be trained",
          "cli.twin_options:Tasks", "cli.learn:run_tasks", ""),
     Verb("train", "policy", "train a policy with PPO in randomised worlds",
-         "learn.config:TrainConfig", "cli.learn:run_train",
+         "learn:TrainConfig", "cli.learn:run_train",
          "pendulum-swingup --source posterior --twin TWIN"),
     Verb("play", "policy", "a video of a policy at work",
-         "evaluate.config:PlayConfig", "cli.learn:run_play", "RUN"),
+         "evaluation:PlayConfig", "cli.learn:run_play", "RUN"),
     Verb("export", "policy", "make a deployable bundle of a training run",
-         "policy.config:ExportConfig", "cli.learn:run_export", "RUN"),
+         "learn:ExportConfig", "cli.learn:run_export", "RUN"),
     Verb("evaluate", "proof", "success over randomised worlds, and where it fails",
-         "evaluate.config:EvaluateConfig", "cli.evaluate:run_evaluate", "RUN --episodes 500"),
+         "evaluation:EvaluateConfig", "cli.evaluate:run_evaluate", "RUN --episodes 500"),
     Verb("compare", "proof", "whether policy B is better than A",
-         "evaluate.config:CompareConfig", "cli.evaluate:run_compare", "a.csv b.csv"),
+         "evaluation:CompareConfig", "cli.evaluate:run_compare", "a.csv b.csv"),
     Verb("rank", "proof", "whether simulation ranks policies as reality does",
-         "evaluate.config:RankConfig", "cli.evaluate:run_rank", "scores.csv"),
+         "evaluation:RankConfig", "cli.evaluate:run_rank", "scores.csv"),
     Verb("power", "proof", "how many trials show a difference",
-         "evaluate.config:PowerConfig", "cli.evaluate:run_power", "--from 0.6 --to 0.8"),
+         "evaluation:PowerConfig", "cli.evaluate:run_power", "--from 0.6 --to 0.8"),
     Verb("predict", "proof", "real success from simulated trials",
-         "evaluate.config:PredictConfig", "cli.evaluate:run_predict",
+         "evaluation:PredictConfig", "cli.evaluate:run_predict",
          "RUN/evaluate --real trials.csv"),
     Verb("record", "robot", "move a robot for identification, and record it",
-         "robot.excite.config:RecordConfig", "cli.record:run_record",
+         "robot:RecordConfig", "cli.record:run_record",
          "TWIN --robot unit:7 --task arm-reach --execute --person ana"),
     Verb("deploy", "robot", "run a bundle on a robot, up the ladder of trust",
-         "robot.config:DeployConfig", "cli.deploy:run_deploy",
+         "robot:DeployConfig", "cli.deploy:run_deploy",
          "BUNDLE --robot unit:7 --step shadow --execute --person ana"),
     Verb("doctor", "robot", "what is wrong between a policy and its robot",
-         "gap.doctor_config:DoctorConfig", "cli.doctor:run_doctor",
+         "doctor:DoctorConfig", "cli.doctor:run_doctor",
          "BUNDLE --logs runs/deploy/arm/"),
     Verb("drift", "robot", "whether a deployed robot has changed",
-         "robot.drift.config:DriftConfig", "cli.drift:run_drift",
+         "robot:DriftConfig", "cli.drift:run_drift",
          "BUNDLE --logs runs/deploy/arm/"),
-    *(
-        Verb(f"bench {name}", "more", "measure what the project promises",
-             f"bench.config:Bench{name.title()}", "bench.run:run_bench", "")
-        for name in ("sim", "train", "data", "deploy", "doctor", "evaluate", "identify",
-                     "attribute", "transfer", "real")
-    ),
 )  # fmt: skip
 
 FAMILIES = {
     "data": ("data", "import, check, query, label, export; a lake of episodes"),
     "twin": ("twin", "show a twin, or lint it"),
-    "bench": ("more", "measure what the project promises"),
 }
 """First words of several verbs that have one line in the help together: its group, its text."""
+_HELP = ("-h", "--help")
 _ABOUT = "Measure, explain and close the gap between simulation and the real robot."
 
 
-def find_verb(words: list[str]) -> tuple[Verb, list[str]] | None:
-    """The verb that words begin with, and the words after it; None where they only ask for help.
+def find_verb(words: Sequence[str]) -> tuple[Verb, list[str]] | None:
+    """The verb that words begin with, and the words after it; None where they ask for an overview.
 
     Words that begin no verb are a `Sim2RealError` that names the nearest.
     """
     for length in (3, 2, 1):
         for verb in VERBS:
-            if verb.words.split() == words[:length]:
-                return verb, words[length:]
-    asked = [word for word in words if word not in ("-h", "--help")]
-    named = _family(asked) if asked else []
-    if not asked or (named and len(asked) < len(words)):
+            if verb.words.split() == list(words[:length]):
+                return verb, list(words[length:])
+    asked = [word for word in words if word not in _HELP]
+    if not words or (len(asked) < len(words) and (not asked or _beginning(asked))):
         return None
-    begun = next((k for k in range(len(asked), 0, -1) if _family(asked[:k])), 0)
-    if begun:
-        known = sorted({verb.words.split()[begun] for verb in _family(asked[:begun])})
-        if len(asked) == begun:
-            raise Sim2RealError(f"{' '.join(asked)} does one of: {', '.join(known)}")
-        wrong = asked[begun]
-        raise Sim2RealError(f"{' '.join(asked[:begun])} does no {wrong!r}{nearest(wrong, known)}")
-    known = sorted({verb.words for verb in VERBS} | set(FAMILIES))
-    raise Sim2RealError(f"no verb {asked[0]!r}{nearest(asked[0], known)}")
+    raise Sim2RealError(_unknown(asked))
 
 
-def _family(words: list[str]) -> list[Verb]:
+def _unknown(words: list[str]) -> str:
+    """What is wrong with words that are no verb."""
+    begun = next((k for k in (2, 1) if len(words) >= k and _beginning(words[:k])), 0)
+    known = {" ".join(verb.words.split()[begun : begun + 1]) for verb in _beginning(words[:begun])}
+    known |= {verb.words for verb in VERBS} if not begun else set()
+    name = " ".join(["sim2real", *words[:begun]])
+    if len(words) == begun:
+        return f"{name} does one of: {', '.join(sorted(known))}"
+    wrong = words[begun]
+    return f"{name} has no verb {wrong!r}{nearest(wrong, known)}"
+
+
+def _beginning(words: Sequence[str]) -> list[Verb]:
     """Verbs that begin with these words, and have more."""
-    begin = f"{' '.join(words)} "
-    return [verb for verb in VERBS if verb.words.startswith(begin)]
+    return [verb for verb in VERBS if verb.words.split()[: len(words)] == list(words)]
 
 
-def help_text(words: list[str]) -> str:
-    """A line a verb: of all of them on one screen, or of those that begin with `words`."""
-    asked = [word for word in words if word not in ("-h", "--help")]
+def help_text(words: Sequence[str]) -> str:
+    """A line a verb: of all on one screen, or of those that begin with the words."""
+    asked = [word for word in words if word not in _HELP]
     begin = " ".join(["sim2real", *asked])
-    lines = [f"usage: {begin} VERB …    {begin} VERB --help tells the rest of a verb"]
+    lines = [f"usage: {begin} VERB …    ({begin} VERB --help tells the rest of a verb)"]
     if asked:
-        rows = [("", verb.words, verb.does) for verb in _family(asked)]
+        rows = [("", verb.words, verb.does) for verb in _beginning(asked)]
     else:
         lines += [_ABOUT, ""]
         rows = list(_overview())
-    last = ""
-    wide = max(len(name) for _, name, _ in rows) + 2
+    wide, last = max(len(name) for _, name, _ in rows) + 2, ""
     for group, name, does in rows:
-        shown, last = group if group != last else "", group
-        lines.append(f"{shown:9}{name:{wide}}{does}" if not asked else f"  {name:{wide}}{does}")
+        shown, last = ("" if group == last else group), group
+        lines.append(f"{shown:8}{name:{wide}}{does}".rstrip())
     return "\n".join(lines)
 
 

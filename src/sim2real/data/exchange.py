@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
-from sim2real.data.check import Finding, check, repair
+from sim2real.data.check import LogFault, check_episode, repair_episode
 from sim2real.data.episode import Episode
 from sim2real.data.formats import read_episodes, write_episodes
-from sim2real.data.formats.channelmap import ChannelMap
+from sim2real.data.formats.channel_map import ChannelMap
 from sim2real.data.lake import Lake, quoted
 from sim2real.data.mixture import Mixture, Part
 from sim2real.data.provenance import Provenance
@@ -180,7 +180,7 @@ class Checked:
     """Its id."""
     source: str
     """Where it comes from."""
-    findings: tuple[Finding, ...]
+    findings: tuple[LogFault, ...]
     repaired: Episode | None
     """The episode with the fixes, where it was repaired."""
 
@@ -211,10 +211,10 @@ def check_episodes(
     one with the fixes that names it.
     """
     for source, episode in episodes:
-        findings = check(episode)
+        findings = check_episode(episode)
         fixed = None
         if repair_in and any(finding.repairable for finding in findings):
-            fixed = repair(episode, findings)
+            fixed = repair_episode(episode, findings)
             Lake.create(repair_in).append([episode, fixed])
         yield Checked(episode=episode.id, source=source, findings=tuple(findings), repaired=fixed)
 

@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 from sim2real.data.episode import Episode
 from sim2real.data.formats import holds_recordings, read_episodes
-from sim2real.data.formats.channelmap import ChannelMap
+from sim2real.data.formats.channel_map import ChannelMap
 from sim2real.data.lake import Lake
 from sim2real.data.provenance import Origin, Provenance
 from sim2real.errors import Sim2RealError

@@ -10,11 +10,12 @@ from typing import Any
 import numpy as np
 import torch
 
-from sim2real.data import Logs
-from sim2real.data.formats.channelmap import ChannelMap
+from sim2real.arrays import Floats
+from sim2real.data import ChannelMap, Logs
 from sim2real.files import write_json
-from sim2real.gap.coverage import Coverage, coverage
-from sim2real.identify.align import aligned_logs
+from sim2real.gap.reading_coverage import RangeCoverage, range_coverage
+from sim2real.logs import aligned_logs
+from sim2real.params import Distribution
 from sim2real.policy import open_twin
 from sim2real.randomize import drawn
 from sim2real.twin import Twin
@@ -34,7 +35,7 @@ class Ranges:
     twin: Twin
     source: str
     """nominal, prior, posterior or a file, as `make_sampler` takes it."""
-    draws: np.ndarray
+    draws: Floats
     """(draws, parameters)."""
 
     @property
@@ -98,7 +99,7 @@ class RangesFound:
     """Ranges, and what they cover."""
 
     ranges: Ranges
-    coverage: Coverage | None
+    coverage: RangeCoverage | None
     """None where there were no logs to look at."""
 
     @property
@@ -140,7 +141,7 @@ def look_at_ranges(
     rows = drawn(twin, source, count=_DRAWN, seed=seed).numpy()
     covered = None
     if logs:
-        covered = coverage(
+        covered = range_coverage(
             twin,
             aligned_logs(twin, logs, channels=channels, rate_hz=rate_hz),
             source=source,
@@ -153,9 +154,8 @@ def look_at_ranges(
     return RangesFound(ranges=Ranges(twin=twin, source=source, draws=rows), coverage=covered)
 
 
-def _quantiles(prior: Any) -> np.ndarray:
-    found: np.ndarray = prior.quantile(torch.tensor(BAND, dtype=torch.float64)).numpy()
-    return found
+def _quantiles(prior: Distribution) -> Floats:
+    return np.asarray(prior.quantile(torch.tensor(BAND, dtype=torch.float64)).numpy())
 
 
 def posterior_bands(twin: Twin) -> dict[str, list[float]]:

@@ -14,23 +14,24 @@ from typing import TYPE_CHECKING
 
 from sim2real.lazy import attach
 
-__all__ = ["Policy", "Run", "TrainConfig", "TrainProgress", "TrainResult", "Trainer", "train"]
+__all__ = [
+    "ExportConfig",
+    "Policy",
+    "Run",
+    "TrainConfig",
+    "TrainProgress",
+    "TrainResult",
+    "Trainer",
+    "export",
+    "train",
+]
 
 if TYPE_CHECKING:
-    from sim2real.learn.config import TrainConfig
+    from sim2real.learn.bundle_export import export
+    from sim2real.learn.export_config import ExportConfig
     from sim2real.learn.policy import Policy
     from sim2real.learn.run import Run
+    from sim2real.learn.train_config import TrainConfig
     from sim2real.learn.trainer import Trainer, TrainProgress, TrainResult, train
 else:
-    __getattr__, __dir__ = attach(
-        __name__,
-        {
-            "TrainConfig": "config",
-            "Policy": "policy",
-            "Run": "run",
-            "Trainer": "trainer",
-            "TrainProgress": "trainer",
-            "TrainResult": "trainer",
-            "train": "trainer",
-        },
-    )
+    __getattr__, __dir__ = attach(__name__, __file__)

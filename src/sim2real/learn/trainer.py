@@ -24,9 +24,9 @@ from sim2real.learn.checkpoint import (
     load_checkpoint,
     save_checkpoint,
 )
-from sim2real.learn.config import TrainConfig
 from sim2real.learn.ppo import make_ppo
 from sim2real.learn.run import Run
+from sim2real.learn.train_config import TrainConfig
 from sim2real.learn.vecenv import RslRlEnv
 from sim2real.params import Key, uniform
 from sim2real.randomize import AutomaticRanges

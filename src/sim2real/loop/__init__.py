@@ -36,7 +36,7 @@ __all__ = [
 
 if TYPE_CHECKING:
     from sim2real.loop.circle import SUMMARY_FILE, close_the_loop, lower_bound
-    from sim2real.loop.config import LoopConfig
+    from sim2real.loop.loop_config import LoopConfig
     from sim2real.loop.rounds import LoopResult, Round
     from sim2real.loop.stages import Stages
     from sim2real.loop.stages.base import episodes_of, run_of
@@ -44,24 +44,4 @@ if TYPE_CHECKING:
     from sim2real.loop.steps import RESULT_FILE, KeptResult, KeptStep, Store
     from sim2real.loop.strategies import policy_of, widened
 else:
-    __getattr__, __dir__ = attach(
-        __name__,
-        {
-            "SUMMARY_FILE": "circle",
-            "LoopResult": "rounds",
-            "Round": "rounds",
-            "close_the_loop": "circle",
-            "lower_bound": "circle",
-            "LoopConfig": "config",
-            "Stages": "stages",
-            "episodes_of": "stages.base",
-            "prediction_of": "stages.policy",
-            "run_of": "stages.base",
-            "RESULT_FILE": "steps",
-            "KeptResult": "steps",
-            "KeptStep": "steps",
-            "Store": "steps",
-            "policy_of": "strategies",
-            "widened": "strategies",
-        },
-    )
+    __getattr__, __dir__ = attach(__name__, __file__)

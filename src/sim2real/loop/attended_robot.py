@@ -6,16 +6,15 @@ import hashlib
 import shutil
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Literal
 
-from sim2real.data import Episode
-from sim2real.data.formats.recording import read_recording
+from sim2real.data import Episode, read_recording
 from sim2real.errors import Sim2RealError, table_at
 from sim2real.files import read_json
 from sim2real.loop.steps import StepResult
 from sim2real.robot import (
     DeployConfig,
     ExcitedRobot,
-    LadderStep,
     OperatorPrompts,
     OperatorStop,
     deploy,
@@ -28,7 +27,8 @@ MOTIONS = ("multisine", "chirp", "steps")
 _UNITS = "9deaae158f408a5c"
 """Names what units of stand-in hardware do. Whoever changes what a unit does changes this name, so
 that loops do not go on with what another unit did."""
-_LADDER: tuple[LadderStep, ...] = ("replay", "shadow", "limited")
+_Step = Literal["replay", "shadow", "limited", "full"]
+_LADDER: tuple[_Step, ...] = ("replay", "shadow", "limited")
 """Steps that a policy takes before it may act freely."""
 
 
@@ -149,7 +149,9 @@ class AttendedRobot:
         asked = f"stopped: {why}; who re-arms it? [name, Enter to end]"
         return self.stands_in or bool(self.prompts.ask(asked).strip())
 
-    def _deployed(self, bundle: Path, folder: Path, step: LadderStep) -> DeployConfig:
+    def _deployed(
+        self, bundle: Path, folder: Path, step: Literal["replay", "shadow", "limited", "full"]
+    ) -> DeployConfig:
         return DeployConfig(
             bundle=bundle,
             robot=self.address,

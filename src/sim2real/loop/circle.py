@@ -17,14 +17,12 @@ from functools import partial
 from importlib.metadata import version
 from typing import Any
 
-from sim2real.attribute.advice import Advice, advise
-from sim2real.attribute.attribution import Attribution
-from sim2real.attribute.failures import Failures
+from sim2real.attribution import Advice, Attribution, Failures, advise
 from sim2real.errors import Sim2RealError, table_at
-from sim2real.evaluate.intervals import clopper_pearson
 from sim2real.files import read_json, refuse_file, write_json
-from sim2real.loop.config import LoopConfig
+from sim2real.intervals import clopper_pearson
 from sim2real.loop.explanation_process import ExplanationProcess
+from sim2real.loop.loop_config import LoopConfig
 from sim2real.loop.rounds import BATCH, LoopResult, Round
 from sim2real.loop.stages import Stages
 from sim2real.loop.steps import KeptResult, KeptStep, Store

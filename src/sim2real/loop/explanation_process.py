@@ -18,7 +18,7 @@ from dataclasses import asdict
 from pathlib import Path
 from types import TracebackType
 
-from sim2real.loop.config import LoopConfig
+from sim2real.loop.loop_config import LoopConfig
 from sim2real.loop.steps import KeptResult, KeptStep, Store
 
 _EXPLAINING = ("attribute", "failures")

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from sim2real.attribute.advice import Advice
-from sim2real.evaluate.intervals import Rate, wilson
-from sim2real.evaluate.prediction import Prediction
+from sim2real.attribution import Advice
+from sim2real.evaluation import Prediction
+from sim2real.intervals import Rate, wilson
 from sim2real.loop.stages.policy import prediction_of
 from sim2real.loop.steps import KeptResult, KeptStep
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from sim2real.identify.starts import tells_state
+from sim2real.identification import tells_state
 from sim2real.loop.stages import Stages
 from sim2real.loop.steps import KeptStep
 from sim2real.params import Fixed, LogUniform, Parameter, Uniform

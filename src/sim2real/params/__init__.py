@@ -63,29 +63,4 @@ if TYPE_CHECKING:
     )
     from sim2real.params.parameter import Parameter, split_path
 else:
-    __getattr__, __dir__ = attach(
-        __name__,
-        {
-            "Dimension": "dimension",
-            "dimension_of": "dimension",
-            "Choice": "distributions",
-            "Distribution": "distributions",
-            "Fixed": "distributions",
-            "LogUniform": "distributions",
-            "Normal": "distributions",
-            "TruncatedNormal": "distributions",
-            "Uniform": "distributions",
-            "distribution_from_dict": "distributions",
-            "DrawTable": "draws",
-            "Key": "draws",
-            "normal_block": "draws",
-            "uniform": "draws",
-            "uniform_block": "draws",
-            "Empirical": "joint",
-            "GaussianPosterior": "joint",
-            "JointDistribution": "joint",
-            "joint_from_dict": "joint",
-            "Parameter": "parameter",
-            "split_path": "parameter",
-        },
-    )
+    __getattr__, __dir__ = attach(__name__, __file__)

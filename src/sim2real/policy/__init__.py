@@ -1,13 +1,12 @@
-"""What leaves the trainer: a bundle that a robot runs, with the contract it must keep.
+"""A policy as deployed: the bundle that a robot runs, with the contract it must keep.
 
-`export` makes a `Bundle` of a training run: graphs, contract, limits, twin and provenance in one
-folder, with a hash of each file and without pickle. `Runtime` computes its graphs, and a `Pilot`
-drives one robot with them. A robot without a policy has a contract too: `twin_contract`.
+A `Bundle` is a folder: graphs, contract, limits, twin and provenance, with a hash of each file and
+without pickle. `Runtime` computes its graphs, and a `Pilot` drives one robot with them. `open_twin`
+takes a twin wherever it is kept, in a folder of its own or in a bundle.
 
->>> from sim2real.policy import twin_contract
->>> from sim2real.tasks import find_task
->>> from sim2real.twin import Twin
->>> contract = twin_contract(Twin.load(find_task("pendulum-swingup").twin), rate_hz=50)
+>>> from sim2real.policy import make_contract
+>>> from sim2real.tasks import TaskEnv, find_task
+>>> contract = make_contract(TaskEnv(find_task("pendulum-swingup"), worlds=1, threads=1))
 >>> [(command.name, command.unit) for command in contract.commands]
 [('hinge', 'N m')]
 """
@@ -18,34 +17,17 @@ from sim2real.lazy import attach
 
 __all__ = [
     "Bundle",
-    "ExportConfig",
+    "ExportProvenance",
     "Pilot",
     "Runtime",
-    "export",
     "make_contract",
-    "model_limits",
     "open_twin",
-    "twin_contract",
+    "write_bundle",
 ]
 
 if TYPE_CHECKING:
-    from sim2real.policy.bundle import Bundle, open_twin
-    from sim2real.policy.bundle_export import export
-    from sim2real.policy.config import ExportConfig
+    from sim2real.policy.bundle import Bundle, ExportProvenance, open_twin, write_bundle
     from sim2real.policy.runtime import Pilot, Runtime
-    from sim2real.policy.task_contract import make_contract, model_limits, twin_contract
+    from sim2real.policy.task_contract import make_contract
 else:
-    __getattr__, __dir__ = attach(
-        __name__,
-        {
-            "Bundle": "bundle",
-            "open_twin": "bundle",
-            "export": "bundle_export",
-            "ExportConfig": "config",
-            "Pilot": "runtime",
-            "Runtime": "runtime",
-            "make_contract": "task_contract",
-            "model_limits": "task_contract",
-            "twin_contract": "task_contract",
-        },
-    )
+    __getattr__, __dir__ = attach(__name__, __file__)

@@ -23,13 +23,4 @@ if TYPE_CHECKING:
     from sim2real.randomize.events import Events
     from sim2real.randomize.sampler import Sampler, drawn, make_sampler
 else:
-    __getattr__, __dir__ = attach(
-        __name__,
-        {
-            "AutomaticRanges": "adr",
-            "Events": "events",
-            "Sampler": "sampler",
-            "drawn": "sampler",
-            "make_sampler": "sampler",
-        },
-    )
+    __getattr__, __dir__ = attach(__name__, __file__)

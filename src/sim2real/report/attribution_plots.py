@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from sim2real.report.page import write_picture
 
 if TYPE_CHECKING:
-    from sim2real.attribute.attribution import Attribution
+    from sim2real.attribution import Attribution
 
 _WHOLE, _PART, _FAINT, _AGAINST, _REST = "#555555", "#1f5fa8", "#a9c4e4", "#c0392b", "#b0b0b0"
 """Colours: the gap, a share, one that may be zero, one below zero, what is unexplained."""

@@ -10,14 +10,13 @@ import torch
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from sim2real.gap.replay import Replay
-from sim2real.gap.segments import spread_evenly
-from sim2real.gap.unknowns import prior_std
+from sim2real.arrays import Floats
 from sim2real.params import Empirical, Parameter
+from sim2real.replay import Replay, prior_std, spread_evenly
 from sim2real.report.page import NEW, OLD, REAL, WARN
 
 if TYPE_CHECKING:
-    from sim2real.identify.identify import Identification
+    from sim2real.identification import Identification
 
 _SIZE = (3.6, 1.9)
 _LABEL, _TICK = 8, 7
@@ -53,12 +52,12 @@ def belief(found: Identification, k: int) -> Figure:
     return figure
 
 
-def quantiles_of(parameter: Parameter) -> np.ndarray:
+def quantiles_of(parameter: Parameter) -> Floats:
     """(199,) values that split a prior's middle 99 % into equal parts."""
     return parameter.prior.quantile(_SHARES).numpy()
 
 
-def fill_prior(axis: Axes, quantiles: np.ndarray, grid: np.ndarray) -> None:
+def fill_prior(axis: Axes, quantiles: Floats, grid: Floats) -> None:
     """Fill a prior's density, known by its quantiles, over a grid; its top is at one."""
     slopes = np.gradient(_SHARES.numpy(), quantiles)
     density = np.interp(grid, quantiles, slopes, left=0, right=0)
@@ -67,7 +66,7 @@ def fill_prior(axis: Axes, quantiles: np.ndarray, grid: np.ndarray) -> None:
     )
 
 
-def prior_stds(found: Identification) -> np.ndarray:
+def prior_stds(found: Identification) -> Floats:
     """(fitted,) standard deviation of each prior."""
     return np.maximum([prior_std(p) for p in found.problem.parameters], 1e-300)
 
@@ -129,15 +128,14 @@ def calibration(replay: Replay, sensor: str) -> Figure:
     return figure
 
 
-def ranks_of(replay: Replay, sensor: str) -> np.ndarray:
+def ranks_of(replay: Replay, sensor: str) -> Floats:
     """Ranks (readings,) in 0..1 of a sensor's readings among finite draws; ties in the middle."""
     part = replay.column(sensor)
     good = np.isfinite(replay.predicted).all(axis=(1, 2, 3))
     made = replay.predicted[good][..., part]
     real = replay.measured[..., part]
     below = (made < real).mean(axis=0) + 0.5 * (made == real).mean(axis=0)
-    found: np.ndarray = below[replay.valid[..., part]]
-    return found
+    return np.asarray(below[replay.valid[..., part]])
 
 
 def replayed(
@@ -168,7 +166,7 @@ def replayed(
     return figure
 
 
-def prior_medians(found: Identification) -> np.ndarray:
+def prior_medians(found: Identification) -> Floats:
     """(fitted,) middle of each prior."""
     half = torch.tensor([0.5], dtype=torch.float64)
     return np.array([float(p.prior.quantile(half)) for p in found.problem.parameters])
@@ -185,7 +183,7 @@ def numbers_shown(replay: Replay, most: int) -> Sequence[tuple[str, int]]:
     order = []
     for spec in replay.log.contract.sensors:
         part = replay.measured[..., replay.column(spec.name)].reshape(-1, spec.width)
-        seen = np.isfinite(part).any(axis=0)
+        seen = np.any(np.isfinite(part), axis=0)
         spread = np.where(seen, np.nanstd(np.where(seen, part, 0.0), axis=0), -1.0)
         ranked = [int(c) for c in np.argsort(-spread) if seen[c]]
         order += [(place, spec.name, component) for place, component in enumerate(ranked)]
@@ -199,7 +197,7 @@ def _panel() -> tuple[Figure, Axes]:
     return figure, axis
 
 
-def _within_reason(axis: Axes, measured: np.ndarray) -> None:
+def _within_reason(axis: Axes, measured: Floats) -> None:
     """Keep a prediction that runs away from pressing what was measured flat."""
     known = measured[np.isfinite(measured)]
     if len(known):
@@ -208,7 +206,7 @@ def _within_reason(axis: Axes, measured: np.ndarray) -> None:
         axis.set_ylim(max(low, known.min() - room), min(high, known.max() + room))
 
 
-def _drawn_density(distribution: Empirical, k: int, grid: np.ndarray) -> np.ndarray:
+def _drawn_density(distribution: Empirical, k: int, grid: Floats) -> Floats:
     """Smoothed density of draws on a grid, its top at one."""
     values = np.array(distribution.samples)[:, k]
     weights = np.array(distribution.weights) / sum(distribution.weights)
@@ -216,5 +214,4 @@ def _drawn_density(distribution: Empirical, k: int, grid: np.ndarray) -> np.ndar
     width = 1.06 * max(float(np.sqrt(weights @ (values - mean) ** 2)), 1e-12)
     width *= float(1.0 / (weights**2).sum()) ** -0.2
     density = np.exp(-0.5 * ((grid[:, None] - values) / width) ** 2) @ weights
-    found: np.ndarray = density / max(float(density.max()), 1e-300)
-    return found
+    return np.asarray(density / max(float(density.max()), 1e-300))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from matplotlib.figure import Figure
 
-from sim2real.data.video import Video
+from sim2real.data import Video
 from sim2real.files import read_json
 from sim2real.report.page import NEW, WARN, write_picture
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from sim2real.data import Episode
-    from sim2real.evaluate.evaluate import Evaluation
+    from sim2real.evaluation import Evaluation
 
 
 def plot_evaluation(path: Path, evaluation: Evaluation) -> None:

@@ -25,7 +25,6 @@ __all__ = [
     "DriftReport",
     "ExcitationPlan",
     "ExcitedRobot",
-    "LadderStep",
     "OperatorPrompts",
     "OperatorStop",
     "PreparedMotion",
@@ -36,6 +35,7 @@ __all__ = [
     "StandIn",
     "Supervisor",
     "deploy",
+    "fly",
     "link_stops",
     "open_robot",
     "prepare_motion",
@@ -45,14 +45,14 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
-    from sim2real.robot.config import DeployConfig, LadderStep
     from sim2real.robot.connect import open_robot
+    from sim2real.robot.deploy_config import DeployConfig
     from sim2real.robot.deployment import Deployment, OperatorPrompts
-    from sim2real.robot.drift.config import DriftConfig
+    from sim2real.robot.drift.drift_config import DriftConfig
     from sim2real.robot.drift.monitor import DriftMonitor, DriftReport, watch_drift
-    from sim2real.robot.excite.config import RecordConfig
     from sim2real.robot.excite.plan import MOTIONS, ExcitationPlan
     from sim2real.robot.excite.record import ExcitedRobot, PreparedMotion, prepare_motion
+    from sim2real.robot.excite.record_config import RecordConfig
     from sim2real.robot.excite.recordings import RecordedMotions, record_motions
     from sim2real.robot.excite.series import record_series
     from sim2real.robot.ladder_step import deploy
@@ -60,36 +60,8 @@ if TYPE_CHECKING:
     from sim2real.robot.packet_loss import link_stops
     from sim2real.robot.protocol import Robot
     from sim2real.robot.recording import Recording
+    from sim2real.robot.runner import fly
     from sim2real.robot.standin import StandIn
     from sim2real.robot.supervisor import Supervisor
 else:
-    __getattr__, __dir__ = attach(
-        __name__,
-        {
-            "DeployConfig": "config",
-            "LadderStep": "config",
-            "open_robot": "connect",
-            "Deployment": "deployment",
-            "OperatorPrompts": "deployment",
-            "DriftConfig": "drift.config",
-            "DriftMonitor": "drift.monitor",
-            "DriftReport": "drift.monitor",
-            "watch_drift": "drift.monitor",
-            "RecordConfig": "excite.config",
-            "MOTIONS": "excite.plan",
-            "ExcitationPlan": "excite.plan",
-            "ExcitedRobot": "excite.record",
-            "PreparedMotion": "excite.record",
-            "prepare_motion": "excite.record",
-            "RecordedMotions": "excite.recordings",
-            "record_motions": "excite.recordings",
-            "record_series": "excite.series",
-            "deploy": "ladder_step",
-            "OperatorStop": "operator",
-            "link_stops": "packet_loss",
-            "Robot": "protocol",
-            "Recording": "recording",
-            "StandIn": "standin",
-            "Supervisor": "supervisor",
-        },
-    )
+    __getattr__, __dir__ = attach(__name__, __file__)

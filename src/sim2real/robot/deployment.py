@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from sim2real.arrays import Reals
-from sim2real.evaluate.intervals import Rate, wilson
+from sim2real.intervals import Rate, wilson
 from sim2real.robot.ladder import LadderRecord
 
 

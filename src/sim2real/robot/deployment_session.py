@@ -13,13 +13,12 @@ from pathlib import Path
 import numpy as np
 
 from sim2real.contract import Limits
-from sim2real.data import Lake, Origin, Provenance
-from sim2real.data.formats.recording import read_recording
+from sim2real.data import Lake, Origin, Provenance, read_recording
 from sim2real.errors import Sim2RealError, one_line
 from sim2real.files import write_json
 from sim2real.policy import Bundle, Pilot, Runtime
-from sim2real.robot.config import DeployConfig
 from sim2real.robot.connect import clock_of, open_robot
+from sim2real.robot.deploy_config import DeployConfig
 from sim2real.robot.deployment import AttemptRecord, Deployment, OperatorPrompts
 from sim2real.robot.kinematics import Kinematics
 from sim2real.robot.ladder import (

@@ -2,26 +2,16 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 from sim2real.errors import Sim2RealError, nearest, number_at, table_at
+from sim2real.units import si_unit
 
-_FACTORS = {
-    "rad": 1.0,
-    "deg": math.pi / 180.0,
-    "rad/s": 1.0,
-    "deg/s": math.pi / 180.0,
-    "m": 1.0,
-    "mm": 1e-3,
-    "m/s": 1.0,
-    "N m": 1.0,
-    "N": 1.0,
-}
+_WHOLE = ("rad", "deg", "rad/s", "deg/s", "m", "mm", "m/s", "N m", "N")
 _PARTS = {"percent": (-100.0, 100.0), "range_0_100": (0.0, 100.0)}
 """Units that are a part of a range, and their values at its ends."""
-UNITS = (*_FACTORS, *_PARTS)
+UNITS = (*_WHOLE, *_PARTS)
 _QUANTITY = {"key", "unit", "sign", "scale", "offset", "range"}
 _JOINT = _QUANTITY | {"position", "velocity", "command"}
 
@@ -62,7 +52,7 @@ class DriverQuantity:
     def to_si(self, value: float) -> float:
         """The driver's number in SI units."""
         if self.range is None:
-            plain = value * _FACTORS[self.unit]
+            plain = value * si_unit(self.unit).factor
         else:
             low, high = _PARTS[self.unit]
             part = (value - low) / (high - low)
@@ -73,7 +63,7 @@ class DriverQuantity:
         """The driver's number for one in SI units."""
         plain = (value - self.offset) / (self.sign * self.scale)
         if self.range is None:
-            return plain / _FACTORS[self.unit]
+            return plain / si_unit(self.unit).factor
         low, high = _PARTS[self.unit]
         part = (plain - self.range[0]) / (self.range[1] - self.range[0])
         return low + part * (high - low)

@@ -9,7 +9,7 @@ from typing import Any
 from sim2real.data import Episode, Lake, Logs, read_logs
 from sim2real.errors import Sim2RealError, nearest
 from sim2real.policy import Bundle
-from sim2real.robot.config import DeployConfig
+from sim2real.robot.deploy_config import DeployConfig
 from sim2real.robot.deployment import Deployment, OperatorPrompts
 from sim2real.robot.deployment_session import DeploymentSession
 from sim2real.robot.ladder import LadderRecord, write_record

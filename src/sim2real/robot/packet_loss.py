@@ -14,7 +14,7 @@ from scipy.stats import beta
 
 from sim2real.arrays import Floats
 from sim2real.data import Episode
-from sim2real.gap.log import Log
+from sim2real.logs import ControlLog
 from sim2real.policy import Bundle
 from sim2real.twin import Twin
 
@@ -28,7 +28,7 @@ def link_stops(bundle: Bundle, episodes: Sequence[Episode], *, seconds: float) -
     attempts more often.
     """
     channels = Twin.load(bundle.twin, check=False).channels
-    logs = [Log.of(episode, bundle.contract, channels) for episode in episodes]
+    logs = [ControlLog.of(episode, bundle.contract, channels) for episode in episodes]
     periods = sum(len(log.times) for log in logs)
     lost = sum(int((~log.fresh.any(axis=1)).sum()) for log in logs)
     places = (np.arange(_PARTS) + 0.5) / _PARTS

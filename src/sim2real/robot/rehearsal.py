@@ -9,10 +9,9 @@ import numpy as np
 
 from sim2real.arrays import Ints
 from sim2real.data import Episode
+from sim2real.doctor import Diagnosis, diagnose
 from sim2real.errors import Sim2RealError
-from sim2real.gap.doctor import diagnose
-from sim2real.gap.findings import Diagnosis
-from sim2real.gap.log import Log
+from sim2real.logs import ControlLog
 from sim2real.policy import Bundle, Pilot, Runtime
 from sim2real.robot.kinematics import Kinematics
 from sim2real.robot.readings import Goals, goal_vector
@@ -67,7 +66,7 @@ def rehearse(
     comparison = ShadowComparison(bundle.contract, bundle.limits)
     trips = []
     for number, episode in enumerate(episodes):
-        log = Log.of(episode, bundle.contract, twin.channels)
+        log = ControlLog.of(episode, bundle.contract, twin.channels)
         if log.missing:
             raise Sim2RealError(
                 f"episode {episode.id} has no {', '.join(log.missing)}: the robot lacks what the"
@@ -85,7 +84,7 @@ def rehearse(
 
 
 def _along(
-    log: Log,
+    log: ControlLog,
     bundle: Bundle,
     runtime: Runtime,
     kinematics: Kinematics,
@@ -125,7 +124,7 @@ def _along(
     return ""
 
 
-def _stretches(log: Log, rows: Ints, most_lost: float) -> list[Ints]:
+def _stretches(log: ControlLog, rows: Ints, most_lost: float) -> list[Ints]:
     """Rows between the gaps of a log in which readings were missing for longer than allowed.
 
     A link that failed during the recording says nothing about the policy.

@@ -49,24 +49,4 @@ if TYPE_CHECKING:
         check_actor,
     )
 else:
-    __getattr__, __dir__ = attach(
-        __name__,
-        {
-            "Camera": "camera",
-            "EnvState": "env",
-            "EnvStep": "env",
-            "TaskEnv": "env",
-            "add_task": "registry",
-            "find_task": "registry",
-            "task_names": "registry",
-            "STARTS_FILE": "starts",
-            "Starts": "starts",
-            "Draw": "task",
-            "Measurements": "task",
-            "PrivilegedTerm": "task",
-            "Task": "task",
-            "Term": "task",
-            "Training": "task",
-            "check_actor": "task",
-        },
-    )
+    __getattr__, __dir__ = attach(__name__, __file__)

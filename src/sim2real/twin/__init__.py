@@ -33,12 +33,17 @@ __all__ = [
     "SensorEffects",
     "Twin",
     "Wind",
+    "command_spec",
     "control_unit",
     "event_attributes",
     "lint",
+    "model_limits",
     "one_way_joints",
+    "range_and_torque",
     "resolve",
+    "sensor_spec",
     "sensor_unit",
+    "twin_contract",
 ]
 
 if TYPE_CHECKING:
@@ -47,6 +52,13 @@ if TYPE_CHECKING:
     from sim2real.twin.compiled import CompiledTwin
     from sim2real.twin.effects import ActuatorEffects, Effects, JointEffects, SensorEffects
     from sim2real.twin.events import Event, Push, Wind, event_attributes
+    from sim2real.twin.model_contract import (
+        command_spec,
+        model_limits,
+        range_and_torque,
+        sensor_spec,
+        twin_contract,
+    )
     from sim2real.twin.model_lint import lint
     from sim2real.twin.remainder import (
         REMAINDER_FEATURES,
@@ -57,29 +69,4 @@ if TYPE_CHECKING:
     from sim2real.twin.twin import TWIN_FILE, Channel, Twin
     from sim2real.twin.units import control_unit, sensor_unit
 else:
-    __getattr__, __dir__ = attach(
-        __name__,
-        {
-            "resolve": "address",
-            "Applier": "apply",
-            "CompiledTwin": "compiled",
-            "ActuatorEffects": "effects",
-            "Effects": "effects",
-            "JointEffects": "effects",
-            "SensorEffects": "effects",
-            "Event": "events",
-            "Push": "events",
-            "Wind": "events",
-            "event_attributes": "events",
-            "lint": "model_lint",
-            "REMAINDER_FEATURES": "remainder",
-            "JointRemainder": "remainder",
-            "Remainder": "remainder",
-            "one_way_joints": "remainder",
-            "TWIN_FILE": "twin",
-            "Channel": "twin",
-            "Twin": "twin",
-            "control_unit": "units",
-            "sensor_unit": "units",
-        },
-    )
+    __getattr__, __dir__ = attach(__name__, __file__)

@@ -26,13 +26,4 @@ if TYPE_CHECKING:
     from sim2real.worlds.open import open_worlds
     from sim2real.worlds.protocol import Worlds, WorldsState
 else:
-    __getattr__, __dir__ = attach(
-        __name__,
-        {
-            "CpuWorlds": "cpu",
-            "NoiseStream": "noise",
-            "Worlds": "protocol",
-            "WorldsState": "protocol",
-            "open_worlds": "open",
-        },
-    )
+    __getattr__, __dir__ = attach(__name__, __file__)

@@ -6,8 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from sim2real.data import Episode
-from sim2real.data.formats.recording import read_recording
+from sim2real.data import Episode, read_recording
 from sim2real.loop.steps import KeptResult
 from sim2real.robot import OperatorPrompts
 from sim2real.tasks import find_task

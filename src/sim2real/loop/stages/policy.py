@@ -8,13 +8,11 @@ import shutil
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from sim2real.evaluate.intervals import wilson
-from sim2real.evaluate.prediction import Prediction, predict
-from sim2real.evaluate.trials import run_trials
-from sim2real.learn import Policy, TrainConfig, train
+from sim2real.evaluation import Prediction, evaluate, predict, run_trials
+from sim2real.learn import ExportConfig, Policy, TrainConfig, export, train
 from sim2real.loop.stages.base import StagesBase, episodes_of, run_of
 from sim2real.loop.steps import KeptResult, KeptStep, StepResult
-from sim2real.policy import Bundle, ExportConfig, export
+from sim2real.policy import Bundle
 from sim2real.robot import link_stops
 from sim2real.tasks import STARTS_FILE, Task, find_task
 from sim2real.twin import Twin
@@ -97,20 +95,14 @@ class PolicyStages(StagesBase):
         """Success in worlds like those it was trained in, never seen before."""
 
         def work(folder: Path, done: tuple[KeptResult, ...]) -> StepResult:
-            trained = Policy.open(run_of(done[0]))
-            run = trained.run
-            trials = run_trials(
-                find_task(self.task),
-                trained,
+            found = evaluate(
+                run_of(done[0]),
                 episodes=episodes,
                 seed=1_000_000 + self.seed,
-                source="prior" if run.source == "adr" else run.source,
-                twin=Twin.load(run.twin) if run.twin else None,
-                remainder=run.remainder,
                 threads=self.threads,
                 report=self.report,
             )
-            return wilson(int(trials.success.sum()), episodes).to_dict()
+            return found.success.to_dict()
 
         return KeptStep(kind="evaluate", inputs={"episodes": episodes}, needs=(policy,), work=work)
 

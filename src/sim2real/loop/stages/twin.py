@@ -9,11 +9,8 @@ import numpy as np
 
 from sim2real.data import Episode
 from sim2real.errors import Sim2RealError
-from sim2real.identify.align import aligned
-from sim2real.identify.identify import identify
-from sim2real.identify.remainder import learn_remainder
-from sim2real.identify.scatter import scattered
-from sim2real.identify.starts import seen_states
+from sim2real.identification import identify, learn_remainder, scattered, seen_states
+from sim2real.logs import aligned
 from sim2real.loop.stages.base import StagesBase, episodes_of
 from sim2real.loop.steps import KeptResult, KeptStep, StepResult
 from sim2real.tasks import STARTS_FILE, find_task

@@ -24,10 +24,9 @@ from sim2real.arrays import Floats
 from sim2real.data import Episode, Logs, read_logs
 from sim2real.errors import Sim2RealError, number_at, table_at
 from sim2real.files import read_json, write_json
-from sim2real.gap.log import Log
-from sim2real.gap.sensitivity import Sensitivity, sensitivity
-from sim2real.gap.unknowns import open_parameters, prior_std
+from sim2real.logs import ControlLog
 from sim2real.policy import Bundle
+from sim2real.replay import Sensitivity, open_parameters, prior_std, sensitivity
 from sim2real.robot.drift.blame import DriftCause, causes, change_point
 from sim2real.robot.drift.ranks import RankEvidence
 from sim2real.twin import Twin
@@ -369,7 +368,7 @@ def watch_drift(
 
 def _condensed(twin: Twin, bundle: Bundle, episode: Episode) -> Sensitivity:
     """What an episode says about the twin's parameters."""
-    log = Log.of(episode, bundle.contract, twin.channels)
+    log = ControlLog.of(episode, bundle.contract, twin.channels)
     return sensitivity(twin, log, horizon_s=HORIZON_S)
 
 

@@ -14,10 +14,9 @@ import numpy as np
 
 from sim2real.arrays import Floats
 from sim2real.contract import Contract, Limits
-from sim2real.data import Episode, Origin, Provenance
-from sim2real.data.formats.recording import read_recording
+from sim2real.data import Episode, Origin, Provenance, read_recording
 from sim2real.errors import Sim2RealError, nearest
-from sim2real.policy import Bundle, model_limits, open_twin, twin_contract
+from sim2real.policy import Bundle, open_twin
 from sim2real.robot.connect import clock_of
 from sim2real.robot.excite.clearance import Clearance, Trouble
 from sim2real.robot.excite.plan import Envelope, Excitation, ExcitationPlan, plan_motion, resting
@@ -27,7 +26,7 @@ from sim2real.robot.readings import first_readings, make_ready
 from sim2real.robot.recording import Recording, write_outcome
 from sim2real.robot.runner import Flight, fly
 from sim2real.robot.supervisor import Supervisor
-from sim2real.twin import Twin
+from sim2real.twin import Twin, model_limits, twin_contract
 
 _TOWARDS_DEFAULT = (0.0, 0.5, 1.0)
 _ENOUGH = 0.3

@@ -12,7 +12,6 @@ from sim2real.contract import Contract
 from sim2real.data import Lake
 from sim2real.errors import Sim2RealError
 from sim2real.robot.connect import open_robot
-from sim2real.robot.excite.config import RecordConfig
 from sim2real.robot.excite.plan import MOTIONS
 from sim2real.robot.excite.record import (
     ExcitedRobot,
@@ -21,6 +20,7 @@ from sim2real.robot.excite.record import (
     play_motions,
     prepare_motion,
 )
+from sim2real.robot.excite.record_config import RecordConfig
 from sim2real.robot.operator import OperatorStop
 from sim2real.robot.protocol import Robot
 

@@ -1,0 +1,128 @@
+"""What pages of the documentation show: blocks of code, commands, and commands in a sentence."""
+
+import re
+import shlex
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import product
+from pathlib import Path
+
+from tests.repository import ROOT
+
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+PROGRAMS = ("sim2real", "sim2real-reality", "python -m benchmarks", "make", "pip install")
+_FENCE = re.compile(r"```(\w*)$")
+_PROMPT = re.compile(r"^(\$ )?(\.venv/bin/)?")
+_SPAN = re.compile(r"`([^`]+)`")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Block:
+    """Lines of code on a page, fenced or indented."""
+
+    page: str
+    line: int
+    """Number of its first line, which is the fence where there is one."""
+    end: int
+    """Number of the line after its last."""
+    language: str
+    """As the fence says; of an indented block python where it begins with an import, else empty."""
+    text: str
+
+    @property
+    def name(self) -> str:
+        return f"{self.page}:{self.line}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Command:
+    """A command as a page shows it; words in capitals and `…` stand for what the reader knows."""
+
+    page: str
+    line: int
+    text: str
+    """One line without prompt; alternatives are divided by `|`, options may stand in brackets."""
+
+    @property
+    def name(self) -> str:
+        return f"{self.page}:{self.line} {self.text}"
+
+    def variants(self) -> list[list[str]]:
+        """Its words, once for each choice of alternatives, with the options in brackets."""
+        depth, choices = 0, []
+        for given in shlex.split(self.text, comments=True):
+            word = given
+            if word.startswith("["):
+                depth, word = depth + 1, word[1:]
+            if depth and word.endswith("]"):
+                depth, word = depth - 1, word[:-1]
+            choices.append([one for one in word.split("|") if one != "…"] or [word])
+        return [list(words) for words in product(*choices)]
+
+
+def blocks(page: Path) -> Iterator[Block]:
+    """Blocks of a page in order."""
+    lines = page.read_text(encoding="utf-8").splitlines()
+    number = 0
+    while number < len(lines):
+        first, fence = number + 1, _FENCE.match(lines[number])
+        if fence:
+            inside = []
+            while not lines[number + 1].startswith("```"):
+                number += 1
+                inside.append(lines[number])
+            number += 2
+            yield _block(page, first, number, fence[1], inside)
+            continue
+        inside = []
+        while number < len(lines) and (lines[number].startswith("    ") or _within(lines, number)):
+            inside.append(lines[number][4:])
+            number += 1
+        if inside:
+            python = inside[0].startswith(("from ", "import "))
+            yield _block(page, first, number, "python" if python else "", inside)
+        else:
+            number += 1
+
+
+def _block(page: Path, first: int, end: int, language: str, inside: list[str]) -> Block:
+    return Block(page=page.name, line=first, end=end + 1, language=language, text="\n".join(inside))
+
+
+def _within(lines: list[str], number: int) -> bool:
+    """Whether an empty line has indented ones on both sides."""
+    around = lines[number - 1 : number] + lines[number + 1 : number + 2]
+    return not lines[number] and len(around) == 2 and all(x.startswith("    ") for x in around)
+
+
+def commands(page: Path) -> Iterator[Command]:
+    """Commands in blocks that are not of another language."""
+    for block in blocks(page):
+        if block.language not in ("", "sh", "bash", "console"):
+            continue
+        joined = block.text.replace("\\\n", " ").splitlines()
+        number = block.line + bool(block.language)
+        for text in joined:
+            command = _PROMPT.sub("", text.strip())
+            if command.startswith(tuple(f"{program} " for program in PROGRAMS)):
+                yield Command(page=page.name, line=number, text=command)
+            number += 1
+
+
+def mentions(page: Path) -> Iterator[Command]:
+    """Commands in sentences and tables."""
+    code = {number for block in blocks(page) for number in range(block.line, block.end)}
+    for number, line in enumerate(page.read_text(encoding="utf-8").splitlines(), 1):
+        if number in code:
+            continue
+        for span in _SPAN.findall(line):
+            command = _PROMPT.sub("", span).replace("\\|", "|")
+            if command.startswith(tuple(f"{program} " for program in PROGRAMS)):
+                yield Command(page=page.name, line=number, text=command)
+
+
+def dotted_names(page: Path) -> Iterator[str]:
+    """Modules and what is in them, as `sim2real.params.Key`, in sentences."""
+    for span in _SPAN.findall(page.read_text(encoding="utf-8")):
+        if re.fullmatch(r"sim2real(\.\w+)+", span):
+            yield span

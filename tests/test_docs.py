@@ -1,0 +1,372 @@
+"""What the documentation shows runs: its Python, its commands and their options, its TOML.
+
+Every block of Python runs in a folder of the reader's, with the names its page takes for granted.
+Every command of the package is parsed; those of `RUN` are run. In a sentence a command may leave
+arguments out, so its verb and its options are looked up in the help.
+"""
+
+import contextlib
+import importlib
+import io
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+import tomllib
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from sim2real.cli import main
+from sim2real.cli.main import parse
+from sim2real.reality.__main__ import main as reality
+from tests.doc_pages import PAGES, Block, Command, blocks, commands, dotted_names, mentions
+from tests.repository import BUNDLES, REAL_DATA, ROOT, skip_without_data
+
+MADE = ROOT / "tests" / "golden" / "made"
+RUN = {
+    "sim2real twin lint my-robot": "the twin that the page shows, with a model of two lines",
+    "sim2real twin show my-robot": "likewise",
+    "sim2real deploy examples/bundles/arm-reach --robot unit:7": "a dry run on stand-in hardware",
+    "sim2real doctor examples/bundles/arm-reach --logs runs/first": "reads one short recording",
+    "sim2real data import log.csv --robot so101": "three seconds of a log",
+    "sim2real data check": "of that log",
+    "sim2real data ls": "of that log",
+    'sim2real data query "select robot, outcome, count(*) from episodes group by all"': "likewise",
+    "sim2real compare trials.csv@a trials.csv@b": "two tables of thirty trials",
+    "sim2real predict sim.csv --real real.csv": "likewise",
+    "sim2real power --from 0.6 --to 0.9": "reads nothing",
+}
+"""Commands that are run, and why each may be: quick, and in the reader's folder alone."""
+SLOW = ("deploy", "doctor")
+
+
+def shown(kind):
+    """What all pages show, as parameters of a test."""
+    return [pytest.param(one, id=one.name) for page in PAGES for one in kind(page)]
+
+
+def words_of(command: Command) -> list[str]:
+    return command.variants()[0]
+
+
+@pytest.fixture
+def reader(tmp_path, monkeypatch):
+    """A folder as a reader has it who did what the pages say, and is in it."""
+    shutil.copytree(
+        ROOT / "examples", tmp_path / "examples", ignore=shutil.ignore_patterns("*.mp4")
+    )
+    for made, place in (
+        ("arm", "runs/first"), ("log.csv", "log.csv"), ("simulated.csv", "sim.csv"),
+        ("real.csv", "real.csv"), ("evaluated", "sim/0.3kg"),
+    ):  # fmt: skip
+        copy = shutil.copytree if (MADE / made).is_dir() else shutil.copy
+        (tmp_path / place).parent.mkdir(parents=True, exist_ok=True)
+        copy(MADE / made, tmp_path / place)
+    rows = [f"{name},c{k},{int(name == 'b' or k % 3 == 0)}" for name in "ab" for k in range(30)]
+    (tmp_path / "trials.csv").write_text("\n".join(["policy,condition,success", *rows]) + "\n")
+    monkeypatch.delenv("SIM2REAL_LAKE", raising=False)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def said(call, *words) -> tuple[int, str]:
+    """Exit code of a command line, and what it printed."""
+    out = io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(out):
+        try:
+            code = int(call(list(words)) is None)  # a parser gives what it read
+        except SystemExit as end:
+            code = int(end.code or 0)
+    return code, out.getvalue()
+
+
+# --- Commands ---
+
+
+@pytest.mark.parametrize("command", shown(commands))
+def test_a_command_of_a_page_is_one(command):
+    program, *_ = words_of(command)
+    if program == "make":
+        known = set(re.findall(r"^([\w-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+        assert set(words_of(command)[1:]) <= known
+    elif program == "pip":
+        extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+        for asked in re.findall(r"sim2real\[([\w,]+)\]", command.text):
+            assert set(asked.split(",")) <= set(extras["optional-dependencies"])
+    elif program in ("python", "sim2real-reality"):
+        assert_in_help(command)
+    else:
+        for _, *words in command.variants():
+            code, error = said(parse, *words)
+            assert code == 0, error
+            for word in words:
+                assert not word.startswith("examples/") or (ROOT / word).exists(), word
+
+
+@pytest.mark.parametrize("command", shown(mentions))
+def test_a_command_in_a_sentence_has_a_verb_and_options_that_exist(command):
+    if words_of(command)[0] == "make":
+        test_a_command_of_a_page_is_one(command)
+    else:
+        assert_in_help(command)
+
+
+def assert_in_help(command: Command) -> None:
+    """The verb has a help of its own, and every option stands in it."""
+    for program, *words in command.variants():
+        until = [k for k, word in enumerate(words) if not re.fullmatch(r"[a-z][a-z0-9-]*", word)]
+        verb = words[: min(until, default=len(words))]
+        text = help_of(program, words, verb)
+        usage = " ".join(text.split())
+        assert not re.match(r"usage: [^\[]+\[-h\] \{", usage) or not verb, f"no verb {verb}: {text}"
+        for option in (word for word in words if word.startswith("--")):
+            assert re.search(rf"{re.escape(option)}\b", text), f"{option} of {verb}: {text}"
+
+
+def help_of(program: str, words: list[str], verb: list[str]) -> str:
+    """What `--help` says of a verb."""
+    if program == "python":
+        if not (ROOT / "benchmarks" / "__main__.py").is_file():
+            pytest.skip("there is no package of benchmarks")
+        done = subprocess.run(
+            [sys.executable, *words[:2], *verb[2:], "--help"],
+            capture_output=True, text=True, cwd=ROOT, check=False,
+        )  # fmt: skip
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+    code, text = said(reality if program == "sim2real-reality" else parse, *verb, "--help")
+    assert code == 0, text
+    return text
+
+
+RUNNABLE = {
+    words: command
+    for page in PAGES
+    for command in commands(page)
+    for words in [" ".join(shlex.quote(w) for w in command.variants()[0])]
+}
+
+
+@pytest.mark.parametrize(
+    "text", [pytest.param(t, marks=[pytest.mark.slow] * (t.split()[1] in SLOW)) for t in RUN]
+)
+def test_a_command_that_is_quick_runs(text, reader, capsys):
+    words = shlex.split(text)
+    assert " ".join(shlex.quote(w) for w in words) in RUNNABLE, "no page shows it any more"
+    if "my-robot" in words:
+        my_robot(reader)
+    if words[1] == "data" and words[2] != "import":
+        assert main(["data", "import", "log.csv", "--robot", "so101"]) == 0
+    assert main(words[1:]) in (0, 1), capsys.readouterr().err
+
+
+def test_a_comparison_prints_what_its_page_shows(reader, capsys):
+    (block,) = (b for b in blocks(ROOT / "docs" / "evaluate.md") if "$ sim2real compare" in b.text)
+    command, *lines = block.text.splitlines()
+    assert main(shlex.split(command)[2:]) == 0
+    assert capsys.readouterr().out.splitlines()[: len(lines)] == lines
+
+
+def test_commands_that_are_wrong_are_found():
+    def wrong(text, check):
+        with pytest.raises(AssertionError):
+            check(Command(page="p", line=1, text=text))
+
+    for text in ("sim2real deplyo BUNDLE", "sim2real deploy BUNDLE --robt R", "make tset",
+                 "sim2real compare A B c", "sim2real twin show examples/nothing"):  # fmt: skip
+        wrong(text, test_a_command_of_a_page_is_one)
+    for text in (
+        "sim2real data imprt …",
+        "sim2real deploy --robt",
+        "sim2real twin shw|lint FOLDER",
+    ):
+        wrong(text, assert_in_help)
+
+
+# --- Python ---
+
+
+def my_robot(folder: Path) -> None:
+    """The twin of README, with a model that has what it names."""
+    (text,) = (b.text for b in blocks(ROOT / "README.md") if b.language == "toml")
+    model = """<mujoco><worldbody><body name="forearm"><joint name="elbow" frictionloss="0.1"/>
+    <geom size="0.02" fromto="0 0 0 0.2 0 0" type="capsule" mass="0.11"/></body></worldbody>
+    <actuator><motor name="elbow" joint="elbow" ctrlrange="-1 1"/></actuator></mujoco>"""
+    (folder / "my-robot").mkdir()
+    (folder / "my-robot" / "robot.xml").write_text(model)
+    (folder / "my-robot" / "twin.toml").write_text(text)
+
+
+def pendulum() -> dict:
+    """A twin, and logs of its motions that are long enough to be learned from."""
+    from sim2real.data.formats.recording import read_recording
+    from sim2real.logs.alignment import aligned
+    from sim2real.twin import Twin
+
+    shutil.copytree(BUNDLES / "pendulum-swingup" / "twin", "my-robot")
+    twin = Twin.load("my-robot")
+    known = ("joint/hinge/damping", "actuator/hinge/delay")
+    twin = replace(twin, parameters=tuple(twin.parameter(name) for name in known))
+    motions = ("chirp", "steps", "targets")
+    episodes = [read_recording(MADE / "motions" / f"{name}.arrow") for name in motions]
+    return {"twin": twin, "logs": [aligned(episode, twin) for episode in episodes]}
+
+
+def recording() -> dict:
+    """Numbers of an arm's recording, and the episode that they make."""
+    from sim2real.data import Episode, Provenance, Signal
+
+    times = np.arange(50) / 50.0
+    names = {
+        "times": times, "slower_times": times[::5], "frame_times": times[::5],
+        "positions": np.sin(times)[:, None] * np.ones(5), "commands": np.ones((50, 5)),
+        "torques": np.zeros((10, 5)), "pictures": np.zeros((10, 32, 32, 3), np.uint8),
+    }  # fmt: skip
+    channels = {"joint_pos": Signal(times, names["positions"], "rad")}
+    source = Provenance(kind="simulated", robot="so101")
+    return names | {"episode": Episode(channels=channels, provenance=source)}
+
+
+def faulty() -> dict:
+    """An episode with faults that can be repaired."""
+    from sim2real.data import Provenance
+    from sim2real.data.formats import ChannelMap, read_episodes
+
+    channels = ChannelMap.load(MADE / "channels.toml")
+    base = Provenance(kind="real")
+    (episode,) = read_episodes(MADE / "faulty.csv", base=base, channels=channels)
+    return {"episode": episode}
+
+
+def mixed() -> dict:
+    """A simulated episode beside the real one of the block before."""
+    from sim2real.data import Lake, Provenance
+
+    lake = Lake.open("lake")
+    (real,) = lake.read(lake.query("select id from episodes")["id"].to_pylist())
+    lake.append(replace(real, provenance=Provenance(kind="simulated", robot="so101", seed=1)))
+    return {"lake": lake}
+
+
+def motion() -> dict:
+    """A motion of a real arm, and a lake to put it into."""
+    from sim2real.data import Lake
+
+    source = REAL_DATA / "sage_so101" / "train" / "static_holding"
+    if not source.is_dir():
+        skip_without_data(source)
+    shutil.copytree(source, "recordings/static_holding")
+    return {"lake": Lake.create("lake"), "episodes": [recording()["episode"]]}
+
+
+def worlds() -> dict:
+    """Parameters and commands of a pendulum's worlds."""
+    import torch
+
+    from sim2real.twin import Twin
+
+    pendulum()
+    nominal = torch.tensor([p.nominal for p in Twin.load("my-robot").parameters]).double()
+    return {"values": nominal.repeat(1024, 1), "command": torch.zeros(1024, 1)}
+
+
+def task() -> dict:
+    """What a file with a task imports, beside a twin."""
+    import torch
+
+    from sim2real.tasks import Task, Term
+
+    pendulum()
+    return {"Task": Task, "Term": Term, "Path": Path, "torch": torch,
+            "__file__": str(Path("my-robot/task.py").resolve())}  # fmt: skip
+
+
+def outcomes() -> dict:
+    """A simulator of the reader's, and what one robot did."""
+
+    def simulate(values):
+        return values[:, :1] + 0.1 * np.random.default_rng(0).normal(size=(len(values), 2))
+
+    return {"simulate": simulate, "outcomes_of_this_robot": np.array([0.02, 0.02])}
+
+
+BEFORE = {
+    "check.md": [faulty],
+    "data.md": [recording, mixed],
+    "formats.md": [motion],
+    "worlds.md": [worlds],
+    "tasks.md": [task, dict],
+    "twin.md": [pendulum],
+    "identify.md": [pendulum, dict, outcomes],
+}
+"""What a page takes for granted before each of its blocks; nothing where it is not named."""
+SMALL = {
+    "sim2real.identification.cma_es.search": {"generations": 3, "population": 6},
+    "sim2real.identification.neural.neural_posterior": {"simulations": 100, "rounds": 1},
+    "sim2real.identification.neural.learn": {"simulations": 100},
+}
+"""Options that take minutes as pages have them."""
+PYTHON = {page.name: [b for b in blocks(page) if b.language == "python"] for page in PAGES}
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("page", [name for name, found in PYTHON.items() if found])
+def test_the_python_of_a_page_runs(page, reader, monkeypatch):
+    for name, options in SMALL.items():
+        module, _, attribute = name.rpartition(".")
+        room = importlib.import_module(module)
+        monkeypatch.setattr(room, attribute, quicker(getattr(room, attribute), **options))
+    names: dict[str, object] = {"__name__": page}
+    before = BEFORE.get(page, [dict] * len(PYTHON[page]))
+    for prepare, block in zip(before, PYTHON[page], strict=True):
+        names |= prepare()
+        run(block, names)
+
+
+def quicker(function, **options):
+    """The function with options of ours, whatever it is given."""
+    return lambda *given, **named: function(*given, **(named | options))
+
+
+@pytest.mark.slow
+def test_the_task_of_its_page_takes_a_step(reader):
+    from sim2real.tasks import TaskEnv
+
+    names = task()
+    run(PYTHON["tasks.md"][0], names)
+    env = TaskEnv(names["MyTask"], worlds=4)
+    env.step(names["torch"].zeros(4, 1))
+
+
+def run(block: Block, names: dict[str, object]) -> None:
+    """Run a block where names are known; a traceback shows its page and line."""
+    code = "\n" * block.line + block.text
+    exec(compile(code, str(ROOT / "docs" / block.page), "exec"), names)
+
+
+def test_toml_and_sql_of_pages_are_read(reader):
+    from sim2real.data import Lake
+    from sim2real.data.formats.channel_map import ChannelMap
+
+    found = [b for page in PAGES for b in blocks(page) if b.language in ("toml", "sql")]
+    for block in found:
+        if block.language == "sql":
+            shutil.copytree(MADE / "lake", "lake")
+            Lake.open("lake").query(block.text)
+            continue
+        table = tomllib.loads(block.text)
+        if block.page == "formats.md":
+            Path("channels.toml").write_text(block.text)
+            (known,) = ChannelMap.load("channels.toml").recordings
+            assert list(known.channels) == list(table["channels"])
+
+
+@pytest.mark.parametrize("name", sorted({name for page in PAGES for name in dotted_names(page)}))
+def test_a_module_that_a_page_names_is_there(name):
+    module, _, attribute = name.rpartition(".")
+    assert hasattr(importlib.import_module(module), attribute) or importlib.util.find_spec(name)
