@@ -21,7 +21,7 @@ from sim2real.attribution.complaints import Complaint
 from sim2real.attribution.confounded import ConfoundedDimensions, confounded_dimensions
 from sim2real.attribution.failures import Failures
 from sim2real.attribution.shapley import coalitions, game, shapley
-from sim2real.attribution.sparse_causes import _Chain, _Told, plausible
+from sim2real.attribution.sparse_causes import _Chain, _Information, plausible
 from sim2real.attribution.trajectory_error import attribute_trajectory
 from sim2real.cli.main import parse
 from sim2real.errors import Sim2RealError
@@ -137,7 +137,7 @@ def test_far_outside_its_ranges_a_robot_may_have_a_strong_motor_or_a_light_pole(
 def test_states_are_drawn_as_often_as_their_evidence_says():
     rng = np.random.default_rng(4)
     slopes = rng.normal(size=(3, 3)) * [2.0, 1.0, 0.4]
-    told = _Told(slopes @ slopes.T + np.eye(3), slopes @ rng.normal(size=3) * 2.0)
+    told = _Information(slopes @ slopes.T + np.eye(3), slopes @ rng.normal(size=3) * 2.0)
     chain = _Chain(told, np.array([0, 0, 1]), np.random.default_rng(1))
     visited = np.array([chain.sweep() for _ in range(6000)])
     states = np.array(list(product(range(5), repeat=3)))
@@ -151,7 +151,7 @@ def test_one_that_stands_in_for_another_is_found_among_many():
     # Two of twenty are told to the last digit together, and not at all apart.
     ratio = np.zeros(20)
     ratio[[3, 17]] = 1.0, 1.0
-    told = _Told(1e6 * np.outer(ratio, ratio) + 1e4 * np.diag(1 - ratio), 1e6 * 3.0 * ratio)
+    told = _Information(1e6 * np.outer(ratio, ratio) + 1e4 * np.diag(1 - ratio), 1e6 * 3.0 * ratio)
     shares = []
     for seed in range(4):
         chain = _Chain(told, np.arange(20) // 10, np.random.default_rng(seed))
@@ -362,15 +362,15 @@ def either():
 def test_what_is_told_only_together_is_said_once_and_advised_to_be_measured(twin):
     first, second = either().sentences()
     assert first == (
-        "actuation and dynamics cost 51 [48, 60] points together, and the recordings do not tell"
-        f" which of them: {GAIN} is 1.44, not 1 (with a chance of 70 %), or {MASS} is 0.4 kg, not"
+        "actuation and dynamics cost 51 [48, 60] points together, and the recordings cannot"
+        f" separate them: {GAIN} is 1.44, not 1 (with a chance of 70 %), or {MASS} is 0.4 kg, not"
         " 0.57 (with a chance of 60 %)"
     )
     assert second.startswith("latency costs 31")
     told = {"identifiability": {"shrinkage": {GAIN: 0.7}, "identifiable": ()}}
     late, measure = advise(twin, success=either(), identified=told, cured=True)
     assert "latency" in late.do
-    assert measure.do.startswith(f"measure {GAIN} or {MASS} in another way")
+    assert measure.do.startswith(f"measure {GAIN} or {MASS} by other means")
     assert "train" in advise(twin, success=either())[1].do  # either is cured by the same training
     assert Attribution.of_dict(json.loads(json.dumps(either().to_dict()))) == either()
 

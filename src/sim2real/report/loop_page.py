@@ -248,8 +248,8 @@ def _failed(closed: LoopResult) -> Iterator[str]:
         if one.failures is None:
             continue
         found = Failures.of_dict(one.failures.result)
-        yield f"<h2>Why attempts failed, {_name(number)}</h2>"
-        lines = [f"{found.failed} of {found.tried} attempts failed"]
+        yield f"<h2>Why trials failed, {_name(number)}</h2>"
+        lines = [f"{found.failed} of {found.tried} trials failed"]
         if unjudged := len(one.won) - found.tried:
             lines.append(f"{unjudged} more were not judged, and count as failed above")
         lines += [str(diagnosis) for diagnosis in found.diagnoses]
