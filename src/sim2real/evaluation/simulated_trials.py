@@ -6,7 +6,6 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -15,7 +14,7 @@ from sim2real.arrays import Bools, Floats
 from sim2real.data import Episode
 from sim2real.errors import Sim2RealError
 from sim2real.evaluation.episode_recorder import EpisodeRecorder
-from sim2real.randomize import Sampler, drawn
+from sim2real.randomize import KeyedSampler, Sampler, drawn
 from sim2real.tasks import Task, TaskEnv
 from sim2real.twin import Twin
 
@@ -115,7 +114,7 @@ def _given(twin: Twin, source: str, rows: Floats | None, draws: range, seed: int
     return torch.from_numpy(rows[draws.start : draws.stop])
 
 
-class _Shared:
+class _Shared(KeyedSampler):
     """Gives `each` neighbouring worlds the same row: one robot that is tried several times."""
 
     def __init__(self, sampler: Sampler, rows: Tensor, each: int) -> None:
@@ -125,16 +124,6 @@ class _Shared:
     def values(self, p: Tensor, worlds: Tensor, episodes: Tensor) -> Tensor:
         """(n, parameters) values, the same in every episode."""
         return self._rows[worlds // self._each]
-
-    def observe(self, worlds: Tensor, success: Tensor) -> None:
-        """Given rows do not learn."""
-
-    def state_dict(self) -> dict[str, Any]:
-        """Nothing: the rows were given."""
-        return {}
-
-    def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Nothing to restore."""
 
 
 def _report_part(
