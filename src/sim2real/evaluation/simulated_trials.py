@@ -1,4 +1,4 @@
-"""Trials: attempts at a task, each with its parameters and its outcome."""
+"""Simulated trials of a policy, each with its parameters and its outcome."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _MOST_WORLDS = 1024
 
 @dataclass(frozen=True)
 class SimulatedTrials:
-    """Many attempts with their draws: row k of each array is trial k."""
+    """Many trials with their draws: row k of each array is trial k."""
 
     task: str
     twin: str
@@ -38,11 +38,11 @@ class SimulatedTrials:
     reward: Floats
     """(trials,) sum of rewards."""
     diverged: Bools
-    """(trials,) bool: the simulation broke down; a failure."""
+    """(trials,) bool: the simulation diverged, which counts as a failure."""
     per_seed: int = _MOST_WORLDS
-    """Trials under one seed; those after them are under the next."""
+    """Trials with one seed; those after them have the next."""
     each: int = 1
-    """Trials in a row that share a draw."""
+    """Consecutive trials that share a draw."""
 
 
 def run_trials(
@@ -61,11 +61,10 @@ def run_trials(
     each: int = 1,
     report: Callable[[int, int], None] = lambda done, of: None,
 ) -> SimulatedTrials:
-    """Try a policy in `episodes` worlds, each for one episode; `each` in a row share a draw.
+    """Try a policy in `episodes` worlds for one episode each; `each` consecutive ones share a draw.
 
-    Trial k depends on the seed, `each` and k alone, not on how many others there are. `rows`
-    (draws, parameters) are tried instead of draws of `source`. `keep` is given what happened as
-    episodes, made by the policy `policy_id`.
+    Trial k depends only on the seed, `each` and k, not on how many others there are. `rows` (draws,
+    parameters) replace draws of `source`. `keep` gets the trials as episodes of policy `policy_id`.
     """
     if not 1 <= each <= _MOST_WORLDS:
         raise Sim2RealError(f"a draw is tried 1 to {_MOST_WORLDS} times, not {each}")
@@ -108,7 +107,7 @@ def run_trials(
 
 
 def _given(twin: Twin, source: str, rows: Floats | None, draws: range, seed: int) -> Tensor:
-    """(draws, parameters) of those `rows`, or new ones from the source where there are none."""
+    """(draws, parameters) of `rows`, or without rows new ones from the source."""
     if rows is None:
         return drawn(twin, source, count=len(draws), seed=seed)
     return torch.from_numpy(rows[draws.start : draws.stop])
