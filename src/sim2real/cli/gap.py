@@ -63,9 +63,9 @@ def _show(found: Gap, out: Path) -> None:
     )
     for place in found.worst_places[:_PLACES]:
         say(
-            f"larger: {place.channel} {place.words}: {two_figures(place.excess)} noise levels"
-            f" beyond chance within {place.horizon_s:.2g} s, {two_figures(place.elsewhere)}"
-            f" elsewhere (p = {place.p_value:.2g})"
+            f"hotspot: {place.channel} {place.words}: {two_figures(place.excess)} noise levels"
+            f" beyond its own noise within {place.horizon_s:.2g} s,"
+            f" {two_figures(place.elsewhere)} elsewhere (p = {place.p_value:.2g})"
         )
     for note in found.notes:
         say(note)

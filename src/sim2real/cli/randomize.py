@@ -43,10 +43,10 @@ def _show(found: RangesFound, out: Path) -> None:
         ),
     )
     for one, other, value in ranges.correlations()[:5]:
-        say(f"go together ({value:+.2f}): {one}, {other}")
+        say(f"correlated ({value:+.2f}): {one}, {other}")
     if covered is not None:
         print_table(
-            ("sensor", "readings inside", "windows explained", "spread in errors", "ranges are"),
+            ("sensor", "readings inside", "segments explained", "spread / error", "ranges are"),
             (
                 (s.name, str(s.inside), str(s.explained), f"{s.width:.2f}", s.verdict)
                 for s in covered.sensors

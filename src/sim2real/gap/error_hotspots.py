@@ -1,14 +1,14 @@
-"""Where in state space and in time a twin is wrong most.
+"""Where in state space and in time a twin's error is largest.
 
-Segments of any length are looked at: in short ones an error lies near the state that made it, in
-long ones a small one has time to grow. Each has a score: its error beyond that of the same stretch
-as the twin would have made it, in noise levels. Segments are sorted
-into ranges of each measured number, of its speed, of each command, of the time since the recording
-began, and into recordings; a place is a range in which the score is larger than elsewhere.
+In short segments an error lies near the state that caused it; in long ones a small error has time
+to grow. The score of a segment is its error beyond that of its simulated counterpart, in noise
+levels. Segments are sorted into ranges of each reading, of its speed, of each command, of the time
+since the recording began, and into recordings; a hotspot is a range in which the score is larger
+than elsewhere.
 
-P-values are of the largest of all differences looked at (a wild bootstrap of the largest
-studentised one), so that looking at many places makes none of them by chance; neighbouring
-segments, which depend on each other, are resampled together.
+P-values are for the largest of all differences examined (wild bootstrap of the largest studentised
+one), so many ranges do not make a hotspot by chance. Neighbouring segments, which are correlated,
+are resampled together.
 """
 
 from __future__ import annotations
@@ -21,14 +21,15 @@ import numpy as np
 
 from sim2real.arrays import Bools, Floats, Ints
 from sim2real.gap.replayed_pairs import ReplayedPairs
+from sim2real.replay import Replay
 
 _RANGES = 8
 _FEWEST = 8
-"""Segments a range must hold."""
+"""Fewest segments in a range."""
 _BLOCK_S = 1.0
-"""Time of segments, one after the other, that are at least in a block [s]."""
+"""Shortest block of neighbouring segments [s]."""
 _BLOCKS = 120
-"""Blocks of neighbouring segments that all recordings are cut into, about."""
+"""Approximate number of blocks in all recordings."""
 _RESAMPLED = 1999
 _FEWEST_BLOCKS = 6
 _MOST_RECORDINGS = 40
@@ -45,23 +46,23 @@ class Hotspot:
     unit: str
     low: float
     high: float
-    """The range [unit]; of recordings, the number of the one, from 1."""
+    """The range [unit]; for a recording its number, from 1."""
     segments: int
     horizon_s: float
     """Length of the segments [s]."""
     error: float
     """Root mean square error in the range [unit of the channel]."""
     floor: float
-    """The same of what the twin itself makes there."""
+    """The same for the twin's own segments there."""
     excess: float
-    """Error of a segment beyond what the twin makes, on average [noise levels]."""
+    """Mean error of a segment beyond that of its simulated counterpart [noise levels]."""
     excess_low: float
     excess_high: float
     """95 % interval, resampled in blocks of neighbours."""
     elsewhere: float
     """Excess outside the range [noise levels]."""
     p_value: float
-    """Chance of a difference like this, or a larger one at any place looked at, where none is."""
+    """Probability of so large a difference in any of the ranges if there is none."""
 
     @property
     def words(self) -> str:
@@ -77,20 +78,20 @@ class Hotspot:
 
 @dataclass(frozen=True)
 class _Variable:
-    """Something segments are sorted by."""
+    """A quantity that segments are sorted by."""
 
     name: str
     unit: str
     values: Floats
     """(segments,)."""
     each: bool = False
-    """Whether every value is a range of its own."""
+    """Whether every value is its own range."""
 
 
 def find_hotspots(*lengths: ReplayedPairs, seed: int = 0) -> tuple[Hotspot, ...]:
-    """All places in pairs of one length or several, by channel and by what they lie along.
+    """All ranges examined, for pairs of one or several lengths; `ranked` picks the hotspots.
 
-    See `ranked`. P-values count the places of all lengths.
+    P-values are corrected for the number of lengths.
     """
     return tuple(
         replace(place, p_value=min(1.0, len(lengths) * place.p_value))
@@ -100,16 +101,16 @@ def find_hotspots(*lengths: ReplayedPairs, seed: int = 0) -> tuple[Hotspot, ...]
 
 
 def ranked(places: tuple[Hotspot, ...], *, level: float = 0.05) -> tuple[Hotspot, ...]:
-    """Places where the error is larger than elsewhere beyond chance.
+    """The ranges whose error is significantly larger than elsewhere.
 
-    Those of short segments, which say best where it is, come first; of one length, the largest.
+    Those of short segments, which locate the error best, come first; then by size.
     """
     sure = [place for place in places if place.p_value < level and place.excess > 0]
     return tuple(sorted(sure, key=lambda p: (p.horizon_s, p.elsewhere - p.excess)))
 
 
 def _places(pairs: ReplayedPairs, seed: int) -> list[Hotspot]:
-    real, made = _scores(pairs, made=False), _scores(pairs, made=True)
+    real, made = _scores(pairs, pairs.real), _scores(pairs, pairs.simulated)
     channels = [spec for spec in pairs.real.log.contract.sensors if pairs.seen(spec.name)]
     excess = np.sqrt(real) - np.sqrt(made)
     blocks = _blocks(pairs)
@@ -150,9 +151,8 @@ def _places(pairs: ReplayedPairs, seed: int) -> list[Hotspot]:
     return found
 
 
-def _scores(pairs: ReplayedPairs, *, made: bool) -> Floats:
+def _scores(pairs: ReplayedPairs, replay: Replay) -> Floats:
     """(segments, channels) mean square error, in noise variances."""
-    replay = pairs.made if made else pairs.real
     squares = (replay.errors[0] / replay.noise) ** 2
     columns = []
     for spec in replay.log.contract.sensors:
@@ -166,10 +166,10 @@ def _scores(pairs: ReplayedPairs, *, made: bool) -> Floats:
 
 
 def _variables(pairs: ReplayedPairs) -> Iterator[_Variable]:
-    """What segments are sorted by; of both of a pair, so that it does not tell which is which."""
+    """What segments are sorted by: means of both of a pair, which treat the two alike."""
     log = pairs.real.log
-    both = [_middle(replay.measured, pairs.at_start(replay)) for replay in (pairs.real, pairs.made)]
-    middle = (both[0] + both[1]) / 2
+    real, made = (_middle(r.measured, pairs.at_start(r)) for r in (pairs.real, pairs.simulated))
+    middle = (real + made) / 2
     names = [
         (spec.name if spec.width == 1 else f"{spec.name}[{k}]", spec)
         for spec in log.contract.sensors
@@ -195,16 +195,16 @@ def _variables(pairs: ReplayedPairs) -> Iterator[_Variable]:
 
 
 def _middle(measured: Floats, start: Floats) -> Floats:
-    """(segments, numbers) mean reading; that of the start where there is none."""
+    """(segments, numbers) mean reading; without any, the one at the start."""
     known = np.isfinite(measured)
     mean = np.where(known, measured, 0.0).sum(axis=1) / np.maximum(known.sum(axis=1), 1)
     return np.where(known.any(axis=1), mean, start)
 
 
 def _speed(pairs: ReplayedPairs, column: int) -> Floats | None:
-    """(segments,) size of the change of a number over the segment, by time; None if unknown."""
+    """(segments,) absolute mean speed of a number over the segment; None if unknown."""
     changes = []
-    for replay in (pairs.real, pairs.made):
+    for replay in (pairs.real, pairs.simulated):
         last = replay.measured[:, -1, column]
         changes.append((last - pairs.at_start(replay)[:, column]) / pairs.horizon_s)
     found: Floats = np.abs(changes[0] + changes[1]) / 2
@@ -212,7 +212,7 @@ def _speed(pairs: ReplayedPairs, column: int) -> Floats | None:
 
 
 def _cut(variable: _Variable) -> Iterator[tuple[float, float, Bools]]:
-    """(low, high, segments inside) of ranges with as many segments each, or of each value."""
+    """(low, high, segments inside) of ranges with equally many segments, or of each value."""
     values = variable.values
     if variable.each:
         for value in np.unique(values):
@@ -231,7 +231,7 @@ def _cut(variable: _Variable) -> Iterator[tuple[float, float, Bools]]:
 
 
 def _blocks(pairs: ReplayedPairs) -> Ints:
-    """(segments,) block of neighbours each belongs to, within one recording."""
+    """(segments,) index of the block of neighbours, within one recording, that each is in."""
     long = max(len(pairs.recording) // _BLOCKS, round(_BLOCK_S / pairs.horizon_s), 1)
     firsts = np.searchsorted(pairs.recording, pairs.recording)  # segments come in order
     place = (np.arange(len(pairs.recording)) - firsts) // long
@@ -242,7 +242,7 @@ def _blocks(pairs: ReplayedPairs) -> Ints:
 def _compared(
     excess: Floats, member: Floats, blocks: Ints, rng: np.random.Generator
 ) -> tuple[Floats, Floats, Floats]:
-    """(ranges, channels) differences, chances of them at any place, and errors of the means.
+    """(ranges, channels) differences, their p-values over all ranges, and errors of the means.
 
     `excess` is (segments, channels), `member` (ranges, segments) one inside and zero outside.
     """
@@ -258,20 +258,20 @@ def _compared(
     for c in range(excess.shape[1]):
         score = excess[:, c]
         left = inside * (score - (inside @ score)[:, None])
-        # Around one mean, as if no place were special: with few blocks that is the safer side.
+        # Around one mean, as if no range were special: that is conservative with few blocks.
         by_block = pick @ ((inside - outside) * (score - score.mean())).T  # (blocks, ranges)
         error = np.sqrt((by_block**2).sum(axis=0)) + 1e-12
         errors[:, c] = np.sqrt(((pick @ left.T) ** 2).sum(axis=0))
         sizes[:, c] = differences[:, c] / error
         largest = np.maximum(largest, (signs @ by_block / error).max(axis=1))
-    if count < _FEWEST_BLOCKS:  # too few to say anything by
+    if count < _FEWEST_BLOCKS:  # too few for a test
         return differences, np.ones_like(differences), errors
     beyond = _RESAMPLED - np.searchsorted(np.sort(largest), sizes)
     return differences, (1 + beyond) / (1 + _RESAMPLED), errors
 
 
 def _range(low: float, high: float) -> str:
-    """Both ends, with as many figures as tell them apart."""
+    """Both ends, with enough figures to distinguish them."""
     for figures in range(3, 8):
         left, right = f"{low:.{figures}g}", f"{high:.{figures}g}"
         if left != right:

@@ -11,11 +11,11 @@ import tyro
 
 @dataclass(frozen=True, kw_only=True)
 class GapConfig:
-    """Measure the gap between a twin and its robot: the real actions replayed in the twin.
+    """Measure the gap between a twin and its robot by replaying the real actions in the twin.
 
-    Errors of each channel over the horizon, whether real and simulated can be told apart, and where
-    in state space and in time the gap is largest. Better not with logs that the twin was identified
-    from.
+    Gives the errors of each channel over the horizon, whether real and simulated motion can be told
+    apart, and where in state space and in time the gap is largest. Use logs that the twin was not
+    identified from.
     """
 
     twin: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="TWIN")]
@@ -31,7 +31,7 @@ class GapConfig:
     horizon_s: float = 0.5
     """Time ahead that the twin predicts from each measured state [s]."""
     remainder: bool = False
-    """Let the twin's learned remainder act."""
+    """Use the twin's learned remainder."""
     seed: int = 0
     threads: int = 0
     """Threads of the simulation; 0 for all cores."""

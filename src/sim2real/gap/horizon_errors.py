@@ -1,8 +1,8 @@
-"""Errors of each channel over the horizon, with what they are to be compared with.
+"""Errors of each channel over the horizon, with three references.
 
-Three curves beside the error: the floor, which is what the twin's own chance makes of it; what one
-would be wrong by who says that everything stays as it is; and the declared noise. A twin is as good
-as it can be at the floor, and no use for prediction where staying is the better guess.
+The floor is the error that the twin's own randomness causes; a twin cannot be better. The error of
+predicting that nothing changes is the other end: above it, a twin is no use for prediction. The
+third is the declared noise.
 """
 
 from __future__ import annotations
@@ -20,66 +20,66 @@ from sim2real.twin import SensorEffects
 _RESAMPLED = 1000
 _BAND = (0.025, 0.975)
 _LONGEST_LAG = 0.25
-"""Share of a segment that a lag is looked for within."""
+"""Longest lag to try, as a share of a segment."""
 _LAGS_A_PERIOD = 4
 _MOVES = 3.0
-"""Noise levels of spread from which readings show motion."""
+"""Spread, in noise levels, above which readings show motion."""
 _LAG_LEAST, _LAG_MOST = 0.1, 0.5
-"""Share of the square error that a lag must take away to be told, and to be the main thing."""
+"""Share of the squared error that a lag must remove to be reported, and to dominate."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ChannelLag:
-    """How far behind the prediction the robot is."""
+    """How far the robot is behind the prediction."""
 
     seconds: float
-    """Positive where the robot is later than the twin says [s]."""
+    """Positive if the robot is later than the twin predicts [s]."""
     low: float
     high: float
     """95 % interval [s]."""
     explains: float
-    """Share of the square error that is gone when the prediction is shifted by it."""
+    """Share of the squared error that shifting the prediction by it removes."""
 
     @property
     def told(self) -> bool:
-        """Whether there is a lag to speak of."""
+        """Whether it is large and certain enough to report."""
         return self.explains > _LAG_LEAST and (self.low > 0 or self.high < 0)
 
     @property
     def dominates(self) -> bool:
-        """Whether most of the error is that lag."""
+        """Whether it explains most of the error."""
         return self.told and self.explains > _LAG_MOST
 
 
 @dataclass(frozen=True, kw_only=True)
 class ChannelGap:
-    """Errors of one sensor's predictions, along the horizon; lists have one entry a period."""
+    """Errors of one sensor's predictions along the horizon, one entry per period."""
 
     name: str
     unit: str
     times_s: tuple[float, ...]
-    """Time after the measured start [s]; only where there are readings."""
+    """Times after the measured start that have readings [s]."""
     rms: tuple[float, ...]
-    """Root mean square error over segments, and over the sensor's numbers [unit]."""
+    """Root mean square error over segments and over the sensor's numbers [unit]."""
     low: tuple[float, ...]
     high: tuple[float, ...]
-    """95 % interval of it, by recording where there are some [unit]."""
+    """95 % interval, resampled by recording if there are enough [unit]."""
     floor: tuple[float, ...]
-    """The same for the stretches that the twin made [unit]."""
+    """The same error for the twin's own segments [unit]."""
     stays: tuple[float, ...]
-    """The same for the prediction that everything stays as it is [unit]."""
+    """The same error of predicting that nothing changes [unit]."""
     noise: float
     """Noise and rounding that the twin expects of a reading [unit]."""
     declared: bool
-    """Whether the twin declares that noise; else it is a ten thousandth of the readings' range."""
+    """Whether the twin declares that noise; else it is a ten-thousandth of the readings' range."""
     spread: float
     """Standard deviation of the readings themselves [unit]."""
     ratio: float
-    """Error over the whole horizon in floors; 1 where the twin is right."""
+    """Error over the whole horizon, relative to the floor; 1 if the twin is right."""
     ratio_low: float
     ratio_high: float
     lag: ChannelLag | None
-    """None where segments are too short to tell one, or nothing is predicted that could be late."""
+    """None if segments are too short, or the prediction is no better than no change."""
 
     @property
     def error(self) -> float:
@@ -93,12 +93,12 @@ class ChannelGap:
 
     @property
     def moves(self) -> bool:
-        """Whether the readings show motion, and not noise alone."""
+        """Whether the readings show motion and not only noise."""
         return self.spread > _MOVES * self.noise
 
     @property
     def in_spread(self) -> float | None:
-        """Error at the end of the horizon in standard deviations of readings that move."""
+        """Error at the end of the horizon in standard deviations of the readings, if they move."""
         return self.rms[-1] / self.spread if self.moves else None
 
     @property
@@ -108,7 +108,7 @@ class ChannelGap:
 
     @property
     def predicts(self) -> bool:
-        """Whether the twin predicts the end of the horizon better than that nothing changes."""
+        """Whether the twin predicts the end of the horizon better than no change does."""
         return self.rms[-1] < self.stays[-1]
 
     def to_dict(self) -> dict[str, object]:
@@ -135,12 +135,12 @@ def channel_gaps(pairs: ReplayedPairs, *, seed: int = 0) -> tuple[ChannelGap, ..
         if not pairs.seen(spec.name):
             continue
         part = pairs.real.column(spec.name)
-        real, made = (replay.errors[0][..., part] for replay in (pairs.real, pairs.made))
+        real, fake = (replay.errors[0][..., part] for replay in (pairs.real, pairs.simulated))
         measured = pairs.real.measured[..., part]
         stays = measured - pairs.at_start(pairs.real)[:, None, part]
         steps = np.flatnonzero(np.isfinite(real).any(axis=(0, 2)))
         many = _rms(real[:, steps], weights)
-        floors = _rms(made[:, steps], weights)
+        floors = _rms(fake[:, steps], weights)
         low, high = np.quantile(many[1:], _BAND, axis=0)
         whole, floor = (np.sqrt((curve**2).mean(axis=1)) for curve in (many, floors))
         still = _rms(stays[:, steps], weights[:1])[0]
@@ -172,7 +172,7 @@ def channel_gaps(pairs: ReplayedPairs, *, seed: int = 0) -> tuple[ChannelGap, ..
 
 
 def _resampled(clusters: Ints, rng: np.random.Generator) -> Floats:
-    """(1 + resamples, segments) how often each segment counts; the first counts each once."""
+    """(1 + resamples, segments) weights of segments; those of the first row are one."""
     count = int(clusters.max()) + 1
     drawn = rng.multinomial(count, np.full(count, 1 / count), size=_RESAMPLED)
     return np.concatenate([np.ones((1, len(clusters))), drawn[:, clusters]])
@@ -196,7 +196,7 @@ def _spread(measured: Floats) -> float:
 def _lag(
     predicted: Floats, measured: Floats, weights: Floats, pairs: ReplayedPairs
 ) -> ChannelLag | None:
-    """The shift of predictions (segments, periods, numbers) that leaves the least error."""
+    """The shift in time of predictions (segments, periods, numbers) that leaves least error."""
     steps = predicted.shape[1]
     reach = int(_LONGEST_LAG * steps)
     if reach < 2:

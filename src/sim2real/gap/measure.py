@@ -1,6 +1,6 @@
-"""The gap between a twin and its robot, measured: the real actions replayed in the twin.
+"""The gap between a twin and its robot, measured by replaying the real actions in the twin.
 
-How far predictions are off, channel by channel and over the horizon; whether real and simulated
+It says how far predictions are off, by channel and over the horizon; whether real and simulated
 states and transitions can be told apart; and where in state space and in time the gap is largest.
 """
 
@@ -20,9 +20,10 @@ from sim2real.errors import Sim2RealError
 from sim2real.gap.error_hotspots import Hotspot, find_hotspots, ranked
 from sim2real.gap.horizon_errors import ChannelGap, channel_gaps
 from sim2real.gap.reading_coverage import RangeCoverage, range_coverage
-from sim2real.gap.replayed_pairs import ReplayedPairs, make_pairs
+from sim2real.gap.replayed_pairs import ReplayedPairs, make_pairs, part_of
 from sim2real.gap.thresholds import GAP_THRESHOLDS, GapThresholds
-from sim2real.gap.two_sample import EXCHANGES, FEWEST, Distance, adjusted, distances
+from sim2real.gap.two_sample import EXCHANGES, FEWEST, Distance, distances
+from sim2real.intervals import holm
 from sim2real.logs import ControlLog, aligned_logs
 from sim2real.policy import open_twin
 from sim2real.randomize import drawn
@@ -30,54 +31,53 @@ from sim2real.replay import seconds_of
 from sim2real.twin import Twin
 
 _FEW = 20
-"""Segments below which distances are measured on shorter ones too."""
+"""Fewer segments than this are tested on shorter ones, too."""
 _SHORTER = 5
-"""How much shorter those are than the horizon."""
+"""How many times shorter those are than the horizon."""
 _LEAST_STEPS = 3
-"""Periods of the shortest segment that places are looked for with."""
+"""Fewest periods of a segment."""
 _LISTED = 20
-"""Places that are written out; the gap's own table has all of them."""
+"""Most hotspots in the written result."""
 _STAGES = 3
 
 
 @dataclass(frozen=True, kw_only=True)
 class Gap:
-    """What a twin and its robot differ by, as far as some logs tell."""
+    """How a twin and its robot differ, as far as the logs show."""
 
     twin: str
     version: str
     horizon_s: float
     recordings: tuple[str, ...]
-    """Ids of the episodes, in the order they are counted in."""
+    """Ids of the episodes, in the order of their numbers."""
     seconds: float
-    """Time of all logs [s]."""
+    """Total time of the logs [s]."""
     segments: int
     diverged: int
-    """Segments left out because the twin diverged in them."""
+    """Segments left out because the twin diverged."""
     channels: tuple[ChannelGap, ...]
     distances: tuple[Distance, ...]
     places: tuple[Hotspot, ...]
-    """All ranges looked at; see `worst_places`."""
+    """All ranges examined; see `worst_places`."""
     coverage: RangeCoverage | None
-    """What the posterior's draws cover of the readings, where the twin has a posterior."""
+    """Share of the readings that the posterior's draws cover, if the twin has a posterior."""
     notes: tuple[str, ...]
     pairs: ReplayedPairs
-    """What was replayed."""
+    """The replayed segments."""
     draws: Floats | None
-    """(draws, parameters) of the posterior, where the twin has one."""
+    """(draws, parameters) of the posterior, if the twin has one."""
     level: float = GAP_THRESHOLDS.level
-    """Chance of a false claim that is taken."""
+    """Significance level."""
 
     @property
     def p_value(self) -> float:
-        """Chance of so clear a difference of real and simulated, or of so special a place, if there
-        is none; many looks counted."""
+        """The smallest p-value of distances and hotspots, corrected for their number."""
         place = min((p.p_value for p in self.places if p.excess > 0), default=1.0)
-        return min(adjusted([self._told_apart, place]))
+        return min(holm([self._distance_p, place]))
 
     @property
     def found(self) -> bool:
-        """Whether twin and robot can be told apart at all."""
+        """Whether twin and robot differ significantly."""
         return self.p_value < self.level
 
     @property
@@ -87,9 +87,9 @@ class Gap:
 
     @property
     def worst_places(self) -> tuple[Hotspot, ...]:
-        """Places where the error is larger than elsewhere beyond chance; see `ranked`."""
-        # Of two looks, distances and places, the second has the whole level if the first is sure.
-        sure = self._told_apart < self.level / 2
+        """Hotspots: ranges whose error is significantly larger than elsewhere; see `ranked`."""
+        # Holm: if the distances are significant at half of the level, hotspots get all of it.
+        sure = self._distance_p < self.level / 2
         return ranked(self.places, level=self.level if sure else self.level / 2)
 
     @property
@@ -99,13 +99,14 @@ class Gap:
         size = (
             f"{two_figures(worst.in_noise)} noise levels ({worst.error:.2g} {worst.unit or '1'})"
             f" after {worst.times_s[-1]:.2g} s on {worst.name} (over the horizon,"
-            f" {two_figures(worst.ratio)} times what its own noise makes)"
+            f" {two_figures(worst.ratio)} times what its own noise causes)"
         )
         if self.found:
             late = ""
             if worst.lag is not None and worst.lag.dominates:
                 side = "later" if worst.lag.seconds > 0 else "earlier"
-                late = f"; mostly, the robot is {1000 * abs(worst.lag.seconds):.0f} ms {side}"
+                ms = 1000 * abs(worst.lag.seconds)
+                late = f", mainly because the robot is {ms:.0f} ms {side}"
             return f"the twin is off by {size}{self._largest()}{late}{self._apart()}"
         if not self.distances:
             return (
@@ -138,26 +139,24 @@ class Gap:
         }
 
     @property
-    def _told_apart(self) -> float:
-        """Chance of distances like these if there is no difference; their number counted."""
-        return min(
-            adjusted([p for d in self.distances for p in (d.mmd_p, d.accuracy_p)]), default=1
-        )
+    def _distance_p(self) -> float:
+        """The smallest p-value of the distances, corrected for their number."""
+        return min(holm([p for d in self.distances for p in (d.mmd_p, d.accuracy_p)]), default=1)
 
     def _largest(self) -> str:
-        """Where the worst channel is worst; any channel's place where nothing else is found."""
-        told = self._told_apart < self.level
+        """The worst channel's hotspot; without a significant distance, any channel's."""
+        apart = self._distance_p < self.level
         mine = [place for place in self.worst_places if place.channel == self.worst.name]
-        if mine and told:
+        if mine and apart:
             return f"; largest {mine[0].words}"
-        if told:
+        if apart:
             return ""
         place = (*mine, *self.worst_places)[0]
         return f"; {place.channel} is worse {place.words} than elsewhere (p = {place.p_value:.2g})"
 
     def _apart(self) -> str:
-        """How real and simulated are told apart, by the surer of the two tests."""
-        if not self.distances or (self.found and self._told_apart >= self.level):
+        """How real and simulated motion differ, by the more significant of the two tests."""
+        if not self.distances or (self.found and self._distance_p >= self.level):
             return ""
         best = max(self.distances, key=lambda d: (-d.accuracy_p, d.accuracy))
         other = min(self.distances, key=lambda d: d.mmd_p)
@@ -167,17 +166,17 @@ class Gap:
                 f" ({_chance(other.mmd_p)})"
             )
         return (
-            f"; a classifier tells real from simulated {best.of} with {best.accuracy:.2f}"
-            f" ({_chance(best.accuracy_p)})"
+            f"; a classifier separates real from simulated {best.of} with an accuracy of"
+            f" {best.accuracy:.2f} ({_chance(best.accuracy_p)})"
         )
 
 
 def check_options(*, horizon_s: float, seed: int) -> None:
-    """Refuse what no gap can be measured with."""
+    """Refuse options out of range."""
     if not 0 < horizon_s < math.inf:
-        raise Sim2RealError(f"a horizon is longer than nothing and ends; {horizon_s:g} s is none")
+        raise Sim2RealError(f"--horizon-s must be a positive number of seconds, not {horizon_s:g}")
     if seed < 0:
-        raise Sim2RealError(f"a seed of {seed} is none: it is 0 or more")
+        raise Sim2RealError(f"--seed must not be negative, got {seed}")
 
 
 def measure_gap(
@@ -193,12 +192,12 @@ def measure_gap(
     threads: int = 0,
     report: Callable[[int, int], None] = lambda done, of: None,
 ) -> Gap:
-    """Measure how far a twin's best guess is off the robot that made some logs; see `Gap`.
+    """Measure how far a twin's best guess is from the robot that made some logs; see `Gap`.
 
-    Logs of columns may need a map of their `channels`. `rate_hz` is their control rate, by default
-    their own; `horizon_s` the time ahead that the twin predicts from each measured state. With
-    `remainder` the twin's learned remainder acts. Better not with logs that the twin was identified
-    from.
+    CSV and similar logs may need a map of their `channels`. `rate_hz` is the control rate, by
+    default that of the logs; `horizon_s` is how far the twin predicts ahead from each measured
+    state. With `remainder` the twin's learned remainder acts. Use logs that the twin was not
+    identified from.
     """
     check_options(horizon_s=horizon_s, seed=seed)
     twin = open_twin(twin)
@@ -227,20 +226,19 @@ def measure(
 ) -> Gap:
     """Measure the gap of a twin's best guess on logs of its robot; see `Gap`.
 
-    Where the twin has a posterior, what its draws cover is looked at too. Logs that are too short
-    for `horizon_s`, or of another robot, are a `Sim2RealError`.
+    For a twin with a posterior this includes the coverage of its draws. Logs that are too short for
+    `horizon_s`, or of another robot, are a `Sim2RealError`.
     """
     check_options(horizon_s=horizon_s, seed=seed)
     _refuse_rates(logs)
     make = partial(make_pairs, twin, logs, seed=seed, remainder=remainder, threads=threads)
-    draws = _draws(twin, thresholds.draws, seed)
-    pairs = make(
-        horizon_s=horizon_s, most=thresholds.segments, draws=draws, report=_stage(report, 0)
-    )
+    stages = [part_of(report, k, _STAGES) for k in range(_STAGES)]
+    draws = None
+    if twin.posterior is not None:
+        draws = drawn(twin, "posterior", count=thresholds.draws, seed=seed).numpy()
+    pairs = make(horizon_s=horizon_s, most=thresholds.segments, draws=draws, report=stages[0])
     short_s = max(horizon_s / _SHORTER, _LEAST_STEPS * pairs.real.period_s)
-    short = make(
-        horizon_s=short_s, most=thresholds.short_segments, apart=False, report=_stage(report, 1)
-    )
+    short = make(horizon_s=short_s, most=thresholds.short_segments, apart=False, report=stages[1])
     tests, why = distances(pairs, seed=seed), []
     if len(pairs.recording) < _FEW:
         why.append(_few(pairs, short_s))
@@ -251,9 +249,9 @@ def measure(
         look = partial(range_coverage, twin, logs, source="posterior", draws=thresholds.draws)
         look = partial(look, horizon_s=horizon_s, seed=seed, threads=threads)
         try:
-            covered = look(thresholds=thresholds, report=_stage(report, 2))
+            covered = look(thresholds=thresholds, report=stages[2])
         except Sim2RealError as error:
-            why.append(f"what the posterior covers was not looked at: {error}")
+            why.append(f"the posterior's coverage was not checked: {error}")
     channels = channel_gaps(pairs, seed=seed)
     report(1, 1)
     return Gap(
@@ -290,17 +288,10 @@ def two_figures(value: float) -> str:
     return f"{float(f'{value:.2g}'):,g}"
 
 
-def _draws(twin: Twin, count: int, seed: int) -> Floats | None:
-    """(draws, parameters) of the posterior, where the twin has one."""
-    if twin.posterior is None:
-        return None
-    return np.asarray(drawn(twin, "posterior", count=count, seed=seed).numpy())
-
-
 def _few(pairs: ReplayedPairs, short_s: float) -> str:
     return (
-        f"there are {len(pairs.recording)} segments of {pairs.horizon_s:.2g} s only: whether"
-        f" real and simulated can be told apart is tested on those of {short_s:.2g} s too"
+        f"there are only {len(pairs.recording)} segments of {pairs.horizon_s:.2g} s: the tests of"
+        f" real against simulated motion also use segments of {short_s:.2g} s"
     )
 
 
@@ -308,8 +299,8 @@ def _left_out(logs: Sequence[ControlLog]) -> Iterator[str]:
     samples = sum(log.left_out for log in logs)
     if samples:
         yield (
-            f"{samples} samples that are no numbers, or cannot be, are left out; `sim2real data"
-            " check` says which"
+            f"{samples} samples that are not finite or not possible are left out; `sim2real data"
+            " check` lists them"
         )
 
 
@@ -318,28 +309,28 @@ def _notes(pairs: ReplayedPairs, channels: Sequence[ChannelGap]) -> tuple[str, .
     in_spreads = [channel.in_spread for channel in channels if channel.in_spread is not None]
     if in_spreads and np.median(in_spreads) > 1:
         notes.append(
-            f"after {pairs.horizon_s:.2g} s most predictions are worse than a mean would be: the"
-            " motion is unstable, and a shorter --horizon-s tells more; or the recordings are of"
-            " another robot, or in other units than the twin takes them for"
+            f"after {pairs.horizon_s:.2g} s most predictions are worse than the mean reading: the"
+            " motion is unstable, and a shorter --horizon-s says more, or the recordings are of"
+            " another robot or in other units than the twin expects"
         )
     still = [channel.name for channel in channels if not channel.moves]
     if still:
         notes.append(
-            f"readings of {', '.join(still)} change by hardly more than noise: the motions leave"
-            " them alone, or the sensor is stuck"
+            f"readings of {', '.join(still)} hardly change by more than noise: the motions do not"
+            " affect them, or the sensor is stuck"
         )
     silent = [channel.name for channel in channels if not channel.declared]
     if silent:
         notes.append(
-            f"the twin declares no noise of {', '.join(silent)}, or hardly any: every difference"
-            " counts, and noise levels are of a ten thousandth of the range; [effects.sensor] of"
-            " the twin is where it is declared"
+            f"the twin declares little or no noise for {', '.join(silent)}, so every difference"
+            " counts, and a noise level is a ten-thousandth of the range; declare the noise in"
+            " [effects.sensor] of the twin"
         )
     if pairs.diverged:
         notes.append(f"the twin diverged in {pairs.diverged} segments, which are left out")
     if pairs.real.assumed:
         notes.append(
-            f"no sensor measures {', '.join(pairs.real.assumed)}: they start as the model has them"
+            f"no sensor measures {', '.join(pairs.real.assumed)}: they start at the model's default"
         )
     missing = [spec.name for spec in pairs.real.log.contract.sensors if not pairs.seen(spec.name)]
     if missing:
@@ -347,8 +338,8 @@ def _notes(pairs: ReplayedPairs, channels: Sequence[ChannelGap]) -> tuple[str, .
     stays = [channel.name for channel in channels if not channel.predicts]
     if stays:
         notes.append(
-            f"after {pairs.horizon_s:.2g} s, that it stays as it is predicts {', '.join(stays)}"
-            " better than the twin"
+            f"after {pairs.horizon_s:.2g} s, assuming no change predicts {', '.join(stays)} better"
+            " than the twin"
         )
     late = [
         f"{c.name} {1000 * c.lag.seconds:+.0f} ms ({100 * c.lag.explains:.0f} %)"
@@ -357,8 +348,8 @@ def _notes(pairs: ReplayedPairs, channels: Sequence[ChannelGap]) -> tuple[str, .
     ]
     if late:
         notes.append(
-            "behind the prediction (+) or ahead of it (-), and the share of the square error that"
-            f" this is: {', '.join(late)}"
+            "the robot is behind (+) or ahead of (-) the prediction, with the share of the squared"
+            f" error that this explains: {', '.join(late)}"
         )
     return tuple(notes)
 
@@ -366,7 +357,3 @@ def _notes(pairs: ReplayedPairs, channels: Sequence[ChannelGap]) -> tuple[str, .
 def _chance(p_value: float) -> str:
     least = 1.0 / (1 + EXCHANGES)
     return f"p ≤ {least:.2g}" if p_value <= least else f"p = {p_value:.2g}"
-
-
-def _stage(report: Callable[[int, int], None], place: int) -> Callable[[int, int], None]:
-    return lambda done, of: report(place * of + done, _STAGES * of)

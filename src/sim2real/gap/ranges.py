@@ -1,4 +1,4 @@
-"""The ranges that episodes draw from, and whether they reach what a robot really did."""
+"""The ranges that episodes draw from, and whether they cover what a robot really did."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ from sim2real.randomize import drawn
 from sim2real.twin import Twin
 
 BAND = (0.025, 0.5, 0.975)
-"""Ends and middle of what is shown of a distribution."""
+"""Quantiles that are shown of a distribution: median and ends of the middle 95 %."""
 STRONG = 0.3
-"""Correlation from which two parameters are shown together."""
+"""Correlation above which two parameters are shown as correlated."""
 _DRAWN = 2000
-"""Rows that are drawn for plots and ranges."""
+"""Draws for plots and ranges."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Ranges:
-    """Rows that episodes would be given, and where they come from."""
+    """Draws that episodes would get, and where they come from."""
 
     twin: Twin
     source: str
@@ -45,7 +45,7 @@ class Ranges:
 
     @property
     def moving(self) -> list[int]:
-        """Columns that differ from draw to draw, or whose prior leaves them open."""
+        """Columns of parameters that vary between draws or under their prior."""
         return [
             k
             for k, p in enumerate(self.twin.parameters)
@@ -53,11 +53,11 @@ class Ranges:
         ]
 
     def correlations(self) -> list[tuple[str, str, float]]:
-        """(one, other, correlation) of pairs that go together, the strongest first."""
+        """(one, other, correlation) of correlated pairs, the strongest first."""
         columns = [k for k in self.moving if np.ptp(self.draws[:, k]) > 0]
         if len(columns) < 2:
             return []
-        # Ranks, so that what is cut at a bound, or not normal, counts rightly.
+        # Of ranks, since draws may be cut at a bound or not normal.
         ranks = self.draws[:, columns].argsort(axis=0).argsort(axis=0)
         found = np.asarray(np.corrcoef(ranks.T))
         pairs = [
@@ -96,15 +96,15 @@ class Ranges:
 
 @dataclass(frozen=True, kw_only=True)
 class RangesFound:
-    """Ranges, and what they cover."""
+    """Ranges, and whether they cover a robot."""
 
     ranges: Ranges
     coverage: RangeCoverage | None
-    """None where there were no logs to look at."""
+    """None without logs."""
 
     @property
     def fine(self) -> bool:
-        """Whether they are neither too narrow nor far too wide, as far as logs tell."""
+        """Whether they are neither too narrow nor far too wide, as far as the logs show."""
         return self.coverage is None or self.coverage.verdict == "fine"
 
     def to_dict(self) -> dict[str, Any]:
@@ -130,11 +130,11 @@ def look_at_ranges(
     threads: int = 0,
     report: Callable[[int, int], None] = lambda done, of: None,
 ) -> RangesFound:
-    """Draw what episodes would be given; with logs of the robot, see whether that covers them.
+    """Draw parameters as episodes get them; with logs of the robot, check whether they cover it.
 
-    `params` is where parameters come from, by default the posterior or else the priors. Windows of
-    `horizon_s` of the logs are each replayed with `draws` vectors. Better not logs that the twin
-    was identified from.
+    `params` is where parameters come from, by default the posterior, or else the priors. Every
+    segment of `horizon_s` of the logs is replayed with `draws` draws. Use logs that the twin was
+    not identified from.
     """
     twin = open_twin(twin)
     source = params or ("prior" if twin.posterior is None else "posterior")
@@ -159,7 +159,7 @@ def _quantiles(prior: Distribution) -> Floats:
 
 
 def posterior_bands(twin: Twin) -> dict[str, list[float]]:
-    """Middle 95 % and median of each parameter the posterior knows."""
+    """Median and ends of the middle 95 % of each parameter of the posterior."""
     if twin.posterior is None:
         return {}
     found = twin.posterior.quantile(torch.tensor(BAND, dtype=torch.float64)).T.tolist()

@@ -19,10 +19,10 @@ class RangesConfig:
     twin: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="TWIN")]
     """Folder of the twin, or of a bundle."""
     logs: tuple[str, ...] = ()
-    """Recordings of the robot, folders of them, lakes, or files of other formats. Better not those
-    that the twin was identified from."""
+    """Recordings of the robot, folders of them, lakes, or files of other formats; not those that
+    the twin was identified from."""
     params: str = ""
-    """Where parameters come from, as in `evaluate`: the posterior by default, or the priors."""
+    """Where parameters come from, as in `evaluate`: by default the posterior, else the priors."""
     out: Path | None = None
     """Folder for ranges.html and ranges.json; `runs/randomize/TWIN/TIME` by default."""
     channels: Path | None = None
@@ -30,9 +30,9 @@ class RangesConfig:
     rate_hz: float = 0.0
     """Control rate of the logs [Hz]; their own by default."""
     horizon_s: float = 0.5
-    """Length of a window [s]."""
+    """Length of a segment [s]."""
     draws: int = 64
-    """Vectors that every window is replayed with."""
+    """Draws that every segment is replayed with."""
     seed: int = 0
     threads: int = 0
     """Threads of the simulation; 0 for all cores."""

@@ -1,11 +1,12 @@
 """Whether ranges of parameters cover what a robot really did.
 
-Vectors are drawn from the ranges, and every window of the logs is replayed with each of them, with
-all of the twin's chance (noise, rounding, jitter, loss) and from starts as uncertain as they were
-measured. Together they are what the twin thinks could have been read. If the ranges are right, a
-real reading is one more of them: it lies inside their middle 95 % nineteen times of twenty.
+Every segment of the logs is replayed with a number of draws from the ranges, with all of the twin's
+randomness (noise, rounding, jitter, loss) and from starts as uncertain as their measurement.
+Together they are the readings that the twin considers possible. If the ranges are right, a real
+reading is one more of them: it lies inside their middle 95 % nineteen times out of twenty.
 
-A range that is too narrow misses the robot; one that is too wide trains for robots there are not.
+A range that is too narrow misses the robot; one that is too wide trains for robots that do not
+exist.
 """
 
 from __future__ import annotations
@@ -25,10 +26,10 @@ from sim2real.replay import Replay, Replayer, clusters_of, log_of, seconds_of
 from sim2real.twin import Twin
 
 BAND = 0.95
-"""Share of what is simulated that lies inside the band."""
+"""Share of the simulated readings inside the band."""
 _RESAMPLED = 1000
 _LEAST = 1e-4
-"""Share of a reading's range that no band is narrower than: no sensor is perfect."""
+"""Narrowest band, as a share of the reading's range: no sensor is perfect."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,23 +46,23 @@ class CoveredShare:
 
 @dataclass(frozen=True, kw_only=True)
 class SensorCoverage:
-    """How one sensor's readings lie among those that the ranges make possible."""
+    """How one sensor's readings lie among the simulated ones."""
 
     name: str
     unit: str
     inside: CoveredShare
     """Readings inside the middle 95 %."""
     explained: CoveredShare
-    """Windows whose farthest reading is no farther than those of 95 % of the simulated ones."""
+    """Segments whose farthest reading is no farther than in 95 % of the simulated ones."""
     spread: float
-    """Standard deviation of what is simulated, root mean square over the readings [unit]."""
+    """Standard deviation of the simulated readings, root mean square over time [unit]."""
     error: float
-    """Root mean square distance of real readings from the middle of what is simulated [unit]."""
+    """Root mean square distance of real readings from the median of the simulated ones [unit]."""
     thresholds: GapThresholds = GAP_THRESHOLDS
 
     @property
     def width(self) -> float:
-        """Spread in errors: one where the ranges are right."""
+        """Spread over error: about one if the ranges are right."""
         return self.spread / max(self.error, 1e-12)
 
     @property
@@ -88,20 +89,21 @@ class SensorCoverage:
 
 @dataclass(frozen=True, kw_only=True)
 class RangeCoverage:
-    """What the ranges cover of some logs."""
+    """How well the ranges cover some logs."""
 
     source: str
-    """Where the vectors were drawn from."""
+    """Where the draws come from."""
     horizon_s: float
     recordings: int
     windows: int
+    """Segments."""
     diverged: int
-    """Vectors left out because a world with them diverged."""
+    """Draws left out because a world with them diverged."""
     sensors: tuple[SensorCoverage, ...]
     explained: CoveredShare
-    """Windows that are explained in all sensors together."""
+    """Segments that are explained in all sensors together."""
     replay: Replay
-    """What was simulated."""
+    """The simulated readings."""
 
     @property
     def verdict(self) -> str:
@@ -138,13 +140,13 @@ def range_coverage(
     threads: int = 0,
     report: Callable[[int, int], None] = lambda done, of: None,
 ) -> RangeCoverage:
-    """Say what share of real windows the ranges cover, sensor by sensor.
+    """Which share of the readings the ranges cover, sensor by sensor.
 
-    `source` is as for `make_sampler`: the posterior by default, or the priors where there is none.
-    At most `thresholds.segments` windows are looked at, spread evenly over the logs.
+    `source` is as for `make_sampler`, by default the posterior or, without one, the priors. At most
+    `thresholds.segments` segments are replayed, spread evenly over the logs.
     """
     if draws < 20:
-        raise Sim2RealError(f"a band of 95 % needs at least 20 draws, not {draws}")
+        raise Sim2RealError(f"a 95 % band needs at least 20 draws, not {draws}")
     source = source or ("prior" if twin.posterior is None else "posterior")
     values = drawn(twin, source, count=draws, seed=seed).numpy()
     whole = ControlLog.join(logs)
@@ -193,8 +195,8 @@ def _of_sensor(
     clusters: Ints,
     rng: np.random.Generator,
 ) -> tuple[SensorCoverage, Floats] | None:
-    """How a sensor is covered by the `good` draws, and how far each window goes; None where the
-    logs have no reading of it."""
+    """A sensor's coverage by the `good` draws, and how far each segment goes; None without any
+    reading of it."""
     columns = replay.column(spec.name)
     real, known = replay.measured[..., columns], replay.valid[..., columns]
     if not known.any():
@@ -217,10 +219,10 @@ def _of_sensor(
 
 
 def _farthest(made: Floats, real: Floats, slack: Floats) -> Floats:
-    """(1 + draws, windows) how far each window goes from the middle; the real one is the first.
+    """(1 + draws, segments) largest distance from the mean, in spreads; the real one is the first.
 
-    The middle and the spread are of all of them together, the real one included, so that it is like
-    the others if the ranges are right, whatever their shape.
+    Mean and spread include the real segment, so that it is exchangeable with the others if the
+    ranges are right, whatever their shape.
     """
     pool = np.concatenate([real[None], made])
     off = np.abs(pool - pool.mean(axis=0)) / np.maximum(pool.std(axis=0), slack)
@@ -234,7 +236,7 @@ def _explained(far: Floats, clusters: Ints, rng: np.random.Generator) -> Covered
 
 
 def _share(within: Ints, count: Ints, clusters: Ints, rng: np.random.Generator) -> CoveredShare:
-    """The share of `within` in `count` (windows,) each, resampled by cluster."""
+    """The share of `within` in `count` (segments,), resampled by cluster."""
     inside = np.bincount(clusters, weights=within)
     total = np.bincount(clusters, weights=count)
     rows = rng.integers(len(total), size=(_RESAMPLED, len(total)))

@@ -1,12 +1,12 @@
-"""Every stretch of a log twice: as the robot made it, and as the twin would have made it.
+"""Every segment of a log twice: as the robot produced it, and as the twin would have.
 
-From the robot's measured state the twin moves on under the same commands, with all its chance
-(noise, rounding, jitter, loss), and is recorded as the robot was. Both recordings then go the same
-way: a state is measured from their readings, and the twin without its chance predicts what follows.
+From the robot's measured state the twin moves on under the same commands, with all its randomness
+(noise, rounding, jitter, loss), and is recorded like the robot. Both recordings are then treated
+alike: a state is measured from the readings, and the twin without randomness predicts what follows.
 
-If the twin is right, the two of a pair could be exchanged and nobody would notice. That is what the
-tests of the gap rest on, and the errors of the made stretches are the floor: what chance alone
-makes of the errors, whatever noise, delay or way of measuring speeds there is.
+If the twin is right, the two segments of a pair are exchangeable. The tests of the gap rest on
+that, and the errors on simulated segments are the floor: the error that randomness alone causes,
+whatever the noise, the delays or the way speeds are measured.
 """
 
 from __future__ import annotations
@@ -27,29 +27,29 @@ from sim2real.twin import Twin
 _BEFORE = 2
 """Rows before the lead, so that speeds are fitted to readings on both sides of it."""
 _LEAD_S = 0.1
-"""Time that the twin moves before a segment starts, so that its motion is its own by then [s]."""
+"""Time that the twin moves before a segment, so that the motion is its own at the start [s]."""
 _LEAD_GOALS_S = 0.5
-"""The same where servos move a goal of their own, which depends on what was sent before [s]."""
+"""The same for servos with internal targets, which depend on earlier commands [s]."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ReplayedPairs:
-    """Stretches of logs, real and made, each predicted by the twin's best guess."""
+    """Real and simulated segments, each predicted by the twin's best guess."""
 
     real: Replay
-    """One vector of values; its log is of the stretches, one after the other."""
-    made: Replay
-    """The same stretches as the twin makes them."""
+    """With one vector of values; its log is the excerpts, one after the other."""
+    simulated: Replay
+    """The same for the twin's own segments."""
     recording: Ints
-    """(segments,) which of the logs each is from."""
+    """(segments,) index of the log that each is from."""
     since_s: Floats
-    """(segments,) time from the begin of its recording to that of the segment [s]."""
+    """(segments,) time from the start of its recording to its start [s]."""
     command: Floats
     """(segments, periods, commands) what was sent."""
     diverged: int
-    """Stretches left out because the twin diverged in them."""
+    """Segments left out because the twin diverged."""
     replayer: Replayer
-    """What `real` was made with, of the same segments."""
+    """Makes `real`, for the same segments."""
 
     @property
     def steps(self) -> int:
@@ -66,13 +66,13 @@ class ReplayedPairs:
         return bool(self.real.valid[..., self.real.column(sensor)].any())
 
     def at_start(self, replay: Replay) -> Floats:
-        """(segments, numbers) newest readings where segments of one of the two start."""
+        """(segments, numbers) newest readings at the starts of real or simulated segments."""
         return replay.log.readings[replay.starts]
 
 
 @dataclass(frozen=True)
 class _Shape:
-    """How a stretch is laid out: rows before, a lead, a segment."""
+    """Layout of an excerpt of a log: rows before, a lead, a segment."""
 
     period_s: float
     steps: int
@@ -85,7 +85,7 @@ class _Shape:
 
     @property
     def rows(self) -> int:
-        """Of a whole stretch."""
+        """Of an excerpt."""
         return _BEFORE + self.lead + 1 + self.steps
 
     @classmethod
@@ -101,13 +101,13 @@ class _Shape:
 
 
 @dataclass(frozen=True)
-class _Pieces:
-    """Stretches, one after the other, as the robot made them and as the twin does."""
+class _Excerpts:
+    """Excerpts, one after the other, from the robot and from the twin."""
 
     real: ControlLog
-    made: ControlLog
+    simulated: ControlLog
     firsts: Ints
-    """(stretches,) row of the whole log that each begins with."""
+    """(excerpts,) row of the whole log that each starts with."""
     diverged: int
 
 
@@ -124,12 +124,12 @@ def make_pairs(
     threads: int = 0,
     report: Callable[[int, int], None] = lambda done, of: None,
 ) -> ReplayedPairs:
-    """Pairs of stretches of `horizon_s`, at most `most` of them, spread evenly over the logs.
+    """At most `most` pairs of segments of `horizon_s`, spread evenly over the logs.
 
-    `draws` (n, parameters) are values that the replayer will be asked for too. With `apart` no
-    reading is in one segment and in the start of the next: the robot's neighbours would depend on
-    each other by it, and those that the twin makes do not. Logs that are too
-    short, too uneven or of another robot are a `Sim2RealError`.
+    `draws` (n, parameters) are values that the replayer will be asked for, too. With `apart` no
+    reading of a segment is used for the start of the next: real neighbours would then be correlated
+    and simulated ones not. Logs that are too short, too uneven or of another robot are a
+    `Sim2RealError`.
     """
     values = best_guess(twin)[None]
     asked = values if draws is None else np.concatenate([values, draws])
@@ -143,85 +143,85 @@ def make_pairs(
         whole, horizon_s=shape.rows * shape.period_s,
         stride_s=max(stride, seconds_of(logs) / most), chance="all", seed=seed,
     )  # fmt: skip
-    pieces = _pieces(whole, maker, shape, maker(values, report=_third(report, 0)))
-    of_real, of_made, both = _ready(make, pieces, shape)
+    excerpts = _excerpts(whole, maker, shape, maker(values, report=part_of(report, 0, 3)))
+    of_real, of_fake, both = _ready(make, excerpts, shape)
     real, fake = (
-        one(values, report=_third(report, k)) for k, one in enumerate((of_real, of_made), 1)
+        one(values, report=part_of(report, k, 3)) for k, one in enumerate((of_real, of_fake), 1)
     )
     good = _finite(real) & _finite(fake)
     if not good.any():
-        raise Sim2RealError(f"twin {twin.name!r} diverges within {horizon_s:g} s everywhere")
-    starts = pieces.firsts[both][good] + _BEFORE + shape.lead
+        raise Sim2RealError(f"twin {twin.name!r} diverges within {horizon_s:g} s in all segments")
+    starts = excerpts.firsts[both][good] + _BEFORE + shape.lead
     recording = log_of(logs, starts)
     begins = np.cumsum([0, *(len(log.times) for log in logs)])[recording]
     return ReplayedPairs(
         real=_some(real, good),
-        made=_some(fake, good),
+        simulated=_some(fake, good),
         recording=recording,
         since_s=whole.times[starts] - whole.times[begins],
         command=whole.command[starts[:, None] + np.arange(shape.steps)],
-        diverged=pieces.diverged + int((~good).sum()),
+        diverged=excerpts.diverged + int((~good).sum()),
         replayer=of_real.part(np.flatnonzero(good)),
     )
 
 
-def _pieces(whole: ControlLog, maker: Replayer, shape: _Shape, made: Replay) -> _Pieces:
-    """The stretches that the twin came through, from what it made of all of them."""
+def _excerpts(whole: ControlLog, maker: Replayer, shape: _Shape, made: Replay) -> _Excerpts:
+    """The excerpts in which the twin did not diverge; `made` is what it did in all of them."""
     there = np.isfinite(made.predicted[0]).all(axis=(1, 2))
     if not there.any():
         raise Sim2RealError(
-            f"twin {maker.twin.name!r} diverges wherever it is started from the recordings: are"
-            " they of this robot, and in these units?"
+            f"twin {maker.twin.name!r} diverges from every start in the recordings: are they of"
+            " this robot, and in the units that the twin expects?"
         )
     firsts = maker.starts[there] + 1
-    pieces = ControlLog.join([whole.part(slice(first, first + shape.rows)) for first in firsts])
-    readings = made.predicted[0][there].reshape(len(pieces.times), -1)
-    copy = _as_made(maker.twin, pieces, readings, shape.period_s)
-    return _Pieces(pieces, copy, firsts, int((~there).sum()))
+    excerpts = ControlLog.join([whole.part(slice(first, first + shape.rows)) for first in firsts])
+    readings = made.predicted[0][there].reshape(len(excerpts.times), -1)
+    copy = _as_made(maker.twin, excerpts, readings, shape.period_s)
+    return _Excerpts(excerpts, copy, firsts, int((~there).sum()))
 
 
 def _ready(
-    make: Callable[..., Replayer], pieces: _Pieces, shape: _Shape
+    make: Callable[..., Replayer], excerpts: _Excerpts, shape: _Shape
 ) -> tuple[Replayer, Replayer, Ints]:
-    """Replayers of the real and the made segments, and which of the stretches have both."""
-    cut = slice(_BEFORE, None)  # the first start of all then lies as deep in its piece as others
+    """Replayers of the real and the simulated segments, and which of the excerpts have both."""
+    cut = slice(_BEFORE, None)  # the first start then lies as deep in its excerpt as the others
     replayers = [
         make(
             log.part(cut),
             horizon_s=shape.steps * shape.period_s,
             stride_s=shape.rows * shape.period_s,
         )
-        for log in (pieces.real, pieces.made)
+        for log in (excerpts.real, excerpts.simulated)
     ]
     places = [(found.starts - shape.lead) // shape.rows for found in replayers]
     both = np.intersect1d(places[0], places[1])
     if not len(both):
-        raise Sim2RealError("no stretch of the recordings can be compared with the twin's own")
-    real, made = (
+        raise Sim2RealError("no segment of the recordings can be compared with the twin's own")
+    real, fake = (
         found.part(np.flatnonzero(np.isin(mine, both)))
         for found, mine in zip(replayers, places, strict=True)
     )
-    return real, made, both
+    return real, fake, both
 
 
 def _moves_goals(twin: Twin) -> bool:
-    """Whether an actuator goes to what it is sent by a way of its own."""
+    """Whether an actuator has an internal target that moves to its command."""
     place = twin.compile()
     limits = [(a.slew, a.acceleration) for a in place.effects.actuators.values()]
     return bool(place.model.na) or any(math.isfinite(limit) for pair in limits for limit in pair)
 
 
-def _as_made(twin: Twin, pieces: ControlLog, readings: Floats, period_s: float) -> ControlLog:
-    """The log of the pieces with the twin's readings, where the robot's log has some."""
-    fresh = pieces.fresh.copy()
+def _as_made(twin: Twin, excerpts: ControlLog, readings: Floats, period_s: float) -> ControlLog:
+    """The log of the excerpts with the twin's readings wherever the robot's log has readings."""
+    fresh = excerpts.fresh.copy()
     effects = twin.compile().effects.sensors
-    for column, spec in enumerate(pieces.contract.sensors):
+    for column, spec in enumerate(excerpts.contract.sensors):
         mine = effects.get(spec.name)
         if mine is not None and mine.period > 1.5 * period_s:
-            # A slow sensor of the twin is read at times of its own, which its readings show.
+            # The twin reads a slow sensor at its own times, which show in its readings.
             fresh[:, column] = fresh[:, column].any()
-    known = np.isfinite(pieces.readings)
-    return replace(pieces, readings=np.where(known, readings, np.nan), fresh=fresh)
+    known = np.isfinite(excerpts.readings)
+    return replace(excerpts, readings=np.where(known, readings, np.nan), fresh=fresh)
 
 
 def _finite(replay: Replay) -> Bools:
@@ -239,5 +239,8 @@ def _some(replay: Replay, segments: Bools) -> Replay:
     )
 
 
-def _third(report: Callable[[int, int], None], place: int) -> Callable[[int, int], None]:
-    return lambda done, of: report(place * of + done, 3 * of)
+def part_of(
+    report: Callable[[int, int], None], place: int, parts: int
+) -> Callable[[int, int], None]:
+    """Reports part number `place` of several equal parts."""
+    return lambda done, of: report(place * of + done, parts * of)

@@ -1,7 +1,6 @@
-"""What counts as a gap, as a fault of an interface, and as covered: thresholds that may be changed.
+"""What counts as a gap, as an interface fault, and as covered.
 
-The defaults hold for all robots here. A user of the library gives others to `measure_gap`,
-`coverage` and `diagnose`.
+The defaults hold for all robots here; `measure_gap`, `range_coverage` and `diagnose` take others.
 """
 
 from __future__ import annotations
@@ -11,42 +10,43 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, kw_only=True)
 class GapThresholds:
-    """Of a gap that is measured, and of what a posterior or ranges cover."""
+    """Thresholds of a measured gap, and of the coverage of a posterior or ranges."""
 
     level: float = 0.05
-    """Chance of a false claim that is taken."""
+    """Significance level."""
     segments: int = 400
-    """Segments that errors, distances and coverage are measured on, at most."""
+    """Most segments for errors, distances and coverage."""
     short_segments: int = 1600
-    """Shorter segments that places are looked for in, at most."""
+    """Most shorter segments for hotspots."""
     draws: int = 40
-    """Draws of a posterior, whose coverage is looked at."""
+    """Draws of a posterior for its coverage."""
     inside_least: float = 0.90
     """Share of readings inside the middle 95 % below which ranges are too narrow."""
     spread_most: float = 2.0
-    """Spread of what is simulated, in real errors, above which ranges are too wide."""
+    """Spread of the simulated readings, over the error, above which ranges are too wide."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class DoctorThresholds:
-    """Of faults between a policy and a robot that clocks, sizes and the twin's worlds show."""
+    """Thresholds of interface faults."""
 
     slow_loop: float = 1.04
-    """Period against the promised one from which a loop is slow; clocks differ by less."""
+    """Control period, relative to the promised one, above which a loop is slow; clocks differ by
+    less."""
     stale_share: float = 0.15
-    """Share of periods without a new reading beyond which a channel is stale."""
+    """Share of periods without a new reading above which a channel is stale."""
     stale_periods: int = 8
-    """So many periods in a row without a new reading are a frozen channel."""
+    """Consecutive periods without a new reading that make a channel frozen."""
     other_unit: float = 4.0
-    """A reading so many times beyond the largest of all worlds has another unit."""
+    """Size of a reading, relative to the largest of all worlds, that means another unit."""
     saturated_share: float = 0.85
-    """Share of actions at their limit that may still be an arm that pushes against its table."""
+    """Share of actions at their limit up to which an arm may just be pushing against its table."""
     misfit: float = 1.3
-    """Misfit, in that of the twin's worlds, up to which a robot moves as they do."""
+    """Misfit, relative to the twin's worlds, up to which a robot moves like them."""
     worlds: int = 64
-    """Worlds of the twin that show what is normal."""
+    """Worlds of the twin that define what is normal."""
     wider: float = 2.0
-    """How many times as wide as the twin's prior their parameters are drawn."""
+    """How much wider than the twin's prior their parameters are drawn."""
 
 
 GAP_THRESHOLDS = GapThresholds()

@@ -1,15 +1,14 @@
-"""Whether what a robot does can be told from what its twin does: two tests of two samples.
+"""Two-sample tests of real against simulated motion.
 
 `mmd` is the maximum mean discrepancy with a Gaussian kernel as wide as the median distance;
-`classifier` is how well a classifier tells the two apart on segments that it has not seen.
-Samples come in pairs of segments that started alike (see `pairs`). If the twin is right the two of
-a pair can be exchanged, so p-values come from exchanging whole pairs: samples of one segment, which
-depend on each other, always go together.
+`classifier` is the accuracy of a classifier on held-out segments. Samples come in pairs of segments
+that start alike (see `replayed_pairs`). If the twin is right the two of a pair are exchangeable, so
+p-values come from exchanging whole pairs; samples of one segment, which are correlated, stay
+together.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 
 import numpy as np
@@ -19,18 +18,18 @@ from sim2real.gap.replayed_pairs import ReplayedPairs
 from sim2real.replay import Replay
 
 EXCHANGES = 1999
-"""Random exchanges of pairs that a p-value is counted from."""
+"""Random exchanges of pairs behind a p-value."""
 _FOLDS = 5
 _CHUNK = 250
 _MOST_PRODUCTS = 150
-"""Products of features that the classifier may see; with more, squares only."""
+"""Most products of features for the classifier; beyond that it gets squares only."""
 _FARTHEST = 8.0
-"""Robust standard deviations beyond which a feature is cut off."""
+"""Robust standard deviations at which a feature is clipped."""
 _MOST_FOR_MEDIAN = 1000
 _STATES_A_SEGMENT = 4
 _RESAMPLED = 1000
 FEWEST = 12
-"""Pairs below which no exchange could show anything at 5 %, corrected for the number of looks."""
+"""Fewest pairs: with fewer, no exchange could be significant at 5 % after correction."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,12 +39,12 @@ class Distance:
     of: str
     """'states', or 'transitions' over a time."""
     pairs: int
-    """Segments compared."""
+    """Pairs of segments compared."""
     mmd: float
-    """Squared maximum mean discrepancy, unbiased: around 0 where there is no difference."""
+    """Squared maximum mean discrepancy, unbiased: around 0 if there is no difference."""
     mmd_p: float
     accuracy: float
-    """Share of samples the classifier assigns rightly; 0.5 is guessing."""
+    """Share of samples that the classifier assigns correctly; 0.5 is guessing."""
     accuracy_low: float
     accuracy_high: float
     """95 % interval over segments."""
@@ -59,21 +58,21 @@ class Distance:
 def distances(pairs: ReplayedPairs, *, seed: int = 0) -> tuple[Distance, ...]:
     """Distances of states, and of transitions over one period and over the whole horizon.
 
-    States are readings along the segments. A transition is the reading a segment starts from, what
-    was sent, and what came of it, counted from what the twin expects after that start: the same
-    for both of a pair, and it leaves in sight what else would drown in the motion.
+    States are readings along the segments. A transition is the reading at the start, the commands,
+    and the outcome, relative to what the twin expects from that start. That expectation is the same
+    for both of a pair; without it, the motion itself would hide small differences.
     """
     period_s, last = pairs.real.period_s, pairs.steps - 1
     spans = sorted({0, last})
     steps = np.unique(np.linspace(0, last, _STATES_A_SEGMENT + 1).round().astype(int)[1:])
     found = []
     for of, real, made in [
-        ("states", _states(pairs.real, steps), _states(pairs.made, steps)),
+        ("states", _states(pairs.real, steps), _states(pairs.simulated, steps)),
         *(
             (
                 f"transitions over {(step + 1) * period_s:.2g} s",
                 _transitions(pairs, pairs.real, step),
-                _transitions(pairs, pairs.made, step),
+                _transitions(pairs, pairs.simulated, step),
             )
             for step in spans
         ),
@@ -82,17 +81,6 @@ def distances(pairs: ReplayedPairs, *, seed: int = 0) -> tuple[Distance, ...]:
         if usable is not None and len(usable[0]) >= FEWEST:
             found.append(_distance(of, *usable, seed=seed))
     return tuple(found)
-
-
-def adjusted(p_values: Sequence[float]) -> list[float]:
-    """P-values corrected for their number (Holm)."""
-    order = np.argsort(p_values)
-    found = np.empty(len(p_values))
-    worst = 0.0
-    for rank, place in enumerate(order):
-        worst = max(worst, min(1.0, (len(p_values) - rank) * p_values[place]))
-        found[place] = worst
-    return [float(p) for p in found]
 
 
 def mmd(real: Floats, made: Floats, *, seed: int = 0) -> tuple[float, float]:
@@ -111,7 +99,7 @@ def mmd(real: Floats, made: Floats, *, seed: int = 0) -> tuple[float, float]:
         parts = near.reshape(segments, samples, segments, samples)
         return np.asarray(parts.mean(axis=(1, 3)))
 
-    # Exchanging the two of a pair turns the sign of its row and its column.
+    # Exchanging the two of a pair flips the sign of its row and its column.
     table = kernel(0, 0) + kernel(1, 1) - kernel(0, 1) - kernel(1, 0)
     np.fill_diagonal(table, 0.0)
     count = segments * (segments - 1)
@@ -124,8 +112,8 @@ def mmd(real: Floats, made: Floats, *, seed: int = 0) -> tuple[float, float]:
 def classifier(real: Floats, made: Floats, *, seed: int = 0) -> tuple[float, float, float, float]:
     """Accuracy of a classifier on samples (segments, samples, features), its interval, its p-value.
 
-    It is a linear discriminant of the features, their squares and products, by ridge regression
-    on the labels. Folds are of neighbouring segments, and the two of a pair lie in one fold.
+    It is a linear discriminant on the features, their squares and products, by ridge regression on
+    the labels. Folds are of neighbouring segments, and both segments of a pair are in one fold.
     """
     segments, samples, _ = real.shape
     both = _scaled(real, made)
@@ -141,7 +129,7 @@ def classifier(real: Floats, made: Floats, *, seed: int = 0) -> tuple[float, flo
         parts.append((fold_of == k, fold_of != k, inside, outside, np.linalg.inv(gram)))
 
     def right(labels: Floats) -> Floats:
-        """(rows, exchanges) whether each row is assigned rightly, one half where it is open."""
+        """(rows, exchanges) whether each row is assigned correctly; one half on a tie."""
         score = np.empty_like(labels)
         for mine, others, inside, outside, inverse in parts:
             score[mine] = inside @ (inverse @ (outside.T @ labels[others]))
@@ -176,7 +164,7 @@ def _distance(of: str, real: Floats, made: Floats, *, seed: int) -> Distance:
 
 
 def _states(replay: Replay, steps: Ints) -> Floats:
-    """(segments, samples, numbers) readings at some steps, the newest there is."""
+    """(segments, samples, numbers) newest readings at some steps."""
     return _newest(replay.measured)[:, steps]
 
 
@@ -188,7 +176,7 @@ def _transitions(pairs: ReplayedPairs, replay: Replay, step: int) -> Floats:
 
 
 def _newest(values: Floats) -> Floats:
-    """(segments, periods, numbers) with what is missing filled by the reading before."""
+    """(segments, periods, numbers) with missing readings filled by the ones before."""
     filled = values.copy()
     for step in range(1, values.shape[1]):
         gone = np.isnan(filled[:, step])
@@ -197,7 +185,7 @@ def _newest(values: Floats) -> Floats:
 
 
 def _usable(real: Floats, made: Floats) -> tuple[Floats, Floats] | None:
-    """Features that are known and vary, in segments where all of them are; None without any."""
+    """Features that vary, in the segments in which all of them are known; None without any."""
     known = np.all(np.isfinite(real) & np.isfinite(made), axis=1)
     often = known.mean(axis=0) > 0.5
     good = known[:, often].all(axis=1)
@@ -209,7 +197,7 @@ def _usable(real: Floats, made: Floats) -> tuple[Floats, Floats] | None:
 
 
 def _scaled(real: Floats, made: Floats) -> Floats:
-    """(2, segments, samples, features) around 0 with spread 1, far ones cut; blind to the label."""
+    """(2, segments, samples, features) centred, scaled and clipped, regardless of the label."""
     both = np.stack([real, made])
     middle = np.median(both, axis=(0, 1, 2))
     spread = 1.4826 * np.median(np.abs(both - middle), axis=(0, 1, 2))
@@ -218,7 +206,7 @@ def _scaled(real: Floats, made: Floats) -> Floats:
 
 
 def _with_products(rows: Floats) -> Floats:
-    """Rows with a constant, squares and products, each of spread one."""
+    """Rows with a constant, squares and products, all standardised."""
     one, other = np.triu_indices(rows.shape[1])
     if len(one) > _MOST_PRODUCTS:
         one = other = np.arange(rows.shape[1])
@@ -240,5 +228,5 @@ def _signs(rng: np.random.Generator, segments: int) -> Floats:
 
 
 def _p_value(value: float, others: Floats) -> float:
-    """Share of exchanges that look at least as different, the real one among them."""
+    """Share of exchanges that differ at least as much, the observed one included."""
     return float((1 + (others >= value - 1e-12).sum()) / (1 + len(others)))

@@ -109,7 +109,7 @@ def over_time(gap: Gap, sensor: str) -> Figure:
         mine = pairs.recording == recording
         times = end + pairs.since_s[mine]
         real = _each(pairs.real.errors[0][mine][..., part])
-        made = _each(pairs.made.errors[0][mine][..., part])
+        made = _each(pairs.simulated.errors[0][mine][..., part])
         axis.plot(times, made, ".", color=OLD, markersize=2, label="" if place else "its own noise")
         axis.plot(times, real, ".", color=NEW, markersize=2, label="" if place else "twin")
         end = float(times.max()) + pairs.horizon_s
