@@ -280,5 +280,5 @@ def test_a_run_that_is_killed_leaves_nothing_and_can_be_run_again(
 
 def test_a_twin_must_have_something_to_fit(recordings):
     _, twin = bundle_and_twin(TASK)
-    with pytest.raises(Sim2RealError, match="no recording can tell"):
+    with pytest.raises(Sim2RealError, match="no recording can determine"):
         LeastSquares(twin, [aligned(recordings[0], twin)], 0.5, fitted=("sensor/hinge_vel/noise",))

@@ -7,7 +7,7 @@ import pytest
 from sim2real.data import Episode, Origin, Provenance, Signal
 from sim2real.errors import Sim2RealError
 from sim2real.identification.cma_es import agreement, search
-from sim2real.identification.contact_parameters import told_by, touches
+from sim2real.identification.contact_parameters import narrowed, touches
 from sim2real.identification.importance_sampling import weighed_posterior
 from sim2real.identification.whole_recordings import WholeRecordings
 from sim2real.logs.alignment import aligned
@@ -106,7 +106,7 @@ def test_weighed_draws_are_as_wide_as_the_costs_say():
     posterior = weighed_posterior(Bowl(), found)
     assert np.allclose(posterior.std, 2.0 * Bowl.spread, rtol=0.3)
     assert np.allclose(posterior.mean, found.values)
-    assert np.allclose(told_by(Bowl(), found, posterior).shrinkage, Bowl.spread, rtol=0.3)
+    assert np.allclose(narrowed(Bowl(), found, posterior).shrinkage, Bowl.spread, rtol=0.3)
 
 
 def test_slopes_agree_where_a_cost_is_smooth_and_not_where_it_is_rough():

@@ -29,7 +29,7 @@ class TwoValleys:
     def prepare(self, x, again=False):
         pass
 
-    def prepare_chance(self, x, rough):
+    def prepare_randomness(self, x, rough):
         return False
 
     def sensor_of(self):

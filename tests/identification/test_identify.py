@@ -75,8 +75,8 @@ def test_how_far_chance_shifts_a_prediction_follows_the_delay(pendulum, monkeypa
         predicted = problem._measured - plain[0]
         return np.repeat(predicted[None] + 0.1 + 0.5 * x[delay], trials, axis=0), predicted
 
-    monkeypatch.setattr(problem, "_by_chance", shifted)
-    assert problem.prepare_chance(here)
+    monkeypatch.setattr(problem, "_randomised", shifted)
+    assert problem.prepare_randomness(here)
     shift = plain - problem.errors(np.stack([here, there]))
     told = np.isfinite(shift[0])
     assert np.allclose(shift[0][told], 0.1) and np.allclose(shift[1][told], 0.1 + 0.5 * 0.3)

@@ -129,7 +129,7 @@ def test_a_motion_in_which_the_twin_diverges_is_left_out(pendulum):
 
 def test_parameters_that_no_motion_can_tell_are_refused(pendulum):
     contract, twin = pendulum
-    with pytest.raises(Sim2RealError, match="no recording can tell sensor/hinge_pos/noise"):
+    with pytest.raises(Sim2RealError, match="no recording can determine sensor/hinge_pos/noise"):
         choose(twin, contract, candidates(), wanted=("sensor/hinge_pos/noise",))
     with pytest.raises(Sim2RealError, match="body/pole/mass"):
         choose(twin, contract, candidates(), wanted=("body/pole/mas",))

@@ -163,5 +163,5 @@ def test_a_log_that_cannot_be_replayed_says_why(pendulum):
     with pytest.raises(Sim2RealError, match="no sensor 'hinge_pos'"):
         replay(arm, log, horizon_s=0.1)
     blind = replace(log, fresh=np.zeros_like(log.fresh))
-    with pytest.raises(Sim2RealError, match="tells a joint's position"):
+    with pytest.raises(Sim2RealError, match="gives a joint's position"):
         replay(twin, blind, horizon_s=0.1)

@@ -61,7 +61,7 @@ def identification(task, *, shift=0.5, draws=False, more=()):
             effective=1.0, distribution=distribution,
         ),
         fit=SimpleNamespace(at_bounds=names[1:2]),
-        told=from_information(names, information),
+        identifiability=from_information(names, information),
         held_back=tuple(logs),
         check=HeldBackCheck(
             horizon_s=0.5, recordings=(logs[0].episode,), by_time=False, sensors=sensors,
@@ -77,8 +77,8 @@ def test_the_page_has_units_warnings_and_calibration(tmp_path):
     write_page(tmp_path / "page.html", found)
     page = (tmp_path / "page.html").read_text()
     name = found.posterior.names[0]
-    assert shifts(found)[0] > 3 and re.search(f"Outside its prior.*{re.escape(name)} ", page)
-    assert "On a bound: " + found.posterior.names[1] in page
+    assert shifts(found)[0] > 3 and re.search(f"Outside the prior.*{re.escape(name)} ", page)
+    assert "At a bound: " + found.posterior.names[1] in page
     for unit in ("[kg]", "[N m s/rad]", "rad/s"):
         assert unit in page
     assert "inside 95 %" in page and page.count("alt='calibration'") == 2
@@ -102,7 +102,7 @@ def test_many_parameters_are_one_picture_and_some_sensors_are_drawn(tmp_path):
     write_page(tmp_path / "page.html", found)
     page = (tmp_path / "page.html").read_text()
     assert "posterior of every parameter" in page and "prior and posterior of" not in page
-    assert page.count("measured, before and after") == 8 and "more numbers are not shown" in page
+    assert page.count("measured, before and after") == 8 and "Not plotted: " in page
     assert len(page) < 4e6
 
 
@@ -111,7 +111,7 @@ def test_ranks_of_draws_among_draws_are_even_and_numbers_take_turns():
     bundle, _ = bundle_and_twin("pendulum-swingup")
     log = aligned(simulate(bundle, twin, count=1)[0], twin)
     values = np.repeat(best_guess(twin)[None], 40, axis=0)
-    replay = Replayer(twin, log, horizon_s=0.2, values=values, chance="all", threads=1)(values)
+    replay = Replayer(twin, log, horizon_s=0.2, values=values, randomness="all", threads=1)(values)
     drawn = SimpleNamespace(
         predicted=replay.predicted[1:], measured=replay.predicted[0], column=replay.column,
         valid=np.isfinite(replay.predicted[0]), log=log,

@@ -81,7 +81,7 @@ def attribute_trajectory(
     base, middle = best_guess(before), best_guess(after)
     x = problem.counted(middle)
     problem.prepare(x)
-    problem.prepare_chance(x)
+    problem.prepare_randomness(x)
     problem.prepare(x)
     inside, weights = game(len(who.names), seed=seed)
     drawn = plausible(before, posterior, who, draws=draws, seed=seed)

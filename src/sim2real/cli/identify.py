@@ -31,30 +31,30 @@ def _keep(found: Identification, folder: Path) -> None:
 def _show(found: Identification, out: Path) -> None:
     rows = []
     for k, (name, value) in enumerate(found.values.items()):
-        shrunk = found.told.shrinkage[k]
-        told = "yes" if shrunk < 0.5 else "hardly" if shrunk < 0.9 else "no"
+        shrunk = found.identifiability.shrinkage[k]
+        known = "yes" if shrunk < 0.5 else "hardly" if shrunk < 0.9 else "no"
         interval = f"± {1.96 * found.posterior.std[k]:.2g}"
-        rows.append((name, found.problem.center[k], value, interval, told))
-    print_table(("parameter", "before", "after", "95 %", "told"), rows)
-    for group in found.told.combinations:
+        rows.append((name, found.problem.center[k], value, interval, known))
+    print_table(("parameter", "before", "after", "95 %", "identified"), rows)
+    for group in found.identifiability.combinations:
         say(f"only in combination: {', '.join(group)}")
     for note in found.notes:
         say(note)
     check = found.check
     say(
-        f"recordings held back: error over {check.horizon_s:g} s is {check.ratio:.2f} times what it"
-        " was"
+        f"held-back recordings: the error over {check.horizon_s:g} s is {check.ratio:.2f} times"
+        " that of the old twin"
     )
     if found.promoted:
         say(f"new twin: {out / 'twin'}, version {found.twin.version}")
     else:
         say(f"not promoted: {found.why}")
     twin = out / "twin" if found.promoted else found.twin.folder
-    for line in advice(found.told, str(twin)):
+    for line in advice(found.identifiability, str(twin)):
         say(line)
     if (learned := found.learned) is not None:
         say(
             f"no remainder: {learned.why}"
             if learned.why
-            else f"remainder: held-back error is {learned.ratio:.2f} times what it was without"
+            else f"remainder: the held-back error is {learned.ratio:.2f} times that without"
         )

@@ -14,7 +14,7 @@ from sim2real.report import plot_plan
 def run_plan(config: PlanConfig) -> int:
     """Choose motions and say how to record them; 0."""
     if config.out is not None and config.out.suffix not in FORMATS:
-        raise Sim2RealError(f"a plan is written as .toml or .json, not {config.out.name!r}")
+        raise Sim2RealError(f"a plan is a .toml or .json file, not {config.out.name!r}")
     return carry_out(config, plan_motions, show=_show, keep=_keep)
 
 
@@ -53,9 +53,9 @@ def _show(found: PlannedMotions, out: Path) -> None:
         if name in chosen.wanted and after > 0.9 * before
     ]
     if hardly:
-        say(f"none of the motions would tell much of: {', '.join(hardly)}")
+        say(f"none of the motions would say much about: {', '.join(hardly)}")
     if found.refused:
-        say(f"{len(found.refused)} motions are not clear from the twin's default pose")
+        say(f"{len(found.refused)} motions are not possible from the twin's default pose")
     say("")
     for command in found.commands:
         say(command)

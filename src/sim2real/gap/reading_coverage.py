@@ -157,7 +157,7 @@ def range_coverage(
         horizon_s=horizon_s,
         stride_s=max(horizon_s, seconds / thresholds.segments),
         values=values,
-        chance="all",
+        randomness="all",
         threads=threads,
     )
     rng = np.random.default_rng(seed)

@@ -141,7 +141,7 @@ def make_pairs(
     stride = (shape.steps + (shape.filled + _BEFORE if apart else 0)) * shape.period_s
     maker = make(
         whole, horizon_s=shape.rows * shape.period_s,
-        stride_s=max(stride, seconds_of(logs) / most), chance="all", seed=seed,
+        stride_s=max(stride, seconds_of(logs) / most), randomness="all", seed=seed,
     )  # fmt: skip
     excerpts = _excerpts(whole, maker, shape, maker(values, report=part_of(report, 0, 3)))
     of_real, of_fake, both = _ready(make, excerpts, shape)

@@ -1,9 +1,9 @@
-"""The most probable parameters without gradients: CMA-ES over whole trajectories.
+"""The most probable parameters without gradients: CMA-ES over whole recordings.
 
-Where things collide, a small change of a parameter sends a trajectory another way, and a slope
-measured over a small step says nothing of a larger one. A population of parameter vectors, times a
-batch of recordings, is one batch of worlds; the next generation is drawn from where the better ones
-lie. Each generation sees another batch, so that no recording decides alone.
+Where things collide, a small change of a parameter sends the motion another way, and a slope over a
+small step says nothing about a larger one. A population of parameter vectors, times a batch of
+recordings, is one batch of worlds. Each generation sees another batch of recordings, so no
+recording decides alone.
 """
 
 from __future__ import annotations
@@ -21,37 +21,37 @@ from sim2real.replay import around, at_bounds
 
 GENERATIONS = 150
 _STAGES = 2
-"""Searches, each with errors counted in what the one before left."""
+"""Stages, each in units of the errors that the one before left."""
 _WIDE = 0.3
-"""First step, in standard deviations of the prior."""
+"""Initial step, in standard deviations of the prior."""
 _DIVERGED = 1e9
-"""Cost of a vector with a world that diverged: the ranking needs a number."""
+"""Cost of a vector with a diverged world: the ranking needs a number."""
 _SMALL, _LARGE = 0.02, 0.5
-"""Steps, in standard deviations of the prior, over which slopes must agree to be trusted."""
+"""Steps, in standard deviations of the prior, over which slopes are compared."""
 _AGREE = 0.7
 """Cosine of the angle between slopes over small and large steps below which they mislead."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class CmaSearch:
-    """What was found."""
+    """The result of a search."""
 
     x: Floats
     """(fitted,) standard deviations from the problem's center."""
     values: Floats
     """(fitted,) values of the parameters."""
     cost: float
-    """Mean cost of a recording, with the prior's share."""
+    """Mean cost of a recording, including the prior."""
     spread: Floats
     """(fitted, fitted) covariance of the last generation, in standard deviations of the prior."""
     history: Floats
-    """(generations,) middle cost of each generation, on its own batch of recordings."""
+    """(generations,) median cost of each generation, on its own batch of recordings."""
     evaluations: int
     """Parameter vectors that were simulated on one batch of recordings."""
     diverged: int
-    """Vectors of which a world diverged."""
+    """Vectors with a diverged world."""
     at_bounds: tuple[str, ...]
-    """Parameters that ended on a bound."""
+    """Parameters at a bound."""
 
 
 def search(
@@ -67,9 +67,9 @@ def search(
 ) -> CmaSearch:
     """Search from `begin` (fitted,), the center by default, or the best of `starts` - 1 draws.
 
-    `population` vectors a generation, by default what CMA-ES recommends. Each of `restarts` begins
-    anew from the next best draw with twice the population; the best of all is kept. The errors are
-    left counted in what is usual at the end.
+    `population` vectors per generation, by default what CMA-ES recommends. Each of `restarts`
+    starts from the next best draw with twice the population; the best of all is kept. The problem's
+    units are left at the errors of the result.
     """
     low, high = problem.bounds
     zero = np.zeros(len(problem.names)) if begin is None else np.clip(begin, low, high)
@@ -114,10 +114,9 @@ def search(
 
 
 def gradients_mislead(problem: WholeRecordings, x: Floats | None = None) -> bool:
-    """Whether a fit by gradients would be misled: measured at x (fitted,), the center by default.
+    """Whether gradients would mislead a fit at x (fitted,), by default the center.
 
-    Slopes of each trajectory's cost over small steps are compared with those over large ones, on
-    one batch of trajectories.
+    Compares the slopes of each segment's cost over small and over large steps, on one batch.
     """
     at = np.zeros(len(problem.names)) if x is None else x
     return agreement(lambda points: problem.costs(points, 0), at, problem.bounds) < _AGREE
@@ -126,7 +125,7 @@ def gradients_mislead(problem: WholeRecordings, x: Floats | None = None) -> bool
 def agreement(costs: Callable[[Floats], Floats], x: Floats, bounds: tuple[Floats, Floats]) -> float:
     """Cosine of the angle between slopes of costs at x (fitted,) over small and over large steps.
 
-    `costs` gives (n, trajectories) numbers for (n, fitted) points. One where they are smooth.
+    `costs` gives (n, segments) numbers for (n, fitted) points. One if they are smooth.
     """
     slopes = []
     for step in (_SMALL, _LARGE):
@@ -153,7 +152,7 @@ class _Run:
 
     @property
     def mean(self) -> Floats:
-        """(fitted,) where the next generation would be drawn around."""
+        """(fitted,) center of the next generation."""
         return np.asarray(np.clip(np.array(self._es.result.xfavorite), *self._problem.bounds))
 
     @property
@@ -162,7 +161,7 @@ class _Run:
         return np.array(self._es.sigma**2 * self._es.sm.covariance_matrix)
 
     def settle(self) -> None:
-        """Count errors in what is left now."""
+        """Set the units to the present errors."""
         self._problem.settle(self.mean)
 
     def advance(self, generation: int) -> None:
@@ -187,7 +186,7 @@ class _Run:
 
 
 def _costs(problem: WholeRecordings, points: Floats, batch: int | None = None) -> Floats:
-    """(n,) mean cost of a recording, with the prior's share; a number also where one diverged."""
+    """(n,) mean cost of a recording, including the prior; finite even if a world diverged."""
     data = problem.costs(points, batch).mean(axis=1)
     prior = 0.5 * (points**2).sum(axis=1) / problem.segments
     return np.asarray(np.where(np.isfinite(data), data, _DIVERGED) + prior)

@@ -1,9 +1,8 @@
-"""A twin's contact identified: the way to go where gradients would mislead."""
+"""Identification of contact: the method where gradients would mislead."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -18,18 +17,8 @@ from sim2real.replay import open_parameters
 from sim2real.twin import Twin
 
 
-@dataclass(frozen=True, kw_only=True)
-class Contact:
-    """What a search says of a twin."""
-
-    problem: WholeRecordings
-    fit: CmaSearch
-    posterior: Posterior
-    told: Identifiability
-
-
 def touches(twin: Twin, fitted: Sequence[str] = ()) -> bool:
-    """Whether a parameter of contact is open, or among those that are fitted."""
+    """Whether a contact parameter is open, or among those that are fitted."""
     chosen = [p for p in open_parameters(twin) if not fitted or p.name in fitted]
     return any(p.dimension == Dimension.CONTACT for p in chosen)
 
@@ -43,8 +32,8 @@ def identify_contact(
     seed: int = 0,
     threads: int = 0,
     report: Callable[[int, int], None] = lambda done, of: None,
-) -> Contact | None:
-    """Search the parameters by whole trajectories; None where gradients do not mislead."""
+) -> tuple[WholeRecordings, CmaSearch, Posterior, Identifiability] | None:
+    """Search the parameters by whole recordings; None where gradients do not mislead."""
     if not touches(twin, fitted):
         return None
     problem = WholeRecordings(twin, logs, fitted=tuple(fitted), threads=threads)
@@ -52,15 +41,13 @@ def identify_contact(
         return None
     found = search(problem, generations=generations, seed=seed, report=report)
     posterior = weighed_posterior(problem, found, seed=seed, report=report)
-    return Contact(
-        problem=problem, fit=found, posterior=posterior, told=told_by(problem, found, posterior)
-    )
+    return problem, found, posterior, narrowed(problem, found, posterior)
 
 
-def told_by(problem: WholeRecordings, found: CmaSearch, posterior: Posterior) -> Identifiability:
-    """What the recordings told, from how much narrower than its prior each parameter became."""
+def narrowed(problem: WholeRecordings, found: CmaSearch, posterior: Posterior) -> Identifiability:
+    """Identifiability from how much narrower than its prior each parameter became."""
     scales = problem.slopes(found.x)
     covariance = posterior.covariance / np.outer(scales, scales)
     values, vectors = np.linalg.eigh(np.linalg.inv(covariance) - np.eye(len(scales)))
-    # Draws scatter: none is told less than nothing.
+    # Draws scatter; information is never negative.
     return from_information(problem.names, (vectors * np.maximum(values, 0.0)) @ vectors.T)

@@ -1,8 +1,8 @@
-"""Bounded, damped Gauss-Newton steps on a problem, with as few simulations as can be.
+"""Bounded, damped Gauss-Newton steps with as few simulations as possible.
 
-Derivatives of the predictions cost a simulation a parameter. They are kept from step to step and
-corrected by what each step showed (Broyden), and computed anew only where steps no longer keep what
-they promised. They are kept of the plain errors, so that they outlive a change of the noise.
+Derivatives of the predictions cost one simulation per parameter. They are kept from step to step,
+corrected by what each step showed (Broyden), and computed again only when steps fall short of their
+prediction. They are derivatives of the plain errors, so they stay valid when the noise changes.
 """
 
 from __future__ import annotations
@@ -15,22 +15,22 @@ from sim2real.identification.least_squares import LeastSquares
 from sim2real.identification.robust_loss import tempered, weight
 
 _ENOUGH = 0.05
-"""Decrease of the cost that no data can tell from none: a twentieth of a log-likelihood unit."""
+"""Smallest decrease of the cost that matters: a twentieth of a log-likelihood unit."""
 _SHARE = 1e-3
-"""The same as a share of the cost, for problems where the twin is far from right."""
+"""The same as a share of the cost, for twins that are far off."""
 _KEPT = 0.25
-"""Share of the promised decrease below which a step was a disappointment."""
+"""Share of the predicted decrease below which a step falls short."""
 _STIFFEST = 1e8
 _GIVE_UP = 6
-"""Steps in a row without a decrease that matters, after which there are no more."""
+"""Consecutive steps without a decrease that matters, after which the descent stops."""
 _ROUGH = 0.03
-"""Share of the cost below which a promise may be owed to kinks, such as those of dry friction."""
+"""Share of the cost below which a predicted decrease may come from kinks, such as dry friction."""
 _LITTLE = 5.0
-"""A promise of so many times the least decrease is believed without a simulation."""
+"""A predicted decrease of up to this many times the smallest is trusted without a simulation."""
 
 
 class GaussNewton:
-    """A point on its way down; its cost is half the sum of squares, with the prior."""
+    """A descent; the cost is half the sum of squares, including the prior."""
 
     def __init__(self, problem: LeastSquares, x: Floats, *, prior: float = 1.0) -> None:
         low, high = problem.bounds
@@ -44,16 +44,16 @@ class GaussNewton:
         self._fresh = False
 
     def cost(self, error: Floats, x: Floats) -> float:
-        """Of errors (1, segments, rows, numbers) at x (fitted,)."""
+        """Cost of errors (1, segments, rows, numbers) at x (fitted,)."""
         residual = tempered(self.problem.whiten(error))
         return 0.5 * float((residual**2).sum() + self._prior * (x**2).sum())
 
     def moved_starts(self) -> None:
-        """Forget the errors: the problem was prepared anew. The derivatives are kept."""
+        """Forget the errors, since the problem was prepared again. The derivatives are kept."""
         self._error, self._fresh, self._damping = None, False, 1e-3
 
     def run(self, most: int) -> float:
-        """At most so many steps down; the cost in the end."""
+        """Take at most `most` steps; the final cost."""
         if self._slopes is None:
             self._renew()
         if self._error is None:
@@ -71,7 +71,7 @@ class GaussNewton:
             gained = cost - after
             disappointed = 0 if gained > enough else disappointed + 1
             if self._fresh and gained <= enough and promised < _ROUGH * cost:
-                # What fresh derivatives promise in vain is the roughness of the problem.
+                # If fresh derivatives fall short, the problem itself is rough.
                 disappointed += _GIVE_UP // 2
             if gained > 0 or not self._fresh:
                 self._learn(step, error)
@@ -91,8 +91,8 @@ class GaussNewton:
     def polished(self, *, exact: bool) -> tuple[Floats, Floats, float]:
         """Whitened residuals (segments, k) and their derivatives, by central differences if exact.
 
-        The last number is the decrease that one more step promises; where it is small the step has
-        been taken, without a simulation.
+        The last number is the decrease that one more step would bring; a step with a small decrease
+        is taken without a simulation, and the number is 0.
         """
         if exact:
             self.evaluations += 1 + 2 * len(self.x)
@@ -111,7 +111,7 @@ class GaussNewton:
         return residual, slopes, promised
 
     def _step(self) -> tuple[Floats, float]:
-        """The damped step inside the bounds, and the decrease it promises."""
+        """The damped step inside the bounds, and the decrease it predicts."""
         assert self._error is not None and self._slopes is not None
         white = self.problem.whiten(self._error)[0]
         slopes = self.problem.whiten_slopes(self._slopes) * weight(white)
@@ -140,11 +140,11 @@ class GaussNewton:
         self._fresh = True
 
     def _learn(self, step: Floats, error: Floats) -> None:
-        """Correct the derivatives so that they would have predicted the errors after the step."""
+        """Correct the derivatives so that they predict the errors after the step (Broyden)."""
         assert self._error is not None and self._slopes is not None
         with np.errstate(invalid="ignore"):
             change = error[0] - self._error[0]
         missed = change - np.einsum("p,pskn->skn", step, self._slopes)
-        # A world that diverged says nothing of derivatives.
+        # A world that diverged says nothing about derivatives.
         missed[~np.isfinite(missed)] = 0.0
         self._slopes += (step / (step @ step))[:, None, None, None] * missed

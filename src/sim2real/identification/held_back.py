@@ -1,4 +1,4 @@
-"""Recordings that no fit sees: how well they are predicted, before and after."""
+"""Held-back recordings: how well they are predicted before and after a fit."""
 
 from __future__ import annotations
 
@@ -15,34 +15,34 @@ from sim2real.replay import Replayer, best_guess
 from sim2real.twin import Twin
 
 _FEW = 8
-"""Recordings below which none is held back whole."""
+"""Of fewer recordings than this, the ends are held back."""
 _LONG_ENOUGH_S = 1.0
-"""Length of an end that is worth holding back [s]."""
+"""Shortest end that is worth holding back [s]."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class HeldBackCheck:
-    """Error of predictions on recordings that were held back, before and after."""
+    """Prediction errors on held-back recordings, before and after."""
 
     horizon_s: float
     recordings: tuple[str, ...]
-    """Ids of the episodes that were held back."""
+    """Ids of the held-back episodes."""
     by_time: bool
-    """Whether the ends of recordings were held back, for want of many."""
+    """Whether the ends of all recordings were held back, because there are few."""
     sensors: tuple[str, ...]
     before: Floats
     """(sensors,) root mean square error of the old twin, in the sensor's unit."""
     after: Floats
     """(sensors,) of the new one."""
     ratio: float
-    """Error after against before, over all sensors; below one is better."""
+    """Error after, relative to before, over all sensors; below one is better."""
 
 
 def split(
     logs: list[ControlLog], held_back: list[ControlLog], *, share: float
 ) -> tuple[list[ControlLog], list[ControlLog], bool]:
-    """(train, test, whether by time): a `share` of the recordings is held back, or the ends of each
-    where they are few, since each of few may tell something that the others do not."""
+    """(train, test, whether by time): holds back a `share` of the recordings, or of each one if
+    they are few, since each may show something that the others do not."""
     if held_back:
         return logs, held_back, False
     shortest = min(float(np.ptp(log.times)) for log in logs)
@@ -56,9 +56,9 @@ def split(
 
 
 class HeldBack:
-    """Recordings that no fit sees, predicted over the longest horizon they have room for.
+    """Held-back recordings, predicted over the longest of the horizons that fits into them.
 
-    Without horizons they are predicted whole, each from its first row.
+    Without horizons they are predicted whole, from their first row.
     """
 
     def __init__(
@@ -73,7 +73,7 @@ class HeldBack:
         self._now = self._errors(now)
 
     def check(self, values: Floats, *, by_time: bool) -> HeldBackCheck:
-        """Errors of the twin as it is and with values (parameters,)."""
+        """Errors of the old twin, and with values (parameters,)."""
         errors = self._errors(values)
         return HeldBackCheck(
             horizon_s=self._replayer.steps * self._replayer.period_s,
@@ -86,12 +86,12 @@ class HeldBack:
         )
 
     def ratio(self, values: Floats) -> float:
-        """Error with values (parameters,) against that of the twin as it is, over all sensors."""
+        """Error with values (parameters,), relative to the old twin's, over all sensors."""
         return self._ratio(self._errors(values))
 
     def _ratio(self, found: list[Floats]) -> float:
-        """An error counts up to three times what is usual for the twin as it is: from some states
-        the smallest error grows out of all bounds, and says nothing of a twin."""
+        """Errors are clipped at three times the old twin's scale: from unstable states any small
+        error grows without bound, and says nothing about a twin."""
         shares = []
         for now, errors in zip(self._now, found, strict=True):
             usual = scale(now)
@@ -102,7 +102,7 @@ class HeldBack:
         return float(np.sqrt(np.mean(shares))) if shares else float("nan")
 
     def _errors(self, values: Floats) -> list[Floats]:
-        """Errors of each sensor, all stretches together; infinite where a world diverged."""
+        """Errors of each sensor in all segments; infinite where a world diverged."""
         replay = self._replayer(values[None])
         found = []
         for name in self._sensors:
@@ -113,7 +113,7 @@ class HeldBack:
 
 
 def _rms(found: list[Floats]) -> Floats:
-    """(sensors,) root mean square error in the sensor's unit; infinite where one diverged."""
+    """(sensors,) root mean square error in the sensor's unit; infinite if a world diverged."""
     return np.array([_mean_square(errors) ** 0.5 for errors in found])
 
 

@@ -1,8 +1,8 @@
-"""Whether something learned is worth having: errors of held-back recordings decide.
+"""Whether a learned model is worth keeping, judged by its errors on held-back recordings.
 
-Of many ways to learn, the best on a few recordings is best by luck too. So a way counts only if it
-makes no sensor worse at any horizon, and if what it gains stands out of the scatter between
-recordings. Of those that count and predict alike the simplest is taken.
+The best of many candidates on a few recordings is partly luck. So a candidate counts only if it
+makes no sensor worse at any horizon, and if its gain exceeds the scatter between recordings. Of
+those that count and predict equally well, the simplest is taken.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from sim2real.identification.thresholds import IDENTIFY_THRESHOLDS, IdentifyThre
 
 @dataclass(frozen=True, kw_only=True)
 class Improvement:
-    """Which way is taken, if any."""
+    """Which candidate is kept, if any."""
 
     choice: int
-    """Place of the way among all; that of the best where none is kept."""
+    """Index of the candidate; of the best if none is kept."""
     ratio: float
-    """Root mean square error with it against without, over all sensors and horizons."""
+    """Root mean square error with it, relative to without, over all sensors and horizons."""
     why: str
     """Why it is not kept; '' if it is."""
     before: Floats
@@ -39,10 +39,10 @@ def improvement(
     sensors: Sequence[str],
     thresholds: IdentifyThresholds = IDENTIFY_THRESHOLDS,
 ) -> Improvement:
-    """Judge (1 + ways, recordings, horizons, sensors) mean squared errors, held back.
+    """Judge (1 + candidates, recordings, horizons, sensors) mean squared held-back errors.
 
-    The first are those without; ways come from the simplest on. What is nan was not measured; a
-    way that diverged has errors of infinity.
+    The first are those without any; candidates come in order of complexity. nan was not measured; a
+    candidate that diverged has infinite errors.
     """
     pooled = _mean(squares, axis=1)
     known = pooled[0] > 0
@@ -50,7 +50,7 @@ def improvement(
         parts = np.sqrt(np.where(known, pooled[1:] / np.where(known, pooled[0], 1.0), np.nan))
         relative = squares / np.where(known, pooled[0], np.nan)
     scores = _mean(relative.reshape(*squares.shape[:2], -1), axis=2)
-    # A recording that is too short for any horizon says nothing.
+    # A recording that is too short for all horizons does not count.
     scores = scores[:, np.isfinite(scores[0])]
     if scores.shape[1] < 2:
         unknown = np.sqrt(pooled[0])
@@ -78,9 +78,9 @@ def improvement(
     else:
         horizon, sensor = np.argwhere(parts[choice] == worst[choice])[0]
         why = (
-            "no way to learn it leaves every sensor as well predicted as without: the best makes"
+            "every candidate makes some sensor worse: the best makes the held-back error of"
             f" {sensors[int(sensor)]} over {horizons_s[int(horizon)]:g} s {worst[choice]:.2f} times"
-            " as far off in recordings that were held back"
+            " as large"
         )
     return Improvement(
         choice=choice,
@@ -92,17 +92,17 @@ def improvement(
 
 
 def _doubt(ratio: float, before: Floats, after: Floats, thresholds: IdentifyThresholds) -> str:
-    """Why scores (recordings,) do not fall enough, or not surely; '' if they do."""
-    told = f"recordings that were held back are predicted {ratio:.2f} times as far off with it"
+    """Why scores (recordings,) do not fall enough, or not significantly; '' if they do."""
+    found = f"the held-back error with it is {ratio:.2f} times that without"
     worth, sure = thresholds.remainder_worth, thresholds.remainder_sure
     if not ratio <= worth:
         return (
-            f"{told}, which is not below {worth:g}: what is left is no force that these recordings"
-            " tell alike"
+            f"{found}, which is not below {worth:g}: what is left is not a force that these"
+            " recordings agree on"
         )
     gain, error = _paired(before, after)
     if not gain > error * float(student.ppf(sure, len(before) - 1)):
-        return f"{told}, but the {len(before)} of them differ too much to be sure of that"
+        return f"{found}, but the {len(before)} recordings differ too much to be sure"
     return ""
 
 
@@ -113,7 +113,7 @@ def _alike(one: Floats, best: Floats) -> bool:
 
 
 def _paired(before: Floats, after: Floats) -> tuple[float, float]:
-    """(mean of what scores (recordings,) fall by, its standard error)."""
+    """(mean decrease of the scores (recordings,), its standard error)."""
     fall = before - after
     if not np.isfinite(fall).all():
         return float("-inf"), float("inf")
@@ -121,7 +121,7 @@ def _paired(before: Floats, after: Floats) -> tuple[float, float]:
 
 
 def _mean(values: Floats, axis: int) -> Floats:
-    """Mean of what is not nan; nan where nothing is."""
+    """Mean that ignores nan; nan if there is nothing else."""
     there = ~np.isnan(values)
     total = np.where(there, values, 0.0).sum(axis=axis)
     count = there.sum(axis=axis)

@@ -1,4 +1,4 @@
-"""Which parameters these logs can tell, before any of them is fitted."""
+"""Which parameters, or combinations of them, logs can determine."""
 
 from __future__ import annotations
 
@@ -9,52 +9,53 @@ import numpy as np
 from sim2real.arrays import Floats
 from sim2real.identification.least_squares import LeastSquares
 
-_TOLD = 0.5
-"""Posterior against prior standard deviation below which a parameter is told."""
+_DETERMINED = 0.5
+"""Standard deviation after the data, relative to before, below which a parameter is determined."""
 _NOTHING = 1e-3
-"""Whitened effect of one prior's standard deviation below which there is none."""
+"""Whitened effect of one standard deviation of the prior that counts as none."""
 _TOGETHER = 0.35
-"""Weight in a direction from which a parameter belongs to it."""
+"""Least weight of a parameter in a combination."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Identifiability:
-    """What data of this kind can tell, by parameter."""
+    """What data of this kind determines, by parameter."""
 
     names: tuple[str, ...]
     shrinkage: Floats
-    """(fitted,) standard deviation after the data against before: 0 well told, 1 not at all."""
+    """(fitted,) standard deviation after the data, relative to before: 1 if they say nothing."""
     alone: Floats
-    """(fitted,) the same if every other parameter were known."""
+    """(fitted,) the same if all other parameters were known."""
     singular: Floats
     """(fitted,) singular values of the sensitivities, per prior's deviation, largest first."""
     combinations: tuple[tuple[str, ...], ...]
-    """Parameters that only their combination can be told of."""
+    """Parameters of which only a combination is determined."""
 
     @property
     def identifiable(self) -> tuple[str, ...]:
-        """Parameters the data tells."""
-        return tuple(n for n, s in zip(self.names, self.shrinkage, strict=True) if s < _TOLD)
+        """Parameters that the data determine."""
+        both = zip(self.names, self.shrinkage, strict=True)
+        return tuple(n for n, s in both if s < _DETERMINED)
 
     @property
     def together(self) -> tuple[str, ...]:
-        """Parameters that would be told if others were known, but not with them open."""
+        """Parameters that would be determined if the others were known."""
         return tuple(
             n
             for n, s, a in zip(self.names, self.shrinkage, self.alone, strict=True)
-            if s >= _TOLD and a < _TOLD
+            if s >= _DETERMINED and a < _DETERMINED
         )
 
     @property
     def without_effect(self) -> tuple[str, ...]:
-        """Parameters these logs do not depend on at all."""
+        """Parameters that do not affect these logs at all."""
         return tuple(
             n for n, a in zip(self.names, self.alone, strict=True) if a > 1 / np.hypot(1, _NOTHING)
         )
 
     @property
     def weak(self) -> tuple[str, ...]:
-        """Parameters with too little effect in these logs."""
+        """Parameters with too little effect on these logs."""
         known = {*self.identifiable, *self.together, *self.without_effect}
         return tuple(n for n in self.names if n not in known)
 
@@ -70,27 +71,26 @@ class Identifiability:
         }
 
 
-def identifiability(problem: LeastSquares, x: Floats | None = None) -> Identifiability:
-    """What the problem's logs can tell around x (fitted,), its center by default."""
-    at = np.zeros(len(problem.names)) if x is None else x
-    low, high = problem.bounds
-    at = np.clip(at, low, high)
+def identifiability(problem: LeastSquares) -> Identifiability:
+    """What the problem's logs determine around its center."""
+    at = np.clip(np.zeros(len(problem.names)), *problem.bounds)
     problem.prepare(at)
     _, slopes = problem.linearised(at, central=False)
     return from_information(problem.names, np.einsum("psk,qsk->pq", slopes, slopes))
 
 
 def from_information(names: tuple[str, ...], information: Floats) -> Identifiability:
-    """The same from an information matrix (fitted, fitted), per prior standard deviation."""
+    """The same from an information matrix (fitted, fitted), per standard deviation of the prior."""
     covariance = np.linalg.inv(information + np.eye(len(names)))
     values, vectors = np.linalg.eigh(information)
     shrinkage = np.sqrt(np.diag(covariance))
     alone = 1.0 / np.sqrt(1.0 + np.diag(information))
     groups = []
     for value, vector in zip(values, vectors.T, strict=True):
-        members = [k for k in np.flatnonzero(np.abs(vector) > _TOGETHER) if alone[k] < _TOLD]
-        # A direction that the data leaves open, though each of its parameters has an effect.
-        if value < 1.0 / _TOLD**2 - 1.0 and len(members) > 1:
+        large = np.flatnonzero(np.abs(vector) > _TOGETHER)
+        members = [k for k in large if alone[k] < _DETERMINED]
+        # A direction that the data leave open, though each of its parameters has an effect.
+        if value < 1.0 / _DETERMINED**2 - 1.0 and len(members) > 1:
             groups.append(tuple(names[k] for k in members))
     return Identifiability(
         names=names,

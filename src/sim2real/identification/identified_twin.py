@@ -1,4 +1,4 @@
-"""From logs to a new version of a twin: align, look, fit, believe, and check on held-back ones."""
+"""From logs to a new version of a twin: align, fit, find the posterior, check on held-back logs."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from sim2real.data import ChannelMap, Logs
 from sim2real.errors import Sim2RealError
 from sim2real.files import write_json
 from sim2real.identification.cma_es import CmaSearch
-from sim2real.identification.contact_parameters import Contact, identify_contact
+from sim2real.identification.contact_parameters import identify_contact
 from sim2real.identification.held_back import HeldBack, HeldBackCheck, split
 from sim2real.identification.identifiability import (
     Identifiability,
@@ -38,32 +38,36 @@ from sim2real.twin import Twin
 
 Report: TypeAlias = Callable[[int, int], None]
 
+_Believed: TypeAlias = tuple[
+    LeastSquares | WholeRecordings, Fit | CmaSearch, Posterior, Identifiability
+]
+"""A fit of all logs, and what is known from it."""
+
 _ALIKE = 1.1
-"""Errors on what was held back, against the smallest, that are called alike."""
+"""Held-back errors, relative to the smallest, that count as equal."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Identification:
-    """What came of it."""
+    """The result of an identification."""
 
     twin: Twin
-    """The new version; the old one where it was not promoted."""
+    """The new version; the old one if it was not promoted."""
     promoted: bool
     why: str
     """Why it was not promoted; '' if it was."""
     problem: LeastSquares | WholeRecordings
     fit: Fit | CmaSearch
     posterior: Posterior
-    told: Identifiability
-    """What the logs could tell, looked at before the fit."""
+    identifiability: Identifiability
     check: HeldBackCheck
     logs: tuple[ControlLog, ...]
-    """What it was identified from."""
+    """The logs that it was identified from."""
     held_back: tuple[ControlLog, ...]
-    """The recordings that the check was made with, whole; some may be among `logs`."""
+    """The recordings of the check, whole; some may be among `logs`."""
     notes: tuple[str, ...] = ()
     learned: LearnedRemainder | None = None
-    """What parameters cannot explain, where that was asked for."""
+    """The remainder, if one was to be learned."""
 
     @property
     def values(self) -> dict[str, float]:
@@ -72,9 +76,9 @@ class Identification:
 
     @cached_property
     def scatter(self) -> Floats:
-        """(fitted, fitted) covariance of the parameters from one stretch of motion to the next.
+        """(fitted, fitted) covariance of the parameters from segment to segment.
 
-        Nothing where contacts were fitted: a search knows no stretches.
+        Zero for contact parameters, which are fitted to whole recordings.
         """
         if not isinstance(self.fit, Fit) or not isinstance(self.problem, LeastSquares):
             return np.zeros((len(self.posterior.names),) * 2)
@@ -99,13 +103,13 @@ class Identification:
                     "std": std[name],
                     "scatter": scatter[k],
                     "unit": units[name],
-                    "shrinkage": float(self.told.shrinkage[k]),
+                    "shrinkage": float(self.identifiability.shrinkage[k]),
                     "at_bound": name in self.fit.at_bounds,
                 }
                 for k, (name, value) in enumerate(self.values.items())
             },
             "scatter": {"names": list(self.posterior.names), "covariance": self.scatter.tolist()},
-            "identifiability": self.told.to_dict(),
+            "identifiability": self.identifiability.to_dict(),
             "discrepancy": self.posterior.discrepancy,
             "effective_draws": _finite(self.posterior.effective),
             "horizon_s": self.problem.horizon_s,
@@ -125,8 +129,8 @@ class Identification:
         } | ({} if self.learned is None else {"remainder": self.learned.to_dict()})
 
     def save(self, folder: Path | str) -> None:
-        """Write `result.json` into a folder, and the new twin if it was promoted, with the states
-        that its robot was seen in."""
+        """Write `result.json` into a folder and, if it was promoted, the new twin with the states
+        that its robot was recorded in."""
         folder = Path(folder)
         if self.promoted:
             self.twin.save(folder / "twin")
@@ -154,9 +158,9 @@ def identify(
     """Identify a twin from logs of its robot.
 
     `parameters` are those to fit, by default all whose prior leaves them open. `held_back` are
-    recordings the fit must not see; without them a quarter of the logs is held back, or the last
-    quarter of a single one. With `remainder`, what the new twin leaves unexplained is learned too,
-    if that predicts held-back recordings better. The old twin is never changed.
+    recordings that the fit does not see; by default a quarter of the logs, or the last quarter of
+    each if they are few. With `remainder`, a remainder is learned too, if it improves the
+    prediction of held-back recordings. The old twin is never changed.
     """
     twin = open_twin(twin)
     mine = aligned_logs(twin, logs, channels=channels, rate_hz=rate_hz)
@@ -178,12 +182,12 @@ def identify(
 
 
 def _refuse_both(logs: list[ControlLog], held_back: list[ControlLog]) -> None:
-    """Refuse a recording that is among both."""
+    """Refuse a recording that is in both sets."""
     both = {log.episode for log in logs} & {log.episode for log in held_back}
     if both:
         raise Sim2RealError(
-            f"{len(both)} of {len(held_back)} held-back recordings are among the logs too"
-            f" ({min(both)[:12]}, …): a check on what was fitted shows nothing; leave them out of"
+            f"{len(both)} of {len(held_back)} held-back recordings are also among the logs"
+            f" ({min(both)[:12]}, …): a check on fitted recordings proves nothing; remove them from"
             " one of the two"
         )
 
@@ -201,7 +205,7 @@ def _identified(
     threads: int,
     report: Report,
 ) -> Identification:
-    """Fit, believe, and check on what was held back."""
+    """Fit, compute the posterior, and check on held-back recordings."""
     train, test, by_time = split(logs, held_back, share=thresholds.held_back)
     for mine in (train, test) if held_back else (train,):
         refuse_poor(mine, shortest_s=thresholds.shortest_s)
@@ -209,73 +213,50 @@ def _identified(
     contact = identify_contact(
         twin, train, fitted=fitted, seed=seed, threads=threads, report=report
     )
-    make = partial(_problem, twin, fitted=fitted, most=thresholds.segments, threads=threads)
-    found: Contact | _Fitted
+
+    def make(logs: list[ControlLog], horizon_s: float) -> LeastSquares:
+        whole = LeastSquares(twin, logs, horizon_s, fitted=fitted, threads=threads)
+        return whole.part(thresholds.segments)
+
     if contact is not None:
-        held, found = HeldBack(twin, test), contact
+        check = HeldBack(twin, test).check(contact[0].whole(contact[1].x), by_time=by_time)
     else:
         held = HeldBack(twin, test, thresholds.horizons_s)
         fits = partial(fit, starts=starts, seed=seed, exact=False, report=report)
-        found = _descended(partial(make, train), fits, held, thresholds.horizons_s, notes)
-    check = held.check(found.problem.whole(found.fit.x), by_time=by_time)
+        begun = _descended(partial(make, train), fits, held, thresholds.horizons_s, notes)
+        check = held.check(begun[0].whole(begun[1].x), by_time=by_time)
     why = ""
     if not check.ratio <= thresholds.worse:
         why = (
-            f"it predicts recordings that were held back worse than before, by a factor of"
-            f" {check.ratio:.2f}: the fit does not carry over"
+            "it predicts held-back recordings worse than the old twin, by a factor of"
+            f" {check.ratio:.2f}: the fit does not generalise"
         )
-    if isinstance(found, _Fitted):
-        # What was held back has done its duty: it is data like any other.
-        problem = found.problem if why or held_back else make(logs, found.problem.horizon_s)
-        problem.noise[:] = found.problem.noise
-        found = _believed(problem, found.fit, check=check_posterior, seed=seed, report=report)
-    new = twin.with_posterior(found.posterior.distribution)
+    believed: _Believed
+    if contact is not None:
+        believed = contact
+    else:
+        # After the check, the held-back recordings are data like the others.
+        problem = begun[0] if why or held_back else make(logs, begun[0].horizon_s)
+        problem.noise[:] = begun[0].noise
+        believed = _believed(problem, begun[1], check=check_posterior, seed=seed, report=report)
+    new = twin.with_posterior(believed[2].distribution)
     why = why or another_robot(new, test)
-    if stuck := found.fit.at_bounds:
-        notes.append(f"on a bound: {', '.join(stuck)}; widen it, or the model is wrong")
+    if stuck := believed[1].at_bounds:
+        notes.append(f"at a bound: {', '.join(stuck)}; widen it, or the model is wrong")
     by_name = {log.episode: log for log in [*logs, *held_back]}
     return Identification(
         twin=twin if why else new,
         promoted=not why,
         why=why,
-        problem=found.problem,
-        fit=found.fit,
-        posterior=found.posterior,
-        told=found.told,
+        problem=believed[0],
+        fit=believed[1],
+        posterior=believed[2],
+        identifiability=believed[3],
         check=check,
         logs=tuple(logs),
         held_back=tuple(by_name[name] for name in check.recordings),
         notes=tuple(notes),
     )
-
-
-@dataclass(frozen=True)
-class _Fitted:
-    """A fit of logs."""
-
-    problem: LeastSquares
-    fit: Fit
-
-
-@dataclass(frozen=True)
-class _Believed(_Fitted):
-    """A fit of all logs, and what is known by it."""
-
-    posterior: Posterior
-    told: Identifiability
-
-
-def _problem(
-    twin: Twin,
-    logs: list[ControlLog],
-    horizon_s: float,
-    *,
-    fitted: tuple[str, ...],
-    most: int,
-    threads: int,
-) -> LeastSquares:
-    """The logs in segments of `horizon_s`, at most so many."""
-    return LeastSquares(twin, logs, horizon_s, fitted=fitted, threads=threads).part(most)
 
 
 def _descended(
@@ -284,41 +265,42 @@ def _descended(
     held: HeldBack,
     horizons_s: Sequence[float],
     notes: list[str],
-) -> _Fitted:
-    """Fits over one horizon after the other; the one that predicts best what was held back.
+) -> tuple[LeastSquares, Fit]:
+    """Fits over one horizon after the other; the one that predicts held-back recordings best.
 
     `make` gives the problem of a horizon, and `fits` fits it.
     """
     problem = make(horizons_s[0])
-    told = identifiability(problem)
-    if not told.identifiable and not told.together:
+    known = identifiability(problem)
+    if not known.identifiable and not known.together:
         raise Sim2RealError(
-            "these logs tell none of the parameters: the robot hardly moves in them; record"
-            f" motions with `sim2real record` (they would tell {', '.join(told.names[:3])}, …)"
+            "these logs determine none of the parameters: the robot hardly moves; record motions"
+            f" with `sim2real record` (they would determine {', '.join(known.names[:3])}, …)"
         )
-    found = [_Fitted(problem, fits(problem))]
+    found = [(problem, fits(problem))]
     for horizon_s in horizons_s[1:]:
         try:
             problem = make(horizon_s)
         except Sim2RealError:
-            notes.append(f"no stretch of {horizon_s:g} s without gaps: not fitted over that")
+            notes.append(f"no segment of {horizon_s:g} s without gaps: not fitted over that time")
             break
-        problem.noise[:] = found[-1].problem.noise
-        found.append(_Fitted(problem, fits(problem, begin=found[-1].fit.x)))
-    # Of those that predict alike, the one that bounds had to stop least.
-    ratios = [held.ratio(one.problem.whole(one.fit.x)) for one in found]
+        before, begin = found[-1]
+        problem.noise[:] = before.noise
+        found.append((problem, fits(problem, begin=begin.x)))
+    # Of those that predict equally well, the one with the fewest parameters at a bound.
+    ratios = [held.ratio(problem.whole(one.x)) for problem, one in found]
     rated = list(zip(ratios, found, strict=True))
     alike = [(ratio, one) for ratio, one in rated if ratio <= _ALIKE * min(ratios)] or rated
-    return min(alike, key=lambda pair: (len(pair[1].fit.at_bounds), pair[0]))[1]
+    return min(alike, key=lambda pair: (len(pair[1][1].at_bounds), pair[0]))[1]
 
 
 def _believed(
     problem: LeastSquares, begun: Fit, *, check: bool, seed: int, report: Report
 ) -> _Believed:
-    """A fit of all logs, and what it tells."""
-    # What the data cannot tell, such as the scale of all forces, the prior decides.
+    """The fit of all logs, its posterior and identifiability."""
+    # What the data cannot determine, such as the scale of all forces, is left to the prior.
     result = fit(problem, begin=begun.x, prior=discrepancy_of(begun), report=report)
-    return _Believed(
+    return (
         problem,
         result,
         posterior_of(problem, result, check=check, seed=seed, report=report),

@@ -13,9 +13,8 @@ import tyro
 class IdentifyConfig:
     """Identify a twin from recordings of its robot: a new version with a posterior, and a report.
 
-    A quarter of the recordings is held back, or of each where they are few; a twin that predicts
-    those worse is not promoted.
-    Exit code 1 then.
+    A quarter of the recordings is held back, or the last quarter of each if they are few. A twin
+    that predicts those worse is not promoted: exit code 1.
     """
 
     twin: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="TWIN")]
@@ -29,14 +28,14 @@ class IdentifyConfig:
     channels: Path | None = None
     """Channel map (TOML) for CSV, npz, JSON and MATLAB files."""
     parameters: tuple[str, ...] = ()
-    """Parameters to fit; all whose prior leaves them open by default."""
+    """Parameters to fit; by default all whose prior leaves them open."""
     rate_hz: float = 0.0
-    """Control rate [Hz]; the recordings' own by default."""
+    """Control rate [Hz]; by default that of the recordings."""
     starts: int = 8
-    """Places the fit is begun from."""
+    """Starting points of the fit."""
     remainder: bool = False
-    """Also learn what the parameters cannot explain, if that predicts held-back recordings better;
-    worlds use it with `--remainder`."""
+    """Also learn a remainder, if that predicts held-back recordings better; worlds use it with
+    `--remainder`."""
     seed: int = 0
     threads: int = 0
     """Threads of the simulation; 0 for all cores."""

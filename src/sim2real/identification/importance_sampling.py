@@ -1,8 +1,8 @@
-"""The posterior of a search: draws around what was found, weighed by how well they predict.
+"""The posterior of a search: draws around the optimum, weighted by how well they predict.
 
-A recording counts as one observation, whatever its length: what it costs is its surprise. That is
-cautious, since rows and sensors of one trajectory go wrong together, and it is what the number of
-independent recordings can carry. The draws are moved to where the weights are, in a few rounds.
+A recording counts as one observation, whatever its length, and its cost is its negative log
+likelihood. That is conservative, since the errors of rows and sensors in one recording are
+correlated. The draws are moved to where the weights are, in a few rounds.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from sim2real.identification.whole_recordings import WholeRecordings
 _DRAWS = 160
 _ROUNDS = 3
 _ENOUGH = 0.25
-"""Share of effective draws from which no further round is needed."""
+"""Share of effective draws that ends the rounds."""
 _MOST = 64
-"""Recordings that the draws are compared on; the others count by their number."""
+"""Recordings that the draws are simulated on; the others count as if they agreed."""
 _PROBES, _TRIES = 24, 8
-"""Draws that measure how far to look, and how often they may."""
+"""Draws, and rounds of them, that measure the width of the posterior."""
 _TAILS = 5.0
-"""Degrees of freedom of the draws: heavier tails than what they should find."""
+"""Degrees of freedom of the draws: heavier tails than the posterior's."""
 
 
 def weighed_posterior(
@@ -35,10 +35,10 @@ def weighed_posterior(
     seed: int = 0,
     report: Callable[[int, int], None] = lambda done, of: None,
 ) -> Posterior:
-    """The posterior around what a search found: a Gaussian as wide as the weighted draws.
+    """The posterior around the optimum of a search: a Gaussian as wide as the weighted draws.
 
-    Its mean is what was found, since a mean of draws that all explain a collision need not. Where
-    too few draws carry the weight (`effective` says so), weights are evened out, which widens it.
+    Its mean is the optimum, since the mean of draws that all explain a collision need not do so. If
+    too few draws carry the weight (see `effective`), weights are evened out, which widens it.
     """
     rng = np.random.default_rng(seed)
     low, high = problem.bounds
@@ -63,32 +63,31 @@ def weighed_posterior(
         report(round_ + 1, _ROUNDS)
         if share >= _ENOUGH:
             break
-        # Tempered until enough draws speak: a few alone would make a thin cloud of themselves.
+        # Tempered until enough draws count: a few alone would collapse to a thin cloud.
         weights = _tempered(logs, least=least)
         center = weights @ draws
         off = (draws - center) * np.sqrt(weights)[:, None]
         spread = off.T @ off + 1e-6 * np.eye(len(center))
     share, draws, logs = best
     values = problem.values(draws)
-    # Where few draws speak, their scatter is too narrow to be believed.
+    # The scatter of a few draws would be too narrow.
     weights = _tempered(logs, least=least)
     off = (values - found.values) * np.sqrt(weights)[:, None]
-    # Never narrower than a draw can tell apart, so that it is a covariance.
+    # A minimum width makes it positive definite.
     covariance = off.T @ off + np.diag((1e-3 * problem.slopes(found.x)) ** 2)
     return Posterior.gaussian(problem, found.values, covariance, discrepancy=1.0, effective=share)
 
 
 def _sized(problem: WholeRecordings, found: CmaSearch, rng: np.random.Generator) -> Floats:
-    """The last generation's covariance, in the size that makes its draws as likely as they should.
+    """The last generation's covariance, scaled so that the cost of its draws is that of a Gaussian.
 
-    A search that was stopped early leaves it too wide, one that went on too narrow; its shape is
-    that of the cost.
+    A search that stopped early leaves it too wide, a long one too narrow; its shape is right.
     """
     size = float(np.trace(found.spread)) / len(found.x)
     shape = found.spread / size + 1e-3 * np.eye(len(found.x))
     unit = rng.normal(size=(_PROBES, len(found.x))) @ np.linalg.cholesky(shape).T
     floor = -_log_density(problem, found.x[None])[0]
-    # Half the number of parameters is what a draw of a Gaussian costs more than its middle.
+    # A draw of a Gaussian costs half the number of parameters more than its mean.
     for _ in range(_TRIES):
         rise = np.median(-_log_density(problem, found.x + np.sqrt(size) * unit)) - floor
         ratio = 0.5 * len(found.x) / max(rise, 1e-6)
@@ -99,13 +98,13 @@ def _sized(problem: WholeRecordings, found: CmaSearch, rng: np.random.Generator)
 
 
 def _log_density(problem: WholeRecordings, draws: Floats) -> Floats:
-    """(n,) log of the posterior's density, but for a constant; draws (n, fitted) are clipped."""
+    """(n,) log density of the posterior up to a constant; draws (n, fitted) are clipped."""
     inside = np.clip(draws, *problem.bounds)
     return np.asarray(-_surprise(problem, inside) - 0.5 * (inside**2).sum(axis=1))
 
 
 def _surprise(problem: WholeRecordings, draws: Floats) -> Floats:
-    """(n,) how much all recordings speak against each draw, from those of a few batches."""
+    """(n,) negative log likelihood of each draw for all recordings, from those of a few batches."""
     costs: list[Floats] = []
     for batch in range(problem.batches):
         costs.append(problem.costs(draws, batch))
@@ -116,7 +115,7 @@ def _surprise(problem: WholeRecordings, draws: Floats) -> Floats:
 
 
 def _tempered(logs: Floats, *, least: float) -> Floats:
-    """(n,) weights of draws, evened out until so many of them count."""
+    """(n,) weights of draws, evened out until `least` of them count."""
     for heat in 2.0 ** np.arange(24):
         weights, share = weights_of(logs / heat)
         if share * len(logs) >= min(least, 0.5 * len(logs)):

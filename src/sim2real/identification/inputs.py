@@ -1,8 +1,8 @@
-"""Recordings that would spoil an identification: refused with one line that says what to do.
+"""Recordings that would spoil an identification are refused, with one line that says what to do.
 
-Clocks and values are looked at by the checks of `sim2real data check`, of the channels that the
-twin knows. A few bad samples are left out; many are refused. Motion is looked at in the aligned
-logs: what rests, or is driven by a command that was not recorded, tells nothing.
+Clocks and values are checked as in `sim2real data check`, for the channels that the twin knows: a
+few bad samples are left out, many are refused. Motion is checked in the aligned logs: a robot at
+rest, or one driven by a command that was not recorded, says nothing about its parameters.
 """
 
 from __future__ import annotations
@@ -18,22 +18,22 @@ from sim2real.replay import Replayer, best_guess, seconds_of
 from sim2real.twin import Twin
 
 _RESTING = 1.5
-"""Spread against scatter from sample to sample below which a reading is noise around a rest."""
+"""Spread, relative to the scatter between samples, below which a reading is noise at rest."""
 _GROWS = 0.9
-"""Speed later in a log against that at its begin from which something still drives the robot."""
+"""Later speed, relative to that at the start, above which something still drives the robot."""
 _BEYOND, _AT_LIMIT = 0.5, 0.9
-"""Share of the rows in which a command may be beyond its limits, or at them."""
+"""Largest share of the rows in which a command may be beyond its limits, or at them."""
 _HORIZON_S = 0.5
-"""Time ahead over which a twin must predict better than a mean would [s]."""
+"""Time ahead over which a twin must predict better than the mean reading [s]."""
 
 
 def refuse_poor(logs: Sequence[ControlLog], *, shortest_s: float) -> None:
-    """Refuse logs from which nothing can be learned, whatever the fit: a `Sim2RealError`."""
+    """Refuse logs from which no fit can learn anything: a `Sim2RealError`."""
     seconds = seconds_of(logs)
     if seconds < shortest_s:
         raise Sim2RealError(
-            f"the logs hold {seconds:.2g} s in all; at least {shortest_s:g} s are needed, and 20 s"
-            " of motion is a good begin: `sim2real record` makes them"
+            f"the logs have {seconds:.2g} s in all; at least {shortest_s:g} s are needed, and 20 s"
+            " of motion is a good start: `sim2real record` makes them"
         )
     if all(_rests(log) for log in logs):
         raise Sim2RealError(
@@ -44,23 +44,23 @@ def refuse_poor(logs: Sequence[ControlLog], *, shortest_s: float) -> None:
         return
     if all(_undriven(log) for log in logs):
         raise Sim2RealError(
-            "the command never changes, but the robot goes on moving: what moved it was not"
-            " recorded; record the commands that were really sent, in the channel that the twin"
-            f" knows as {', '.join(f'actuator/{c.name}' for c in logs[0].contract.commands[:3])}"
+            "the command never changes, but the robot keeps moving: what moved it was not recorded;"
+            " record the commands that were really sent, in the channel that the twin knows as"
+            f" {', '.join(f'actuator/{c.name}' for c in logs[0].contract.commands[:3])}"
         )
     _refuse_saturated(logs)
 
 
 def another_robot(twin: Twin, logs: Sequence[ControlLog]) -> str:
-    """Why these logs seem to be of another robot than the twin describes; '' where they do not.
+    """Why these logs seem to be of another robot than the twin describes; '' if they do not.
 
-    Over half a second from a measured state a twin of the robot predicts each reading better than
-    its mean would. One that does so for less than half of the readings describes something else.
+    Over half a second from a measured state, a twin of the robot predicts most readings better than
+    their mean does.
     """
     values = best_guess(twin)[None]
     try:
         found = Replayer(twin, ControlLog.join(logs), horizon_s=_HORIZON_S, values=values)(values)
-    except Sim2RealError:  # no stretch as long as that: others say so
+    except Sim2RealError:  # the logs are too short, which others report
         return ""
     worst: list[float] = []
     for spec in found.log.contract.sensors:
@@ -68,7 +68,7 @@ def another_robot(twin: Twin, logs: Sequence[ControlLog]) -> str:
         measured, seen = found.measured[..., part], found.valid[..., part]
         spread = float(measured[seen].std()) if seen.any() else 0.0
         if spread <= 3.0 * float(found.noise[part].max()):
-            continue  # at rest a mean predicts as well as anything
+            continue  # at rest the mean predicts as well as anything
         error = found.errors[0][..., part][seen]
         size = float(np.sqrt(np.mean(error**2))) if np.isfinite(error).all() else math.inf
         worst.append(size / spread)
@@ -77,12 +77,12 @@ def another_robot(twin: Twin, logs: Sequence[ControlLog]) -> str:
     return (
         f"errors over {_HORIZON_S:g} s are {float(np.median(worst)):.1f} times the spread of the"
         " readings themselves: the recordings are of another robot, or their channels or units are"
-        " not what the twin takes them for"
+        " not what the twin expects"
     )
 
 
 def _rests(log: ControlLog) -> bool:
-    """Whether every reading of a log scatters around one value."""
+    """Whether every reading of a log only scatters around one value."""
     for column in range(log.readings.shape[1]):
         known = log.readings[np.isfinite(log.readings[:, column]), column]
         if len(known) < 3:
@@ -94,7 +94,7 @@ def _rests(log: ControlLog) -> bool:
 
 
 def _undriven(log: ControlLog) -> bool:
-    """Whether a robot moves under a command that never changes, and not by itself."""
+    """Whether a robot keeps moving under a constant command, and not by itself."""
     known = log.command[np.isfinite(log.command).all(axis=1)]
     if not len(known) or np.ptp(known, axis=0).max() > 1e-9 or log.enabled is not None:
         return False
@@ -102,8 +102,8 @@ def _undriven(log: ControlLog) -> bool:
         return False
     servos = [spec.stiffness > 0 for spec in log.contract.commands]
     if not any(servos):
-        return bool(known[0].any())  # without any torque it may swing freely
-    # A servo that is let go, or steps to its target, moves most at first; what is driven does not.
+        return bool(known[0].any())  # without torque it may swing freely
+    # A servo that is released, or steps to its target, moves most at first; a driven one does not.
     speed = np.abs(np.diff(log.readings, axis=0)) / np.maximum(
         np.nanstd(log.readings, axis=0), 1e-9
     )
@@ -125,6 +125,6 @@ def _refuse_saturated(logs: Sequence[ControlLog]) -> None:
             share, where = (beyond, "beyond") if beyond > _BEYOND else (at, "at")
             raise Sim2RealError(
                 f"the command of {spec.name!r} is {where} its limits {low:g} .. {high:g}"
-                f" {spec.unit} in {share:.0%} of the rows: what the drive did is not what was sent;"
+                f" {spec.unit} in {share:.0%} of the rows, so the drive did not do what was sent;"
                 " record smaller motions, or correct the channel's unit"
             )

@@ -1,15 +1,16 @@
-"""What parameters cannot explain, learned: a small force a joint, and only where it is worth it.
+"""The remainder: a small learned force per joint for what no parameter explains.
 
-The weights of the bumps are fitted as parameters are, to residuals of many short segments with the
-twin at its best guess, so nothing is differentiated; residuals are nearly linear in them. How hard
-they are held to zero, and what they may depend on, is decided by recordings that took no part,
-simulated over short and long horizons: each fold has weights and support of its own recordings
-only. What does not predict those that were held back clearly better, and all their sensors no
-worse, is none.
+The weights of its Gaussian bumps are fitted like parameters, to residuals of many short segments
+with the twin at its best guess; the simulator is not differentiated, and residuals are nearly
+linear in the weights. Held-back recordings, simulated over short and long horizons, decide how
+strongly the weights are regularised and what the bumps may depend on: in cross-validation each fold
+gets weights and support from its own recordings only. A remainder that does not predict held-back
+recordings clearly better, and every sensor no worse, is dropped.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -28,32 +29,24 @@ from sim2real.twin import Remainder, Twin
 Choice = tuple[tuple[str, ...], float]
 
 _RIDGES = tuple(10.0**k for k in range(4, -2, -1))
-"""How hard weights are held to zero."""
+"""Regularisation strengths to try, the strongest first."""
 _CHOICES = tuple((tuple(TERMS)[: k + 1], ridge) for k in range(len(TERMS)) for ridge in _RIDGES)
-"""What bumps may depend on and how hard they are held, from the simplest on."""
+"""Terms and regularisations to try, the simplest first."""
 _FOLDS, _FEWEST = 12, 3
-"""Groups that recordings are held back in, and recordings below which none can be."""
+"""Folds of the cross-validation, and fewest recordings for it."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class LearnedRemainder:
-    """What came of it; errors are of recordings that each fold did not see."""
+class LearnedRemainder(Improvement):
+    """A remainder, and the errors of recordings that each fold did not see."""
 
     remainder: Remainder | None
-    """None where it is not worth it."""
-    why: str
-    """Why there is none; '' if there is."""
+    """None if it is not kept."""
     terms: tuple[str, ...]
     """What it depends on."""
     ridge: float
-    ratio: float
-    """Error with against without, over all sensors and horizons; below one is better."""
     horizons_s: tuple[float, ...]
     sensors: tuple[str, ...]
-    before: Floats
-    """(horizons, sensors) root mean square error without it, in the sensor's unit."""
-    after: Floats
-    """(horizons, sensors) with it."""
 
     def to_dict(self) -> dict[str, object]:
         """Plain data."""
@@ -88,7 +81,7 @@ def learn_remainder(
 ) -> LearnedRemainder:
     """Learn what the twin, at its best guess, leaves unexplained in logs of its robot.
 
-    Of fewer than three recordings nothing is learned, since some must be held back.
+    This takes at least three recordings, since some must be held back.
     """
     horizons_s, fitted = _horizons(twin, logs, thresholds.horizons_s)
     sensors = tuple(spec.name for spec in logs[0].contract.sensors) if logs else ()
@@ -104,7 +97,7 @@ def learn_remainder(
     report(1, steps)
 
     def judged(choices: Sequence[Choice], done: int) -> Improvement:
-        """What recordings say that were held back, one fold after the other."""
+        """The verdict of cross-validation on some choices."""
         shape = (1 + len(choices), len(fitted), len(horizons_s), len(sensors))
         squares = np.full(shape, np.nan)
         for fold, support in zip(folds, supports, strict=True):
@@ -120,46 +113,39 @@ def learn_remainder(
     free = columns(blank, terms)
     x = weights.solved(free, ridge, everyone)
     if not found.why:
-        # Slopes taken again at what was found, if held-back recordings gain by that too.
+        # Take the slopes again at the result, if that helps held-back recordings, too.
         weights.linearise(x, free)
         again = judged([(terms, ridge)], len(folds) + 2)
         if not again.why and again.ratio < found.ratio:
             found, x = again, weights.solved(free, ridge, everyone)
     report(steps, steps)
     return LearnedRemainder(
+        **vars(found),
         remainder=None if found.why else weights.remainder(x),
-        why=found.why,
         terms=terms,
         ridge=ridge,
-        ratio=found.ratio,
         horizons_s=horizons_s,
         sensors=sensors,
-        before=found.before,
-        after=found.after,
     )
 
 
 def _too_few(recordings: int, horizon_s: float, sensors: tuple[str, ...]) -> LearnedRemainder:
-    """Nothing learned, for want of recordings to hold back."""
+    """No remainder, because there are too few recordings to hold some back."""
+    why = (
+        f"it needs {_FEWEST} recordings with {horizon_s:g} s without gaps, to hold some back;"
+        f" there are {recordings}"
+    )
     unknown = np.zeros((0, len(sensors)))
     return LearnedRemainder(
-        remainder=None,
-        why=f"it needs {_FEWEST} recordings with {horizon_s:g} s without gaps, to hold some back;"
-        f" there are {recordings}",
-        terms=(),
-        ridge=0.0,
-        ratio=float("nan"),
-        horizons_s=(),
-        sensors=sensors,
-        before=unknown,
-        after=unknown,
-    )
+        choice=0, ratio=math.nan, why=why, before=unknown, after=unknown,
+        remainder=None, terms=(), ridge=0.0, horizons_s=(), sensors=sensors,
+    )  # fmt: skip
 
 
 def _horizons(
     twin: Twin, logs: Sequence[ControlLog], horizons_s: tuple[float, ...]
 ) -> tuple[tuple[float, ...], list[ControlLog]]:
-    """(horizons that enough logs have room for, those logs)."""
+    """(horizons that are short enough for enough logs, those logs)."""
     values = best_guess(twin)[None]
     fitted: list[ControlLog] = []
     for most in range(len(horizons_s), 0, -1):

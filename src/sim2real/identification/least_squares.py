@@ -1,11 +1,10 @@
-"""What is fitted: residuals of logs against the twin, and how they answer to its parameters.
+"""The least-squares problem of a fit: residuals of logs, and their dependence on the parameters.
 
-Parameters are counted in standard deviations of their priors from where the fit starts, so
-that steps and precisions compare. Residuals are of many short segments at once (multiple shooting),
-each whitened by the noise of its readings and by the noise of the measured state it starts from,
-carried along by the dynamics: that is the same as estimating every segment's first state and
-forgetting it again. What is random in the twin's motion (a delay that jitters, a lost command) is
-whitened in the same way.
+Parameters are measured in standard deviations of their priors from where the fit starts, so that
+steps and precisions compare. Residuals are of many short segments at once (multiple shooting), each
+whitened by the noise of its readings and by the noise of its measured starting state, propagated
+through the dynamics: that is the same as estimating every starting state and marginalising it.
+Randomness in the twin's motion (a jittering delay, a lost command) is whitened in the same way.
 """
 
 from __future__ import annotations
@@ -18,29 +17,29 @@ import numpy as np
 
 from sim2real.arrays import Floats, Ints
 from sim2real.logs import ControlLog
-from sim2real.replay import Replayer, Unknowns, around, moves_by_chance, spread_evenly
+from sim2real.replay import Replayer, Unknowns, around, moves_randomly, spread_evenly
 from sim2real.twin import Twin
 
 BROKEN = 1e3
-"""Whitened residual of a world that diverged: as good as infinite, and finite."""
+"""Whitened residual of a world that diverged: very large, but finite."""
 _STEP = 0.02
 """Half of a finite difference, in standard deviations of the prior."""
 _FARTHEST_START = 4.0
-"""Farthest a segment's first state may be from what was measured, in standard deviations."""
+"""Farthest a starting state may be from its measurement, in standard deviations."""
 _START_NOISE = 3.0
-"""Noise of a measured start against that of its readings: it is interpolated between them, and the
-readings after it tell it better."""
+"""Noise of a measured start, relative to its readings: it is interpolated between them, and the
+readings after it determine it better."""
 _LEAST_NOISE = 0.1
-"""Noise of a reading, at least, against what the twin declares."""
+"""Least noise of a reading, relative to what the twin declares."""
 _TRIALS, _FEWER_TRIALS, _ROUGH_TRIALS = 128, 48, 32
-"""Replays with the twin's chance on, from which its effect on the readings is known, how that
-answers to a delay, and what is enough for a first idea."""
+"""Random replays that estimate the effect of the twin's randomness on the readings, how it depends
+on a delay, and a first rough idea of it."""
 _NEARLY = 0.1
-"""Distance, in standard deviations of the prior, within which the effect of chance is the same."""
+"""Distance, in standard deviations of the prior, within which that estimate is reused."""
 _REMEMBERED = 4
-"""Predictions that are kept, in case they are asked for again."""
+"""Predictions in the cache."""
 _MOST_ROWS = 48
-"""Readings of one sensor in a segment that enter the fit; more are thinned out."""
+"""Most readings of one sensor per segment in the fit; more are thinned out."""
 
 
 class LeastSquares(Unknowns):
@@ -68,9 +67,9 @@ class LeastSquares(Unknowns):
             threads=threads,
         )
         self._replayer = make()
-        self._chance = make(chance="motion") if moves_by_chance(twin) else None
+        self._random = make(randomness="motion") if moves_randomly(twin) else None
         self.noise = self._replayer.noise.copy()
-        """(numbers,) standard deviation of a reading around the prediction, as now believed."""
+        """(numbers,) current estimate of the standard deviation of readings around predictions."""
         keep = spread_evenly(self._replayer.steps, _MOST_ROWS)
         self._rows = keep
         self._measured = self._replayer.measured[:, keep]
@@ -80,32 +79,32 @@ class LeastSquares(Unknowns):
         self._starts: Floats | None = None
         self._scatter: Floats | None = None
         self._offset = np.zeros(self._measured.shape)
-        # Delays have corners at whole time steps: a difference has to reach across them.
+        # Predictions have kinks where a delay is a whole number of steps: reach across them.
         across = 0.5 * self.twin.compile().model.opt.timestep
         delays = [across if p.name.endswith("/delay") else 0.0 for p in self.parameters]
         self._steps = np.maximum(_STEP, np.array(delays) / self.scales)
         self._delays = np.flatnonzero(delays)
         self._offset_slopes = np.zeros((len(self._delays), *self._measured.shape))
-        self._chance_at: Floats | None = None
+        self._random_at: Floats | None = None
         self._remembered: dict[bytes, Floats] = {}
 
     @property
     def least_noise(self) -> Floats:
-        """(numbers,) standard deviation below which a reading's noise is not believed to be.
+        """(numbers,) lower bound of the readings' noise.
 
-        A joint that rests seems to have none; but what is rounded is not known better for it.
+        A joint at rest seems to have none, but rounding remains.
         """
         declared, rounding = self._replayer.noise, self._replayer.rounding
         return np.maximum(_LEAST_NOISE * declared, rounding)
 
     def part(self, most: int) -> LeastSquares:
-        """The same problem on at most so many segments, spread over all of them."""
+        """The same problem on at most `most` segments, spread evenly."""
         if self.segments <= most:
             return self
         chosen = spread_evenly(self.segments, most)
         found = copy.copy(self)
         found._replayer = self._replayer.part(chosen)
-        found._chance = self._chance and self._chance.part(chosen)
+        found._random = self._random and self._random.part(chosen)
         found._measured, found.valid = self._measured[chosen], self.valid[chosen]
         found._moved, found._factor = self._moved[chosen], None
         found._starts = None if self._starts is None else self._starts[:, chosen]
@@ -127,13 +126,13 @@ class LeastSquares(Unknowns):
         return self._replayer.starts
 
     def errors(self, x: Floats) -> Floats:
-        """(n, segments, rows, numbers) measured less predicted for x (n, fitted); nan if unknown.
+        """(n, segments, rows, numbers) measured minus predicted at x (n, fitted); nan if unknown.
 
-        A world that diverged has errors of infinity.
+        Infinite where a world diverged.
         """
         predicted = self._predicted(x) + self._offset
-        if self._chance_at is not None:
-            away = (x - self._chance_at)[:, self._delays]
+        if self._random_at is not None:
+            away = (x - self._random_at)[:, self._delays]
             predicted += np.einsum("nd,dskm->nskm", away, self._offset_slopes)
         error: Floats = self._measured - predicted
         broken = ~np.isfinite(predicted) & self.valid
@@ -141,7 +140,7 @@ class LeastSquares(Unknowns):
         return error
 
     def _predicted(self, x: Floats) -> Floats:
-        """(n, segments, rows, numbers) without chance; the last few single ones are remembered."""
+        """(n, segments, rows, numbers) predictions without randomness; single ones are cached."""
         key = x.tobytes() + self._moved.tobytes()
         if key not in self._remembered:
             found = self._replayer(self.whole(x), moved=self._moved).predicted[:, :, self._rows]
@@ -153,10 +152,10 @@ class LeastSquares(Unknowns):
         return self._remembered[key]
 
     def prepare(self, x: Floats, *, again: bool = False) -> None:
-        """Learn, at x (fitted,), what each segment's first state was, and how its noise spreads.
+        """Estimate, at x (fitted,), the starting states and how their noise propagates.
 
-        A Gauss-Newton step on the first states alone; whitening and further predictions use them.
-        With `again` their effects are taken as known from last time, which was not far from x.
+        This is a Gauss-Newton step on the starting states alone; whitening and later predictions
+        use them. With `again` their effects are reused from last time, which was close to x.
         """
         if self._scatter is None:
             self._scatter = np.zeros((0, *self._measured.shape))
@@ -170,8 +169,8 @@ class LeastSquares(Unknowns):
         effects = np.concatenate([starts, self._scatter])
         self._starts, self._factor = effects, None
         offset = self._offset
-        if self._chance_at is not None:
-            away = (x - self._chance_at)[self._delays]
+        if self._random_at is not None:
+            away = (x - self._random_at)[self._delays]
             offset = offset + np.einsum("d,dskm->skm", away, self._offset_slopes)
         error = self._measured - predicted - offset
         seen = np.where(self.valid & np.isfinite(error), error / self.noise, 0.0)
@@ -184,50 +183,49 @@ class LeastSquares(Unknowns):
         step = np.linalg.solve(normal, np.matmul(flat, aimed))[..., 0]
         self._moved = np.clip(step[:, : len(starts)], -_FARTHEST_START, _FARTHEST_START)
 
-    def prepare_chance(self, x: Floats, *, rough: bool = False) -> bool:
-        """Learn, at x (fitted,), how predictions scatter, and lie off, by the twin's chance.
+    def prepare_randomness(self, x: Floats, *, rough: bool = False) -> bool:
+        """Estimate, at x (fitted,), scatter and bias of predictions by the twin's randomness.
 
-        A delay that jitters rounds off the corners that predictions have at whole time steps, so
-        how far they lie off is learned as a function of the delays; but not where a `rough` idea
-        will do. False where none of what is random in the twin moves it, and where it is known
-        already for an x that is nearly this.
+        A jittering delay smooths the kinks that predictions have at whole time steps, so the bias
+        is estimated as a function of the delays, except for a `rough` estimate. False if nothing
+        random moves the twin, or if the estimate for a nearby x still holds.
         """
-        known = self._chance_at
-        if self._chance is None or (known is not None and np.abs(x - known).max() < _NEARLY):
+        known = self._random_at
+        if self._random is None or (known is not None and np.abs(x - known).max() < _NEARLY):
             return False
         trials = _ROUGH_TRIALS if rough else _TRIALS
-        found, plain = self._by_chance(x, trials)
+        found, plain = self._randomised(x, trials)
         mean = found.mean(axis=0)
         self._offset = np.nan_to_num(mean - plain)
         # Their mean is uncertain too.
         self._scatter = np.nan_to_num(found - mean) * np.sqrt((1 + 1 / trials) / (trials - 1))
         low, high = self.bounds
-        self._chance_at = x.copy()
+        self._random_at = x.copy()
         for row, k in enumerate(() if rough else self._delays):
             off = []
             for side in (-1.0, 1.0):
                 there = x.copy()
                 there[k] = np.clip(x[k] + side * self._steps[k], low[k], high[k])
-                # The same chance on both sides, so that few replays tell the difference.
-                found, plain = self._by_chance(there, _FEWER_TRIALS)
+                # The same random numbers on both sides, so that few replays are enough.
+                found, plain = self._randomised(there, _FEWER_TRIALS)
                 off.append((there[k], found.mean(axis=0) - plain))
             (first, before), (last, after) = off
             self._offset_slopes[row] = np.nan_to_num((after - before) / (last - first))
         return True
 
-    def _by_chance(self, x: Floats, trials: int) -> tuple[Floats, Floats]:
-        """(trials, segments, rows, numbers) predictions with chance, and one without."""
-        assert self._chance is not None
+    def _randomised(self, x: Floats, trials: int) -> tuple[Floats, Floats]:
+        """(trials, segments, rows, numbers) random predictions, and one without randomness."""
+        assert self._random is not None
         values = self.whole(x[None])
         plain = self._replayer(values, moved=self._moved).predicted[0]
-        found = self._chance(np.repeat(values, trials, axis=0), moved=self._moved)
+        found = self._random(np.repeat(values, trials, axis=0), moved=self._moved)
         return found.predicted[:, :, self._rows], plain[:, self._rows]
 
     def whiten(self, error: Floats) -> Floats:
-        """(n, segments, k) residuals of unit variance where the model is right; 0 if unknown."""
+        """(n, segments, k) residuals, of unit variance if the model is right; 0 if unknown."""
         if self._starts is None:
             raise RuntimeError("prepare first")
-        # Seen from the states as measured, of which the noise is known.
+        # Relative to the states as measured, whose noise is known.
         back = np.einsum("cskn,sc->skn", self._starts[: self._moved.shape[1]], self._moved)
         scaled = np.where(self.valid, (error + back) / self.noise, 0.0)
         broken = ~np.isfinite(scaled)
@@ -238,7 +236,7 @@ class LeastSquares(Unknowns):
         return self._root(np.where(self.valid, slopes / self.noise, 0.0))
 
     def _root(self, scaled: Floats) -> Floats:
-        """(n, segments, k) errors in units of noise, with the noise of the starts taken out."""
+        """(n, segments, k) errors in units of noise, whitened for the noise of the starts."""
         if self._starts is None:
             raise RuntimeError("prepare first")
         count, segments = scaled.shape[:2]
@@ -246,7 +244,7 @@ class LeastSquares(Unknowns):
         if self._factor is None:
             starts = np.where(self.valid, self._starts / self.noise, 0.0)
             starts = np.clip(starts, -BROKEN, BROKEN).reshape(len(starts), segments, -1)
-            # The covariance is one plus a few directions: its root undoes those directions only.
+            # The covariance is the identity plus a few directions; its root only affects those.
             along, sizes, _ = np.linalg.svd(starts.transpose(1, 2, 0), full_matrices=False)
             self._factor = (along, 1.0 - 1.0 / np.sqrt(1.0 + sizes**2))
         along, shares = self._factor
@@ -261,8 +259,8 @@ class LeastSquares(Unknowns):
     def slopes(self, x: Floats, *, central: bool = False) -> tuple[Floats, Floats]:
         """(errors at x (1, segments, rows, numbers), their derivatives (fitted, …)).
 
-        By one-sided differences, or at twice the price by central ones; all are one batch of
-        worlds. A derivative where a world diverged is zero.
+        By one-sided differences, or at twice the cost by central ones, in one batch of worlds.
+        Derivatives are zero where a world diverged.
         """
         points, spans = around(x, self._steps, self.bounds, central=central)
         different = (points != x).any(axis=1)

@@ -1,7 +1,6 @@
 """The most probable parameters: bounded, robust least squares over all segments at once.
 
-Noise is estimated with the parameters, sensor by sensor. Where the prior is wide several starts are
-tried, on a few of the segments.
+The noise of each sensor is estimated, too. Several starts are tried first, on a few segments.
 """
 
 from __future__ import annotations
@@ -18,28 +17,28 @@ from sim2real.identification.robust_loss import scale, tempered, weight
 from sim2real.replay import at_bounds
 
 _ROUNDS = 4
-"""Descents at most, each with the noise that the one before left."""
+"""Most descents, each with the noise that the one before left."""
 _CHANCES = 2
-"""Of them, those before which the twin's chance is looked at anew."""
+"""Descents before which the effect of the twin's randomness is estimated again."""
 _SETTLED = 0.1
-"""Relative change of the noise below which no further round is made."""
+"""Relative change of the noise below which the rounds end."""
 _MOST_STEPS = 40
 _FEW_SEGMENTS, _FEW_STEPS, _FEW_ROUNDS = (6, 16), 12, 4
-"""Segments of the first look, a third of all within these, and steps and rounds of each descent."""
+"""Limits of the number of segments of a first look (a third of all), its steps and its rounds."""
 _TRIED = 4
-"""Starts that are followed besides the center."""
+"""Starts that are tried besides the center."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Fit:
-    """What was found."""
+    """The result of a fit."""
 
     x: Floats
     """(fitted,) standard deviations from the problem's center."""
     values: Floats
     """(fitted,) values of the parameters."""
     cost: float
-    """Half the sum of squared whitened residuals, robust, with the prior."""
+    """Half the robust sum of squared whitened residuals, including the prior."""
     noise: Floats
     """(numbers,) standard deviation of each reading around the prediction."""
     residual: Floats
@@ -49,7 +48,7 @@ class Fit:
     evaluations: int
     """Parameter vectors that were simulated."""
     at_bounds: tuple[str, ...]
-    """Parameters that ended on a bound."""
+    """Parameters at a bound."""
 
     def tempered(self) -> Floats:
         """(segments, k) residuals whose squares are the robust loss."""
@@ -60,7 +59,7 @@ class Fit:
         return np.asarray(self.slopes * weight(self.residual))
 
     def information(self) -> Floats:
-        """(fitted, fitted) what the data tells, per standard deviation of the prior squared."""
+        """(fitted, fitted) information of the data, per standard deviation of the prior squared."""
         slopes = self.weighted_slopes()
         return np.asarray(np.einsum("psk,qsk->pq", slopes, slopes))
 
@@ -77,10 +76,9 @@ def fit(
 ) -> Fit:
     """Fit a problem from `begin` (fitted,), its center by default, and from `starts` - 1 draws.
 
-    `prior` is how much the prior counts, 0 for not at all: more than once where the data's errors
-    go together, so that there are fewer independent ones than residuals.
-    With `exact` the derivatives in the end are by central differences, and the effect of the twin's
-    chance is known well, as a posterior wants them.
+    `prior` is the weight of the prior, 0 for none, and more than 1 where errors are correlated, so
+    that there are fewer independent ones than residuals. With `exact` the final derivatives are by
+    central differences and the effect of randomness is estimated well, as a posterior needs it.
     """
     low, high = problem.bounds
     center = np.clip(np.zeros(len(problem.names)) if begin is None else begin, low, high)
@@ -92,7 +90,7 @@ def fit(
     descent = GaussNewton(problem, x, prior=prior)
     for round_ in range(_ROUNDS):
         looks = _CHANCES if exact else 1
-        if round_ < looks and problem.prepare_chance(descent.x, rough=not exact):
+        if round_ < looks and problem.prepare_randomness(descent.x, rough=not exact):
             problem.prepare(descent.x)
         settled = _estimate_noise(problem, descent.x) and round_ > 0
         problem.prepare(descent.x, again=round_ > 0)
@@ -128,10 +126,10 @@ def costs_of(problem: LeastSquares, points: Floats, *, prior: float = 1.0) -> tu
 def _first_look(
     problem: LeastSquares, starts: int, seed: int, *, prior: float
 ) -> tuple[Floats, int]:
-    """(where to begin, vectors simulated): the best of short descents on a few segments.
+    """(where to start, vectors simulated): the best of short descents on a few segments.
 
-    Each has its own noise, and the best is the most likely with it. With the noise of where all
-    begin, what is predicted worst there would count least ever after.
+    Each has its own noise estimate, and the most likely one wins. With a shared estimate from the
+    initial guess, the sensor that is predicted worst there would keep the lowest weight for good.
     """
     few = problem.part(int(np.clip(problem.segments // 3, *_FEW_SEGMENTS)))
     declared = few.noise.copy()
@@ -160,7 +158,7 @@ def _first_look(
 
 
 def _estimate_noise(problem: LeastSquares, x: Floats) -> bool:
-    """Noise of each sensor from what the fit leaves; whether it had settled."""
+    """Estimate the noise of each sensor from the residuals; whether it had settled."""
     white = problem.residuals(x[None])[0].reshape(problem.valid.shape)
     names = problem.sensor_of()
     settled = True

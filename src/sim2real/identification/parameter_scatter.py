@@ -1,10 +1,10 @@
-"""What a twin gets wrong, as changes of its parameters from one stretch of motion to the next.
+"""Model error of a twin, as the scatter of its parameters from segment to segment.
 
 A twin that lacks an effect fits slow motions with one friction and fast ones with another. So each
-segment of the logs has parameters of its own, which scatter around those of the fit; how much is
-found by expectation maximisation, with the segments taken as linear around the fit. It is nearly
-nothing where the twin is right, however noisy the readings are. A policy that is to work on the
-robot, not in the twin alone, is trained in worlds that scatter as much.
+segment gets its own parameters, which scatter around those of the fit; how much is estimated by
+expectation maximisation, with segments linearised around the fit. It is nearly zero if the twin is
+right, however noisy the readings are. Policies for the real robot are trained in worlds that
+scatter as much.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from sim2real.params import Empirical, GaussianPosterior
 from sim2real.twin import Twin
 
 _FIRST = 0.1
-"""Variance that the search begins with, in variances of the prior."""
+"""Initial variance, in variances of the prior."""
 _ROUNDS = 300
 _FEWEST = 4
-"""Segments without which nothing is said."""
+"""Fewest segments for an estimate."""
 _ROWS = 512
-"""Draws that stand for weighted ones with their scatter."""
+"""Draws that replace weighted ones."""
 
 
 def scatter_of(fit: Fit) -> Floats:
@@ -47,7 +47,7 @@ def scatter_of(fit: Fit) -> Floats:
 
 
 def scattered(twin: Twin, names: Sequence[str], scatter: Floats, *, seed: int = 0) -> Twin:
-    """The twin with a posterior that has the scatter in it; `names` are those of its rows."""
+    """The twin with the scatter added to its posterior; `names` are those of the scatter's rows."""
     posterior = twin.posterior
     assert posterior is not None
     order = [list(names).index(name) for name in posterior.names]

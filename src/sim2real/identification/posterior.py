@@ -1,13 +1,12 @@
-"""What a fit knows and does not know.
+"""The posterior of a fit.
 
-Around the optimum the posterior is a Gaussian (Laplace). Three things are done to keep it honest.
-Where the twin cannot explain the logs, residuals are not independent, and the Gaussian is widened
-by how much more the segments pull than independent noise would let them: a wrong model does not
-give a certain answer. Derivatives over small steps take the roughness of a simulation for
-information: the cost is looked at over steps as long as the Gaussian is wide, along its own axes,
-and both its place and its widths follow what is seen. And draws from it are simulated: where their
-weights are uneven the posterior is not Gaussian, and becomes the weighted draws themselves,
-improved round by round, if enough of them count.
+It is a Gaussian around the optimum (Laplace), corrected in three ways. Where the twin does not
+explain the logs, residuals are correlated, and the Gaussian is widened by how much more the
+segments disagree than independent noise allows. Derivatives over small steps mistake the roughness
+of a simulation for information, so the cost is evaluated over steps as long as the Gaussian is
+wide, along its own axes, and corrects its mean and widths. And draws from it are simulated: if
+their weights are uneven, the posterior is not Gaussian and becomes the weighted draws themselves,
+improved in a few rounds, if enough of them count.
 """
 
 from __future__ import annotations
@@ -26,27 +25,27 @@ from sim2real.replay import Unknowns
 _WIDE = 1.5
 """Steps along the axes of the Gaussian, in its standard deviations."""
 _WIDEST = 25.0
-"""Largest factor by which a look at the cost widens a variance."""
+"""Largest factor by which such a step may widen a variance."""
 _LOOKS = 5
-"""Looks at the cost, at most, each from where the one before led."""
+"""Most rounds of such steps, each from where the one before led."""
 _SETTLED = 0.2
-"""Decrease of the cost from which another look is worth it."""
+"""Decrease of the cost that is worth another round."""
 _LOOK = 40
-"""Draws that tell whether the Gaussian is right."""
+"""Draws that check the Gaussian."""
 _DRAWS = 128
 _ROUNDS = 2
-"""Rounds of draws, if it is not."""
+"""Rounds of draws, if it fails."""
 _EVEN = 0.5
-"""Share of effective draws from which a Gaussian is taken as it is."""
+"""Share of effective draws above which the Gaussian is accepted."""
 _ENOUGH = 0.2
-"""Share of effective draws with which no further round is made."""
+"""Share of effective draws that ends the rounds."""
 _FEWEST = 60
-"""Effective draws below which weighted draws are no posterior, and the Gaussian is kept."""
+"""Fewest effective draws of a posterior; with fewer the Gaussian is kept."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Posterior:
-    """Beliefs about the fitted parameters after the logs."""
+    """The joint distribution of the fitted parameters, given the logs."""
 
     names: tuple[str, ...]
     mean: Floats
@@ -54,9 +53,9 @@ class Posterior:
     covariance: Floats
     """(fitted, fitted)."""
     discrepancy: float
-    """Factor the variance was widened by, because the twin does not explain the logs; >= 1."""
+    """Factor by which the variance was widened because the twin does not explain the logs; >= 1."""
     effective: float
-    """Share of effective draws when the Gaussian was checked; nan where it was not."""
+    """Share of effective draws when the Gaussian was checked; nan if it was not."""
     distribution: JointDistribution
 
     @property
@@ -101,7 +100,7 @@ def posterior_of(
     seed: int = 0,
     report: Callable[[int, int], None] = lambda done, of: None,
 ) -> Posterior:
-    """The posterior around a fit; with `check`, simulated draws say whether it is Gaussian."""
+    """The posterior of a fit; with `check`, simulated draws test whether it is Gaussian."""
     information = fit.information()
     discrepancy = discrepancy_of(fit)
     covariance = np.asarray(np.linalg.inv(information / discrepancy + np.eye(len(fit.x))), float)
@@ -141,8 +140,7 @@ def posterior_of(
 
 
 def weights_of(logs: Floats) -> tuple[Floats, float]:
-    """Weights (n,) of draws whose logarithms are known but for a constant, and how many of the
-    draws count by them, as a share."""
+    """Weights (n,) of draws from their logarithms up to a constant, and the effective share."""
     weights = np.exp(logs - logs.max())
     weights /= weights.sum()
     return weights, float(1.0 / (weights**2).sum() / len(weights))
@@ -154,26 +152,26 @@ def rows_of(matrix: Floats) -> tuple[tuple[float, ...], ...]:
 
 
 def discrepancy_of(fit: Fit) -> float:
-    """How much more the segments disagree about the parameters than independent noise would.
+    """How much more the segments disagree about the parameters than independent noise allows.
 
-    The mean, over directions the data tells, of the variance of the segments' pulls against the
-    information: one where the model is right, more where errors go together within a segment.
+    The mean, over directions that the data determine, of the variance of the segments' scores over
+    the information: 1 if the model is right, more if errors in a segment are correlated.
     """
     pulls = np.einsum("psk,sk->sp", fit.weighted_slopes(), fit.tempered())
     information = fit.information()
     values, vectors = np.linalg.eigh(information)
-    told = values > 1.0  # more than the prior
-    if len(pulls) < 3 or not told.any():
+    known = values > 1.0  # more than from the prior
+    if len(pulls) < 3 or not known.any():
         return 1.0
-    along = (pulls - pulls.mean(axis=0)) @ vectors[:, told]
-    ratios = (along**2).sum(axis=0) * len(pulls) / (len(pulls) - 1) / values[told]
+    along = (pulls - pulls.mean(axis=0)) @ vectors[:, known]
+    ratios = (along**2).sum(axis=0) * len(pulls) / (len(pulls) - 1) / values[known]
     return max(1.0, float(np.mean(ratios)))
 
 
 def _looked_at(
     problem: LeastSquares, x: Floats, covariance: Floats, discrepancy: float
 ) -> tuple[Floats, Floats]:
-    """(x, covariance) as the cost has them over steps as long as the Gaussian is wide."""
+    """(x, covariance) corrected by the cost over steps as long as the Gaussian is wide."""
     low, high = problem.bounds
     for _ in range(_LOOKS):
         variances, axes = np.linalg.eigh(covariance)
@@ -182,7 +180,7 @@ def _looked_at(
         data, prior = costs_of(problem, np.clip(points, low, high))
         cost = data / discrepancy + prior
         up, down = np.split(cost[1:] - cost[0], 2)
-        # Along an axis that a bound cuts off, the derivatives are all there is.
+        # Along an axis that a bound cuts off, there are only the derivatives.
         whole = (points == np.clip(points, low, high)).all(axis=1)[1:].reshape(2, -1).all(axis=0)
         curve = np.where(whole, np.clip(up + down, _WIDE**2 / _WIDEST, _WIDE**2 * 2.0), _WIDE**2)
         middle = np.where(whole, np.clip(0.5 * (down - up) / curve, -1.0, 1.0), 0.0)
@@ -209,7 +207,7 @@ class _Sampler:
     def round(
         self, center: Floats, spread: Floats, *, count: int, tails: float
     ) -> tuple[Floats, Floats, float]:
-        """(draws, weights, share that is effective) of a Gaussian, or of Student's with `tails`."""
+        """(draws, weights, effective share) from a Gaussian, or from Student's t with `tails`."""
         low, high = self._problem.bounds
         factor = np.linalg.cholesky(spread + 1e-12 * np.eye(len(center)))
         unit = self._rng.normal(size=(count, len(center)))
@@ -230,10 +228,10 @@ class _Sampler:
     def improved(
         self, center: Floats, spread: Floats, report: Callable[[int, int], None]
     ) -> tuple[Floats | None, Floats | None]:
-        """The most even of a few rounds, each from what the one before found; None if too few."""
+        """(draws, weights) of the best round, each started from the one before; None if too few."""
         best, draws_best, weights_best = 0.0, None, None
         for round_ in range(_ROUNDS):
-            # Student's tails, so that no draw of the posterior is missed by much.
+            # Heavier tails than the posterior's keep the weights bounded.
             draws, weights, share = self.round(center, spread, count=_DRAWS, tails=5.0)
             if share * len(draws) > max(best, _FEWEST):
                 best, draws_best, weights_best = share * len(draws), draws, weights

@@ -1,4 +1,4 @@
-"""Where a robot was seen: states of its recordings, for training to start from."""
+"""States that a robot was recorded in, for training to start from."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from sim2real.twin import Twin
 from sim2real.worlds import CpuWorlds
 
 _MOST = 2000
-"""States that are kept; of more, so many evenly over time."""
+"""Most states; they are spread evenly over time."""
 
 
 def tells_state(twin: Twin) -> bool:
-    """Whether sensors tell the whole state: every joint has one number, and a sensor of it."""
+    """Whether the sensors determine the whole state: each joint has one number, and a sensor."""
     model = twin.compile().model
     of_joint = model.sensor_type == int(mujoco.mjtSensor.mjSENS_JOINTPOS)
     measured = set(model.sensor_objid[of_joint].tolist())
@@ -27,14 +27,14 @@ def tells_state(twin: Twin) -> bool:
 
 
 def seen_states(twin: Twin, logs: Sequence[ControlLog]) -> Starts | None:
-    """States that a robot was in while it was recorded, as its twin understands the readings.
+    """States of the robot in its recordings, as its twin interprets the readings.
 
-    None where its sensors, or these recordings, tell at no moment the whole of one.
+    None if its sensors, or these recordings, never determine a whole state.
     """
     if not tells_state(twin):
         return None
     log = ControlLog.join(logs)
-    period_s = 1.0 / log.contract.rate_hz  # clocks are never quite a whole number of steps
+    period_s = 1.0 / log.contract.rate_hz
     model = twin.compile().model
     states = MeasuredStates(model, log)
     sent = np.isfinite(log.command).all(axis=1)

@@ -1,4 +1,4 @@
-"""Where a remainder may act: bumps and support laid over the states that were recorded."""
+"""Where a remainder may act: Gaussian bumps, and a support that covers the recorded states."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ TERMS = {
     "position": (("position",), 10),
     "drive": (("drive",), 8),
 }
-"""What bumps depend on, and how many each joint gets: their forces add up."""
+"""Features of each term, and its number of bumps per joint; the terms' forces add up."""
 _PLACES = 200
-"""Places that stand for all states that were seen; with few of them each reaches far beyond."""
+"""Points of the support; with fewer, each would reach too far."""
 _SEEN = 0.9
-"""Share of the recorded states that lie within reach of a place."""
+"""Share of the recorded states within reach of a support point."""
 _SLOW = 0.15
-"""Speed below which differences count in full, in standard deviations of the recorded speeds."""
+"""Speed up to which distances are linear, in standard deviations of the recorded speeds."""
 _ROWS = 3000
 
 
 def blank_remainder(
     twin: Twin, logs: Sequence[ControlLog], *, seed: int, threads: int
 ) -> Remainder:
-    """A remainder of all hinges and slides with bumps where the logs have been, weights zero."""
+    """A remainder of all hinges and slides with bumps over the logs' states and zero weights."""
     model = twin.compile().model
     names = one_way_joints(model)
     features = _features(twin, logs, names, threads)
@@ -50,7 +50,7 @@ def blank_remainder(
 def supported_by(
     remainder: Remainder, twin: Twin, logs: Sequence[ControlLog], *, seed: int, threads: int
 ) -> Remainder:
-    """The same bumps, acting only where these logs have been."""
+    """The same bumps, with the support of these logs."""
     features = _features(twin, logs, list(remainder.names), threads)
     joints = []
     for column, joint in enumerate(remainder.joints):
@@ -62,7 +62,7 @@ def supported_by(
 
 
 def weight_scales(twin: Twin, remainder: Remainder) -> Floats:
-    """(joints,) force that would take a joint's usual speed away in a second [N m or N]."""
+    """(joints,) force that would stop a joint from its usual speed in one second [N m or N]."""
     model = twin.compile().model
     data = mujoco.MjData(model)
     mujoco.mj_forward(model, data)
@@ -76,7 +76,7 @@ def weight_scales(twin: Twin, remainder: Remainder) -> Floats:
 
 
 def columns(remainder: Remainder, terms: Sequence[str]) -> Ints:
-    """Places, among all weights of all joints, of the bumps of some terms."""
+    """Indices, among all weights of all joints, of the bumps of some terms."""
     mine = np.concatenate([np.full(count, name in terms) for name, (_, count) in TERMS.items()])
     return np.flatnonzero(np.tile(mine, len(remainder.joints)))
 
@@ -140,7 +140,7 @@ def _joint(name: str, features: Floats, *, turns: bool, seed: int) -> JointRemai
 
 
 def _turned(features: Floats, turns: bool) -> Floats:
-    """Features with positions within half a turn of zero, where whole turns are nothing."""
+    """Features, with positions of freely turning joints wrapped to half a turn around zero."""
     found = features.copy()
     if turns:
         found[:, 0] = np.mod(found[:, 0] + np.pi, 2 * np.pi) - np.pi
@@ -148,7 +148,7 @@ def _turned(features: Floats, turns: bool) -> Floats:
 
 
 def _places(features: Floats, scales: Floats, *, turns: bool) -> Floats:
-    """Features in units of distance, as a remainder counts it."""
+    """Features in the remainder's units of distance."""
     found: Floats = _turned(features, turns) / scales
     found[:, 1] = np.arcsinh(found[:, 1])
     return found
@@ -157,7 +157,7 @@ def _places(features: Floats, scales: Floats, *, turns: bool) -> Floats:
 def _support(
     places: Floats, scales: Floats, seed: int
 ) -> tuple[tuple[tuple[float, ...], ...], float]:
-    """(places that stand for all, in the features' units; how far each reaches)."""
+    """(support points, in the features' units; their reach)."""
     seen, apart, _ = _spread_out(places, _PLACES, seed)
     rows = tuple(tuple(row) for row in _features_of(seen, scales).tolist())
     return rows, max(float(np.quantile(apart, _SEEN)), 1e-3)
@@ -170,7 +170,7 @@ def _features_of(places: Floats, scales: Floats) -> Floats:
 
 
 def _spread_out(points: Floats, count: int, seed: int) -> tuple[Floats, Floats, float]:
-    """(centres, distance of each point to the nearest, usual distance between neighbours)."""
+    """(centres, distance of each point to the nearest, median distance between neighbours)."""
     different = np.unique(points, axis=0)
     if len(different) <= count:
         centres = different[np.arange(count) % len(different)]

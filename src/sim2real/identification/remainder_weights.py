@@ -1,7 +1,7 @@
-"""Weights of a remainder's bumps: fitted to some recordings, tried on others.
+"""Weights of a remainder's bumps: fitted to some recordings, tested on others.
 
-Residuals are nearly linear in the weights, and their slopes are taken once, of all recordings: a
-fold picks the rows of its own.
+Residuals are nearly linear in the weights, so slopes are computed once for all recordings, and each
+fold selects its own rows.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ from sim2real.replay import Replayer, best_guess, log_of, spread_evenly
 from sim2real.twin import Remainder, Twin
 
 _SIMULATED_S = 48.0
-"""Time that segments of one length have together, at most; more are thinned out [s]."""
+"""Most time of all segments of one length; more are thinned out [s]."""
 _STEP = 0.1
-"""Finite difference, in scales of a weight."""
+"""Finite-difference step, in scales of a weight."""
 _PASSES = 6
-"""Reweightings of a robust, linear fit."""
+"""Reweightings of the robust linear fit."""
 _STRIDE = 0.7
-"""Time from one tried segment to the next, in segments. Recordings may repeat one motion: what was
-fitted at some moments of it must hold at others."""
+"""Time from one test segment to the next, in segments: recordings may repeat one motion, and a fit
+at some of its moments must hold at others."""
 
 
 class BumpWeights:
-    """Logs of a twin's robot over several horizons, and the weights that explain them."""
+    """The weights that explain logs of a twin's robot over several horizons."""
 
     def __init__(
         self,
@@ -69,7 +69,7 @@ class BumpWeights:
         self.linearise(np.zeros(self.size), np.arange(self.size))
 
     def linearise(self, x: Floats, free: Ints) -> None:
-        """Take residuals, and slopes of the bumps `free`, at weights x (bumps,)."""
+        """Compute residuals, and slopes of the bumps `free`, at weights x (bumps,)."""
         residuals, slopes, of = [], [], []
         for problem in self._problems:
             problem.prepare(x)
@@ -85,7 +85,7 @@ class BumpWeights:
         self._residual, self._slopes = np.concatenate(residuals), np.concatenate(slopes, axis=1)
 
     def solved(self, free: Ints, ridge: float, recordings: Ints) -> Floats:
-        """(bumps,) weights of the bumps `free` that fit some recordings best, in their scales."""
+        """(bumps,) weights, in their scales, of the bumps `free` that fit some recordings best."""
         mine = np.isin(self._of, recordings)
         residual, slopes = self._residual[mine], self._slopes[np.ix_(free, mine)]
         found = np.zeros(len(free))
@@ -100,8 +100,8 @@ class BumpWeights:
     def squares(self, points: Floats, recordings: Ints, support: Remainder) -> Floats:
         """(n, recordings, horizons, sensors) mean squared errors with weights (n, bumps).
 
-        The bumps act where `support` has them act. Simulated, from states as measured; infinite
-        where one diverged, nan where none is known.
+        Simulated from measured states, with the bumps acting inside `support`; infinite where a
+        world diverged, nan where nothing was measured.
         """
         rows = np.repeat(best_guess(self._twin)[None], len(points), axis=0)
         rows[:, -self.size :] = points * self._scales
@@ -142,12 +142,12 @@ class BumpWeights:
 
 
 def _most(horizon_s: float) -> int:
-    """Segments of one length that are enough."""
+    """Most segments of one length."""
     return max(1, round(_SIMULATED_S / horizon_s))
 
 
 def _noise(twin: Twin, logs: Sequence[ControlLog], horizon_s: float, threads: int) -> Floats:
-    """(numbers,) how far the twin's predictions are off: what a remainder can do about."""
+    """(numbers,) scale of the twin's prediction errors, which a remainder may reduce."""
     problem = LeastSquares(twin, logs, horizon_s, threads=threads).part(_most(horizon_s))
     x = np.zeros(len(problem.names))
     names = problem.sensor_of()

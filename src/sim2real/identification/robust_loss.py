@@ -1,4 +1,4 @@
-"""Residuals that do not decide alone: Huber's loss, and a scale that outliers hardly move."""
+"""Huber's loss, and a scale estimate that is robust to outliers."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ import numpy as np
 from sim2real.arrays import Floats
 
 ROBUST = 3.0
-"""Whitened residuals beyond this count less and less."""
+"""Whitened residual beyond which the loss is linear."""
 _NORMAL = 0.9950
-"""Mean of the squares, cut at `ROBUST` squared, of normal numbers."""
+"""Mean of the squares of standard normal numbers, clipped at `ROBUST` squared."""
 
 
 def tempered(residual: Floats) -> Floats:
@@ -26,11 +26,11 @@ def weight(residual: Floats) -> Floats:
 
 
 def scale(residual: Floats) -> float:
-    """Standard deviation of numbers with outliers (Huber's second proposal).
+    """Standard deviation of numbers with outliers (Huber's proposal 2).
 
-    The number of which squares, cut at `ROBUST` times it, have the mean they have for normal
-    numbers. Errors of a twin that is not quite right have no two kinds, good ones and outliers: the
-    middle of them would call those outliers that tell most.
+    The scale at which squares, clipped at `ROBUST` times it, have the mean that they have for
+    normal numbers. A median would not do: the largest errors of an imperfect twin are often the
+    most informative, not outliers.
     """
     size = np.abs(residual[np.isfinite(residual)])
     if not size.size:

@@ -1,11 +1,10 @@
-"""Whole recordings against the twin: what is searched where contact makes gradients mislead.
+"""The problem of a search where contact makes gradients mislead: costs of whole recordings.
 
-A recording is one trajectory, predicted from its first row to its end; one that is longer than a
-few seconds is several, each from its own first row. A trajectory's cost is the mean over
-sensors of the root of the mean squared error, in units of what is usual for the sensor: a
-trajectory that went the other way at an impact counts as one that is far off, not as its square.
-One trajectory is one observation, however many rows it has. Sensors of speed are left out where
-others say where things are: at an impact a speed is off by all of itself for being a moment late.
+A recording is one segment, predicted from its first row to its end; a recording longer than a few
+seconds is several. A segment's cost is the mean over sensors of the root mean square error, in
+units of the sensor's median error: one that went the other way at an impact counts by its error,
+not by the square. A segment is one observation, however many rows it has. Speed sensors are left
+out if others measure positions: at an impact, a speed that is a moment late is completely wrong.
 """
 
 from __future__ import annotations
@@ -21,19 +20,19 @@ from sim2real.replay import Replayer, Unknowns
 from sim2real.twin import Twin
 
 _LONGEST_S = 5.0
-"""Length from which a recording becomes several trajectories [s]."""
+"""Length above which a recording becomes several segments [s]."""
 _LONG = 0.9
-"""Share of the trajectories that are followed to their end; longer ones are left there."""
+"""Share of the segments that are followed to their end; longer ones are cut there."""
 _BATCH = 32
-"""Trajectories that are predicted at a time."""
+"""Segments per batch."""
 _PLACES = ("jointpos", "tendonpos", "ballquat", "framepos", "framequat")
-"""Kinds of sensors that say where things are."""
+"""Kinds of sensors that measure positions."""
 
 
 class WholeRecordings(Unknowns):
     """A twin and recordings of its robot; see the module.
 
-    Parameters with a log-uniform prior are counted by their logarithms.
+    Parameters with a log-uniform prior are fitted by their logarithms.
     """
 
     def __init__(
@@ -47,14 +46,14 @@ class WholeRecordings(Unknowns):
         """Recordings `logs`, for the parameters `fitted`."""
         super().__init__(twin, fitted, logarithms=True)
         self.logs = logs
-        pieces = [piece for log in logs for piece in _pieces(log)]
-        self.horizon_s = float(np.quantile([np.ptp(piece.times) for piece in pieces], _LONG))
-        """Longest time that a trajectory is followed [s]."""
-        count = max(1, round(len(pieces) / _BATCH))
+        parts = [part for log in logs for part in _parts(log)]
+        self.horizon_s = float(np.quantile([np.ptp(part.times) for part in parts], _LONG))
+        """Longest time that a segment is followed [s]."""
+        count = max(1, round(len(parts) / _BATCH))
         self._batches = [
             Replayer(
                 twin,
-                ControlLog.join(pieces[first::count]),
+                ControlLog.join(parts[first::count]),
                 horizon_s=self.horizon_s,
                 recordings=True,
                 threads=threads,
@@ -68,20 +67,20 @@ class WholeRecordings(Unknowns):
 
     @property
     def batches(self) -> int:
-        """Parts that the trajectories are taken in."""
+        """Number of batches."""
         return len(self._batches)
 
     @property
     def segments(self) -> int:
-        """Trajectories."""
+        """Number of segments."""
         return sum(len(batch.starts) for batch in self._batches)
 
     def slopes(self, x: Floats) -> Floats:
-        """(fitted,) change of each value with its standard deviations at x (fitted,)."""
+        """(fitted,) change of each value per standard deviation at x (fitted,)."""
         return self.scales * np.where(self._logs, self.values(x), 1.0)
 
     def settle(self, x: Floats) -> None:
-        """Make the middle error of each sensor at x (fitted,) the unit of its errors."""
+        """Make the median error of each sensor at x (fitted,) the unit of its errors."""
         errors = np.concatenate([self._errors(x[None], k)[0] for k in range(self.batches)])
         errors[~np.isfinite(errors)] = np.nan
         known = np.isfinite(errors).any(axis=0)
@@ -89,7 +88,7 @@ class WholeRecordings(Unknowns):
         self.units = np.where(known & (middle > 0), middle, 1.0)
 
     def costs(self, x: Floats, batch: int | None = None) -> Floats:
-        """(n, trajectories) cost of each trajectory of a batch, or of all, for x (n, fitted).
+        """(n, segments) cost of each segment of a batch, or of all, at x (n, fitted).
 
         Infinite where a world diverged.
         """
@@ -100,7 +99,7 @@ class WholeRecordings(Unknowns):
         return np.asarray(scaled.sum(axis=2) / np.maximum(known.sum(axis=2), 1))
 
     def _errors(self, x: Floats, batch: int) -> Floats:
-        """(n, trajectories, sensors) root mean square errors; nan where nothing was measured."""
+        """(n, segments, sensors) root mean square errors; nan where nothing was measured."""
         replayer = self._batches[batch]
         replay = replayer(self.whole(x))
         error = np.where(replay.valid, replay.errors, 0.0)
@@ -114,7 +113,7 @@ class WholeRecordings(Unknowns):
         return np.stack(found, axis=2)
 
 
-def _pieces(log: ControlLog) -> list[ControlLog]:
+def _parts(log: ControlLog) -> list[ControlLog]:
     """The log in parts of equal length that are short enough."""
     count = int(np.ceil(np.ptp(log.times) / _LONGEST_S)) if len(log.times) else 0
     edges = np.linspace(0, len(log.times), max(1, count) + 1).round().astype(int)

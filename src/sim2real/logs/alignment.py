@@ -1,8 +1,8 @@
-"""Real clocks made even: a log on control periods that the twin can be stepped by.
+"""Aligns a log to even control periods that are whole time steps of the twin.
 
-Commands are held, as hardware holds them; readings are interpolated between their own samples, so
-that nothing is delayed. Where samples are missing, periods have no reading. Time stamps that go
-backwards or repeat are refused or dropped, never smoothed over.
+Commands are held, as hardware holds them; readings are interpolated between their samples, so
+nothing is delayed. Periods without samples have no reading. Time stamps that repeat or go backwards
+are refused or dropped, never smoothed over.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ from sim2real.logs.control_log import ControlLog
 from sim2real.twin import Twin, twin_contract
 
 _EVEN = 0.02
-"""Share of a period by which time stamps may scatter without being interpolated."""
+"""Scatter of time stamps, as a share of a period, up to which nothing is interpolated."""
 _FAR = 1.5
-"""Periods to the nearest sample from which a reading is called missing."""
+"""Distance to the nearest sample, in periods, above which a reading is missing."""
 _MOST_BACKWARD = 0.01
-"""Share of time stamps that may repeat or go backwards; those samples are dropped."""
+"""Largest share of time stamps that may repeat or go backwards; those samples are dropped."""
 
 
 def aligned(episode: Episode, twin: Twin, *, rate_hz: float = 0.0) -> ControlLog:
     """The log of an episode on even control periods, each a whole number of the twin's steps.
 
-    `rate_hz` is the control rate; by default that of the command, or the next that divides. An
-    episode of another robot, without a command or with lying time stamps is a `Sim2RealError`.
+    `rate_hz` is the control rate, by default the nearest possible to the command's. An episode of
+    another robot, without commands or with bad time stamps is a `Sim2RealError`.
     """
     contract = twin_contract(twin, rate_hz or 100.0)
     clean = usable(episode, contract, twin)
@@ -41,7 +41,7 @@ def aligned(episode: Episode, twin: Twin, *, rate_hz: float = 0.0) -> ControlLog
     steps = np.diff(probe.times)
     typical = 1.0 / rate_hz if rate_hz else float(np.median(steps)) if len(steps) else 0.0
     if typical <= 0:
-        raise Sim2RealError(f"episode {episode.id} has too few samples to identify anything by")
+        raise Sim2RealError(f"episode {episode.id} has too few samples")
     period = max(1, round(typical / step_s)) * step_s
     contract = twin_contract(twin, 1.0 / period)
     regular = np.abs(steps - period) < _EVEN * period
@@ -50,7 +50,7 @@ def aligned(episode: Episode, twin: Twin, *, rate_hz: float = 0.0) -> ControlLog
         len(signal.times) - len(clean.signals[name].times)
         for name, signal in episode.signals.items()
     ]
-    # What was left out or resampled is still the recording of that name.
+    # A resampled log still belongs to the episode of that id.
     log = ControlLog.of(even, contract, twin.channels)
     return replace(log, episode=episode.id, left_out=sum(lost))
 
@@ -94,7 +94,7 @@ def _interpolated(signal: Signal, grid: Floats, period: float) -> Signal:
     before = np.maximum(after - 1, 0)
     near = np.minimum(np.abs(signal.times[after] - grid), np.abs(signal.times[before] - grid))
     inside = (grid >= signal.times[0] - 1e-9) & (grid <= signal.times[-1] + 1e-9)
-    # A sensor slower than the grid is not missing between its samples; it is just not new there.
+    # Between the samples of a sensor slower than the grid nothing is missing; it is just not new.
     usual = (
         max(period, float(np.median(np.diff(signal.times)))) if len(signal.times) > 1 else period
     )
@@ -110,13 +110,13 @@ def _interpolated(signal: Signal, grid: Floats, period: float) -> Signal:
 
 
 def _forward(episode: Episode, name: str, signal: Signal) -> Signal:
-    """The samples whose time stamps go forward; too many that do not are refused."""
+    """The samples whose time stamps increase; a `Sim2RealError` if too many do not."""
     times = signal.times
     good = np.isfinite(times)
     good[good] &= np.concatenate([[True], np.diff(np.maximum.accumulate(times[good])) > 0])
     if len(times) and (~good).mean() > _MOST_BACKWARD:
         raise Sim2RealError(
             f"episode {episode.id}: {(~good).mean():.0%} of the time stamps of {name!r} repeat or"
-            " go backwards; `sim2real data check --repair` says what is wrong with them"
+            " go backwards; `sim2real data check --repair` says what is wrong"
         )
     return replace(signal, times=times[good], values=signal.values[good])

@@ -1,4 +1,4 @@
-"""What a recording may contribute: faults that would spoil an analysis are refused."""
+"""Cleans a recording: leaves out a few bad samples, and refuses faults that spoil an analysis."""
 
 from __future__ import annotations
 
@@ -13,31 +13,31 @@ from sim2real.errors import Sim2RealError
 from sim2real.twin import Twin
 
 _CLOCKS = ("time-not-finite", "time-repeated", "time-backward", "time-rate", "clock-drift")
-"""Findings about time; of the first three, few are left out."""
+"""Faults of time; a few samples with one of the first three are left out."""
 _FEW = 0.01
-"""Share of time stamps that may be wrong."""
+"""Largest share of time stamps that may be wrong."""
 _MOST_LOST = 0.1
-"""Share of a channel's values that may be no numbers; such samples are not used."""
+"""Largest share of a channel's samples that may be left out."""
 _SHORTEST_STEP_S, _LONGEST_STEP_S = 2e-5, 1.0
-"""Steps of a control clock that are believed [s]."""
+"""Plausible steps of a control clock [s]."""
 
 
 def usable(episode: Episode, contract: Contract, twin: Twin) -> Episode:
-    """The episode without the few samples that are no numbers, or cannot be; a bad one is a
-    `Sim2RealError`."""
+    """The episode without the few samples that are not finite or not possible; one with too many
+    is a `Sim2RealError`."""
     known = channels_of(episode, contract, twin)
     readings = [name for name, kind in known.items() if kind == "reading"]
     if contract.sensors and not readings:
         wanted = ", ".join(f"sensor/{spec.name}" for spec in contract.sensors[:3])
         raise Sim2RealError(
             f"episode {episode.id} has none of the readings of twin {twin.name!r}: is it of another"
-            f" robot? It has {', '.join(list(episode.channels)[:6])}, the twin knows {wanted}; name"
-            " its channels in [channels] of the twin, or in a map given as --channels"
+            f" robot? It has {', '.join(list(episode.channels)[:6])}; the twin has {wanted}. Map"
+            " its channels in [channels] of the twin, or in a file given as --channels"
         )
     if contract.commands and "command" not in known.values():
         raise Sim2RealError(
-            f"episode {episode.id} has no commands that twin {twin.name!r} knows:"
-            f" {', '.join(spec.name for spec in contract.commands)}; record what was sent as"
+            f"episode {episode.id} has no commands of twin {twin.name!r}"
+            f" ({', '.join(spec.name for spec in contract.commands)}); record what was sent as"
             " `command`, or map its channel in [channels] of the twin"
         )
     mine = {name: episode.signals[name] for name in known}
@@ -49,7 +49,7 @@ def usable(episode: Episode, contract: Contract, twin: Twin) -> Episode:
 
 
 def channels_of(episode: Episode, contract: Contract, twin: Twin) -> dict[str, str]:
-    """Channels of the episode that the twin knows: 'reading', 'command' or 'switch', by name."""
+    """Kind of each channel of the episode that the twin knows: 'reading', 'command' or 'switch'."""
     readings = {name for spec in contract.sensors for name in (f"sensor/{spec.name}", spec.name)}
     commands = {"command"} | {f"actuator/{spec.name}" for spec in contract.commands}
     switches = {f"actuator/{spec.name}/enabled" for spec in contract.commands}
@@ -87,14 +87,14 @@ def _clock_words(episode: Episode, finding: LogFault) -> str:
     if finding.kind == "time-rate":
         remedy = "give the stamps in seconds, or correct the stated rate"
     return (
-        f"episode {episode.id}: time stamps of {finding.channel!r}{more} lie: {finding.message};"
-        f" {remedy} (`sim2real data check --repair` can help)"
+        f"episode {episode.id}: time stamps of {finding.channel!r}{more} are wrong:"
+        f" {finding.message}; {remedy} (`sim2real data check --repair` can help)"
     )
 
 
 def _numbers_only(episode: Episode, name: str, signal: Signal, kind: str) -> Signal:
-    """The signal without samples that are no numbers, or readings that cannot be; a command's stay,
-    as not known."""
+    """The signal without samples that are not finite or readings that are not possible; unknown
+    commands stay, as nan."""
     signal = signal if np.isfinite(signal.times).all() else _kept(signal, np.isfinite(signal.times))
     if signal.values.dtype.kind != "f" or not len(signal.values):
         return signal
@@ -104,14 +104,14 @@ def _numbers_only(episode: Episode, name: str, signal: Signal, kind: str) -> Sig
     lost = float((~good).mean())
     if lost > _MOST_LOST:
         raise Sim2RealError(
-            f"episode {episode.id}: {lost:.0%} of the values of {name!r} are no numbers or cannot"
-            f" be, more than the {_MOST_LOST:.0%} that can be left out: repair the recording, or"
-            " leave it out"
+            f"episode {episode.id}: {lost:.0%} of the values of {name!r} are not finite or not"
+            f" possible, more than the {_MOST_LOST:.0%} that can be left out: repair the recording,"
+            " or leave it out"
         )
     if good.all():
         return signal
     if kind == "command":
-        # Not what was sent before: what was sent is not known, and nothing is replayed across it.
+        # What was sent is unknown, so nothing is replayed across it.
         return replace(signal, values=np.where(np.isfinite(signal.values), signal.values, np.nan))
     return _kept(signal, good)
 

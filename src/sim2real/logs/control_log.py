@@ -1,4 +1,4 @@
-"""A recorded run as a policy's contract sees it: one row a control period, everything by place."""
+"""A recording in the form of a contract: one row per control period, columns in its order."""
 
 from __future__ import annotations
 
@@ -18,48 +18,48 @@ _PAUSE_S = 10.0
 
 @dataclass(frozen=True, kw_only=True)
 class ControlLog:
-    """What a robot measured and was sent, a row a control period, in the contract's order."""
+    """What a robot measured and was sent, one row per control period, in the contract's order."""
 
     contract: Contract
     episode: str
-    """Id of the episode it is made from."""
+    """Id of its episode."""
     times: Floats
-    """(periods,) begin of each period [s]."""
+    """(periods,) start of each period [s]."""
     readings: Floats
-    """(periods, numbers) newest reading of each sensor at that time; nan where there is none."""
+    """(periods, numbers) newest reading of each sensor at that time; nan if there is none."""
     fresh: Bools
-    """(periods, sensors) whether the sensor was read anew in the period."""
+    """(periods, sensors) whether the sensor has a new reading in the period."""
     command: Floats
-    """(periods, commands) what was sent; nan where nothing is known."""
+    """(periods, commands) what was sent; nan where unknown."""
     wanted: Floats | None = None
     """(periods, commands) what the policy asked for, before limits."""
     action: Floats | None = None
-    """(periods, actions) what the network gave."""
+    """(periods, actions) output of the network."""
     observation: Floats | None = None
-    """(periods, frame or input) what the network was shown."""
+    """(periods, frame or input) input of the network."""
     goals: Floats | None = None
-    """(periods, goals) what the robot was told to reach."""
+    """(periods, goals) goals of the robot."""
     missing: tuple[str, ...] = ()
-    """Sensors of the contract that the log has no channel for."""
+    """Sensors of the contract without a channel."""
     enabled: Bools | None = None
-    """(periods, commands) whether the drive was switched on; None where it always was."""
+    """(periods, commands) whether the drive was on; None if it always was."""
     known: Mapping[str, Floats] = field(default_factory=dict)
-    """(periods,) values of parameters that the log itself states; nan where it does not."""
+    """(periods,) values of parameters that the log states; nan where it does not."""
     left_out: int = 0
-    """Samples that were no numbers, or could not be."""
+    """Samples left out because they were not finite or not possible."""
 
     @classmethod
     def of(
         cls, episode: Episode, contract: Contract, channels: Mapping[str, Channel] | None = None
     ) -> ControlLog:
-        """The log in an episode; one without anything of the contract is a `Sim2RealError`.
+        """The log in an episode; one without any channel of the contract is a `Sim2RealError`.
 
         A sensor is found as `sensor/NAME`, as `NAME`, or by the twin's channel map; commands as
-        `command`, as `actuator/NAME` each, or by the map. A period begins at every sample of the
+        `command`, as `actuator/NAME` each, or by the map. A period starts at every sample of the
         command, or else of the action, or else of the first sensor.
 
-        What the map calls `actuator/NAME/enabled` says when a drive was on. An entry of the
-        episode's calibration that the map calls by a parameter's name is that parameter's value.
+        A channel mapped to `actuator/NAME/enabled` says when a drive was on. An entry of the
+        episode's calibration that is mapped to a parameter is that parameter's value.
         """
         finder = _Finder(episode, channels or {})
         sensors = [finder.sensor(spec.name, spec.of, spec.kind) for spec in contract.sensors]
@@ -104,7 +104,7 @@ class ControlLog:
 
     @classmethod
     def join(cls, logs: Sequence[ControlLog]) -> ControlLog:
-        """Logs of one contract as one, with a pause between them that nothing is read across."""
+        """Logs of one contract as one, separated by pauses that no segment spans."""
         first = logs[0]
         if any(log.contract != first.contract for log in logs):
             raise Sim2RealError("logs of different contracts cannot be joined")
@@ -117,11 +117,12 @@ class ControlLog:
             for name in ("readings", "fresh", "command")
         }
         missing = {name for log in logs for name in log.missing}
+        names = dict.fromkeys(name for log in logs for name in log.known)
         known = {
             name: np.concatenate(
                 [log.known.get(name, np.full(len(log.times), np.nan)) for log in logs]
             )
-            for name in {name: None for log in logs for name in log.known}
+            for name in names
         }
         if any(log.enabled is not None for log in logs):
             fields["enabled"] = np.concatenate(
@@ -141,7 +142,7 @@ class ControlLog:
         )
 
     def part(self, rows: slice) -> ControlLog:
-        """Some periods of the log, without what a policy saw and asked for."""
+        """Some periods of the log, without the policy's inputs and outputs."""
         return replace(
             self,
             times=self.times[rows],
@@ -171,8 +172,8 @@ def _clock(signals: Sequence[Signal | None], episode: Episode, contract: Contrac
     clock = next((s for s in signals if s is not None and len(s.times)), None)
     if clock is None:
         raise Sim2RealError(
-            f"episode {episode.id} has no channel of the contract for {contract.robot}:"
-            f" it wants {', '.join(f'sensor/{s.name}' for s in contract.sensors[:3])}, …"
+            f"episode {episode.id} has no channel of the contract for {contract.robot}, which has"
+            f" {', '.join(f'sensor/{s.name}' for s in contract.sensors[:3])}, …"
         )
     return np.asarray(clock.times[np.isfinite(clock.times)])
 
@@ -198,7 +199,7 @@ class _Finder:
         return self._by_source(sources)
 
     def commands(self, names: list[tuple[str, str]]) -> list[Signal | None]:
-        """One signal of all commands, or one each."""
+        """One signal of all commands, or one for each."""
         whole = self.vector("command", len(names))
         if whole is not None:
             return [whole]
@@ -213,7 +214,7 @@ class _Finder:
         return self._signals.get(source) or self._by_source([source])
 
     def known(self) -> dict[str, float]:
-        """Values of parameters that the calibration states."""
+        """Parameter values in the calibration."""
         return {
             channel.source: channel.scale * float(value) + channel.offset
             for name, channel in self._channels.items()
@@ -245,7 +246,7 @@ class _Finder:
 
 
 def _at(signal: Signal | None, times: Floats, width: int) -> tuple[Floats, Bools]:
-    """Values (times, width) held at the given times, and whether each is new."""
+    """(values (times, width) held at the given times, whether each is new)."""
     nothing = np.full((len(times), width), np.nan), np.zeros(len(times), dtype=bool)
     if signal is None or not np.isfinite(signal.times).any():
         return nothing
@@ -260,7 +261,7 @@ def _at(signal: Signal | None, times: Floats, width: int) -> tuple[Floats, Bools
 
 
 def _sent(signals: list[Signal | None], times: Floats, count: int) -> Floats:
-    """(times, count) commands from one signal of all of them, or from one each."""
+    """(times, count) commands from one signal of all of them, or from one for each."""
     if len(signals) == count:
         parts = [_at(signal, times, 1)[0] for signal in signals]
         return np.concatenate([np.zeros((len(times), 0)), *parts], axis=1)

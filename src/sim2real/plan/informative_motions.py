@@ -1,13 +1,12 @@
-"""Which motions would tell more of a twin's parameters, before any of them is recorded.
+"""Which motions would say most about a twin's parameters, before any of them is recorded.
 
 Every candidate is simulated in the twin, with its noise and delays, at a few parameter vectors that
-are still possible; the log is linearised as the fit would linearise it. Motions are chosen one
-after the other, each the one that shrinks what is unknown the most a second (D-optimal, in the mean
-over the vectors). What the twin already knows, its posterior or else its priors, is where the count
-starts: a motion that tells what is known is worth nothing.
+are still possible, and its log is linearised as a fit would do it. Selection is greedy: each next
+motion is the one that reduces the uncertainty most per second (D-optimal, averaged over the
+vectors), starting from what the twin already knows, its posterior or else its priors.
 
-The expected standard deviations hold if the twin explains the robot; where it does not,
-identification widens them.
+The expected standard deviations hold if the twin explains the robot; if it does not, identification
+widens them.
 """
 
 from __future__ import annotations
@@ -32,9 +31,9 @@ from sim2real.twin import Twin
 from sim2real.worlds import CpuWorlds
 
 DRAWS = 3
-"""Parameter vectors a motion is looked at with: the best guess, and draws of what is possible."""
+"""Parameter vectors that motions are evaluated at: the best guess, and draws."""
 _SHORTLIST = 3
-"""Motions looked at with all vectors for each one that is chosen."""
+"""Motions evaluated at all vectors, for each one that is chosen."""
 _HORIZON_S = 0.5
 """Length of the segments of a log [s]."""
 
@@ -45,34 +44,34 @@ class CandidateMotion:
 
     name: str
     command: Floats
-    """(periods, commands) in the contract's order; it begins in the twin's default pose."""
+    """(periods, commands) in the contract's order; it starts in the twin's default pose."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class PlannedMotion:
-    """A motion that was chosen, and what is expected to be known after it."""
+    """A chosen motion, and what is expected to be known after it."""
 
     name: str
     seconds: float
     std: Floats
-    """(parameters,) expected standard deviations after this and all motions before it."""
+    """(parameters,) expected standard deviations after this and all earlier motions."""
     gain: float
-    """Nats by which it shrinks what is unknown of the parameters that were asked for."""
+    """Reduction of the uncertainty about the wanted parameters [nats]."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class MotionPlan:
-    """Motions worth recording, the most telling first."""
+    """Motions to record, the most informative first."""
 
     names: tuple[str, ...]
-    """All parameters that are open, in the twin's order."""
+    """All open parameters, in the twin's order."""
     units: tuple[str, ...]
     wanted: tuple[str, ...]
     """Those that the motions were chosen for."""
     prior: Floats
     """(parameters,) standard deviations of the priors."""
     before: Floats
-    """(parameters,) as the twin knows them now: its posterior's, or its priors'."""
+    """(parameters,) present standard deviations: of the posterior, or else of the priors."""
     motions: tuple[PlannedMotion, ...]
 
     @property
@@ -119,15 +118,14 @@ def choose(
     threads: int = 0,
     report: Callable[[int, int], None] = lambda done, of: None,
 ) -> MotionPlan:
-    """Choose motions among candidates for the parameters `wanted`, by default all that are open.
+    """Choose motions among candidates for the parameters `wanted`, by default all open ones.
 
-    The others stay unknown, and are told apart from the wanted ones. No candidate is chosen twice;
-    one in which a simulated world diverges is left out. Fewer usable candidates than `motions` are
-    all chosen.
+    The others count as unknown. No candidate is chosen twice; one in which a simulated world
+    diverges is left out. Fewer usable candidates than `motions` are all chosen.
     """
     if motions < 1 or not candidates:
         raise Sim2RealError("a plan needs at least one motion, and candidates to choose it from")
-    chosen_parameters(twin, wanted)  # refuses those that nothing tells
+    chosen_parameters(twin, wanted)  # refuses those that no recording determines
     unknowns = Unknowns(twin)
     names, scales = unknowns.names, unknowns.scales
     columns = np.array([names.index(name) for name in wanted or names])
@@ -138,18 +136,18 @@ def choose(
 
     asked = count(1)
 
-    def told(k: int, rows: slice) -> Floats | None:
+    def informed(k: int, rows: slice) -> Floats | None:
         one = information(twin, contract, candidates[k], values[rows], seed=seed, threads=threads)
         report(next(asked), len(candidates) + short)
         return one
 
-    looked_at = {k: told(k, slice(0, 1)) for k in range(len(candidates))}
-    found = {k: one for k, one in looked_at.items() if one is not None}
+    first = {k: informed(k, slice(0, 1)) for k in range(len(candidates))}
+    found = {k: one for k, one in first.items() if one is not None}
     whole = found
     if draws > 1:
         # The other vectors are simulated only for motions that may be chosen.
         likely = sorted(_greedy(known, found, lengths, columns, short))
-        others = {k: told(k, slice(1, None)) for k in likely}
+        others = {k: informed(k, slice(1, None)) for k in likely}
         whole = {k: np.concatenate([found[k], m]) for k, m in others.items() if m is not None}
     if not whole:
         raise Sim2RealError("the twin diverges in every motion: is it stable at all?")
@@ -170,27 +168,27 @@ def _motions(
     lengths: Sequence[float],
     chosen: Sequence[int],
     known: Floats,
-    told: dict[int, Floats],
+    informed: dict[int, Floats],
     columns: Ints,
     scales: Floats,
 ) -> Iterator[PlannedMotion]:
-    """The chosen ones, with what is known after each."""
+    """The chosen motions, with what is known after each."""
     for k in chosen:
-        gain = _unknown(known, columns) - _unknown(known + told[k], columns)
-        known = known + told[k]
+        gain = _unknown(known, columns) - _unknown(known + informed[k], columns)
+        known = known + informed[k]
         std = _std(known) * scales
         yield PlannedMotion(name=candidates[k].name, seconds=lengths[k], std=std, gain=gain)
 
 
 def _greedy(
     known: Floats,
-    told: dict[int, Floats],
+    informed: dict[int, Floats],
     lengths: Sequence[float],
     columns: Ints,
     most: int,
 ) -> list[int]:
-    """Which to take, one after the other: each the one that tells the most a second beside them."""
-    left, taken = dict(told), list[int]()
+    """Which to take: one after the other, the one that adds most information per second."""
+    left, taken = dict(informed), list[int]()
     while left and len(taken) < most:
         now = _unknown(known, columns)
         worth = {k: (now - _unknown(known + one, columns)) / lengths[k] for k, one in left.items()}
@@ -209,9 +207,9 @@ def information(
     seed: int = 0,
     threads: int = 0,
 ) -> Floats | None:
-    """(n, open, open) what a motion tells at values (n, parameters) of all the twin's parameters.
+    """(n, open, open) information of a motion at values (n, parameters) of all the parameters.
 
-    Of the open parameters, per standard deviation of their priors squared; None where a world
+    About the open parameters, per standard deviation of their priors squared; None if a world
     diverges.
     """
     logs = simulated(twin, contract, candidate, values, seed=seed, threads=threads)
@@ -237,9 +235,9 @@ def simulated(
     seed: int = 0,
     threads: int = 0,
 ) -> list[ControlLog]:
-    """Logs of a motion in the twin at values (n, parameters), with all of the twin's chance.
+    """Logs of a motion in the twin at values (n, parameters), with all of the twin's randomness.
 
-    Readings are nan from where a world diverged.
+    Readings are nan after a world diverged.
     """
     period_s = 1.0 / contract.rate_hz
     worlds = CpuWorlds(twin, count=len(values), period_s=period_s, seed=seed, threads=threads)
@@ -274,10 +272,8 @@ def simulated(
 
 
 def possible(twin: Twin, *, draws: int = DRAWS, seed: int = 0) -> Floats:
-    """(draws, parameters) values that are still possible, the best guess first.
-
-    The others are drawn from the posterior, or from the priors where there is none.
-    """
+    """(draws, parameters) values that are still possible: the best guess, then draws from the
+    posterior, or else from the priors."""
     source = "prior" if twin.posterior is None else "posterior"
     found: Floats = drawn(twin, source, count=draws, seed=seed).numpy()
     found[0] = best_guess(twin)
@@ -285,10 +281,8 @@ def possible(twin: Twin, *, draws: int = DRAWS, seed: int = 0) -> Floats:
 
 
 def known_information(twin: Twin, names: Sequence[str], scales: Floats) -> Floats:
-    """(names, names) what the twin knows of parameters, per standard deviation of their priors.
-
-    One on the diagonal for each that only its prior knows of.
-    """
+    """(names, names) the twin's information about parameters, per standard deviation of their
+    priors squared; the identity without a posterior."""
     covariance = np.eye(len(names))
     if twin.posterior is not None:
         shared = [k for k, name in enumerate(names) if name in twin.posterior.names]
@@ -299,7 +293,7 @@ def known_information(twin: Twin, names: Sequence[str], scales: Floats) -> Float
 
 
 def covariance_of(posterior: JointDistribution) -> Floats:
-    """(names, names) covariance of a posterior, whichever kind it is."""
+    """(names, names) covariance of a posterior of either kind."""
     if isinstance(posterior, GaussianPosterior):
         return np.array(posterior.covariance)
     count = torch.arange(4096)
@@ -307,28 +301,28 @@ def covariance_of(posterior: JointDistribution) -> Floats:
     return np.atleast_2d(np.cov(draws.numpy().T))
 
 
-def advice(told: Identifiability, twin: str) -> list[str]:
-    """What to do about parameters that logs could not tell; `twin` is where it is kept.
+def advice(found: Identifiability, twin: str) -> list[str]:
+    """What to do about parameters that the logs do not determine; `twin` is the twin's folder.
 
-    Empty where everything was told.
+    Empty if they determine all of them.
     """
-    lost = [name for name in told.names if name not in told.identifiable]
+    lost = [name for name in found.names if name not in found.identifiable]
     if not lost:
         return []
     names = " ".join(f"'{name}'" if "*" in name or "[" in name else name for name in lost)
     return [
-        f"{len(lost)} of {len(told.names)} parameters were not told; the motions that would tell"
-        f" the most of them: sim2real identify plan {twin} --parameters {names}"
+        f"{len(lost)} of {len(found.names)} parameters are not determined; plan motions that say"
+        f" more: sim2real identify plan {twin} --parameters {names}"
     ]
 
 
 def _std(known: Floats) -> Floats:
-    """(parameters,) standard deviations of information (n, parameters, parameters), in the mean."""
+    """(parameters,) mean standard deviations for information (n, parameters, parameters)."""
     variances = np.linalg.inv(known).diagonal(axis1=1, axis2=2)
     return np.asarray(np.sqrt(variances.mean(axis=0)))
 
 
 def _unknown(known: Floats, columns: Ints) -> float:
-    """Half the log-determinant of the columns' covariance, in the mean: what is unknown [nats]."""
+    """Mean of half the log-determinant of the columns' covariance: the uncertainty [nats]."""
     covariance = np.linalg.inv(known)[:, columns[:, None], columns]
     return float(0.5 * np.linalg.slogdet(covariance)[1].mean())

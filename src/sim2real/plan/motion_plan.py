@@ -1,7 +1,7 @@
-"""Which motions of a robot to record next, and the command that records each of them.
+"""Which motions of a robot to record next, and the commands that record them.
 
-Motions inside the limits and clear of everything are simulated in the twin; see `plan` for how some
-are chosen. Nothing is sent to a robot.
+Motions inside the limits and free of collisions are simulated in the twin; `informative_motions`
+chooses among them. Nothing is sent to a robot.
 """
 
 from __future__ import annotations
@@ -24,28 +24,28 @@ from sim2real.twin import Twin
 FORMATS = (".toml", ".json")
 _AMPLITUDES = (0.3, 0.8)
 _SLOW = 0.3
-"""Part of the fastest command that slow motions are made with: friction shows in them."""
+"""Speed of slow motions, which show friction, as a share of the fastest command."""
 _ALONE = ("steps", "chirp")
 """Motions that are also tried with each joint alone."""
 _SEEDED = ("multisine", "targets")
-"""Motions that chance makes different, tried twice."""
+"""Random motions, tried with two seeds."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Recipe:
-    """Options of `sim2real record` that make a motion."""
+    """Options of `sim2real record` for one motion."""
 
     motion: str
     seconds: float
     amplitude: float = _AMPLITUDES[-1]
     joint: str = ""
     speed: float | None = None
-    """Fastest command, where it is not the plan's own."""
+    """Fastest command, if it is not the plan's."""
     seed: int = 0
 
     @property
     def name(self) -> str:
-        """What it is called in a plan."""
+        """Its name in a plan."""
         parts = [self.motion]
         if self.motion != "hold":
             parts.append(f"{self.amplitude:g}")
@@ -58,7 +58,7 @@ class Recipe:
         return " ".join(parts)
 
     def command(self, source: Path | str, *, speed: float | None, rate_hz: float | None) -> str:
-        """The line that plays it, from the shell."""
+        """The shell command that records it."""
         words = ["sim2real", "record", str(source), "--motion", self.motion]
         words += ["--seconds", f"{self.seconds:g}"]
         if self.motion != "hold":
@@ -77,35 +77,35 @@ class Recipe:
 
 @dataclass(frozen=True, kw_only=True)
 class PlannedMotions:
-    """Motions to record, with the commands that do it."""
+    """Motions to record, with the commands that record them."""
 
     twin: Twin
     chosen: MotionPlan
     commands: tuple[str, ...]
-    """One a motion."""
+    """One per motion."""
     candidates: int
-    """Motions that were looked at."""
+    """Number of motions that were evaluated."""
     refused: tuple[str, ...]
-    """Motions that are not clear from the twin's default pose, and why."""
+    """Motions that would collide or leave the limits, and why."""
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data."""
-        told = self.chosen.to_dict()
-        for motion, command in zip(told["motions"], self.commands, strict=True):
+        plan = self.chosen.to_dict()
+        for motion, command in zip(plan["motions"], self.commands, strict=True):
             motion["command"] = command
         return {
             "twin": self.twin.name,
             "version": self.twin.version,
             "candidates": self.candidates,
             "refused": list(self.refused),
-            **told,
+            **plan,
         }
 
     def save(self, path: Path | str) -> None:
         """Write the plan to a `.toml` or `.json` file."""
         path = Path(path)
         if path.suffix not in FORMATS:
-            raise Sim2RealError(f"a plan is written as .toml or .json, not {path.name!r}")
+            raise Sim2RealError(f"a plan is a .toml or .json file, not {path.name!r}")
         if path.suffix == ".json":
             write_json(path, self.to_dict())
         else:
@@ -124,15 +124,17 @@ def plan_motions(
     threads: int = 0,
     report: Callable[[int, int], None] = lambda done, of: None,
 ) -> PlannedMotions:
-    """Choose `motions` of `seconds` in all that tell a twin's parameters best.
+    """Choose `motions` motions, `seconds` in all, that determine a twin's parameters best.
 
-    `parameters` are those to tell, by default all whose prior leaves them open. `speed` is the
+    `parameters` are those to determine, by default all whose prior leaves them open. `speed` is the
     fastest command of a position servo, `rate_hz` the control rate of a twin, as in
     `ExcitedRobot.open`; a bundle has its own rate and limits.
     """
     each = seconds / max(1, motions)
     if motions < 1 or each < 1.0:
-        raise Sim2RealError(f"{seconds:g} s for {motions} motions: each takes a second at least")
+        raise Sim2RealError(
+            f"{seconds:g} s for {motions} motions is too short: a motion takes at least 1 s"
+        )
     subject = ExcitedRobot.open(twin, rate_hz=rate_hz, speed=speed)
     recipes: dict[str, Recipe] = {}
     candidates, refused = [], []
@@ -143,7 +145,7 @@ def plan_motions(
         except Sim2RealError as error:
             refused.append(f"{recipe.name}: {error}")
     if not candidates:
-        raise Sim2RealError(f"no motion is clear from the twin's default pose: {refused[0]}")
+        raise Sim2RealError(f"no motion is possible from the twin's default pose: {refused[0]}")
     chosen = choose(
         subject.twin,
         subject.contract,
@@ -170,9 +172,9 @@ def plan_motions(
 def _candidate(
     twin: Twin | Bundle | Path | str, recipe: Recipe, speed: float | None, rate_hz: float | None
 ) -> CandidateMotion:
-    """A motion that is clear from the twin's default pose; else a `Sim2RealError`."""
+    """A motion that is possible from the twin's default pose; else a `Sim2RealError`."""
     speed = speed if recipe.speed is None else recipe.speed
-    # Of a twin alone the limits depend on the speed, as they will in `record`.
+    # The limits of a twin depend on the speed, as they will in `record`.
     subject = ExcitedRobot.open(twin, rate_hz=rate_hz, speed=speed)
     prepared = prepare_motion(
         subject,

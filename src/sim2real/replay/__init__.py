@@ -18,7 +18,7 @@ __all__ = [
     "clusters_of",
     "lead_periods",
     "log_of",
-    "moves_by_chance",
+    "moves_randomly",
     "open_parameters",
     "places_of",
     "prior_std",
@@ -30,7 +30,7 @@ __all__ = [
 if TYPE_CHECKING:
     from sim2real.replay.linearization import Sensitivity, sensitivity
     from sim2real.replay.measured_states import MeasuredStates
-    from sim2real.replay.randomness import moves_by_chance
+    from sim2real.replay.randomness import moves_randomly
     from sim2real.replay.replayer import Replay, Replayer, lead_periods, places_of
     from sim2real.replay.segments import GAP, clusters_of, log_of, seconds_of, spread_evenly
     from sim2real.replay.unknowns import (

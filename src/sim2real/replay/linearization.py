@@ -1,9 +1,9 @@
-"""What a log says about the twin's parameters: residuals, and how they answer to each parameter.
+"""What one log says about the twin's parameters: residuals, and their sensitivities.
 
-Each segment's residuals are whitened by what the twin expects of them: the noise of the readings,
-raised for sensors that the best fit does not explain, and the noise of the measured start carried
-along by the dynamics. Parameters are counted in standard deviations of their priors from the point
-of linearisation, so a prior has precision one. Everything depends on the one log alone.
+Residuals are whitened by the noise that the twin expects: that of the readings, raised for sensors
+that the best fit does not explain, and that of the measured start, propagated through the dynamics.
+Parameters are measured in standard deviations of their priors from the point of linearisation, so a
+prior has precision one.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from sim2real.replay.unknowns import Unknowns, around
 from sim2real.twin import Twin
 
 _ROUNDS = 2
-"""Fits; each but the first weighs a sensor by what the one before left unexplained."""
+"""Fits; each one weighs sensors by the residuals of the one before."""
 _STEP = 0.3
 """Half of a finite difference, in standard deviations of the prior."""
 
@@ -29,28 +29,26 @@ class Sensitivity:
     """One log linearised around one parameter vector."""
 
     names: tuple[str, ...]
-    """Parameters a prediction depends on and whose prior leaves them open."""
+    """The open parameters."""
     information: Floats
     """(parameters, parameters) J'J of the whitened residuals, per prior standard deviation."""
     score: Floats
     """(parameters,) J'r of the whitened residuals."""
     spread: Floats
-    """(sensors,) log of how much each sensor scatters around the best fit, in expected variances;
-    nan where it is not measured."""
+    """(sensors,) log variance of each sensor around the best fit, over the expected one; nan if it
+    is not measured."""
     replay: Replay
 
     @property
     def shift(self) -> Floats:
-        """(parameters,) regularised Gauss-Newton estimate of how far each parameter is off.
-
-        In standard deviations of its prior: the mean of a Gaussian posterior.
-        """
+        """(parameters,) regularised Gauss-Newton estimate of how far each parameter is off, in
+        standard deviations of its prior: the mean of a Gaussian posterior."""
         eye = np.eye(len(self.score))
         return np.asarray(np.linalg.solve(self.information + eye, self.score), float)
 
     @property
     def alone(self) -> Floats:
-        """(parameters,) the same where each parameter is the only one that may be off."""
+        """(parameters,) the same if each parameter were the only one that may be off."""
         return self.score / (np.diag(self.information) + 1.0)
 
 
@@ -61,7 +59,7 @@ def sensitivity(twin: Twin, log: ControlLog, *, horizon_s: float, threads: int =
     """
     unknowns = Unknowns(twin)
     low, high = unknowns.bounds
-    # A buffer is as long as the prior of its delay; what is beyond cannot be simulated.
+    # Delay buffers are as long as the prior's largest delay; more cannot be simulated.
     longest = [
         p.prior.support[1] if p.name.endswith("/delay") else np.inf for p in unknowns.parameters
     ]
@@ -79,7 +77,7 @@ def sensitivity(twin: Twin, log: ControlLog, *, horizon_s: float, threads: int =
         score = np.einsum("psk,sk->p", slope, residual)
         fit = np.linalg.solve(information + np.eye(len(score)), score)
         left = residual - np.einsum("psk,p->sk", slope, fit)
-        # A sensor that the twin explains badly at its best must not drown the others.
+        # A sensor that even the best fit explains badly must not dominate.
         excess = _spread(found, left)
         spread = spread + excess
         widths = [spec.width for spec in log.contract.sensors]
@@ -105,7 +103,7 @@ def _whitened(found: Replay, slopes: Floats, noise: Floats) -> tuple[Floats, Flo
     residual = np.where(good, residual / noise, 0.0)
     slope = np.where(good, slope / noise, 0.0)
     starts = np.where(good, starts / noise, 0.0)
-    # Covariance of a segment: readings' noise, one by now, and the starts' noise carried along.
+    # Covariance of a segment: the readings' noise, now one, and the propagated noise of the start.
     covariance = np.einsum("csk,csl->skl", starts, starts) + np.eye(width)
     factor = np.linalg.cholesky(covariance)
     stacked = np.concatenate([residual[None], slope], axis=0).transpose(1, 2, 0)

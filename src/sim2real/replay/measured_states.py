@@ -1,8 +1,8 @@
-"""Where a robot was and how it moved, read from the log of its sensors.
+"""A robot's state at any time, measured from the log of its sensors.
 
-A reading shows the past: a quantity, delayed, scaled and shifted by its sensor. Here it is undone
-with what each world believes of that sensor, so that the state written into a world is the one that
-this world's sensors would have reported.
+A reading shows a past value, delayed, scaled and shifted by its sensor. This undoes it with each
+world's own sensor parameters, so the state written into a world is the one that this world's
+sensors would report as in the log.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from sim2real.logs import ControlLog
 from sim2real.worlds import Worlds
 
 _FIT = 5
-"""Readings that a position and its speed are fitted to where no sensor measures the speed."""
+"""Readings that a position and its speed are fitted to if no sensor measures the speed."""
 _FREE, _BALL = int(mujoco.mjtJoint.mjJNT_FREE), int(mujoco.mjtJoint.mjJNT_BALL)
 _SENSOR = mujoco.mjtSensor
 _POSITIONS = (int(_SENSOR.mjSENS_JOINTPOS), int(_SENSOR.mjSENS_TENDONPOS))
@@ -30,24 +30,24 @@ _SPEEDS = (int(_SENSOR.mjSENS_JOINTVEL), int(_SENSOR.mjSENS_TENDONVEL))
 
 @dataclass(frozen=True)
 class _Track:
-    """One measured coordinate over time, and the numbers of the state it gives."""
+    """One measured coordinate over time, and the numbers of the state that it gives."""
 
     times: Floats
-    """(knots,) of its new readings [s]."""
+    """(knots,) times of new readings [s]."""
     values: Floats
     """(knots,) readings."""
     rates: Floats
-    """(knots,) their change [1/s]."""
+    """(knots,) their time derivative [1/s]."""
     reading: int
-    """Place among the numbers of the model's sensors, whose delay, scale and bias it has."""
+    """Index among the numbers of the model's sensors, whose delay, scale and bias it has."""
     qpos: int
-    """Place in qpos; -1 where it gives a speed only."""
+    """Index in qpos; -1 if it gives a speed only."""
     qvel: int
-    """Place in qvel; -1 where it gives a position only."""
+    """Index in qvel; -1 if it gives a position only."""
     offset: float = 0.0
-    """The sensor's place in its body, taken off [m]."""
+    """The sensor's position in its body, which is subtracted [m]."""
     fitted: bool = False
-    """Whether its rates are taken from its values, for want of a sensor of them."""
+    """Whether its rates come from its values, because no sensor measures them."""
 
 
 class MeasuredStates:
@@ -60,22 +60,22 @@ class MeasuredStates:
         self._turns = list(self._find_turns())
         if not self._tracks:
             raise Sim2RealError(
-                f"episode {log.episode}: none of the readings tells a joint's position, so nothing"
-                " can be replayed from it"
+                f"episode {log.episode}: no reading gives a joint's position, so nothing can be"
+                " replayed from it"
             )
         given = {track.qpos for track in self._tracks}
         self.assumed = tuple(
             model.joint(k).name for k in range(model.njnt) if int(model.jnt_qposadr[k]) not in given
         )
-        """Joints no sensor measures; they start as the model has them."""
+        """Joints that no sensor measures; they start at the model's default."""
         self.coordinates = tuple(
             [("qpos", track.qpos) for track in self._tracks if track.qpos >= 0]
             + [("qvel", track.qvel) for track in self._tracks if track.qvel >= 0]
         )
-        """(field, place) of every number of the state that is measured."""
+        """(field, index) of every measured number of the state."""
 
     def known(self, times: Floats, longest_gap_s: float) -> Bools:
-        """Whether all measured coordinates have readings close enough around each time (n,)."""
+        """(n,) whether all measured coordinates have readings close enough to each time."""
         good = np.ones(len(times), dtype=bool)
         for track in self._tracks:
             after = np.searchsorted(track.times, times - 1e-9)
@@ -87,10 +87,7 @@ class MeasuredStates:
         return good
 
     def noise(self, reading_noise: Floats, period_s: float) -> Floats:
-        """(coordinates,) standard deviation of the measured state.
-
-        `reading_noise` is that of each number of the model's sensors.
-        """
+        """(coordinates,) noise of the measured state, from that of each number of the sensors."""
         places = [track for track in self._tracks if track.qpos >= 0]
         rates = [track for track in self._tracks if track.qvel >= 0]
         # Of a parabola through `_FIT` readings, at its middle.
@@ -100,16 +97,14 @@ class MeasuredStates:
         return np.array(found)
 
     def write(self, worlds: Worlds, times: Floats, shift: Floats | None = None) -> None:
-        """Put every world into the state measured at its own time (worlds,) [s].
-
-        `shift` (worlds, coordinates) is added.
-        """
+        """Put every world into the state measured at its own time (worlds,) [s], plus `shift`
+        (worlds, coordinates)."""
         qpos, qvel = worlds.state("qpos"), worlds.state("qvel")
         delay, scale, bias = (
             worlds.tables[f"sensor.{name}"].numpy().astype(float)
             for name in ("delay", "scale", "bias")
         )
-        # The engine's sensors look at the begin of the last physics step of a period.
+        # The engine reads sensors at the start of the last physics step of a period.
         step_s = float(self._model.opt.timestep)
         for track in self._tracks:
             at = times + delay[:, track.reading] + step_s
@@ -129,7 +124,7 @@ class MeasuredStates:
             worlds.state(field)[:, place] += torch.from_numpy(shift[:, column])
 
     def _find(self) -> Iterator[_Track]:
-        """Tracks of all measured joints: positions, and speeds where they are measured."""
+        """Tracks of all measured joints: positions, and speeds if they are measured."""
         model = self._model
         speeds = {joint: row for row, joint in self._joint_sensors(_SPEEDS)}
         for row, joint in self._joint_sensors(_POSITIONS):
@@ -150,11 +145,11 @@ class MeasuredStates:
         yield from self._find_bodies()
 
     def _find_bodies(self) -> Iterator[_Track]:
-        """Tracks of free bodies: where they are, how fast they move and how fast they turn."""
+        """Tracks of free bodies: positions, velocities and angular velocities."""
         model = self._model
         speeds = {}
         for row, joint, offset in self._body_sensors(int(_SENSOR.mjSENS_FRAMELINVEL)):
-            # Away from the joint a speed depends on the turning too.
+            # Away from the joint, velocity also depends on rotation.
             if len(self._readings(row)[0]) and not offset.any():
                 speeds[joint] = row
         for row, joint, offset in self._body_sensors(int(_SENSOR.mjSENS_FRAMEPOS)):
@@ -179,7 +174,7 @@ class MeasuredStates:
             if int(model.sensor_type[row]) != int(_SENSOR.mjSENS_GYRO):
                 continue
             joint = int(model.body_jntadr[model.site_bodyid[site]])
-            # A free joint turns in the body's frame, as a gyroscope in line with it reads it.
+            # A free joint's angular velocity is in the body's frame, like an aligned gyroscope's.
             in_line = abs(float(model.site_quat[site, 0])) > 1 - 1e-9
             if joint < 0 or int(model.jnt_type[joint]) != _FREE or not in_line:
                 continue
@@ -189,7 +184,7 @@ class MeasuredStates:
                 yield _Track(times, values[:, k], np.zeros(len(times)), at + k, -1, qvel + k)
 
     def _find_turns(self) -> Iterator[tuple[Floats, Floats, int, int]]:
-        """(times, quaternions, reading, place in qpos) of free bodies whose turn is measured."""
+        """(times, quaternions, reading, index in qpos) of free bodies of known orientation."""
         for row, joint, _ in self._body_sensors(int(_SENSOR.mjSENS_FRAMEQUAT)):
             times, values = self._readings(row)
             length = np.linalg.norm(values, axis=1, keepdims=True)
@@ -200,14 +195,14 @@ class MeasuredStates:
                 yield times[good], turn, int(self._model.sensor_adr[row]), at
 
     def _joint_sensors(self, kinds: tuple[int, int]) -> Iterator[tuple[int, int]]:
-        """(sensor, hinge or slide) of sensors of a joint, or of a tendon that stands for one."""
+        """(sensor, hinge or slide) of sensors of a joint, or of a tendon that represents one."""
         model = self._model
         for row in self._rows():
             if int(model.sensor_type[row]) not in kinds:
                 continue
             joint = int(model.sensor_objid[row])
             if int(model.sensor_type[row]) == kinds[1]:
-                # An encoder behind a gear's play reads a tendon over the joint and its play.
+                # An encoder behind backlash reads a tendon over the joint and its play.
                 first = int(model.tendon_adr[joint])
                 if int(model.wrap_type[first]) != int(mujoco.mjtWrap.mjWRAP_JOINT):
                     continue
@@ -238,7 +233,7 @@ class MeasuredStates:
             yield row, joint, turn.reshape(3, 3) @ place
 
     def _rows(self) -> Iterator[int]:
-        """Sensors of the model that the log's contract knows."""
+        """Sensors of the model that are in the log's contract."""
         named = {spec.name for spec in self._log.contract.sensors}
         for row in range(self._model.nsensor):
             if self._model.sensor(row).name in named:
@@ -256,7 +251,7 @@ class MeasuredStates:
 def _fitted(
     times: Floats, values: Floats, reading: int, qpos: int, qvel: int, offset: float
 ) -> _Track:
-    """A track with speeds: a parabola through the readings around each one."""
+    """A track with speeds from a parabola through the readings around each one."""
     count = len(times)
     first = np.clip(np.arange(count) - _FIT // 2, 0, count - _FIT)
     window = first[:, None] + np.arange(_FIT)
@@ -267,13 +262,13 @@ def _fitted(
 
 
 def _turned(times: Floats, turns: Floats, at: Floats) -> Floats:
-    """(n, 4) unit quaternions at any times: between knots (knots, 4), held outside of them."""
+    """(n, 4) unit quaternions at any times: interpolated between knots, held outside of them."""
     low = np.clip(np.searchsorted(times, at, side="right") - 1, 0, max(0, len(times) - 2))
     high = np.minimum(low + 1, len(times) - 1)
     span = np.maximum(times[high] - times[low], 1e-12)
     s = np.clip((at - times[low]) / span, 0.0, 1.0)[:, None]
     left, right = turns[low], turns[high]
-    # Both signs are the same turn; the nearer one is on the way.
+    # Both signs are the same rotation; interpolate to the nearer one.
     right = right * np.where((left * right).sum(axis=1, keepdims=True) < 0, -1.0, 1.0)
     found = (1 - s) * left + s * right
     return np.asarray(found / np.linalg.norm(found, axis=1, keepdims=True))

@@ -1,4 +1,4 @@
-"""What is random in a twin: how its motion scatters, and how its readings do."""
+"""What is random in a twin: its motion and its readings."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ from typing import Any, Literal
 from sim2real.params import Parameter
 from sim2real.twin import Twin
 
-Chance = Literal["none", "motion", "all"]
+Randomness = Literal["none", "motion", "all"]
 
 _READING = {"sensor": ("noise", "walk", "dropout", "quantum", "period")}
-"""Effects on a single reading: chance, and the steps it comes in."""
+"""Random effects on a single reading, and its resolution in value and time."""
 _RANDOM = {
     "actuator": ("delay_jitter", "missed"),
     "sensor": ("delay_jitter", *_READING["sensor"]),
 }
-"""Effects that a prediction leaves out: those, and what makes the motion itself random."""
+"""Effects that a prediction leaves out: those, and the ones that make motion random."""
 
 
-def with_chance(twin: Twin, chance: Chance) -> tuple[Twin, list[int]]:
-    """The twin with none of its chance, that of its motion or all, and the parameters it keeps."""
-    off: Mapping[str, tuple[str, ...]] = {} if chance == "all" else _RANDOM
-    if chance == "motion":
+def with_randomness(twin: Twin, randomness: Randomness) -> tuple[Twin, list[int]]:
+    """The twin with no randomness, that of its motion or all, and its remaining parameters."""
+    off: Mapping[str, tuple[str, ...]] = {} if randomness == "all" else _RANDOM
+    if randomness == "motion":
         off = _READING
     effects: dict[str, Any] = {}
     for group, tables in twin.effects.items():
@@ -37,12 +37,12 @@ def with_chance(twin: Twin, chance: Chance) -> tuple[Twin, list[int]]:
 
 
 def is_random(parameter: Parameter) -> bool:
-    """Whether a parameter moves only how readings scatter, which no prediction shows."""
+    """Whether a parameter only affects randomness, which no prediction shows."""
     return _moves(parameter, _RANDOM)
 
 
-def moves_by_chance(twin: Twin) -> bool:
-    """Whether something random moves the twin, or when it is read."""
+def moves_randomly(twin: Twin) -> bool:
+    """Whether the twin's motion, or the times of its readings, are random."""
     return any(
         value != 0 and name in _RANDOM.get(group, ()) and name not in _READING.get(group, ())
         for group, tables in twin.effects.items()

@@ -1,13 +1,13 @@
-"""A real log replayed in the twin: what the twin says would have happened, against what did.
+"""Replays a real log in the twin: what the twin predicts, against what happened.
 
-The logged commands are sent again to worlds that start from measured states, in short segments, so
-that errors do not pile up (multiple shooting). All segments, times all parameter vectors asked for,
-are one batch of worlds.
+The logged commands are sent to worlds that start from measured states, in short segments, so that
+errors do not accumulate (multiple shooting). All segments, times all parameter vectors, are one
+batch of worlds.
 
-What is random in the twin (noise, jitter, loss, pushes) is off, and so is the rounding of readings:
-the prediction is what is expected to be read. What is certain (delays, bias, scale, the rounding
-and slew of commands) is on. Before each segment the worlds are led along the measured states, so
-that the buffers of delays hold what was really sent and seen.
+Random effects (noise, jitter, loss, pushes) are off, and so is the rounding of readings: a
+prediction is the expected reading. Deterministic effects (delays, bias, scale, rounding and slew of
+commands) are on. Before each segment the worlds are led along the measured states, so that the
+delay buffers hold what was really sent and measured.
 """
 
 from __future__ import annotations
@@ -27,57 +27,57 @@ from sim2real.contract import Contract
 from sim2real.errors import Sim2RealError, nearest
 from sim2real.logs import ControlLog
 from sim2real.replay.measured_states import MeasuredStates
-from sim2real.replay.randomness import Chance, with_chance
+from sim2real.replay.randomness import Randomness, with_randomness
 from sim2real.replay.segments import recordings_of, starts_of
 from sim2real.twin import SensorEffects, Twin
 from sim2real.worlds import CpuWorlds
 
 _MOST_WORLDS = 4096
 _LEAST_NOISE = 1e-4
-"""Share of a reading's range that is taken as its noise where the twin declares none."""
+"""Noise of a reading, as a share of its range, if the twin declares none."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Replay:
-    """Predictions of one log, segment by segment; numbers are in the contract's order."""
+    """Predictions of one log by segment; numbers are in the contract's order."""
 
     log: ControlLog
     period_s: float
     names: tuple[str, ...]
     """Parameters, in the order of the columns of `values`."""
     values: Floats
-    """(values, parameters) what the worlds were given."""
+    """(values, parameters) of the worlds."""
     starts: Ints
     """(segments,) row of the log that each segment starts from."""
     predicted: Floats
-    """(values, segments, periods, numbers); nan from where a world diverged."""
+    """(values, segments, periods, numbers); nan after a world diverged."""
     measured: Floats
     """(segments, periods, numbers) of the log; nan where there is no new reading."""
     noise: Floats
-    """(numbers,) standard deviation the nominal twin expects of a reading: noise and rounding."""
+    """(numbers,) standard deviation of a reading in the nominal twin, from noise and rounding."""
     start_effects: Floats
-    """(coordinates, segments, periods, numbers) change of the first vector's prediction when one
-    measured number of the start is off by the standard deviation expected of it."""
+    """(coordinates, segments, periods, numbers) change of the first vector's prediction if one
+    number of the measured start is off by its expected standard deviation."""
     assumed: tuple[str, ...] = ()
-    """Joints no sensor measures; they start as the model has them."""
+    """Joints that no sensor measures; they start at the model's default."""
 
     @property
     def valid(self) -> Bools:
-        """(segments, periods, numbers) whether there is a new reading to compare with."""
+        """(segments, periods, numbers) whether there is a new reading."""
         return np.isfinite(self.measured)
 
     @property
     def errors(self) -> Floats:
-        """(values, segments, periods, numbers) measured less predicted; nan where unknown."""
+        """(values, segments, periods, numbers) measured minus predicted; nan where unknown."""
         return self.measured - self.predicted
 
     def column(self, sensor: str) -> slice:
-        """Places of a sensor's numbers."""
+        """Columns of a sensor's numbers."""
         return self.log.column(sensor)
 
 
 class Replayer:
-    """A log, ready to be predicted with any parameters; worlds are kept from call to call."""
+    """Predicts a log with any parameters; worlds are kept from call to call."""
 
     def __init__(
         self,
@@ -87,7 +87,7 @@ class Replayer:
         horizon_s: float,
         stride_s: float | None = None,
         values: Floats | None = None,
-        chance: Chance = "none",
+        randomness: Randomness = "none",
         start_noise: float = 1.0,
         remainder: bool = False,
         recordings: bool = False,
@@ -97,21 +97,19 @@ class Replayer:
     ) -> None:
         """Cut the log into segments of `horizon_s`, one every `stride_s`, by default end to end.
 
-        `values` (n, parameters) are those that will be asked for, or the extremes of them: they
-        decide how long a delay there may be; the parameters' bounds by default. With
-        `chance` what is random in the twin is on, in its motion or in its readings too: a
-        prediction is then one of many, by `seed`. `start_noise` is how uncertain a measured start
-        is taken to be, against the noise of its readings. With `remainder` the twin's learned
-        remainder acts. Worlds are led along the measured states until every delay is filled, and
-        for `lead_s` at least. A log that is too short, too uneven or of another robot is a
-        `Sim2RealError`.
+        `values` (n, parameters) are those that will be asked for, or their extremes, and decide the
+        longest possible delay; by default the parameters' bounds. `randomness` switches on what is
+        random in the twin's motion, or in its readings, too: a prediction is then one random
+        outcome, by `seed`. `start_noise` is the noise of a measured start, relative to that of its
+        readings. With `remainder` the twin's learned remainder acts. Worlds are led along the
+        measured states until every delay buffer is full, and for at least `lead_s`. A log that is
+        too short, too uneven or of another robot is a `Sim2RealError`.
 
-        With `recordings` there is one segment a recording, from its first row on: of `horizon_s`,
-        or less where the recording ends (nothing is measured after that). What was before the
-        first row is taken to have been as it is then.
+        With `recordings` there is one segment per recording, from its first row on, of `horizon_s`
+        or up to the end of the recording. The robot is assumed to be at rest before the first row.
         """
         self.twin = twin
-        self._quiet, self._columns = with_chance(twin, chance)
+        self._quiet, self._columns = with_randomness(twin, randomness)
         place = twin.compile()
         self.period_s = _period(log, place.model.opt.timestep)
         self._numbers, self._controls = places_of(place.model, log.contract)
@@ -146,14 +144,14 @@ class Replayer:
         return np.full(len(self.starts), self.steps)
 
     def _readings(self, lengths: Ints) -> Floats:
-        """(segments, periods, numbers) what is read anew in segments of those lengths."""
+        """(segments, periods, numbers) new readings in segments of those lengths."""
         ahead = np.arange(1, self.steps + 1)
         rows = np.minimum(self.starts[:, None] + ahead, len(self.log.times) - 1)
         there = (ahead <= lengths[:, None])[..., None]
         return np.where(there & _new(self.log)[rows], self.log.readings[rows], np.nan)
 
     def _stated(self) -> dict[int, Floats]:
-        """(segments,) values of parameters that the log itself states, by column."""
+        """(segments,) values of the parameters that the log states, by column."""
         columns = {parameter.name: k for k, parameter in enumerate(self.twin.parameters)}
         return {
             columns[name]: values[self.starts]
@@ -171,9 +169,9 @@ class Replayer:
     ) -> Replay:
         """Predict every segment with every row of `values` (n, parameters).
 
-        With `vary_starts` the effects of the noise in the starts are computed too. `moved`
-        (segments, coordinates), or (n, segments, coordinates), are corrections of the starts, in
-        standard deviations expected of them.
+        With `vary_starts` the effects of noise in the starts are computed, too. `moved` (segments,
+        coordinates), or (n, segments, coordinates), are corrections of the starts, in their
+        expected standard deviations.
         """
         given = self._given(values)
         coordinates = len(self._states.coordinates)
@@ -208,7 +206,7 @@ class Replayer:
         )
 
     def _given(self, values: Floats) -> Floats:
-        """Rows of values, one for each parameter; anything else is a `Sim2RealError`."""
+        """The values as rows; a wrong shape is a `Sim2RealError`."""
         given = np.atleast_2d(np.asarray(values, dtype=float))
         count = len(self.twin.parameters)
         if given.shape[1] != count or not np.isfinite(given).all():
@@ -227,16 +225,42 @@ class Replayer:
         worlds.set_parameters(
             torch.from_numpy(values[:, self._columns]), torch.arange(len(segments))
         )
-        # The same chance at every call, and another in each part of a call.
+        # The same random numbers at every call, and others in each part of a call.
         worlds.tick = tick
         with _without_warnings():
-            return _run(
-                worlds, self.log, self._states, self.starts[segments], shift, self.steps,
-                self._lead, self._numbers, self._controls,
-            )  # fmt: skip
+            return self._readings_of(worlds, self.starts[segments], shift)
+
+    def _readings_of(self, worlds: CpuWorlds, starts: Ints, shifts: Floats) -> Floats:
+        """(worlds, periods, numbers) readings after each period of segments that start at rows."""
+        log, states, lead = self.log, self._states, self._lead
+        everyone = torch.arange(worlds.count)
+        sent = torch.zeros(worlds.count, worlds.model.nu, dtype=torch.float64)
+        worlds.reset(everyone)
+        states.write(worlds, log.times[starts - lead], None if lead else shifts)
+        sent[:, self._controls] = torch.from_numpy(log.command[starts - lead])
+        worlds.state("ctrl").copy_(sent)
+        worlds.begin(everyone)
+        found = np.full((worlds.count, self.steps, len(self._numbers)), np.nan)
+        broken = torch.zeros(worlds.count, dtype=torch.bool)
+        # A drive that is off neither drives nor brakes, which worlds understand as nan.
+        command = log.command if log.enabled is None else np.where(log.enabled, log.command, np.nan)
+        last = len(command) - 1
+        for step in range(-lead, self.steps):
+            # After the last row nothing is measured, and the command is held.
+            rows = np.minimum(starts + step, last)
+            sent[:, self._controls] = torch.from_numpy(command[rows])
+            broken |= worlds.step(sent.float())
+            if step < 0:
+                # Only the start itself is shifted: readings before it have their own noise.
+                at_start = shifts if step == -1 else None
+                states.write(worlds, log.times[starts + step + 1], at_start)
+            else:
+                reading = worlds.measured[:, self._numbers].double().numpy()
+                found[:, step] = np.where(broken[:, None].numpy(), np.nan, reading)
+        return found
 
     def part(self, segments: Ints) -> Replayer:
-        """The same for some of the segments only."""
+        """The same for some of the segments."""
         found = copy.copy(self)
         found.starts, found.measured = self.starts[segments], self.measured[segments]
         found._known = {column: stated[segments] for column, stated in self._known.items()}
@@ -245,13 +269,13 @@ class Replayer:
 
     @property
     def coordinates(self) -> int:
-        """Measured numbers of a start."""
+        """Number of measured coordinates of a start."""
         return len(self._states.coordinates)
 
     def features(self, values: Floats) -> Floats:
-        """(segments, joints, features) of the remainder in the last period of every segment.
+        """(segments, joints, features) of the remainder in the last period of each segment.
 
-        With values (parameters,); see `twin.remainder`. Of many segments the first few thousand.
+        With values (parameters,), for at most the first 4,096 segments; see `twin.remainder`.
         """
         self(values[None])
         features = self._many(min(len(self.starts), _MOST_WORLDS)).features
@@ -260,7 +284,7 @@ class Replayer:
         return features.numpy().copy()
 
     def _many(self, count: int) -> CpuWorlds:
-        """Worlds in that number; making them takes longer than a short replay."""
+        """That many worlds, from a cache: making them takes longer than a short replay."""
         if count not in self._worlds:
             self._worlds[count] = CpuWorlds(
                 self._quiet,
@@ -276,7 +300,7 @@ class Replayer:
 
 @contextmanager
 def _without_warnings() -> Iterator[None]:
-    """Without the engine's own words about worlds that diverge, which it also writes to a file."""
+    """Silences the engine's warnings about diverging worlds, which would also go to a file."""
     before = mujoco.get_mju_user_warning()
     mujoco.set_mju_user_warning(lambda text: None)
     try:
@@ -285,45 +309,8 @@ def _without_warnings() -> Iterator[None]:
         mujoco.set_mju_user_warning(before)
 
 
-def _run(
-    worlds: CpuWorlds,
-    log: ControlLog,
-    states: MeasuredStates,
-    starts: Ints,
-    shifts: Floats,
-    steps: int,
-    lead: int,
-    numbers: Ints,
-    controls: Ints,
-) -> Floats:
-    """(worlds, periods, numbers) readings after each period of segments that start at rows."""
-    everyone = torch.arange(worlds.count)
-    sent = torch.zeros(worlds.count, worlds.model.nu, dtype=torch.float64)
-    worlds.reset(everyone)
-    states.write(worlds, log.times[starts - lead], None if lead else shifts)
-    sent[:, controls] = torch.from_numpy(log.command[starts - lead])
-    worlds.state("ctrl").copy_(sent)
-    worlds.begin(everyone)
-    found = np.full((worlds.count, steps, len(numbers)), np.nan)
-    broken = torch.zeros(worlds.count, dtype=torch.bool)
-    # A drive that was off neither drives nor brakes: worlds take a nan as that.
-    command = log.command if log.enabled is None else np.where(log.enabled, log.command, np.nan)
-    last = len(command) - 1
-    for step in range(-lead, steps):
-        # After the last row of all nothing is measured, and nothing new is sent.
-        sent[:, controls] = torch.from_numpy(command[np.minimum(starts + step, last)])
-        broken |= worlds.step(sent.float())
-        if step < 0:
-            # The noise of the readings before the start is another one.
-            states.write(worlds, log.times[starts + step + 1], shifts if step == -1 else None)
-        else:
-            reading = worlds.measured[:, numbers].double().numpy()
-            found[:, step] = np.where(broken[:, None].numpy(), np.nan, reading)
-    return found
-
-
 def _period(log: ControlLog, timestep_s: float) -> float:
-    """Length of the log's control period, a whole number of time steps [s]."""
+    """The log's control period, a whole number of time steps [s]."""
     spans = np.diff(log.times)
     typical = float(np.median(spans)) if len(spans) else 0.0
     if typical <= 0:
@@ -340,9 +327,9 @@ def _period(log: ControlLog, timestep_s: float) -> float:
 
 
 def places_of(model: mujoco.MjModel, contract: Contract) -> tuple[Ints, Ints]:
-    """(readings, commands) places of a contract's numbers among those of a twin's model.
+    """(readings, commands) indices of a contract's numbers among those of a twin's model.
 
-    A sensor or an actuator that the twin has not is a `Sim2RealError`.
+    A sensor or actuator that the twin does not have is a `Sim2RealError`.
     """
     sensors = {model.sensor(k).name: k for k in range(model.nsensor)}
     actuators = {model.actuator(k).name: k for k in range(model.nactuator)}
@@ -352,7 +339,7 @@ def places_of(model: mujoco.MjModel, contract: Contract) -> tuple[Ints, Ints]:
         if row < 0 or int(model.sensor_dim[row]) != spec.width:
             raise Sim2RealError(
                 f"the twin has no sensor {spec.name!r} of {spec.width} numbers, which the contract"
-                f" asks for{nearest(spec.name, sensors)}"
+                f" has{nearest(spec.name, sensors)}"
             )
         first = int(model.sensor_adr[row])
         numbers += range(first, first + spec.width)
@@ -369,7 +356,7 @@ def places_of(model: mujoco.MjModel, contract: Contract) -> tuple[Ints, Ints]:
 def _slow_thinned(
     log: ControlLog, sensors: Mapping[str, SensorEffects], period_s: float
 ) -> ControlLog:
-    """Call a slow sensor's repeated readings what they are: not new."""
+    """Marks repeated readings of a slow sensor as not new."""
     fresh = log.fresh.copy()
     for column, spec in enumerate(log.contract.sensors):
         mine = sensors.get(spec.name)
@@ -396,13 +383,13 @@ def lead_periods(twin: Twin, values: Floats, period_s: float) -> int:
 
 
 def _new(log: ControlLog) -> Bools:
-    """(periods, numbers) whether a number was read anew."""
+    """(periods, numbers) whether a number has a new reading."""
     widths = [spec.width for spec in log.contract.sensors]
     return np.repeat(log.fresh, widths, axis=1)
 
 
 def _same_sign(log: ControlLog, predicted: Floats, measured: Floats) -> Floats:
-    """Predicted quaternions with the sign of the measured ones: both signs are the same turn."""
+    """Gives predicted quaternions the sign of the measured ones: both are the same rotation."""
     for spec in log.contract.sensors:
         if spec.quaternion:
             part = log.column(spec.name)
@@ -412,7 +399,7 @@ def _same_sign(log: ControlLog, predicted: Floats, measured: Floats) -> Floats:
 
 
 def _rounding(log: ControlLog, sensors: Mapping[str, SensorEffects]) -> Floats:
-    """(numbers,) standard deviation of a reading around the truth by its quantum alone."""
+    """(numbers,) standard deviation of readings from rounding alone."""
     quanta = [
         sensors.get(spec.name, SensorEffects()).quantum
         for spec in log.contract.sensors
@@ -424,7 +411,7 @@ def _rounding(log: ControlLog, sensors: Mapping[str, SensorEffects]) -> Floats:
 def _expected_noise(
     log: ControlLog, sensors: Mapping[str, SensorEffects], rounding: Floats
 ) -> Floats:
-    """(numbers,) noise and rounding of each reading; never nothing, as no sensor is perfect."""
+    """(numbers,) noise and rounding of each reading; never zero, as no sensor is perfect."""
     noises = [
         sensors.get(spec.name, SensorEffects()).noise
         for spec in log.contract.sensors

@@ -1,4 +1,4 @@
-"""The picture of an attribution: from the gap, dimension by dimension, to what is unexplained."""
+"""The figure of an attribution: from the whole gap, by dimension, to what is unexplained."""
 
 from __future__ import annotations
 
@@ -7,33 +7,30 @@ from typing import TYPE_CHECKING
 
 from matplotlib.figure import Figure
 
-from sim2real.report.page import write_picture
+from sim2real.report.panels import panel, write_picture
 
 if TYPE_CHECKING:
     from sim2real.attribution import Attribution
 
 _WHOLE, _PART, _FAINT, _AGAINST, _REST = "#555555", "#1f5fa8", "#a9c4e4", "#c0392b", "#b0b0b0"
-"""Colours: the gap, a share, one that may be zero, one below zero, what is unexplained."""
+"""Colours: the gap, a share, one that may be zero, a negative one, what is unexplained."""
 
 
 def plot_attribution(path: Path, found: Attribution) -> None:
-    """Write the waterfall as a picture."""
+    """Write the waterfall to a file."""
     figure = waterfall(found)
     figure.suptitle("; ".join(found.sentences()[:1]), fontsize=9, wrap=True)
     write_picture(path, figure)
 
 
 def waterfall(found: Attribution) -> Figure:
-    """A waterfall: each bar begins where the one before it ended, with its 95 % interval.
+    """A waterfall: each bar starts where the one before ended, with its 95 % interval.
 
-    A share below zero goes back up: the gap would be larger without the others. Pale bars may be
-    zero by their intervals.
+    A negative share goes back up: without it the gap would be larger. Pale bars may be zero by
+    their intervals.
     """
     rest = [] if found.unexplained is None else [found.unexplained]
-    figure = Figure(
-        figsize=(6.4, 0.42 * (len(found.shares) + len(rest)) + 1.9), layout="constrained"
-    )
-    axis = figure.subplots()
+    figure, axis = panel(6.4, 0.42 * (len(found.shares) + len(rest)) + 1.9)
     title = "error of the twin" if found.of == "trajectory" else "success lost"
     axis.barh(0, found.whole, color=_WHOLE, height=0.6)
     axis.text(found.whole, 0, f" {found.whole:.0f} {found.unit}", va="center", fontsize=8)
@@ -61,7 +58,7 @@ def waterfall(found: Attribution) -> Figure:
     axis.set_xlim(min(ends) - 0.03 * width, max(ends) + 0.25 * width)
     axis.axvline(0, color="0.2", linewidth=0.8)
     axis.set_xlabel(
-        "excess error [% of that of the twin as it was]"
+        "excess error [% of that before identification]"
         if found.of == "trajectory"
         else "success below that in training [points]"
     )

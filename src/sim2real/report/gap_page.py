@@ -1,4 +1,4 @@
-"""The page of a gap: how far a twin is off, whether that shows, and where it is largest."""
+"""The page of a gap: how far a twin is off, whether that is significant, and where it is largest."""
 
 from __future__ import annotations
 
@@ -15,7 +15,16 @@ from sim2real.report.gap_plots import (
     over_time,
     overlay,
 )
-from sim2real.report.page import picture, plots, sentence, table, write_parts
+from sim2real.report.page import (
+    counted,
+    omitted,
+    paragraph,
+    picture,
+    plots,
+    sentence,
+    table,
+    write_parts,
+)
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -32,24 +41,25 @@ _STYLE = """<style>
 
 
 def write_gap(path: Path, gap: Gap) -> None:
-    """Write the page as one file that needs nothing else."""
-    several = "" if len(gap.recordings) == 1 else "s"
+    """Write the page as one self-contained file."""
     style = "bad" if gap.found else "good" if gap.distances else ""
     parts = [
         _STYLE,
         f"<h1>The gap of {html.escape(gap.twin)}</h1>",
         f"<p class='verdict {style}'>{sentence(gap.verdict)}</p>",
-        f"<p>Version {html.escape(gap.version)}; {gap.segments} segments of {gap.horizon_s:.2g} s"
-        f" from {len(gap.recordings)} recording{several} of {gap.seconds:.0f} s in all.</p>",
+        paragraph(
+            f"Version {gap.version}; {gap.segments} segments of {gap.horizon_s:.2g} s from"
+            f" {counted(len(gap.recordings), 'recording')}, {gap.seconds:.0f} s in all."
+        ),
         *(f"<p>{sentence(note)}</p>" for note in gap.notes),
         "<h2>Each channel over the horizon</h2>",
         _channels(gap),
-        "<h2>Real and simulated told apart</h2>",
+        "<h2>Real against simulated motion</h2>",
         _distances(gap),
         *_covered(gap),
-        "<h2>Replayed</h2>",
+        "<h2>Replays</h2>",
         _overlays(gap),
-        "<h2>Where it is largest</h2>",
+        "<h2>Hotspots</h2>",
         _where(gap),
     ]
     write_parts(path, f"gap of {gap.twin}", parts)
@@ -76,26 +86,26 @@ def _channels(gap: Gap) -> str:
             )
         )
     head = (
-        "channel", "error", "in noise levels", "of its spread", "error / floor", "if it stayed",
+        "channel", "error", "in noise levels", "of its spread", "error / floor", "if no change",
         "late by",
     )  # fmt: skip
     figures = (
         picture(over_horizon(channel, legend=place == 0), f"error of {channel.name}")
         for place, channel in enumerate(_ordered(gap)[:_MOST_CHANNELS])
     )
-    left = len(gap.channels) - _MOST_CHANNELS
-    more = f"<p>{left} more channels are in the table only.</p>" if left > 0 else ""
-    return (
-        f"<p>Root mean square error {gap.horizon_s:.2g} s after a measured state. The floor is the"
-        " error that is left if the twin is right: stretches that the twin itself made, with its"
-        " noise, measured and predicted in the same way; the ratio is over the whole horizon."
-        " Intervals and bands are of 95 %.</p>" + table(head, rows) + plots(figures) + more
+    words = paragraph(
+        f"Root mean square error {gap.horizon_s:.2g} s after a measured state. The floor is the"
+        " error that is left if the twin is right: that of the twin's own segments, with its noise,"
+        " measured and predicted in the same way. The ratio is over the whole horizon. Intervals"
+        " and bands are 95 %."
     )
+    more = omitted(len(gap.channels) - _MOST_CHANNELS, "channel")
+    return words + table(head, rows) + plots(figures) + more
 
 
 def _distances(gap: Gap) -> str:
     if not gap.distances:
-        return "<p>Too few segments to test.</p>"
+        return paragraph("Too few segments to test.")
     rows = [
         (
             d.of,
@@ -107,14 +117,13 @@ def _distances(gap: Gap) -> str:
         )
         for d in gap.distances
     ]
-    head = ("", "segments", "MMD²", "p", "classifier is right", "p")
-    return (
-        "<p>Each real stretch beside one that the twin made from the same state with the same"
-        " commands and its own noise. MMD² is around 0 and a classifier is right half of the time"
-        " where nothing tells them apart. P-values are by exchanging whole pairs; corrected for the"
-        f" number of looks, places among them, the smallest is {gap.p_value:.2g}.</p>"
-        + table(head, rows)
-    )
+    head = ("", "segments", "MMD²", "p", "accuracy of a classifier", "p")
+    return paragraph(
+        "Each real segment beside one that the twin made from the same state with the same commands"
+        " and its own noise. If the two do not differ, MMD² is around 0 and the accuracy around 0.5."
+        " P-values are from exchanging whole pairs. Corrected for the number of tests, hotspots"
+        f" included, the smallest is {gap.p_value:.2g}."
+    ) + table(head, rows)
 
 
 def _covered(gap: Gap) -> list[str]:
@@ -126,9 +135,11 @@ def _covered(gap: Gap) -> list[str]:
     ]
     head = ("channel", "readings inside 95 %", "segments explained", "spread / error")
     return [
-        "<h2>What the posterior covers</h2>",
-        "<p>Drawn from the twin's posterior, with all noise, instead of its best guess: 95 % of the"
-        " readings should lie inside.</p>",
+        "<h2>Coverage of the posterior</h2>",
+        paragraph(
+            "Draws of the twin's posterior, with all noise, instead of its best guess: 95 % of the"
+            " readings should lie inside."
+        ),
         table(head, rows),
     ]
 
@@ -142,25 +153,16 @@ def _overlays(gap: Gap) -> str:
         for c in _ordered(gap)[:_MOST_OVERLAYS]
     )
     band = " The band is 95 % of the posterior's draws, without noise." if gap.coverage else ""
-    return (
-        f"<p>The segments with the largest, the middle and the smallest error.{band}</p>"
-        + plots(figures)
-    )
+    words = f"The segments with the largest, the median and the smallest error.{band}"
+    return paragraph(words) + plots(figures)
 
 
 def _where(gap: Gap) -> str:
     worst = gap.worst_places
     overall = picture(over_time(gap, gap.worst.name), "error of each segment over time")
     head = (
-        "channel",
-        "where",
-        "within",
-        "segments",
-        "error",
-        "noise levels beyond",
-        "elsewhere",
-        "p",
-    )
+        "channel", "where", "within", "segments", "error", "noise levels beyond", "elsewhere", "p",
+    )  # fmt: skip
     rows = [
         (
             place.channel,
@@ -176,23 +178,23 @@ def _where(gap: Gap) -> str:
         for place in worst[:_MOST_PLACES]
     ]
     words = (
-        f"Error of segments beyond what the twin's own noise makes, in {len(gap.places)} ranges;"
-        " p-values count all of them. In short segments an error lies near the state that made it,"
-        " in long ones a small one has time to grow."
+        "Error of segments beyond that of the twin's own noise, in"
+        f" {counted(len(gap.places), 'range')}; p-values are corrected for all of them. In short"
+        " segments an error lies near the state that caused it, in long ones a small error has time"
+        " to grow."
     )
-    if worst:
-        more = len(worst) - len(rows)
-        words += f" In {len(worst)} ranges it is larger than elsewhere beyond chance" + (
-            f"; the largest {len(rows)} are listed." if more > 0 else "."
-        )
+    if not worst:
+        words += " In no range is the error significantly larger than elsewhere."
     else:
-        words += " Nowhere is it larger than elsewhere beyond chance."
+        words += f" In {len(worst)} of them it is significantly larger than elsewhere" + (
+            f"; the largest {len(rows)} are listed." if len(worst) > len(rows) else "."
+        )
     figures = [picture(along(places, worst), "error along a range") for places in _shown(gap)]
-    return f"<p>{words}</p>" + (table(head, rows) if rows else "") + plots([*figures, overall])
+    return paragraph(words) + (table(head, rows) if rows else "") + plots([*figures, overall])
 
 
 def _shown(gap: Gap) -> Iterable[list[Hotspot]]:
-    """Places by channel and by what they lie along: the worst, or those of the worst channel."""
+    """Ranges by channel and quantity: those with the worst hotspots, or of the worst channel."""
     sure = gap.worst_places
     if not sure:
         mine = [place for place in gap.places if place.channel == gap.worst.name]

@@ -1,4 +1,4 @@
-"""The page of an identification: what was found, how sure that is, and what it is worth."""
+"""The page of an identification: the parameters, how certain they are, and what they are worth."""
 
 from __future__ import annotations
 
@@ -26,7 +26,16 @@ from sim2real.report.identify_plots import (
     singular_values,
     unit_of,
 )
-from sim2real.report.page import picture, plots, table, write_parts
+from sim2real.report.page import (
+    bullets,
+    counted,
+    omitted,
+    paragraph,
+    picture,
+    plots,
+    table,
+    write_parts,
+)
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -35,15 +44,15 @@ if TYPE_CHECKING:
     from sim2real.twin import Twin
 
 _FAR = 3.0
-"""Standard deviations of the prior from which a posterior lies outside it."""
+"""Standard deviations of the prior beyond which a posterior lies outside of it."""
 _MOST_DENSITIES = 12
-"""Parameters whose densities are drawn one by one; of more, one picture shows all."""
+"""Most parameters with a density plot each; more share one plot."""
 _MOST_REPLAYS = 8
 _MOST_SENSORS = 12
 _DRAWS = 40
-"""Draws of the posterior that the held-back recordings are predicted with."""
+"""Draws of the posterior that predict the held-back recordings."""
 _CHECKED_S = 60.0
-"""Time of held-back recordings that calibration is looked at [s]."""
+"""Time of held-back recordings to check calibration with [s]."""
 _STYLE = """<style>
 .wide img { width: 100%; max-width: 42rem; }
 .told th:nth-child(2) { text-align: left; }
@@ -52,7 +61,7 @@ td.words { white-space: normal; text-align: left; min-width: 8rem; }
 
 
 def write_page(path: Path, found: Identification) -> None:
-    """Write the page as one file that needs nothing else."""
+    """Write the page as one self-contained file."""
     old, held_back = found.problem.twin, list(found.held_back)
     new = old.with_posterior(found.posterior.distribution)
     parts = [
@@ -63,12 +72,12 @@ def write_page(path: Path, found: Identification) -> None:
         _warnings(found),
         _table(found),
         _beliefs(found),
-        "<h2>What these logs can tell</h2>",
-        _told(found),
-        "<h2>Recordings that were held back</h2>",
+        "<h2>Identifiability</h2>",
+        _identifiability(found),
+        "<h2>Held-back recordings</h2>",
         _errors(found),
         _replays(found, old, new, held_back),
-        "<h3>Are its beliefs as sure as they should be?</h3>",
+        "<h3>Calibration of the posterior</h3>",
         _calibration(new, held_back),
     ]
     write_parts(path, old.name, parts)
@@ -76,34 +85,33 @@ def write_page(path: Path, found: Identification) -> None:
 
 def _verdict(found: Identification) -> str:
     check = found.check
-    count = len(check.recordings)
-    where = f"{count} recording{'s' if count > 1 else ''}"
+    where = counted(len(check.recordings), "recording")
     if check.by_time:
-        where = "the end of each recording" if count > 1 else "the end of the recording"
+        where = f"the end of {where}"
     if found.promoted:
-        text = (
-            f"<p class='good'>Promoted: version {found.twin.version}. On {where} that the fit did"
-            f" not see, errors over {check.horizon_s:g} s are {check.ratio:.2f} times what they"
-            " were.</p>"
+        text = paragraph(
+            f"Promoted: version {found.twin.version}. On {where} that the fit did not see, the"
+            f" error over {check.horizon_s:g} s is {check.ratio:.2f} times that of the old twin.",
+            "good",
         )
     else:
-        text = f"<p class='bad'>Not promoted: {html.escape(found.why)}.</p>"
+        text = paragraph(f"Not promoted: {found.why}.", "bad")
     if found.posterior.discrepancy > 1.5:
-        text += (
-            "<p>The twin does not explain these logs fully: what it leaves goes together within"
-            f" segments, and variances were widened by {found.posterior.discrepancy:.1f}.</p>"
+        text += paragraph(
+            "The twin does not fully explain these logs: residuals are correlated within segments,"
+            f" and variances were widened by a factor of {found.posterior.discrepancy:.1f}."
         )
-    return text + "".join(f"<p>{html.escape(note)}</p>" for note in found.notes)
+    return text + "".join(map(paragraph, found.notes))
 
 
 def shifts(found: Identification) -> Floats:
-    """(fitted,) how far each posterior lies from the middle of its prior, in its deviations."""
+    """(fitted,) distance of each posterior from the median of its prior, in its deviations."""
     middle = prior_medians(found)
     return (found.posterior.mean - middle) / prior_stds(found)
 
 
 def _warnings(found: Identification) -> str:
-    """What is believed against the priors, or only because a bound stopped it."""
+    """Parameters far outside their priors, or at a bound."""
     away = shifts(found)
     far = [
         f"{name} ({shift:+.1f})"
@@ -112,15 +120,16 @@ def _warnings(found: Identification) -> str:
     ]
     text = ""
     if far:
-        text += (
-            f"<p class='bad'>Outside its prior, by more than {_FAR:g} of its standard deviations:"
-            f" {html.escape(', '.join(far))}. Either the prior was wrong, or the parameter stands"
-            " in for something that the model lacks.</p>"
+        text += paragraph(
+            f"Outside the prior by more than {_FAR:g} standard deviations: {', '.join(far)}. Either"
+            " the prior was wrong, or the parameter stands in for an effect that the model lacks.",
+            "bad",
         )
     if found.fit.at_bounds:
-        text += (
-            f"<p class='bad'>On a bound: {html.escape(', '.join(found.fit.at_bounds))}. The fit"
-            " would go on beyond it: widen the bound if it may, else the model lacks something.</p>"
+        text += paragraph(
+            f"At a bound: {', '.join(found.fit.at_bounds)}. The best value lies beyond it: widen the"
+            " bound if possible; otherwise the model lacks an effect.",
+            "bad",
         )
     return text
 
@@ -133,7 +142,7 @@ def _table(found: Identification) -> str:
         if abs(away[k]) > _FAR:
             notes.append("outside its prior")
         if parameter.name in found.fit.at_bounds:
-            notes.append("on a bound")
+            notes.append("at a bound")
         rows.append(
             (
                 parameter.name,
@@ -151,45 +160,39 @@ def _table(found: Identification) -> str:
 
 def _beliefs(found: Identification) -> str:
     names = found.posterior.names
-    text = ""
-    if len(names) <= _MOST_DENSITIES:
-        figures = (
-            picture(belief(found, k), f"prior and posterior of {name}")
-            for k, name in enumerate(names)
-        )
-        text = plots(figures)
-    else:
-        text = (
+    if len(names) > _MOST_DENSITIES:
+        return (
             f"<div class='wide'>{picture(all_beliefs(found), 'posterior of every parameter')}</div>"
         )
-    return text
+    return plots(
+        picture(belief(found, k), f"prior and posterior of {name}") for k, name in enumerate(names)
+    )
 
 
-def _told(found: Identification) -> str:
-    told = found.told
-    lines = []
-    if told.combinations:
-        groups = "; ".join(" with ".join(group) for group in told.combinations)
-        lines.append(f"<p>Only in combination: {html.escape(groups)}.</p>")
-    lines += [f"<p>{html.escape(line)}</p>" for line in advice(told, "TWIN")]
+def _identifiability(found: Identification) -> str:
+    known = found.identifiability
+    lines = advice(known, "TWIN")
+    if known.combinations:
+        groups = "; ".join(" with ".join(group) for group in known.combinations)
+        lines.insert(0, f"only in combination: {groups}")
     rows = []
-    for k in np.argsort(told.shrinkage):
-        name = told.names[k]
+    for k in np.argsort(known.shrinkage):
+        name = known.names[k]
         words, style = _words(found, name)
-        left, alone = (f"{100 * of[k]:.0f} %" for of in (told.shrinkage, told.alone))
+        left, alone = (f"{100 * of[k]:.0f} %" for of in (known.shrinkage, known.alone))
         rows.append((name, (words, f"words {style}"), left, alone))
-    head = ("parameter", "told", "left of the prior", "if all others were known")
+    head = ("parameter", "identified", "left of the prior", "if all others were known")
     values = picture(singular_values(found), "singular values of the sensitivities")
-    return "".join(lines) + f"<div class='told'>{table(head, rows)}</div>" + plots([values])
+    return bullets(lines) + f"<div class='told'>{table(head, rows)}</div>" + plots([values])
 
 
 def _words(found: Identification, name: str) -> tuple[str, str]:
-    told = found.told
-    if name in told.identifiable:
+    known = found.identifiability
+    if name in known.identifiable:
         return "yes", "good"
-    if name in told.together:
+    if name in known.together:
         return "only in combination", "bad"
-    return ("no effect", "bad") if name in told.without_effect else ("too little effect", "bad")
+    return ("no effect", "bad") if name in known.without_effect else ("too little effect", "bad")
 
 
 def _errors(found: Identification) -> str:
@@ -202,7 +205,7 @@ def _errors(found: Identification) -> str:
             better = (f"{ratio:.2f}", "good" if ratio < 1 else "bad")
             unit = units.get(name, "") or "1"
             rows.append((name, f"{before:.4g}", f"{after:.4g}", unit, better))
-    words = f"<p>Root mean square error of predictions over {check.horizon_s:g} s.</p>"
+    words = paragraph(f"Root mean square error of predictions over {check.horizon_s:g} s.")
     return words + table(("sensor", "before", "after", "unit", "ratio"), rows)
 
 
@@ -216,13 +219,12 @@ def _replays(found: Identification, old: Twin, new: Twin, logs: list[ControlLog]
         )
         for place, (name, k) in enumerate(shown)
     )
-    seen = np.isfinite(before.measured).any(axis=(0, 1)).sum()
-    left = "" if seen <= len(shown) else f"<p>{seen - len(shown)} more numbers are not shown.</p>"
-    return plots(figures) + left
+    seen = int(np.isfinite(before.measured).any(axis=(0, 1)).sum())
+    return plots(figures) + omitted(seen - len(shown), "reading")
 
 
 def predicted(twins: Sequence[Twin], logs: list[ControlLog], horizon_s: float) -> list[Replay]:
-    """The same segments of logs, predicted by the best guess of each twin."""
+    """The same segments of logs, predicted by each twin's best guess."""
     guesses = np.stack([best_guess(twin) for twin in twins])
     return [
         Replayer(twin, ControlLog.join(logs), horizon_s=horizon_s, values=guesses)(guess[None])
@@ -231,11 +233,11 @@ def predicted(twins: Sequence[Twin], logs: list[ControlLog], horizon_s: float) -
 
 
 def _calibration(new: Twin, logs: list[ControlLog]) -> str:
-    """How measured readings lie among predictions drawn from the posterior."""
+    """How readings lie among predictions drawn from the posterior."""
     try:
         found = range_coverage(new, _some(logs), source="posterior", draws=_DRAWS)
     except Sim2RealError as error:
-        return f"<p>Not looked at: {html.escape(str(error))}.</p>"
+        return paragraph(f"Not checked: {error}.")
     rows: list[tuple[str | tuple[str, str], ...]] = []
     figures: list[str] = []
     for sensor in found.sensors:
@@ -244,32 +246,29 @@ def _calibration(new: Twin, logs: list[ControlLog]) -> str:
         rows.append((sensor.name, f"{100 * half:.0f} %", str(sensor.inside), _sure(sensor)))
         if len(figures) < _MOST_SENSORS:
             figures.append(picture(calibration(found.replay, sensor.name), "calibration"))
-    text = (
-        f"<p>{_DRAWS} draws of the posterior predict {found.horizon_s:g} s each of {found.windows}"
-        " stretches, with all the twin's chance. Where beliefs are right, half of the readings lie"
-        " inside the middle half of the draws, and 95 % inside their middle 95 %; ranks of readings"
-        " among the draws are even.</p>"
+    text = paragraph(
+        f"{_DRAWS} draws of the posterior predict {found.windows} segments of {found.horizon_s:g} s"
+        " with all of the twin's randomness. If the posterior is right, half of the readings lie"
+        " inside the middle 50 % of the draws and 95 % inside the middle 95 %, and the ranks of"
+        " readings among the draws are uniform."
     )
     head = ("sensor", "inside 50 %", "inside 95 %", "")
-    left = len(found.sensors) - len(figures)
-    more = f"<p>{left} more sensors are in the table only.</p>" if left else ""
+    more = omitted(len(found.sensors) - len(figures), "sensor")
     return text + table(head, rows) + plots(figures) + more
 
 
 def _sure(sensor: SensorCoverage) -> tuple[str, str]:
-    """Whether predictions of a sensor are as sure as they should be, and how that is marked."""
+    """Whether predictions of a sensor are as certain as they should be, and its class."""
     if sensor.verdict != "fine":
-        return ("too sure" if sensor.verdict == "too narrow" else "not sure enough"), "bad"
-    # So few stretches that the interval still reaches what it should be.
-    return (
-        ("perhaps too sure", "bad")
-        if sensor.inside.value < sensor.thresholds.inside_least
-        else ("fine", "good")
-    )
+        return ("overconfident" if sensor.verdict == "too narrow" else "too wide"), "bad"
+    # With few segments the interval may still reach the target.
+    if sensor.inside.value < sensor.thresholds.inside_least:
+        return "perhaps overconfident", "bad"
+    return "fine", "good"
 
 
 def _some(logs: list[ControlLog]) -> list[ControlLog]:
-    """Logs, in their order, up to a time in all; at least one."""
+    """The first logs, up to a total time; at least one."""
     chosen: list[ControlLog] = []
     seconds = 0.0
     for log in logs:

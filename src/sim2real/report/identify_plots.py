@@ -1,4 +1,4 @@
-"""Pictures of an identification, each small enough for a telephone; the page sets them in a row."""
+"""Figures of an identification, each small enough for a phone."""
 
 from __future__ import annotations
 
@@ -13,18 +13,29 @@ from matplotlib.figure import Figure
 from sim2real.arrays import Floats
 from sim2real.params import Empirical, Parameter
 from sim2real.replay import Replay, prior_std, spread_evenly
-from sim2real.report.page import NEW, OLD, REAL, WARN
+from sim2real.report.panels import (
+    LABEL,
+    NEW,
+    OLD,
+    REAL,
+    SMALL,
+    TICK,
+    WARN,
+    grid,
+    label,
+    panel,
+    small_panel,
+)
 
 if TYPE_CHECKING:
     from sim2real.identification import Identification
 
-_SIZE = (3.6, 1.9)
-_LABEL, _TICK = 8, 7
+_HEIGHT = 1.9
 _SEGMENTS = 6
-"""Stretches of the held-back recordings that are drawn, one after the other."""
+"""Segments of the held-back recordings that are drawn, one after the other."""
 _SHARES = torch.linspace(0.005, 0.995, 199, dtype=torch.float64)
 _LEVELS = np.linspace(0.05, 0.95, 19)
-"""Nominal probabilities of the bands that calibration is looked at."""
+"""Nominal probabilities of the bands in a calibration plot."""
 
 
 def belief(found: Identification, k: int) -> Figure:
@@ -33,37 +44,35 @@ def belief(found: Identification, k: int) -> Figure:
     prior = quantiles_of(parameter)
     mean, std = float(posterior.mean[k]), max(float(posterior.std[k]), 1e-12)
     low, high = min(prior[0], mean - 4 * std), max(prior[-1], mean + 4 * std)
-    grid = np.linspace(low, high, 400)
-    figure, axis = _panel()
-    fill_prior(axis, prior, grid)
-    after = np.exp(-0.5 * ((grid - mean) / std) ** 2)
+    values = np.linspace(low, high, 400)
+    unit = unit_of(parameter.unit, parameter.operation)
+    figure, axis = small_panel(parameter.name, unit, height=_HEIGHT)
+    fill_prior(axis, prior, values)
+    after = np.exp(-0.5 * ((values - mean) / std) ** 2)
     if isinstance(posterior.distribution, Empirical):
-        after = _drawn_density(posterior.distribution, k, grid)
-    axis.fill_between(grid, after, color=NEW, alpha=0.7, label="posterior")
+        after = _drawn_density(posterior.distribution, k, values)
+    axis.fill_between(values, after, color=NEW, alpha=0.7, label="posterior")
     for bound in parameter.bounds:
         if low <= bound <= high:
             axis.axvline(bound, color=WARN, linewidth=1, linestyle="--", label="bound")
-    axis.set_title(parameter.name, fontsize=_LABEL)
-    axis.set_xlabel(unit_of(parameter.unit, parameter.operation), fontsize=_TICK)
     axis.set_yticks([])
     axis.locator_params(axis="x", nbins=4)
     if k == 0:
-        axis.legend(fontsize=_TICK, frameon=False)
+        axis.legend(fontsize=TICK, frameon=False)
     return figure
 
 
 def quantiles_of(parameter: Parameter) -> Floats:
-    """(199,) values that split a prior's middle 99 % into equal parts."""
+    """(199,) evenly spaced quantiles of a prior's middle 99 %."""
     return parameter.prior.quantile(_SHARES).numpy()
 
 
-def fill_prior(axis: Axes, quantiles: Floats, grid: Floats) -> None:
-    """Fill a prior's density, known by its quantiles, over a grid; its top is at one."""
+def fill_prior(axis: Axes, quantiles: Floats, values: Floats) -> None:
+    """Fill a prior's density, given by its quantiles, at some values; its maximum is one."""
     slopes = np.gradient(_SHARES.numpy(), quantiles)
-    density = np.interp(grid, quantiles, slopes, left=0, right=0)
-    axis.fill_between(
-        grid, density / max(density.max(), 1e-12), color=OLD, alpha=0.6, label="prior"
-    )
+    density = np.interp(values, quantiles, slopes, left=0, right=0)
+    density /= max(density.max(), 1e-12)
+    axis.fill_between(values, density, color=OLD, alpha=0.6, label="prior")
 
 
 def prior_stds(found: Identification) -> Floats:
@@ -72,64 +81,59 @@ def prior_stds(found: Identification) -> Floats:
 
 
 def all_beliefs(found: Identification) -> Figure:
-    """Posteriors of all parameters, a row each, in standard deviations of their priors."""
+    """Posteriors of all parameters, one row each, in standard deviations of their priors."""
     names, scales = found.posterior.names, prior_stds(found)
     middle = prior_medians(found)
     mean = (found.posterior.mean - middle) / scales
     std = found.posterior.std / scales
-    figure = Figure(figsize=(4.2, 0.8 + 0.2 * len(names)), layout="constrained")
-    axis = figure.subplots()
+    figure, axis = panel(4.2, 0.8 + 0.2 * len(names))
     rows = np.arange(len(names))[::-1]
     axis.axvspan(-2, 2, color=OLD, alpha=0.35, linewidth=0)
     far = np.abs(mean) > 3
     axis.hlines(rows, mean - 1.96 * std, mean + 1.96 * std, color=NEW, linewidth=2)
     axis.scatter(mean, rows, s=16, c=[WARN if f else NEW for f in far], zorder=3)
-    axis.set_yticks(rows, labels=names, fontsize=_TICK)
-    axis.tick_params(axis="x", labelsize=_TICK)
+    axis.set_yticks(rows, labels=names, fontsize=TICK)
+    axis.tick_params(axis="x", labelsize=TICK)
     axis.set_ylim(-0.7, len(names) - 0.3)
-    axis.set_xlabel("95 %, in deviations of the prior (grey: ± 2)", fontsize=_TICK)
+    axis.set_xlabel("95 %, in deviations of the prior (grey: ± 2)", fontsize=TICK)
     return figure
 
 
 def singular_values(found: Identification) -> Figure:
-    """What each direction of the parameters is told, against the prior."""
-    values = found.told.singular
-    figure, axis = _panel()
+    """Information about each direction of the parameters, relative to the prior's."""
+    values = found.identifiability.singular
+    figure, axis = small_panel(
+        x="direction of the parameters", y="information (prior = 1)", height=_HEIGHT
+    )
     axis.semilogy(range(1, len(values) + 1), values + 1e-6, "o-", color=NEW, markersize=3)
     axis.axhline(1.0, color=OLD, linestyle="--", linewidth=1)
-    axis.set_xlabel("direction of the parameters", fontsize=_TICK)
-    axis.set_ylabel("told (1 = as by the prior)", fontsize=_TICK)
     return figure
 
 
 def calibration(replay: Replay, sensor: str) -> Figure:
-    """Share of readings inside central bands of `replay`, drawn from beliefs, by nominal share.
+    """Share of readings inside central bands of posterior draws, over the nominal share.
 
-    Beside it the ranks of readings among the draws (the probability integral transform): even where
-    the beliefs are right, high at both ends where they are too sure, in the middle where too wide.
+    Beside it the ranks of readings among the draws (probability integral transform): flat if the
+    posterior is right, high at both ends if it is overconfident, in the middle if it is too wide.
     """
     ranks = ranks_of(replay, sensor)
-    figure = Figure(figsize=_SIZE, layout="constrained")
-    left, right = figure.subplots(1, 2)
+    figure, ((left, right),) = grid(1, 2, width=SMALL[0], height=_HEIGHT)
     inside = [float((np.abs(ranks - 0.5) <= level / 2).mean()) for level in _LEVELS]
     left.plot([0, 1], [0, 1], color=OLD, linewidth=1, linestyle="--")
     left.plot(_LEVELS, inside, color=NEW, linewidth=1.5)
-    left.set_xlabel("nominal", fontsize=_TICK)
-    left.set_ylabel("inside", fontsize=_TICK)
+    label(left, x="nominal", y="inside", ticks=TICK)
     left.set_xlim(0, 1)
     left.set_ylim(0, 1)
     right.hist(ranks, bins=10, range=(0, 1), density=True, color=NEW, alpha=0.7)
     right.axhline(1.0, color=OLD, linewidth=1, linestyle="--")
-    right.set_xlabel("rank of readings", fontsize=_TICK)
+    label(right, x="rank of readings", ticks=TICK)
     right.set_yticks([])
-    for axis in (left, right):
-        axis.tick_params(labelsize=_TICK)
-    figure.suptitle(sensor, fontsize=_LABEL)
+    figure.suptitle(sensor, fontsize=LABEL)
     return figure
 
 
 def ranks_of(replay: Replay, sensor: str) -> Floats:
-    """Ranks (readings,) in 0..1 of a sensor's readings among finite draws; ties in the middle."""
+    """(readings,) ranks in 0..1 of a sensor's readings among finite draws; ties in the middle."""
     part = replay.column(sensor)
     good = np.isfinite(replay.predicted).all(axis=(1, 2, 3))
     made = replay.predicted[good][..., part]
@@ -141,10 +145,15 @@ def ranks_of(replay: Replay, sensor: str) -> Floats:
 def replayed(
     before: Replay, after: Replay, sensor: str, component: int, *, legend: bool = False
 ) -> Figure:
-    """Stretches of held-back recordings: measured, and predicted before and after."""
+    """Segments of held-back recordings: measured, and predicted before and after."""
     spec = next(s for s in before.log.contract.sensors if s.name == sensor)
     column = before.column(sensor).start + component
-    figure, axis = _panel()
+    figure, axis = small_panel(
+        sensor if spec.width == 1 else f"{sensor}[{component}]",
+        "time [s], each segment from a measured state",
+        f"[{spec.unit or '1'}]",
+        height=_HEIGHT,
+    )
     steps = before.predicted.shape[2]
     chosen = spread_evenly(len(before.starts), _SEGMENTS)
     for place, segment in enumerate(chosen):
@@ -157,29 +166,25 @@ def replayed(
         ):
             axis.plot(times, values, color=colour, linewidth=1, label=words if first else None)
     _within_reason(axis, before.measured[chosen][..., column])
-    name = sensor if spec.width == 1 else f"{sensor}[{component}]"
-    axis.set_title(name, fontsize=_LABEL)
-    axis.set_ylabel(f"[{spec.unit or '1'}]", fontsize=_TICK)
-    axis.set_xlabel("time [s], each stretch from a measured state", fontsize=_TICK)
     if legend:
-        axis.legend(fontsize=_TICK, frameon=False)
+        axis.legend(fontsize=TICK, frameon=False)
     return figure
 
 
 def prior_medians(found: Identification) -> Floats:
-    """(fitted,) middle of each prior."""
+    """(fitted,) median of each prior."""
     half = torch.tensor([0.5], dtype=torch.float64)
     return np.array([float(p.prior.quantile(half)) for p in found.problem.parameters])
 
 
 def unit_of(unit: str, operation: str) -> str:
-    """How a parameter's axis is labelled."""
+    """Label of a parameter's axis."""
     prefix = {"scale": "× the model's", "add": "+ the model's"}.get(operation, "")
     return " ".join(part for part in (prefix, f"[{unit}]" if unit else "") if part) or "[1]"
 
 
 def numbers_shown(replay: Replay, most: int) -> Sequence[tuple[str, int]]:
-    """(sensor, component) of at most so many numbers: the liveliest of each sensor first."""
+    """(sensor, component) of at most `most` numbers: the one that moves most of each sensor first."""
     order = []
     for spec in replay.log.contract.sensors:
         part = replay.measured[..., replay.column(spec.name)].reshape(-1, spec.width)
@@ -190,15 +195,8 @@ def numbers_shown(replay: Replay, most: int) -> Sequence[tuple[str, int]]:
     return [(name, component) for _, name, component in sorted(order, key=lambda o: o[0])[:most]]
 
 
-def _panel() -> tuple[Figure, Axes]:
-    figure = Figure(figsize=_SIZE, layout="constrained")
-    axis = figure.subplots()
-    axis.tick_params(labelsize=_TICK)
-    return figure, axis
-
-
 def _within_reason(axis: Axes, measured: Floats) -> None:
-    """Keep a prediction that runs away from pressing what was measured flat."""
+    """Limit the y axis, so that a prediction that diverges does not flatten the readings."""
     known = measured[np.isfinite(measured)]
     if len(known):
         room = 0.75 * max(float(np.ptp(known)), 1e-9)
@@ -206,12 +204,12 @@ def _within_reason(axis: Axes, measured: Floats) -> None:
         axis.set_ylim(max(low, known.min() - room), min(high, known.max() + room))
 
 
-def _drawn_density(distribution: Empirical, k: int, grid: Floats) -> Floats:
-    """Smoothed density of draws on a grid, its top at one."""
+def _drawn_density(distribution: Empirical, k: int, at: Floats) -> Floats:
+    """Smoothed density of draws at some values; its maximum is one."""
     values = np.array(distribution.samples)[:, k]
     weights = np.array(distribution.weights) / sum(distribution.weights)
     mean = weights @ values
     width = 1.06 * max(float(np.sqrt(weights @ (values - mean) ** 2)), 1e-12)
     width *= float(1.0 / (weights**2).sum()) ** -0.2
-    density = np.exp(-0.5 * ((grid[:, None] - values) / width) ** 2) @ weights
+    density = np.exp(-0.5 * ((at[:, None] - values) / width) ** 2) @ weights
     return np.asarray(density / max(float(density.max()), 1e-300))

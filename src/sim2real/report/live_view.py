@@ -1,4 +1,4 @@
-"""A live view of a loop: a line when a step begins, and one with what came of it."""
+"""A live view of a loop: a line when a step starts, and one with its result."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ if TYPE_CHECKING:
 _WORDS = {
     "train": "training a policy",
     "widen": "widening the ranges",
-    "evaluate": "trying it in worlds it has never seen",
+    "evaluate": "evaluating it in new worlds",
     "export": "making a bundle",
     "record": "recording motions of the robot",
     "ladder": "climbing the ladder of trust",
-    "trials": "attempts on the robot",
+    "trials": "trials on the robot",
     "identify": "identifying the robot",
-    "scatter": "believing no more than its motions agree on",
-    "seen": "noting where the robot was seen",
-    "remainder": "learning what no parameter explains",
+    "scatter": "adding the model error to the posterior",
+    "seen": "collecting recorded states of the robot",
+    "remainder": "learning the remainder",
     "attribute": "attributing the gap",
     "predict": "predicting success on the robot",
     "failures": "finding out why trials failed",
@@ -28,7 +28,7 @@ _WORDS = {
 
 
 class Live:
-    """Tells of steps on standard output, unless it is quiet."""
+    """Reports steps on standard output, unless it is quiet."""
 
     def __init__(self, *, quiet: bool) -> None:
         self._quiet = quiet
@@ -36,12 +36,12 @@ class Live:
         self._begun: set[str] = set()
 
     def __call__(self, step: KeptStep, done: KeptResult | None) -> None:
-        """Tell that a step begins, or what came of it."""
+        """Report that a step starts, or its result."""
         if self._quiet:
             return
         line = f"{time.perf_counter() - self._begin:5.0f} s  {_WORDS.get(step.kind, step.kind)}"
         if done is None:
-            if step.key in self._begun:  # beside the loop, which waits for it now
+            if step.key in self._begun:  # it runs beside the loop, which now waits for it
                 return
             self._begun.add(step.key)
             line += " …"
@@ -53,7 +53,7 @@ class Live:
 
 
 def outcome(done: KeptResult) -> str:
-    """What came of a step, in a few words."""
+    """The result of a step, in a few words."""
     result = done.result
     match done.step.kind:
         case "train":
@@ -73,7 +73,7 @@ def outcome(done: KeptResult) -> str:
             return f"{result['states']} states"
         case "predict":
             won, tried = sum(result["won"]), sum(result["tried"])
-            return f"{won / tried:.1%} over {len(result['won'])} robots that it may be"
+            return f"{won / tried:.1%} over {len(result['won'])} robots of the posterior"
         case "attribute":
             return "; ".join(result["success"]["sentences"][:2])
         case "failures":

@@ -6,8 +6,6 @@ import html
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from matplotlib.figure import Figure
-
 from sim2real.attribution import Attribution, Failures
 from sim2real.data import read_recording
 from sim2real.errors import Sim2RealError
@@ -20,16 +18,15 @@ from sim2real.report.attribution_plots import waterfall
 from sim2real.report.identification_page import predicted
 from sim2real.report.identify_plots import numbers_shown, replayed
 from sim2real.report.page import (
-    NEW,
-    OLD,
-    REAL,
-    WARN,
+    bullets,
+    paragraph,
     picture,
     plots,
     sentence,
     table,
     write_parts,
 )
+from sim2real.report.panels import LABEL, NEW, OLD, REAL, WARN, panel
 from sim2real.report.ranges_page import belief_of
 from sim2real.report.replay_film import film_of
 from sim2real.tasks import find_task
@@ -37,6 +34,8 @@ from sim2real.twin import Twin
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from matplotlib.figure import Figure
 
     from sim2real.data import Episode
     from sim2real.evaluation import Prediction
@@ -64,7 +63,7 @@ figure { margin: 0; break-inside: avoid; } figcaption { font-size: 0.85rem; colo
 
 
 def write_loop(path: Path, closed: LoopResult) -> None:
-    """Write the page as one file that needs nothing else; links to episodes are relative."""
+    """Write the page as one self-contained file; links to episodes are relative."""
     title = f"{closed.task} on {closed.robot}"
     parts = [
         _STYLE,
@@ -73,7 +72,7 @@ def write_loop(path: Path, closed: LoopResult) -> None:
         _cards(closed),
         _figure(
             picture(_success(closed), "success in simulation and on the robot"),
-            "Success with 95 % intervals; of the prediction 90 %.",
+            "Success with 95 % intervals; predictions with 90 %.",
             _links(closed, (b for one in closed.rounds for b in one.batches)),
         ),
         *_attributed(closed),
@@ -117,7 +116,7 @@ def _success(closed: LoopResult) -> Figure:
     """Every policy: in simulation, as predicted, and on the robot, with intervals."""
     rows: list[tuple[str, float, float, float, str]] = []
     for number, one in enumerate(closed.rounds):
-        name = "as trained first" if number == 0 else f"round {number + 1}"
+        name = _name(number)
         sim = one.sim.result
         rows.append((f"{name}: simulation", sim["value"], sim["low"], sim["high"], OLD))
         if one.predicted is not None:
@@ -126,8 +125,7 @@ def _success(closed: LoopResult) -> Figure:
         rows.append(
             (f"{name}: robot ({len(one.won)})", one.real.value, one.real.low, one.real.high, REAL)
         )
-    figure = Figure(figsize=(7, 0.42 * len(rows) + 0.9), layout="constrained")
-    axis = figure.subplots()
+    figure, axis = panel(7, 0.42 * len(rows) + 0.9)
     for place, (_, value, low, high, colour) in enumerate(rows):
         axis.barh(place, 100 * value, color=colour, height=0.55, alpha=0.85)
         axis.plot([100 * low, 100 * high], [place, place], color=WARN, linewidth=1.6)
@@ -136,7 +134,7 @@ def _success(closed: LoopResult) -> Figure:
     axis.set_yticks(range(len(rows)), [row[0] for row in rows], fontsize=9)
     axis.invert_yaxis()
     axis.set_xlim(0, 112)
-    axis.set_xlabel("success [%]; dotted: the target", fontsize=8)
+    axis.set_xlabel("success [%]; dotted: the target", fontsize=LABEL)
     axis.spines[["top", "right"]].set_visible(False)
     return figure
 
@@ -156,7 +154,7 @@ def _attributed(closed: LoopResult) -> Iterator[str]:
             continue
         found = Attribution.of_dict(data)
         yield _figure(picture(waterfall(found), words), words, tried)
-        yield "<ul>" + "".join(f"<li>{sentence(s)}</li>" for s in found.sentences()) + "</ul>"
+        yield bullets(found.sentences())
 
 
 def _replays(closed: LoopResult) -> Iterator[str]:
@@ -165,7 +163,7 @@ def _replays(closed: LoopResult) -> Iterator[str]:
         return
     before, after = Twin.load(find_task(closed.task).twin), Twin.load(known.folder / "twin")
     logs = [aligned(episode, before) for episode in episodes_of(closed.recorded)]
-    yield "<h2>Real signals against simulated ones</h2>"
+    yield "<h2>Real against simulated signals</h2>"
     checked = known.result["held_back"]
     units = {sensor.name: sensor.unit or "1" for sensor in logs[0].contract.sensors}
     rows = [
@@ -178,9 +176,9 @@ def _replays(closed: LoopResult) -> Iterator[str]:
         for name, e in checked["sensors"].items()
         if e["before"]
     ]
-    yield (
-        "<p>Root mean square error of predictions over"
-        f" {checked['horizon_s']:g} s of recordings that were held back.</p>"
+    yield paragraph(
+        "Root mean square error of predictions over"
+        f" {checked['horizon_s']:g} s, on held-back recordings."
     )
     yield table(("sensor", "before", "after", "ratio"), rows)
     old, new = predicted((before, after), logs, _HORIZON_S)
@@ -208,7 +206,7 @@ def _believed(closed: LoopResult) -> Iterator[str]:
     draws = drawn(wider, "posterior", count=_DRAWS, seed=0).numpy()
     ranges = Ranges(twin=twin, source="posterior", draws=draws)
     recorded = [closed.recorded, *(b for one in closed.rounds[:-1] for b in one.batches)]
-    yield "<h2>What was believed, and what is known now</h2>"
+    yield "<h2>Parameters before and now</h2>"
     names = twin.posterior.names
     panels = [
         picture(belief_of(ranges, k), f"{parameter.name}: prior and posterior")
@@ -217,8 +215,8 @@ def _believed(closed: LoopResult) -> Iterator[str]:
     ]
     yield _figure(
         f"<div class='plots small'>{''.join(panels)}</div>",
-        "Grey: the prior. Blue: what the last policy was trained with, its middle 95 % as a bar,"
-        " and below it that of the posterior. Dotted: the value in the twin as written.",
+        "Grey: the prior. Blue: the draws of the last policy's training, their middle 95 % as a bar,"
+        " and below it that of the posterior. Dotted: the nominal value.",
         _links(closed, recorded),
     )
 
@@ -226,12 +224,12 @@ def _believed(closed: LoopResult) -> Iterator[str]:
 def _films(closed: LoopResult) -> Iterator[str]:
     task, twin = find_task(closed.task), Twin.load(find_task(closed.task).twin)
     chosen = [
-        (_first(closed.rounds[0], won=False), "as trained first: it fails"),
-        (_first(closed.rounds[-1], won=True), "afterwards: it succeeds"),
+        (_first(closed.rounds[0], won=False), "first policy: it fails"),
+        (_first(closed.rounds[-1], won=True), "last policy: it succeeds"),
     ]
     if len(closed.rounds) == 1 or all(episode is None for episode, _ in chosen):
         return
-    yield "<h2>A failure and its cure</h2><p>Drawn in the twin from the robot's own readings.</p>"
+    yield "<h2>A failure and its cure</h2><p>Rendered in the twin from the robot's readings.</p>"
     films = []
     for episode, words in chosen:
         if episode is not None:
@@ -251,22 +249,22 @@ def _failed(closed: LoopResult) -> Iterator[str]:
         yield f"<h2>Why trials failed, {_name(number)}</h2>"
         lines = [f"{found.failed} of {found.tried} trials failed"]
         if unjudged := len(one.won) - found.tried:
-            lines.append(f"{unjudged} more were not judged, and count as failed above")
+            lines.append(f"{unjudged} more have no outcome and count as failures above")
         lines += [str(diagnosis) for diagnosis in found.diagnoses]
-        yield "<ul>" + "".join(f"<li>{sentence(line)}</li>" for line in lines) + "</ul>"
+        yield bullets(lines)
         for kind in found.kinds:
             links = ", ".join(f"<a href='#{e}'>{e[:8]}</a>" for e in kind.episodes)
             words = "; ".join(kind.sentences()[1:])
             yield f"<h3>{len(kind.episodes)} like {kind.episodes[0][:8]}: {kind.dimension}</h3>"
             yield f"<p>{sentence(words)}</p>"
-            yield "<ul>" + "".join(f"<li>{html.escape(str(p))}</li>" for p in kind.phases) + "</ul>"
+            yield bullets(map(str, kind.phases))
             yield f"<p class='from'>{links}</p>"
 
 
 def _advised(closed: LoopResult) -> Iterator[str]:
     yield "<h2>What to do next</h2>"
     if not closed.advice:
-        yield "<p>Nothing follows from the evidence: deploy, and watch for drift.</p>"
+        yield "<p>Nothing to improve: deploy, and watch for drift.</p>"
         return
     items = "".join(
         f"<li><b>{html.escape(one.do)}</b>: {html.escape(one.why)}"
@@ -278,7 +276,7 @@ def _advised(closed: LoopResult) -> Iterator[str]:
 
 
 def _unexplained(closed: LoopResult) -> Iterator[str]:
-    """What nobody knows: said even where it is little."""
+    """What remains unknown, even if it is little."""
     yield "<h2>What was not explained</h2>"
     lines = []
     if closed.attribution is not None:
@@ -286,19 +284,22 @@ def _unexplained(closed: LoopResult) -> Iterator[str]:
             rest = closed.attribution.result[key].get("unexplained")
             if rest:
                 lines.append(
-                    f"{rest['value']:.1f} [{rest['low']:.1f}, {rest['high']:.1f}] {unit} are"
-                    " explained by nothing that was identified"
+                    f"{rest['value']:.1f} [{rest['low']:.1f}, {rest['high']:.1f}] {unit} are not"
+                    " explained by any identified parameter"
                 )
     known = _last_known(closed)
     if known is not None:
-        told = known.result["identifiability"]
-        combined = [name for names in told["only_in_combination"] for name in names]
-        some = {*told["identifiable"], *combined}
-        lost = [name for name in told["shrinkage"] if name not in some]
+        found = known.result["identifiability"]
+        combined = [name for names in found["only_in_combination"] for name in names]
+        some = {*found["identifiable"], *combined}
+        lost = [name for name in found["shrinkage"] if name not in some]
         if lost:
-            lines.append(f"not told by the recordings: {', '.join(lost)}")
-        for names in told["only_in_combination"]:
-            lines.append(f"told only together, and each as its prior likes it: {', '.join(names)}")
+            lines.append(f"not identified from the recordings: {', '.join(lost)}")
+        for names in found["only_in_combination"]:
+            lines.append(
+                "identified only in combination, so the prior decides the individual values:"
+                f" {', '.join(names)}"
+            )
         lines += list(known.result["notes"])
     for number, one in enumerate(closed.rounds):
         for entry in one.ladder.result["steps"]:
@@ -306,7 +307,7 @@ def _unexplained(closed: LoopResult) -> Iterator[str]:
                 lines.append(
                     f"{_name(number)}, {entry['step']} of the ladder was not passed: {entry['why']}"
                 )
-    yield "<ul>" + "".join(f"<li>{sentence(line)}</li>" for line in lines or ["nothing"]) + "</ul>"
+    yield bullets(lines or ["nothing"])
 
 
 def _made_of(closed: LoopResult) -> Iterator[str]:
@@ -357,7 +358,7 @@ def _figure(inner: str, words: str, links: str) -> str:
 
 
 def _name(number: int) -> str:
-    return "as trained first" if number == 0 else f"round {number + 1}"
+    return "first policy" if number == 0 else f"round {number + 1}"
 
 
 def _percent(rate: dict[str, Any]) -> str:

@@ -1,4 +1,4 @@
-"""Pages that need nothing else: one HTML file with its style and pictures in it."""
+"""Pages of one HTML file, with style and pictures inside."""
 
 from __future__ import annotations
 
@@ -10,15 +10,13 @@ from typing import TYPE_CHECKING
 
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 
-from sim2real.files import atomic_path, write_text
+from sim2real.files import write_text
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from matplotlib.figure import Figure
 
-OLD, NEW, REAL, WARN = "#b0b0b0", "#1f5fa8", "#222222", "#c0392b"
-"""Colours: before, after, measured, and what is wrong."""
 _STYLE = """
 body { font: 16px/1.5 system-ui, sans-serif; color: #222; max-width: 60rem; margin: 2rem auto;
   padding: 0 1rem; }
@@ -36,7 +34,7 @@ code { font-size: 0.9em; overflow-wrap: anywhere; }
 
 
 def write_parts(path: Path, title: str, parts: Iterable[str]) -> None:
-    """Write parts, HTML each, as one page."""
+    """Write parts, each of them HTML, as one page."""
     body = "\n".join(parts)
     write_text(
         path,
@@ -47,9 +45,18 @@ def write_parts(path: Path, title: str, parts: Iterable[str]) -> None:
     )
 
 
+def paragraph(text: str, style: str = "") -> str:
+    """Plain text as a paragraph."""
+    return f"<p{_marked(style)}>{html.escape(text)}</p>"
+
+
+def bullets(lines: Iterable[str]) -> str:
+    """Plain lines as a list of sentences."""
+    return f"<ul>{''.join(f'<li>{sentence(line)}</li>' for line in lines)}</ul>"
+
+
 def table(columns: Sequence[str], rows: Iterable[Sequence[str | tuple[str, str]]]) -> str:
-    """A table of plain text; a cell may come with its class, and one that says 'fine' or 'too …' is
-    marked."""
+    """A table of plain text; a cell may come with its class, and 'fine' or 'too …' are marked."""
     head = "".join(f"<th>{html.escape(column)}</th>" for column in columns)
     body = "".join(f"<tr>{''.join(map(_cell, row))}</tr>" for row in rows)
     return f"<table><tr>{head}</tr>{body}</table>"
@@ -65,27 +72,33 @@ def picture(figure: Figure, words: str) -> str:
 
 
 def plots(pictures: Iterable[str]) -> str:
-    """Pictures side by side, as many in a row as there is room for."""
+    """Pictures side by side, as many in a row as fit."""
     return f"<div class='plots'>{''.join(pictures)}</div>"
 
 
-def write_picture(path: Path, figure: Figure) -> None:
-    """Write a figure as a file of its own, in the format that its name says."""
-    FigureCanvasAgg(figure)
-    with atomic_path(path) as temporary:
-        figure.savefig(temporary, dpi=110, format=path.suffix.lstrip("."))
+def counted(count: int, noun: str) -> str:
+    """A number of things, as '1 recording' or '2 recordings'."""
+    return f"{count} {noun}{'' if count == 1 else 's'}"
+
+
+def omitted(count: int, noun: str) -> str:
+    """A note on things that have no picture; '' if there are none."""
+    return paragraph(f"Not plotted: {counted(count, f'more {noun}')}.") if count > 0 else ""
 
 
 def sentence(text: str) -> str:
-    """Words as a sentence, safe to stand in a page."""
+    """Plain text as a sentence, escaped."""
     text = html.escape(text[:1].upper() + text[1:])
     return text if text.endswith(("?", ".")) else text + "."
 
 
 def _cell(cell: str | tuple[str, str]) -> str:
     text, style = (cell, _style(cell)) if isinstance(cell, str) else cell
-    marked = f" class='{style}'" if style else ""
-    return f"<td{marked}>{html.escape(text)}</td>"
+    return f"<td{_marked(style)}>{html.escape(text)}</td>"
+
+
+def _marked(style: str) -> str:
+    return f" class='{style}'" if style else ""
 
 
 def _style(cell: str) -> str:

@@ -1,13 +1,12 @@
-"""What a plan of motions is expected to tell, drawn."""
+"""The figure of a motion plan: what each motion is expected to add."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 import numpy as np
-from matplotlib.figure import Figure
 
-from sim2real.report.page import NEW, OLD, write_picture
+from sim2real.report.panels import NEW, OLD, label, panel, write_picture
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -16,10 +15,9 @@ if TYPE_CHECKING:
 
 
 def plot_plan(path: Path, chosen: MotionPlan) -> None:
-    """Standard deviation of each parameter against its prior's, now and after each motion."""
+    """Standard deviation of each parameter, relative to its prior's, now and after each motion."""
     count, steps = len(chosen.names), len(chosen.motions)
-    figure = Figure(figsize=(8, 0.32 * count + 1.4), layout="constrained")
-    axis = figure.subplots()
+    figure, axis = panel(8, 0.32 * count + 1.4)
     rows = np.arange(count)[::-1]
     axis.hlines(rows, chosen.after / chosen.prior, chosen.before / chosen.prior, color=OLD)
     axis.plot(chosen.before / chosen.prior, rows, "o", color=OLD, label="now")
@@ -36,11 +34,10 @@ def plot_plan(path: Path, chosen: MotionPlan) -> None:
     axis.axvline(1.0, color=OLD, linestyle="--", linewidth=1)
     axis.set_xscale("log")
     axis.set_yticks(rows, chosen.names, fontsize=8)
-    for label, name in zip(axis.get_yticklabels(), chosen.names, strict=True):
-        label.set_fontweight("bold" if name in chosen.wanted else "normal")
-    axis.set_xlabel("expected standard deviation, in the prior's", fontsize=8)
-    axis.tick_params(axis="x", labelsize=8)
+    for tick, name in zip(axis.get_yticklabels(), chosen.names, strict=True):
+        tick.set_fontweight("bold" if name in chosen.wanted else "normal")
+    title = "; ".join(motion.name for motion in chosen.motions)
+    label(axis, title, "expected standard deviation, relative to the prior's")
     axis.grid(axis="x", alpha=0.3)
     axis.legend(fontsize=8, loc="upper left")
-    axis.set_title("; ".join(motion.name for motion in chosen.motions), fontsize=8)
     write_picture(path, figure)

@@ -1,4 +1,4 @@
-"""Plots, drawn without a screen and written whole."""
+"""Figures of evaluations, training runs and episodes, drawn without a screen."""
 
 from __future__ import annotations
 
@@ -7,11 +7,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
-from matplotlib.figure import Figure
 
 from sim2real.data import Video
 from sim2real.files import read_json
-from sim2real.report.page import NEW, WARN, write_picture
+from sim2real.report.panels import NEW, TICK, WARN, grid, label, panel, tiles, write_picture
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -21,40 +20,32 @@ if TYPE_CHECKING:
 
 
 def plot_evaluation(path: Path, evaluation: Evaluation) -> None:
-    """Success along each parameter's range, the most telling first."""
+    """Success along each parameter's range, the smallest p-value first."""
     effects = evaluation.effects
-    columns = min(4, max(1, len(effects)))
-    rows = max(1, -(-len(effects) // columns))
-    figure = Figure(figsize=(3.2 * columns, 2.5 * rows + 0.6), layout="constrained")
-    axes = figure.subplots(rows, columns, squeeze=False).ravel()
-    for axis, effect in zip(axes, effects, strict=False):
+    figure, axes = tiles(len(effects), width=3.2, height=2.5, above=0.6)
+    for place, (axis, effect) in enumerate(zip(axes, effects, strict=True)):
         middle = (np.array(effect.edges[:-1]) + np.array(effect.edges[1:])) / 2
-        rate = np.array([100 * r.value for r in effect.rates])
-        below = rate - [100 * r.low for r in effect.rates]
-        above = np.array([100 * r.high for r in effect.rates]) - rate
-        colour = WARN if effect.p_value < 0.01 else NEW
+        low, rate, high = (
+            100 * np.array([getattr(r, name) for r in effect.rates])
+            for name in ("low", "value", "high")
+        )
         axis.errorbar(
             middle,
             rate,
-            yerr=[np.maximum(below, 0), np.maximum(above, 0)],
+            yerr=[np.maximum(rate - low, 0), np.maximum(high - rate, 0)],
             fmt="o-",
-            color=colour,
+            color=WARN if effect.p_value < 0.01 else NEW,
             capsize=3,
             markersize=4,
             linewidth=1,
         )
         axis.set_ylim(-3, 103)
-        axis.set_title(effect.name, fontsize=8)
-        axis.set_xlabel(f"p = {effect.p_value:.2g}", fontsize=8)
-        axis.tick_params(labelsize=7)
+        first = place % 4 == 0
+        p_value = f"p = {effect.p_value:.2g}"
+        label(axis, effect.name, p_value, "success [%]" if first else "", ticks=TICK)
         axis.locator_params(axis="x", nbins=4)
         axis.grid(alpha=0.3)
-    for axis in axes[len(effects) :]:
-        axis.set_visible(False)
-    for axis in axes[: len(effects) : columns]:
-        axis.set_ylabel("success [%]", fontsize=8)
-    trials = evaluation.trials
-    figure.suptitle(f"{trials.task}: {evaluation.success}", fontsize=11)
+    figure.suptitle(f"{evaluation.trials.task}: {evaluation.success}", fontsize=11)
     write_picture(path, figure)
 
 
@@ -63,15 +54,13 @@ def plot_run(folder: Path) -> None:
     result = read_json(folder / "result.json")
     rows = [row for row in result["history"] if row[1] is not None]
     steps = [row[0] / 1e6 for row in rows]
-    figure = Figure(figsize=(8, 3.2), layout="constrained")
-    left, right = figure.subplots(1, 2)
+    figure, ((left, right),) = grid(1, 2, width=8, height=3.2)
     left.plot(steps, [100 * row[1] for row in rows], color=NEW)
     left.set_ylim(-2, 102)
-    left.set_ylabel("success of the last 1000 episodes [%]", fontsize=8)
     right.plot(steps, [row[2] for row in rows], color=NEW)
-    right.set_ylabel("reward a period", fontsize=8)
-    for axis in (left, right):
-        axis.set_xlabel("environment steps [million]", fontsize=8)
+    words = "success of the last 1000 episodes [%]", "reward per period"
+    for axis, y in zip((left, right), words, strict=True):
+        label(axis, x="environment steps [million]", y=y)
         axis.grid(alpha=0.3)
     figure.suptitle(
         f"training, {result['seconds']:.0f} s on {result['worlds']} worlds", fontsize=10
@@ -83,8 +72,7 @@ def plot_run(folder: Path) -> None:
 
 def plot_ranges(path: Path, widths: Sequence[Sequence[float]], names: Sequence[str]) -> None:
     """How automatic randomisation widened each range over the iterations."""
-    figure = Figure(figsize=(8, 4), layout="constrained")
-    axis = figure.subplots()
+    figure, axis = panel(8, 4)
     for name, column in zip(names, zip(*widths, strict=True), strict=True):
         axis.plot(
             range(1, len(column) + 1), [100 * width for width in column], label=name, linewidth=1
@@ -99,9 +87,8 @@ def plot_ranges(path: Path, widths: Sequence[Sequence[float]], names: Sequence[s
 
 def plot_episode(path: Path, episode: Episode, channels: Sequence[str]) -> None:
     """Each channel over time, its components as lines; of a video, a few pictures."""
-    figure = Figure(figsize=(10, 1.9 * len(channels) + 0.6), layout="constrained")
-    axes = figure.subplots(len(channels), 1, squeeze=False).ravel()
-    for axis, name in zip(axes, channels, strict=True):
+    figure, axes = grid(len(channels), 1, width=10, height=1.9 * len(channels) + 0.6)
+    for (axis,), name in zip(axes, channels, strict=True):
         channel = episode.channels[name]
         if isinstance(channel, Video):
             _filmstrip(axis, channel)
@@ -110,11 +97,11 @@ def plot_episode(path: Path, episode: Episode, channels: Sequence[str]) -> None:
         flat = channel.values.reshape(len(channel.times), -1)
         lines = axis.plot(channel.times, flat, linewidth=0.8)
         if 1 < len(lines) <= 10:
-            axis.legend(lines, range(len(lines)), fontsize=7, ncols=5, loc="upper right")
+            axis.legend(lines, range(len(lines)), fontsize=TICK, ncols=5, loc="upper right")
         axis.set_ylabel(f"{name}\n[{channel.unit or '-'}]")
         axis.set_xlim(episode.start_s, max(episode.end_s, episode.start_s + 1e-9))
         axis.grid(alpha=0.3)
-    axes[-1].set_xlabel("time [s]")
+    axes[-1][0].set_xlabel("time [s]")
     figure.suptitle(f"episode {episode.id}  {episode.outcome}", fontsize=10)
     write_picture(path, figure)
 

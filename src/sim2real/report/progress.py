@@ -1,6 +1,6 @@
 """Progress bars with a rate and the time left, on standard error.
 
-Where standard error is not a terminal (a log file, CI), a plain line now and then instead.
+If standard error is not a terminal (a log file, CI), it is a plain line every 15 seconds.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ _LINE_EVERY_S = 15.0
 
 @contextmanager
 def bar(title: str, *, quiet: bool = False) -> Iterator[Callable[[int, int], None]]:
-    """A bar fed with (done, of)."""
+    """A bar that is updated with (done, of)."""
     with _bar(title, quiet=quiet) as show:
         yield lambda done, of: show(done, of, "")
 
 
 @contextmanager
 def training_bar(title: str, *, quiet: bool = False) -> Iterator[Callable[[TrainProgress], None]]:
-    """A bar fed with a training run's progress: success, reward and rate beside it."""
+    """A bar that is updated with a training run's progress; it shows success, reward and rate."""
     with _bar(title, quiet=quiet) as show:
 
         def report(progress: TrainProgress) -> None:
@@ -79,7 +79,7 @@ def _lines(title: str) -> Callable[[int, int, str], None]:
     def show(done: int, of: int, text: str) -> None:
         nonlocal begin, last, first, before
         now = time.monotonic()
-        if done < before:  # the next piece of work
+        if done < before:  # the next part of the work
             begin, first = now, done
         before = done
         if now - last < _LINE_EVERY_S and done < of:

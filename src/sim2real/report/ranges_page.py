@@ -1,4 +1,4 @@
-"""The page of a twin's ranges: what parameters episodes are given, and whether that is right."""
+"""The page of a twin's ranges: the parameters that episodes get, and whether they are right."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from matplotlib.figure import Figure
 from sim2real.gap import BAND, STRONG, Ranges, RangesFound, posterior_bands
 from sim2real.replay import spread_evenly
 from sim2real.report.identify_plots import fill_prior, quantiles_of
-from sim2real.report.page import NEW, OLD, REAL, picture, table, write_parts
+from sim2real.report.page import counted, paragraph, picture, table, write_parts
+from sim2real.report.panels import NEW, OLD, REAL, TICK, grid, label, panel, tiles
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -20,26 +21,27 @@ if TYPE_CHECKING:
     from sim2real.gap import RangeCoverage
 
 _PAIRS = 8
-_SHOWN_WINDOWS = 5
+_SHOWN_SEGMENTS = 5
+_SIZE = (3.0, 1.9)
 
 
 def write_ranges(path: Path, found: RangesFound) -> None:
-    """Write the page as one file that needs nothing else."""
+    """Write the page as one self-contained file."""
     ranges, coverage = found.ranges, found.coverage
     parts = [
         f"<h1>Ranges of {html.escape(ranges.twin.name)}</h1>",
-        f"<p>Version {ranges.twin.version}; episodes are given draws of"
-        f" <b>{html.escape(ranges.source)}</b>. Grey is the prior, blue what is drawn, with its"
-        " middle 95 % as a bar, and below it as a thin line that of the posterior; the dotted line"
-        " is the nominal value.</p>",
+        f"<p>Version {ranges.twin.version}; episodes get draws of"
+        f" <b>{html.escape(ranges.source)}</b>. Grey: the prior. Blue: the draws, with their middle"
+        " 95 % as a bar, and below it as a thin line that of the posterior. Dotted: the nominal"
+        " value.</p>",
         picture(beliefs(ranges), "prior and range of each parameter"),
         _table(ranges),
-        "<h2>What goes together</h2>",
-        *_together(ranges),
+        "<h2>Correlations</h2>",
+        *_correlated(ranges),
     ]
     if coverage is not None:
         parts += [
-            "<h2>What the ranges cover</h2>",
+            "<h2>Coverage</h2>",
             _covered(coverage),
             picture(_bands(coverage), "real readings among the simulated ones"),
         ]
@@ -68,22 +70,16 @@ def _table(ranges: Ranges) -> str:
 
 def beliefs(ranges: Ranges) -> Figure:
     """Prior and draws of every parameter, side by side."""
-    shown = ranges.moving
-    columns = min(4, max(1, len(shown)))
-    rows = max(1, -(-len(shown) // columns))
-    figure = Figure(figsize=(3.0 * columns, 1.9 * rows), layout="constrained")
-    axes = figure.subplots(rows, columns, squeeze=False).ravel()
-    for axis, k in zip(axes, shown, strict=False):
+    figure, axes = tiles(len(ranges.moving), width=_SIZE[0], height=_SIZE[1])
+    for axis, k in zip(axes, ranges.moving, strict=True):
         _belief(axis, ranges, k)
-    for axis in axes[len(shown) :]:
-        axis.set_visible(False)
     return figure
 
 
 def belief_of(ranges: Ranges, k: int) -> Figure:
     """Prior and draws of one parameter."""
-    figure = Figure(figsize=(3.0, 1.9), layout="constrained")
-    _belief(figure.subplots(), ranges, k)
+    figure, axis = panel(*_SIZE)
+    _belief(axis, ranges, k)
     return figure
 
 
@@ -94,9 +90,9 @@ def _belief(axis: Axes, ranges: Ranges, k: int) -> None:
     least, _, most = np.quantile(mine, BAND)
     edges = min(prior[0], mine.min()), max(prior[-1], mine.max())
     room = 0.05 * (edges[1] - edges[0]) + 1e-12
-    grid = np.linspace(edges[0] - room, edges[1] + room, 400)
+    grid_ = np.linspace(edges[0] - room, edges[1] + room, 400)
     if np.ptp(prior) > 0:
-        fill_prior(axis, prior, grid)
+        fill_prior(axis, prior, grid_)
     if np.ptp(mine) > 0:
         heights, places = np.histogram(mine, bins=24)
         axis.stairs(heights / heights.max(), places, fill=True, color=NEW, alpha=0.7)
@@ -105,33 +101,29 @@ def _belief(axis: Axes, ranges: Ranges, k: int) -> None:
         left, _, right = posterior[parameter.name]
         axis.plot([left, right], [-0.18, -0.18], color=REAL, linewidth=1.5)
     axis.axvline(parameter.nominal, color=REAL, linewidth=0.8, linestyle=":")
-    axis.set_title(parameter.name, fontsize=7)
+    label(axis, parameter.name, ticks=TICK)
     axis.set_yticks([])
-    axis.tick_params(labelsize=7)
     axis.locator_params(axis="x", nbins=4)
 
 
-def _together(ranges: Ranges) -> list[str]:
+def _correlated(ranges: Ranges) -> list[str]:
     pairs = ranges.correlations()
     if not pairs:
-        return [
-            f"<p>No two parameters go together (correlations below {STRONG:g}): every one is drawn"
-            " by itself.</p>"
-        ]
+        words = f"No two parameters have a correlation above {STRONG:g}: each is drawn separately."
+        return [paragraph(words)]
     text = "; ".join(f"{one} and {other}: {value:+.2f}" for one, other, value in pairs[:_PAIRS])
     return [
-        "<p>A draw keeps these correlations; the dashed box is what would be drawn if each"
-        f" parameter went by itself.</p><p>{html.escape(text)}.</p>",
-        picture(_pairs(ranges, pairs[:_PAIRS]), "draws of parameters that go together"),
+        paragraph(
+            "Draws keep these correlations; the dashed box is what separate draws would cover."
+        ),
+        paragraph(f"{text}."),
+        picture(_pairs(ranges, pairs[:_PAIRS]), "draws of correlated parameters"),
     ]
 
 
 def _pairs(ranges: Ranges, pairs: list[tuple[str, str, float]]) -> Figure:
-    columns = min(4, len(pairs))
-    rows = -(-len(pairs) // columns)
-    figure = Figure(figsize=(3.0 * columns, 2.7 * rows), layout="constrained")
-    axes = figure.subplots(rows, columns, squeeze=False).ravel()
-    for axis, (one, other, value) in zip(axes, pairs, strict=False):
+    figure, axes = tiles(len(pairs), width=3.0, height=2.7)
+    for axis, (one, other, value) in zip(axes, pairs, strict=True):
         x, y = (ranges.draws[:, ranges.names.index(name)] for name in (one, other))
         axis.plot(x, y, ".", color=NEW, markersize=2, alpha=0.6)
         (left, _, right), (low, _, high) = np.quantile(x, BAND), np.quantile(y, BAND)
@@ -139,24 +131,18 @@ def _pairs(ranges: Ranges, pairs: list[tuple[str, str, float]]) -> Figure:
             [left, right, right, left, left], [low, low, high, high, low], "--", color=OLD,
             linewidth=1,
         )  # fmt: skip
-        axis.set_xlabel(one, fontsize=7)
-        axis.set_ylabel(other, fontsize=7)
-        axis.set_title(f"{value:+.2f}", fontsize=8)
-        axis.tick_params(labelsize=6)
+        label(axis, f"{value:+.2f}", one, other, ticks=TICK - 1)
         axis.locator_params(nbins=4)
-    for axis in axes[len(pairs) :]:
-        axis.set_visible(False)
     return figure
 
 
 def _covered(coverage: RangeCoverage) -> str:
     words = {
-        "too narrow": "The ranges are too narrow: the robot does what they do not make possible."
-        " Widen them, or mend the twin.",
+        "too narrow": "The ranges are too narrow: they do not contain what the robot did. Widen"
+        " them, or correct the twin.",
         "too wide": "The ranges are too wide: the logs know more. Identify the twin from them.",
-        "fine": "The ranges make possible what the robot did.",
+        "fine": "The ranges contain what the robot did.",
     }[coverage.verdict]
-    style = "good" if coverage.verdict == "fine" else "bad"
     rows = [
         (
             f"{sensor.name} [{sensor.unit}]",
@@ -169,44 +155,44 @@ def _covered(coverage: RangeCoverage) -> str:
         )
         for sensor in coverage.sensors
     ]
-    columns = ("sensor", "readings inside", "windows explained", "spread", "error", "ratio", "")
-    lost = f" {coverage.diverged} draws diverged." if coverage.diverged else ""
-    several = "" if coverage.recordings == 1 else "s"
-    return (
-        f"<p class='{style}'>{words}</p>"
-        f"<p>{coverage.windows} windows of {coverage.horizon_s:g} s from {coverage.recordings}"
-        f" recording{several}, each replayed with {len(coverage.replay.values)} draws and all"
-        f" noise. 95 % should be inside.{lost} Explained in all sensors together:"
-        f" {coverage.explained} of the windows.</p>" + table(columns, rows)
+    columns = ("sensor", "readings inside", "segments explained", "spread", "error", "ratio", "")
+    lost = f" {counted(coverage.diverged, 'draw')} diverged." if coverage.diverged else ""
+    more = (
+        f"{coverage.windows} segments of {coverage.horizon_s:g} s from"
+        f" {counted(coverage.recordings, 'recording')}, each replayed with"
+        f" {len(coverage.replay.values)} draws and all noise. 95 % should be inside.{lost}"
+        f" Explained in all sensors together: {coverage.explained} of the segments."
     )
+    style = "good" if coverage.verdict == "fine" else "bad"
+    return paragraph(words, style) + paragraph(more) + table(columns, rows)
 
 
 def _bands(coverage: RangeCoverage) -> Figure:
-    """A few windows of each sensor: real readings and the simulated 95 %, less their middle."""
+    """A few segments of each sensor: real readings and the simulated 95 %, minus the median."""
     replay = coverage.replay
-    sensors = [spec for spec in replay.log.contract.sensors if spec.width == 1]
     known = {sensor.name for sensor in coverage.sensors}
-    sensors = [spec for spec in sensors if spec.name in known][:8]
-    figure = Figure(figsize=(9, 1.4 * max(1, len(sensors)) + 0.4), layout="constrained")
-    axes = figure.subplots(max(1, len(sensors)), 1, squeeze=False).ravel()
-    windows = spread_evenly(len(replay.starts), _SHOWN_WINDOWS)
+    specs = replay.log.contract.sensors
+    sensors = [spec for spec in specs if spec.width == 1 and spec.name in known][:8]
+    count = max(1, len(sensors))
+    figure, rows = grid(count, 1, width=9, height=1.4 * count + 0.4)
+    axes = [axis for (axis,) in rows]
+    segments = spread_evenly(len(replay.starts), _SHOWN_SEGMENTS)
     steps = replay.predicted.shape[2]
     for axis, spec in zip(axes, sensors, strict=False):
         column = replay.column(spec.name).start
-        for place, window in enumerate(windows):
+        for place, segment in enumerate(segments):
             times = replay.period_s * (place * (steps + 3) + np.arange(1, steps + 1))
-            mine = replay.predicted[:, window, :, column]
+            mine = replay.predicted[:, segment, :, column]
             low, middle, high = np.nanquantile(mine, BAND, axis=0)
-            real = replay.measured[window, :, column] - middle
+            real = replay.measured[segment, :, column] - middle
             axis.fill_between(times, low - middle, high - middle, color=NEW, alpha=0.3, lw=0)
             axis.plot(times, real, ".", color=REAL, markersize=3)
         axis.axhline(0.0, color=NEW, linewidth=0.6)
-        axis.set_ylabel(f"{spec.name}\n[{spec.unit}]", fontsize=7)
-        axis.tick_params(labelsize=7)
+        label(axis, y=f"{spec.name}\n[{spec.unit}]", ticks=TICK)
     axes[-1].set_xlabel(
-        f"time [s]; {len(windows)} of the windows, less the middle of what is simulated", fontsize=8
+        f"time [s]; {len(segments)} of the segments, minus the simulated median", fontsize=8
     )
     axes[0].plot([], [], ".", color=REAL, label="real")
     axes[0].fill_between([], [], color=NEW, alpha=0.3, label="95 % of the simulated")
-    axes[0].legend(fontsize=7, ncols=2, loc="upper right")
+    axes[0].legend(fontsize=TICK, ncols=2, loc="upper right")
     return figure

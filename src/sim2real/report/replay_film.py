@@ -1,4 +1,4 @@
-"""Films of what a robot did, drawn from its readings in its twin."""
+"""Films of a robot, rendered in its twin from its readings."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ if TYPE_CHECKING:
 _RATE_HZ = 25.0
 _SIZE = (480, 360)
 _STILL_S = 1.0
-"""End of a film that is shown before it is played, and on paper [s]."""
+"""Length of the end that is shown before a film is played, and on paper [s]."""
 
 
 def film_of(episode: Episode, twin: Twin, task: type[Task], words: str) -> str:
-    """A film inside a page, with its caption: the robot as its sensors saw it."""
+    """A film inside a page, with its caption: the robot as its sensors measured it."""
     log = ControlLog.of(episode, twin_contract(twin, task.rate_hz), twin.channels)
     if not len(log.times):
         raise Sim2RealError("nothing was recorded")
@@ -70,7 +70,7 @@ def film_of(episode: Episode, twin: Twin, task: type[Task], words: str) -> str:
 
 
 def _blurred(pictures: Iterable[NDArray[np.uint8]]) -> bytes:
-    """Pictures over one another, as a JPEG: what shakes is a blur, what holds still is not."""
+    """The mean of some pictures as a JPEG, in which motion is a blur."""
     out = io.BytesIO()
     mean = np.mean(np.stack(list(pictures)), axis=0).round().astype(np.uint8)
     Image.fromarray(mean).save(out, format="jpeg", quality=85)

@@ -1,4 +1,4 @@
-"""Curves drawn with braille dots, for a terminal."""
+"""Curves of braille dots for a terminal."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ import numpy as np
 from sim2real.arrays import Floats
 
 _DOTS = np.array([[0x01, 0x08], [0x02, 0x10], [0x04, 0x20], [0x40, 0x80]])
-"""Bit of each dot of a braille sign, (rows, columns)."""
+"""Bit of each dot of a braille character, (rows, columns)."""
 
 
 def curve(times: Floats, values: Floats, *, width: int = 60, height: int = 3) -> list[str]:
-    """Lines of braille that show values over time; what is not finite leaves a hole."""
+    """Lines of braille that show values over time, with gaps where they are not finite."""
     good = np.isfinite(times) & np.isfinite(values)
     grid = np.zeros((4 * height, 2 * width), dtype=bool)
     if good.any():
