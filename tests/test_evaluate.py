@@ -1,6 +1,7 @@
 """Evaluation: honest intervals, and parameters that matter told from those that do not."""
 
 import json
+import shutil
 
 import numpy as np
 import pytest
@@ -13,10 +14,9 @@ from sim2real.evaluate.evaluate import evaluate, summarise
 from sim2real.evaluate.intervals import wilson
 from sim2real.evaluate.play import play
 from sim2real.evaluate.trials import Trials, run_trials
-from sim2real.learn.config import TrainConfig
-from sim2real.learn.train import train
 from sim2real.report.plots import plot_evaluation
 from sim2real.tasks import find_task
+from tests.golden.cases import MADE
 
 
 def test_wilson_gives_the_textbook_interval():
@@ -103,8 +103,7 @@ def test_a_trial_depends_on_the_seed_and_its_number_alone():
 @pytest.fixture(scope="module")
 def short_run(tmp_path_factory):
     """A run that has learned next to nothing."""
-    out = tmp_path_factory.mktemp("runs")
-    return train(TrainConfig(task="pendulum-swingup", worlds=16, iterations=2, out=out)).run
+    return shutil.copytree(MADE / "run", tmp_path_factory.mktemp("runs") / "run")
 
 
 @pytest.mark.slow

@@ -13,6 +13,7 @@ from sim2real.learn.policy import Policy
 from sim2real.learn.run import Run
 from sim2real.learn.train import Trainer, train
 from sim2real.report.plots import plot_run
+from tests.golden.cases import MADE
 
 
 def trainer(out: Path, **changes) -> Trainer:
@@ -174,12 +175,16 @@ def test_resuming_in_a_changed_twin_is_refused(tmp_path, make_twin):
 
 
 @pytest.mark.slow
-def test_the_pendulum_is_learned_in_two_minutes(tmp_path):
-    """The real thing: a policy that swings up in at least 90 % of 300 unseen worlds."""
+def test_a_tenth_of_a_minute_teaches_a_pendulum_to_swing_much_higher(tmp_path):
+    """How often it stands up after a whole training is a benchmark's, `train.success`."""
     from sim2real.evaluate.config import EvaluateConfig
     from sim2real.evaluate.evaluate import evaluate
 
-    result = train(TrainConfig(task="pendulum-swingup", out=tmp_path, iterations=130))
-    evaluation, _ = evaluate(EvaluateConfig(run=result.run, episodes=300))
-    assert evaluation.success.value >= 0.9
-    assert result.diverged == 0
+    trained = train(TrainConfig(task="pendulum-swingup", out=tmp_path, iterations=30))
+    assert trained.diverged == 0
+
+    def reward(run):
+        found, _ = evaluate(EvaluateConfig(run=run, episodes=100, out=tmp_path / run.name))
+        return found.trials.reward.mean()
+
+    assert reward(trained.run) > 10 * reward(MADE / "run") > 0
