@@ -4,11 +4,12 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+CODE := src tests benchmarks examples scripts
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 # Two workers, a thread each; a worker that is done takes tests from the other.
 PYTEST := $(BIN)/python -m pytest -n 2 --dist worksteal
 
-.PHONY: demo test test-fast test-interop check format bench-sim bench-train bench-data bench-deploy bench-doctor bench-attribute bench-transfer clean
+.PHONY: demo test test-fast test-interop check format bench-data bench-check clean
 
 demo: $(VENV)/.base
 	@scripts/system-packages --check
@@ -26,43 +27,30 @@ test-interop: $(VENV)/.dev
 	$(BIN)/python -m pytest tests/interop
 
 check: $(VENV)/.dev
-	$(BIN)/ruff format --check src tests
-	$(BIN)/ruff check src tests
+	$(BIN)/ruff format --check $(CODE)
+	$(BIN)/ruff check $(CODE)
 	$(BIN)/mypy
 	$(BIN)/python -m pytest tests/test_imports.py
 
 format: $(VENV)/.dev
-	$(BIN)/ruff format src tests
-	$(BIN)/ruff check --fix src tests
+	$(BIN)/ruff format $(CODE)
+	$(BIN)/ruff check --fix $(CODE)
 
-bench-sim: $(VENV)/.bench
-	$(BIN)/sim2real bench sim --out benchmarks/sim.json
+# What there is, and what it costs: `python -m benchmarks`. A run goes on where the last one stopped.
+bench-%: $(VENV)/.bench
+	$(BIN)/python -m benchmarks $*
 
-bench-train: $(VENV)/.bench
-	$(BIN)/sim2real bench train --out benchmarks/train.json
+# These have no peers.
+bench-shape bench-test-time: bench-%: $(VENV)/.base
+	$(BIN)/python -m benchmarks $*
 
-bench-data: $(VENV)/.base
+bench-data: $(VENV)/.bench
 	scripts/interop-env
-	$(BIN)/sim2real bench data --out benchmarks/data.json
+	$(BIN)/python -m benchmarks data
 
-bench-deploy: $(VENV)/.base
-	$(BIN)/sim2real bench deploy --parts kills --out benchmarks/deploy-kills.json
-	$(BIN)/sim2real bench deploy --parts time --out benchmarks/deploy-time.json
-	$(BIN)/sim2real bench deploy --parts faults --out benchmarks/deploy-faults.json
-
-bench-doctor: $(VENV)/.base
-	$(BIN)/sim2real bench doctor --out benchmarks/doctor.json
-
-bench-attribute: $(VENV)/.base
-	$(BIN)/sim2real bench attribute --losses 0 --out benchmarks/attribute.json
-	$(BIN)/sim2real bench attribute --combinations 0 --out benchmarks/attribute-success.json
-
-# A task at a time: together they take most of a day on two cores.
-bench-transfer: $(VENV)/.base
-	for task in pendulum-swingup arm-reach arm-push; do \
-		$(BIN)/sim2real bench transfer --tasks $$task --kills 0 --scores benchmarks/transfer --out benchmarks/transfer-$$task.json || exit; \
-	done
-	$(BIN)/sim2real bench transfer --tasks --out benchmarks/transfer-kills.json
+# Do the figures that are kept still hold for the code of today?
+bench-check: $(VENV)/.bench
+	$(BIN)/python -m benchmarks check
 
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \

@@ -3,10 +3,10 @@
 import numpy as np
 import torch
 
-from sim2real.bench.identify.known_truth import multisine
-from sim2real.gap.log import Log
-from sim2real.gap.sensitivity import best_guess
-from sim2real.policy.make import twin_contract
+from sim2real.logs.control_log import ControlLog
+from sim2real.replay.unknowns import best_guess
+from sim2real.testing import multisine
+from sim2real.twin import twin_contract
 from sim2real.worlds import CpuWorlds
 
 RATE_HZ = 50.0
@@ -39,7 +39,7 @@ def recorded(twin, *, count=4, seconds=15.0, seed=0, torque=None, **values):
         worlds.step(torch.from_numpy(sent).float())
     contract = twin_contract(twin, RATE_HZ)
     return [
-        Log(
+        ControlLog(
             contract=contract,
             episode=f"planted-{seed}-{k}",
             times=times,

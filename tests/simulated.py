@@ -7,9 +7,8 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from sim2real.evaluate.trials import run_trials
-from sim2real.policy import Bundle
-from sim2real.policy.runtime import Runtime
+from sim2real.evaluation.simulated_trials import run_trials
+from sim2real.policy import Bundle, Runtime
 from sim2real.tasks import find_task
 from sim2real.twin import Twin
 from tests.repository import BUNDLES

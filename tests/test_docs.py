@@ -203,8 +203,8 @@ def my_robot(folder: Path) -> None:
 
 def pendulum() -> dict:
     """A twin, and logs of its motions that are long enough to be learned from."""
-    from sim2real.identify.align import aligned
-    from sim2real.robot.recording import read_recording
+    from sim2real.data.formats.recording import read_recording
+    from sim2real.logs.alignment import aligned
     from sim2real.twin import Twin
 
     shutil.copytree(BUNDLES / "pendulum-swingup" / "twin", "my-robot")
@@ -305,9 +305,9 @@ BEFORE = {
 }
 """What a page takes for granted before each of its blocks; nothing where it is not named."""
 SMALL = {
-    "sim2real.identify.search.search": {"generations": 3, "population": 6},
-    "sim2real.identify.neural.neural_posterior": {"simulations": 100, "rounds": 1},
-    "sim2real.identify.neural.learn": {"simulations": 100},
+    "sim2real.identification.cma_es.search": {"generations": 3, "population": 6},
+    "sim2real.identification.neural.neural_posterior": {"simulations": 100, "rounds": 1},
+    "sim2real.identification.neural.learn": {"simulations": 100},
 }
 """Options that take minutes as pages have them."""
 PYTHON = {page.name: [b for b in blocks(page) if b.language == "python"] for page in PAGES}
@@ -351,7 +351,7 @@ def run(block: Block, names: dict[str, object]) -> None:
 
 def test_toml_and_sql_of_pages_are_read(reader):
     from sim2real.data import Lake
-    from sim2real.data.formats.channelmap import ChannelMap
+    from sim2real.data.formats.channel_map import ChannelMap
 
     found = [b for page in PAGES for b in blocks(page) if b.language in ("toml", "sql")]
     for block in found:

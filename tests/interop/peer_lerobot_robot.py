@@ -11,8 +11,8 @@ from pathlib import Path
 import torchvision
 
 from sim2real.errors import Sim2RealError
+from sim2real.robot import Robot
 from sim2real.robot.lerobot import from_config, read_file
-from sim2real.robot.protocol import Robot
 
 sys.path.append(sys.argv[1])
 

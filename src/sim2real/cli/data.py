@@ -2,190 +2,49 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Any
 
-import tyro
+import numpy as np
 
-from sim2real.cli.consent import (
-    ConsentGrant,
-    ConsentLs,
-    ConsentWithdraw,
-    DataConsent,
-    consents,
-    grant,
-    withdraw_,
+from sim2real.cli.data_options import (
+    DataCompact,
+    DataLabel,
+    DataLineage,
+    DataLs,
+    DataQuery,
+    DataShow,
+    DataStats,
+    DataVerify,
+    DataVersions,
 )
-from sim2real.cli.lake import InLake, open_lake, user
+from sim2real.cli.lake import open_lake, user
 from sim2real.cli.output import print_json, print_table, say, shorten
-from sim2real.cli.transfer import (
-    DataCheck,
-    DataExport,
-    DataImport,
-    check,
-    export,
-    import_,
-)
+from sim2real.data import Label, Lake, Signal, counted, described, listed, verify
 from sim2real.errors import Sim2RealError
+from sim2real.report import bar, curve, plot_episode
 
-if TYPE_CHECKING:
-    pass
-
-_LISTED = "id, kind, task, robot, verdict, duration_s, samples, channels, added"
 _MOST_CURVES = 8
-_STATS = """
-select kind, task, robot, outcome, count(*) as episodes, sum(duration_s) as seconds,
-    sum(samples)::bigint as samples from episodes group by all order by all
-"""
 
 
-@dataclass(frozen=True, kw_only=True)
-class DataQuery(InLake):
-    """Ask the lake with SQL: episodes, signals, labels, current_labels, consents, datasets, …"""
-
-    sql: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="SQL")]
-    """The query, as "select kind, count(*) from episodes group by kind"."""
-    version: int | None = None
-    """Version of the lake to ask; the newest if not given."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class DataLs(InLake):
-    """List episodes, the newest first."""
-
-    where: str = "true"
-    """Condition in SQL, as "kind = 'real' and outcome = 'failure'"."""
-    limit: int = 50
-    """Most episodes to list."""
-    version: int | None = None
-    """Version of the lake to list; the newest if not given."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class DataShow(InLake):
-    """Show an episode: where it comes from, and its channels as curves."""
-
-    id: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="ID")]
-    """Id of the episode, or the begin of it."""
-    png: Path | None = None
-    """Draw the curves into this file instead of the terminal."""
-    channels: tuple[str, ...] = ()
-    """Channels to draw; all if none is given."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class DataStats(InLake):
-    """Count what is in the lake, by kind, task, robot and outcome."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class DataLabel(InLake):
-    """Say something about an episode; what was said before stays."""
-
-    id: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="ID")]
-    """Id of the episode, or the begin of it."""
-    tag: Annotated[
-        Literal["success", "failure", "phase", "dimension", "note"], tyro.conf.Positional
-    ]
-    """What is said."""
-    value: str = ""
-    """The phase of the failure, the dimension of the gap, or free text."""
-    start: float | None = None
-    """Begin of the interval it is about [s]."""
-    end: float | None = None
-    """End of the interval [s]."""
-    who: str = ""
-    """Who says so; the user's name if not given."""
-    supersedes: str = ""
-    """Id of the label that this one corrects."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class DataLineage(InLake):
-    """Show what an episode was made from, and what was made from it."""
-
-    id: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="ID")]
-    """Id of the episode, or the begin of it."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class DataVerify(InLake):
-    """Hash every file and episode again; exit code 1 if anything has changed."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class DataVersions(InLake):
-    """List the versions of the lake: number, time, episodes."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class DataCompact(InLake):
-    """Merge small files into large ones; every version stays."""
-
-
-_sub = tyro.conf.subcommand
-Whats = Annotated[
-    Annotated[DataImport, _sub("import")]
-    | Annotated[DataExport, _sub("export")]
-    | Annotated[DataCheck, _sub("check")]
-    | Annotated[DataQuery, _sub("query")]
-    | Annotated[DataLs, _sub("ls")]
-    | Annotated[DataShow, _sub("show")]
-    | Annotated[DataStats, _sub("stats")]
-    | Annotated[DataLabel, _sub("label")]
-    | Annotated[DataConsent, _sub("consent")]
-    | Annotated[DataLineage, _sub("lineage")]
-    | Annotated[DataVerify, _sub("verify")]
-    | Annotated[DataVersions, _sub("versions")]
-    | Annotated[DataCompact, _sub("compact")],
-    tyro.conf.OmitSubcommandPrefixes,
-]
-
-
-@dataclass(frozen=True, kw_only=True)
-class DataVerb:
-    """Episodes with provenance: import, check, query, label, export, keep."""
-
-    what: Whats
-
-
-def run_data(verb: Any) -> int:
-    """Run one of the verbs above; the exit code."""
-    if isinstance(verb, DataConsent):
-        verb = verb.what
-    runners: dict[type, Callable[[Any], int]] = {
-        DataImport: import_,
-        DataExport: export,
-        DataCheck: check,
-        DataQuery: _query,
-        DataLs: _ls,
-        DataShow: _show,
-        DataStats: _stats,
-        DataLabel: _label,
-        ConsentGrant: grant,
-        ConsentLs: consents,
-        ConsentWithdraw: withdraw_,
-        DataLineage: _lineage,
-        DataVerify: _verify,
-        DataVersions: _versions,
-        DataCompact: _compact,
-    }
-    return runners[type(verb)](verb)
-
-
-def _query(verb: DataQuery) -> int:
-    _print_answer(open_lake(verb).query(verb.sql, version=verb.version), verb.json)
+def run_query(verb: DataQuery) -> int:
+    """Ask with SQL; 0."""
+    answer = open_lake(verb).query(verb.sql, version=verb.version)
+    try:
+        columns = [column.to_pylist() for column in answer.columns]
+    except (OverflowError, ValueError) as error:
+        raise Sim2RealError(f"the answer cannot be shown: {error}") from None
+    names = answer.column_names
+    rows = list(zip(*columns, strict=True))
+    if verb.json:
+        print_json([dict(zip(names, row, strict=True)) for row in rows])
+    else:
+        print_table(names, rows)
     return 0
 
 
-def _ls(verb: DataLs) -> int:
-    sql = (
-        f"select {_LISTED} from episodes join verdicts using (id) where {verb.where}"
-        f" order by added desc, id limit {verb.limit}"
-    )
-    rows = open_lake(verb).query(sql, version=verb.version).to_pylist()
+def run_ls(verb: DataLs) -> int:
+    """List episodes; 0."""
+    rows = listed(open_lake(verb), where=verb.where, limit=verb.limit, version=verb.version)
     if verb.json:
         print_json(rows)
         return 0
@@ -207,98 +66,60 @@ def _ls(verb: DataLs) -> int:
     return 0
 
 
-def _print_answer(answer: Any, as_json: bool) -> None:
-    try:
-        columns = [column.to_pylist() for column in answer.columns]
-    except (OverflowError, ValueError) as error:
-        raise Sim2RealError(f"the answer cannot be shown: {error}") from None
-    names = answer.column_names
-    rows = list(zip(*columns, strict=True))
-    if as_json:
-        print_json([dict(zip(names, row, strict=True)) for row in rows])
-    else:
-        print_table(names, rows)
-
-
-def _show(verb: DataShow) -> int:
-    from sim2real.report.terminal import curve
-
+def run_show(verb: DataShow) -> int:
+    """Show an episode, with its curves in the terminal or in a picture; 0."""
     lake = open_lake(verb)
     episode = lake.get(lake.resolve(verb.id))
-    names = verb.channels or tuple(episode.channels)
-    chosen = {name: episode.channels.get(name) or episode[name] for name in names}
-    labels = lake.query(
-        "select tag, value, start_s, end_s, who, created, id from current_labels"
-        f" where episode = '{episode.id}' order by created"
-    ).to_pylist()
+    told = described(lake, episode, verb.channels)
     if verb.png is not None:
-        from sim2real.report.plots import plot_episode
-
         try:
-            plot_episode(verb.png, episode, list(chosen))
+            plot_episode(verb.png, episode, list(told["channels"]))
         except ValueError as error:
             raise Sim2RealError(f"cannot draw {verb.png}: {error}") from None
-    shapes: dict[str, dict[str, Any]] = {
-        name: {
-            "unit": channel.unit,
-            "shape": list(channel.shape),
-            "samples": len(channel.times),
-            "rate_hz": channel.rate_hz,
-            "stated_hz": channel.stated_hz,
-        }
-        for name, channel in chosen.items()
-    }
     if verb.json:
-        print_json(
-            {
-                "id": episode.id,
-                "outcome": episode.outcome,
-                "start_s": episode.start_s,
-                "duration_s": episode.duration_s,
-                "provenance": episode.provenance.to_dict(),
-                "channels": shapes,
-                "labels": labels,
-                "png": str(verb.png) if verb.png else None,
-            }
-        )
+        print_json({**told, "png": str(verb.png) if verb.png else None})
         return 0
     said = lake.query(f"select verdict from verdicts where id = '{episode.id}'")["verdict"][0]
     say(f"episode {episode.id}  {said.as_py() or 'not judged'}  {episode.duration_s:.3f} s")
-    for key, value in episode.provenance.to_dict().items():
+    for key, value in told["provenance"].items():
         say(f"  {key}: {value}")
-    for label in labels:
+    for label in told["labels"]:
         when = f" {label['start_s']}–{label['end_s']} s" if label["start_s"] is not None else ""
         say(f"  label {label['tag']} {label['value']}{when} by {label['who']} ({label['id']})")
-    for name, channel in chosen.items():
-        fact = shapes[name]
+    for name, fact in told["channels"].items():
         shape = "×".join(str(side) for side in fact["shape"]) or "1"
         say(
-            f"{name} [{channel.unit or '-'}] {fact['samples']} samples of {shape}"
+            f"{name} [{fact['unit'] or '-'}] {fact['samples']} samples of {shape}"
             f" at {fact['rate_hz']:.5g} Hz"
         )
-        signal = episode.signals.get(name)
-        if verb.png is None and signal is not None and len(signal.times):
-            flat = signal.values.reshape(len(signal.times), -1).astype(float)
-            for k in range(min(flat.shape[1], _MOST_CURVES)):
-                say(f"  [{k}] {_range(flat[:, k])}")
-                for line in curve(signal.times, flat[:, k]):
-                    say("  " + line)
-            if flat.shape[1] > _MOST_CURVES:
-                say(f"  … and {flat.shape[1] - _MOST_CURVES} more components")
+        if verb.png is None and name in episode.signals:
+            _draw(episode.signals[name])
     if verb.png is not None:
         say(f"plot: {verb.png}")
     return 0
 
 
+def _draw(signal: Signal) -> None:
+    if not len(signal.times):
+        return
+    flat = signal.values.reshape(len(signal.times), -1).astype(float)
+    for k in range(min(flat.shape[1], _MOST_CURVES)):
+        say(f"  [{k}] {_range(flat[:, k])}")
+        for line in curve(signal.times, flat[:, k]):
+            say("  " + line)
+    if flat.shape[1] > _MOST_CURVES:
+        say(f"  … and {flat.shape[1] - _MOST_CURVES} more components")
+
+
 def _range(values: Any) -> str:
-    import numpy as np
 
     good = values[np.isfinite(values)]
     text = f"{good.min():.5g} .. {good.max():.5g}" if len(good) else "no number"
     return text + (f", {len(values) - len(good)} not finite" if len(good) < len(values) else "")
 
 
-def _versions(verb: DataVersions) -> int:
+def run_versions(verb: DataVersions) -> int:
+    """List the versions; 0."""
     rows = open_lake(verb).versions()
     if verb.json:
         print_json(rows)
@@ -307,31 +128,24 @@ def _versions(verb: DataVersions) -> int:
     return 0
 
 
-def _stats(verb: DataStats) -> int:
-    lake = open_lake(verb)
-    groups = lake.query(_STATS)
-    totals = lake.query(
-        "select count(*) as episodes, coalesce(sum(duration_s), 0) as seconds,"
-        " coalesce(sum(samples), 0)::bigint as samples from episodes"
-    ).to_pylist()[0]
-    totals["labels"] = lake.query("select count(*) as n from current_labels")["n"][0].as_py()
-    totals["version"] = lake.version
-    totals["bytes"] = lake.storage.size()
+def run_stats(verb: DataStats) -> int:
+    """Count what is there; 0."""
+    told = counted(open_lake(verb))
     if verb.json:
-        print_json({**totals, "groups": groups.to_pylist()})
+        print_json(told)
         return 0
     say(
-        f"{totals['episodes']:,} episodes, {totals['seconds'] / 3600:.2f} h,"
-        f" {totals['samples']:,} samples, {totals['labels']:,} labels,"
-        f" {totals['bytes'] / 1e6:,.1f} MB, version {totals['version']}"
+        f"{told['episodes']:,} episodes, {told['seconds'] / 3600:.2f} h,"
+        f" {told['samples']:,} samples, {told['labels']:,} labels,"
+        f" {told['bytes'] / 1e6:,.1f} MB, version {told['version']}"
     )
-    _print_answer(groups, as_json=False)
+    if groups := told["groups"]:
+        print_table(list(groups[0]), (group.values() for group in groups))
     return 0
 
 
-def _label(verb: DataLabel) -> int:
-    from sim2real.data import Label
-
+def run_label(verb: DataLabel) -> int:
+    """Say something about an episode; 0."""
     lake = open_lake(verb)
     label = Label(
         episode=lake.resolve(verb.id),
@@ -350,7 +164,8 @@ def _label(verb: DataLabel) -> int:
     return 0
 
 
-def _lineage(verb: DataLineage) -> int:
+def run_lineage(verb: DataLineage) -> int:
+    """Show what an episode was made from, and into; 0."""
     lake = open_lake(verb)
     walk = lake.lineage(lake.resolve(verb.id)).to_pylist()
     if verb.json:
@@ -365,11 +180,8 @@ def _lineage(verb: DataLineage) -> int:
     return 0
 
 
-def _verify(verb: DataVerify) -> int:
-    from sim2real.data import Lake
-    from sim2real.data.verify import verify
-    from sim2real.report.progress import bar
-
+def run_verify(verb: DataVerify) -> int:
+    """Hash everything again; 1 where something has changed."""
     lake = Lake(verb.lake)  # not `open`: a damaged one is to be looked at too
     if not lake.storage.names("episodes"):
         raise Sim2RealError(f"no lake at {verb.lake}")
@@ -384,7 +196,8 @@ def _verify(verb: DataVerify) -> int:
     return 1 if damage else 0
 
 
-def _compact(verb: DataCompact) -> int:
+def run_compact(verb: DataCompact) -> int:
+    """Merge small files; 0."""
     lake = open_lake(verb)
     fewer = lake.compact()
     if verb.json:

@@ -3,48 +3,37 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from sim2real.cli.logs import read_logs
-from sim2real.cli.output import ask, print_json, say
-from sim2real.errors import Sim2RealError
-from sim2real.robot.config import DeployConfig
+import numpy as np
 
-if TYPE_CHECKING:
-    from sim2real.policy import Contract
-    from sim2real.robot.deployment import Deployment
+from sim2real.cli.output import ask, print_json, print_table, say
+from sim2real.contract import Contract
+from sim2real.policy import Bundle
+from sim2real.report import bar
+from sim2real.robot import DeployConfig, Deployment, OperatorPrompts, deploy
 
 _ROWS = 8
+Sent = list[tuple[float, np.ndarray]]
+"""(time, command) of each period."""
 
 
 def run_deploy(config: DeployConfig) -> int:
     """Deploy as configured; 0, or 1 where it was stopped or a step was not passed."""
-    if config.step == "replay" and not config.logs:
-        raise Sim2RealError("replay needs recordings: --logs FILE …")
-    from sim2real.policy import Bundle
-    from sim2real.report.progress import bar
-    from sim2real.robot.deploy import deploy
-    from sim2real.robot.deployment import Talk
-
-    contract = Bundle.open(config.bundle).contract
-    logs = read_logs(config.logs) if config.step == "replay" else []
-    rows: list[tuple[float, Any]] = []
+    rows: Sent = []
     quiet = config.json or (sys.stdin.isatty() and config.trials > 1)  # a prompt and a bar clash
     with bar(config.step if config.execute else f"{config.step}, dry", quiet=quiet) as report:
-        found = deploy(
-            config,
-            logs=logs,
-            talk=Talk(
-                report=report,
-                tell=(lambda text: None) if config.json else say,
-                ask=ask,
-                show=lambda time_s, wanted, sent: rows.append((time_s, sent)),
-            ),
+        prompts = OperatorPrompts(
+            report=report,
+            tell=(lambda text: None) if config.json else say,
+            ask=ask,
+            show=lambda time_s, wanted, sent: rows.append((time_s, sent)),
         )
+        found = deploy(config, prompts=prompts)
     if config.json:
         print_json(found.to_dict())
     else:
-        _show(found, contract, rows, config)
+        _show(found, Bundle.open(config.bundle).contract, rows, config)
     if found.ended.startswith("signal"):
         return 130
     stopped = any(trial.stopped for trial in found.trials)
@@ -52,9 +41,11 @@ def run_deploy(config: DeployConfig) -> int:
 
 
 def _show(
-    found: Deployment, contract: Contract, rows: list[tuple[float, Any]], config: DeployConfig
+    found: Deployment,
+    contract: Contract,
+    rows: Sent,
+    config: DeployConfig,
 ) -> None:
-    result = found.to_dict()
     if found.step in ("limited", "full") and not found.execute:
         _show_dry(contract, rows)
         say(f"nothing was sent to {found.robot} {found.serial}; --execute moves it")
@@ -67,10 +58,9 @@ def _show(
         if "doctor" in found.record.figures:
             say(f"doctor: {found.record.figures['doctor']['verdict']}")
         say(found.record.line())
-    if result["success"]:
-        rate = result["success"]
-        value, low, high = (100 * rate[name] for name in ("value", "low", "high"))
-        say(f"success {value:.1f} % [{low:.1f}, {high:.1f}] of {rate['n']}")
+    if (rate := found.success) is not None:
+        value, low, high = 100 * rate.value, 100 * rate.low, 100 * rate.high
+        say(f"success {value:.1f} % [{low:.1f}, {high:.1f}] of {rate.n}")
     left = config.trials - len(found.trials)
     if left and found.step != "replay":
         say(f"{left} trials not run: {found.ended}")
@@ -82,35 +72,24 @@ def _show(
         say(f"record kept in {config.bundle / 'ladder'}")
 
 
-def _show_dry(contract: Contract, rows: list[tuple[float, Any]]) -> None:
-    from rich.console import Console
-    from rich.table import Table
-
-    table = Table(title="what would be sent", title_justify="left")
-    table.add_column("time (s)", justify="right")
-    for command in contract.commands:
-        table.add_column(f"{command.name} ({command.unit})", justify="right", overflow="fold")
+def _show_dry(contract: Contract, rows: Sent) -> None:
+    say("what would be sent")
     every = max(1, len(rows) // _ROWS)
-    for time_s, sent in rows[::every]:
-        table.add_row(f"{time_s:.2f}", *(f"{value:.4f}" for value in sent))
-    Console().print(table)
+    print_table(
+        ("time (s)", *(f"{command.name} ({command.unit})" for command in contract.commands)),
+        ((f"{time_s:.2f}", *(f"{value:.4f}" for value in sent)) for time_s, sent in rows[::every]),
+    )
 
 
 def _show_agreement(contract: Contract, agreement: dict[str, Any]) -> None:
-    from rich.console import Console
-    from rich.table import Table
-
-    table = Table(title="policy against what was sent", title_justify="left")
-    table.add_column("command")
-    for name in ("rms", "largest", "bias", "correlation"):
-        table.add_column(name, justify="right")
+    say("policy against what was sent")
+    columns = ("rms", "largest", "bias", "correlation")
+    rows = []
     for k, command in enumerate(contract.commands):
-        values = [agreement[name][k] for name in ("rms", "largest", "bias", "correlation")]
-        table.add_row(
-            f"{command.name} ({command.unit})",
-            *("" if value is None else f"{value:.3f}" for value in values),
-        )
-    Console().print(table)
+        values = (agreement[name][k] for name in columns)
+        shown = ("" if value is None else f"{value:.3f}" for value in values)
+        rows.append((f"{command.name} ({command.unit})", *shown))
+    print_table(("command", *columns), rows)
     say(
         f"{agreement['periods']} periods: {100 * agreement['close']:.0f} % agree closely,"
         f" {100 * agreement['outside']:.1f} % outside of training,"

@@ -1,36 +1,88 @@
-"""The verbs `compare`, `rank`, `power` and `predict`: what trials say."""
+"""The verbs `evaluate`, `compare`, `rank`, `power` and `predict`: what trials say."""
 
 from __future__ import annotations
 
-from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
+from sim2real.cli.adapter import carry_out
 from sim2real.cli.output import print_json, print_table, say
-from sim2real.errors import Sim2RealError, nearest
-from sim2real.evaluate.config import CompareConfig, PowerConfig, PredictConfig, RankConfig
+from sim2real.evaluation import (
+    MEASURES,
+    MOST,
+    CompareConfig,
+    Comparison,
+    EvaluateConfig,
+    Evaluation,
+    Expectation,
+    PowerConfig,
+    PredictConfig,
+    RankConfig,
+    RankedTable,
+    Ranking,
+    RankMeasure,
+    TrialPlan,
+    compare,
+    evaluate,
+    expect,
+    plan_trials,
+    rank_table,
+    results_folder,
+)
+from sim2real.files import refuse_file
+from sim2real.report import bar, plot_evaluation
 
-if TYPE_CHECKING:
-    from sim2real.evaluate.ranking import Measure, Ranking
-    from sim2real.evaluate.trial import Trial
+
+def run_evaluate(config: EvaluateConfig) -> int:
+    """Run the verb `evaluate`; 0."""
+    if config.out is not None:
+        refuse_file(config.out)
+    with bar("evaluate", quiet=config.json) as report:
+        found = evaluate(
+            config.run,
+            episodes=config.episodes,
+            each=config.each,
+            params=config.params,
+            remainder=config.remainder,
+            seed=config.seed,
+            confidence=config.confidence,
+            lake=config.lake or None,
+            threads=config.threads,
+            report=report,
+        )
+    folder = config.out or results_folder(config.run)
+    found.save(folder)
+    plot_evaluation(folder / "evaluation.png", found)
+    if config.json:
+        print_json(found.to_dict())
+    else:
+        _show_evaluation(found)
+        say(f"written: {folder}")
+        if config.lake:
+            say(f"episodes kept in {config.lake}")
+    return 0
+
+
+def _show_evaluation(result: Evaluation) -> None:
+    say(f"success {result.success}")
+    if not result.effects:
+        return
+    say("success along each parameter, lowest fifth to highest")
+    rows = []
+    for effect in result.effects:
+        ends = f"{effect.edges[0]:.2g} .. {effect.edges[-1]:.2g}"
+        rates = " ".join(f"{100 * rate.value:3.0f}" for rate in effect.rates)
+        telling = "*" if effect.p_value < 0.01 else ""
+        rows.append((effect.name, ends, rates, f"{effect.p_value:.2g}{telling}"))
+    columns = ("parameter", "range", "success in fifths [%]", "p")
+    print_table(columns, rows, whole=columns[1:])
 
 
 def run_compare(config: CompareConfig) -> int:
-    """Run the verb `compare`."""
-    from sim2real.evaluate.compare import compare
-    from sim2real.evaluate.intervals import check_confidence
+    """Run the verb `compare`; 0."""
+    return carry_out(config, compare, show=_show_comparison)
 
-    check_confidence(config.confidence)
-    found = compare(
-        _trials(config.a, source=config.source),
-        _trials(config.b, source=config.source),
-        confidence=config.confidence,
-        most=config.most,
-        by_order=config.by_order,
-    )
-    if config.json:
-        print_json(found.to_dict())
-        return 0
+
+def _show_comparison(found: Comparison, out: Path) -> None:
     say(f"A: {found.first}")
     say(f"B: {found.second}")
     p_value = f"p {found.p_value:.2g} ({found.test}) if no more trials are made"
@@ -47,29 +99,16 @@ def run_compare(config: CompareConfig) -> int:
     for note in found.notes:
         say(note)
     say(str(found.sequential))
-    return 0
 
 
 def run_rank(config: RankConfig) -> int:
-    """Run the verb `rank`."""
-    from sim2real.evaluate.ranking import MEASURES, rank, unranked
-    from sim2real.evaluate.ranking_table import Columns, read_scored
+    """Run the verb `rank`; 0."""
+    return carry_out(config, rank_table, show=_show_ranks)
 
-    columns = Columns(
-        policy=config.policy,
-        sim=config.sim,
-        real=config.real,
-        group=config.group,
-        n_real=config.n_real,
-    )
-    scored, left_out = read_scored(config.table, columns)
-    found = rank(scored, confidence=config.confidence, seed=config.seed)
-    left_out += unranked(scored)
-    if config.json:
-        rankings = [ranking.to_dict() for ranking in found]
-        print_json({"verdict": found[0].verdict, "rankings": rankings, "left_out": left_out})
-        return 0
-    for reason in left_out:
+
+def _show_ranks(ranked: RankedTable, out: Path) -> None:
+    found = ranked.rankings
+    for reason in ranked.left_out:
         say(f"left out: {reason}")
     rows = [
         (
@@ -88,8 +127,7 @@ def run_rank(config: RankConfig) -> int:
     first = found[0]
     if first.over:
         intervals = ", ".join(f"{name} {_interval(first.measures[name])}" for name in MEASURES)
-        say(f"{100 * config.confidence:g} % intervals over {first.over}: {intervals}")
-    return 0
+        say(f"{100 * ranked.confidence:g} % intervals over {first.over}: {intervals}")
 
 
 def _name(ranking: Ranking, rankings: int) -> str:
@@ -100,25 +138,17 @@ def _shown(value: float | None) -> str:
     return "none" if value is None else f"{value:.3f}"
 
 
-def _interval(measure: Measure) -> str:
+def _interval(measure: RankMeasure) -> str:
     text = _shown(measure.value)
     return text if measure.low is None else f"{text} [{measure.low:.2f}, {measure.high:.2f}]"
 
 
 def run_power(config: PowerConfig) -> int:
-    """Run the verb `power`."""
-    from sim2real.evaluate.power import MOST, plan
+    """Run the verb `power`; 0."""
+    return carry_out(config, plan_trials, show=lambda found, out: _show_plan(config, found))
 
-    found = plan(
-        config.first,
-        config.second,
-        power=config.power,
-        alpha=config.alpha,
-        correlation=config.correlation,
-    )
-    if config.json:
-        print_json(found.to_dict())
-        return 0
+
+def _show_plan(config: PowerConfig, found: TrialPlan) -> None:
     say(
         f"trials of each policy to show {100 * config.first:g} % against {100 * config.second:g} %"
         f" with a chance of {100 * config.power:g} %:"
@@ -131,95 +161,13 @@ def run_power(config: PowerConfig) -> int:
         f"  {average}{found.sequential_most or many} at most, under the same conditions, stopping"
         " when it is clear"
     )
-    return 0
 
 
 def run_predict(config: PredictConfig) -> int:
-    """Run the verb `predict`."""
-    from sim2real.evaluate.intervals import check_confidence
-    from sim2real.evaluate.powered import of_trials
-    from sim2real.evaluate.prediction import check_trials, counts_of, predict
-
-    check_confidence(config.confidence)
-    check_trials(config.trials)
-    simulated = _trials(config.simulated, source="sim")
-    real = _trials(config.real, source="real") if config.real else []
-    robots = sorted({trial.unit for trial in real if trial.unit})
-    if len(robots) > 1:
-        raise Sim2RealError(
-            f"--real is of one robot, and {config.real} has trials of {len(robots)}:"
-            f" {', '.join(robots[:3])}"
-        )
-    result: dict[str, Any] = {}
-    lines, missing = [], []
-    asked = partial(
-        predict, *counts_of(simulated), trials=config.trials, confidence=config.confidence
-    )
-    try:
-        before = asked()
-        result["prediction"] = before.to_dict()
-        lines.append(f"one robot, of {before.draws} that it may be: {before}")
-        if real:
-            after = asked(real=(sum(trial.success for trial in real), len(real)))
-            result["expected"] = after.to_dict()
-            lines.append(f"knowing {len(real)} real trials: {after}")
-    except Sim2RealError as error:
-        missing.append(f"no prediction from draws: {error}")
-    if real:
-        try:
-            powered = of_trials(real, simulated, confidence=config.confidence)
-            result["real"] = powered.to_dict()
-            lines.append(f"real trials alone: {powered.alone}")
-            lines.append(f"with simulation of the same conditions: {powered}")
-        except Sim2RealError as error:
-            missing.append(f"nothing by condition: {error}")
-    if not lines:
-        raise Sim2RealError("; ".join(missing))
-    if missing:
-        result["note"] = "; ".join(missing)
-    if config.json:
-        print_json(result)
-    else:
-        for line in (*lines, *missing):
-            say(line)
-    return 0
+    """Run the verb `predict`; 0."""
+    return carry_out(config, expect, show=_show_expectation)
 
 
-def _trials(text: str, *, source: str | None = None) -> list[Trial]:
-    """Trials named on the command line, all of one policy."""
-    path, policy = text, ""
-    if "@" in text and not Path(text).exists():
-        path, policy = text.rsplit("@", 1)
-    trials = [trial for trial in _read(path) if not source or trial.source == source]
-    if not trials:
-        kind = {"sim": "simulated ", "real": "real "}.get(source or "", "")
-        raise Sim2RealError(f"{path} holds no {kind}trial that was judged")
-    policies = sorted({trial.policy for trial in trials})
-    if policy:
-        trials = [trial for trial in trials if trial.policy == policy]
-        if not trials:
-            raise Sim2RealError(f"{path} has no policy {policy!r}{nearest(policy, policies)}")
-    elif len(policies) > 1:
-        raise Sim2RealError(
-            f"{path} holds trials of {len(policies)} policies; say which, as {path}@{policies[0]}"
-        )
-    return trials
-
-
-def _read(text: str) -> list[Trial]:
-    from sim2real.cli.logs import read_logs
-    from sim2real.data import Lake
-    from sim2real.evaluate.trial import trials_of_episodes, trials_of_lake
-    from sim2real.evaluate.trial_files import read_trials
-
-    if not text:
-        raise Sim2RealError("'' names no trials")
-    path = Path(text)
-    if "://" in text or (path / "episodes").is_dir():
-        return trials_of_lake(Lake.open(text))
-    for folder in (path, path / "evaluate"):
-        if (folder / "trials.npz").is_file():
-            return read_trials(folder)
-    if path.suffix in (".csv", ".json", ".npz"):
-        return read_trials(path)
-    return trials_of_episodes(read_logs([text]))
+def _show_expectation(found: Expectation, out: Path) -> None:
+    for line in found.sentences():
+        say(line)

@@ -2,60 +2,28 @@
 
 from __future__ import annotations
 
-from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from sim2real.cli.logs import read_logs
-from sim2real.cli.output import print_json, print_table, say
-from sim2real.gap.config import GapConfig
-
-if TYPE_CHECKING:
-    from sim2real.gap.measure import Gap
+from sim2real.cli.adapter import carry_out
+from sim2real.cli.output import print_table, say
+from sim2real.files import write_json
+from sim2real.gap import Gap, GapConfig, measure_gap, two_figures
+from sim2real.report import write_gap
 
 _PLACES = 5
 
 
 def run_gap(config: GapConfig) -> int:
     """Measure the gap as configured, write its page; 0."""
-    from sim2real.files import refuse_file, write_json
-    from sim2real.gap.measure import check_options, measure
-    from sim2real.identify.align import aligned
-    from sim2real.policy import Bundle
-    from sim2real.report.gap import write_gap
-    from sim2real.report.progress import bar
-    from sim2real.twin import Twin
+    return carry_out(config, measure_gap, show=_show, keep=_keep, runs="gap")
 
-    if config.out is not None:
-        refuse_file(config.out)
-    check_options(horizon_s=config.horizon_s, seed=config.seed)
-    source = Bundle.open(config.twin).twin if Bundle.is_bundle(config.twin) else config.twin
-    twin = Twin.load(source)
-    episodes = read_logs(config.logs, channels=config.channels)
-    logs = [aligned(episode, twin, rate_hz=config.rate_hz) for episode in episodes]
-    with bar("gap", quiet=config.json) as report:
-        found = measure(
-            twin,
-            logs,
-            horizon_s=config.horizon_s,
-            remainder=config.remainder,
-            seed=config.seed,
-            threads=config.threads,
-            report=report,
-        )
-    out = config.out or Path("runs") / "gap" / twin.name / f"{datetime.now():%Y%m%d-%H%M%S}"
-    write_gap(out / "gap.html", found)
-    write_json(out / "gap.json", found.to_dict())
-    if config.json:
-        print_json({"folder": str(out), **found.to_dict()})
-    else:
-        _show(found, out)
-    return 0
+
+def _keep(found: Gap, folder: Path) -> None:
+    write_gap(folder / "gap.html", found)
+    write_json(folder / "gap.json", found.to_dict())
 
 
 def _show(found: Gap, out: Path) -> None:
-    from sim2real.gap.measure import two_figures
-
     print_table(
         (
             "channel",
@@ -102,4 +70,3 @@ def _show(found: Gap, out: Path) -> None:
     for note in found.notes:
         say(note)
     say(found.verdict)
-    say(f"written: {out / 'gap.html'}, {out / 'gap.json'}")

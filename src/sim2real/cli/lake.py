@@ -3,24 +3,10 @@
 from __future__ import annotations
 
 import getpass
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
-from sim2real.cli.transfer import default_lake
+from sim2real.cli.data_options import InLake
+from sim2real.data import Lake
 from sim2real.errors import Sim2RealError
-
-if TYPE_CHECKING:
-    from sim2real.data import Lake
-
-
-@dataclass(frozen=True, kw_only=True)
-class InLake:
-    """Options of every verb that works on a lake."""
-
-    lake: str = field(default_factory=default_lake)
-    """Folder or `s3://` address of the lake; the variable SIM2REAL_LAKE is its default."""
-    json: bool = False
-    """Print as JSON."""
 
 
 def user() -> str:
@@ -33,6 +19,4 @@ def user() -> str:
 
 def open_lake(verb: InLake) -> Lake:
     """The lake a verb is about."""
-    from sim2real.data import Lake
-
     return Lake.open(verb.lake)

@@ -5,17 +5,13 @@ from __future__ import annotations
 import sys
 
 from sim2real.cli.output import ask, print_json, say
-from sim2real.loop.config import LoopConfig
+from sim2real.loop import SUMMARY_FILE, LoopConfig, close_the_loop, lower_bound
+from sim2real.report import REPORT_FILE, Live, bar, write_loop
+from sim2real.robot import OperatorPrompts
 
 
 def run_loop(config: LoopConfig) -> int:
     """Run, or go on with, a loop; 0 where the target was met, 1 where the budget was spent."""
-    from sim2real.loop.loop import SUMMARY_FILE, loop, lower_bound
-    from sim2real.report.live import Live
-    from sim2real.report.loop import REPORT_FILE, write_loop
-    from sim2real.report.progress import bar
-    from sim2real.robot.deployment import Talk
-
     if not config.json and (most := lower_bound([True] * config.trials)) < config.target:
         say(
             f"{config.trials} attempts show at most {100 * most:.1f} %, 95 % sure, even if all"
@@ -24,8 +20,12 @@ def run_loop(config: LoopConfig) -> int:
     prompted = not config.robot.startswith("unit:") and sys.stdin.isatty()
     with bar("loop", quiet=config.json or prompted) as progress:  # a prompt and a bar clash
         tell = (lambda text: None) if config.json else say
-        talk = Talk(report=progress, tell=tell, ask=ask) if prompted else Talk(report=progress)
-        closed = loop(config, report=Live(quiet=config.json), talk=talk)
+        talk = (
+            OperatorPrompts(report=progress, tell=tell, ask=ask)
+            if prompted
+            else OperatorPrompts(report=progress)
+        )
+        closed = close_the_loop(config, report=Live(quiet=config.json), prompts=talk)
     write_loop(closed.folder / REPORT_FILE, closed)
     if config.json:
         print_json({"folder": str(closed.folder), **closed.to_dict()})

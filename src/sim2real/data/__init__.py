@@ -1,10 +1,86 @@
-"""Episodes with provenance, labels about them, and the lake they are kept in."""
+"""Recordings of robots: episodes with provenance, and the lake they are kept in.
 
-from sim2real.data.consent import Consent
-from sim2real.data.episode import Episode, Signal
-from sim2real.data.labels import Label
-from sim2real.data.lake import Lake
-from sim2real.data.provenance import Origin, Provenance
-from sim2real.data.video import Video
+An episode holds channels with their own time stamps, real or simulated. A lake stores episodes,
+labels and consent, and answers SQL. Logs come in and go out in common formats, and are checked for
+faults that would spoil identification or training.
 
-__all__ = ["Consent", "Episode", "Label", "Lake", "Origin", "Provenance", "Signal", "Video"]
+>>> import tempfile
+>>> from sim2real.data import Episode, Lake, Provenance, Signal
+>>> elbow = Signal([0.0, 0.1, 0.2], [0.0, 0.5, 0.9], unit="rad")
+>>> episode = Episode({"elbow": elbow}, Provenance(kind="real", robot="so101"))
+>>> with tempfile.TemporaryDirectory() as folder:
+...     ids = Lake.create(folder).append(episode)
+...     Lake.open(folder).get(ids[0])["elbow"].rate_hz
+10.0
+"""
+
+from typing import TYPE_CHECKING
+
+from sim2real.lazy import attach
+
+__all__ = [
+    "ChannelMap",
+    "Checked",
+    "Consent",
+    "Episode",
+    "Label",
+    "Lake",
+    "LogFault",
+    "Logs",
+    "Manifest",
+    "Mixture",
+    "Origin",
+    "Part",
+    "Provenance",
+    "Signal",
+    "Video",
+    "Windows",
+    "affected",
+    "bad_samples",
+    "check_episode",
+    "check_episodes",
+    "counted",
+    "described",
+    "export_episodes",
+    "held",
+    "import_episodes",
+    "listed",
+    "participants",
+    "quoted",
+    "read_episodes",
+    "read_logs",
+    "read_recording",
+    "repair_episode",
+    "unrepaired",
+    "verify",
+    "withdraw",
+    "write_episodes",
+]
+
+if TYPE_CHECKING:
+    from sim2real.data.check import LogFault, bad_samples, check_episode, repair_episode
+    from sim2real.data.consent import Consent
+    from sim2real.data.episode import Episode, Signal
+    from sim2real.data.exchange import (
+        Checked,
+        check_episodes,
+        export_episodes,
+        import_episodes,
+        unrepaired,
+    )
+    from sim2real.data.formats import read_episodes, write_episodes
+    from sim2real.data.formats.channel_map import ChannelMap
+    from sim2real.data.formats.recording import read_recording
+    from sim2real.data.labels import Label
+    from sim2real.data.lake import Lake, quoted
+    from sim2real.data.logs import Logs, read_logs
+    from sim2real.data.mixture import Manifest, Mixture, Part
+    from sim2real.data.overview import counted, described, listed, participants
+    from sim2real.data.provenance import Origin, Provenance
+    from sim2real.data.resampling import held
+    from sim2real.data.verification import verify
+    from sim2real.data.video import Video
+    from sim2real.data.windows import Windows
+    from sim2real.data.withdrawal import affected, withdraw
+else:
+    __getattr__, __dir__ = attach(__name__, __file__)

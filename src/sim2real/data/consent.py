@@ -1,11 +1,10 @@
-"""What a person who is in a recording has agreed to."""
+"""What a person in a recording has agreed to."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
-from typing import Any
 
 from sim2real.errors import Sim2RealError, nearest, table_at
 
@@ -21,21 +20,21 @@ class Consent:
     scope: tuple[str, ...]
     """What the data may be used for: 'training', 'evaluation', 'sharing'; empty for nothing."""
     expires: str = ""
-    """Last day of the agreement, as '2027-12-31'; '' for none."""
+    """Last day of the agreement, such as '2027-12-31'; '' if it does not expire."""
 
     def __post_init__(self) -> None:
         if not self.participant or not self.participant.isprintable():
-            raise Sim2RealError("a consent names its participant by a pseudonym")
+            raise Sim2RealError("a consent needs the participant's pseudonym")
         for scope in self.scope:
             if scope not in SCOPES:
-                raise Sim2RealError(f"consent: no scope {scope!r}{nearest(scope, SCOPES)}")
+                raise Sim2RealError(f"consent: unknown scope {scope!r}{nearest(scope, SCOPES)}")
         object.__setattr__(self, "scope", tuple(sorted(set(self.scope))))
         if self.expires:
             try:
                 day = date.fromisoformat(self.expires)
             except ValueError:
                 raise Sim2RealError(
-                    f"consent: expiry {self.expires!r} is not a day like 2027-12-31"
+                    f"consent: expiry {self.expires!r} is not a date like 2027-12-31"
                 ) from None
             object.__setattr__(self, "expires", day.isoformat())
 
@@ -47,15 +46,15 @@ class Consent:
             return f"the consent of {self.participant} expired on {self.expires}"
         return ""
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """Plain data."""
-        data: dict[str, Any] = {"participant": self.participant, "scope": list(self.scope)}
+        data: dict[str, object] = {"participant": self.participant, "scope": list(self.scope)}
         return {**data, "expires": self.expires} if self.expires else data
 
     @classmethod
-    def from_dict(cls, data: Mapping[str, Any]) -> Consent:
+    def from_dict(cls, data: Mapping[str, object]) -> Consent:
         """A consent from plain data; malformed data is a `Sim2RealError`."""
-        values = dict(table_at(data, "consent"))
+        values: Mapping[str, object] = table_at(data, "consent")
         unknown = sorted(set(values) - {"participant", "scope", "expires"})
         if unknown:
             raise Sim2RealError(
@@ -66,7 +65,7 @@ class Consent:
         if isinstance(scope, str) or not isinstance(scope, Iterable):
             raise Sim2RealError("consent: scope must be a list")
         participant, expires = values.get("participant", ""), values.get("expires", "")
-        if isinstance(expires, date):  # as TOML has it
+        if isinstance(expires, date):  # from TOML
             expires = expires.isoformat()[:10]
         if not isinstance(participant, str) or not isinstance(expires, str):
             raise Sim2RealError("consent: participant and expires must be text")

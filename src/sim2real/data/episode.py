@@ -1,7 +1,7 @@
 """An episode: named channels, each with its own time stamps, unit and shape.
 
 Joint positions at 500 Hz stand beside images at 30 Hz; nothing is resampled on the way in. An
-episode is immutable, and its id is a hash of its content: the same data, the same id, anywhere.
+episode is immutable, and its id is a hash of its content: the same data have the same id anywhere.
 """
 
 from __future__ import annotations
@@ -15,30 +15,37 @@ from types import MappingProxyType
 
 import numpy as np
 
+from sim2real.arrays import Array, Floats
 from sim2real.data.provenance import Provenance
-from sim2real.data.video import Video
+from sim2real.data.video import Video, median_rate_hz
 from sim2real.errors import Sim2RealError, nearest, one_line
 
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:/\-]*")
 _KINDS = "biuf"
 
 
+def channel_name(text: str) -> str:
+    """`text` as the name of a channel: characters that a name cannot have become '_'."""
+    name = re.sub(r"[^A-Za-z0-9_.:/\-]", "_", text)
+    return name if re.match(r"[A-Za-z0-9_]", name) else f"_{name}"
+
+
 @dataclass(frozen=True, eq=False)
 class Signal:
     """One numeric channel: values (samples, ...) at times (samples,) [s]."""
 
-    times: np.ndarray
-    """Time stamps [s], float64, as recorded: also repeated or backward ones are kept."""
-    values: np.ndarray
-    """Values, one row a time stamp; numbers or booleans."""
+    times: Floats
+    """Time stamps [s] as recorded: repeated or decreasing ones are kept."""
+    values: Array
+    """One row for each time stamp; numbers or booleans."""
     unit: str = ""
     """SI unit, '' for a ratio or a count."""
     stated_hz: float = 0.0
-    """Rate the source claims to have recorded at [Hz]; 0 where it claims none."""
+    """Rate the source claims to have recorded at [Hz]; 0 if none."""
 
     def __post_init__(self) -> None:
         if not (math.isfinite(self.stated_hz) and self.stated_hz >= 0):
-            raise Sim2RealError(f"a stated rate of {self.stated_hz} Hz is none")
+            raise Sim2RealError(f"a stated rate cannot be {self.stated_hz} Hz")
         try:
             times, values = np.array(self.times, dtype=np.float64), np.array(self.values)
         except (TypeError, ValueError) as error:
@@ -67,12 +74,10 @@ class Signal:
     @property
     def rate_hz(self) -> float:
         """Median rate [Hz]; nan for fewer than two samples."""
-        steps = np.diff(self.times)
-        middle = float(np.median(steps)) if len(steps) else 0.0
-        return 1.0 / middle if middle > 0 else float("nan")
+        return median_rate_hz(self.times)
 
     def between(self, start_s: float, end_s: float) -> Signal:
-        """The samples with start <= time < end."""
+        """The samples with start <= time < end [s]."""
         inside = (self.times >= start_s) & (self.times < end_s)
         return replace(self, times=self.times[inside], values=self.values[inside])
 
@@ -94,12 +99,12 @@ class Signal:
 
 @dataclass(frozen=True, eq=False)
 class Episode:
-    """Channels that were recorded together, how it ended, and where it comes from."""
+    """Channels that were recorded together, their outcome and their provenance."""
 
     channels: Mapping[str, Signal | Video]
     provenance: Provenance
     outcome: str = ""
-    """'success', 'failure', or '' where nobody judged."""
+    """'success', 'failure', or '' where nobody has judged."""
     id: str = field(init=False)
     """Hash of the content, 32 hexadecimal digits."""
 
@@ -132,7 +137,7 @@ class Episode:
 
     @property
     def videos(self) -> dict[str, Video]:
-        """The channels of pictures."""
+        """The channels of images."""
         return {n: s for n, s in self.channels.items() if isinstance(s, Video)}
 
     @property
@@ -161,9 +166,9 @@ class Episode:
         channels: Mapping[str, Signal | Video] | None = None,
         outcome: str | None = None,
     ) -> Episode:
-        """A new episode made from this one, which its provenance names as the parent."""
+        """A new episode made from this one; its provenance names this one as its parent."""
         if not process:
-            raise Sim2RealError("say what was done: a derived episode names its process")
+            raise Sim2RealError("say what was done: a derived episode needs its process")
         return Episode(
             channels=self.channels if channels is None else channels,
             provenance=replace(self.provenance, parents=(self.id,), process=process),

@@ -1,7 +1,7 @@
-"""What people say about episodes: tags and intervals, with who and when.
+"""What people say about episodes: tags and intervals, with author and date.
 
-A label is never overwritten. One that corrects another names it, and the other is then no longer
-current; both stay.
+A label is never overwritten. A correction names the label it supersedes; both stay, and only the
+new one is current.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ LABELS = pa.schema(
 
 @dataclass(frozen=True, kw_only=True)
 class Label:
-    """One remark about an episode, or about an interval of it."""
+    """One remark about an episode or an interval of it."""
 
     episode: str
     """Id of the episode."""
@@ -43,11 +43,11 @@ class Label:
     value: str = ""
     """What the tag says: the phase, the dimension, free text."""
     start_s: float | None = None
-    """Begin of the interval [s]; None for the whole episode."""
+    """Start of the interval [s]; None for the whole episode."""
     end_s: float | None = None
     """End of the interval [s]."""
     who: str
-    """Who says so."""
+    """Author."""
     created: datetime = field(default_factory=lambda: datetime.now(UTC))
     """When it was said."""
     supersedes: str = ""
@@ -57,25 +57,25 @@ class Label:
 
     def __post_init__(self) -> None:
         if self.tag not in TAGS:
-            raise Sim2RealError(f"a label has no tag {self.tag!r}{nearest(self.tag, TAGS)}")
+            raise Sim2RealError(f"unknown tag {self.tag!r} of a label{nearest(self.tag, TAGS)}")
         if not self.who:
-            raise Sim2RealError("a label says who made it")
+            raise Sim2RealError("a label needs its author")
         if self.tag in ("phase", "dimension", "note") and not self.value:
             raise Sim2RealError(f"a {self.tag!r} label needs a value")
         if (self.start_s is None) != (self.end_s is None):
-            raise Sim2RealError("an interval has a begin and an end")
+            raise Sim2RealError("an interval needs both a start and an end")
         start, end = self.start_s or 0.0, self.end_s or 0.0
         if not (math.isfinite(start) and math.isfinite(end) and start <= end):
-            raise Sim2RealError(f"an interval from {start} to {end} s is none")
+            raise Sim2RealError(f"{start} to {end} s is not an interval")
         try:
             f"{self.episode}{self.value}{self.who}{self.supersedes}".encode()
         except UnicodeEncodeError:
-            raise Sim2RealError("a label holds text that is not Unicode") from None
+            raise Sim2RealError("a label contains text that is not valid Unicode") from None
         said = {name: getattr(self, name) for name in LABELS.names if name != "id"}
         text = "|".join(f"{name}={value}" for name, value in sorted(said.items()))
         object.__setattr__(self, "id", hashlib.sha256(text.encode()).hexdigest()[:32])
 
 
 def label_rows(labels: list[Label]) -> pa.Table:
-    """Rows of the table `labels`."""
+    """The labels as rows of the table `labels`."""
     return pa.Table.from_pylist([asdict(label) for label in labels], schema=LABELS)

@@ -1,8 +1,8 @@
-"""One place for simulated and real episodes: Delta tables in a folder, SQL through DuckDB.
+"""One store for simulated and real episodes: Delta tables in a folder, queried with SQL by DuckDB.
 
-An append writes films and samples first and the episode's row last, each as one commit: an episode
-is there when its row is, and never by half. Appends from many processes do not disturb each other.
-Every commit of `episodes` is a version of the lake, and a query may ask for any of them.
+An append writes videos and samples first and the episode's row last, each as one commit, so an
+episode is either there completely or not at all. Many processes may append at the same time. Every
+commit of `episodes` is a version of the lake, and a query may use any of them.
 """
 
 from __future__ import annotations
@@ -14,17 +14,16 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 import duckdb
 import pyarrow as pa
 import pyarrow.dataset as pads
 
+from sim2real.data.arrow_rows import EPISODES, SIGNALS, episode_rows, read_episode, signal_rows
 from sim2real.data.consent import SCOPES, Consent
-from sim2real.data.delta import Table
 from sim2real.data.episode import Episode
 from sim2real.data.labels import LABELS, Label, label_rows
-from sim2real.data.rows import EPISODES, SIGNALS, episode_rows, read_episode, signal_rows
+from sim2real.data.sealed_table import SealedTable, TableVersion
 from sim2real.data.storage import Storage
 from sim2real.errors import Sim2RealError, nearest, one_line
 
@@ -38,7 +37,7 @@ CONSENTS = pa.schema(
         ("created", _WHEN),
     ]
 )
-"""Agreements as they were last recorded; the newest of a participant is in force."""
+"""Recorded agreements; the newest of a participant is in force."""
 DATASETS = pa.schema(
     [
         ("id", pa.string()),
@@ -49,9 +48,9 @@ DATASETS = pa.schema(
         ("created", _WHEN),
     ]
 )
-"""What was trained on: the manifest of each mixture."""
+"""Training sets: the manifest of each mixture."""
 POLICIES = pa.schema([("policy", pa.string()), ("dataset", pa.string()), ("created", _WHEN)])
-"""Which policy was made from which data set."""
+"""Which policy was trained on which data set."""
 WITHDRAWALS = pa.schema(
     [
         ("id", pa.string()),
@@ -62,7 +61,7 @@ WITHDRAWALS = pa.schema(
         ("sources", pa.list_(pa.string())),
     ]
 )
-"""What is left of data that was erased: no name, no pseudonym, no sample."""
+"""What remains of erased data: no name, no pseudonym, no sample."""
 _TABLES = {
     "episodes": (EPISODES, ("id",), 65_536),
     "signals": (SIGNALS, ("episode", "channel"), 256),
@@ -107,54 +106,54 @@ where len(participants) > 0 order by made, id
 """
 _FEW = 200
 _MANY_SAMPLES = 5_000_000
-"""Read at once, so that memory holds a few episodes and not all."""
+"""Most samples read at once, so that memory holds a few episodes and not all."""
 _WORD = re.compile(r"[a-z_]+")
 
 
 class Lake:
-    """Episodes on disk or object storage; safe to use from many processes at once."""
+    """Episodes on disk or object storage; many processes may use it at once."""
 
     def __init__(
         self, uri: str | Path, *, storage_options: Mapping[str, str] | None = None
     ) -> None:
-        """The lake at a folder or an `s3://` address; see `create` and `open`."""
+        """The lake in a folder or at an `s3://` address; see `create` and `open`."""
         self.storage = Storage(str(uri), storage_options)
         self.uri = str(uri)
         self.tables = {
-            name: Table(self.storage, name, schema, key=key, group=group)
+            name: SealedTable(self.storage, name, schema, key=key, group=group)
             for name, (schema, key, group) in _TABLES.items()
         }
 
     @classmethod
     def create(cls, uri: str | Path, *, storage_options: Mapping[str, str] | None = None) -> Lake:
-        """The lake at `uri`, made there if there is none."""
+        """The lake at `uri`, created if there is none."""
         lake = cls(uri, storage_options=storage_options)
         if lake.storage.local:
             try:
                 Path(lake.storage.root).mkdir(parents=True, exist_ok=True)
             except OSError as error:
-                raise Sim2RealError(f"cannot make a lake at {uri}: {one_line(error)}") from None
-        for name in reversed(_TABLES):  # the episodes' table last: where it is, all are
+                raise Sim2RealError(f"cannot create a lake at {uri}: {one_line(error)}") from None
+        for name in reversed(_TABLES):  # the table of episodes last: where it exists, all do
             lake.tables[name].create()
         return lake
 
     @classmethod
     def open(cls, uri: str | Path, *, storage_options: Mapping[str, str] | None = None) -> Lake:
-        """The lake that is already at `uri`."""
+        """The existing lake at `uri`."""
         lake = cls(uri, storage_options=storage_options)
         _ = lake.version
         return lake
 
     @property
     def version(self) -> int:
-        """Number of the newest version: "the data this policy was trained on"."""
+        """Number of the newest version."""
         return self.tables["episodes"].version
 
     def append(self, episodes: Episode | Iterable[Episode]) -> list[str]:
-        """Add episodes, all of them or none; those already there are left as they are.
+        """Add episodes, all of them or none; those already there stay as they are.
 
-        Returns their ids. When this returns, they are stored. An episode that was erased because
-        a person withdrew is refused.
+        Returns their ids, once they are stored. An episode that was erased because a person
+        withdrew is a `Sim2RealError`.
         """
         given = [episodes] if isinstance(episodes, Episode) else list(episodes)
         with self.storage.lock(alone=False):
@@ -182,17 +181,18 @@ class Lake:
             gone = self.tables["withdrawals"]
             if gone.known("episodes", family) or gone.known("sources", [_sha(episode)]):
                 raise Sim2RealError(
-                    f"episode {episode.id} was erased, or made from one that was: a person withdrew"
+                    f"episode {episode.id} was erased, or made from one that was erased, because a"
+                    " person withdrew"
                 )
 
     def get(self, id_: str, *, version: int | None = None) -> Episode:
-        """The episode of an id, checked against it; an unknown id is a `Sim2RealError`."""
+        """The episode with that id, checked against it; an unknown id is a `Sim2RealError`."""
         for episode in self.read([id_], version=version):
             return episode
         raise Sim2RealError(f"no episode {id_!r} in {self.uri}")
 
     def read(self, ids: Sequence[str], *, version: int | None = None) -> Iterator[Episode]:
-        """Episodes by id, in the order asked for; unknown ids are left out."""
+        """Episodes by id, in the order of `ids`; unknown ids are skipped."""
         chosen = pa.table({"id": pa.array(list(ids), pa.string())})
         sizes = self.query(
             "select id, samples from episodes semi join chosen using (id)",
@@ -213,9 +213,9 @@ class Lake:
     def query(self, sql: str, *, version: int | None = None, **tables: pa.Table) -> pa.Table:
         """The answer to a SQL query.
 
-        It may ask for `episodes`, `signals`, `labels`, `current_labels`, `verdicts` (the current
-        label, else the outcome), `consents`, `datasets`, `policies` and `withdrawals`; `tables`
-        given along can be queried by their names.
+        The tables are `episodes`, `signals`, `labels`, `current_labels`, `verdicts` (the current
+        label, else the outcome), `consents`, `datasets`, `policies`, `withdrawals`, and those
+        given as `tables`, by name.
         """
         if version is not None and not 0 <= version <= self.version:
             raise Sim2RealError(f"{self.uri} has no version {version}, only 0 to {self.version}")
@@ -230,37 +230,37 @@ class Lake:
                 raise Sim2RealError(f"the query failed: {one_line(error)}") from None
 
     def present(self, ids: Iterable[str]) -> list[str]:
-        """Those of the ids that are episodes here, sorted."""
+        """Which of the ids are episodes of this lake, sorted."""
         return sorted(self.tables["episodes"].known("id", ids))
 
     def resolve(self, start: str) -> str:
         """The id that begins with `start`; none or several is a `Sim2RealError`."""
         if not re.fullmatch(r"[0-9a-f]{1,32}", start):
-            raise Sim2RealError(f"{start!r} is not an episode's id, nor the begin of one")
+            raise Sim2RealError(f"{start!r} is not an episode's id or the beginning of one")
         sql = f"select distinct id from episodes where id >= '{start}' and id <= '{start}g' limit 2"
-        found: list[str] = self.query(sql)["id"].to_pylist()
-        if len(found) != 1:
-            how = "several episodes begin with" if found else "no episode"
-            raise Sim2RealError(f"{how} {start!r} in {self.uri}")
-        return found[0]
+        return self._only(sql, "episode", start)
 
     def resolve_label(self, start: str) -> str:
         """The id of a label that begins with `start`; none or several is a `Sim2RealError`."""
         sql = f"select id from labels where starts_with(id, {quoted([start])}) limit 2"
+        return self._only(sql, "label", start)
+
+    def _only(self, sql: str, what: str, start: str) -> str:
+        """The only id that a query gives."""
         found: list[str] = self.query(sql)["id"].to_pylist()
         if len(found) != 1:
-            how = "several labels begin with" if found else "no label"
+            how = f"several {what}s begin with" if found else f"no {what}"
             raise Sim2RealError(f"{how} {start!r} in {self.uri}")
         return found[0]
 
-    def versions(self) -> list[dict[str, Any]]:
-        """Number, time and count of episodes of every version, the oldest first."""
+    def versions(self) -> list[TableVersion]:
+        """Every version of the lake, the oldest first; `rows` is the number of its episodes."""
         return self.tables["episodes"].history()
 
     def label(self, labels: Label | Iterable[Label]) -> list[str]:
-        """Add labels, all of them or none; each must be about an episode that is there.
+        """Add labels, all of them or none; each must be about an episode of this lake.
 
-        One that supersedes another must name a label of the same episode.
+        A label may supersede only a current one of the same episode.
         """
         given = [labels] if isinstance(labels, Label) else list(labels)
         about = sorted({label.episode for label in given})
@@ -274,7 +274,7 @@ class Lake:
             for id_, episode in corrected.items():
                 if known.get(id_) != episode:
                     raise Sim2RealError(
-                        f"episode {episode} has no label {id_!r} that is current, to supersede"
+                        f"episode {episode} has no current label {id_!r} to supersede"
                     )
         if given:
             self.tables["labels"].append(label_rows(given))
@@ -295,27 +295,27 @@ class Lake:
             if (label.end_s or 0.0) < start or (label.start_s or 0.0) > end:
                 raise Sim2RealError(
                     f"episode {label.episode} lasts from {start:g} to {end:g} s: the label is"
-                    " outside of it"
+                    " outside"
                 )
 
     def lineage(self, id_: str) -> pa.Table:
-        """Where an episode comes from (steps < 0) and what was made of it (steps > 0).
+        """What an episode was made from (steps < 0) and what was made from it (steps > 0).
 
-        A parent that is not in the lake is listed with `present` false.
+        Parents that are not in the lake have `present` false.
         """
         if not self.present([id_]):
             raise Sim2RealError(f"no episode {id_!r} in {self.uri}")
         return self.query(_LINEAGE.replace("$id", quoted([id_])))
 
     def grant(self, consent: Consent, *, who: str) -> None:
-        """Record what a participant agrees to from now on; it replaces what episodes carry."""
+        """Record what a participant agrees to from now on, whatever their episodes say."""
         if not who:
-            raise Sim2RealError("a consent says who recorded it")
+            raise Sim2RealError("a consent needs the name of who recorded it")
         row = {**consent.to_dict(), "who": who, "created": datetime.now(UTC)}
         self.tables["consents"].append(pa.Table.from_pylist([row], schema=CONSENTS))
 
     def consents(self) -> dict[str, Consent]:
-        """The agreements recorded with `grant` that are in force, by participant."""
+        """The agreements in force that were recorded with `grant`, by participant."""
         sql = "select participant, scope, expires from consents order by created"
         return {
             row["participant"]: Consent.from_dict({k: v for k, v in row.items() if v is not None})
@@ -323,10 +323,10 @@ class Lake:
         }
 
     def permit(self, ids: Sequence[str], purpose: str) -> None:
-        """Refuse, with a `Sim2RealError` that names it, an episode its people have not agreed to.
+        """Raise a `Sim2RealError` for an episode whose people have not agreed to `purpose`.
 
-        The people in what it was made from count too. `purpose` is 'training', 'evaluation' or
-        'sharing'.
+        The people in the episodes it was made from count too. `purpose` is 'training',
+        'evaluation' or 'sharing'.
         """
         if purpose not in SCOPES:
             raise Sim2RealError(f"no purpose {purpose!r}{nearest(purpose, SCOPES)}")
@@ -342,7 +342,7 @@ class Lake:
                     raise Sim2RealError(f"episode {row['made']}{made} may not be used: {why}")
 
     def record_policy(self, policy: str, dataset: str) -> None:
-        """Remember that a policy was made from a data set, so that a withdrawal can name it."""
+        """Record which data set a policy was trained on, so that a withdrawal can name it."""
         sql = f"select count(*) as n from datasets where id = {quoted([dataset])}"
         if not self.query(sql)["n"][0].as_py():
             raise Sim2RealError(f"no data set {dataset!r} in {self.uri}")
@@ -350,7 +350,7 @@ class Lake:
         self.tables["policies"].append(pa.Table.from_pylist([row], schema=POLICIES))
 
     def compact(self, *, most_bytes: int = 1 << 28) -> int:
-        """Merge small files into large ones; older versions stay. How many files became fewer.
+        """Merge small files into large ones; older versions stay. Returns how many files less.
 
         Rows that two processes appended at the same moment become one, and rows are sorted, so
         that finding an episode reads little.
@@ -359,7 +359,7 @@ class Lake:
             return sum(table.compact(most_bytes=most_bytes) for table in self.tables.values())
 
     def film(self, file: str) -> bytes:
-        """Content of a video file by its hash."""
+        """Content of the video file with that hash."""
         return self.storage.read(_film(file))
 
     def __len__(self) -> int:
@@ -369,7 +369,8 @@ class Lake:
         if not ids:
             return
         listed = quoted(ids)
-        rows = self.query(f"select * from episodes where id in ({listed})", version=version)
+        sql = f"select id, outcome, provenance from episodes where id in ({listed})"
+        rows = self.query(sql, version=version)
         signals = self.query(f"select * from stored_signals where episode in ({listed})")
         signals = signals.combine_chunks().sort_by("episode")
         names = signals["episode"].to_pylist()
@@ -379,8 +380,10 @@ class Lake:
                 first, end = bisect_left(names, id_), bisect_right(names, id_)
                 yield read_episode(by_id[id_], signals.slice(first, end - first), self.film)
 
-    def _views(self, connection: Any, words: set[str], version: int | None) -> None:
-        """Views of the tables that a query names."""
+    def _views(
+        self, connection: duckdb.DuckDBPyConnection, words: set[str], version: int | None
+    ) -> None:
+        """Create views of the tables that a query names."""
         if "verdicts" in words:
             words |= {"episodes", "current_labels"}
         if "current_labels" in words:
@@ -398,8 +401,10 @@ class Lake:
         if "verdicts" in words:
             connection.execute(_VERDICTS)
 
-    def _view(self, connection: Any, view: str, name: str, version: int | None) -> None:
-        """Let DuckDB read the table's Parquet files itself: it prunes, streams and spills."""
+    def _view(
+        self, connection: duckdb.DuckDBPyConnection, view: str, name: str, version: int | None
+    ) -> None:
+        """Let DuckDB read the Parquet files of a table itself: it prunes, streams and spills."""
         files = [self.storage.path(file) for file in self.tables[name].files(version)]
         if not files:
             connection.register(view, self.tables[name].schema.empty_table())
@@ -420,10 +425,10 @@ def _sha(episode: Episode) -> str:
 
 def _film(file: str) -> str:
     if not re.fullmatch(r"[0-9a-f]{64}", file):
-        raise Sim2RealError(f"{file!r} is not the hash of a film")
+        raise Sim2RealError(f"{file!r} is not the hash of a video")
     return f"videos/{file}.mp4"
 
 
 def quoted(values: Iterable[str]) -> str:
-    """Texts as a list for SQL."""
+    """Texts as a list in SQL."""
     return ", ".join("'" + value.replace("'", "''") + "'" for value in values)

@@ -1,14 +1,14 @@
-"""Training sets mixed from simulated and real episodes, in an exact ratio.
+"""Training sets of simulated and real episodes, mixed in an exact ratio.
 
 A mixture is a few SQL selections with weights. Resolved against a version of a lake it becomes a
-manifest, which says what is in it and gives the same batches whenever it is asked again.
+manifest, which lists its episodes and always gives the same batches.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from functools import cache
@@ -18,6 +18,7 @@ from typing import Any, Literal
 import numpy as np
 import pyarrow as pa
 
+from sim2real.arrays import Ints
 from sim2real.data.lake import DATASETS, Lake, quoted
 from sim2real.errors import Sim2RealError, number_at, table_at
 from sim2real.files import read_json, write_json
@@ -27,11 +28,11 @@ _PERIOD = 100_000
 
 @dataclass(frozen=True, kw_only=True)
 class Part:
-    """One ingredient."""
+    """One ingredient of a mixture."""
 
     name: str
     select: str
-    """SQL that gives the ids: "select id from episodes where kind = 'real'"."""
+    """SQL that selects the ids: "select id from episodes where kind = 'real'"."""
     weight: float
     """Share of each batch, relative to the other parts' weights."""
 
@@ -47,7 +48,7 @@ class Mixture:
     name: str
     parts: tuple[Part, ...]
     by: Literal["episode", "frame"] = "episode"
-    """What the ratio counts: whole episodes, or frames (samples of a clock channel)."""
+    """What the ratio counts: whole episodes, or frames, which are samples of the clock channel."""
     clock: str = ""
     """Channel whose samples are the frames; needed for `by = "frame"`."""
     seed: int = 0
@@ -57,19 +58,19 @@ class Mixture:
 
     def __post_init__(self) -> None:
         if not self.parts or len({part.name for part in self.parts}) < len(self.parts):
-            raise Sim2RealError(f"mixture {self.name!r} needs parts with names of their own")
+            raise Sim2RealError(f"mixture {self.name!r} needs parts with different names")
         if self.by not in ("episode", "frame"):
             raise Sim2RealError(f"a mixture is by 'episode' or by 'frame', not {self.by!r}")
         if self.by == "frame" and not self.clock:
             raise Sim2RealError("a mixture by frame needs a clock channel")
         if not 0 <= self.seed < 2**63:
-            raise Sim2RealError(f"a seed of {self.seed} is none")
+            raise Sim2RealError(f"a seed must be at least 0 and below 2^63, not {self.seed}")
 
     def resolve(self, lake: Lake, *, version: int | None = None, record: bool = True) -> Manifest:
-        """What is in the mixture, at a version of the lake (the newest if none is given).
+        """The manifest at a version of the lake, the newest if none is given.
 
-        An episode in two parts, a part without episodes, and an episode whose people have not
-        agreed are `Sim2RealError`s. `record` writes the manifest to the lake's `datasets`.
+        An episode in two parts, a part without episodes, or an episode whose people have not
+        agreed is a `Sim2RealError`. `record` writes the manifest to the lake's `datasets`.
         """
         at = lake.version if version is None else version
         chosen: list[list[str]] = []
@@ -80,9 +81,9 @@ class Mixture:
                 raise Sim2RealError(f"part {part.name!r} must select the column id first")
             ids = sorted({str(id_) for id_ in answer["id"].to_pylist()})
             if not ids:
-                raise Sim2RealError(f"part {part.name!r} selects no episode")
+                raise Sim2RealError(f"part {part.name!r} selects no episodes")
             for unknown in sorted(set(ids) - set(lake.present(ids))):
-                raise Sim2RealError(f"part {part.name!r} selects {unknown!r}, which is no episode")
+                raise Sim2RealError(f"part {part.name!r} selects {unknown!r}, not an episode")
             for id_ in ids:
                 if seen.setdefault(id_, part.name) != part.name:
                     raise Sim2RealError(f"episode {id_} is in {seen[id_]!r} and in {part.name!r}")
@@ -98,7 +99,9 @@ class Mixture:
             seed=self.seed,
             purpose=self.purpose,
             parts=tuple(
-                Share(**asdict(part), ids=tuple(ids), frames=tuple(frames.get(i, 0) for i in ids))
+                MixtureShare(
+                    **asdict(part), ids=tuple(ids), frames=tuple(frames.get(i, 0) for i in ids)
+                )
                 for part, ids in zip(self.parts, chosen, strict=True)
             ),
         )
@@ -108,29 +111,29 @@ class Mixture:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Share(Part):
+class MixtureShare(Part):
     """A part and the episodes it selected."""
 
     ids: tuple[str, ...]
     frames: tuple[int, ...]
-    """Samples of the clock channel, an episode; zeros without a clock."""
+    """Samples of the clock channel in each episode; zeros without a clock."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Batch:
-    """One batch, in a shuffled order; all arrays are as long as the batch."""
+class MixtureBatch:
+    """One shuffled batch; all arrays are as long as the batch."""
 
-    part: np.ndarray
-    """Number of the part each item is from."""
-    episode: np.ndarray
-    """Number of the episode in the manifest's `ids`."""
-    frame: np.ndarray
-    """Number of the frame in the episode; 0 in a mixture by episode."""
+    part: Ints
+    """Index of the part each item is from."""
+    episode: Ints
+    """Index of the episode in the manifest's `ids`."""
+    frame: Ints
+    """Index of the frame in the episode; 0 in a mixture by episode."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Manifest:
-    """What a mixture held: enough to draw the same batches again."""
+    """What is in a mixture: enough to draw the same batches again."""
 
     name: str
     lake: str
@@ -139,11 +142,11 @@ class Manifest:
     clock: str
     seed: int
     purpose: str
-    parts: tuple[Share, ...]
+    parts: tuple[MixtureShare, ...]
 
     def __post_init__(self) -> None:
         if not self.parts or self.by not in ("episode", "frame"):
-            raise Sim2RealError("a manifest has parts, by 'episode' or by 'frame'")
+            raise Sim2RealError("a manifest needs parts, by 'episode' or by 'frame'")
         for part in self.parts:
             if not part.ids or len(part.ids) != len(part.frames):
                 raise Sim2RealError(f"part {part.name!r} of the manifest has no episodes")
@@ -158,21 +161,21 @@ class Manifest:
 
     @property
     def ids(self) -> list[str]:
-        """Episodes of all parts, in the order that batches number them."""
+        """Episodes of all parts, in the order that batches index."""
         return [id_ for part in self.parts for id_ in part.ids]
 
-    def batches(self, size: int, *, start: int = 0) -> Iterator[Batch]:
-        """Batches without end, from number `start` on: what was interrupted goes on from there."""
+    def batches(self, size: int, *, start: int = 0) -> Iterator[MixtureBatch]:
+        """Endless batches from number `start` on, so that interrupted training can go on."""
         while True:
             yield self.batch(start, size)
             start += 1
 
-    def batch(self, number: int, size: int) -> Batch:
-        """The batch of that number; it depends on the manifest, the number and the size alone.
+    def batch(self, number: int, size: int) -> MixtureBatch:
+        """The batch of that number, a function of the manifest, the number and the size alone.
 
-        After any number of batches each part's count is within one of its exact share. By
-        episode, a part is gone through in a new order each time, none twice before all; by frame,
-        each frame of a part is equally likely.
+        After any number of batches each part's count is within one of its exact share. By episode,
+        a part is shuffled anew each time it is used up; by frame, each frame of a part is equally
+        likely.
         """
         if size < 1 or not 0 <= number < 2**47:
             raise Sim2RealError(f"there is no batch {number} of size {size}")
@@ -183,7 +186,7 @@ class Manifest:
             count = int(after[k] - before[k])
             if self.by == "episode":
                 chosen = self._in_turn(k, int(before[k]), count)
-                frame = np.zeros(count, dtype=np.int64)
+                frame: Ints = np.zeros(count, dtype=np.int64)
             else:
                 ends = np.cumsum(part.frames)
                 place = self._random(k, number).integers(int(ends[-1]), size=count)
@@ -194,15 +197,16 @@ class Manifest:
             frames.append(frame)
             first += len(part.ids)
         order = self._random(len(self.parts), number).permutation(size)
-        return Batch(
+        return MixtureBatch(
             part=np.concatenate(parts)[order],
             episode=np.concatenate(episodes)[order],
             frame=np.concatenate(frames)[order],
         )
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """Plain data for JSON."""
-        return json.loads(json.dumps(asdict(self)))  # type: ignore[no-any-return]
+        plain: dict[str, object] = json.loads(json.dumps(asdict(self)))
+        return plain
 
     def save(self, path: Path | str) -> None:
         """Write the manifest as JSON."""
@@ -211,25 +215,24 @@ class Manifest:
     @classmethod
     def load(cls, path: Path | str) -> Manifest:
         """The manifest in a file; a malformed one is a `Sim2RealError`."""
-        data = dict(table_at(read_json(path), f"{path}"))
+        # Any: the constructors check the types themselves.
+        data: dict[str, Any] = dict(table_at(read_json(path), f"{path}"))
         try:
             shares = tuple(
-                Share(**{**part, "ids": tuple(part["ids"]), "frames": tuple(part["frames"])})
+                MixtureShare(**{**part, "ids": tuple(part["ids"]), "frames": tuple(part["frames"])})
                 for part in data.pop("parts")
             )
             return cls(**data, parts=shares)
         except (KeyError, TypeError) as error:
             raise Sim2RealError(f"{path} is not a manifest: {error}") from None
 
-    def _counts(self, items: int) -> np.ndarray:
-        """Items of each part among the first so many."""
+    def _counts(self, items: int) -> Ints:
+        """How many of the first `items` items are from each part."""
         turns = _turns(tuple(part.weight for part in self.parts))
-        found: np.ndarray = items // len(turns) * turns[-1] + (
-            turns[items % len(turns) - 1] if items % len(turns) else 0
-        )
-        return found
+        rest = turns[items % len(turns) - 1] if items % len(turns) else 0
+        return np.asarray(items // len(turns) * turns[-1] + rest)
 
-    def _in_turn(self, part: int, begin: int, count: int) -> np.ndarray:
+    def _in_turn(self, part: int, begin: int, count: int) -> Ints:
         size = len(self.parts[part].ids)
         places = np.arange(begin, begin + count)
         chosen = np.empty(count, dtype=np.int64)
@@ -244,12 +247,12 @@ class Manifest:
 
 
 @cache
-def _turns(weights: tuple[float, ...]) -> np.ndarray:
+def _turns(weights: tuple[float, ...]) -> Ints:
     """Items of each part after 1, 2, … items, (items, parts), over one period of the weights.
 
-    Balinski and Young's quota method: each next item goes to the part that has got least for its
-    weight, among those that are not ahead of their exact share. A count never falls, and is always
-    within one of the share. Shares are kept to a hundred thousandth.
+    Balinski and Young's quota method: the next item goes to the part that has received least for
+    its weight, among those not ahead of their exact share. A count never falls, and is always
+    within one of the share. Shares are rounded to a hundred thousandth.
     """
     shares = np.array(weights) / max(weights)
     parts = np.maximum(np.round(shares / shares.sum() * _PERIOD), 1).astype(np.int64)
@@ -269,7 +272,7 @@ def record_dataset(lake: Lake, manifest: Manifest) -> None:
     """Write a manifest to the lake's `datasets`, once."""
     known = lake.query(f"select count(*) as n from datasets where id = {quoted([manifest.id])}")
     if not known["n"][0].as_py():
-        row: Mapping[str, Any] = {
+        row = {
             "id": manifest.id,
             "name": manifest.name,
             "version": manifest.version,

@@ -1,4 +1,4 @@
-"""Where an episode comes from: simulated, real or generated, by what, and from which parents."""
+"""Where an episode comes from: simulated, real or generated, by whom, and from which parents."""
 
 from __future__ import annotations
 
@@ -19,28 +19,28 @@ class Origin(StrEnum):
     SIMULATED = "simulated"
     """In the worlds of a twin."""
     REAL = "real"
-    """On hardware, or on what stands in for it."""
+    """On hardware, or on a stand-in for it."""
     GENERATED = "generated"
-    """Made by a model that learned from others: a world model, an image translator."""
+    """By a model learned from other episodes: a world model, an image translator."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Provenance:
-    """Everything needed to trace an episode, and to know whether it may be used."""
+    """Everything needed to trace an episode and to decide whether it may be used."""
 
     kind: Origin
     task: str = ""
-    """Task that was done; '' for a recording without one."""
+    """Task that was performed; '' for a recording without one."""
     twin: str = ""
-    """Name of the twin it was simulated with, or whose robot it is."""
+    """Name of the twin it was simulated with, or of the twin of the real robot."""
     twin_version: str = ""
     """Version of that twin."""
     parameters: Mapping[str, float] = field(default_factory=dict)
-    """The draw it was simulated with, by parameter."""
+    """The parameters it was simulated with."""
     seed: int | None = None
-    """Seed of the simulation, or of the bench that set a real robot up."""
+    """Seed of the simulation, or of the benchmark that set up a real robot."""
     world: int | None = None
-    """Which of the worlds under that seed."""
+    """Number of the world under that seed."""
     engine: str = ""
     """Simulator."""
     engine_version: str = ""
@@ -51,17 +51,17 @@ class Provenance:
     serial: str = ""
     """Its serial number."""
     recorded: str = ""
-    """When it began, as 2026-01-31T12:00:00.000+00:00; '' where nobody noted it."""
+    """When it began, such as 2026-01-31T12:00:00.000+00:00; '' if unknown."""
     site: str = ""
-    """Where it stood."""
+    """Where the robot was."""
     operator: str = ""
-    """Who ran it, as a pseudonym."""
-    calibration: Mapping[str, Any] = field(default_factory=dict)
-    """Calibration in force: offsets, intrinsics, file hashes."""
+    """Pseudonym of the operator."""
+    calibration: Mapping[str, object] = field(default_factory=dict)
+    """Calibration at that time: offsets, intrinsics, file hashes."""
     consent: tuple[Consent, ...] = ()
-    """What each person in the recording has agreed to; empty where there are none."""
+    """What each person in the recording has agreed to; empty without people."""
     source: str = ""
-    """File it was imported from, as 'name sha256:…'; '' for one made here."""
+    """File it was imported from, as 'name sha256:…'; '' if none."""
     software: Mapping[str, str] = field(default_factory=dict)
     """Versions of the software that made it, by package."""
     commit: str = ""
@@ -69,7 +69,7 @@ class Provenance:
     parents: tuple[str, ...] = ()
     """Ids of the episodes it was made from."""
     process: str = ""
-    """What was done to the parents: 'filter 20 Hz', 'repair repeated time stamps', …"""
+    """What was done to the parents, such as 'filter 20 Hz'."""
 
     def __post_init__(self) -> None:
         if self.kind not in list(Origin):
@@ -89,8 +89,8 @@ class Provenance:
         }
         for parent in self.parents:
             if not parent or not isinstance(parent, str):
-                raise Sim2RealError("provenance: a parent's id is empty")
-        # Copies, so that what was given may change without changing this.
+                raise Sim2RealError("provenance: the id of a parent is empty")
+        # Copies, so that changes to the arguments do not reach this.
         object.__setattr__(self, "parameters", MappingProxyType(numbers))
         object.__setattr__(self, "parents", tuple(self.parents))
         object.__setattr__(self, "consent", tuple(self.consent))
@@ -105,16 +105,16 @@ class Provenance:
         try:
             self.to_json().encode()
         except UnicodeEncodeError:
-            raise Sim2RealError("provenance holds text that is not Unicode") from None
+            raise Sim2RealError("provenance contains text that is not valid Unicode") from None
 
     @property
     def participants(self) -> list[str]:
         """Pseudonyms of the people in the recording."""
         return sorted({consent.participant for consent in self.consent})
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain data; what is empty is left out."""
-        data: dict[str, Any] = {}
+    def to_dict(self) -> dict[str, object]:
+        """Plain data without empty fields."""
+        data: dict[str, object] = {}
         for entry in fields(self):
             value = getattr(self, entry.name)
             if isinstance(value, tuple):
@@ -136,9 +136,10 @@ class Provenance:
         )
 
     @classmethod
-    def from_dict(cls, data: Mapping[str, Any]) -> Provenance:
+    def from_dict(cls, data: Mapping[str, object]) -> Provenance:
         """Provenance from plain data; malformed data is a `Sim2RealError`."""
-        values = dict(table_at(data, "provenance"))
+        # Any: the constructor checks the types itself.
+        values: dict[str, Any] = dict(table_at(data, "provenance"))
         known = {entry.name for entry in fields(cls)}
         for name in values:
             if name not in known:

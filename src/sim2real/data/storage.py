@@ -1,4 +1,4 @@
-"""The files under a lake: a folder on disk, or a prefix on object storage."""
+"""The files of a lake: a folder on disk or a prefix on object storage."""
 
 from __future__ import annotations
 
@@ -7,9 +7,8 @@ import hashlib
 import os
 import threading
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.fs as pafs
@@ -21,38 +20,37 @@ _CHUNK = 1 << 22
 
 
 class Storage:
-    """Named files below one root; a write is whole or not at all."""
+    """Named files below one root; each is written completely or not at all."""
 
     def __init__(self, uri: str, options: Mapping[str, str] | None = None) -> None:
         """Files below `uri`.
 
-        `options` are the credentials of object storage (`AWS_ACCESS_KEY_ID`, `AWS_ENDPOINT_URL`,
-        …); environment variables of these names stand in for what is not given.
+        `options` holds the credentials of object storage (`AWS_ACCESS_KEY_ID`, `AWS_ENDPOINT_URL`,
+        …); what is not given is taken from environment variables of the same names.
         """
         if not uri.isprintable():
-            raise Sim2RealError(f"{uri!r} is no place for a lake")
+            raise Sim2RealError(f"{uri!r} cannot hold a lake: unprintable characters")
         self.local = "://" not in uri
         self.uri = str(Path(uri).absolute()) if self.local else uri.rstrip("/")
         self.options = dict(options) if options else None
         try:
             self.files, self.root = _filesystem(self.uri, dict(options or {}))
         except (OSError, ValueError, pa.ArrowException) as error:
-            raise Sim2RealError(f"{uri} is no place for a lake: {one_line(error)}") from None
-
+            raise Sim2RealError(f"{uri} cannot hold a lake: {one_line(error)}") from None
         self._holding = threading.local()
 
     @property
     def url(self) -> str:
-        """The root as a URL: a path with a per cent sign would be taken for one with escapes."""
+        """The root as a URL, so that a percent sign in a path is not read as an escape."""
         return Path(self.uri).as_uri() if self.local else self.uri
 
     @contextmanager
     def lock(self, *, alone: bool) -> Iterator[None]:
-        """Work on the files beside others, or alone: rewriting history wants nobody else there.
+        """A lock on the files: shared, or exclusive (`alone`) for rewriting history.
 
-        A process that dies lets go of it. Who wants to be alone is waited for by those who come
-        later. A lock inside a lock does nothing. On object storage there is none: there, whoever
-        rewrites must see to it that nobody writes.
+        A process that dies releases it. A waiting exclusive lock goes before later shared ones. A
+        lock inside a lock does nothing. There are no locks on object storage: before a rewrite,
+        make sure there that nobody else writes.
         """
         if not self.local or getattr(self._holding, "yes", False):
             yield
@@ -74,7 +72,7 @@ class Storage:
 
     @contextmanager
     def turn(self) -> Iterator[None]:
-        """One at a time, for the moment in which something is looked up and then written."""
+        """A short exclusive lock, to look something up and then write."""
         with ExitStack() as held:
             file = self._opened("turn", held) if self.local else None
             if file is not None:
@@ -82,7 +80,7 @@ class Storage:
             yield
 
     def _opened(self, name: str, held: ExitStack) -> int | None:
-        """A file of the lake's own to lock on; None where the lake cannot be written to."""
+        """A file to lock on; None where the lake cannot be written to."""
         folder = Path(self.root) / "locks"
         try:
             folder.mkdir(exist_ok=True)
@@ -92,78 +90,76 @@ class Storage:
         held.callback(os.close, file)
         return file
 
+    @contextmanager
+    def _trying(self, what: str) -> Iterator[None]:
+        """Errors of the file system in the block become a `Sim2RealError`."""
+        try:
+            yield
+        except (OSError, ValueError) as error:
+            raise Sim2RealError(f"cannot {what}: {one_line(error)}") from None
+
     def path(self, name: str) -> str:
-        """Path of a file, as `self.files` takes it."""
+        """Path of a file for `self.files`."""
         return f"{self.root}/{name}"
 
     def read(self, name: str) -> bytes:
         """Content of a file; one that cannot be read is a `Sim2RealError`."""
-        try:
-            with self.files.open_input_stream(self.path(name)) as file:
-                content: bytes = file.read()
-                return content
-        except OSError as error:
-            raise Sim2RealError(f"cannot read {self.uri}/{name}: {one_line(error)}") from None
+        with (
+            self._trying(f"read {self.uri}/{name}"),
+            self.files.open_input_stream(self.path(name)) as file,
+        ):
+            content: bytes = file.read()
+        return content
 
     def write(self, name: str, content: bytes) -> None:
-        """Put a file there, replacing one of that name."""
+        """Write a file, replacing one of the same name."""
         if self.local:
             with atomic_path(self.path(name)) as temporary:
                 temporary.write_bytes(content)
             return
-        try:
-            with self.files.open_output_stream(self.path(name)) as file:
-                file.write(content)
-        except OSError as error:
-            raise Sim2RealError(f"cannot write {self.uri}/{name}: {one_line(error)}") from None
+        with (
+            self._trying(f"write {self.uri}/{name}"),
+            self.files.open_output_stream(self.path(name)) as file,
+        ):
+            file.write(content)
 
     def delete(self, name: str) -> None:
-        """Remove a file; one that is gone already is no error."""
-        try:
+        """Delete a file, if it exists."""
+        with self._trying(f"delete {self.uri}/{name}"), suppress(FileNotFoundError):
             self.files.delete_file(self.path(name))
-        except FileNotFoundError:
-            pass
-        except OSError as error:
-            raise Sim2RealError(f"cannot delete {self.uri}/{name}: {one_line(error)}") from None
 
     def delete_folder(self, name: str) -> None:
-        """Remove a folder and all in it."""
-        try:
+        """Delete a folder with everything in it."""
+        with self._trying(f"delete {self.uri}/{name}"):
             self.files.delete_dir(self.path(name))
-        except OSError as error:
-            raise Sim2RealError(f"cannot delete {self.uri}/{name}: {one_line(error)}") from None
 
     def exists(self, name: str) -> bool:
-        """Whether there is a file of that name."""
-        try:
+        """Whether a file of that name exists."""
+        with self._trying(f"list {self.uri}"):
             found: bool = self.files.get_file_info(self.path(name)).type == pafs.FileType.File
-        except (OSError, ValueError) as error:
-            raise Sim2RealError(f"cannot look into {self.uri}: {one_line(error)}") from None
         return found
 
     def names(self, folder: str) -> list[str]:
-        """Names of all files below a folder, sorted; none where there is no such folder.
+        """Names of all files below a folder, sorted; none if there is no such folder.
 
-        What is being written, or was left by a writer that died, is not among them.
+        Temporary files of writers that are at work, or have died, are left out.
         """
         found = [info.path[len(self.root) + 1 :] for info in self._infos(folder)]
         return sorted(name for name in found if not _is_temporary(name))
 
     def leftovers(self) -> list[str]:
-        """Names of what writers that died have left."""
+        """Names of temporary files; without writers at work, of those that died."""
         return [
             name
             for info in self._infos("")
             if _is_temporary(name := info.path[len(self.root) + 1 :])
         ]
 
-    def _infos(self, folder: str) -> list[Any]:
+    def _infos(self, folder: str) -> list[pafs.FileInfo]:
         where = self.path(folder).rstrip("/")
         chosen = pafs.FileSelector(where, recursive=True, allow_not_found=True)
-        try:
+        with self._trying(f"list {self.uri}"):
             found = self.files.get_file_info(chosen)
-        except (OSError, ValueError) as error:
-            raise Sim2RealError(f"cannot look into {self.uri}: {one_line(error)}") from None
         return [info for info in found if info.type == pafs.FileType.File]
 
     def size(self) -> int:
@@ -173,21 +169,21 @@ class Storage:
     def digest(self, name: str) -> str:
         """SHA-256 of a file's content."""
         hasher = hashlib.sha256()
-        try:
-            with self.files.open_input_stream(self.path(name)) as file:
-                while chunk := file.read(_CHUNK):
-                    hasher.update(chunk)
-        except OSError as error:
-            raise Sim2RealError(f"cannot read {self.uri}/{name}: {one_line(error)}") from None
+        with (
+            self._trying(f"read {self.uri}/{name}"),
+            self.files.open_input_stream(self.path(name)) as file,
+        ):
+            while chunk := file.read(_CHUNK):
+                hasher.update(chunk)
         return hasher.hexdigest()
 
 
 def _is_temporary(name: str) -> bool:
-    """Whether a file has a name of those that are still being written."""
+    """Whether the name is one of a file that is still being written."""
     return any(part.startswith(".") for part in name.split("/")) or name.endswith(".json.tmp")
 
 
-def _filesystem(uri: str, options: dict[str, str]) -> tuple[Any, str]:
+def _filesystem(uri: str, options: dict[str, str]) -> tuple[pafs.FileSystem, str]:
     if "://" not in uri:
         return pafs.LocalFileSystem(), uri
     if not uri.startswith("s3://"):

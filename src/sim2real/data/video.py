@@ -1,7 +1,7 @@
-"""A channel of pictures, kept as one mp4 and read by time.
+"""A channel of images, stored as one mp4 and read by time.
 
 The mp4 is the content: it is encoded once, hashed as it is, and never encoded again on its way in
-and out of a lake. Its frames are numbered by their order; the true time of each stands beside it.
+and out of a lake. The true time of each frame is kept beside it.
 """
 
 from __future__ import annotations
@@ -10,42 +10,47 @@ import hashlib
 import io
 import math
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Any
 
 import av
 import numpy as np
+from numpy.typing import NDArray
 
+from sim2real.arrays import Floats, Ints
 from sim2real.errors import Sim2RealError, one_line
 
+Image = NDArray[np.uint8]
+"""RGB, (height, width, 3)."""
 KEY_EVERY = 16
-"""Frames from one key frame to the next: the most that is decoded in vain on a random read."""
+"""Frames from one key frame to the next: the most that a random read decodes in vain."""
 
 
 @dataclass(frozen=True, eq=False)
 class Video:
-    """One channel of pictures at times (frames,) [s]."""
+    """One channel of images at times (frames,) [s]."""
 
-    times: np.ndarray
-    """Time stamp of each frame [s], float64."""
+    times: Floats
+    """Time stamp of each frame [s]."""
     mp4: bytes
-    """The encoded film."""
+    """The encoded file."""
     stated_hz: float = 0.0
-    """Rate the source claims to have recorded at [Hz]; 0 where it claims none."""
+    """Rate the source claims to have recorded at [Hz]; 0 if none."""
     unit: str = ""
+    _size: tuple[int, int] = field(init=False, repr=False)
+    _ticks: Ints = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         times = np.array(self.times, dtype=np.float64)
         if times.ndim != 1 or not len(times):
-            raise Sim2RealError("a video needs the time stamp of each of its frames")
+            raise Sim2RealError("a video needs a time stamp for each of its frames")
         times.flags.writeable = False
         object.__setattr__(self, "stated_hz", float(self.stated_hz))
         object.__setattr__(self, "times", times)
         if not (math.isfinite(self.stated_hz) and self.stated_hz >= 0):
-            raise Sim2RealError(f"a stated rate of {self.stated_hz} Hz is none")
-        with self._open() as container:
-            stream = _stream(container)
+            raise Sim2RealError(f"a stated rate cannot be {self.stated_hz} Hz")
+        with self.open() as container:
+            stream = video_stream(container)
             try:
                 ticks = sorted(p.pts for p in container.demux(stream) if p.size)
             except (av.FFmpegError, TypeError) as error:
@@ -60,23 +65,23 @@ class Video:
     @classmethod
     def encode(
         cls,
-        times: np.ndarray,
-        frames: Iterable[np.ndarray],
+        times: Floats,
+        frames: Iterable[Image],
         *,
         stated_hz: float = 0.0,
         crf: int = 23,
     ) -> Video:
-        """A video of RGB pictures (height, width, 3), bytes; sides must be even."""
+        """A video of RGB images (height, width, 3) of bytes; width and height must be even."""
         buffer = io.BytesIO()
         try:
-            rate = Fraction(stated_hz or _rate(np.asarray(times)) or 30).limit_denominator(1000)
+            rate = stated_hz or median_rate_hz(np.asarray(times))
+            exact = Fraction(rate if rate > 0 else 30).limit_denominator(1000)
             with av.open(buffer, "w", format="mp4") as container:
-                stream = container.add_stream("h264", rate=rate)
+                stream = container.add_stream("h264", rate=exact)
                 stream.pix_fmt = "yuv420p"
-                # No B frames: a frame's order is its place in the file. No macroblock tree: x264's
-                # gives other bytes once in a thousand times, and the bytes are the episode's name.
-                options = {"crf": str(crf), "g": str(KEY_EVERY), "bf": "0", "mbtree": "0"}
-                stream.options = options
+                # No B frames: frames are stored in their order. No macroblock tree: it gives
+                # other bytes once in a thousand times, and an episode's id is a hash of the bytes.
+                stream.options = {"crf": str(crf), "g": str(KEY_EVERY), "bf": "0", "mbtree": "0"}
                 for picture in frames:
                     if not stream.is_open:
                         stream.width, stream.height = picture.shape[1], picture.shape[0]
@@ -88,32 +93,32 @@ class Video:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Shape of one picture: height, width, 3."""
-        return (*getattr(self, "_size"), 3)  # noqa: B009
+        """Shape of one image: height, width, 3."""
+        return (*self._size, 3)
 
     @property
     def rate_hz(self) -> float:
         """Median rate [Hz]; nan for fewer than two frames."""
-        return _rate(self.times) or float("nan")
+        return median_rate_hz(self.times)
 
     @property
     def file(self) -> str:
-        """Hash of the film, which is its name in a lake."""
+        """Hash of the file, which is its name in a lake."""
         return hashlib.sha256(self.mp4).hexdigest()
 
-    def frames(self, start_s: float, end_s: float) -> Iterator[tuple[float, np.ndarray]]:
-        """Time and picture (height, width, 3) of the frames with start <= time < end.
+    def frames(self, start_s: float, end_s: float) -> Iterator[tuple[float, Image]]:
+        """Time and image (height, width, 3) of the frames with start <= time < end.
 
-        Decoding starts at the key frame before and ends at the last frame asked for.
+        Decoding starts at the key frame before and ends at the last of these frames.
         """
         inside = np.flatnonzero((self.times >= start_s) & (self.times < end_s))
         if not len(inside):
             return
-        ticks: np.ndarray = getattr(self, "_ticks")  # noqa: B009
+        ticks = self._ticks
         last, wanted = int(inside[-1]), set(inside.tolist())
         try:
-            with self._open() as container:
-                stream = _stream(container)
+            with self.open() as container:
+                stream = video_stream(container)
                 container.seek(int(ticks[inside[0]]), stream=stream, backward=True)
                 for frame in container.decode(stream):
                     index = int(np.searchsorted(ticks, frame.pts))
@@ -132,23 +137,26 @@ class Video:
         hasher.update(hashlib.sha256(self.mp4).digest())
         return hasher.digest()
 
-    def _open(self) -> Any:
+    def open(self) -> av.container.InputContainer:
+        """The encoded file, opened; to be used in a `with`."""
         try:
             return av.open(io.BytesIO(self.mp4), "r", format="mp4")
         except (av.FFmpegError, ValueError) as error:
-            raise Sim2RealError(f"not a video that can be read: {one_line(error)}") from None
+            raise Sim2RealError(f"the video cannot be read: {one_line(error)}") from None
 
 
-def _stream(container: Any) -> Any:
+def video_stream(container: av.container.InputContainer) -> av.VideoStream:
+    """The first video stream of a file."""
     if not container.streams.video:
-        raise Sim2RealError("the file holds no video")
+        raise Sim2RealError("the file contains no video")
     stream = container.streams.video[0]
     if stream.codec_context is None:
         raise Sim2RealError("the video has an unknown codec")
     return stream
 
 
-def _rate(times: np.ndarray) -> float:
+def median_rate_hz(times: Floats) -> float:
+    """Median rate of time stamps [Hz]; nan for fewer than two."""
     steps = np.diff(times)
     middle = float(np.median(steps)) if len(steps) else 0.0
-    return 1.0 / middle if middle > 0 else 0.0
+    return 1.0 / middle if middle > 0 else float("nan")

@@ -1,8 +1,8 @@
-"""Windows of many episodes, gathered fast: what training reads.
+"""Windows of many episodes, for training.
 
-The chosen channels are laid out once as flat arrays in files that are mapped into memory; a batch
-of windows is then one gather a channel. Each channel is read at the samples of a clock channel, and
-holds its last value from one of its own samples to the next.
+The chosen channels are stored once as flat arrays in memory-mapped files, so that a batch of
+windows is one gather per channel. Channels are sampled at the times of a clock channel; between its
+own samples, a channel holds its last value.
 """
 
 from __future__ import annotations
@@ -12,16 +12,17 @@ import json
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import BinaryIO, TypedDict, cast
 
 import numpy as np
 import pyarrow as pa
 
-from sim2real.data.align import held
-from sim2real.data.delta import Damage
+from sim2real.arrays import Array, Ints
+from sim2real.data.arrow_rows import read_channel
 from sim2real.data.episode import Signal
 from sim2real.data.lake import Lake, quoted
-from sim2real.data.rows import read_channel
+from sim2real.data.resampling import held
+from sim2real.data.sealed_table import Damage
 from sim2real.data.storage import Storage
 from sim2real.errors import Sim2RealError
 from sim2real.files import atomic_folder, read_json, write_json, write_text
@@ -30,14 +31,24 @@ _AT_ONCE = 500
 _CACHE = "windows"
 
 
+class _Index(TypedDict):
+    """The content of a folder of stored windows."""
+
+    ids: list[str]
+    channels: list[str]
+    frames: list[int]
+    """Number of frames of each episode."""
+    sha256: dict[str, str]
+    """Hash of each file."""
+
+
 class Windows:
     """Channels of the episodes `ids`, at the samples of a clock channel."""
 
     def __init__(self, folder: Path) -> None:
-        """Open what `Windows.of` laid out in a folder."""
-        index = read_json(folder / "index.json")
-        self.ids: list[str] = index["ids"]
-        self.channels: list[str] = index["channels"]
+        """Open what `Windows.of` stored in a folder."""
+        index = cast(_Index, read_json(folder / "index.json"))
+        self.ids, self.channels = index["ids"], index["channels"]
         self._ends = np.cumsum(index["frames"])
         self._values = {
             name: np.load(folder / f"{k}.npy", mmap_mode="r")
@@ -56,17 +67,17 @@ class Windows:
         folder: Path | None = None,
         report: Callable[[int, int], None] = lambda done, of: None,
     ) -> Windows:
-        """Windows over the episodes; laid out on the first call, opened on the next ones.
+        """Windows over the episodes: stored on the first call, opened on later ones.
 
-        `clock` is the first channel if not given. `folder` is where the arrays are kept, the
-        lake's own if not given; it must be given for a lake on object storage, and a withdrawal
-        does not reach it there. The people in the episodes must have agreed to `purpose`.
+        `clock` is the first channel if not given. The arrays are kept in `folder`, by default
+        inside the lake. A lake on object storage needs a folder, and a withdrawal does not reach
+        it there. The people in the episodes must have agreed to `purpose`.
         """
         if folder is None and not lake.storage.local:
             raise Sim2RealError("windows of a lake on object storage need a local folder")
         root = Path(lake.storage.path(_CACHE)) if folder is None else Path(folder)
         if not ids or not channels or len(set(channels)) < len(channels):
-            raise Sim2RealError("windows need episodes, and channels that differ")
+            raise Sim2RealError("windows need episodes, and channels without repeats")
         for missing in sorted(set(ids) - set(lake.present(ids))):
             raise Sim2RealError(f"no episode {missing!r} in {lake.uri}")
         lake.permit(ids, purpose)
@@ -83,14 +94,14 @@ class Windows:
         return cls(place)
 
     @property
-    def frames(self) -> np.ndarray:
+    def frames(self) -> Ints:
         """Number of frames of each episode."""
         return np.diff(self._ends, prepend=0)
 
-    def take(self, episodes: np.ndarray, starts: np.ndarray, length: int) -> dict[str, np.ndarray]:
-        """Windows (windows, length, …) of each channel, from the given frames on.
+    def take(self, episodes: Ints, starts: Ints, length: int) -> dict[str, Array]:
+        """Windows (windows, length, …) of each channel, from the frames `starts` on.
 
-        Where a window reaches past the end of its episode, the last frame is repeated.
+        Where a window reaches beyond its episode, the last frame is repeated.
         """
         first, last = self._ends[episodes] - self.frames[episodes], self._ends[episodes] - 1
         rows = np.minimum((first + starts)[:, None] + np.arange(length), last[:, None])
@@ -98,7 +109,7 @@ class Windows:
 
 
 def forget(storage: Storage, ids: Collection[str]) -> None:
-    """Delete the layouts in a lake that hold any of these episodes, or that cannot be read."""
+    """Delete stored windows in a lake that hold any of these episodes or cannot be read."""
     for folder in _layouts(storage):
         try:
             index = json.loads(storage.read(f"{folder}/index.json"))
@@ -110,7 +121,7 @@ def forget(storage: Storage, ids: Collection[str]) -> None:
 
 
 def verify_windows(storage: Storage) -> Iterator[Damage]:
-    """Layouts in a lake that are not as they were written; deleting one loses nothing."""
+    """Stored windows in a lake that have changed; deleting them loses nothing."""
     for folder in _layouts(storage):
         try:
             index = storage.read(f"{folder}/index.json")
@@ -144,7 +155,7 @@ def _lay_out(
             writer.finish(sum(frames))
     names = [f"{k}.npy" for k in range(len(channels))]
     digests = {name: Storage(str(folder)).digest(name) for name in names}
-    index = {"ids": ids, "channels": channels, "frames": frames, "sha256": digests}
+    index = _Index(ids=ids, channels=channels, frames=frames, sha256=digests)
     write_json(folder / "index.json", index)
     seal = hashlib.sha256((folder / "index.json").read_bytes()).hexdigest()
     write_text(folder / "index.sha256", seal)
@@ -200,14 +211,14 @@ def _signals(lake: Lake, ids: list[str], channels: set[str]) -> dict[str, dict[s
 
 
 class _Column:
-    """One channel of all episodes, written as a numpy file whose length is known at the end."""
+    """One channel of all episodes, written as a numpy file of a length that is known at the end."""
 
-    def __init__(self, file: BinaryIO, like: np.ndarray) -> None:
+    def __init__(self, file: BinaryIO, like: Array) -> None:
         self._dtype, self._shape = like.dtype, like.shape[1:]
         self._file = file
         self._header(0)
 
-    def add(self, episode: str, channel: str, values: np.ndarray) -> None:
+    def add(self, episode: str, channel: str, values: Array) -> None:
         if values.dtype != self._dtype or values.shape[1:] != self._shape:
             raise Sim2RealError(
                 f"channel {channel!r} of episode {episode} is {values.dtype}{values.shape[1:]},"
@@ -221,9 +232,11 @@ class _Column:
 
     def _header(self, frames: int) -> None:
         # The header has room for any length, so that it can be written again at the end.
-        described: dict[str, Any] = {
-            "descr": np.lib.format.dtype_to_descr(self._dtype),
-            "fortran_order": False,
-            "shape": (frames, *self._shape),
-        }
-        np.lib.format.write_array_header_1_0(self._file, described)
+        np.lib.format.write_array_header_1_0(
+            self._file,
+            {
+                "descr": np.lib.format.dtype_to_descr(self._dtype),
+                "fortran_order": False,
+                "shape": (frames, *self._shape),
+            },
+        )

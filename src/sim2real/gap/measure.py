@@ -9,36 +9,34 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
+from pathlib import Path
 
 import numpy as np
 
+from sim2real.arrays import Floats
+from sim2real.data import ChannelMap, Logs
 from sim2real.errors import Sim2RealError
-from sim2real.gap.coverage import Coverage, coverage
-from sim2real.gap.distances import EXCHANGES, FEWEST, Distance, adjusted, distances
-from sim2real.gap.horizon import ChannelGap, channel_gaps
-from sim2real.gap.log import Log
-from sim2real.gap.pairs import Pairs, make_pairs
-from sim2real.gap.where import Place, ranked, where
+from sim2real.gap.error_hotspots import Hotspot, find_hotspots, ranked
+from sim2real.gap.horizon_errors import ChannelGap, channel_gaps
+from sim2real.gap.reading_coverage import RangeCoverage, range_coverage
+from sim2real.gap.replayed_pairs import ReplayedPairs, make_pairs
+from sim2real.gap.thresholds import GAP_THRESHOLDS, GapThresholds
+from sim2real.gap.two_sample import EXCHANGES, FEWEST, Distance, adjusted, distances
+from sim2real.logs import ControlLog, aligned_logs
+from sim2real.policy import open_twin
 from sim2real.randomize import drawn
+from sim2real.replay import seconds_of
 from sim2real.twin import Twin
 
-LEVEL = 0.05
-"""Chance of a false claim that is taken."""
-_MOST = 400
-"""Segments that errors and distances are measured on."""
 _FEW = 20
 """Segments below which distances are measured on shorter ones too."""
-_MOST_SHORT = 1600
-"""Segments that places are looked for in."""
 _SHORTER = 5
 """How much shorter those are than the horizon."""
 _LEAST_STEPS = 3
 """Periods of the shortest segment that places are looked for with."""
 _LISTED = 20
 """Places that are written out; the gap's own table has all of them."""
-_DRAWS = 40
-"""Draws of a posterior."""
 _STAGES = 3
 
 
@@ -58,15 +56,17 @@ class Gap:
     """Segments left out because the twin diverged in them."""
     channels: tuple[ChannelGap, ...]
     distances: tuple[Distance, ...]
-    places: tuple[Place, ...]
+    places: tuple[Hotspot, ...]
     """All ranges looked at; see `worst_places`."""
-    coverage: Coverage | None
+    coverage: RangeCoverage | None
     """What the posterior's draws cover of the readings, where the twin has a posterior."""
     notes: tuple[str, ...]
-    pairs: Pairs
+    pairs: ReplayedPairs
     """What was replayed."""
-    draws: np.ndarray | None
+    draws: Floats | None
     """(draws, parameters) of the posterior, where the twin has one."""
+    level: float = GAP_THRESHOLDS.level
+    """Chance of a false claim that is taken."""
 
     @property
     def p_value(self) -> float:
@@ -78,7 +78,7 @@ class Gap:
     @property
     def found(self) -> bool:
         """Whether twin and robot can be told apart at all."""
-        return self.p_value < LEVEL
+        return self.p_value < self.level
 
     @property
     def worst(self) -> ChannelGap:
@@ -86,10 +86,11 @@ class Gap:
         return max(self.channels, key=lambda channel: channel.ratio)
 
     @property
-    def worst_places(self) -> tuple[Place, ...]:
-        """Places where the error is larger than elsewhere beyond chance; see `where.ranked`."""
+    def worst_places(self) -> tuple[Hotspot, ...]:
+        """Places where the error is larger than elsewhere beyond chance; see `ranked`."""
         # Of two looks, distances and places, the second has the whole level if the first is sure.
-        return ranked(self.places, level=LEVEL if self._told_apart < LEVEL / 2 else LEVEL / 2)
+        sure = self._told_apart < self.level / 2
+        return ranked(self.places, level=self.level if sure else self.level / 2)
 
     @property
     def verdict(self) -> str:
@@ -115,7 +116,7 @@ class Gap:
             return f"a gap is not shown in {seconds}: errors are {size}{self._apart()}"
         return f"no gap is found in {seconds}: errors are {size}{self._apart()}"
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """Plain data."""
         return {
             "twin": self.twin,
@@ -145,7 +146,7 @@ class Gap:
 
     def _largest(self) -> str:
         """Where the worst channel is worst; any channel's place where nothing else is found."""
-        told = self._told_apart < LEVEL
+        told = self._told_apart < self.level
         mine = [place for place in self.worst_places if place.channel == self.worst.name]
         if mine and told:
             return f"; largest {mine[0].words}"
@@ -156,7 +157,7 @@ class Gap:
 
     def _apart(self) -> str:
         """How real and simulated are told apart, by the surer of the two tests."""
-        if not self.distances or (self.found and self._told_apart >= LEVEL):
+        if not self.distances or (self.found and self._told_apart >= self.level):
             return ""
         best = max(self.distances, key=lambda d: (-d.accuracy_p, d.accuracy))
         other = min(self.distances, key=lambda d: d.mmd_p)
@@ -179,12 +180,47 @@ def check_options(*, horizon_s: float, seed: int) -> None:
         raise Sim2RealError(f"a seed of {seed} is none: it is 0 or more")
 
 
+def measure_gap(
+    twin: Twin | Path | str,
+    logs: Logs,
+    *,
+    channels: ChannelMap | Path | str | None = None,
+    rate_hz: float = 0.0,
+    horizon_s: float = 0.5,
+    remainder: bool = False,
+    thresholds: GapThresholds = GAP_THRESHOLDS,
+    seed: int = 0,
+    threads: int = 0,
+    report: Callable[[int, int], None] = lambda done, of: None,
+) -> Gap:
+    """Measure how far a twin's best guess is off the robot that made some logs; see `Gap`.
+
+    Logs of columns may need a map of their `channels`. `rate_hz` is their control rate, by default
+    their own; `horizon_s` the time ahead that the twin predicts from each measured state. With
+    `remainder` the twin's learned remainder acts. Better not with logs that the twin was identified
+    from.
+    """
+    check_options(horizon_s=horizon_s, seed=seed)
+    twin = open_twin(twin)
+    return measure(
+        twin,
+        aligned_logs(twin, logs, channels=channels, rate_hz=rate_hz),
+        horizon_s=horizon_s,
+        remainder=remainder,
+        thresholds=thresholds,
+        seed=seed,
+        threads=threads,
+        report=report,
+    )
+
+
 def measure(
     twin: Twin,
-    logs: Sequence[Log],
+    logs: Sequence[ControlLog],
     *,
     horizon_s: float = 0.5,
     remainder: bool = False,
+    thresholds: GapThresholds = GAP_THRESHOLDS,
     seed: int = 0,
     threads: int = 0,
     report: Callable[[int, int], None] = lambda done, of: None,
@@ -195,61 +231,58 @@ def measure(
     for `horizon_s`, or of another robot, are a `Sim2RealError`.
     """
     check_options(horizon_s=horizon_s, seed=seed)
+    _refuse_rates(logs)
+    make = partial(make_pairs, twin, logs, seed=seed, remainder=remainder, threads=threads)
+    draws = _draws(twin, thresholds.draws, seed)
+    pairs = make(
+        horizon_s=horizon_s, most=thresholds.segments, draws=draws, report=_stage(report, 0)
+    )
+    short_s = max(horizon_s / _SHORTER, _LEAST_STEPS * pairs.real.period_s)
+    short = make(
+        horizon_s=short_s, most=thresholds.short_segments, apart=False, report=_stage(report, 1)
+    )
+    tests, why = distances(pairs, seed=seed), []
+    if len(pairs.recording) < _FEW:
+        why.append(_few(pairs, short_s))
+        close = make(horizon_s=short_s, most=thresholds.segments)
+        tests = distances(close, seed=seed) + tests[-1:]
+    covered = None
+    if twin.posterior is not None and not remainder:
+        look = partial(range_coverage, twin, logs, source="posterior", draws=thresholds.draws)
+        look = partial(look, horizon_s=horizon_s, seed=seed, threads=threads)
+        try:
+            covered = look(thresholds=thresholds, report=_stage(report, 2))
+        except Sim2RealError as error:
+            why.append(f"what the posterior covers was not looked at: {error}")
+    channels = channel_gaps(pairs, seed=seed)
+    report(1, 1)
+    return Gap(
+        twin=twin.name,
+        version=twin.version,
+        horizon_s=pairs.horizon_s,
+        recordings=tuple(log.episode for log in logs),
+        seconds=seconds_of(logs),
+        segments=len(pairs.recording),
+        diverged=pairs.diverged,
+        channels=channels,
+        distances=tests,
+        places=find_hotspots(short, pairs, seed=seed),
+        coverage=covered,
+        notes=(*_left_out(logs), *_notes(pairs, channels), *why),
+        pairs=pairs,
+        draws=draws,
+        level=thresholds.level,
+    )
+
+
+def _refuse_rates(logs: Sequence[ControlLog]) -> None:
+    """Refuse logs of several control rates."""
     rates = sorted({log.contract.rate_hz for log in logs})
     if len(rates) > 1:
         raise Sim2RealError(
             f"the recordings have control rates from {rates[0]:.4g} to {rates[-1]:.4g} Hz: choose"
             " one for all of them (--rate-hz)"
         )
-    options: dict[str, Any] = {"seed": seed, "remainder": remainder, "threads": threads}
-    draws = None
-    if twin.posterior is not None:
-        draws = drawn(twin, "posterior", count=_DRAWS, seed=seed).numpy()
-    pairs = make_pairs(
-        twin, logs, horizon_s=horizon_s, most=_MOST, draws=draws, report=_stage(report, 0),
-        **options,
-    )  # fmt: skip
-    short_s = max(horizon_s / _SHORTER, _LEAST_STEPS * pairs.real.period_s)
-    short = make_pairs(
-        twin, logs, horizon_s=short_s, most=_MOST_SHORT, apart=False, report=_stage(report, 1),
-        **options,
-    )  # fmt: skip
-    tests, why = distances(pairs, seed=seed), []
-    if len(pairs.recording) < _FEW:
-        why.append(
-            f"there are {len(pairs.recording)} segments of {pairs.horizon_s:.2g} s only: whether"
-            f" real and simulated can be told apart is tested on those of {short_s:.2g} s too"
-        )
-        close = make_pairs(twin, logs, horizon_s=short_s, most=_MOST, **options)
-        tests = distances(close, seed=seed) + tests[-1:]
-    covered = None
-    if twin.posterior is not None and not remainder:
-        try:
-            covered = coverage(
-                twin, logs, source="posterior", draws=_DRAWS, horizon_s=horizon_s, seed=seed,
-                threads=threads, report=_stage(report, 2),
-            )  # fmt: skip
-        except Sim2RealError as error:
-            why.append(f"what the posterior covers was not looked at: {error}")
-    channels = channel_gaps(pairs, seed=seed)
-    found = Gap(
-        twin=twin.name,
-        version=twin.version,
-        horizon_s=pairs.horizon_s,
-        recordings=tuple(log.episode for log in logs),
-        seconds=sum(float(log.times[-1] - log.times[0]) for log in logs),
-        segments=len(pairs.recording),
-        diverged=pairs.diverged,
-        channels=channels,
-        distances=tests,
-        places=where(short, pairs, seed=seed),
-        coverage=covered,
-        notes=(*_left_out(logs), *_notes(pairs, channels), *why),
-        pairs=pairs,
-        draws=draws,
-    )
-    report(1, 1)
-    return found
 
 
 def two_figures(value: float) -> str:
@@ -257,7 +290,21 @@ def two_figures(value: float) -> str:
     return f"{float(f'{value:.2g}'):,g}"
 
 
-def _left_out(logs: Sequence[Log]) -> Iterator[str]:
+def _draws(twin: Twin, count: int, seed: int) -> Floats | None:
+    """(draws, parameters) of the posterior, where the twin has one."""
+    if twin.posterior is None:
+        return None
+    return np.asarray(drawn(twin, "posterior", count=count, seed=seed).numpy())
+
+
+def _few(pairs: ReplayedPairs, short_s: float) -> str:
+    return (
+        f"there are {len(pairs.recording)} segments of {pairs.horizon_s:.2g} s only: whether"
+        f" real and simulated can be told apart is tested on those of {short_s:.2g} s too"
+    )
+
+
+def _left_out(logs: Sequence[ControlLog]) -> Iterator[str]:
     samples = sum(log.left_out for log in logs)
     if samples:
         yield (
@@ -266,7 +313,7 @@ def _left_out(logs: Sequence[Log]) -> Iterator[str]:
         )
 
 
-def _notes(pairs: Pairs, channels: Sequence[ChannelGap]) -> tuple[str, ...]:
+def _notes(pairs: ReplayedPairs, channels: Sequence[ChannelGap]) -> tuple[str, ...]:
     notes = []
     in_spreads = [channel.in_spread for channel in channels if channel.in_spread is not None]
     if in_spreads and np.median(in_spreads) > 1:

@@ -1,5 +1,37 @@
-"""Learning a policy in randomised worlds, with rsl_rl's PPO."""
+"""Learning a policy in randomised worlds, with rsl_rl's PPO.
 
-from sim2real.learn.config import TrainConfig
+`train` does what a `TrainConfig` asks for and keeps it in a folder, a `Run`: configuration,
+checkpoints, TensorBoard events and result. A run that was interrupted goes on bit for bit.
+`Policy` is a run's newest actor, ready to use.
 
-__all__ = ["TrainConfig"]
+>>> from sim2real.learn import Run, TrainConfig
+>>> run = Run.plan(TrainConfig(task="pendulum-swingup", worlds=64), learner_threads=1)
+>>> run.source, run.training.worlds
+('prior', 64)
+"""
+
+from typing import TYPE_CHECKING
+
+from sim2real.lazy import attach
+
+__all__ = [
+    "ExportConfig",
+    "Policy",
+    "Run",
+    "TrainConfig",
+    "TrainProgress",
+    "TrainResult",
+    "Trainer",
+    "export",
+    "train",
+]
+
+if TYPE_CHECKING:
+    from sim2real.learn.bundle_export import export
+    from sim2real.learn.export_config import ExportConfig
+    from sim2real.learn.policy import Policy
+    from sim2real.learn.run import Run
+    from sim2real.learn.train_config import TrainConfig
+    from sim2real.learn.trainer import Trainer, TrainProgress, TrainResult, train
+else:
+    __getattr__, __dir__ = attach(__name__, __file__)

@@ -9,17 +9,36 @@ from __future__ import annotations
 import hashlib
 import io
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
 import torch
+from torch import Tensor
 
 from sim2real.errors import Sim2RealError
 from sim2real.files import atomic_path, write_text
+from sim2real.tasks import EnvState
 
 _KEEP = 2
 
 
-def save_checkpoint(folder: Path, iteration: int, content: dict[str, Any]) -> Path:
+class Checkpoint(TypedDict):
+    """Everything that a killed run needs to go on bit for bit."""
+
+    iteration: int
+    seconds: float
+    outcomes: list[bool]
+    widths: list[list[float]]
+    history: list[list[float]]
+    learner: dict[str, Any]  # rsl_rl's own
+    average: dict[str, Tensor]
+    """Weights of the actor, averaged over the last updates."""
+    env: EnvState
+    rng: Tensor
+    twin: str
+    """Version of the twin it was trained in."""
+
+
+def save_checkpoint(folder: Path, iteration: int, content: Checkpoint) -> Path:
     """Write the checkpoint of an iteration; the newest few are kept."""
     buffer = io.BytesIO()
     torch.save(content, buffer)
@@ -47,7 +66,7 @@ def latest_checkpoint(folder: Path) -> Path:
     return found[-1]
 
 
-def load_checkpoint(path: Path) -> dict[str, Any]:
+def load_checkpoint(path: Path) -> Checkpoint:
     """The content of a checkpoint; a damaged one is a `Sim2RealError` that names an older one."""
     try:
         data = path.read_bytes()
@@ -57,7 +76,7 @@ def load_checkpoint(path: Path) -> dict[str, Any]:
     if hashlib.sha256(data).hexdigest() != digest:
         raise _damaged(path)
     try:
-        content: dict[str, Any] = torch.load(io.BytesIO(data), weights_only=True)
+        content: Checkpoint = torch.load(io.BytesIO(data), weights_only=True)
     except Exception as error:  # torch.load raises whatever its readers raise
         raise _damaged(path) from error
     return content

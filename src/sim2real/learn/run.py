@@ -5,12 +5,12 @@ from __future__ import annotations
 import time
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from sim2real.errors import Sim2RealError
 from sim2real.files import read_json, write_json, write_text
-from sim2real.learn.config import TrainConfig
+from sim2real.learn.train_config import TrainConfig
 from sim2real.tasks import Training, find_task
+from sim2real.twin import Twin
 
 CONFIG_FILE = "config.json"
 
@@ -68,8 +68,9 @@ class Run:
             starts=config.starts.resolve() if config.starts else None,
         )
 
-    def create(self) -> Run:
-        """Make the run's folder with its configuration; the run as kept there."""
+    def create(self, twin: Twin | None = None) -> Run:
+        """Make the run's folder with its configuration, and with the twin if it is trained in one
+        that is kept nowhere else; the run as kept there."""
         folder, copy = self.folder, 1
         while True:
             try:
@@ -85,7 +86,10 @@ class Run:
             kept = folder / f"params{Path(source).suffix}"
             write_text(kept, Path(source).read_text(encoding="utf-8"))
             source = kept.name
-        write_json(folder / CONFIG_FILE, replace(self, source=source).to_dict())
+        kept_twin = self.twin
+        if twin is not None:
+            kept_twin = twin.save((folder / "twin").resolve()).folder
+        write_json(folder / CONFIG_FILE, replace(self, source=source, twin=kept_twin).to_dict())
         return Run.open(folder)
 
     @classmethod
@@ -106,7 +110,7 @@ class Run:
         except (KeyError, TypeError, ValueError) as error:
             raise Sim2RealError(f"{folder / CONFIG_FILE} is malformed: {error}") from None
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """The content of the run's configuration file."""
         data = asdict(self)
         del data["folder"]

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import torch
 from rsl_rl.env import VecEnv
 from tensordict import TensorDict
 from torch import Tensor
 
-from sim2real.tasks import Step, TaskEnv
+from sim2real.tasks import EnvStep, TaskEnv
 
 
 class RslRlEnv(VecEnv):  # type: ignore[misc]
@@ -22,7 +20,7 @@ class RslRlEnv(VecEnv):  # type: ignore[misc]
         self.max_episode_length = env.steps
         self.device = env.device
         self.cfg = {"task": env.task.name, "twin": env.twin.version}
-        self.last: Step | None = None
+        self.last: EnvStep | None = None
         """What the last step gave, for those who want more than rsl_rl does."""
 
     @property
@@ -39,9 +37,9 @@ class RslRlEnv(VecEnv):  # type: ignore[misc]
         groups = {"actor": self.env.actor, "critic": self.env.critic}
         return TensorDict(groups, batch_size=[self.num_envs], device=self.device)
 
-    def step(self, actions: Tensor) -> tuple[TensorDict, Tensor, Tensor, dict[str, Any]]:
+    def step(self, actions: Tensor) -> tuple[TensorDict, Tensor, Tensor, dict[str, Tensor]]:
         """One control period of every world."""
         step = self.last = self.env.step(actions)
         done = step.terminated | step.truncated
-        extras: dict[str, Any] = {"time_outs": step.truncated.float()}
+        extras = {"time_outs": step.truncated.float()}
         return self.get_observations(), step.reward, done.to(torch.long), extras

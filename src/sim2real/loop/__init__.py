@@ -1,1 +1,44 @@
-"""The circle: train, deploy, measure, attribute, identify, and again, resumable anywhere."""
+"""The circle: train, deploy, measure, attribute, identify, and again, resumable anywhere.
+
+`close_the_loop` walks it for one robot until its target is met or its budget of attempts is spent.
+The result of every step is kept under a hash of what it was made from, so an interrupted loop goes
+on where it stopped, and loops in one `Store` share what is the same.
+
+>>> from sim2real.loop import LoopConfig
+>>> config = LoopConfig(task="pendulum-swingup", robot="unit:7", budget="60-trials")
+>>> config.check()
+>>> config.trials, str(config.folder)
+(60, 'runs/loop/pendulum-swingup/unit-7')
+"""
+
+from typing import TYPE_CHECKING
+
+from sim2real.lazy import attach
+
+__all__ = [
+    "RESULT_FILE",
+    "SUMMARY_FILE",
+    "KeptResult",
+    "KeptStep",
+    "LoopConfig",
+    "LoopResult",
+    "Round",
+    "Stages",
+    "Store",
+    "close_the_loop",
+    "episodes_of",
+    "lower_bound",
+    "policy_of",
+    "prediction_of",
+    "run_of",
+    "widened",
+]
+
+if TYPE_CHECKING:
+    from sim2real.loop.circle import SUMMARY_FILE, LoopResult, Round, close_the_loop, lower_bound
+    from sim2real.loop.loop_config import LoopConfig
+    from sim2real.loop.stages import Stages, episodes_of, prediction_of, run_of
+    from sim2real.loop.steps import RESULT_FILE, KeptResult, KeptStep, Store
+    from sim2real.loop.strategies import policy_of, widened
+else:
+    __getattr__, __dir__ = attach(__name__, __file__)

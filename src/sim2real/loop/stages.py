@@ -15,32 +15,18 @@ from typing import Any
 
 import numpy as np
 
-from sim2real.attribute.failures import Failures, explain_failures
-from sim2real.attribute.success import attribute_success
-from sim2real.attribute.trajectory import attribute_trajectory
-from sim2real.data import Episode
+from sim2real.attribution import Failures, attribute, explain_failures
+from sim2real.data import Episode, read_recording
 from sim2real.errors import Sim2RealError
-from sim2real.evaluate.intervals import wilson
-from sim2real.evaluate.prediction import Prediction, predict
-from sim2real.evaluate.trials import run_trials
-from sim2real.identify.align import aligned
-from sim2real.identify.identify import identify
-from sim2real.identify.remainder import learn_remainder
-from sim2real.identify.scatter import scattered
-from sim2real.identify.starts import seen_states
-from sim2real.learn.config import TrainConfig
-from sim2real.learn.policy import Policy
-from sim2real.learn.train import train
-from sim2real.loop.at_robot import MOTIONS, AtRobot
-from sim2real.loop.steps import Done, Step
+from sim2real.evaluation import Prediction, evaluate, predict, run_trials
+from sim2real.identification import identify, learn_remainder, scattered, seen_states
+from sim2real.learn import ExportConfig, Policy, TrainConfig, export, train
+from sim2real.logs import aligned
+from sim2real.loop.attended_robot import MOTIONS, AttendedRobot
+from sim2real.loop.steps import KeptResult, KeptStep
 from sim2real.policy import Bundle
-from sim2real.policy.config import ExportConfig
-from sim2real.policy.export import export
-from sim2real.robot.deployment import Talk
-from sim2real.robot.link import link_stops
-from sim2real.robot.recording import read_recording
-from sim2real.tasks import Task, TaskEnv, find_task
-from sim2real.tasks.starts import STARTS_FILE
+from sim2real.robot import OperatorPrompts, link_stops
+from sim2real.tasks import STARTS_FILE, Task, TaskEnv, find_task
 from sim2real.twin import Twin
 
 _ROBOTS, _EACH = 64, 16
@@ -61,13 +47,13 @@ class Stages:
     seed: int = 0
     force: bool = False
     threads: int = 0
-    talk: Talk = field(default_factory=Talk)
+    prompts: OperatorPrompts = field(default_factory=OperatorPrompts)
     """How it speaks with the person at the robot."""
 
     @property
     def report(self) -> Callable[[int, int], None]:
         """Told how far the present step is."""
-        return self.talk.report
+        return self.prompts.report
 
     @property
     def twin(self) -> Path:
@@ -78,19 +64,19 @@ class Stages:
         self,
         source: str,
         *,
-        twin: Step | None = None,
-        begin: Step | None = None,
-        starts: Step | None = None,
+        twin: KeptStep | None = None,
+        begin: KeptStep | None = None,
+        starts: KeptStep | None = None,
         iterations: int | None = None,
         remainder: bool = False,
-    ) -> Step:
+    ) -> KeptStep:
         """Train in the task's twin, or in one that a step made; from nothing, or from a policy.
 
         With `starts`, some episodes begin in states that the robot was seen in.
         """
         needs = tuple(step for step in (twin, begin, starts) if step is not None)
 
-        def work(folder: Path, done: tuple[Done, ...]) -> dict[str, Any]:
+        def work(folder: Path, done: tuple[KeptResult, ...]) -> dict[str, Any]:
             made = {step.key: one for step, one in zip(needs, done, strict=True)}
             seen = made[starts.key] if starts else None
             config = TrainConfig(
@@ -129,44 +115,38 @@ class Stages:
             "seed": self.seed,
             "from": [step.kind for step in needs],
         }
-        return Step(kind="train", inputs=inputs, needs=needs, work=work)
+        return KeptStep(kind="train", inputs=inputs, needs=needs, work=work)
 
-    def widen(self, wider: Callable[[Twin], Twin]) -> Step:
+    def widen(self, wider: Callable[[Twin], Twin]) -> KeptStep:
         """The task's twin with other ranges."""
 
-        def work(folder: Path, done: tuple[Done, ...]) -> dict[str, Any]:
+        def work(folder: Path, done: tuple[KeptResult, ...]) -> dict[str, Any]:
             shutil.rmtree(folder / "twin", ignore_errors=True)
             return {"twin": wider(Twin.load(self.twin)).save(folder / "twin").version}
 
         inputs = {"version": wider(Twin.load(self.twin, check=False)).version}
-        return Step(kind="widen", inputs=inputs, work=work)
+        return KeptStep(kind="widen", inputs=inputs, work=work)
 
-    def evaluate(self, policy: Step, *, episodes: int = 500) -> Step:
+    def evaluate(self, policy: KeptStep, *, episodes: int = 500) -> KeptStep:
         """Success in worlds like those it was trained in, never seen before."""
 
-        def work(folder: Path, done: tuple[Done, ...]) -> dict[str, Any]:
-            trained = Policy.open(run_of(done[0]))
-            run = trained.run
-            trials = run_trials(
-                find_task(self.task),
-                trained,
+        def work(folder: Path, done: tuple[KeptResult, ...]) -> dict[str, Any]:
+            found = evaluate(
+                run_of(done[0]),
                 episodes=episodes,
                 seed=1_000_000 + self.seed,
-                source="prior" if run.source == "adr" else run.source,
-                twin=Twin.load(run.twin) if run.twin else None,
-                remainder=run.remainder,
                 threads=self.threads,
                 report=self.report,
             )
-            return wilson(int(trials.success.sum()), episodes).to_dict()
+            return found.success.to_dict()
 
-        return Step(kind="evaluate", inputs={"episodes": episodes}, needs=(policy,), work=work)
+        return KeptStep(kind="evaluate", inputs={"episodes": episodes}, needs=(policy,), work=work)
 
-    def predict(self, policy: Step, recorded: Step) -> Step:
+    def predict(self, policy: KeptStep, recorded: KeptStep) -> KeptStep:
         """How often robots succeed that the real one may be: worlds of what the policy was trained
         in, and the link that was `recorded`."""
 
-        def work(folder: Path, done: tuple[Done, ...]) -> dict[str, Any]:
+        def work(folder: Path, done: tuple[KeptResult, ...]) -> dict[str, Any]:
             trained_, bundle, recorded_ = done
             trained = Policy.open(run_of(trained_))
             task, run = find_task(self.task), trained.run
@@ -195,81 +175,73 @@ class Stages:
             }
 
         needs = (policy, self.export(policy), recorded)
-        return Step(kind="predict", inputs={"seed": self.seed}, needs=needs, work=work)
+        return KeptStep(kind="predict", inputs={"seed": self.seed}, needs=needs, work=work)
 
-    def attribute(self, policy: Step, known: Step, recorded: Step, tried: tuple[Step, ...]) -> Step:
+    def attribute(
+        self, policy: KeptStep, known: KeptStep, recorded: KeptStep, tried: tuple[KeptStep, ...]
+    ) -> KeptStep:
         """What the error on recordings, and the success lost by a policy, is made of."""
 
-        def work(folder: Path, done: tuple[Done, ...]) -> dict[str, Any]:
+        def work(folder: Path, done: tuple[KeptResult, ...]) -> dict[str, Any]:
             policy_, known_, recorded_, *tried_ = done
-            before, after = Twin.load(self.twin), Twin.load(known_.folder / "twin")
-            trained = Policy.open(run_of(policy_))
-            logs = [aligned(episode, before) for episode in episodes_of(recorded_)]
             won = [outcome for one in tried_ for outcome in one.result["success"]]
-            try:
-                error = attribute_trajectory(
-                    before, after, logs, seed=self.seed, threads=self.threads, report=self.report
-                ).to_dict()
-            except Sim2RealError as none:  # a twin that is right has no error to share out
-                error = {"why": str(none)}
-            success = attribute_success(
-                before,
-                after,
-                find_task(self.task),
-                trained,
-                source=trained.run.source,
+            found = attribute(
+                self.twin,
+                episodes_of(recorded_),
+                identified=known_.folder / "twin",
+                policy=run_of(policy_),
                 real=(sum(won), len(won)),
                 each=_TRIED,
                 seed=self.seed,
                 threads=self.threads,
                 report=self.report,
             )
-            return {"error": error, "success": success.to_dict()}
+            assert found.success is not None
+            # A twin that is right has no error to share out.
+            error = found.trajectory.to_dict() if found.trajectory else {"why": found.why}
+            return {"error": error, "success": found.success.to_dict()}
 
         inputs = {"task": self.task, "seed": self.seed}
         needs = (policy, known, recorded, *tried)
-        return Step(kind="attribute", inputs=inputs, needs=needs, work=work)
+        return KeptStep(kind="attribute", inputs=inputs, needs=needs, work=work)
 
-    def failures(self, policy: Step, known: Step | None, tried: tuple[Step, ...]) -> Step:
+    def failures(
+        self, policy: KeptStep, known: KeptStep | None, tried: tuple[KeptStep, ...]
+    ) -> KeptStep:
         """Why attempts of a policy failed, with what is `known` of the robot by now."""
 
-        def work(folder: Path, done: tuple[Done, ...]) -> dict[str, Any]:
-            trained = Policy.open(run_of(done[0]))
-            run = trained.run
+        def work(folder: Path, done: tuple[KeptResult, ...]) -> dict[str, Any]:
             attempts = done[1:] if known is None else done[2:]
             episodes = [episode for one in attempts for episode in episodes_of(one)]
             if not any(episode.outcome for episode in episodes):  # nobody judged them
                 return Failures(tried=0, failed=0, kinds=(), diagnoses=()).to_dict()
-            return explain_failures(
-                Twin.load(run.twin or self.twin),
-                find_task(self.task),
-                trained,
+            found = explain_failures(
+                run_of(done[0]),
                 episodes,
-                source=run.source,
-                remainder=run.remainder,
-                identified=None if known is None else Twin.load(done[1].folder / "twin"),
+                identified=None if known is None else done[1].folder / "twin",
                 seed=4_000_000 + self.seed,
                 threads=self.threads,
                 report=self.report,
-            ).to_dict()
+            )
+            return found.failures.to_dict()
 
         needs = (policy, *tried) if known is None else (policy, known, *tried)
-        return Step(kind="failures", inputs={"seed": self.seed}, needs=needs, work=work)
+        return KeptStep(kind="failures", inputs={"seed": self.seed}, needs=needs, work=work)
 
-    def export(self, policy: Step) -> Step:
+    def export(self, policy: KeptStep) -> KeptStep:
         """A bundle of the policy."""
 
-        def work(folder: Path, done: tuple[Done, ...]) -> dict[str, Any]:
+        def work(folder: Path, done: tuple[KeptResult, ...]) -> dict[str, Any]:
             shutil.rmtree(folder / "bundle", ignore_errors=True)
             config = ExportConfig(run=run_of(done[0]), out=folder / "bundle")
             return {"id": export(config, report=self.report).id}
 
-        return Step(kind="export", inputs={}, needs=(policy,), work=work)
+        return KeptStep(kind="export", inputs={}, needs=(policy,), work=work)
 
-    def record(self, *, seconds: float) -> Step:
+    def record(self, *, seconds: float) -> KeptStep:
         """Motions of the robot that tell its parameters, together so long."""
 
-        def work(folder: Path, done: tuple[Done, ...]) -> dict[str, Any]:
+        def work(folder: Path, done: tuple[KeptResult, ...]) -> dict[str, Any]:
             return self._robot.record(
                 folder / "recordings",
                 twin=self.twin,
@@ -286,55 +258,55 @@ class Stages:
             "seconds": seconds,
             "seed": self.seed,
         }
-        return Step(kind="record", inputs=inputs, work=work)
+        return KeptStep(kind="record", inputs=inputs, work=work)
 
-    def ladder(self, bundle: Step, recorded: Step) -> Step:
+    def ladder(self, bundle: KeptStep, recorded: KeptStep) -> KeptStep:
         """What a bundle goes through before it acts freely; one that may not is an error."""
 
-        def work(folder: Path, done: tuple[Done, ...]) -> dict[str, Any]:
+        def work(folder: Path, done: tuple[KeptResult, ...]) -> dict[str, Any]:
             logs = episodes_of(done[1])
             return self._robot.climb(folder, done[0].folder / "bundle", logs, self._goals())
 
         # Not whether it is forced: what was passed, or made since, is not undone by that.
         inputs = {"robot": self._robot.identity}
-        return Step(kind="ladder", inputs=inputs, needs=(bundle, recorded), work=work)
+        return KeptStep(kind="ladder", inputs=inputs, needs=(bundle, recorded), work=work)
 
-    def trials(self, bundle: Step, ladder: Step, *, first: int, count: int) -> Step:
+    def trials(self, bundle: KeptStep, ladder: KeptStep, *, first: int, count: int) -> KeptStep:
         """Attempts on the robot, with set-ups numbered from `first` on."""
 
-        def work(folder: Path, done: tuple[Done, ...]) -> dict[str, Any]:
+        def work(folder: Path, done: tuple[KeptResult, ...]) -> dict[str, Any]:
             made = folder / "attempts"
             return self._robot.attempt(made, done[0].folder / "bundle", first=first, count=count)
 
         inputs = {"robot": self._robot.identity, "first": first, "count": count}
-        return Step(kind="trials", inputs=inputs, needs=(bundle, ladder), work=work)
+        return KeptStep(kind="trials", inputs=inputs, needs=(bundle, ladder), work=work)
 
-    def identify(self, recorded: tuple[Step, ...]) -> Step:
+    def identify(self, recorded: tuple[KeptStep, ...]) -> KeptStep:
         """The twin's next version, from what the robot did."""
 
-        def work(folder: Path, done: tuple[Done, ...]) -> dict[str, Any]:
+        def work(folder: Path, done: tuple[KeptResult, ...]) -> dict[str, Any]:
             shutil.rmtree(folder / "twin", ignore_errors=True)
             found = identify(
                 Twin.load(self.twin),
                 _telling(done),
                 seed=self.seed,
                 threads=self.threads,
-                report=lambda stage, done, of: self.report(done, of),
+                report=self.report,
             )
             found.twin.save(folder / "twin")
             return found.to_dict()
 
         inputs = {"task": self.task, "seed": self.seed}
-        return Step(kind="identify", inputs=inputs, needs=recorded, work=work)
+        return KeptStep(kind="identify", inputs=inputs, needs=recorded, work=work)
 
-    def scatter(self, known: Step) -> Step:
+    def scatter(self, known: KeptStep) -> KeptStep:
         """An identified twin whose posterior scatters as the robot does around it.
 
         From stretch to stretch, that is; over an attempt they average out in part.
         """
         attempt_s = find_task(self.task).episode_s
 
-        def work(folder: Path, done: tuple[Done, ...]) -> dict[str, Any]:
+        def work(folder: Path, done: tuple[KeptResult, ...]) -> dict[str, Any]:
             shutil.rmtree(folder / "twin", ignore_errors=True)
             twin, result = Twin.load(done[0].folder / "twin"), done[0].result
             if twin.posterior is None:
@@ -345,24 +317,24 @@ class Stages:
             return {"twin": wider.save(folder / "twin").version}
 
         inputs = {"seed": self.seed, "attempt_s": attempt_s}
-        return Step(kind="scatter", inputs=inputs, needs=(known,), work=work)
+        return KeptStep(kind="scatter", inputs=inputs, needs=(known,), work=work)
 
-    def seen(self, known: Step, recorded: tuple[Step, ...]) -> Step:
+    def seen(self, known: KeptStep, recorded: tuple[KeptStep, ...]) -> KeptStep:
         """States that the robot was seen in, as an identified twin understands its readings."""
 
-        def work(folder: Path, done: tuple[Done, ...]) -> dict[str, Any]:
+        def work(folder: Path, done: tuple[KeptResult, ...]) -> dict[str, Any]:
             twin = Twin.load(done[0].folder / "twin")
             found = seen_states(twin, [aligned(one, twin) for one in _telling(done[1:])])
             if found is not None:
                 found.save(folder / STARTS_FILE)
             return {"states": len(found.qpos) if found else 0}
 
-        return Step(kind="seen", inputs={}, needs=(known, *recorded), work=work)
+        return KeptStep(kind="seen", inputs={}, needs=(known, *recorded), work=work)
 
-    def remainder(self, known: Step, recorded: tuple[Step, ...]) -> Step:
+    def remainder(self, known: KeptStep, recorded: tuple[KeptStep, ...]) -> KeptStep:
         """An identified twin with what no parameter of it explains, learned."""
 
-        def work(folder: Path, done: tuple[Done, ...]) -> dict[str, Any]:
+        def work(folder: Path, done: tuple[KeptResult, ...]) -> dict[str, Any]:
             shutil.rmtree(folder / "twin", ignore_errors=True)
             twin = Twin.load(done[0].folder / "twin")
             logs = [aligned(episode, twin) for episode in _telling(done[1:])]
@@ -371,16 +343,16 @@ class Stages:
             return done[0].result | {"remainder": learned.to_dict()}
 
         inputs = {"seed": self.seed}
-        return Step(kind="remainder", inputs=inputs, needs=(known, *recorded), work=work)
+        return KeptStep(kind="remainder", inputs=inputs, needs=(known, *recorded), work=work)
 
     @property
-    def _robot(self) -> AtRobot:
-        return AtRobot(
+    def _robot(self) -> AttendedRobot:
+        return AttendedRobot(
             address=self.robot,
             task=self.task,
             person=self.person,
             force=self.force,
-            talk=self.talk,
+            prompts=self.prompts,
         )
 
     def _goals(self) -> tuple[str, ...]:
@@ -404,24 +376,24 @@ def _code(task: type[Task]) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
-def run_of(trained: Done) -> Path:
+def run_of(trained: KeptResult) -> Path:
     """Folder of the training run that a step made."""
     return trained.folder / str(trained.result["run"])
 
 
-def prediction_of(draws: Done, *, trials: int, won: Sequence[bool] = ()) -> Prediction:
+def prediction_of(draws: KeptResult, *, trials: int, won: Sequence[bool] = ()) -> Prediction:
     """What attempts will show, from robots that this one may be and the attempts it made."""
     known = draws.result
     real = sum(won), len(won)
     return predict(known["won"], known["tried"], ended=known["ended"], real=real, trials=trials)
 
 
-def episodes_of(done: Done) -> list[Episode]:
+def episodes_of(done: KeptResult) -> list[Episode]:
     """Episodes that a step recorded, in the order of their names."""
     return [read_recording(path) for path in sorted(done.folder.rglob("*.arrow"))]
 
 
-def _telling(recorded: tuple[Done, ...]) -> list[Episode]:
+def _telling(recorded: tuple[KeptResult, ...]) -> list[Episode]:
     """Episodes that are long enough to tell of the robot: some attempts are stopped at once."""
     episodes = [episode for one in recorded for episode in episodes_of(one)]
     return [episode for episode in episodes if episode.duration_s >= _TELLING_S]

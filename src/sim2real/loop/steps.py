@@ -28,10 +28,10 @@ _LONG = 12
 
 
 @dataclass(frozen=True)
-class Done:
+class KeptResult:
     """A step that is done."""
 
-    step: Step
+    step: KeptStep
     folder: Path
     result: dict[str, Any]
     seconds: float
@@ -41,15 +41,17 @@ class Done:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Step:
+class KeptStep:
     """Work that is decided by its kind, its inputs and the steps before it."""
 
     kind: str
     """As `train`; also the begin of the folder's name."""
     inputs: Mapping[str, Any]
     """Plain data that the result depends on."""
-    needs: tuple[Step, ...] = ()
-    work: Callable[[Path, tuple[Done, ...]], dict[str, Any]] = field(repr=False, compare=False)
+    needs: tuple[KeptStep, ...] = ()
+    work: Callable[[Path, tuple[KeptResult, ...]], dict[str, Any]] = field(
+        repr=False, compare=False
+    )
     """Does it in a folder, with what it needs; gives the result, in plain data.
 
     The folder may hold what an interrupted attempt has left.
@@ -77,14 +79,17 @@ class Store:
     """A folder of steps and their results."""
 
     def __init__(
-        self, folder: Path, *, report: Callable[[Step, Done | None], None] = lambda step, done: None
+        self,
+        folder: Path,
+        *,
+        report: Callable[[KeptStep, KeptResult | None], None] = lambda step, done: None,
     ) -> None:
         """`report` is told (step, None) when a step begins and (step, done) when it ends."""
         self.folder = folder
         self._report = report
-        self._done: dict[str, Done] = {}
+        self._done: dict[str, KeptResult] = {}
 
-    def run(self, step: Step) -> Done:
+    def run(self, step: KeptStep) -> KeptResult:
         """The step's result; it, and what it needs, is done only if it has not been."""
         if step.key in self._done:
             return self._done[step.key]
@@ -102,20 +107,20 @@ class Store:
             raise Sim2RealError(f"{folder / RESULT_FILE} is no result of a step; delete it")
         if content["key"] != step.key:
             raise Sim2RealError(f"{folder / RESULT_FILE} is not the result of this step; delete it")
-        done = Done(step, folder, content["result"], content["seconds"], kept)
+        done = KeptResult(step, folder, content["result"], content["seconds"], kept)
         self._done[step.key] = done
         self._report(step, done)
         return done
 
-    def announce(self, step: Step) -> None:
+    def announce(self, step: KeptStep) -> None:
         """Tell that a step begins."""
         self._report(step, None)
 
-    def has(self, steps: Iterable[Step]) -> bool:
+    def has(self, steps: Iterable[KeptStep]) -> bool:
         """Whether all of some steps are done."""
         return all((self.folder / step.name / RESULT_FILE).is_file() for step in steps)
 
-    def _do(self, step: Step, needs: tuple[Done, ...], folder: Path) -> None:
+    def _do(self, step: KeptStep, needs: tuple[KeptResult, ...], folder: Path) -> None:
         begin = time.perf_counter()
         result = step.work(folder, needs)
         seconds = time.perf_counter() - begin

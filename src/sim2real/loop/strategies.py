@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from sim2real.identify.starts import tells_state
+from sim2real.identification import tells_state
 from sim2real.loop.stages import Stages
-from sim2real.loop.steps import Step
+from sim2real.loop.steps import KeptStep
 from sim2real.params import Fixed, LogUniform, Parameter, Uniform
 from sim2real.twin import Twin
 
@@ -41,11 +41,11 @@ def policy_of(
     strategy: str,
     stages: Stages,
     *,
-    nominal: Step,
-    recorded: tuple[Step, ...],
+    nominal: KeptStep,
+    recorded: tuple[KeptStep, ...],
     iterations: int,
     again: int,
-) -> tuple[Step, Step | None]:
+) -> tuple[KeptStep, KeptStep | None]:
     """(training step, identifying step or None) of a strategy.
 
     Strategies that know the robot begin with the `nominal` policy, of so many `iterations`, and

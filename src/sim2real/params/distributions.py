@@ -11,7 +11,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import torch
 from torch import Tensor
@@ -46,7 +46,7 @@ class Distribution(ABC):
         """One draw a world: a function of (key, world, episode) alone."""
         return self.quantile(uniform(key, worlds=worlds, episodes=episodes))
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """Plain data for JSON or TOML."""
         return {"kind": self.kind, **asdict(self)}
 
@@ -230,7 +230,7 @@ class Choice(Distribution):
         share = (x.unsqueeze(-1) == values).double() @ (weights / weights.sum())
         return torch.log(share)
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         return {"kind": self.kind, "values": list(self.values), "weights": list(self.weights)}
 
 
@@ -239,7 +239,7 @@ _KINDS: dict[str, type[Distribution]] = {
 }
 
 
-def distribution_from_dict(data: Mapping[str, Any]) -> Distribution:
+def distribution_from_dict(data: object) -> Distribution:
     """The distribution that `to_dict` described; malformed data is a `Sim2RealError`."""
     if not isinstance(data, Mapping) or "kind" not in data:
         raise Sim2RealError(f"a distribution is a table with a 'kind', got {data!r}")

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import torch
 from torch import Tensor
@@ -52,7 +51,7 @@ class JointDistribution(ABC):
         """Smallest and largest possible value of each parameter."""
 
     @abstractmethod
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """Plain data for JSON or TOML."""
 
 
@@ -116,7 +115,7 @@ class GaussianPosterior(JointDistribution):
     def support(self) -> list[tuple[float, float]]:
         return list(zip(self.low, self.high, strict=True))
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         return {
             "kind": self.kind,
             "names": list(self.names),
@@ -170,7 +169,7 @@ class Empirical(JointDistribution):
     def support(self) -> list[tuple[float, float]]:
         return [(min(column), max(column)) for column in zip(*self.samples, strict=True)]
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         return {
             "kind": self.kind,
             "names": list(self.names),
@@ -179,26 +178,27 @@ class Empirical(JointDistribution):
         }
 
 
-def joint_from_dict(data: Mapping[str, Any]) -> JointDistribution:
+def joint_from_dict(data: object) -> JointDistribution:
     """The joint distribution that `to_dict` described; malformed data is a `Sim2RealError`."""
     kinds = {"gaussian": GaussianPosterior, "empirical": Empirical}
-    kind = str(table_at(data, "a posterior").get("kind"))
+    table = table_at(data, "a posterior")
+    kind = str(table.get("kind"))
     if kind not in kinds:
         raise Sim2RealError(f"unknown joint distribution {kind!r}{nearest(kind, kinds)}")
     try:
-        names = tuple(str(name) for name in data["names"])
+        names = tuple(str(name) for name in table["names"])
         if kind == "gaussian":
             mean, low, high = (
-                tuple(float(value) for value in data[field]) for field in ("mean", "low", "high")
+                tuple(float(value) for value in table[field]) for field in ("mean", "low", "high")
             )
-            covariance = tuple(tuple(float(v) for v in row) for row in data["covariance"])
+            covariance = tuple(tuple(float(v) for v in row) for row in table["covariance"])
             return GaussianPosterior(
                 names=names, mean=mean, covariance=covariance, low=low, high=high
             )
         return Empirical(
             names=names,
-            samples=tuple(tuple(float(v) for v in row) for row in data["samples"]),
-            weights=tuple(float(v) for v in data.get("weights", ())),
+            samples=tuple(tuple(float(v) for v in row) for row in table["samples"]),
+            weights=tuple(float(v) for v in table.get("weights", ())),
         )
     except KeyError as error:
         raise Sim2RealError(f"{kind} posterior: field {error} is missing") from None

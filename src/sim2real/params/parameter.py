@@ -6,7 +6,6 @@ import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
 
 from sim2real.errors import Sim2RealError, nearest
 from sim2real.params.dimension import KINDS, Dimension, dimension_of
@@ -69,9 +68,9 @@ class Parameter:
                 f" {low:g} .. {high:g}{hint}"
             )
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """The parameter as plain data for JSON or TOML, without its name."""
-        data: dict[str, Any] = {
+        data: dict[str, object] = {
             "dimension": str(self.dimension),
             "unit": self.unit,
             "operation": self.operation,
@@ -83,9 +82,7 @@ class Parameter:
         return data
 
     @classmethod
-    def from_dict(
-        cls, name: str, data: Mapping[str, Any], *, nominal: float | None = None
-    ) -> Parameter:
+    def from_dict(cls, name: str, data: object, *, nominal: float | None = None) -> Parameter:
         """Read a parameter; `nominal` serves 'set' parameters that do not state their own."""
         if not isinstance(data, Mapping):
             raise Sim2RealError(f"{name}: expected a table of fields, got {data!r}")

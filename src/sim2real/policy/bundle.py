@@ -7,19 +7,42 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import NotRequired, TypedDict, cast
 
+from sim2real.contract import Contract, Limits
 from sim2real.errors import Sim2RealError, table_at
 from sim2real.files import atomic_folder, read_json
-from sim2real.policy.contract import Contract
-from sim2real.policy.limits import Limits
+from sim2real.twin import TWIN_FILE, Twin
 
 SCHEMA = 1
 GRAPHS = ("observe", "policy", "act", "rest")
 _MANIFEST = "manifest.json"
 _RECORDS = "ladder"
+
+
+class ExportProvenance(TypedDict):
+    """Where a bundle comes from, and what its export measured."""
+
+    task: str
+    policy: str
+    """Id of the trained policy."""
+    run: str
+    source: str
+    """Where the parameters of its worlds came from."""
+    remainder: NotRequired[bool]
+    """Whether the twin's learned remainder acted in training."""
+    twin: str
+    twin_version: str
+    trained_in: str
+    """Version of the twin it was trained in."""
+    opset: int
+    observations: int
+    software: dict[str, str]
+    largest_difference: NotRequired[dict[str, float]]
+    """Of each graph, from what it was made from."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,17 +54,21 @@ class Bundle:
     """Hash of all its files."""
     contract: Contract
     limits: Limits
-    provenance: dict[str, Any]
-    """Where it comes from: run, task, seed, software, what the export measured."""
+    provenance: ExportProvenance
+    """Where it comes from."""
 
     @classmethod
-    def is_bundle(cls, folder: Path) -> bool:
-        """Whether a folder looks like a bundle."""
-        return (folder / _MANIFEST).is_file()
+    def is_bundle(cls, source: object) -> bool:
+        """Whether it is a bundle, or a folder that looks like one."""
+        if isinstance(source, Path | str):
+            return (Path(source) / _MANIFEST).is_file()
+        return isinstance(source, cls)
 
     @classmethod
-    def open(cls, folder: Path | str) -> Bundle:
+    def open(cls, folder: Bundle | Path | str) -> Bundle:
         """The bundle in a folder; one that has changed by a byte is a `Sim2RealError`."""
+        if isinstance(folder, Bundle):
+            return folder
         folder = Path(folder)
         if not cls.is_bundle(folder):
             raise Sim2RealError(f"no bundle at {folder}")
@@ -66,7 +93,8 @@ class Bundle:
         contract = Contract.from_dict(read_json(folder / "contract.json"))
         limits = Limits.from_dict(read_json(folder / "limits.json"))
         _fit(folder, contract, limits)
-        provenance = dict(table_at(read_json(folder / "provenance.json"), "provenance"))
+        told = table_at(read_json(folder / "provenance.json"), "provenance")
+        provenance = cast(ExportProvenance, dict(told))  # sealed by the manifest, as exported
         return cls(folder=folder, id=found, contract=contract, limits=limits, provenance=provenance)
 
     @property
@@ -84,16 +112,26 @@ class Bundle:
         return (self.folder / f"{name}.onnx").read_bytes()
 
 
+def open_twin(source: Twin | Bundle | Path | str) -> Twin:
+    """The twin in its own folder, in a bundle, or in what an identification has saved."""
+    if isinstance(source, Twin):
+        return source
+    if isinstance(source, Bundle) or Bundle.is_bundle(source):
+        return Twin.load(Bundle.open(source).twin)
+    saved = Path(source) / "twin"
+    return Twin.load(saved if (saved / TWIN_FILE).is_file() else source)
+
+
 def write_bundle(
     folder: Path,
     *,
     contract: Contract,
     limits: Limits,
-    graphs: dict[str, bytes],
-    twin: Any,
-    provenance: dict[str, Any],
+    graphs: Mapping[str, bytes],
+    twin: Twin,
+    provenance: ExportProvenance,
 ) -> Bundle:
-    """Write a new bundle, whole or not at all; `twin` is a `Twin`."""
+    """Write a new bundle, whole or not at all."""
     with atomic_folder(folder) as temporary:
         for name in GRAPHS:
             (temporary / f"{name}.onnx").write_bytes(graphs[name])

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from sim2real.arrays import Reals, Singles
 from sim2real.errors import Sim2RealError, one_line
 from sim2real.policy.bundle import GRAPHS, Bundle
+
+if TYPE_CHECKING:
+    import onnxruntime
 
 
 class Runtime:
@@ -33,23 +37,19 @@ class Runtime:
                         " which the contract does not know"
                     )
 
-    def observe(
-        self, readings: np.ndarray, goals: np.ndarray, action: np.ndarray, command: np.ndarray
-    ) -> np.ndarray:
+    def observe(self, readings: Reals, goals: Reals, action: Reals, command: Reals) -> Singles:
         """One period's observation (rows, frame)."""
         return self._run("observe", readings=readings, goals=goals, action=action, command=command)
 
-    def policy(self, observations: np.ndarray) -> np.ndarray:
+    def policy(self, observations: Reals) -> Singles:
         """Actions (rows, actions) for the observations of all periods (rows, input)."""
         return self._run("policy", obs=observations)
 
-    def act(
-        self, action: np.ndarray, readings: np.ndarray, goals: np.ndarray, command: np.ndarray
-    ) -> np.ndarray:
+    def act(self, action: Reals, readings: Reals, goals: Reals, command: Reals) -> Singles:
         """Commands (rows, commands) for actions; `command` is the last one that was sent."""
         return self._run("act", readings=readings, goals=goals, action=action, command=command)
 
-    def rest(self, readings: np.ndarray) -> np.ndarray:
+    def rest(self, readings: Reals) -> Singles:
         """Commands (rows, commands) that keep the robot where it is."""
         rows, contract = len(readings), self.contract
         none = {
@@ -59,9 +59,9 @@ class Runtime:
         }
         return self._run("rest", readings=readings, **none)
 
-    def _run(self, name: str, **inputs: np.ndarray) -> np.ndarray:
+    def _run(self, name: str, **inputs: Reals) -> Singles:
         given = {key: np.asarray(value, dtype=np.float32) for key, value in inputs.items()}
-        found: np.ndarray = self._sessions[name].run(None, given)[0]
+        found: Singles = self._sessions[name].run(None, given)[0]
         return found
 
 
@@ -71,19 +71,19 @@ class Pilot:
     def __init__(self, runtime: Runtime) -> None:
         self.runtime = runtime
         self.contract = runtime.contract
-        self._frames: np.ndarray | None = None
+        self._frames: Singles | None = None
         self._goals = np.zeros((1, sum(goal.width for goal in self.contract.goals)), np.float32)
         self.action = np.zeros((1, len(self.contract.actions)), np.float32)
         self.command = np.zeros((1, len(self.contract.commands)), np.float32)
 
-    def start(self, readings: np.ndarray, goals: np.ndarray) -> None:
+    def start(self, readings: Reals, goals: Reals) -> None:
         """Begin an episode at readings (numbers,) with goals (numbers,)."""
         self._goals = np.asarray(goals, np.float32)[None]
         self.action = np.zeros_like(self.action)
         self.command = self.runtime.rest(np.asarray(readings)[None])
         self._frames = None
 
-    def step(self, readings: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def step(self, readings: Reals) -> tuple[Singles, Singles, Singles]:
         """(frame, action, command) of this period; the command is what the policy asks for.
 
         Tell `sent` what really went to the robot before the next step.
@@ -101,12 +101,12 @@ class Pilot:
             command = np.full_like(command, np.nan)  # for the supervisor to see
         return frame[0], self.action[0], command[0]
 
-    def sent(self, command: np.ndarray) -> None:
-        """What was really sent, after limits."""
+    def sent(self, command: Reals) -> None:
+        """Take note of what was really sent, after limits."""
         self.command = np.asarray(command, np.float32)[None]
 
 
-def _session(bundle: Bundle, name: str) -> Any:
+def _session(bundle: Bundle, name: str) -> onnxruntime.InferenceSession:
     import onnxruntime
 
     options = onnxruntime.SessionOptions()

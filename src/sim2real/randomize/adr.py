@@ -8,7 +8,6 @@ in when it does not (OpenAI et al., "Solving Rubik's Cube with a robot hand", 20
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -89,14 +88,14 @@ class AutomaticRanges:
         whole = self._most - self._least
         return torch.where(whole > 0, (self.high - self.low) / whole.clamp(min=1e-300), 1.0)
 
-    def state_dict(self) -> dict[str, Any]:
+    def state_dict(self) -> dict[str, Tensor]:
         """Ranges, edges under test and their counts."""
         return {
             name: getattr(self, name).clone()
             for name in ("low", "high", "edge", "tried", "succeeded")
         }
 
-    def load_state_dict(self, state: dict[str, Any]) -> None:
+    def load_state_dict(self, state: dict[str, Tensor]) -> None:
         """Go on from `state_dict`."""
         for name, tensor in state.items():
             setattr(self, name, tensor.clone())

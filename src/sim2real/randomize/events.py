@@ -9,8 +9,7 @@ from torch import Tensor
 
 from sim2real.params import Key
 from sim2real.twin import Push, Wind
-from sim2real.worlds import Worlds
-from sim2real.worlds.noise import NoiseStream
+from sim2real.worlds import NoiseStream, Worlds
 
 _AIR_DENSITY = 1.2
 _GUST_TIME_S = 1.0

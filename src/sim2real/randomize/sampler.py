@@ -10,7 +10,7 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
 import torch
 from torch import Tensor
@@ -49,11 +49,11 @@ class Sampler(Protocol):
         """Learn that the episodes in `worlds` (n,) ended with `success` (n,)."""
         ...
 
-    def state_dict(self) -> dict[str, Any]:
+    def state_dict(self) -> dict[str, Tensor]:
         """What a resumed run needs."""
         ...
 
-    def load_state_dict(self, state: dict[str, Any]) -> None:
+    def load_state_dict(self, state: dict[str, Tensor]) -> None:
         """Go on from `state_dict`."""
         ...
 
@@ -94,11 +94,11 @@ class Independent:
     def observe(self, worlds: Tensor, success: Tensor) -> None:
         """Ranges that do not learn."""
 
-    def state_dict(self) -> dict[str, Any]:
+    def state_dict(self) -> dict[str, Tensor]:
         """Nothing: draws are keyed."""
         return {}
 
-    def load_state_dict(self, state: dict[str, Any]) -> None:
+    def load_state_dict(self, state: dict[str, Tensor]) -> None:
         """Nothing to restore."""
 
 
@@ -205,7 +205,7 @@ def _from_file(twin: Twin, path: Path, *, seed: int, device: torch.device | str)
     return Independent(twin.parameters, chosen, device=device)
 
 
-def _read_table(path: Path) -> Mapping[str, Any]:
+def _read_table(path: Path) -> Mapping[str, object]:
     if path.suffix == ".json":
         data = read_json(path)
     else:

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from sim2real.arrays import Floats
 from sim2real.reality.scene import Scene
 
 WATCHDOG_S = 0.25
@@ -39,13 +40,13 @@ class Device:
         self.why = ""
         self._ready_s = 0.0
         self._fed_s = 0.0
-        self._pending: deque[tuple[float, np.ndarray]] = deque()
-        self._past: deque[tuple[float, np.ndarray, dict[str, np.ndarray]]] = deque()
+        self._pending: deque[tuple[float, Floats]] = deque()
+        self._past: deque[tuple[float, Floats, dict[str, Floats]]] = deque()
         self._fault, self._fault_s = "", 0.0
         self.moved_blind_s = 0.0
         """How long it has moved with dead encoders in this trial, from the true state."""
-        self._stuck: tuple[float, np.ndarray, dict[str, np.ndarray]] | None = None
-        self._last_camera: tuple[float, np.ndarray] | None = None
+        self._stuck: tuple[float, Floats, dict[str, Floats]] | None = None
+        self._last_camera: tuple[float, Floats] | None = None
         self._note()
 
     @property
@@ -97,7 +98,7 @@ class Device:
         """Let something break, a while from now."""
         self._fault, self._fault_s = kind, self.now_s + after_s
 
-    def send(self, command: np.ndarray) -> None:
+    def send(self, command: Floats) -> None:
         """A command leaves the computer: it arrives late, or not at all."""
         hidden = self._scene.plant.hidden
         if self._faulty("dropped link") or self._rng.random() < hidden.lost:
@@ -192,11 +193,11 @@ class Device:
         while self._past and self._past[0][0] < plant.time_s - _KEEP_S:
             self._past.popleft()
 
-    def _at(self, time_s: float) -> tuple[float, np.ndarray, dict[str, np.ndarray]]:
+    def _at(self, time_s: float) -> tuple[float, Floats, dict[str, Floats]]:
         past = self._past
         return next((entry for entry in reversed(past) if entry[0] <= time_s + 1e-9), past[0])
 
-    def _camera(self, name: str, value: np.ndarray) -> list[float]:
+    def _camera(self, name: str, value: Floats) -> list[float]:
         """The tracker: thirty poses a second, late, off and noisy."""
         hidden = self._scene.plant.hidden
         if self._last_camera is None or self.now_s - self._last_camera[0] >= 1 / 30:

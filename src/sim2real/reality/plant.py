@@ -15,7 +15,8 @@ from pathlib import Path
 import mujoco
 import numpy as np
 
-from sim2real.reality.hidden import Hidden, draw
+from sim2real.arrays import Floats
+from sim2real.reality.unit_truth import UnitTruth, draw
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,7 +90,7 @@ class Plant:
         self.command = np.zeros(count)
         self.torque = np.zeros(count)
         """What the drives give, before anything rubs [N m]."""
-        self.stuck: np.ndarray | None = None
+        self.stuck: Floats | None = None
         """What the encoders say for ever, once they have failed."""
         self.damped = True
         """Drives off, the motion braked: the state of rest after power on and in a safe stop."""
@@ -98,16 +99,16 @@ class Plant:
         mujoco.mj_forward(self.model, self.data)
 
     @property
-    def angles(self) -> np.ndarray:
+    def angles(self) -> Floats:
         """True joint angles [rad]."""
         return np.array(self._angles)
 
     @property
-    def speeds(self) -> np.ndarray:
+    def speeds(self) -> Floats:
         """True joint speeds [rad/s]."""
         return np.array(self._speeds)
 
-    def place(self, angles: np.ndarray, speeds: np.ndarray | None = None) -> None:
+    def place(self, angles: Floats, speeds: Floats | None = None) -> None:
         """A person puts the joints somewhere, by hand."""
         self.data.qpos[self._qpos] = angles
         self.data.qvel[:] = 0.0
@@ -115,11 +116,11 @@ class Plant:
             self.data.qvel[self._dofs] = speeds
         mujoco.mj_forward(self.model, self.data)
 
-    def encoders(self) -> np.ndarray:
+    def encoders(self) -> Floats:
         """Joint angles as the encoders see them: off centre, off zero, in steps."""
         return np.array(self._encoders(self._angles.tolist()))
 
-    def currents(self) -> np.ndarray:
+    def currents(self) -> Floats:
         """Torques as the firmware tells them: current times what a nominal motor gives [N m]."""
         return np.asarray(np.round(self.torque / self.hidden.motor, 2))
 
@@ -227,7 +228,7 @@ class Plant:
         for sensor in list(spec.sensors):
             spec.delete(sensor)
 
-    def _apply(self, hidden: Hidden) -> None:
+    def _apply(self, hidden: UnitTruth) -> None:
         model = self.model
         model.opt.timestep = hidden.step_s
         model.opt.integrator = mujoco.mjtIntegrator.mjINT_IMPLICIT
@@ -250,7 +251,7 @@ class Plant:
         mujoco.mj_setConst(model, mujoco.MjData(model))
 
 
-def _run(addresses: np.ndarray) -> slice:
+def _run(addresses: Floats) -> slice:
     """Addresses that follow one another, as a slice: a view of it costs next to nothing."""
     first, count = int(addresses[0]), len(addresses)
     assert (addresses == np.arange(first, first + count)).all()

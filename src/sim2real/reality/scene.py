@@ -9,6 +9,7 @@ from pathlib import Path
 import mujoco
 import numpy as np
 
+from sim2real.arrays import Floats
 from sim2real.reality.plant import Drive, Plant
 
 _TASKS = Path(__file__).parent.parent / "tasks"
@@ -101,7 +102,7 @@ class Scene:
         held = self._since_s is not None
         return held and self.plant.time_s - (self._since_s or 0.0) >= self.bench.hold_s - 1e-6
 
-    def extras(self) -> Mapping[str, np.ndarray]:
+    def extras(self) -> Mapping[str, Floats]:
         """What else can be seen: the cube, by the camera."""
         if self.task != "arm-push":
             return {}

@@ -5,13 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
-from sim2real.files import atomic_path
+from sim2real.report.page import write_picture
 
 if TYPE_CHECKING:
-    from sim2real.attribute.attribution import Attribution
+    from sim2real.attribution import Attribution
 
 _WHOLE, _PART, _FAINT, _AGAINST, _REST = "#555555", "#1f5fa8", "#a9c4e4", "#c0392b", "#b0b0b0"
 """Colours: the gap, a share, one that may be zero, one below zero, what is unexplained."""
@@ -21,9 +20,7 @@ def plot_attribution(path: Path, found: Attribution) -> None:
     """Write the waterfall as a picture."""
     figure = waterfall(found)
     figure.suptitle("; ".join(found.sentences()[:1]), fontsize=9, wrap=True)
-    FigureCanvasAgg(figure)
-    with atomic_path(path) as temporary:
-        figure.savefig(temporary, dpi=110, format=path.suffix.lstrip("."))
+    write_picture(path, figure)
 
 
 def waterfall(found: Attribution) -> Figure:

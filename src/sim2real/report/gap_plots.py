@@ -9,12 +9,11 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from sim2real.arrays import Floats
 from sim2real.report.page import NEW, OLD, REAL, WARN
 
 if TYPE_CHECKING:
-    from sim2real.gap.horizon import ChannelGap
-    from sim2real.gap.measure import Gap
-    from sim2real.gap.where import Place
+    from sim2real.gap import ChannelGap, Gap, Hotspot
 
 _SIZE = (3.6, 2.2)
 _LABEL, _TICK = 8, 7
@@ -72,7 +71,7 @@ def overlay(gap: Gap, sensor: str, component: int, chosen: Sequence[int]) -> Fig
     return figure
 
 
-def along(places: Sequence[Place], worst: Sequence[Place]) -> Figure:
+def along(places: Sequence[Hotspot], worst: Sequence[Hotspot]) -> Figure:
     """The excess of one channel in each range of one thing; red where it is among the `worst`."""
     figure = Figure(figsize=_SIZE, layout="constrained")
     axis = figure.subplots()
@@ -139,10 +138,9 @@ def liveliest(gap: Gap, sensor: str) -> int:
     return int(squares.sum(axis=(0, 1)).argmax())
 
 
-def _each(errors: np.ndarray) -> np.ndarray:
+def _each(errors: Floats) -> Floats:
     """(segments,) root mean square of errors (segments, periods, numbers)."""
     known = np.isfinite(errors)
     squares = np.where(known, errors, 0.0) ** 2
     count = np.maximum(known.sum(axis=(1, 2)), 1)
-    found: np.ndarray = np.sqrt(squares.sum(axis=(1, 2)) / count)
-    return found
+    return np.asarray(np.sqrt(squares.sum(axis=(1, 2)) / count))

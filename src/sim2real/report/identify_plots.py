@@ -10,18 +10,19 @@ import torch
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from sim2real.gap.replay import Replay
-from sim2real.gap.sensitivity import prior_std
-from sim2real.params import Empirical
+from sim2real.arrays import Floats
+from sim2real.params import Empirical, Parameter
+from sim2real.replay import Replay, prior_std, spread_evenly
 from sim2real.report.page import NEW, OLD, REAL, WARN
 
 if TYPE_CHECKING:
-    from sim2real.identify.identify import Identification
+    from sim2real.identification import Identification
 
 _SIZE = (3.6, 1.9)
 _LABEL, _TICK = 8, 7
 _SEGMENTS = 6
 """Stretches of the held-back recordings that are drawn, one after the other."""
+_SHARES = torch.linspace(0.005, 0.995, 199, dtype=torch.float64)
 _LEVELS = np.linspace(0.05, 0.95, 19)
 """Nominal probabilities of the bands that calibration is looked at."""
 
@@ -29,16 +30,12 @@ _LEVELS = np.linspace(0.05, 0.95, 19)
 def belief(found: Identification, k: int) -> Figure:
     """Prior and posterior density of the k-th parameter, with its unit and its bounds."""
     parameter, posterior = found.problem.parameters[k], found.posterior
-    p = torch.linspace(0.005, 0.995, 199, dtype=torch.float64)
-    prior = parameter.prior.quantile(p).numpy()
+    prior = quantiles_of(parameter)
     mean, std = float(posterior.mean[k]), max(float(posterior.std[k]), 1e-12)
     low, high = min(prior[0], mean - 4 * std), max(prior[-1], mean + 4 * std)
     grid = np.linspace(low, high, 400)
-    density = np.interp(grid, prior, np.gradient(p.numpy(), prior), left=0, right=0)
     figure, axis = _panel()
-    axis.fill_between(
-        grid, density / max(density.max(), 1e-12), color=OLD, alpha=0.6, label="prior"
-    )
+    fill_prior(axis, prior, grid)
     after = np.exp(-0.5 * ((grid - mean) / std) ** 2)
     if isinstance(posterior.distribution, Empirical):
         after = _drawn_density(posterior.distribution, k, grid)
@@ -55,7 +52,21 @@ def belief(found: Identification, k: int) -> Figure:
     return figure
 
 
-def prior_stds(found: Identification) -> np.ndarray:
+def quantiles_of(parameter: Parameter) -> Floats:
+    """(199,) values that split a prior's middle 99 % into equal parts."""
+    return parameter.prior.quantile(_SHARES).numpy()
+
+
+def fill_prior(axis: Axes, quantiles: Floats, grid: Floats) -> None:
+    """Fill a prior's density, known by its quantiles, over a grid; its top is at one."""
+    slopes = np.gradient(_SHARES.numpy(), quantiles)
+    density = np.interp(grid, quantiles, slopes, left=0, right=0)
+    axis.fill_between(
+        grid, density / max(density.max(), 1e-12), color=OLD, alpha=0.6, label="prior"
+    )
+
+
+def prior_stds(found: Identification) -> Floats:
     """(fitted,) standard deviation of each prior."""
     return np.maximum([prior_std(p) for p in found.problem.parameters], 1e-300)
 
@@ -117,15 +128,14 @@ def calibration(replay: Replay, sensor: str) -> Figure:
     return figure
 
 
-def ranks_of(replay: Replay, sensor: str) -> np.ndarray:
+def ranks_of(replay: Replay, sensor: str) -> Floats:
     """Ranks (readings,) in 0..1 of a sensor's readings among finite draws; ties in the middle."""
     part = replay.column(sensor)
     good = np.isfinite(replay.predicted).all(axis=(1, 2, 3))
     made = replay.predicted[good][..., part]
     real = replay.measured[..., part]
     below = (made < real).mean(axis=0) + 0.5 * (made == real).mean(axis=0)
-    found: np.ndarray = below[replay.valid[..., part]]
-    return found
+    return np.asarray(below[replay.valid[..., part]])
 
 
 def replayed(
@@ -136,7 +146,7 @@ def replayed(
     column = before.column(sensor).start + component
     figure, axis = _panel()
     steps = before.predicted.shape[2]
-    chosen = np.unique(np.linspace(0, len(before.starts) - 1, _SEGMENTS).round().astype(int))
+    chosen = spread_evenly(len(before.starts), _SEGMENTS)
     for place, segment in enumerate(chosen):
         times = place * steps * before.period_s + before.period_s * np.arange(1, steps + 1)
         first = place == 0
@@ -156,7 +166,7 @@ def replayed(
     return figure
 
 
-def prior_medians(found: Identification) -> np.ndarray:
+def prior_medians(found: Identification) -> Floats:
     """(fitted,) middle of each prior."""
     half = torch.tensor([0.5], dtype=torch.float64)
     return np.array([float(p.prior.quantile(half)) for p in found.problem.parameters])
@@ -173,7 +183,7 @@ def numbers_shown(replay: Replay, most: int) -> Sequence[tuple[str, int]]:
     order = []
     for spec in replay.log.contract.sensors:
         part = replay.measured[..., replay.column(spec.name)].reshape(-1, spec.width)
-        seen = np.isfinite(part).any(axis=0)
+        seen = np.any(np.isfinite(part), axis=0)
         spread = np.where(seen, np.nanstd(np.where(seen, part, 0.0), axis=0), -1.0)
         ranked = [int(c) for c in np.argsort(-spread) if seen[c]]
         order += [(place, spec.name, component) for place, component in enumerate(ranked)]
@@ -187,7 +197,7 @@ def _panel() -> tuple[Figure, Axes]:
     return figure, axis
 
 
-def _within_reason(axis: Axes, measured: np.ndarray) -> None:
+def _within_reason(axis: Axes, measured: Floats) -> None:
     """Keep a prediction that runs away from pressing what was measured flat."""
     known = measured[np.isfinite(measured)]
     if len(known):
@@ -196,7 +206,7 @@ def _within_reason(axis: Axes, measured: np.ndarray) -> None:
         axis.set_ylim(max(low, known.min() - room), min(high, known.max() + room))
 
 
-def _drawn_density(distribution: Empirical, k: int, grid: np.ndarray) -> np.ndarray:
+def _drawn_density(distribution: Empirical, k: int, grid: Floats) -> Floats:
     """Smoothed density of draws on a grid, its top at one."""
     values = np.array(distribution.samples)[:, k]
     weights = np.array(distribution.weights) / sum(distribution.weights)
@@ -204,5 +214,4 @@ def _drawn_density(distribution: Empirical, k: int, grid: np.ndarray) -> np.ndar
     width = 1.06 * max(float(np.sqrt(weights @ (values - mean) ** 2)), 1e-12)
     width *= float(1.0 / (weights**2).sum()) ** -0.2
     density = np.exp(-0.5 * ((grid[:, None] - values) / width) ** 2) @ weights
-    found: np.ndarray = density / max(float(density.max()), 1e-300)
-    return found
+    return np.asarray(density / max(float(density.max()), 1e-300))

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 
-from sim2real.files import write_text
+from sim2real.files import atomic_path, write_text
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -29,6 +29,8 @@ td:first-child, th:first-child { text-align: left; }
 tr { border-bottom: 1px solid #ddd; } img { max-width: 100%; height: auto; }
 code { font-size: 0.9em; overflow-wrap: anywhere; }
 .good { color: #1a7f37; } .bad { color: #c0392b; }
+.plots { display: grid; grid-template-columns: repeat(auto-fill, minmax(min(100%, 20rem), 1fr));
+  gap: 0.5rem; } .plots img { width: 100%; max-width: 32rem; }
 @media print { body { margin: 0; max-width: none; } }
 """
 
@@ -45,13 +47,11 @@ def write_parts(path: Path, title: str, parts: Iterable[str]) -> None:
     )
 
 
-def table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """A table of plain text; a cell that says 'too …' is marked."""
+def table(columns: Sequence[str], rows: Iterable[Sequence[str | tuple[str, str]]]) -> str:
+    """A table of plain text; a cell may come with its class, and one that says 'fine' or 'too …' is
+    marked."""
     head = "".join(f"<th>{html.escape(column)}</th>" for column in columns)
-    body = "".join(
-        "<tr>" + "".join(f"<td{_mark(cell)}>{html.escape(cell)}</td>" for cell in row) + "</tr>"
-        for row in rows
-    )
+    body = "".join(f"<tr>{''.join(map(_cell, row))}</tr>" for row in rows)
     return f"<table><tr>{head}</tr>{body}</table>"
 
 
@@ -64,7 +64,31 @@ def picture(figure: Figure, words: str) -> str:
     return f"<img alt='{html.escape(words)}' src='data:image/png;base64,{data}'>"
 
 
-def _mark(cell: str) -> str:
+def plots(pictures: Iterable[str]) -> str:
+    """Pictures side by side, as many in a row as there is room for."""
+    return f"<div class='plots'>{''.join(pictures)}</div>"
+
+
+def write_picture(path: Path, figure: Figure) -> None:
+    """Write a figure as a file of its own, in the format that its name says."""
+    FigureCanvasAgg(figure)
+    with atomic_path(path) as temporary:
+        figure.savefig(temporary, dpi=110, format=path.suffix.lstrip("."))
+
+
+def sentence(text: str) -> str:
+    """Words as a sentence, safe to stand in a page."""
+    text = html.escape(text[:1].upper() + text[1:])
+    return text if text.endswith(("?", ".")) else text + "."
+
+
+def _cell(cell: str | tuple[str, str]) -> str:
+    text, style = (cell, _style(cell)) if isinstance(cell, str) else cell
+    marked = f" class='{style}'" if style else ""
+    return f"<td{marked}>{html.escape(text)}</td>"
+
+
+def _style(cell: str) -> str:
     if cell == "fine":
-        return " class='good'"
-    return " class='bad'" if cell.startswith("too ") else ""
+        return "good"
+    return "bad" if cell.startswith("too ") else ""

@@ -7,20 +7,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
-from sim2real.data.video import Video
-from sim2real.files import atomic_path, read_json
+from sim2real.data import Video
+from sim2real.files import read_json
+from sim2real.report.page import NEW, WARN, write_picture
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from sim2real.data import Episode
-    from sim2real.evaluate.evaluate import Evaluation
-
-_COLOUR = "#1f5fa8"
-_WARN = "#c0392b"
+    from sim2real.evaluation import Evaluation
 
 
 def plot_evaluation(path: Path, evaluation: Evaluation) -> None:
@@ -35,7 +32,7 @@ def plot_evaluation(path: Path, evaluation: Evaluation) -> None:
         rate = np.array([100 * r.value for r in effect.rates])
         below = rate - [100 * r.low for r in effect.rates]
         above = np.array([100 * r.high for r in effect.rates]) - rate
-        colour = _WARN if effect.p_value < 0.01 else _COLOUR
+        colour = WARN if effect.p_value < 0.01 else NEW
         axis.errorbar(
             middle,
             rate,
@@ -58,7 +55,7 @@ def plot_evaluation(path: Path, evaluation: Evaluation) -> None:
         axis.set_ylabel("success [%]", fontsize=8)
     trials = evaluation.trials
     figure.suptitle(f"{trials.task}: {evaluation.success}", fontsize=11)
-    _write(figure, path)
+    write_picture(path, figure)
 
 
 def plot_run(folder: Path) -> None:
@@ -68,10 +65,10 @@ def plot_run(folder: Path) -> None:
     steps = [row[0] / 1e6 for row in rows]
     figure = Figure(figsize=(8, 3.2), layout="constrained")
     left, right = figure.subplots(1, 2)
-    left.plot(steps, [100 * row[1] for row in rows], color=_COLOUR)
+    left.plot(steps, [100 * row[1] for row in rows], color=NEW)
     left.set_ylim(-2, 102)
     left.set_ylabel("success of the last 1000 episodes [%]", fontsize=8)
-    right.plot(steps, [row[2] for row in rows], color=_COLOUR)
+    right.plot(steps, [row[2] for row in rows], color=NEW)
     right.set_ylabel("reward a period", fontsize=8)
     for axis in (left, right):
         axis.set_xlabel("environment steps [million]", fontsize=8)
@@ -79,7 +76,7 @@ def plot_run(folder: Path) -> None:
     figure.suptitle(
         f"training, {result['seconds']:.0f} s on {result['worlds']} worlds", fontsize=10
     )
-    _write(figure, folder / "training.png")
+    write_picture(folder / "training.png", figure)
     if result["ranges"]["widths"]:
         plot_ranges(folder / "ranges.png", result["ranges"]["widths"], result["ranges"]["names"])
 
@@ -97,13 +94,7 @@ def plot_ranges(path: Path, widths: Sequence[Sequence[float]], names: Sequence[s
     axis.set_ylim(-2, 102)
     axis.grid(alpha=0.3)
     axis.legend(fontsize=6, ncols=2, loc="upper left")
-    _write(figure, path)
-
-
-def _write(figure: Figure, path: Path) -> None:
-    FigureCanvasAgg(figure)
-    with atomic_path(path) as temporary:
-        figure.savefig(temporary, dpi=110, format=path.suffix.lstrip("."))
+    write_picture(path, figure)
 
 
 def plot_episode(path: Path, episode: Episode, channels: Sequence[str]) -> None:
@@ -125,7 +116,7 @@ def plot_episode(path: Path, episode: Episode, channels: Sequence[str]) -> None:
         axis.grid(alpha=0.3)
     axes[-1].set_xlabel("time [s]")
     figure.suptitle(f"episode {episode.id}  {episode.outcome}", fontsize=10)
-    _write(figure, path)
+    write_picture(path, figure)
 
 
 def _filmstrip(axis: Axes, video: Video, pictures: int = 6) -> None:

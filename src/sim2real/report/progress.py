@@ -23,7 +23,7 @@ from rich.progress import (
 )
 
 if TYPE_CHECKING:
-    from sim2real.learn.train import Progress as TrainProgress
+    from sim2real.learn import TrainProgress
 
 _LINE_EVERY_S = 15.0
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
+from sim2real.arrays import Floats
+
 _DOTS = np.array([[0x01, 0x08], [0x02, 0x10], [0x04, 0x20], [0x40, 0x80]])
 """Bit of each dot of a braille sign, (rows, columns)."""
 
 
-def curve(times: np.ndarray, values: np.ndarray, *, width: int = 60, height: int = 3) -> list[str]:
+def curve(times: Floats, values: Floats, *, width: int = 60, height: int = 3) -> list[str]:
     """Lines of braille that show values over time; what is not finite leaves a hole."""
     good = np.isfinite(times) & np.isfinite(values)
     grid = np.zeros((4 * height, 2 * width), dtype=bool)
@@ -24,10 +26,10 @@ def curve(times: np.ndarray, values: np.ndarray, *, width: int = 60, height: int
     return ["".join(chr(sign) for sign in line) for line in signs]
 
 
-def _scaled(values: np.ndarray, size: int) -> np.ndarray:
+def _scaled(values: Floats, size: int) -> Floats:
     low, high = float(values.min()), float(values.max())
     if not high > low:
         return np.full(len(values), size // 2)
     # Halves first: the span of huge values of both signs would overflow.
-    share: np.ndarray = (values / 2 - low / 2) / (high / 2 - low / 2)
+    share: Floats = (values / 2 - low / 2) / (high / 2 - low / 2)
     return np.asarray(np.minimum(share * size, size - 1), dtype=int)

@@ -1,5 +1,67 @@
-"""Driving hardware: the protocol, the supervisor between a policy and a robot, the runner."""
+"""Driving hardware: robots behind one protocol, the supervisor, the ladder of trust, drift.
 
-from sim2real.robot.config import DeployConfig
+`deploy` takes a bundle one step up the ladder on a robot, `record_motions` excites a robot for
+identification, and `DriftMonitor` notices when a deployed robot moves away from its twin. Nothing
+moves until it is told to execute; a `Supervisor` always stands between a policy and its robot.
 
-__all__ = ["DeployConfig"]
+>>> from sim2real.robot import ExcitedRobot, prepare_motion
+>>> from sim2real.tasks import find_task
+>>> robot = ExcitedRobot.open(find_task("pendulum-swingup").twin, rate_hz=50)
+>>> plan = prepare_motion(robot, "steps", seconds=2).plan
+>>> plan.motion, plan.commands.shape
+('steps', (151, 1))
+"""
+
+from typing import TYPE_CHECKING
+
+from sim2real.lazy import attach
+
+__all__ = [
+    "MOTIONS",
+    "DeployConfig",
+    "Deployment",
+    "DriftConfig",
+    "DriftMonitor",
+    "DriftReport",
+    "ExcitationPlan",
+    "ExcitedRobot",
+    "OperatorPrompts",
+    "OperatorStop",
+    "PreparedMotion",
+    "RecordConfig",
+    "RecordedMotions",
+    "Recording",
+    "Robot",
+    "StandIn",
+    "Supervisor",
+    "deploy",
+    "fly",
+    "link_stops",
+    "open_robot",
+    "prepare_motion",
+    "record_motions",
+    "record_series",
+    "watch_drift",
+]
+
+if TYPE_CHECKING:
+    from sim2real.robot.connect import open_robot
+    from sim2real.robot.deploy_config import DeployConfig
+    from sim2real.robot.deployment import Deployment, OperatorPrompts
+    from sim2real.robot.drift.drift_config import DriftConfig
+    from sim2real.robot.drift.monitor import DriftMonitor, DriftReport, watch_drift
+    from sim2real.robot.excite.plan import MOTIONS, ExcitationPlan
+    from sim2real.robot.excite.record import ExcitedRobot, PreparedMotion, prepare_motion
+    from sim2real.robot.excite.record_config import RecordConfig
+    from sim2real.robot.excite.recordings import RecordedMotions, record_motions
+    from sim2real.robot.excite.series import record_series
+    from sim2real.robot.ladder_step import deploy
+    from sim2real.robot.operator import OperatorStop
+    from sim2real.robot.packet_loss import link_stops
+    from sim2real.robot.protocol import Robot
+    from sim2real.robot.recording import Recording
+    from sim2real.robot.runner import fly
+    from sim2real.robot.standin import StandIn
+    from sim2real.robot.supervisor import Supervisor
+else:
+    __getattr__, __dir__ = attach(__name__, __file__)

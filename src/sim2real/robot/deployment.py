@@ -1,24 +1,22 @@
-"""What came of a deployment: its trials, its record, and how it speaks with a person."""
+"""What came of a deployment: its attempts, its record, and how it speaks with a person."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
-import numpy as np
-
-from sim2real.evaluate.intervals import wilson
-from sim2real.robot.ladder import Record
+from sim2real.arrays import Reals
+from sim2real.intervals import Rate, wilson
+from sim2real.robot.ladder import LadderRecord
 
 
 @dataclass(frozen=True, kw_only=True)
-class Trial:
+class AttemptRecord:
     """One attempt on a robot."""
 
     outcome: str
-    """'success', 'failure', or '' where nobody judged."""
+    """'success', 'failure', or '' where nobody judged it."""
     stopped: str
     """Why it was stopped; '' where it came to its end."""
     periods: int
@@ -44,18 +42,24 @@ class Deployment:
     execute: bool
     skipped: str
     """Steps of the ladder that were skipped by force."""
-    trials: tuple[Trial, ...]
-    record: Record | None
+    trials: tuple[AttemptRecord, ...]
+    record: LadderRecord | None
     """What was kept of it beside the bundle; None for a dry run."""
     folder: Path | None
     """Where the recordings are."""
     ended: str = ""
     """How the operator ended it; '' where nobody did."""
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain data."""
+    @property
+    def success(self) -> Rate | None:
+        """Success of the attempts that were judged; None where none was."""
         judged = [trial for trial in self.trials if trial.outcome]
         won = sum(trial.outcome == "success" for trial in judged)
+        return wilson(won, len(judged)) if judged else None
+
+    def to_dict(self) -> dict[str, object]:
+        """Plain data."""
+        success = self.success
         return {
             "step": self.step,
             "robot": self.robot,
@@ -63,7 +67,7 @@ class Deployment:
             "execute": self.execute,
             "skipped": self.skipped,
             "ended": self.ended,
-            "success": wilson(won, len(judged)).to_dict() if judged else None,
+            "success": success.to_dict() if success else None,
             "record": asdict(self.record) if self.record else None,
             "folder": str(self.folder) if self.folder else None,
             "trials": [asdict(trial) for trial in self.trials],
@@ -71,12 +75,12 @@ class Deployment:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Talk:
-    """How a deployment speaks with the person at the robot."""
+class OperatorPrompts:
+    """How a program speaks with the person at the robot."""
 
     report: Callable[[int, int], None] = lambda done, of: None
     tell: Callable[[str], None] = lambda text: None
     ask: Callable[[str], str] = lambda text: ""
-    """Ask the person; '' where nobody is there to answer."""
-    show: Callable[[float, np.ndarray, np.ndarray], None] = lambda time_s, wanted, sent: None
-    """Told (time, wanted, to be sent) of each period."""
+    """Asks the person; '' where nobody is there to answer."""
+    show: Callable[[float, Reals, Reals], None] = lambda time_s, wanted, sent: None
+    """Called in each period with (time, wanted, what is to be sent)."""

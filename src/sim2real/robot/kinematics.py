@@ -5,9 +5,9 @@ from __future__ import annotations
 import mujoco
 import numpy as np
 
+from sim2real.arrays import Floats, Reals
+from sim2real.contract import Contract, Limits
 from sim2real.errors import Sim2RealError, nearest
-from sim2real.policy.contract import Contract
-from sim2real.policy.limits import Limits
 from sim2real.twin import Twin
 
 _SLACK = 1e-6
@@ -17,21 +17,19 @@ class Kinematics:
     """The model of a robot, to hold its limits against and to find its tool with."""
 
     def __init__(self, twin: Twin, contract: Contract, limits: Limits) -> None:
-        """Limits that contradict the model, or name what it has not, are a `Sim2RealError`."""
-        self._model = twin.place().model
+        """Limits that contradict the model, or name what it does not have, are a `Sim2RealError`.
+
+        The model is the twin's, as written.
+        """
+        self._model = twin.compile().model
         self._data = mujoco.MjData(self._model)
         _check(self._model, contract, limits)
-        self._columns: list[int] = []
-        self._addresses: list[int] = []
-        column = 0
-        for sensor in contract.sensors:
-            if sensor.kind == "jointpos":
-                self._columns.append(column)
-                self._addresses.append(int(self._model.joint(sensor.of).qposadr[0]))
-            column += sensor.width
+        columns = contract.columns("jointpos")
+        self._columns = list(columns.values())
+        self._addresses = [int(self._model.joint(joint).qposadr[0]) for joint in columns]
         self._site = self._model.site(limits.tool).id if limits.tool else -1
 
-    def tool(self, readings: np.ndarray) -> np.ndarray | None:
+    def tool(self, readings: Reals) -> Floats | None:
         """Position (3,) of the tool [m]; None where there is none."""
         if self._site < 0:
             return None
@@ -46,12 +44,12 @@ def _check(model: mujoco.MjModel, contract: Contract, limits: Limits) -> None:
     for command, joint in zip(contract.commands, limits.joints, strict=True):
         if joint.name not in joints:
             raise Sim2RealError(
-                f"the limits name joint {joint.name!r}, which the model has not"
+                f"the limits name joint {joint.name!r}, which the model does not have"
                 f"{nearest(joint.name, joints)}"
             )
         if command.name not in actuators:
             raise Sim2RealError(
-                f"the contract commands {command.name!r}, which the model has not"
+                f"the contract commands {command.name!r}, which the model does not have"
                 f"{nearest(command.name, actuators)}"
             )
         low, high = model.jnt_range[model.joint(joint.name).id]
@@ -70,6 +68,6 @@ def _check(model: mujoco.MjModel, contract: Contract, limits: Limits) -> None:
     sites = [model.site(k).name for k in range(model.nsite)]
     if limits.tool and limits.tool not in sites:
         raise Sim2RealError(
-            f"the limits name the tool {limits.tool!r}, which the model has not"
+            f"the limits name the tool {limits.tool!r}, which the model does not have"
             f"{nearest(limits.tool, sites)}"
         )

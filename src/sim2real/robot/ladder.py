@@ -1,7 +1,7 @@
-"""The ladder of trust: what a bundle has been through before it may move a robot freely.
+"""The ladder of trust: the steps a bundle takes before it may move a robot freely.
 
-Each step leaves a record in the bundle's folder. The newest record of a step decides; those of
-moving steps hold for the one robot they were taken with.
+Each step leaves a record in the bundle's folder. The newest record of a step decides; records of
+moving steps hold only for the robot they were taken with.
 """
 
 from __future__ import annotations
@@ -12,9 +12,11 @@ from typing import Any
 
 import numpy as np
 
+from sim2real.arrays import Reals
+from sim2real.contract import Limits
 from sim2real.errors import Sim2RealError, table_at
 from sim2real.files import read_json, write_json
-from sim2real.policy import Bundle, Limits
+from sim2real.policy import Bundle
 
 STEPS = ("replay", "shadow", "limited", "full")
 _SLOW = 0.25
@@ -22,11 +24,11 @@ _SLOW = 0.25
 _SMALL = 0.25
 """Share of the command's range, around where the robot rests."""
 _FAST = 0.75
-"""Share of the speed that ends the run: a pendulum that is swung by little torque gets fast too."""
+"""Share of the speed that ends the run: a pendulum swung by little torque gets fast, too."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Record:
+class LadderRecord:
     """One step taken with a bundle."""
 
     step: str
@@ -44,7 +46,7 @@ class Record:
     """When it was taken."""
     episodes: tuple[str, ...] = ()
     """Ids of the episodes it is about."""
-    figures: dict[str, Any] = field(default_factory=dict)
+    figures: dict[str, Any] = field(default_factory=dict)  # JSON, of another form for each step
     """What was measured."""
 
     def line(self) -> str:
@@ -53,37 +55,37 @@ class Record:
         return f"{self.step}{where}: {'passed' if self.passed else f'not passed: {self.why}'}"
 
 
-def write_record(bundle: Bundle, record: Record) -> None:
+def write_record(bundle: Bundle, record: LadderRecord) -> None:
     """Keep a record beside the bundle."""
     stamp = record.time.replace(":", "").replace("-", "").replace("+0000", "")
     write_json(bundle.records / f"{stamp}-{record.step}.json", asdict(record))
 
 
-def read_records(bundle: Bundle) -> list[Record]:
+def read_records(bundle: Bundle) -> list[LadderRecord]:
     """All records of a bundle, the oldest first; a malformed one is a `Sim2RealError`."""
     found = []
-    known = {entry.name for entry in fields(Record)}
+    known = {entry.name for entry in fields(LadderRecord)}
     for path in sorted(bundle.records.glob("*.json")):
         values = dict(table_at(read_json(path), str(path)))
         if not set(values) <= known or values.get("step") not in STEPS:
-            raise Sim2RealError(f"{path} is no record of the ladder")
+            raise Sim2RealError(f"{path} is not a record of the ladder")
         if not isinstance(values.get("passed"), bool):
             raise Sim2RealError(f"{path} does not say whether it passed")
         texts = ("why", "bundle", "robot", "serial", "person", "skipped", "time")
         if not all(isinstance(values.get(name, ""), str) for name in texts) or not isinstance(
             values.get("episodes", []), list
         ):
-            raise Sim2RealError(f"{path} is no record of the ladder")
+            raise Sim2RealError(f"{path} is not a record of the ladder")
         values["episodes"] = tuple(values.get("episodes", ()))
         try:
-            found.append(Record(**values))
+            found.append(LadderRecord(**values))
         except TypeError as error:
-            raise Sim2RealError(f"{path} is no record of the ladder: {error}") from None
+            raise Sim2RealError(f"{path} is not a record of the ladder: {error}") from None
     return sorted(found, key=lambda record: record.time)
 
 
 def missing(bundle: Bundle, step: str, *, robot: str, serial: str) -> list[str]:
-    """Steps that must be passed before `step` and are not, each with what is known of it."""
+    """Steps that must be passed before `step` and have not been, each with why."""
     records = [record for record in read_records(bundle) if record.bundle == bundle.id]
     found = []
     for before in STEPS[: STEPS.index(step)]:
@@ -101,7 +103,7 @@ def missing(bundle: Bundle, step: str, *, robot: str, serial: str) -> list[str]:
 
 
 def refuse_to_skip(bundle: Bundle, step: str, *, robot: str, serial: str, force: bool) -> str:
-    """Refuse a step whose earlier ones are missing, unless forced; what was skipped."""
+    """The earlier steps that are skipped by `force`; without it they are a `Sim2RealError`."""
     left = missing(bundle, step, robot=robot, serial=serial)
     if left and not force:
         raise Sim2RealError(
@@ -112,7 +114,7 @@ def refuse_to_skip(bundle: Bundle, step: str, *, robot: str, serial: str, force:
     return ", ".join(left)
 
 
-def small_and_slow(limits: Limits, resting: np.ndarray) -> Limits:
+def small_and_slow(limits: Limits, resting: Reals) -> Limits:
     """Limits of the step `limited`: near where the robot rests, at a quarter of the pace."""
     joints = []
     for joint, rest in zip(limits.joints, resting, strict=True):

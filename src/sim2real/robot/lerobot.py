@@ -1,7 +1,7 @@
-"""Any robot of LeRobot's as a `Robot`: names and units translated, velocities added, a safe stop.
+"""A LeRobot robot as a `Robot`: names and units translated, velocities added, a safe stop.
 
-LeRobot itself is not needed until a robot is built from a file, and is no dependency: it is looked
-for in the environment this runs in.
+LeRobot is not a dependency. It is looked for in the environment only when a robot is built from a
+file.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from sim2real.errors import Sim2RealError, nearest, one_line, table_at
-from sim2real.robot.names import Names, read_names
-from sim2real.robot.open import WallClock
-from sim2real.robot.runner import Clock
+from sim2real.robot.connect import WallClock
+from sim2real.robot.driver_names import DriverNames, read_names
+from sim2real.robot.protocol import ControlClock
 
 STOPS = ("hold", "limp")
 """Safe stops: 'hold' sends the present position and stays stiff, 'limp' lets go of the motors."""
@@ -31,26 +31,72 @@ _TABLES = {"robot", "joints", "sensors", "commands"}
 _HEADER = {"type", "stop", "module", "config"}
 
 
+class LeRobotDriver(Protocol):
+    """What `LeRobotRobot` uses of a robot of LeRobot's; `name`, `id` and `bus` if it has them."""
+
+    @property
+    def observation_features(self) -> Mapping[str, object]:
+        """What it can be read for, by key."""
+        ...
+
+    @property
+    def action_features(self) -> Mapping[str, object]:
+        """What it takes, by key."""
+        ...
+
+    @property
+    def is_connected(self) -> bool:
+        """Whether it is connected."""
+        ...
+
+    @property
+    def is_calibrated(self) -> bool:
+        """Whether it knows its joints' zeros."""
+        ...
+
+    def connect(self, *, calibrate: bool) -> None:
+        """Connect to the motors."""
+        ...
+
+    def get_observation(self) -> Mapping[str, float]:
+        """Readings, by key."""
+        ...
+
+    def send_action(self, action: dict[str, float]) -> object:
+        """Send commands, by key; what was sent, from most robots."""
+        ...
+
+    def disconnect(self) -> None:
+        """Let go of the motors."""
+        ...
+
+
 class LeRobotRobot:
-    """A robot of LeRobot's class shape, driven in SI units under the names of a contract.
+    """A robot of LeRobot's, driven in SI units under the names of a contract.
 
     A velocity is the difference of two readings over the time between them: of the newest one and
     the newest that is at least `VELOCITY_SPAN_S` older, which at 66 Hz and slower is the one
-    before. It is the mean over that span, so it is half a span older than the position, as any
-    difference is; nothing else is filtered.
+    before. It is the mean over that span, so it is half a span older than the position; nothing
+    else is filtered.
     """
 
     def __init__(
-        self, robot: Any, *, names: Names, stop: str = "hold", clock: Clock | None = None
+        self,
+        robot: LeRobotDriver,
+        *,
+        names: DriverNames,
+        stop: str = "hold",
+        clock: ControlClock | None = None,
     ) -> None:
-        """Names that the robot does not have are a `Sim2RealError`."""
+        """Names of what the robot does not have are a `Sim2RealError`."""
         if stop not in STOPS:
             raise Sim2RealError(f"there is no safe stop {stop!r}{nearest(stop, STOPS)}")
         self.name = str(getattr(robot, "name", "") or type(robot).__name__)
         self.serial = str(getattr(robot, "id", "") or "")
         self.safe_stop = stop
         self._robot, self._names = robot, names
-        self._clock: Clock = clock or WallClock()
+        self._bus: Any = getattr(robot, "bus", None)  # its class depends on the motors
+        self._clock: ControlClock = clock or WallClock()
         self._past: deque[tuple[float, dict[str, float]]] = deque()
         self._speed = dict.fromkeys(names.velocities, 0.0)
         self._resting: dict[str, float] = {}
@@ -72,8 +118,8 @@ class LeRobotRobot:
         for key in self._takes:
             if key not in named and key not in readable:
                 raise Sim2RealError(f"{self.name} also takes {key!r}: name a command for it")
-        if stop == "limp" and not hasattr(getattr(robot, "bus", None), "disable_torque"):
-            raise Sim2RealError(f"{self.name} cannot be let go of: use stop = 'hold'")
+        if stop == "limp" and not hasattr(self._bus, "disable_torque"):
+            raise Sim2RealError(f"{self.name} cannot let go of its motors: use stop = 'hold'")
 
     @property
     def is_connected(self) -> bool:
@@ -84,7 +130,7 @@ class LeRobotRobot:
 
     @property
     def actuators(self) -> tuple[str, ...]:
-        """Names of what it can be commanded by."""
+        """Names of the actuators it takes commands for."""
         return tuple(self._names.commands)
 
     @property
@@ -93,9 +139,9 @@ class LeRobotRobot:
         return self._stopped
 
     def connect(self) -> None:
-        """Connect; a robot that is not calibrated, or cannot be reached, is a `Sim2RealError`.
+        """Connect; a robot that is not calibrated, or does not answer, is a `Sim2RealError`.
 
-        LeRobot calibrates in a dialogue at the terminal; that is left to its own tools.
+        LeRobot calibrates in a dialogue at the terminal, which is left to its own tools.
         """
         try:
             if not self._robot.is_connected:
@@ -118,18 +164,18 @@ class LeRobotRobot:
             try:
                 self._rest()
                 self._send(self._present)
-                self._robot.bus.enable_torque()
+                self._bus.enable_torque()
             except Exception as error:
                 raise Sim2RealError(f"{self.name} does not get stiff: {one_line(error)}") from None
         self._stopped = ""
         self._rest()
 
-    def get_observation(self) -> Mapping[str, Any]:
-        """The readings of this moment; empty where one packet was lost on the bus."""
+    def get_observation(self) -> Mapping[str, object]:
+        """The readings of this moment; empty where a packet was lost on the bus."""
         try:
             seen = self._robot.get_observation()
         except ConnectionError as error:
-            # A lost packet of a serial bus; a lost bus is another thing.
+            # A serial bus loses a packet now and then; a lost bus is something else.
             if self.is_connected:
                 return {}
             raise Sim2RealError(f"{self.name} is gone: {one_line(error)}") from None
@@ -137,7 +183,7 @@ class LeRobotRobot:
             raise Sim2RealError(f"{self.name} cannot be read: {one_line(error)}") from None
         now = self._clock.now()
         self._keep(seen)
-        found: dict[str, Any] = {
+        found = {
             name: quantity.to_si(float(seen[quantity.key]))
             for name, quantity in self._names.sensors.items()
             if quantity.key in seen
@@ -146,7 +192,7 @@ class LeRobotRobot:
         return {**found, **self._speed, "@age": 0.0}
 
     def send_action(self, action: Mapping[str, float]) -> Mapping[str, float]:
-        """Send commands by name; what was really sent. What is not named stays where it rests."""
+        """Send commands by name; what was really sent. A joint that is not named stays at rest."""
         if self._stopped:
             raise Sim2RealError(f"{self.name} is stopped: {self._stopped}")
         for name in action:
@@ -162,13 +208,10 @@ class LeRobotRobot:
             taken = self._send({**self._resting, **given})
         except Exception as error:
             raise Sim2RealError(f"{self.name} took no command: {one_line(error)}") from None
+        quantities = {name: self._names.commands[name] for name in action}
         return {
-            name: self._names.commands[name].to_si(
-                float(
-                    taken.get(self._names.commands[name].key, given[self._names.commands[name].key])
-                )
-            )
-            for name in action
+            name: quantity.to_si(float(taken.get(quantity.key, given[quantity.key])))
+            for name, quantity in quantities.items()
         }
 
     def stop(self) -> None:
@@ -177,9 +220,9 @@ class LeRobotRobot:
         for attempt in range(_TRIES):
             try:
                 if self.safe_stop == "limp":
-                    self._robot.bus.disable_torque()
+                    self._bus.disable_torque()
                     return
-                # Where it cannot be read any more: where it was last.
+                # If it cannot be read any more, it stops where it was last.
                 with suppress(Exception):
                     self._keep(self._robot.get_observation())
                 self._send(self._present)
@@ -191,7 +234,7 @@ class LeRobotRobot:
     def disconnect(self) -> None:
         """Let go of the robot, in its safe stop; one that was never commanded is sent nothing.
 
-        Whether the motors stay stiff then is a setting of LeRobot's, often
+        Whether its motors stay stiff is a setting of LeRobot's, often
         `disable_torque_on_disconnect`.
         """
         if self.is_connected:
@@ -204,7 +247,7 @@ class LeRobotRobot:
                 raise Sim2RealError(f"{self.name} does not let go: {one_line(error)}") from None
 
     def _rest(self) -> None:
-        """Note where it is, as what keeps commands that are never given."""
+        """Note where it is: the command of every joint that is never given one."""
         for _ in range(_TRIES):
             try:
                 seen = self._robot.get_observation()
@@ -217,16 +260,16 @@ class LeRobotRobot:
             return
         raise Sim2RealError(f"{self.name} gives no readings")
 
-    def _keep(self, seen: Mapping[str, Any]) -> None:
+    def _keep(self, seen: Mapping[str, float]) -> None:
         """Note where it is, in the driver's own numbers."""
         self._present.update({key: float(seen[key]) for key in self._takes if key in seen})
 
-    def _send(self, values: dict[str, float]) -> Mapping[str, Any]:
+    def _send(self, values: dict[str, float]) -> Mapping[str, float]:
         self._driven = True
         taken = self._robot.send_action(values)
         return taken if isinstance(taken, Mapping) else values
 
-    def _differ(self, now: float, found: dict[str, Any]) -> None:
+    def _differ(self, now: float, found: Mapping[str, float]) -> None:
         """Bring the velocities up to date with readings of this moment."""
         past = self._past
         while len(past) > 1 and now - past[1][0] >= VELOCITY_SPAN_S:
@@ -248,12 +291,12 @@ class RobotFile:
     path: Path
     type: str
     """LeRobot's name of the robot."""
-    names: Names
+    names: DriverNames
     stop: str = "hold"
     module: str = ""
     """Package that brings the robot, where it is not LeRobot's own."""
-    config: Mapping[str, Any] = field(default_factory=dict)
-    """Fields of LeRobot's configuration of it."""
+    config: Mapping[str, object] = field(default_factory=dict)
+    """Fields of LeRobot's own configuration of it."""
 
 
 def read_file(path: Path) -> RobotFile:
@@ -287,14 +330,14 @@ def read_file(path: Path) -> RobotFile:
 def from_config(path: Path) -> LeRobotRobot:
     """The robot described in a TOML file, built by LeRobot and not connected yet.
 
-    Without LeRobot, or with a type or a setting it does not know, a `Sim2RealError`.
+    Without LeRobot, or with a type or a setting it does not know, it is a `Sim2RealError`.
     """
     file = read_file(path)
     robot = _build(file)
     return LeRobotRobot(robot, names=file.names, stop=file.stop)
 
 
-def _build(file: RobotFile) -> Any:
+def _build(file: RobotFile) -> LeRobotDriver:
     try:
         robots = import_module("lerobot.robots")
         make = import_module("lerobot.robots.utils").make_robot_from_config
@@ -326,7 +369,8 @@ def _build(file: RobotFile) -> Any:
         )
     try:
         config = draccus.decode(robots.RobotConfig, {"type": file.type, **file.config})
-        return make(config)
+        robot: LeRobotDriver = make(config)
+        return robot
     except Exception as error:
         raise Sim2RealError(
             f"{file.path}: LeRobot refuses [robot.config]: {one_line(error)}"

@@ -7,32 +7,34 @@ import select
 import signal
 import sys
 import threading
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from types import FrameType
-from typing import Any
 
+_Handler = Callable[[int, FrameType | None], object] | int | signal.Handlers | None
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGTSTP)
 
 
 class OperatorStop:
-    """Whether the operator wants it to stop; watches while it is entered.
+    """Whether the operator wants the robot to stop; a context in which it watches.
 
-    Any key in the terminal, the file `file` coming to be, Ctrl-C or a signal to end. Once wanted
-    it stays so until `clear`.
+    A key in the terminal, the appearance of `file`, Ctrl-C or a signal to end stops it, until
+    `clear`.
     """
 
     def __init__(self, file: Path | None = None) -> None:
         self._file = file
-        self._handlers: dict[int, Any] = {}
-        self._terminal: list[Any] | None = None
+        self._handlers: dict[signal.Signals, _Handler] = {}
+        self._restore_terminal: Callable[[], None] | None = None
         self.how = ""
-        """What stopped it: 'a key', 'the file …', 'signal SIGINT'; '' while nothing has."""
+        """What stopped it: 'a key', 'the file …', 'signal SIGINT'; '' while nothing did."""
 
     def __call__(self) -> bool:
         """Whether it was stopped; costs a few microseconds."""
         if not self.how and self._file is not None and self._file.exists():
             self.how = f"the file {self._file}"
-        if not self.how and self._terminal is not None:
+        if not self.how and self._restore_terminal is not None:
             ready, _, _ = select.select([sys.stdin], [], [], 0)
             if ready and os.read(sys.stdin.fileno(), 1):
                 self.how = "a key"
@@ -55,7 +57,11 @@ class OperatorStop:
             import termios
             import tty
 
-            self._terminal = termios.tcgetattr(sys.stdin)
+            settings = termios.tcgetattr(sys.stdin)
+            # What was typed in a hurry must not answer the next question.
+            self._restore_terminal = partial(
+                termios.tcsetattr, sys.stdin, termios.TCSAFLUSH, settings
+            )
             tty.setcbreak(sys.stdin)
         return self
 
@@ -63,12 +69,9 @@ class OperatorStop:
         for number, handler in self._handlers.items():
             signal.signal(number, handler)
         self._handlers.clear()
-        if self._terminal is not None:
-            import termios
-
-            # What was typed in a hurry must not answer the next question.
-            termios.tcsetattr(sys.stdin, termios.TCSAFLUSH, self._terminal)
-            self._terminal = None
+        if self._restore_terminal is not None:
+            self._restore_terminal()
+            self._restore_terminal = None
 
     def _caught(self, number: int, _: FrameType | None) -> None:
         self.how = f"signal {signal.Signals(number).name}"

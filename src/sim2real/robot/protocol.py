@@ -1,24 +1,25 @@
-"""What drives hardware, in the shape LeRobot gave it."""
+"""What drives hardware, in the shape that LeRobot gave it, and the clock that paces it."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Protocol, runtime_checkable
+from typing import Protocol, runtime_checkable
 
 
 @runtime_checkable
 class Robot(Protocol):
-    """A robot behind four calls.
+    """A robot behind a handful of calls.
 
-    Readings and commands are by name and in SI units: `{"shoulder_pan_pos": 0.1}`. A value of
-    several numbers is a sequence. A robot that can tell why it has stopped by itself has a text
-    `stopped_itself`, '' while it obeys; one that knows its actuators' names has `actuators`.
+    Readings and commands go by name and in SI units: `{"shoulder_pan_pos": 0.1}`. A value of
+    several numbers is a sequence. A robot that can tell why it stopped by itself has a text
+    `stopped_itself`, '' while it obeys; one that knows the names of its actuators has `actuators`;
+    one whose drives have to be started has `enable`.
     """
 
     name: str
     """Model of the robot."""
     serial: str
-    """Which one it is."""
+    """Which one of that model it is."""
     safe_stop: str
     """What `stop` does: 'hold' the position, or 'damp' the motion until it rests."""
 
@@ -28,15 +29,15 @@ class Robot(Protocol):
         ...
 
     def connect(self) -> None:
-        """Make the robot ready; one that cannot be is a `Sim2RealError`."""
+        """Make the robot ready; if that fails it is a `Sim2RealError`."""
         ...
 
-    def get_observation(self) -> Mapping[str, Any]:
-        """The newest readings.
+    def get_observation(self) -> Mapping[str, object]:
+        """The newest readings, by sensor; empty where a packet was lost.
 
-        '@age' is how old they are [s], '@torque' the torques of the actuators where the robot
-        measures them [N m or N], '@command' what it is being commanded by whoever is in charge;
-        both in the order of `actuators`, or of the contract where there are none.
+        '@age' is how old they are [s], '@torque' the actuators' torques where the robot measures
+        them [N m or N], '@command' what it is commanded by whoever is in charge. The last two are
+        in the order of `actuators`, or of the contract where there are none.
         """
         ...
 
@@ -50,4 +51,16 @@ class Robot(Protocol):
 
     def disconnect(self) -> None:
         """Let go of the robot, in its safe stop."""
+        ...
+
+
+class ControlClock(Protocol):
+    """What paces control periods: real time, or a virtual robot's own."""
+
+    def now(self) -> float:
+        """The time [s]."""
+        ...
+
+    def sleep_until(self, moment_s: float) -> None:
+        """Wait until a moment of this clock."""
         ...

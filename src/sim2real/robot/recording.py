@@ -1,7 +1,7 @@
 """What happened on a robot, on disk while it happens.
 
 Periods are written to an Arrow stream a second at a time. Whatever ends the process, what was
-flushed is readable: `read_recording` gives it as an episode, and says if it was cut off.
+flushed is readable: see `sim2real.data.formats.recording`.
 """
 
 from __future__ import annotations
@@ -13,25 +13,21 @@ import threading
 import time
 from collections import deque
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from sim2real.data import Episode, Provenance, Signal
-from sim2real.errors import Sim2RealError, one_line, table_at
-from sim2real.files import read_json, write_json
+from sim2real.arrays import Floats
+from sim2real.contract import Contract
+from sim2real.data import Provenance
+from sim2real.errors import Sim2RealError, one_line
+from sim2real.files import write_json
 
-_END = b"\xff\xff\xff\xff\x00\x00\x00\x00"
-"""Last bytes of an Arrow stream that was closed."""
-RECOVERED = "recovered: the recording was cut off"
-"""How an episode was made that is the begin of a recording."""
 FLUSH_S = 1.0
-"""Longest that a period waits to be on disk."""
+"""Longest time that a period waits to be on disk."""
 _AT_ONCE = 25
-"""Periods that are written in one go: a few tens of microseconds each way."""
+"""Periods that are encoded together, which takes a few tens of microseconds."""
 
 
 class Recording:
@@ -44,7 +40,7 @@ class Recording:
         """Begin a recording of channels with these units; `path` must not exist."""
         self.path = path
         self._names = list(units)
-        self._rows: list[tuple[float, tuple[int, ...], np.ndarray]] = []
+        self._rows: list[tuple[float, tuple[int, ...], Floats]] = []
         schema = pa.schema(
             [("time", pa.float64())] + [(name, pa.list_(pa.float64())) for name in units],
             metadata={"units": json.dumps(dict(units)), "provenance": source.to_json()},
@@ -63,10 +59,19 @@ class Recording:
         self._writer = threading.Thread(target=self._write, name="recording", daemon=True)
         self._writer.start()
 
-    def add(self, time_s: float, values: Mapping[str, Any]) -> None:
-        """Add one period; what a period does not have is an empty list.
+    @classmethod
+    def of(cls, contract: Contract, path: Path, source: Provenance) -> Recording:
+        """Begin a recording of what a robot under a contract reads, is told and is sent."""
+        units = {f"sensor/{sensor.name}": sensor.unit for sensor in contract.sensors}
+        units |= {f"goal/{goal.name}": "" for goal in contract.goals}
+        command = contract.commands[0].unit if contract.commands else ""
+        units |= {"observation": "", "action": "", "wanted": command, "command": command}
+        return cls(path, units | {"late": "s"}, source)
 
-        A disk that took no more is a `Sim2RealError`: what cannot be recorded is not run.
+    def add(self, time_s: float, values: Mapping[str, object]) -> None:
+        """Add one period; a channel that `values` lacks stays empty in it.
+
+        A disk that takes no more is a `Sim2RealError`: what cannot be recorded does not run.
         """
         if self._problem:
             raise Sim2RealError(f"cannot record to {self.path}: {self._problem}")
@@ -80,7 +85,7 @@ class Recording:
             self._encode()
 
     def close(self) -> None:
-        """End the recording: everything is on disk after it. One without a period is removed."""
+        """End the recording, with everything on disk. One without a period is removed."""
         if self._file.closed:
             return
         self._ending.set()
@@ -132,10 +137,11 @@ class _Chunks:
     def __init__(self) -> None:
         self._waiting: deque[bytes] = deque()
 
-    def write(self, data: Any) -> int:
+    def write(self, data: bytes | pa.Buffer) -> int:
         """Add bytes."""
-        self._waiting.append(bytes(data))
-        return len(data)
+        added = bytes(data)
+        self._waiting.append(added)
+        return len(added)
 
     def flush(self) -> None:
         """Nothing to do."""
@@ -148,54 +154,6 @@ class _Chunks:
         return b"".join(self._waiting.popleft() for _ in range(len(self._waiting)))
 
 
-def write_outcome(path: Path, outcome: str, **figures: Any) -> None:
+def write_outcome(path: Path, outcome: str, **figures: object) -> None:
     """Keep beside a recording how it ended, with what was measured on the way."""
     write_json(path.with_suffix(".json"), {"outcome": outcome, **figures})
-
-
-def read_recording(path: Path | str) -> Episode:
-    """The episode in a recording, also in one that was cut off; none is a `Sim2RealError`.
-
-    Its outcome is the one that was kept beside it, if any.
-    """
-    path = Path(path)
-    beside = path.with_suffix(".json")
-    outcome = ""
-    if beside.is_file():
-        outcome = str(table_at(read_json(beside), str(beside)).get("outcome", ""))
-    batches, cut = [], False
-    try:
-        with path.open("rb") as file:
-            reader = pa.ipc.open_stream(file)
-            schema = reader.schema
-            try:
-                for batch in reader:
-                    batches.append(batch)
-            except (pa.ArrowException, OSError):
-                cut = True
-            cut = cut or not path.read_bytes().endswith(_END)
-        units = table_at(json.loads(schema.metadata[b"units"]), f"{path}: units")
-        source = Provenance.from_dict(json.loads(schema.metadata[b"provenance"]))
-        channels = _channels(pa.Table.from_batches(batches, schema=schema), units)
-    except (pa.ArrowException, OSError, ValueError, KeyError, TypeError) as error:
-        raise Sim2RealError(f"{path} is no recording: {one_line(error)}") from None
-    if not channels:
-        raise Sim2RealError(f"{path} holds no period")
-    if cut:
-        source = replace(source, process=RECOVERED)
-    try:
-        return Episode(channels=channels, provenance=source, outcome=outcome)
-    except Sim2RealError as error:
-        raise Sim2RealError(f"{path}: {error}") from None
-
-
-def _channels(table: pa.Table, units: Mapping[str, Any]) -> dict[str, Signal]:
-    times = table["time"].to_numpy()
-    channels = {}
-    for name, unit in units.items():
-        rows = [np.asarray(row, float) for row in table[name].to_pylist()]
-        width = max((len(row) for row in rows), default=0)
-        whole = [k for k, row in enumerate(rows) if len(row) == width and width]
-        if whole:
-            channels[name] = Signal(times[whole], np.stack([rows[k] for k in whole]), str(unit))
-    return channels

@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
+from sim2real.arrays import Ints
 from sim2real.data import Episode
+from sim2real.doctor import Diagnosis, diagnose
 from sim2real.errors import Sim2RealError
-from sim2real.gap.doctor import diagnose
-from sim2real.gap.findings import Diagnosis
-from sim2real.gap.log import Log
-from sim2real.policy import Bundle
-from sim2real.policy.runtime import Pilot, Runtime
+from sim2real.logs import ControlLog
+from sim2real.policy import Bundle, Pilot, Runtime
 from sim2real.robot.kinematics import Kinematics
-from sim2real.robot.runner import goal_vector
-from sim2real.robot.shadow import Agreement, Comparison
+from sim2real.robot.readings import Goals, goal_vector
+from sim2real.robot.shadow import Agreement, ShadowComparison
 from sim2real.robot.supervisor import Inputs, State, Supervisor
 from sim2real.twin import Twin
 
@@ -43,7 +41,7 @@ class Rehearsal:
             return f"the logs have {self.agreement.periods} periods, too few: {_FEWEST} are needed"
         return self.agreement.wrong()
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """Plain data."""
         return {
             "agreement": self.agreement.to_dict(),
@@ -56,7 +54,7 @@ def rehearse(
     bundle: Bundle,
     episodes: Sequence[Episode],
     *,
-    goals: Mapping[str, Any],
+    goals: Goals,
     report: Callable[[int, int], None] = lambda done, of: None,
 ) -> Rehearsal:
     """Run a policy along logs, as if it had been in charge of what was measured."""
@@ -65,14 +63,14 @@ def rehearse(
     twin = Twin.load(bundle.twin)
     kinematics = Kinematics(twin, bundle.contract, bundle.limits)
     runtime = Runtime(bundle)
-    comparison = Comparison(bundle.contract, bundle.limits)
+    comparison = ShadowComparison(bundle.contract, bundle.limits)
     trips = []
     for number, episode in enumerate(episodes):
-        log = Log.of(episode, bundle.contract, twin.channels)
+        log = ControlLog.of(episode, bundle.contract, twin.channels)
         if log.missing:
             raise Sim2RealError(
                 f"episode {episode.id} has no {', '.join(log.missing)}: the robot lacks what the"
-                " policy needs, or the channels are named otherwise"
+                " policy needs, or the channels have other names"
             )
         trip = _along(log, bundle, runtime, kinematics, comparison, goals)
         if trip:
@@ -86,14 +84,14 @@ def rehearse(
 
 
 def _along(
-    log: Log,
+    log: ControlLog,
     bundle: Bundle,
     runtime: Runtime,
     kinematics: Kinematics,
-    comparison: Comparison,
-    goals: Mapping[str, Any],
+    comparison: ShadowComparison,
+    goals: Goals,
 ) -> str:
-    """One log; why the supervisor would have stopped, '' if it would not."""
+    """Run along one log; why the supervisor would have stopped, '' if it would not have."""
     rows = np.flatnonzero(np.isfinite(log.readings).all(axis=1))
     if not len(rows):
         return "there are no readings"
@@ -126,10 +124,10 @@ def _along(
     return ""
 
 
-def _stretches(log: Log, rows: np.ndarray, most_lost: float) -> list[np.ndarray]:
-    """Rows between the gaps of a log, in which readings went missing for longer than allowed.
+def _stretches(log: ControlLog, rows: Ints, most_lost: float) -> list[Ints]:
+    """Rows between the gaps of a log in which readings were missing for longer than allowed.
 
-    That the link failed while it was recorded says nothing about the policy.
+    A link that failed during the recording says nothing about the policy.
     """
     fresh = log.fresh[rows].any(axis=1)
     places = np.arange(len(rows))

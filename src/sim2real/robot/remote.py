@@ -1,6 +1,6 @@
 """A robot behind a socket: the client of stand-in hardware, an ordinary `Robot`.
 
-Its clock comes with it: real hardware goes by the wall, a virtual unit by its own time.
+It brings its own clock: real hardware runs in real time, a virtual unit in its own.
 """
 
 from __future__ import annotations
@@ -8,11 +8,10 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Mapping
-from typing import Any
 
 import zmq
 
-from sim2real.errors import Sim2RealError
+from sim2real.errors import Sim2RealError, number_at, table_at
 
 
 class RemoteRobot:
@@ -26,13 +25,13 @@ class RemoteRobot:
         self.name, self.serial, self.safe_stop = "", "", "hold"
         self.virtual = False
         self.state = "off"
-        """What the robot says of itself: 'off', 'starting', 'ready' or 'tripped'."""
+        """What the robot says about itself: 'off', 'starting', 'ready' or 'tripped'."""
         self.why = ""
         self.at_rest = False
         """Whether it is in its safe stop and does not move, as its bench sees it."""
         self.patience_s = 2.0
         """How long an answer may take."""
-        self._socket: Any = None
+        self._socket: zmq.Socket[bytes] | None = None
         self._held = False
         self._driven = False
         self._actuators: list[str] = []
@@ -50,7 +49,7 @@ class RemoteRobot:
 
     @property
     def actuators(self) -> tuple[str, ...]:
-        """Names of what it can be commanded by."""
+        """Names of the actuators it takes commands for."""
         return tuple(self._actuators)
 
     def connect(self) -> None:
@@ -62,14 +61,15 @@ class RemoteRobot:
         except Sim2RealError:
             self._held = False
             raise
-        try:
-            self.name, self.serial = str(told["robot"]), str(told["serial"])
-            self.safe_stop, self.virtual = str(told["safe_stop"]), told["clock"] == "virtual"
-            self._actuators = [str(name) for name in told["actuators"]]
-        except (KeyError, TypeError):
+        actuators = told.get("actuators")
+        if not {"robot", "serial", "safe_stop", "clock"} <= set(told) or not isinstance(
+            actuators, list
+        ):
             self._held = False
-            self._close()
-            raise Sim2RealError(f"what answers at {self.address} is no robot") from None
+            raise self._no_robot()
+        self.name, self.serial = str(told["robot"]), str(told["serial"])
+        self.safe_stop, self.virtual = str(told["safe_stop"]), told["clock"] == "virtual"
+        self._actuators = [str(name) for name in actuators]
 
     def enable(self, *, patience_s: float = 5.0) -> None:
         """Start the drives; one that does not get ready is a `Sim2RealError`."""
@@ -83,26 +83,24 @@ class RemoteRobot:
             self._ask({"do": "observe"})
 
     def reset(self, seed: int) -> dict[str, list[float]]:
-        """Have a person set up the next trial; its goals."""
-        goals: dict[str, list[float]] = self._ask({"do": "reset", "seed": seed})["goals"]
-        return goals
+        """Have the bench set up the next trial; its goals."""
+        return self._goals(self._ask({"do": "reset", "seed": seed}))
 
     def goals(self) -> dict[str, list[float]]:
         """Goals of the trial that is set up."""
-        found: dict[str, list[float]] = self._ask({"do": "hello"})["goals"]
-        return found
+        return self._goals(self._ask({"do": "hello"}))
 
-    def get_observation(self) -> Mapping[str, Any]:
+    def get_observation(self) -> Mapping[str, object]:
         """The newest readings; empty where the packet was lost."""
-        found: Mapping[str, Any] = self._ask({"do": "observe"})["readings"] or {}
-        return found
+        readings = self._ask({"do": "observe"}).get("readings")
+        return table_at(readings or {}, "the robot's readings")
 
     def send_action(self, action: Mapping[str, float]) -> Mapping[str, float]:
         """Send commands by actuator; what was really sent."""
         values = {name: float(action[name]) for name in self._actuators}
         self._driven = True
-        sent: Mapping[str, float] = self._ask({"do": "command", "values": values})["sent"]
-        return sent
+        sent = table_at(self._ask({"do": "command", "values": values}).get("sent"), "what was sent")
+        return {str(name): number_at(value, f"{name}, sent") for name, value in sent.items()}
 
     def stop(self) -> None:
         """Go to the safe stop."""
@@ -113,8 +111,8 @@ class RemoteRobot:
         return bool(self._ask({"do": "judge"})["success"])
 
     def moved_blind(self) -> float:
-        """How long it has moved in this trial while its encoders were dead [s]."""
-        return float(self._ask({"do": "judge"})["moved_blind_s"])
+        """How long it moved in this trial while its encoders were dead [s]."""
+        return number_at(self._ask({"do": "judge"}).get("moved_blind_s"), "moved_blind_s")
 
     def fault(self, kind: str, after_s: float = 0.0) -> None:
         """Ask for something to break."""
@@ -132,26 +130,35 @@ class RemoteRobot:
                 self._close()
 
     def now(self) -> float:
-        """The clock that the loop goes by [s]."""
+        """The time of the robot's clock [s]."""
         return self._now_s if self.virtual else time.monotonic()
 
     def sleep_until(self, moment_s: float) -> None:
-        """Wait for a moment of that clock."""
+        """Wait until a moment of that clock."""
         if self.virtual:
             self._ask({"do": "wait", "until_s": moment_s})
         else:
             time.sleep(max(0.0, moment_s - time.monotonic()))
 
-    def _ask(self, message: dict[str, Any]) -> dict[str, Any]:
+    def _goals(self, answer: Mapping[str, object]) -> dict[str, list[float]]:
+        found: dict[str, list[float]] = {}
+        for name, values in table_at(answer.get("goals"), "the robot's goals").items():
+            if not isinstance(values, list):
+                raise self._no_robot()
+            found[name] = [number_at(value, f"goal {name}") for value in values]
+        return found
+
+    def _ask(self, message: Mapping[str, object]) -> dict[str, object]:
+        """The robot's answer to a message; silence, and a refusal, are a `Sim2RealError`."""
         if not self._held:
             raise Sim2RealError(f"not connected to a robot at {self.address}")
-        if self._socket is None:
-            self._open()  # it was silent once; it may answer again
+        # It was silent once, perhaps; it may answer again.
+        socket = self._socket or self._open()
         try:
-            self._socket.send(json.dumps(message).encode())
-            if not self._socket.poll(int(1000 * self.patience_s)):
+            socket.send(json.dumps(message).encode())
+            if not socket.poll(int(1000 * self.patience_s)):
                 raise zmq.Again()
-            answer = json.loads(self._socket.recv(zmq.NOBLOCK))
+            answer = json.loads(socket.recv(zmq.NOBLOCK))
         except (zmq.ZMQError, ValueError) as error:
             self._close()
             raise Sim2RealError(f"the robot at {self.address} does not answer: {error}") from None
@@ -161,24 +168,30 @@ class RemoteRobot:
         if not isinstance(answer, dict) or "error" in answer:
             said = answer.get("error") if isinstance(answer, dict) else answer
             raise Sim2RealError(f"the robot at {self.address} refuses: {said}")
-        try:
-            self._now_s = float(answer.get("now_s", self._now_s))
-        except (TypeError, ValueError):
-            raise Sim2RealError(f"what answers at {self.address} is no robot") from None
+        now_s = answer.get("now_s", self._now_s)
+        if not isinstance(now_s, int | float):
+            raise self._no_robot()
+        self._now_s = float(now_s)
         self.state, self.why = str(answer.get("state", self.state)), str(answer.get("why", ""))
         self.at_rest = answer.get("at_rest") is True
         return answer
 
-    def _open(self) -> None:
+    def _no_robot(self) -> Sim2RealError:
         self._close()
-        self._socket = zmq.Context.instance().socket(zmq.REQ)
-        self._socket.setsockopt(zmq.SNDTIMEO, int(1000 * self.patience_s))
-        self._socket.setsockopt(zmq.LINGER, 0)
+        return Sim2RealError(f"what answers at {self.address} is not a robot")
+
+    def _open(self) -> zmq.Socket[bytes]:
+        self._close()
+        socket: zmq.Socket[bytes] = zmq.Context.instance().socket(zmq.REQ)
+        self._socket = socket
+        socket.setsockopt(zmq.SNDTIMEO, int(1000 * self.patience_s))
+        socket.setsockopt(zmq.LINGER, 0)
         try:
-            self._socket.connect(self.address)
+            socket.connect(self.address)
         except zmq.ZMQError as error:
             self._close()
-            raise Sim2RealError(f"{self.address} is no robot's address: {error}") from None
+            raise Sim2RealError(f"{self.address} is not a robot's address: {error}") from None
+        return socket
 
     def _close(self) -> None:
         if self._socket is not None:

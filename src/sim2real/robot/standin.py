@@ -1,4 +1,4 @@
-"""Stand-in hardware that is started and ended with its client."""
+"""Stand-in hardware that starts and ends with its client."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""The safety supervisor: nothing reaches the robot but through here.
+"""The safety supervisor: nothing reaches the robot except through here.
 
 One state machine in one place. A command leaves only in the state RUNNING, finite, within its
-range, and not faster than its rate. Whatever is wrong ends in STOPPED, with the reason; only a
-person gets out of that.
+range, and no faster than its rate. Whatever goes wrong ends in STOPPED, with the reason; only a
+person gets it out of that.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from enum import StrEnum
 
 import numpy as np
 
+from sim2real.arrays import Floats, Ints, Reals
+from sim2real.contract import Contract, Limits
 from sim2real.errors import Sim2RealError
-from sim2real.policy.contract import Contract
-from sim2real.policy.limits import Limits
 
 OPERATOR = "the operator stopped it"
 _SLACK = 0.05
@@ -27,7 +27,7 @@ _TORQUE_SLACK = 1.25
 _OUTSIDE_PERIODS = 3
 """Periods in a row an observation may lie outside of training."""
 _MOVING = 1.0
-"""Speed from which nothing stops a joint within a period, friction neither [rad/s or m/s]."""
+"""Speed from which nothing, not even friction, stops a joint within a period [rad/s or m/s]."""
 _LEAD = 0.2
 """Command ahead of a servo's joint that overcomes friction and weight [rad or m]."""
 _FROZEN_PERIODS = 2
@@ -51,7 +51,7 @@ class State(StrEnum):
 class Inputs:
     """What the supervisor is shown in a period."""
 
-    readings: np.ndarray | None
+    readings: Reals | None
     """Numbers of all sensors in the contract's order; None where there are none."""
     age_s: float = 0.0
     """Age of the readings [s]."""
@@ -63,13 +63,13 @@ class Inputs:
     stopped_itself: str = ""
     """Why the robot says it has stopped by itself; '' while it obeys."""
     operator_stop: bool = False
-    frame: np.ndarray | None = None
+    frame: Reals | None = None
     """Observation of this period."""
-    wanted: np.ndarray | None = None
+    wanted: Reals | None = None
     """Command the policy asks for."""
-    torque: np.ndarray | None = None
+    torque: Floats | None = None
     """Measured torque of each commanded joint, where the robot has it [N m or N]."""
-    tool: np.ndarray | None = None
+    tool: Floats | None = None
     """Position of the tool [m], where there is one."""
 
 
@@ -78,7 +78,7 @@ class Decision:
     """What happens in a period."""
 
     state: State
-    command: np.ndarray | None
+    command: Floats | None
     """Command to send; None for the safe stop."""
     reason: str = ""
     """Why it was stopped in this period; '' else."""
@@ -103,18 +103,19 @@ class Supervisor:
         self._low = np.array([joint.command_low for joint in joints])
         self._high = np.array([joint.command_high for joint in joints])
         self._step = np.array([joint.command_rate for joint in joints]) / self.contract.rate_hz
-        self._positions, self._velocities = (
-            self._columns(kind) for kind in ("jointpos", "jointvel")
-        )
+        positions, velocities = (self.contract.columns(kind) for kind in ("jointpos", "jointvel"))
+        joint_names = [command.joint for command in self.contract.commands]
+        self._positions = [positions.get(joint) for joint in joint_names]
+        self._velocities = [velocities.get(joint) for joint in joint_names]
         self._delay_s = max(
             (s.delay_s for s in self.contract.sensors if s.kind.startswith("joint")), default=0.0
         )
         self._watch = _Watch(self._positions, self._velocities, self.contract, self.limits)
-        self._last: np.ndarray | None = None
-        self._speed: np.ndarray | None = None
+        self._last: Floats | None = None
+        self._speed: Floats | None = None
         self._outside = 0
 
-    def arm(self, *, person: str, resting: np.ndarray) -> None:
+    def arm(self, *, person: str, resting: Reals) -> None:
         """A person lets the robot move, from the command that rests where it is."""
         if not person:
             raise Sim2RealError("only a person arms a robot: say who")
@@ -125,7 +126,7 @@ class Supervisor:
         if far.any():
             joint = self.limits.joints[int(np.argmax(far))]
             raise Sim2RealError(
-                f"joint {joint.name} rests outside of what it may be commanded to,"
+                f"joint {joint.name} rests outside the range it may be commanded to,"
                 f" {joint.command_low:g} to {joint.command_high:g}: move it by hand first"
             )
         self.state, self.reason = State.RUNNING, ""
@@ -158,8 +159,8 @@ class Supervisor:
         self.trips.append(reason)
         return Decision(state=self.state, command=None, reason=reason)
 
-    def sent(self, command: np.ndarray) -> None:
-        """What the robot says it really took, after limits of its own."""
+    def sent(self, command: Reals) -> None:
+        """Take note of what the robot says it really took, after limits of its own."""
         given = np.asarray(command, dtype=float)
         if self._last is not None and given.shape == self._last.shape and np.isfinite(given).all():
             self._last = np.clip(given, self._low, self._high)
@@ -180,8 +181,8 @@ class Supervisor:
             return f"the robot gave {readings.size} numbers, not {self.contract.readings_width}"
         if not np.isfinite(readings).all():
             return "a reading is not a number"
-        # A packet that came is a period old at most, and what its sensors need; a lost one may be
-        # made up for by the last.
+        # A packet that came is at most a period old, plus its sensors' delay; the last one may
+        # stand in for one that was lost.
         oldest_s = (
             period_s + self._delay_s if inputs.fresh else self.limits.stale_periods * period_s
         )
@@ -193,7 +194,7 @@ class Supervisor:
         frozen = self._watch.frozen(readings, self._last) if inputs.fresh else ""
         return self._out_of_bounds(readings, inputs) or frozen or self._odd(inputs)
 
-    def _out_of_bounds(self, readings: np.ndarray, inputs: Inputs) -> str:
+    def _out_of_bounds(self, readings: Floats, inputs: Inputs) -> str:
         limits = self.limits
         for k, joint in enumerate(limits.joints):
             column = self._positions[k]
@@ -201,7 +202,7 @@ class Supervisor:
                 joint.position_low - _SLACK <= readings[column] <= joint.position_high + _SLACK
             ):
                 return (
-                    f"joint {joint.name} is at {readings[column]:.3f}, outside of its range"
+                    f"joint {joint.name} is at {readings[column]:.3f}, outside its range"
                     f" {joint.position_low:.3f} to {joint.position_high:.3f}"
                 )
             column = self._velocities[k]
@@ -232,7 +233,7 @@ class Supervisor:
             tool = np.asarray(inputs.tool, dtype=float)
             if tool.shape != low.shape or not ((low <= tool) & (tool <= high)).all():
                 return (
-                    f"the tool is at {np.round(tool, 3).tolist()}, outside of its workspace"
+                    f"the tool is at {np.round(tool, 3).tolist()}, outside its workspace"
                     f" {np.round(low, 3).tolist()} to {np.round(high, 3).tolist()}"
                 )
         return ""
@@ -242,7 +243,7 @@ class Supervisor:
             return "the policy gave nothing"
         frame, wanted = np.asarray(inputs.frame), np.asarray(inputs.wanted)
         if wanted.shape != self._low.shape or not np.isfinite(wanted).all():
-            return "the policy gave a command that is no number"
+            return "the policy gave a command that is not a number"
         low = np.array(self.limits.observation_low)
         if frame.shape != low.shape or not np.isfinite(frame).all():
             return "the observation is not a number"
@@ -259,16 +260,6 @@ class Supervisor:
                 return f"{term.name}[{column}]"
             column -= term.width
         return "?"
-
-    def _columns(self, kind: str) -> list[int | None]:
-        """Column of the reading of a kind, for each commanded joint."""
-        places: dict[str, int] = {}
-        column = 0
-        for sensor in self.contract.sensors:
-            if sensor.kind == kind:
-                places.setdefault(sensor.of, column)
-            column += sensor.width
-        return [places.get(command.joint) for command in self.contract.commands]
 
 
 class _Watch:
@@ -296,13 +287,13 @@ class _Watch:
 
     def reset(self) -> None:
         """Forget what was seen."""
-        self._before: np.ndarray | None = None
-        self._command: np.ndarray | None = None
-        self._speeds: deque[np.ndarray] = deque(maxlen=_FROZEN_PERIODS + 1)
-        self._same = np.zeros(len(self._names), dtype=int)
+        self._before: Floats | None = None
+        self._command: Floats | None = None
+        self._speeds: deque[Floats] = deque(maxlen=_FROZEN_PERIODS + 1)
+        self._same: Ints = np.zeros(len(self._names), dtype=np.int64)
         self._still = 0
 
-    def frozen(self, readings: np.ndarray, command: np.ndarray | None) -> str:
+    def frozen(self, readings: Floats, command: Floats | None) -> str:
         """What of the new readings cannot be true; '' if all of it can."""
         before, self._before = self._before, readings.copy()
         fastest = np.max(self._speeds, axis=0) if self._speeds else np.zeros(len(self._names))

@@ -6,8 +6,8 @@ import os
 import sys
 
 import mujoco
-import numpy as np
 
+from sim2real.arrays import Pixels
 from sim2real.errors import Sim2RealError, nearest
 from sim2real.tasks.env import TaskEnv
 
@@ -28,11 +28,11 @@ class Camera:
             )
         self._renderer = _renderer(self._model, width=width, height=height)
 
-    def picture(self, world: int = 0) -> np.ndarray:
+    def picture(self, world: int = 0) -> Pixels:
         """What the task's camera sees of a world, with the world's own parameters."""
         _, data = self._env.worlds.world(world, model=self._model)
         self._renderer.update_scene(data, camera=self._env.task.camera)
-        pixels: np.ndarray = self._renderer.render()
+        pixels: Pixels = self._renderer.render()
         return pixels
 
     def close(self) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TypedDict
 
 import torch
 from torch import Tensor
@@ -14,11 +14,11 @@ from sim2real.randomize import Events, Sampler, make_sampler
 from sim2real.tasks.starts import Starter, Starts
 from sim2real.tasks.task import Draw, Measurements, Task, check_actor
 from sim2real.twin import Twin
-from sim2real.worlds import CpuWorlds
+from sim2real.worlds import CpuWorlds, WorldsState
 
 
 @dataclass(frozen=True, kw_only=True)
-class Step:
+class EnvStep:
     """What one control period gave, (worlds, ...) each."""
 
     actor: Tensor
@@ -26,26 +26,34 @@ class Step:
     critic: Tensor
     reward: Tensor
     terminated: Tensor
-    """Ended by what there is no going on from: a diverged world, a failed task, no number as
-    an action."""
+    """Ended early: the world diverged, the task failed, or the action was not a number."""
     diverged: Tensor
-    """Of the terminated ones, those whose simulation broke down."""
+    """Those of the terminated worlds whose simulation broke down."""
     truncated: Tensor
     """Ended by the time limit."""
     success: Tensor
-    """Of worlds that ended: whether the episode was a success."""
+    """Whether an episode that ended was a success."""
     ended: Tensor
     """Indices of the worlds that ended."""
     final: Tensor | None
     """Last observations of the ended episodes, where asked for: all worlds' rows."""
 
 
+class EnvState(TypedDict):
+    """What a resumed run needs of its environment to go on bit for bit."""
+
+    worlds: WorldsState
+    sampler: dict[str, Tensor]
+    actor: Tensor
+    critic: Tensor
+
+
 class TaskEnv:
     """Many worlds that do one task over and over, each episode with parameters of its own.
 
     An action is clipped to [-1, 1]; a world whose episode ends starts the next one in the same
-    call. Everything random is keyed by `seed`. With `starts`, some episodes begin in states that a
-    robot was seen in.
+    call. Everything random is keyed by `seed`. With `starts`, some episodes begin in states in
+    which a robot was seen.
     """
 
     def __init__(
@@ -80,15 +88,7 @@ class TaskEnv:
         self.sampler: Sampler = make_sampler(
             self.twin, source, worlds=worlds, seed=seed, device=self.device
         )
-        memory = self.worlds.memory
-        memory["action"] = torch.zeros(worlds, len(task.actions), device=self.device)
-        controls = self.worlds.model.nu
-        memory["command"] = torch.zeros(worlds, controls, device=self.device)
-        memory["episode"] = torch.full((worlds,), -1, dtype=torch.int64, device=self.device)
-        memory["age"] = torch.zeros(worlds, dtype=torch.int64, device=self.device)
-        memory["held"] = torch.zeros(worlds, dtype=torch.int64, device=self.device)
-        for goal, width in task.goals.items():
-            memory[goal] = torch.zeros(worlds, width, device=self.device)
+        self._remember(task)
         self._starter = Starter(starts, self.worlds) if starts is not None else None
         streams = [*self.sampler.streams, *(f"task/{name}" for name in task.draws)]
         if self._starter is not None:
@@ -104,11 +104,21 @@ class TaskEnv:
         self.measurements = Measurements(self.worlds, tuple(task.goals))
         check_actor(self.task, self.measurements)
         frame = self._frame()
-        memory["frames"] = frame[:, None, :].repeat(1, task.history, 1)
+        self.worlds.memory["frames"] = frame[:, None, :].repeat(1, task.history, 1)
         self._everyone = torch.arange(worlds, device=self.device)
         self._reset(self._everyone)
         self.actor, self.critic = self._observe(self._everyone)
         self.actor_width, self.critic_width = self.actor.shape[1], self.critic.shape[1]
+
+    def _remember(self, task: type[Task]) -> None:
+        """Make the tensors that are kept from period to period."""
+        count, memory = self.worlds.count, self.worlds.memory
+        memory["action"] = torch.zeros(count, len(task.actions), device=self.device)
+        memory["command"] = torch.zeros(count, self.worlds.model.nu, device=self.device)
+        for name, first in (("episode", -1), ("age", 0), ("held", 0)):
+            memory[name] = torch.full((count,), first, dtype=torch.int64, device=self.device)
+        for goal, width in task.goals.items():
+            memory[goal] = torch.zeros(count, width, device=self.device)
 
     @property
     def episode(self) -> Tensor:
@@ -126,7 +136,7 @@ class TaskEnv:
         self.actor, self.critic = self._observe(self._everyone)
         return self.actor, self.critic
 
-    def step(self, action: Tensor) -> Step:
+    def step(self, action: Tensor) -> EnvStep:
         """Do one control period with actions (worlds, actions)."""
         memory, worlds = self.worlds.memory, self.worlds
         absurd = ~torch.isfinite(action).all(dim=1)
@@ -157,7 +167,7 @@ class TaskEnv:
             self.sampler.observe(ended, success[ended])
             self._reset(ended)
         self.actor, self.critic = self._observe(ended)
-        return Step(
+        return EnvStep(
             actor=self.actor,
             critic=self.critic,
             reward=reward,
@@ -169,7 +179,7 @@ class TaskEnv:
             final=final,
         )
 
-    def state_dict(self) -> dict[str, Any]:
+    def state_dict(self) -> EnvState:
         """Everything that a resumed run needs to go on bit for bit."""
         return {
             "worlds": self.worlds.state_dict(),
@@ -178,7 +188,7 @@ class TaskEnv:
             "critic": self.critic.clone(),
         }
 
-    def load_state_dict(self, state: dict[str, Any]) -> None:
+    def load_state_dict(self, state: EnvState) -> None:
         """Go on from `state_dict`."""
         self.worlds.load_state_dict(state["worlds"])
         self.sampler.load_state_dict(state["sampler"])

@@ -1,28 +1,32 @@
 """Tasks as Gymnasium environments: `sim2real/<task>-v0` for `make` and `make_vec`.
 
-Importing this module makes them known to Gymnasium, as its convention is; so does the id
+By Gymnasium's convention, importing this module makes them known to it; so does the id
 `sim2real.tasks.gym:sim2real/<task>-v0`, which imports it.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 import gymnasium
 import numpy as np
 import torch
 from gymnasium.vector import AutoresetMode
 
+from sim2real.arrays import Array, Bools, Floats, Pixels, Reals, Singles
 from sim2real.errors import Sim2RealError
 from sim2real.tasks.env import TaskEnv
 from sim2real.tasks.registry import find_task, task_names
 from sim2real.twin import Twin
 
+if TYPE_CHECKING:
+    from sim2real.tasks.camera import Camera
+
 NAMESPACE = "sim2real"
 
 
 def register() -> None:
-    """Make every task known to Gymnasium that is not yet."""
+    """Make known to Gymnasium every task that is not yet."""
     for name in task_names():
         if f"{NAMESPACE}/{name}-v0" in gymnasium.registry:
             continue
@@ -37,7 +41,7 @@ def register() -> None:
 class VectorEnv(gymnasium.vector.VectorEnv):  # type: ignore[misc]
     """Many worlds of a task; episodes end and begin in the same step."""
 
-    metadata: dict[str, Any] = {  # noqa: RUF012
+    metadata: dict[str, object] = {  # noqa: RUF012
         "autoreset_mode": AutoresetMode.SAME_STEP,
         "render_modes": ["rgb_array"],
     }
@@ -55,13 +59,10 @@ class VectorEnv(gymnasium.vector.VectorEnv):  # type: ignore[misc]
     ) -> None:
         self.render_mode = render_mode
         self.num_envs = num_envs
-        self._options: dict[str, Any] = {
-            "source": source,
-            "threads": threads,
-            "twin": Twin.load(twin) if twin is not None else None,
-        }
+        self._source, self._threads = source, threads
+        self._twin = Twin.load(twin) if twin is not None else None
         self._task = find_task(task)
-        self._camera: Any = None
+        self._camera: Camera | None = None
         self.env = self._make(seed)
         self.single_observation_space = _box(self.env.actor_width)
         self.single_action_space = gymnasium.spaces.Box(
@@ -74,9 +75,9 @@ class VectorEnv(gymnasium.vector.VectorEnv):  # type: ignore[misc]
         self.metadata = {**type(self).metadata, "render_fps": rate}
 
     def reset(
-        self, *, seed: int | None = None, options: dict[str, Any] | None = None
-    ) -> tuple[np.ndarray, dict[str, Any]]:
-        """Start new episodes everywhere; a seed starts the whole environment anew from it."""
+        self, *, seed: int | None = None, options: dict[str, object] | None = None
+    ) -> tuple[Singles, dict[str, object]]:
+        """Start new episodes everywhere; a seed makes the whole environment again from it."""
         if seed is not None:
             self.close_extras()
             self.env = self._make(int(seed))
@@ -84,13 +85,11 @@ class VectorEnv(gymnasium.vector.VectorEnv):  # type: ignore[misc]
             self.env.reset()
         return self.env.actor.numpy().copy(), {}
 
-    def step(
-        self, actions: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, dict[str, Any]]:
+    def step(self, actions: Reals) -> tuple[Singles, Floats, Bools, Bools, dict[str, Array]]:
         """One control period of every world."""
         step = self.env.step(torch.as_tensor(np.asarray(actions, dtype=np.float32)))
         done = (step.terminated | step.truncated).numpy()
-        info: dict[str, Any] = {"success": step.success.numpy(), "_success": done}
+        info: dict[str, Array] = {"success": step.success.numpy(), "_success": done}
         if step.final is not None:
             final = np.empty(self.num_envs, dtype=object)
             for world in step.ended.tolist():
@@ -104,7 +103,7 @@ class VectorEnv(gymnasium.vector.VectorEnv):  # type: ignore[misc]
             info,
         )
 
-    def render(self) -> tuple[np.ndarray, ...] | None:
+    def render(self) -> tuple[Pixels, ...] | None:
         """A picture of each world, with `render_mode="rgb_array"`."""
         if self.render_mode != "rgb_array":
             return None
@@ -114,7 +113,7 @@ class VectorEnv(gymnasium.vector.VectorEnv):  # type: ignore[misc]
             self._camera = Camera(self.env)
         return tuple(self._camera.picture(world) for world in range(self.num_envs))
 
-    def close_extras(self, **kwargs: Any) -> None:
+    def close_extras(self, **kwargs: object) -> None:
         """Give the graphics context back."""
         if self._camera is not None:
             self._camera.close()
@@ -122,14 +121,20 @@ class VectorEnv(gymnasium.vector.VectorEnv):  # type: ignore[misc]
 
     def _make(self, seed: int) -> TaskEnv:
         return TaskEnv(
-            self._task, worlds=self.num_envs, seed=seed, keep_final=True, **self._options
+            self._task,
+            worlds=self.num_envs,
+            seed=seed,
+            source=self._source,
+            twin=self._twin,
+            threads=self._threads,
+            keep_final=True,
         )
 
 
-class SingleEnv(gymnasium.Env[np.ndarray, np.ndarray]):  # type: ignore[misc]
+class SingleEnv(gymnasium.Env[Singles, Reals]):  # type: ignore[misc]
     """One world of a task as an ordinary environment."""
 
-    metadata: dict[str, Any] = {"render_modes": ["rgb_array"], "render_fps": 50}  # noqa: RUF012
+    metadata: dict[str, object] = {"render_modes": ["rgb_array"], "render_fps": 50}  # noqa: RUF012
 
     def __init__(
         self,
@@ -151,8 +156,8 @@ class SingleEnv(gymnasium.Env[np.ndarray, np.ndarray]):  # type: ignore[misc]
         self._ended = False
 
     def reset(
-        self, *, seed: int | None = None, options: dict[str, Any] | None = None
-    ) -> tuple[np.ndarray, dict[str, Any]]:
+        self, *, seed: int | None = None, options: dict[str, object] | None = None
+    ) -> tuple[Singles, dict[str, object]]:
         """Start a new episode; with a seed, the one of that seed."""
         super().reset(seed=seed)
         if seed is None and self._ended:
@@ -163,15 +168,15 @@ class SingleEnv(gymnasium.Env[np.ndarray, np.ndarray]):  # type: ignore[misc]
         self._ended = False
         return observation[0], {}
 
-    def step(self, action: np.ndarray) -> tuple[np.ndarray, float, bool, bool, dict[str, Any]]:
+    def step(self, action: Reals) -> tuple[Singles, float, bool, bool, dict[str, object]]:
         """One control period."""
         observation, reward, terminated, truncated, info = self._worlds.step(action[None])
         self._ended = bool(terminated[0] or truncated[0])
         seen = info["final_obs"][0] if self._ended else observation[0]
-        extra = {"is_success": bool(info["success"][0])} if self._ended else {}
+        extra: dict[str, object] = {"is_success": bool(info["success"][0])} if self._ended else {}
         return seen, float(reward[0]), bool(terminated[0]), bool(truncated[0]), extra
 
-    def render(self) -> np.ndarray | None:
+    def render(self) -> Pixels | None:
         """A picture of the world, with `render_mode="rgb_array"`."""
         pictures = self._worlds.render()
         return pictures[0] if pictures else None

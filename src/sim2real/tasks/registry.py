@@ -1,7 +1,7 @@
-"""Tasks by name: the built-in ones, and those of other packages.
+"""Tasks by name: the built-in ones, those of other packages, and those of a script.
 
 A package adds a task with an entry point in the group `sim2real.tasks`, whose name is the task's
-name and whose value is its `Task` class.
+name and whose value is its `Task` class; a script adds one with `add_task`, for as long as it runs.
 """
 
 from __future__ import annotations
@@ -21,11 +21,19 @@ _BUILT_IN = {
     "arm-reach": "sim2real.tasks.arm.reach:ArmReach",
     "arm-push": "sim2real.tasks.arm.push:ArmPush",
 }
+_ADDED: dict[str, type[Task]] = {}
 
 
 def task_names() -> list[str]:
     """Every task that can be asked for."""
-    return sorted({*_BUILT_IN, *(point.name for point in entry_points(group=GROUP))})
+    return sorted({*_BUILT_IN, *_ADDED, *(point.name for point in entry_points(group=GROUP))})
+
+
+def add_task(task: type[Task]) -> None:
+    """Let a task be found by its name in this process; one that was added before is replaced."""
+    if task.name in _BUILT_IN:
+        raise Sim2RealError(f"a task {task.name!r} is built in: give yours another name")
+    _ADDED[task.name] = task
 
 
 def find_task(name: str) -> type[Task]:
@@ -34,6 +42,8 @@ def find_task(name: str) -> type[Task]:
         module, _, attribute = _BUILT_IN[name].partition(":")
         found: type[Task] = getattr(import_module(module), attribute)
         return found
+    if name in _ADDED:
+        return _ADDED[name]
     for point in entry_points(group=GROUP):
         if point.name == name:
             loaded: type[Task] = point.load()

@@ -1,7 +1,7 @@
-"""States that a robot was seen in, for episodes to start from.
+"""States in which a robot was seen, for episodes to start from.
 
-A policy that fails on its robot brings it where training in a well-known twin never went: past the
-top, too fast, off its way. Some episodes that start there teach the way back.
+A policy that fails on its robot takes it where training in a well-known twin never went: past the
+top, too fast, off its path. Episodes that start there teach the way back.
 """
 
 from __future__ import annotations
@@ -13,25 +13,26 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from sim2real.arrays import Floats
 from sim2real.errors import Sim2RealError, table_at
 from sim2real.files import read_json, write_json
 from sim2real.worlds import Worlds
 
 STARTS_FILE = "starts.json"
 SHARE = 0.25
-"""Episodes that start in such a state; the others start as the task has them."""
+"""Share of the episodes that start in such a state; the others start as the task says."""
 _PARTS = ("qpos", "qvel", "command")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Starts:
-    """States of a robot, and what it had been sent last."""
+    """States of a robot, each with the command it had been sent last."""
 
-    qpos: np.ndarray
+    qpos: Floats
     """(states, nq) in the model's order."""
-    qvel: np.ndarray
+    qvel: Floats
     """(states, nv)."""
-    command: np.ndarray
+    command: Floats
     """(states, controls)."""
 
     def save(self, path: Path) -> None:
@@ -40,7 +41,7 @@ class Starts:
 
     @classmethod
     def load(cls, path: Path) -> Starts:
-        """States of a file; one that is malformed is a `Sim2RealError`."""
+        """The states in a file; a malformed one is a `Sim2RealError`."""
         content = table_at(read_json(path), str(path))
         try:
             arrays = {part: np.array(content[part], dtype=float) for part in _PARTS}
@@ -54,7 +55,7 @@ class Starts:
 
 
 class Starter:
-    """Puts some of the worlds that begin an episode into states that were seen."""
+    """Puts some of the worlds that begin an episode into states in which a robot was seen."""
 
     stream = "starts"
     """Name of the random number it needs."""
@@ -74,7 +75,7 @@ class Starter:
         self._count = len(starts.qpos)
 
     def write(self, ids: Tensor, p: Tensor) -> None:
-        """After a reset of worlds `ids`: where the draw (n,) says so, a state that was seen."""
+        """After a reset of worlds `ids`, write such a state where the draw `p` (n,) says so."""
         chosen = (p < SHARE)[:, None]
         row = (p / SHARE * self._count).long().clamp(max=self._count - 1)
         for state, table in self._tables:

@@ -2,7 +2,7 @@
 
 The rule is regular: `kind/object/attribute` is the field `<prefix>_<attribute>` of MuJoCo's
 model, in the rows of the objects that match. A short table adds the attributes that move several
-numbers at once (a mass takes its inertia along, `kp` stands in two places), and the hardware
+numbers at once (a mass takes its inertia along, `kp` stands in two fields), and the hardware
 effects, whose numbers live beside the model. Whatever a parameter moves, it moves from the
 nominal value: `quantity = a + b * value`, never from the last draw.
 """
@@ -11,19 +11,20 @@ from __future__ import annotations
 
 import fnmatch
 import math
+from collections.abc import Mapping
 from dataclasses import fields
-from typing import Any
 
 import mujoco
 import numpy as np
 from mujoco.batch import MODEL_FIELDS
 
+from sim2real.arrays import Array
 from sim2real.errors import Sim2RealError, nearest
 from sim2real.params import Parameter, split_path
 from sim2real.twin import effects as hardware
 from sim2real.twin.attributes import DERIVED, PSEUDO_INERTIA, whole_size
+from sim2real.twin.compiled import Address, CompiledTwin, Write, components, split_index
 from sim2real.twin.events import event_attributes
-from sim2real.twin.place import Address, Place, Write, components, split_index
 
 PREFIXES = {
     "body": ("body_",),
@@ -60,34 +61,34 @@ _EFFECT_ONLY = {
 }
 
 
-def resolve(place: Place, name: str) -> list[Address]:
-    """Addresses of every object a path matches; an unknown name says what is near."""
+def resolve(compiled: CompiledTwin, name: str) -> list[Address]:
+    """Addresses of every object a path matches; an unknown name is a `Sim2RealError` with hints."""
     kind, pattern, attribute = split_path(name)
     stem, index = split_index(attribute)
     if kind == "option":
-        return [_option(place.model, name, stem, index)]
+        return [_option(compiled.model, name, stem, index)]
     if kind == "environment":
-        return [_environment(place, name, pattern, stem)]
+        return [_environment(compiled, name, pattern, stem)]
     if kind == "object":
-        return _object(place, name, pattern, attribute)
+        return _object(compiled, name, pattern, attribute)
     if kind not in PREFIXES:
         raise Sim2RealError(
             f"{name}: nothing in a model is of kind {kind!r}{nearest(kind, PREFIXES)}"
         )
-    valid = [thing for thing in hardware.names(place.model, kind) if thing]
-    valid = [thing for thing in valid if thing not in hardware.added_names(place.effects)]
+    valid = [thing for thing in hardware.names(compiled.model, kind) if thing]
+    valid = [thing for thing in valid if thing not in hardware.added_names(compiled.effects)]
     matched = fnmatch.filter(valid, pattern)
     if not matched:
         raise Sim2RealError(f"{name}: the model has no {kind} {pattern!r}{nearest(pattern, valid)}")
     if kind == "body" and pattern not in matched:
         # A wildcard means the bodies that have a mass, not the world and empty frames.
-        matched = [body for body in matched if place.model.body(body).mass[0] > 0] or matched
-    return [_thing(place, name, kind, thing, stem, index) for thing in matched]
+        matched = [body for body in matched if compiled.model.body(body).mass[0] > 0] or matched
+    return [_thing(compiled, name, kind, thing, stem, index) for thing in matched]
 
 
-def nominal_of(place: Place, name: str) -> float | None:
+def nominal_of(compiled: CompiledTwin, name: str) -> float | None:
     """The nominal quantity of a path, or None where matched objects differ."""
-    values = {address.nominal for address in resolve(place, name)}
+    values = {address.nominal for address in resolve(compiled, name)}
     return values.pop() if len(values) == 1 else None
 
 
@@ -100,27 +101,30 @@ def quantity(parameter: Parameter, address: Address) -> tuple[float, float]:
     return 0.0, 1.0
 
 
-def known_attributes(place: Place, kind: str) -> list[str]:
+def known_attributes(compiled: CompiledTwin, kind: str) -> list[str]:
     """Every attribute a parameter of this kind may name."""
     plain = {
         field[len(prefix) :]
         for prefix in PREFIXES[kind]
         for field in MODEL_FIELDS
-        if field.startswith(prefix) and _array(place.model, field).dtype.kind == "f"
+        if field.startswith(prefix) and _array(compiled.model, field).dtype.kind == "f"
     }
     derived = {attribute for owner, attribute in DERIVED if owner == kind}
-    effect = {f.name for f in fields(_effect_class(kind))} if _effect_class(kind) else set()
+    cls = _effect_class(kind)
+    effect = {field.name for field in fields(cls)} if cls else set()
     return sorted((plain | derived | effect) - {"delay_max", "encoder", "drive"})
 
 
-def _thing(place: Place, name: str, kind: str, thing: str, stem: str, index: int | None) -> Address:
+def _thing(
+    compiled: CompiledTwin, name: str, kind: str, thing: str, stem: str, index: int | None
+) -> Address:
     special = DERIVED.get((kind, stem))
     if special is not None:
-        nominal, writes = special(place, name, thing, index)
+        nominal, writes = special(compiled, name, thing, index)
         return Address(name, thing, nominal, tuple(writes))
     if stem in _EFFECT_ONLY.get(kind, ()) or (kind == "sensor" and _is_effect(kind, stem)):
-        return _effect(place, name, kind, thing, stem, index)
-    model = place.model
+        return _effect(compiled, name, kind, thing, stem, index)
+    model = compiled.model
     row = getattr(model, kind)(thing).id
     for prefix in PREFIXES[kind]:
         field = prefix + stem
@@ -134,7 +138,7 @@ def _thing(place: Place, name: str, kind: str, thing: str, stem: str, index: int
                 row = _controls(model, name, thing)[0]
             return _plain(model, name, thing, field, row * width, width, index)
     raise Sim2RealError(
-        f"{name}: a {kind} has no {stem!r}{nearest(stem, known_attributes(place, kind))}"
+        f"{name}: a {kind} has no {stem!r}{nearest(stem, known_attributes(compiled, kind))}"
     )
 
 
@@ -178,24 +182,24 @@ def _option(model: mujoco.MjModel, name: str, stem: str, index: int | None) -> A
     return Address(name, "", float(values[at]), (Write(field, at),))
 
 
-def _environment(place: Place, name: str, thing: str, stem: str) -> Address:
-    event = place.events.get(thing)
+def _environment(compiled: CompiledTwin, name: str, thing: str, stem: str) -> Address:
+    event = compiled.events.get(thing)
     if event is None:
         raise Sim2RealError(
-            f"{name}: the twin declares no event {thing!r}{nearest(thing, place.events)}"
+            f"{name}: the twin declares no event {thing!r}{nearest(thing, compiled.events)}"
         )
     attributes = event_attributes(event)
     if stem not in attributes:
         raise Sim2RealError(
             f"{name}: a {event.kind} event has no {stem!r}{nearest(stem, attributes)}"
         )
-    column = list(place.events).index(thing)
+    column = list(compiled.events).index(thing)
     return Address(name, thing, attributes[stem], (Write(f"effect.environment.{stem}", column),))
 
 
-def _object(place: Place, name: str, pattern: str, attribute: str) -> list[Address]:
+def _object(compiled: CompiledTwin, name: str, pattern: str, attribute: str) -> list[Address]:
     """A handled thing: its body's attributes, and its geoms' where the body has none."""
-    model = place.model
+    model = compiled.model
     bodies = [body for body in hardware.names(model, "body") if body]
     matched = fnmatch.filter(bodies, pattern)
     if not matched:
@@ -204,43 +208,44 @@ def _object(place: Place, name: str, pattern: str, attribute: str) -> list[Addre
     found = []
     for body in matched:
         if stem != "size" and ((("body", stem) in DERIVED) or f"body_{stem}" in MODEL_FIELDS):
-            found.append(_thing(place, name, "body", body, stem, index))
+            found.append(_thing(compiled, name, "body", body, stem, index))
             continue
         row = model.body(body).id
         first, count = int(model.body_geomadr[row]), int(model.body_geomnum[row])
         geoms = list(range(first, first + count))
         if stem == "size":
-            found.append(whole_size(place, name, body, geoms))
+            found.append(whole_size(compiled, name, body, geoms))
             continue
         unnamed = [geom for geom in geoms if not model.geom(geom).name]
         if unnamed:
             raise Sim2RealError(f"{name}: geom {unnamed[0]} of body {body!r} has no name; name it")
         found.extend(
-            _thing(place, name, "geom", model.geom(geom).name, stem, index) for geom in geoms
+            _thing(compiled, name, "geom", model.geom(geom).name, stem, index) for geom in geoms
         )
     return found
 
 
 def _effect(
-    place: Place, name: str, kind: str, thing: str, stem: str, index: int | None
+    compiled: CompiledTwin, name: str, kind: str, thing: str, stem: str, index: int | None
 ) -> Address:
     """A number that lives beside the model, in the tables of hardware effects."""
-    model = place.model
-    tables: dict[str, Any] = {
-        "actuator": place.effects.actuators,
-        "sensor": place.effects.sensors,
-        "joint": place.effects.joints,
+    model = compiled.model
+    tables: dict[str, Mapping[str, hardware.Effect]] = {
+        "actuator": compiled.effects.actuators,
+        "sensor": compiled.effects.sensors,
+        "joint": compiled.effects.joints,
     }
-    cls = _effect_class(kind)
     declared = tables[kind].get(thing)
     whole = stem in ("delay", "delay_jitter", "period", "dropout", "missed")
     if whole and index is not None:
         raise Sim2RealError(f"{name}: belongs to the whole {kind}; leave the index out")
-    if stem in ("delay", "delay_jitter") and (declared is None or not declared.delay_max):
+    if stem in ("delay", "delay_jitter") and not getattr(declared, "delay_max", 0.0):
         raise Sim2RealError(
             f"{name}: has no effect, since {kind} {thing!r} has no history buffer; declare"
             f" delay_max in [effects.{kind}.{thing}]"
         )
+    cls = _effect_class(kind)
+    assert cls is not None
     nominal = float(getattr(declared or cls(), stem))
     row = getattr(model, kind)(thing).id
     if kind == "sensor":
@@ -266,7 +271,7 @@ def check_operation(parameter: Parameter) -> None:
         raise Sim2RealError(f"{parameter.name}: an infinite nominal can only be 'set'")
 
 
-def vector_needs_index(place: Place, parameter: Parameter) -> bool:
+def vector_needs_index(compiled: CompiledTwin, parameter: Parameter) -> bool:
     """Whether a plain vector is set or shifted as if it were one number."""
     kind, _, attribute = split_path(parameter.name)
     stem, index = split_index(attribute)
@@ -276,7 +281,7 @@ def vector_needs_index(place: Place, parameter: Parameter) -> bool:
         return False
     return any(
         len(address.writes) > 1
-        for address in resolve(place, parameter.name)
+        for address in resolve(compiled, parameter.name)
         if all(write.field.endswith(f"_{stem}") for write in address.writes)
     )
 
@@ -286,16 +291,17 @@ def _is_effect(kind: str, stem: str) -> bool:
     return cls is not None and stem in {f.name for f in fields(cls)} - {"delay_max", "encoder"}
 
 
-def _effect_class(kind: str) -> Any:
-    return {
+def _effect_class(kind: str) -> type[hardware.Effect] | None:
+    classes: dict[str, type[hardware.Effect]] = {
         "actuator": hardware.ActuatorEffects,
         "sensor": hardware.SensorEffects,
         "joint": hardware.JointEffects,
-    }.get(kind)
+    }
+    return classes.get(kind)
 
 
-def _array(model: mujoco.MjModel, field: str) -> np.ndarray:
+def _array(model: mujoco.MjModel, field: str) -> Array:
     if field.startswith("opt."):
         return np.atleast_1d(np.asarray(getattr(model.opt, field[4:])))
-    array: np.ndarray = getattr(model, field)
+    array: Array = getattr(model, field)
     return array

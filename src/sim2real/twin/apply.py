@@ -8,7 +8,7 @@ from the nominal model: applying the same draw twice, or after any other draw, g
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import mujoco
 import torch
@@ -18,8 +18,8 @@ from sim2real.errors import Sim2RealError
 from sim2real.params import Parameter
 from sim2real.twin.address import check_operation, quantity, resolve, vector_needs_index
 from sim2real.twin.attributes import PSEUDO_INERTIA
+from sim2real.twin.compiled import Address, CompiledTwin
 from sim2real.twin.inertia import perturbed_inertia
-from sim2real.twin.place import Place
 
 FieldOf = Callable[[str], Tensor]
 """Gives the (worlds, elements) tensor of a model field or effect table."""
@@ -40,19 +40,64 @@ class _Layer:
     """Elements no earlier layer has written: they start from the nominal value."""
 
 
+@dataclass
+class _Moves:
+    """What parameters move, sorted by how it is written."""
+
+    direct: dict[str, list[tuple[int, int, float, float]]] = field(default_factory=dict)
+    """By field: (element, column, offset, slope)."""
+    follow: dict[tuple[str, int], list[tuple[int, int, float, float, float]]] = field(
+        default_factory=dict
+    )
+    """By field and layer: the same and a power, for what follows a ratio."""
+    inertias: dict[int, list[tuple[int, int]]] = field(default_factory=dict)
+    """By body: (component of its pseudo-inertia, column)."""
+    _owner: dict[tuple[str, int], str] = field(default_factory=dict)
+    _depth: dict[tuple[str, int], int] = field(default_factory=dict)
+
+    def add(self, column: int, parameter: Parameter, address: Address) -> None:
+        """Add what a parameter moves at an address; raises where another one moves it already."""
+        a, b = quantity(parameter, address)
+        for write in address.writes:
+            key = (write.field, write.index)
+            if write.owned and key in self._owner:
+                raise Sim2RealError(
+                    f"{parameter.name} and {self._owner[key]} both move"
+                    f" {write.field} of {address.thing or 'the simulator'!r}"
+                )
+            if write.owned:
+                self._owner[key] = parameter.name
+            if write.field == PSEUDO_INERTIA:
+                self.inertias.setdefault(write.index // 10, []).append((write.index % 10, column))
+            elif write.power is None:
+                row = (write.index, column, write.gain * a, write.gain * b)
+                self.direct.setdefault(write.field, []).append(row)
+            elif address.nominal == 0:
+                raise Sim2RealError(f"{parameter.name}: {address.thing!r} has none to begin with")
+            else:
+                level = self._depth[key] = self._depth.get(key, 0) + 1
+                ratio = (a / address.nominal, b / address.nominal)
+                powered = (write.index, column, *ratio, write.power)
+                self.follow.setdefault((write.field, level), []).append(powered)
+
+
 class Applier:
     """Compiled parameters of one twin, ready to be written into worlds."""
 
     def __init__(
-        self, place: Place, parameters: Sequence[Parameter], *, device: torch.device | str = "cpu"
+        self,
+        compiled: CompiledTwin,
+        parameters: Sequence[Parameter],
+        *,
+        device: torch.device | str = "cpu",
     ) -> None:
         """Resolve every parameter; raises `Sim2RealError` where two move the same number."""
         self.names = [parameter.name for parameter in parameters]
         self._device = torch.device(device)
         self._layers: list[_Layer] = []
         self._inertias: dict[int, tuple[Tensor, Tensor]] = {}
-        self._model = place.model
-        self._compile(place, parameters)
+        self._model = compiled.model
+        self._compile(compiled, parameters)
         constants = set(mujoco.MjModel._setconst_inputs)
         self.fields = sorted({layer.field for layer in self._layers} | self._inertia_fields())
         self.needs_constants = any(
@@ -63,81 +108,50 @@ class Applier:
         """Write `values` (n, parameters) into the worlds `ids` (n,)."""
         rows = ids[:, None]
         for layer in self._layers:
-            field = field_of(layer.field)
+            table = field_of(layer.field)
             chosen = layer.offset + layer.slope * values[:, layer.column]
             if layer.power is not None and layer.nominal is not None and layer.fresh is not None:
-                known = torch.where(layer.fresh, layer.nominal, field[rows, layer.index])
+                known = torch.where(layer.fresh, layer.nominal, table[rows, layer.index])
                 chosen = known * chosen**layer.power
-            field[rows, layer.index] = chosen.to(field.dtype)
+            table[rows, layer.index] = chosen.to(table.dtype)
         for body, (component, column) in self._inertias.items():
             theta = torch.zeros(len(ids), 10, dtype=values.dtype, device=values.device)
             theta[:, component] = values[:, column]
             parts = perturbed_inertia(theta, *self._body(body, values))
             targets = ("body_mass", "body_ipos", "body_inertia", "body_iquat")
             for name, part in zip(targets, parts, strict=True):
-                field = field_of(name)
-                width = field.shape[1] // self._model.nbody
-                field[ids, body * width : (body + 1) * width] = part.reshape(len(ids), width)
+                table = field_of(name)
+                width = table.shape[1] // self._model.nbody
+                table[ids, body * width : (body + 1) * width] = part.reshape(len(ids), width)
 
-    def _compile(self, place: Place, parameters: Sequence[Parameter]) -> None:
-        owner: dict[tuple[str, int], str] = {}
-        direct: dict[str, list[tuple[int, int, float, float]]] = {}
-        follow: dict[tuple[str, int], list[tuple[int, int, float, float, float]]] = {}
-        depth: dict[tuple[str, int], int] = {}
-        inertias: dict[int, list[tuple[int, int]]] = {}
+    def _compile(self, compiled: CompiledTwin, parameters: Sequence[Parameter]) -> None:
+        moves = _Moves()
         for column, parameter in enumerate(parameters):
             check_operation(parameter)
-            if vector_needs_index(place, parameter):
+            if vector_needs_index(compiled, parameter):
                 raise Sim2RealError(
                     f"{parameter.name}: is a vector; name one component, as in"
                     f" {parameter.name}[0], or use operation = 'scale'"
                 )
-            for address in resolve(place, parameter.name):
-                a, b = quantity(parameter, address)
-                for write in address.writes:
-                    key = (write.field, write.index)
-                    if write.owned and key in owner:
-                        raise Sim2RealError(
-                            f"{parameter.name} and {owner[key]} both move"
-                            f" {write.field} of {address.thing or 'the simulator'!r}"
-                        )
-                    if write.owned:
-                        owner[key] = parameter.name
-                    if write.field == PSEUDO_INERTIA:
-                        inertias.setdefault(write.index // 10, []).append(
-                            (write.index % 10, column)
-                        )
-                    elif write.power is None:
-                        direct.setdefault(write.field, []).append(
-                            (write.index, column, write.gain * a, write.gain * b)
-                        )
-                    else:
-                        level = depth[key] = depth.get(key, 0) + 1
-                        q0 = address.nominal
-                        if q0 == 0:
-                            raise Sim2RealError(
-                                f"{parameter.name}: {address.thing!r} has none to begin with"
-                            )
-                        follow.setdefault((write.field, level), []).append(
-                            (write.index, column, a / q0, b / q0, write.power)
-                        )
-        for field, rows in direct.items():
-            self._layers.append(self._layer(field, rows))
-        written = {(field, row[0]) for field, rows in direct.items() for row in rows}
-        for (field, _), powered in sorted(follow.items(), key=lambda item: item[0][1]):
-            layer = self._layer(field, [row[:4] for row in powered])
+            for address in resolve(compiled, parameter.name):
+                moves.add(column, parameter, address)
+        for name, rows in moves.direct.items():
+            self._layers.append(self._layer(name, rows))
+        written = {(name, row[0]) for name, rows in moves.direct.items() for row in rows}
+        for (name, _), powered in sorted(moves.follow.items(), key=lambda item: item[0][1]):
+            layer = self._layer(name, [row[:4] for row in powered])
             power = torch.tensor([row[4] for row in powered], dtype=torch.float64)
-            fresh = torch.tensor([(field, row[0]) not in written for row in powered])
-            written |= {(field, row[0]) for row in powered}
+            fresh = torch.tensor([(name, row[0]) not in written for row in powered])
+            written |= {(name, row[0]) for row in powered}
             self._layers.append(
                 replace(
                     layer,
                     power=power.to(self._device),
-                    nominal=self._nominal(field)[layer.index],
+                    nominal=self._nominal(name)[layer.index],
                     fresh=fresh.to(self._device),
                 )
             )
-        for body, pairs in inertias.items():
+        for body, pairs in moves.inertias.items():
             rival = next((key for key in written if _of_body(key, body)), None)
             if rival is not None:
                 raise Sim2RealError(

@@ -1,6 +1,6 @@
 """Attributes that move several numbers at once.
 
-A mass takes its inertia along, `kp` stands in two places, a play has two ends. Each function gives
+A mass takes its inertia along, `kp` stands in two fields, a play has two ends. Each function gives
 the nominal quantity and everything that moves with it.
 """
 
@@ -8,15 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
 
 import mujoco
 
 from sim2real.errors import Sim2RealError
 from sim2real.twin import effects as hardware
-from sim2real.twin.place import Address, Place, Write, components
+from sim2real.twin.compiled import Address, CompiledTwin, Write, components
 
 PSEUDO_INERTIA = "pseudo_inertia"
+_Moved = tuple[float, list[Write]]
+"""The nominal quantity, and every number that moves with it."""
+_Attribute = Callable[[CompiledTwin, str, str, int | None], _Moved]
+"""Gives what moves with an attribute, for (twin, path, thing, index)."""
 _SHAPED_BY_ASSETS = {
     int(kind)
     for kind in (
@@ -27,57 +30,51 @@ _SHAPED_BY_ASSETS = {
 }
 
 
-def _mass(place: Place, name: str, thing: str, index: int | None) -> tuple[float, list[Write]]:
-    body = place.model.body(thing).id
+def _mass(compiled: CompiledTwin, name: str, thing: str, index: int | None) -> _Moved:
+    body = compiled.model.body(thing).id
     inertia = [Write("body_inertia", 3 * body + k, power=1.0, owned=False) for k in range(3)]
-    return float(place.model.body_mass[body]), [Write("body_mass", body), *inertia]
+    return float(compiled.model.body_mass[body]), [Write("body_mass", body), *inertia]
 
 
-def _pseudo_inertia(
-    place: Place, name: str, thing: str, index: int | None
-) -> tuple[float, list[Write]]:
+def _pseudo_inertia(compiled: CompiledTwin, name: str, thing: str, index: int | None) -> _Moved:
     if index is None or index > 9:
         raise Sim2RealError(f"{name}: name one of the ten components, {PSEUDO_INERTIA}[0] to [9]")
-    body = place.model.body(thing).id
+    body = compiled.model.body(thing).id
     return 0.0, [Write(PSEUDO_INERTIA, 10 * body + index)]
 
 
-def _friction(place: Place, name: str, thing: str, index: int | None) -> tuple[float, list[Write]]:
+def _friction(compiled: CompiledTwin, name: str, thing: str, index: int | None) -> _Moved:
     """Sliding friction of a geom; torsional and rolling are friction[1] and friction[2]."""
-    geom = place.model.geom(thing).id
+    geom = compiled.model.geom(thing).id
     at = components(name, 3, index or 0)[0]
-    return float(place.model.geom_friction[geom, at]), [Write("geom_friction", 3 * geom + at)]
+    return float(compiled.model.geom_friction[geom, at]), [Write("geom_friction", 3 * geom + at)]
 
 
-def _pair_friction(
-    place: Place, name: str, thing: str, index: int | None
-) -> tuple[float, list[Write]]:
+def _pair_friction(compiled: CompiledTwin, name: str, thing: str, index: int | None) -> _Moved:
     """Both sliding directions of a pair."""
-    pair = place.model.pair(thing).id
+    pair = compiled.model.pair(thing).id
     at = [0, 1] if index is None else components(name, 5, index)
     return (
-        float(place.model.pair_friction[pair, at[0]]),
+        float(compiled.model.pair_friction[pair, at[0]]),
         [Write("pair_friction", 5 * pair + k) for k in at],
     )
 
 
-def _solref(field: str, component: int) -> Callable[..., tuple[float, list[Write]]]:
-    def address(
-        place: Place, name: str, thing: str, index: int | None
-    ) -> tuple[float, list[Write]]:
+def _solref(field: str, component: int) -> _Attribute:
+    def address(compiled: CompiledTwin, name: str, thing: str, index: int | None) -> _Moved:
         kind = field.split("_", maxsplit=1)[0]
-        row = getattr(place.model, kind)(thing).id
-        nominal = -float(getattr(place.model, field)[row, component])
+        row = getattr(compiled.model, kind)(thing).id
+        nominal = -float(getattr(compiled.model, field)[row, component])
         return nominal, [Write(field, 2 * row + component, -1.0)]
 
     return address
 
 
-def _geom_size(place: Place, name: str, thing: str, index: int | None) -> tuple[float, list[Write]]:
+def _geom_size(compiled: CompiledTwin, name: str, thing: str, index: int | None) -> _Moved:
     """Uniform scale of one collision shape, with its bounding volumes."""
     if index is not None:
         raise Sim2RealError(f"{name}: a geom is scaled as a whole; use geom/{thing}/size")
-    return 1.0, _size_writes(place.model, name, place.model.geom(thing).id)
+    return 1.0, _size_writes(compiled.model, name, compiled.model.geom(thing).id)
 
 
 def _size_writes(model: mujoco.MjModel, name: str, geom: int) -> list[Write]:
@@ -90,9 +87,9 @@ def _size_writes(model: mujoco.MjModel, name: str, geom: int) -> list[Write]:
     ]
 
 
-def whole_size(place: Place, name: str, body: str, geoms: list[int]) -> Address:
+def whole_size(compiled: CompiledTwin, name: str, body: str, geoms: list[int]) -> Address:
     """Uniform scale of a whole body: shapes, sites, their places, and inertia at constant mass."""
-    model = place.model
+    model = compiled.model
     row = model.body(body).id
 
     def follow(field: str, thing: int, power: float) -> list[Write]:
@@ -123,13 +120,11 @@ def actuator_kind(model: mujoco.MjModel, row: int) -> str:
     return "special actuator"
 
 
-def _actuator(**places: list[tuple[str, int, float]]) -> Callable[..., tuple[float, list[Write]]]:
+def _actuator(**places: list[tuple[str, int, float]]) -> _Attribute:
     """An attribute of the kinds of actuator that have it: (field, component, gain) each."""
 
-    def address(
-        place: Place, name: str, thing: str, index: int | None
-    ) -> tuple[float, list[Write]]:
-        model = place.model
+    def address(compiled: CompiledTwin, name: str, thing: str, index: int | None) -> _Moved:
+        model = compiled.model
         row = model.actuator(thing).id
         kind = actuator_kind(model, row)
         found = places.get(kind.replace(" ", "_"))
@@ -142,10 +137,8 @@ def _actuator(**places: list[tuple[str, int, float]]) -> Callable[..., tuple[flo
     return address
 
 
-def _force_limit(
-    place: Place, name: str, thing: str, index: int | None
-) -> tuple[float, list[Write]]:
-    model, row = place.model, place.model.actuator(thing).id
+def _force_limit(compiled: CompiledTwin, name: str, thing: str, index: int | None) -> _Moved:
+    model, row = compiled.model, compiled.model.actuator(thing).id
     low, high = (float(edge) for edge in model.actuator_forcerange[row])
     if not model.actuator_forcelimited[row] or high <= 0:
         raise Sim2RealError(
@@ -157,57 +150,53 @@ def _force_limit(
     ]
 
 
-def _gear(place: Place, name: str, thing: str, index: int | None) -> tuple[float, list[Write]]:
-    row = int(place.model.actuator_outadr[place.model.actuator(thing).id])
+def _gear(compiled: CompiledTwin, name: str, thing: str, index: int | None) -> _Moved:
+    row = int(compiled.model.actuator_outadr[compiled.model.actuator(thing).id])
     at = components(name, 6, index or 0)[0]
-    return float(place.model.actuator_gear[row, at]), [Write("actuator_gear", 6 * row + at)]
+    return float(compiled.model.actuator_gear[row, at]), [Write("actuator_gear", 6 * row + at)]
 
 
-def _backlash(place: Place, name: str, thing: str, index: int | None) -> tuple[float, list[Write]]:
-    declared = place.effects.joints.get(thing)
+def _backlash(compiled: CompiledTwin, name: str, thing: str, index: int | None) -> _Moved:
+    declared = compiled.effects.joints.get(thing)
     if declared is None or declared.backlash <= 0:
         raise Sim2RealError(
             f"{name}: has no effect; declare a nominal backlash > 0 in [effects.joint.{thing}]"
         )
-    row = place.model.joint(hardware.backlash_joint(thing)).id
+    row = compiled.model.joint(hardware.backlash_joint(thing)).id
     return declared.backlash, [
         Write("jnt_range", 2 * row, -0.5),
         Write("jnt_range", 2 * row + 1, 0.5),
     ]
 
 
-def _actuator_backlash(
-    place: Place, name: str, thing: str, index: int | None
-) -> tuple[float, list[Write]]:
+def _actuator_backlash(compiled: CompiledTwin, name: str, thing: str, index: int | None) -> _Moved:
     """The play of the joint an actuator drives."""
-    row = place.model.actuator(thing).id
-    if place.model.actuator_trntype[row] != int(mujoco.mjtTrn.mjTRN_JOINT):
+    row = compiled.model.actuator(thing).id
+    if compiled.model.actuator_trntype[row] != int(mujoco.mjtTrn.mjTRN_JOINT):
         raise Sim2RealError(f"{name}: actuator {thing!r} does not drive a joint")
-    joint = place.model.joint(int(place.model.actuator_trnid[row, 0])).name
-    return _backlash(place, name, joint, index)
+    joint = compiled.model.joint(int(compiled.model.actuator_trnid[row, 0])).name
+    return _backlash(compiled, name, joint, index)
 
 
-def _stribeck(component: int) -> Callable[..., tuple[float, list[Write]]]:
-    def address(
-        place: Place, name: str, thing: str, index: int | None
-    ) -> tuple[float, list[Write]]:
-        declared = place.effects.joints.get(thing)
+def _stribeck(component: int) -> _Attribute:
+    def address(compiled: CompiledTwin, name: str, thing: str, index: int | None) -> _Moved:
+        declared = compiled.effects.joints.get(thing)
         if declared is None or declared.static_friction <= 0:
             raise Sim2RealError(
                 f"{name}: has no effect; declare a nominal static_friction > 0 in"
                 f" [effects.joint.{thing}]"
             )
-        row = place.model.actuator(hardware.stribeck_actuator(thing)).id
-        nominal = float(place.model.actuator_biasprm[row, component])
-        width = place.model.actuator_biasprm.shape[1]
+        row = compiled.model.actuator(hardware.stribeck_actuator(thing)).id
+        nominal = float(compiled.model.actuator_biasprm[row, component])
+        width = compiled.model.actuator_biasprm.shape[1]
         return nominal, [Write("actuator_biasprm", row * width + component)]
 
     return address
 
 
-def _springref(place: Place, name: str, thing: str, index: int | None) -> tuple[float, list[Write]]:
-    """Where a joint's spring is at rest, of a hinge or a slide."""
-    model, row = place.model, place.model.joint(thing).id
+def _springref(compiled: CompiledTwin, name: str, thing: str, index: int | None) -> _Moved:
+    """Where the spring of a hinge or slide is at rest."""
+    model, row = compiled.model, compiled.model.joint(thing).id
     if mujoco.mjtJoint(int(model.jnt_type[row])) not in (
         mujoco.mjtJoint.mjJNT_HINGE,
         mujoco.mjtJoint.mjJNT_SLIDE,
@@ -228,40 +217,38 @@ _TORQUE_KV = _actuator(
 )
 
 
-def _sets_voltage(place: Place, thing: str) -> bool:
+def _sets_voltage(compiled: CompiledTwin, thing: str) -> bool:
     """Whether an actuator is a servo whose firmware sets a voltage."""
-    declared = place.effects.actuators.get(thing)
+    declared = compiled.effects.actuators.get(thing)
     return declared is not None and declared.drive == "voltage"
 
 
-def _kp(place: Place, name: str, thing: str, index: int | None) -> tuple[float, list[Write]]:
+def _kp(compiled: CompiledTwin, name: str, thing: str, index: int | None) -> _Moved:
     """Gain of a servo: torque, or volts where its firmware sets a voltage."""
-    nominal, writes = _TORQUE_KP(place, name, thing, index)
-    if not _sets_voltage(place, thing):
+    nominal, writes = _TORQUE_KP(compiled, name, thing, index)
+    if not _sets_voltage(compiled, thing):
         return nominal, writes
-    resistance, motorconst = place.model.actuator_gainprm[place.model.actuator(thing).id, :2]
+    resistance, motorconst = compiled.model.actuator_gainprm[compiled.model.actuator(thing).id, :2]
     torque = float(motorconst / resistance)
     return nominal / torque, [replace(write, gain=torque * write.gain) for write in writes]
 
 
-def _kv(place: Place, name: str, thing: str, index: int | None) -> tuple[float, list[Write]]:
-    if _sets_voltage(place, thing):
+def _kv(compiled: CompiledTwin, name: str, thing: str, index: int | None) -> _Moved:
+    if _sets_voltage(compiled, thing):
         raise Sim2RealError(
             f"{name}: a servo that sets a voltage is braked by its back-EMF; use motorconst, or the"
             " damping of the joint"
         )
-    return _TORQUE_KV(place, name, thing, index)
+    return _TORQUE_KV(compiled, name, thing, index)
 
 
-def _motor(component: int, kp_power: float, kv_power: float) -> Callable[..., Any]:
-    """A constant of a DC motor; what a voltage gives and how it brakes goes with it."""
+def _motor(component: int, kp_power: float, kv_power: float) -> _Attribute:
+    """A constant of a DC motor; the effect of a voltage and the braking follow it."""
     plain = _actuator(DC_motor=[(_GAIN, component, 1.0)])
 
-    def address(
-        place: Place, name: str, thing: str, index: int | None
-    ) -> tuple[float, list[Write]]:
-        nominal, writes = plain(place, name, thing, index)
-        if _sets_voltage(place, thing):
+    def address(compiled: CompiledTwin, name: str, thing: str, index: int | None) -> _Moved:
+        nominal, writes = plain(compiled, name, thing, index)
+        if _sets_voltage(compiled, thing):
             first = writes[0].index - component
             writes += [
                 Write(_GAIN, first + 4, power=kp_power, owned=False),
@@ -272,9 +259,9 @@ def _motor(component: int, kp_power: float, kv_power: float) -> Callable[..., An
     return address
 
 
-def _remainder(place: Place, name: str, thing: str, index: int | None) -> tuple[float, list[Write]]:
+def _remainder(compiled: CompiledTwin, name: str, thing: str, index: int | None) -> _Moved:
     """One weight of the learned force on a joint."""
-    found = place.remainder
+    found = compiled.remainder
     if found is None or thing not in found.names:
         raise Sim2RealError(f"{name}: joint {thing!r} has no learned remainder")
     if index is None:
@@ -284,7 +271,7 @@ def _remainder(place: Place, name: str, thing: str, index: int | None) -> tuple[
     return found.joints[row].weights[at], [write]
 
 
-DERIVED: dict[tuple[str, str], Callable[..., tuple[float, list[Write]]]] = {
+DERIVED: dict[tuple[str, str], _Attribute] = {
     ("body", "mass"): _mass,
     ("body", PSEUDO_INERTIA): _pseudo_inertia,
     ("geom", "friction"): _friction,

@@ -3,7 +3,7 @@
 Where the engine can do it, it does: delays live in MuJoCo's own history buffers, Stribeck
 friction is a passive LuGre element, backlash a small free joint between motor and load. The
 rest (command quantisation and slew, sensor noise, bias, hold and dropout, friction that depends
-on load or direction) acts once a control period on tensors; see `worlds/hardware.py`.
+on load or direction) acts once per control period on tensors; see `worlds/hardware.py`.
 
 Each number below is the nominal value of a parameter of the same name
 (`actuator/hinge/delay`, `sensor/imu/noise`, `joint/hinge/backlash`).
@@ -15,7 +15,7 @@ import fnmatch
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields, replace
-from typing import Any
+from typing import Any, TypeVar
 
 import mujoco
 
@@ -115,6 +115,11 @@ class JointEffects:
     """The same of viscous damping."""
 
 
+Effect = ActuatorEffects | SensorEffects | JointEffects
+_Kind = TypeVar("_Kind", ActuatorEffects, SensorEffects, JointEffects)
+_Delayed = TypeVar("_Delayed", ActuatorEffects, SensorEffects)
+
+
 @dataclass(frozen=True, kw_only=True)
 class Effects:
     """The hardware effects of a whole twin, by full name of the thing they belong to."""
@@ -124,7 +129,7 @@ class Effects:
     joints: Mapping[str, JointEffects]
 
 
-def read_effects(data: Mapping[str, Any], model: mujoco.MjModel) -> Effects:
+def read_effects(data: Mapping[str, object], model: mujoco.MjModel) -> Effects:
     """Effects from the `[effects]` table, wildcards resolved against the model's names."""
     for group in data:
         if group not in ("actuator", "sensor", "joint"):
@@ -147,8 +152,10 @@ def read_effects(data: Mapping[str, Any], model: mujoco.MjModel) -> Effects:
     return Effects(actuators=actuators, sensors=sensors, joints=joints)
 
 
-def _adopt_delays(model: mujoco.MjModel, kind: str, table: dict[str, Any], cls: type[Any]) -> None:
-    """Take over delays that the MJCF itself declares, where the twin says nothing of them."""
+def _adopt_delays(
+    model: mujoco.MjModel, kind: str, table: dict[str, _Delayed], cls: type[_Delayed]
+) -> None:
+    """Take over delays that the MJCF itself declares, where the twin says nothing about them."""
     for name in filter(None, names(model, kind)):
         row = getattr(model, kind)(name).id
         samples = int(getattr(model, f"{kind}_history")[row, 0])
@@ -204,7 +211,7 @@ def added_names(effects: Effects) -> set[str]:
 
 
 def _add_backlash(
-    spec: mujoco.MjSpec, joint: Any, effects: JointEffects, timestep_s: float
+    spec: mujoco.MjSpec, joint: mujoco.MjsJoint, effects: JointEffects, timestep_s: float
 ) -> None:
     """Put the play in series: a second joint on the same axis, free within its width.
 
@@ -245,7 +252,7 @@ def _add_backlash(
             sensor.objname = tendon.name
 
 
-def _make_dcmotor(element: Any, effects: ActuatorEffects) -> None:
+def _make_dcmotor(element: mujoco.MjsActuator, effects: ActuatorEffects) -> None:
     """Give an ideal position servo or torque motor the torque-speed limit of a DC motor."""
     if not (effects.resistance > 0 and effects.motorconst > 0 and effects.voltage_limit > 0):
         raise Sim2RealError(
@@ -281,7 +288,7 @@ def _make_dcmotor(element: Any, effects: ActuatorEffects) -> None:
     )
 
 
-def _add_stribeck(spec: mujoco.MjSpec, joint: Any, effects: JointEffects) -> None:
+def _add_stribeck(spec: mujoco.MjSpec, joint: mujoco.MjsJoint, effects: JointEffects) -> None:
     if effects.static_friction < effects.coulomb_friction:
         raise Sim2RealError(
             f"joint {joint.name!r}: static friction {effects.static_friction:g} is below the"
@@ -328,12 +335,12 @@ def names(model: mujoco.MjModel, kind: str) -> list[str]:
 
 
 def _read(
-    data: Mapping[str, Any], group: str, cls: type[Any], valid: Iterable[str]
-) -> dict[str, Any]:
+    data: Mapping[str, object], group: str, cls: type[_Kind], valid: Iterable[str]
+) -> dict[str, _Kind]:
     """Tables of one group, later patterns refining earlier ones."""
     known = {field.name: field.type for field in fields(cls)}
     valid = [name for name in valid if name]
-    merged: dict[str, dict[str, Any]] = {}
+    merged: dict[str, dict[str, Any]] = {}  # values were checked, field by field
     for pattern, table in table_at(data.get(group, {}), f"[effects.{group}]").items():
         where = f"[effects.{group}.{pattern}]"
         matched = fnmatch.filter(valid, pattern)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import mujoco
 
@@ -57,7 +57,7 @@ def event_attributes(event: Event) -> dict[str, float]:
     return {name: value for name, value in asdict(event).items() if name != "body"}
 
 
-def read_events(data: Mapping[str, Any], model: mujoco.MjModel) -> dict[str, Event]:
+def read_events(data: Mapping[str, object], model: mujoco.MjModel) -> dict[str, Event]:
     """Events from the `[events]` tables."""
     bodies = [model.body(i).name for i in range(1, model.nbody)]
     events: dict[str, Event] = {}

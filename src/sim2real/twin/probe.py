@@ -17,11 +17,12 @@ import numpy as np
 import torch
 from mujoco.batch import Batch, SimulationError
 
+from sim2real.arrays import Floats
 from sim2real.errors import Sim2RealError
 from sim2real.params import Dimension, Parameter, split_path
 from sim2real.twin.address import resolve
 from sim2real.twin.apply import Applier
-from sim2real.twin.place import Place
+from sim2real.twin.compiled import CompiledTwin
 from sim2real.twin.twin import Twin
 
 _STATES = 6
@@ -31,12 +32,12 @@ _SEEN = ("light", "camera", "material", "site")
 
 def check_effects(twin: Twin) -> None:
     """Raise `Sim2RealError` for the first parameter of the twin that moves nothing."""
-    place = twin.place()
-    Applier(place, twin.parameters)
+    compiled = twin.compile()
+    Applier(compiled, twin.parameters)
     moved = []
     for parameter in twin.parameters:
         kind, _, _attribute = split_path(parameter.name)
-        addresses = resolve(place, parameter.name)
+        addresses = resolve(compiled, parameter.name)
         writes = [write for address in addresses for write in address.writes]
         if parameter.operation == "scale" and not any(address.nominal for address in addresses):
             raise Sim2RealError(
@@ -45,17 +46,17 @@ def check_effects(twin: Twin) -> None:
         if all(write.field.startswith("effect.") for write in writes):
             continue  # the tables of effects act by construction
         if kind in _SEEN or parameter.dimension == Dimension.VISUAL:
-            _check_seen(place, parameter)
+            _check_seen(compiled, parameter)
         elif all(w.field.startswith(("geom_", "pair_")) for w in writes):
-            _check_contact(place, parameter)
+            _check_contact(compiled, parameter)
         else:
             moved.append(parameter)
-    idle = idle_parameters(place, moved)
+    idle = idle_parameters(compiled, moved)
     if idle:
         raise Sim2RealError(f"{idle[0]}: has no effect on the model's motion or sensors")
 
 
-def idle_parameters(place: Place, parameters: list[Parameter]) -> list[str]:
+def idle_parameters(compiled: CompiledTwin, parameters: list[Parameter]) -> list[str]:
     """Names of those parameters whose whole range leaves every simulated number unchanged."""
     if not parameters:
         return []
@@ -65,9 +66,9 @@ def idle_parameters(place: Place, parameters: list[Parameter]) -> list[str]:
     for k, (low, high) in enumerate(ends):
         values[1 + 2 * k, k], values[2 + 2 * k, k] = low, high
     values = values.repeat_interleave(_STATES, dim=0)
-    model = place.model
+    model = compiled.model
     batch = Batch(model, len(values), 1)
-    applier = Applier(place, parameters)
+    applier = Applier(compiled, parameters)
     applier(values, torch.arange(len(values)), lambda field: _field(batch, field))
     batch.reset(stage=int(mujoco.mjtStage.mjSTAGE_NONE))
     try:
@@ -84,7 +85,7 @@ def idle_parameters(place: Place, parameters: list[Parameter]) -> list[str]:
     ]
 
 
-def _motions(model: mujoco.MjModel, batch: Batch, variants: int) -> np.ndarray:
+def _motions(model: mujoco.MjModel, batch: Batch, variants: int) -> Floats:
     """(states, variants, numbers) that each variant gives from the same starts and inputs."""
     rng = np.random.default_rng(0)
     qpos = np.tile(model.qpos0, (_STATES, 1))
@@ -108,7 +109,7 @@ def _motions(model: mujoco.MjModel, batch: Batch, variants: int) -> np.ndarray:
         parts = [batch.bind("qpos"), batch.bind("qvel"), *outputs]
         numbers.append(np.concatenate([p.reshape(len(p), -1) for p in parts], axis=1))
     record = np.concatenate(numbers, axis=1).reshape(variants, _STATES, -1)
-    numbers_first: np.ndarray = np.nan_to_num(record).transpose(1, 0, 2)
+    numbers_first: Floats = np.nan_to_num(record).transpose(1, 0, 2)
     return numbers_first
 
 
@@ -132,9 +133,9 @@ def _field(batch: Batch, name: str) -> torch.Tensor:
     return torch.from_numpy(batch.expand(name).reshape(batch.nsim, -1))
 
 
-def _check_contact(place: Place, parameter: Parameter) -> None:
-    model = place.model
-    for address in resolve(place, parameter.name):
+def _check_contact(compiled: CompiledTwin, parameter: Parameter) -> None:
+    model = compiled.model
+    for address in resolve(compiled, parameter.name):
         field, index = address.writes[0].field, address.writes[0].index
         if field.startswith("pair_"):
             continue
@@ -190,10 +191,10 @@ def _partners(model: mujoco.MjModel, geom: int) -> list[int]:
     return found
 
 
-def _check_seen(place: Place, parameter: Parameter) -> None:
-    model = place.model
+def _check_seen(compiled: CompiledTwin, parameter: Parameter) -> None:
+    model = compiled.model
     kind, _, _ = split_path(parameter.name)
-    for address in resolve(place, parameter.name):
+    for address in resolve(compiled, parameter.name):
         if kind == "light" and not model.light(address.thing).active[0]:
             raise Sim2RealError(f"{parameter.name}: has no effect, since the light is off")
         if kind == "material" and not (model.geom_matid == model.material(address.thing).id).any():

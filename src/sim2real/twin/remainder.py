@@ -1,4 +1,4 @@
-"""What parameters cannot explain: a small learned force a joint, and nothing outside its data.
+"""What parameters cannot explain: a small learned force per joint, and none outside its data.
 
 The force of a joint is a sum of Gaussian bumps around places of its own state that were seen on
 the robot, times a support that is one near those places and exactly zero away from them. A state
@@ -7,28 +7,28 @@ that was never recorded gets no remainder: the twin is then what its parameters 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 import mujoco
 import numpy as np
 import torch
 from torch import Tensor
 
-from sim2real.errors import Sim2RealError, nearest
+from sim2real.errors import Sim2RealError, nearest, number_at
 from sim2real.files import read_json
 
 _ONE_WAY = (int(mujoco.mjtJoint.mjJNT_HINGE), int(mujoco.mjtJoint.mjJNT_SLIDE))
 _FAR = 1e6
 """Distance beyond which it does not matter how far; squares of it are still exact enough."""
 
-FEATURES = ("position", "velocity", "drive", "load")
+REMAINDER_FEATURES = ("position", "velocity", "drive", "load")
 """What a joint's force may depend on: its position [rad or m] and velocity, what its drive is told
-(the distance to the commanded position of a servo, else the command as it is), and the force that
-the drive was making at the begin of the period [N m or N]."""
+(a servo's distance to the commanded position, else the command as it is), and the force of the
+drive at the beginning of the period [N m or N]."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,19 +52,19 @@ class JointRemainder:
     """Whether positions a whole turn apart are the same."""
 
     @classmethod
-    def from_dict(cls, data: Mapping[str, Any]) -> JointRemainder:
-        """From plain data; raises KeyError, TypeError or ValueError where it is none."""
+    def from_dict(cls, data: Mapping[str, object]) -> JointRemainder:
+        """From plain data; raises KeyError, TypeError or ValueError where it is malformed."""
         return cls(
             joint=str(data["joint"]),
             scales=_numbers(data["scales"]),
             centres=tuple(
-                tuple(None if value is None else float(value) for value in centre)
-                for centre in data["centres"]
+                tuple(None if math.isnan(value) else value for value in centre)
+                for centre in _rows(data["centres"])
             ),
             widths=_numbers(data["widths"]),
             weights=_numbers(data["weights"]),
-            seen=tuple(_numbers(place) for place in data["seen"]),
-            reach=float(data["reach"]),
+            seen=_rows(data["seen"]),
+            reach=number_at(data["reach"], "reach"),
             turns=bool(data["turns"]),
         )
 
@@ -80,12 +80,17 @@ class Remainder:
             shapes = {
                 (len(getattr(j, name)), len(p)) for j in self.joints for p in getattr(j, name)
             }
-            if len(shapes) != 1 or {width for _, width in shapes} != {len(FEATURES)}:
-                raise ValueError(f"{name} of all joints must be equally many, of {FEATURES}")
+            if len(shapes) != 1 or {width for _, width in shapes} != {len(REMAINDER_FEATURES)}:
+                raise ValueError(
+                    f"{name} of all joints must be equally many, of {REMAINDER_FEATURES}"
+                )
         for j in self.joints:
             if not len(j.centres) == len(j.widths) == len(j.weights):
                 raise ValueError(f"{j.joint}: every bump has a centre, a width and a weight")
-            if len(j.scales) != len(FEATURES) or not min(*j.scales, *j.widths, j.reach) > 0:
+            if (
+                len(j.scales) != len(REMAINDER_FEATURES)
+                or not min(*j.scales, *j.widths, j.reach) > 0
+            ):
                 raise ValueError(f"{j.joint}: scales, widths and reach must be positive")
 
     @property
@@ -100,16 +105,19 @@ class Remainder:
 
     @classmethod
     def load(cls, path: Path) -> Remainder:
-        """Read one; what is not one is a `Sim2RealError`."""
+        """The remainder in a file; a malformed one is a `Sim2RealError`."""
         data = read_json(path)
         try:
             return cls(joints=tuple(JointRemainder.from_dict(d) for d in data["joints"]))
         except (KeyError, TypeError, ValueError) as error:
-            raise Sim2RealError(f"{path} is no remainder of a twin: {error!r}") from None
+            raise Sim2RealError(f"{path} is not the remainder of a twin: {error!r}") from None
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """Plain data."""
-        return {"features": list(FEATURES), "joints": [asdict(joint) for joint in self.joints]}
+        return {
+            "features": list(REMAINDER_FEATURES),
+            "joints": [asdict(joint) for joint in self.joints],
+        }
 
     def check(self, model: mujoco.MjModel) -> None:
         """Refuse a remainder of joints that the model does not have."""
@@ -195,5 +203,13 @@ def one_way_joints(model: mujoco.MjModel) -> list[str]:
     return [model.joint(k).name for k in range(model.njnt) if int(model.jnt_type[k]) in _ONE_WAY]
 
 
-def _numbers(values: Any) -> tuple[float, ...]:
-    return tuple(float(value) for value in values)
+def _numbers(values: object) -> tuple[float, ...]:
+    return tuple(np.asarray(values, dtype=float).ravel().tolist())
+
+
+def _rows(values: object) -> tuple[tuple[float, ...], ...]:
+    """Rows of numbers, with nan for null."""
+    table = np.asarray(values, dtype=float)
+    if table.ndim != 2:
+        raise ValueError("it needs rows of equally many numbers")
+    return tuple(tuple(row) for row in table.tolist())

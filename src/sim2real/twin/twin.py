@@ -19,16 +19,17 @@ from typing import Any
 import mujoco
 import tomli_w
 
-from sim2real.errors import Sim2RealError, nearest, number_at, table_at
+from sim2real.arrays import Floats
+from sim2real.errors import Sim2RealError, nearest, number_at, one_line, table_at
 from sim2real.files import atomic_folder, read_json, write_json
 from sim2real.params import JointDistribution, Parameter, joint_from_dict
 from sim2real.twin.address import nominal_of
-from sim2real.twin.effects import add_to_spec, read_effects
+from sim2real.twin.compiled import CompiledTwin
+from sim2real.twin.effects import Effects, add_to_spec, read_effects
 from sim2real.twin.events import read_events
-from sim2real.twin.place import Place
-from sim2real.twin.prepare import moving_frames, prepare_model
+from sim2real.twin.mjcf import compile_spec, load_spec, model_files
+from sim2real.twin.per_world_model import moving_frames, prepare_model
 from sim2real.twin.remainder import Remainder
-from sim2real.twin.source import compile_spec, load_spec, model_files, one_line
 
 TWIN_FILE = "twin.toml"
 POSTERIOR_FILE = "posterior.json"
@@ -60,10 +61,10 @@ class Twin:
     """The model's files, the MJCF itself first."""
     parent: str = ""
     """Version of the twin this one was made from; '' for an original."""
-    effects: Mapping[str, Any] = field(default_factory=dict)
-    """The `[effects]` table as written."""
-    events: Mapping[str, Any] = field(default_factory=dict)
-    """The `[events]` table as written."""
+    effects: Mapping[str, Mapping[str, Mapping[str, object]]] = field(default_factory=dict)
+    """The `[effects]` table as written: values by kind, pattern and name."""
+    events: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
+    """The `[events]` table as written: values by event and name."""
     channels: Mapping[str, Channel] = field(default_factory=dict)
     """Channel map from log names to model names."""
     parameters: tuple[Parameter, ...] = ()
@@ -127,7 +128,7 @@ class Twin:
                 write_json(temporary / REMAINDER_FILE, self.remainder.to_dict())
         return Twin.load(folder, check=False)
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """The content of `twin.toml`."""
         model = self.files[0].relative_to(self.folder.resolve())
         channels = {
@@ -156,21 +157,22 @@ class Twin:
             digest.update(json.dumps(self.remainder.to_dict(), sort_keys=True).encode())
         return digest.hexdigest()[:12]
 
-    def place(self) -> Place:
+    def spec(self) -> mujoco.MjSpec:
+        """The model with its hardware effects as a new spec, to be edited and compiled."""
+        return self._spec_with_effects()[0]
+
+    def compile(self) -> CompiledTwin:
         """The compiled model with effects and events, ready for parameters.
 
         A new one each time: nobody else's changes are in it.
         """
-        spec = load_spec(self.folder, str(self.files[0].relative_to(self.folder.resolve())))
-        bare = compile_spec(spec, self.files[0])
-        effects = read_effects(self.effects, bare)
-        add_to_spec(spec, effects, timestep_s=self.shortest_step(bare.opt.timestep))
+        spec, bare, effects = self._spec_with_effects()
         names = [parameter.name for parameter in self.parameters]
         model = _compile_with_moving_frames(spec, self.files[0], moving_frames(bare, names))
         prepare_model(model, names)
         if self.remainder is not None:
             self.remainder.check(model)
-        return Place(model, effects, read_events(self.events, model), self.remainder)
+        return CompiledTwin(model, effects, read_events(self.events, model), self.remainder)
 
     def parameter(self, name: str) -> Parameter:
         """The declared parameter of that name."""
@@ -207,12 +209,20 @@ class Twin:
                 return least if math.isfinite(least) and least > 0 else nominal
         return nominal
 
-    def _read_parameters(self, data: Mapping[str, Any]) -> tuple[Parameter, ...]:
+    def _spec_with_effects(self) -> tuple[mujoco.MjSpec, mujoco.MjModel, Effects]:
+        """The spec with effects, the model without them, and the effects."""
+        spec = load_spec(self.folder, str(self.files[0].relative_to(self.folder.resolve())))
+        bare = compile_spec(spec, self.files[0])
+        effects = read_effects(self.effects, bare)
+        add_to_spec(spec, effects, timestep_s=self.shortest_step(bare.opt.timestep))
+        return spec, bare, effects
+
+    def _read_parameters(self, data: Mapping[str, object]) -> tuple[Parameter, ...]:
         # The model must take its per-world form before nominal values are read from it.
-        place = self.place()
-        prepare_model(place.model, _paths(data))
+        compiled = self.compile()
+        prepare_model(compiled.model, _paths(data))
         return tuple(
-            Parameter.from_dict(name, table, nominal=nominal_of(place, name))
+            Parameter.from_dict(name, table, nominal=nominal_of(compiled, name))
             for name, table in data.items()
         )
 
@@ -244,20 +254,23 @@ def _compile_with_moving_frames(
     return shifted
 
 
-def _inertial(model: mujoco.MjModel, body: str) -> tuple[Any, Any, Any, Any]:
+def _inertial(model: mujoco.MjModel, body: str) -> tuple[Floats, Floats, Floats, Floats]:
     row = model.body(body).id
     fields = (model.body_mass, model.body_inertia, model.body_ipos, model.body_iquat)
     mass, inertia, pos, quat = (field[row].copy() for field in fields)
     return mass, inertia, pos, quat
 
 
-def _paths(data: Mapping[str, Any]) -> list[str]:
+def _paths(data: Mapping[str, object]) -> list[str]:
     if not isinstance(data, Mapping):
         raise Sim2RealError(f"[parameters] must hold tables, not {data!r}")
     return list(data)
 
 
-def _read_tables(file: Path, *, depth: int = 0) -> dict[str, Any]:
+_Tables = dict[str, Any]  # tables of tables, as TOML has them; whoever reads one checks it
+
+
+def _read_tables(file: Path, *, depth: int = 0) -> _Tables:
     """The TOML of a twin, with the tables of its `base` file (same folder) underneath."""
     try:
         data = tomllib.loads(file.read_text(encoding="utf-8"))
@@ -283,7 +296,7 @@ def _read_tables(file: Path, *, depth: int = 0) -> dict[str, Any]:
     return _merge(_read_tables(file.parent / base, depth=depth + 1), data)
 
 
-def _merge(under: dict[str, Any], over: dict[str, Any]) -> dict[str, Any]:
+def _merge(under: _Tables, over: _Tables) -> _Tables:
     merged = dict(under)
     for key, value in over.items():
         both = isinstance(value, dict) and isinstance(merged.get(key), dict)
@@ -291,7 +304,7 @@ def _merge(under: dict[str, Any], over: dict[str, Any]) -> dict[str, Any]:
     return merged
 
 
-def _read_channels(file: Path, data: Mapping[str, Any]) -> dict[str, Channel]:
+def _read_channels(file: Path, data: Mapping[str, object]) -> dict[str, Channel]:
     channels = {}
     known = Channel.__dataclass_fields__
     for name, table in data.items():

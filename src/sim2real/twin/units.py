@@ -5,30 +5,40 @@ from __future__ import annotations
 import mujoco
 
 from sim2real.twin.attributes import actuator_kind
+from sim2real.units import ACCELERATION, EFFORT, POSITION, VELOCITY, JointUnit
 
 _SENSOR = {
-    mujoco.mjtSensor.mjSENS_ACCELEROMETER: "m/s^2",
-    mujoco.mjtSensor.mjSENS_VELOCIMETER: "m/s",
-    mujoco.mjtSensor.mjSENS_GYRO: "rad/s",
-    mujoco.mjtSensor.mjSENS_FORCE: "N",
-    mujoco.mjtSensor.mjSENS_TORQUE: "N m",
-    mujoco.mjtSensor.mjSENS_RANGEFINDER: "m",
-    mujoco.mjtSensor.mjSENS_FRAMEPOS: "m",
-    mujoco.mjtSensor.mjSENS_FRAMELINVEL: "m/s",
-    mujoco.mjtSensor.mjSENS_FRAMEANGVEL: "rad/s",
-    mujoco.mjtSensor.mjSENS_FRAMELINACC: "m/s^2",
-    mujoco.mjtSensor.mjSENS_TENDONPOS: "m",
-    mujoco.mjtSensor.mjSENS_TENDONVEL: "m/s",
+    mujoco.mjtSensor.mjSENS_ACCELEROMETER: ACCELERATION.sliding,
+    mujoco.mjtSensor.mjSENS_VELOCIMETER: VELOCITY.sliding,
+    mujoco.mjtSensor.mjSENS_GYRO: VELOCITY.turning,
+    mujoco.mjtSensor.mjSENS_FORCE: EFFORT.sliding,
+    mujoco.mjtSensor.mjSENS_TORQUE: EFFORT.turning,
+    mujoco.mjtSensor.mjSENS_RANGEFINDER: POSITION.sliding,
+    mujoco.mjtSensor.mjSENS_FRAMEPOS: POSITION.sliding,
+    mujoco.mjtSensor.mjSENS_FRAMELINVEL: VELOCITY.sliding,
+    mujoco.mjtSensor.mjSENS_FRAMEANGVEL: VELOCITY.turning,
+    mujoco.mjtSensor.mjSENS_FRAMELINACC: ACCELERATION.sliding,
+    mujoco.mjtSensor.mjSENS_TENDONPOS: POSITION.sliding,
+    mujoco.mjtSensor.mjSENS_TENDONVEL: VELOCITY.sliding,
 }
 _OF_JOINT = {
-    mujoco.mjtSensor.mjSENS_JOINTPOS: ("rad", "m"),
-    mujoco.mjtSensor.mjSENS_JOINTVEL: ("rad/s", "m/s"),
-    mujoco.mjtSensor.mjSENS_JOINTACTFRC: ("N m", "N"),
+    mujoco.mjtSensor.mjSENS_JOINTPOS: POSITION,
+    mujoco.mjtSensor.mjSENS_JOINTVEL: VELOCITY,
+    mujoco.mjtSensor.mjSENS_JOINTACTFRC: EFFORT,
 }
 _OF_ACTUATOR = {
-    mujoco.mjtSensor.mjSENS_ACTUATORPOS: ("rad", "m"),
-    mujoco.mjtSensor.mjSENS_ACTUATORVEL: ("rad/s", "m/s"),
-    mujoco.mjtSensor.mjSENS_ACTUATORFRC: ("N m", "N"),
+    mujoco.mjtSensor.mjSENS_ACTUATORPOS: POSITION,
+    mujoco.mjtSensor.mjSENS_ACTUATORVEL: VELOCITY,
+    mujoco.mjtSensor.mjSENS_ACTUATORFRC: EFFORT,
+}
+_OF_CONTROL = {
+    "position servo": POSITION,
+    "pos": POSITION,
+    "velocity servo": VELOCITY,
+    "vel": VELOCITY,
+    "plain motor": EFFORT,
+    "ff": EFFORT,
+    "voltage": JointUnit("V", "V"),
 }
 
 
@@ -49,16 +59,7 @@ def control_unit(model: mujoco.MjModel, actuator: int) -> str:
     kind = actuator_kind(model, actuator)
     if kind == "DC motor":
         kind = mujoco.mj_actuatorInputName(model, actuator, 0)
-    units = {
-        "position servo": ("rad", "m"),
-        "pos": ("rad", "m"),
-        "velocity servo": ("rad/s", "m/s"),
-        "vel": ("rad/s", "m/s"),
-        "plain motor": ("N m", "N"),
-        "ff": ("N m", "N"),
-        "voltage": ("V", "V"),
-    }
-    return units[kind][slides] if kind in units else ""
+    return _OF_CONTROL[kind][slides] if kind in _OF_CONTROL else ""
 
 
 def _slides(model: mujoco.MjModel, joint: int) -> bool:

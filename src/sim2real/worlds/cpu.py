@@ -1,6 +1,6 @@
 """Worlds on the CPU: `mujoco.batch.Batch` with per-world parameters.
 
-One call a control period advances every world on a pool of threads; there is no Python loop over
+One call per control period advances every world on a pool of threads; there is no Python loop over
 worlds or over physics steps. Results are bit-identical at any number of threads.
 """
 
@@ -10,18 +10,20 @@ import fnmatch
 import math
 import warnings
 from collections.abc import Callable, Mapping
-from typing import Any
 
 import mujoco
 import numpy as np
 import torch
 from mujoco.batch import Batch, SimulationError
+from numpy.typing import NDArray
 from torch import Tensor
 
+from sim2real.arrays import Array
 from sim2real.errors import Sim2RealError
-from sim2real.twin import Applier, Effects, Event, Twin
+from sim2real.twin import Applier, Effects, Event, Remainder, Twin
 from sim2real.worlds.delays import DelayGroup
 from sim2real.worlds.hardware import CommandModel, EffectTables, FrictionModel, SensorModel
+from sim2real.worlds.protocol import WorldsState
 from sim2real.worlds.remainder import RemainderForce
 
 _EARLY = frozenset(
@@ -81,8 +83,8 @@ class CpuWorlds:
     ) -> None:
         """`count` worlds of the twin; `threads` 0 takes every core.
 
-        With `switches` actuators can be switched off, by commands of nan. With `remainder` the
-        twin's learned remainder acts; a twin without one is a `Sim2RealError`.
+        With `switches`, commands of nan switch actuators off. With `remainder` the twin's learned
+        remainder acts; a twin without one is a `Sim2RealError`.
         """
         self.twin = twin
         self.count = count
@@ -94,46 +96,64 @@ class CpuWorlds:
         self.features: Tensor | None = None
         """(worlds, joints, features) the remainder saw in the last period, where it acts."""
         self.memory: dict[str, Tensor] = {}
-        self._place = twin.place()
-        self.model = self._place.model
-        self.events: Mapping[str, Event] = self._place.events
+        compiled = twin.compile()
+        self.model = compiled.model
+        self.events: Mapping[str, Event] = compiled.events
         self._batch = Batch(self.model, count, threads)
         self._everyone = torch.arange(count)
         self._fields: dict[str, Tensor] = {}
         self._derived: dict[str, Tensor] = {}
-        self._applier = Applier(self._place, twin.parameters)
-        self.tables = EffectTables(self._place, twin.parameters, count=count, device=self.device)
+        self._applier = Applier(compiled, twin.parameters)
+        self.tables = EffectTables(compiled, twin.parameters, count=count, device=self.device)
         nominal = torch.tensor([p.nominal for p in twin.parameters], dtype=torch.float64)
         self.values = nominal.repeat(count, 1)
         self._substeps = torch.full((count,), _substeps(period_s, self.model.opt.timestep))
         self._varied_steps = "opt.timestep" in self._applier.fields
-        self._limited = _check_delays(twin, self._place.effects)
+        self._limited = _check_delays(twin, compiled.effects)
+        self._model_hardware(seed)
+        # Weights that are parameters would move nothing without it.
+        remainder |= "effect.remainder.weight" in self._applier.fields
+        self._remainder: RemainderForce | None = None
+        if remainder:
+            self._remainder = self._force_of(compiled.remainder)
+        self._open_states()
+        self._gear: Tensor | None = None
+        """Levers of the actuators when switched on; None while none was ever switched off."""
+        if switches:
+            self._gear = self.field("actuator_gear").clone()
+            self._control_of_gear = _controls_of_gears(self.model)
+        self.set_parameters(self.values.clone(), self._everyone)
+        self.reset(self._everyone)
+        self.begin(self._everyone)
+
+    def _model_hardware(self, seed: int) -> None:
+        """Models of commands, sensors, delays and friction, for the effects that are live."""
         self._commands = CommandModel(
-            self.tables, self._everyone, self.model.nu, seed=seed, period_s=period_s
+            self.tables, self._everyone, self.model.nu, seed=seed, period_s=self.period_s
         )
         widths = torch.from_numpy(self.model.sensor_dim).long()
         self._sensors = SensorModel(
-            self.tables, self._everyone, widths, seed=seed, period_s=period_s
+            self.tables, self._everyone, widths, seed=seed, period_s=self.period_s
         )
         self.measured = self._sensors.last
         self._command_delays, self._sensor_delays = (
             DelayGroup(kind, self.model, self.tables, self._live, worlds=self._everyone, seed=seed)
             for kind in ("actuator", "sensor")
         )
-        self._gear: Tensor | None = None
-        """Levers of the actuators when switched on; None while none was ever switched off."""
-        self.friction = FrictionModel(self.tables, self.model, count)
-        # Weights that are parameters would move nothing without it.
-        remainder |= "effect.remainder.weight" in self._applier.fields
-        if remainder and self._place.remainder is None:
+        self.friction = FrictionModel(self.tables, self.model, self.count)
+
+    def _force_of(self, remainder: Remainder | None) -> RemainderForce:
+        if remainder is None:
             raise Sim2RealError(
-                f"twin {twin.name!r} has no remainder: `sim2real identify --remainder` learns one"
+                f"twin {self.twin.name!r} has no remainder: `sim2real identify --remainder` learns"
+                " one"
             )
-        self._remainder: RemainderForce | None = None
-        if remainder and self._place.remainder is not None:
-            self._remainder = RemainderForce(
-                self.model, self._place.remainder, self.tables, count=count, period_s=period_s
-            )
+        return RemainderForce(
+            self.model, remainder, self.tables, count=self.count, period_s=self.period_s
+        )
+
+    def _open_states(self) -> None:
+        """Take hold of the engine's states, and find the stage at which a start is complete."""
         stage_acc = int(mujoco.mjtStage.mjSTAGE_ACC)
         accelerations = (self.model.sensor_needstage == stage_acc).any()
         self._start_stage = stage_acc if accelerations else int(mujoco.mjtStage.mjSTAGE_VEL)
@@ -143,12 +163,6 @@ class CpuWorlds:
         self.derived("sensordata")
         if self.friction.loaded or self._remainder is not None:
             self.derived("qfrc_actuator")
-        if switches:
-            self._gear = self.field("actuator_gear").clone()
-            self._control_of_gear = _controls_of_gears(self.model)
-        self.set_parameters(self.values.clone(), self._everyone)
-        self.reset(self._everyone)
-        self.begin(self._everyone)
 
     def state(self, name: str) -> Tensor:
         """The live (worlds, ...) tensor of a state field: qpos, qvel, ctrl, mocap_pos, …"""
@@ -272,7 +286,7 @@ class CpuWorlds:
         mujoco.mj_forward(model, data)
         return model, data
 
-    def state_dict(self) -> dict[str, Any]:
+    def state_dict(self) -> WorldsState:
         """Everything that a resumed run needs to go on bit for bit."""
         return {
             "tick": self.tick,
@@ -281,10 +295,10 @@ class CpuWorlds:
             "state": torch.from_numpy(self._batch.state.copy()),
             "derived": {name: tensor.clone() for name, tensor in self._derived.items()},
             "memory": {name: tensor.clone() for name, tensor in self.memory.items()},
-            "held": {name: getattr(owner, part).clone() for name, owner, part in self._held()},
+            "held": {name: tensor.clone() for name, tensor in self._held().items()},
         }
 
-    def load_state_dict(self, state: dict[str, Any]) -> None:
+    def load_state_dict(self, state: WorldsState) -> None:
         """Go on from `state_dict`."""
         if state["state"].shape != self._batch.state.shape:
             raise Sim2RealError("the saved state is of another model or number of worlds")
@@ -301,28 +315,25 @@ class CpuWorlds:
                 self.memory[name].copy_(tensor)
             else:
                 self.memory[name] = tensor.clone()
-        for name, owner, part in self._held():
-            getattr(owner, part).copy_(state["held"][name])
+        for name, tensor in self._held().items():
+            tensor.copy_(state["held"][name])
         for delays in (self._command_delays, self._sensor_delays):
             delays.restore(self._everyone)
 
-    def _held(self) -> list[tuple[str, Any, str]]:
-        learned = [] if self._remainder is None else [("past_commands", self._remainder, "past")]
-        moving = [
-            (f"command_{part}", self._commands, part)
-            for part in ("speed", "unchanged")
-            if self._commands.accelerates
-        ]
-        return [
-            *learned,
-            *moving,
-            ("command", self._commands, "last"),
-            ("command_target", self._commands, "target"),
-            ("command_wait", self._commands, "waited"),
-            ("drift", self._sensors, "drift"),
-            ("reading", self._sensors, "last"),
-            ("reading_wait", self._sensors, "waited"),
-        ]
+    def _held(self) -> dict[str, Tensor]:
+        """Live tensors that the models of hardware remember from period to period."""
+        held = {} if self._remainder is None else {"past_commands": self._remainder.past}
+        if self._commands.accelerates:
+            held["command_speed"] = self._commands.speed
+            held["command_unchanged"] = self._commands.unchanged
+        return held | {
+            "command": self._commands.last,
+            "command_target": self._commands.target,
+            "command_wait": self._commands.waited,
+            "drift": self._sensors.drift,
+            "reading": self._sensors.last,
+            "reading_wait": self._sensors.waited,
+        }
 
     def _guarded(self, call: Callable[[], None]) -> None:
         """Run a call of the engine; a world it cannot start is the parameters' fault."""
@@ -336,7 +347,7 @@ class CpuWorlds:
             )
             raise Sim2RealError(f"a world cannot start ({error}) with {values}") from None
 
-    def _rows(self, ids: Tensor) -> np.ndarray | None:
+    def _rows(self, ids: Tensor) -> NDArray[np.int32] | None:
         return None if len(ids) == self.count else ids.numpy().astype(np.int32)
 
     def _advance(self) -> Tensor:
@@ -406,7 +417,7 @@ def _check_delays(twin: Twin, effects: Effects) -> list[tuple[int, str, float]]:
         if not parameter.name.endswith("/delay"):
             continue
         kind, pattern, _ = parameter.name.split("/")
-        tables: Any = effects.actuators if kind == "actuator" else effects.sensors
+        tables = effects.actuators if kind == "actuator" else effects.sensors
         for name in fnmatch.filter(tables, pattern):
             most = tables[name].delay_max - tables[name].delay_jitter
             longest = {
@@ -433,7 +444,7 @@ def _substeps(period_s: float, timestep_s: float) -> int:
     return count
 
 
-def _alias(array: np.ndarray) -> Tensor:
+def _alias(array: Array) -> Tensor:
     """A tensor over the array's memory, also where the array is marked read-only."""
     # A first use inside inference mode must not make a tensor that only works there.
     with warnings.catch_warnings(), torch.inference_mode(False):

@@ -1,4 +1,4 @@
-"""Hardware effects that act once a control period, on tensors of the worlds' device.
+"""Hardware effects that act once per control period, on tensors of the worlds' device.
 
 The command model stands between the policy and the actuators, the sensor model between the
 simulated quantities and what the robot's computer reads. Effects whose nominal value is neutral
@@ -8,54 +8,65 @@ and which no parameter moves cost nothing.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import fields
-from typing import Any
 
 import mujoco
 import torch
 from torch import Tensor
 
 from sim2real.params import Key, Parameter
-from sim2real.twin import ActuatorEffects, Effects, JointEffects, Place, SensorEffects, resolve
-from sim2real.twin.events import event_attributes
+from sim2real.twin import (
+    ActuatorEffects,
+    CompiledTwin,
+    Effects,
+    JointEffects,
+    SensorEffects,
+    event_attributes,
+    resolve,
+)
 from sim2real.worlds.noise import NoiseStream
-from sim2real.worlds.profile import towards
+from sim2real.worlds.trapezoid_profile import towards
 
 _LEANING = {"dof_frictionloss": "friction_asymmetry", "dof_damping": "damping_asymmetry"}
 """Fields of the model whose value depends on the direction of motion, and by which effect."""
 
-
 _BY_LOAD = ("load_friction", "load_friction_quadratic")
+_Effect = ActuatorEffects | SensorEffects | JointEffects
 
 
 class EffectTables:
     """Per-world values of every effect that lives beside the model: (worlds, things) each."""
 
     def __init__(
-        self, place: Place, parameters: Iterable[Parameter], *, count: int, device: torch.device
+        self,
+        compiled: CompiledTwin,
+        parameters: Iterable[Parameter],
+        *,
+        count: int,
+        device: torch.device,
     ) -> None:
         self._device = device
         self._count = count
-        model, effects = place.model, place.effects
+        model, effects = compiled.model, compiled.effects
         self._tables: dict[str, Tensor] = {}
         self._live: set[str] = set()
         controls = _spread(model, effects, "actuator")
         self._add("actuator", ActuatorEffects(), controls, model.nu)
         self._add("sensor", SensorEffects(), _spread(model, effects, "sensor"), model.nsensordata)
         self._add("joint", JointEffects(), _spread(model, effects, "joint"), model.nv)
-        for column, event in enumerate(place.events.values()):
+        for column, event in enumerate(compiled.events.values()):
             for name, value in event_attributes(event).items():
                 key = f"environment.{name}"
-                table = self._tables.setdefault(key, self._empty(len(place.events), 0.0))
+                table = self._tables.setdefault(key, self._empty(len(compiled.events), 0.0))
                 table[:, column] = value
                 self._live.add(key)
-        if place.remainder is not None:
-            weights = [weight for joint in place.remainder.joints for weight in joint.weights]
+        if compiled.remainder is not None:
+            weights = [weight for joint in compiled.remainder.joints for weight in joint.weights]
             self._tables["remainder.weight"] = self._empty(len(weights), 0.0)
             self._tables["remainder.weight"] += torch.tensor(weights, device=device)
         for parameter in parameters:
-            for address in resolve(place, parameter.name):
+            for address in resolve(compiled, parameter.name):
                 self._live.update(
                     w.field[len("effect.") :] for w in address.writes if w.field.startswith("eff")
                 )
@@ -67,7 +78,9 @@ class EffectTables:
         """Whether the effect differs from neutral in any world, now or by a parameter."""
         return key in self._live
 
-    def _add(self, group: str, neutral: Any, declared: dict[int, Any], width: int) -> None:
+    def _add(
+        self, group: str, neutral: _Effect, declared: Mapping[int, _Effect], width: int
+    ) -> None:
         for field in fields(neutral):
             default = getattr(neutral, field.name)
             if isinstance(default, str):
@@ -83,9 +96,9 @@ class EffectTables:
         return torch.full((self._count, width), value, dtype=torch.float32, device=self._device)
 
 
-def _spread(model: mujoco.MjModel, effects: Effects, group: str) -> dict[int, Any]:
+def _spread(model: mujoco.MjModel, effects: Effects, group: str) -> dict[int, _Effect]:
     """Declared effects by element: control, sensor number or degree of freedom."""
-    found: dict[int, Any] = {}
+    found: dict[int, _Effect] = {}
     if group == "actuator":
         for name, actuator in effects.actuators.items():
             row = model.actuator(name).id
@@ -127,7 +140,7 @@ class CommandModel:
         self.speed = torch.zeros(shape, dtype=torch.float32, device=worlds.device)
         """How fast that moves where its acceleration is limited [control units/s]."""
         self.unchanged = torch.zeros(shape, dtype=torch.float32, device=worlds.device)
-        """How long each device was sent the same again, where its acceleration is limited [s]."""
+        """How long each device has been sent the same, where its acceleration is limited [s]."""
         self.waited = torch.zeros(shape, dtype=torch.float32, device=worlds.device)
         """Time since each device took a command [s]."""
 
@@ -155,7 +168,7 @@ class CommandModel:
         return taken
 
     def _on_the_way(self, goal: Tensor) -> Tensor:
-        """Where devices of limited acceleration are in the middle of the period."""
+        """Where devices with limited acceleration are in the middle of the period."""
         tables, half_s = self._tables, 0.5 * self._period_s
         self.unchanged.copy_(torch.where(goal == self.target, self.unchanged + self._period_s, 0.0))
         self.target.copy_(goal)

@@ -17,7 +17,7 @@ _BLOCK = 64
 
 
 class NoiseStream:
-    """(worlds, channels) float32 draws, one set a control period."""
+    """(worlds, channels) float32 draws, one set per control period."""
 
     def __init__(self, key: Key, *, worlds: Tensor, channels: int, gaussian: bool = False) -> None:
         self._key = key

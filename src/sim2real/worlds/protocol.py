@@ -1,14 +1,14 @@
 """What every engine of worlds offers, whatever it runs on.
 
-Worlds are many copies of one twin, each with its own parameters, advanced together by one call
-a control period. Every tensor is on `device`; tasks, randomisation and sensor models compute
-there and never look at a value from Python, so that they run unchanged on a GPU engine.
+Worlds are many copies of one twin, each with its own parameters, advanced together by one call per
+control period. Every tensor is on `device`; tasks, randomisation and sensor models compute there
+and never look at a value from Python, so that they run unchanged on a GPU engine.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Protocol
+from typing import Protocol, TypedDict
 
 import mujoco
 import torch
@@ -16,6 +16,21 @@ from torch import Tensor
 
 from sim2real.twin import Event, Twin
 from sim2real.worlds.hardware import EffectTables
+
+
+class WorldsState(TypedDict):
+    """What a resumed run needs of its worlds to go on bit for bit."""
+
+    tick: int
+    diverged: int
+    values: Tensor
+    """(worlds, parameters) values in force."""
+    state: Tensor
+    """The engine's own state, a row per world."""
+    derived: dict[str, Tensor]
+    memory: dict[str, Tensor]
+    held: dict[str, Tensor]
+    """What the models of hardware remember from period to period."""
 
 
 class Worlds(Protocol):
@@ -77,10 +92,10 @@ class Worlds(Protocol):
         """
         ...
 
-    def state_dict(self) -> dict[str, Any]:
+    def state_dict(self) -> WorldsState:
         """Everything that a resumed run needs to go on bit for bit."""
         ...
 
-    def load_state_dict(self, state: dict[str, Any]) -> None:
+    def load_state_dict(self, state: WorldsState) -> None:
         """Go on from `state_dict`."""
         ...

@@ -8,8 +8,7 @@ import mujoco
 import torch
 from torch import Tensor
 
-from sim2real.twin.remainder import Remainder
-from sim2real.twin.units import control_unit
+from sim2real.twin import Remainder, control_unit
 from sim2real.worlds.hardware import EffectTables
 
 

@@ -1,8 +1,8 @@
-"""Faults of a recorded log that ruin identification and training: found, told, repaired."""
+"""Faults of recorded logs that would spoil identification and training: found and repaired."""
 
-from sim2real.data.check.engine import check
-from sim2real.data.check.finding import KINDS, Finding, Place
-from sim2real.data.check.repair import repair
-from sim2real.data.check.values import bad_samples
+from sim2real.data.check.all_checks import check_episode
+from sim2real.data.check.bad_values import bad_samples
+from sim2real.data.check.log_fault import KINDS, FaultSpan, LogFault
+from sim2real.data.check.repair import repair_episode
 
-__all__ = ["KINDS", "Finding", "Place", "bad_samples", "check", "repair"]
+__all__ = ["KINDS", "FaultSpan", "LogFault", "bad_samples", "check_episode", "repair_episode"]

@@ -6,26 +6,27 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sim2real.data.check.tracks import Track
+from sim2real.arrays import Floats, Ints
+from sim2real.data.check.scalar_series import ScalarSeries
 
 MOST_SAMPLES = 1 << 16
 """A longer pair is read at a lower rate; lags stay far finer than its step."""
 
 
 @dataclass(frozen=True)
-class Lag:
+class BestLag:
     """The lag at which a response follows a cause best."""
 
     lag_s: float
     """Positive where the response comes after the cause [s]."""
     correlation: float
     """Pearson correlation there."""
-    curve: np.ndarray
+    curve: Floats
     """Correlation at each lag of `lags_s`."""
-    lags_s: np.ndarray
+    lags_s: Floats
 
 
-def on_one_grid(cause: Track, response: Track) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def on_one_grid(cause: ScalarSeries, response: ScalarSeries) -> tuple[Floats, Floats, Floats]:
     """Regular times over the overlap, and both series there, read linearly.
 
     The grid has the step of the slower of the two; where they share a regular clock, nothing is
@@ -48,18 +49,18 @@ def on_one_grid(cause: Track, response: Track) -> tuple[np.ndarray, np.ndarray, 
     )
 
 
-def changes(values: np.ndarray, half: int) -> np.ndarray:
+def changes(values: Floats, half: int) -> Floats:
     """Change over `2 * half` samples, centred; the ends are left out."""
     return np.asarray(values[2 * half :] - values[: -2 * half])
 
 
-def travelled(rates: np.ndarray, step_s: float, half: int) -> np.ndarray:
+def travelled(rates: Floats, step_s: float, half: int) -> Floats:
     """Integral of a rate over `2 * half` samples: what `changes` of its position should be."""
     total = np.r_[0.0, np.cumsum(0.5 * (rates[1:] + rates[:-1])) * step_s]
     return changes(total, half)
 
 
-def best_lag(cause: np.ndarray, response: np.ndarray, step_s: float, reach_s: float) -> Lag:
+def best_lag(cause: Floats, response: Floats, step_s: float, reach_s: float) -> BestLag:
     """The lag within ±reach at which the two correlate most, finer than the step."""
     reach = int(min(max(reach_s / step_s, 3), len(cause) // 3))
     curve = _correlations(cause, response, reach)
@@ -70,10 +71,10 @@ def best_lag(cause: np.ndarray, response: np.ndarray, step_s: float, reach_s: fl
         bend = left - 2 * top + right
         offset = 0.5 * (left - right) / bend if bend < 0 else 0.0
     lags = np.arange(-reach, reach + 1) * step_s
-    return Lag(float(lags[at] + offset * step_s), float(curve[at]), curve, lags)
+    return BestLag(float(lags[at] + offset * step_s), float(curve[at]), curve, np.asarray(lags))
 
 
-def _correlations(cause: np.ndarray, response: np.ndarray, reach: int) -> np.ndarray:
+def _correlations(cause: Floats, response: Floats, reach: int) -> Floats:
     """Pearson correlation of response[k + lag] with cause[k] over their overlap, for each lag."""
     count = len(cause)
     cause, response = cause - cause.mean(), response - response.mean()
@@ -85,7 +86,7 @@ def _correlations(cause: np.ndarray, response: np.ndarray, reach: int) -> np.nda
     first_c, last_c = np.maximum(-lags, 0), count - np.maximum(lags, 0)
     first_r, last_r = np.maximum(lags, 0), count - np.maximum(-lags, 0)
 
-    def moments(x: np.ndarray, first: np.ndarray, last: np.ndarray) -> tuple[np.ndarray, ...]:
+    def moments(x: Floats, first: Ints, last: Ints) -> tuple[Floats, ...]:
         total, square = np.r_[0.0, np.cumsum(x)], np.r_[0.0, np.cumsum(x * x)]
         mean = (total[last] - total[first]) / overlap
         return mean, np.maximum((square[last] - square[first]) / overlap - mean**2, 0.0)
@@ -100,13 +101,13 @@ def _correlations(cause: np.ndarray, response: np.ndarray, reach: int) -> np.nda
     return np.clip(found, -1.0, 1.0)
 
 
-def shifted(values: np.ndarray, by: float) -> np.ndarray:
+def shifted(values: Floats, by: float) -> Floats:
     """The series read `by` samples earlier, so that it comes later by that; ends are held."""
     index = np.arange(len(values), dtype=np.float64)
     return np.asarray(np.interp(index - by, index, values))
 
 
-def slope_of(x: np.ndarray, y: np.ndarray) -> tuple[float, float]:
+def slope_of(x: Floats, y: Floats) -> tuple[float, float]:
     """Slope of y against x, both with errors (geometric mean of both regressions), and correlation.
 
     With a correlation of r the slope is known to lie within a factor of r either way.

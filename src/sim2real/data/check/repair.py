@@ -1,8 +1,7 @@
-"""Repairs of what a check found: a new episode that names its parent and every fix.
+"""Repairs of faults: a new episode that names its parent and every fix.
 
-Nothing is invented in silence. Time stamps are put in order, scaled or moved; single samples are
-interpolated between their neighbours and longer stretches are dropped; all of it is counted in
-the process that the new episode's provenance tells.
+Time stamps are sorted, scaled or moved; single samples are interpolated and longer
+stretches are dropped. The `process` in the new episode's provenance counts all of it.
 """
 
 from __future__ import annotations
@@ -12,8 +11,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from sim2real.data.check.finding import Finding
-from sim2real.data.check.values import bad_samples
+from sim2real.arrays import Floats, Ints
+from sim2real.data.check.bad_values import bad_samples
+from sim2real.data.check.log_fault import LogFault
 from sim2real.data.episode import Episode, Signal
 from sim2real.data.video import Video
 from sim2real.errors import Sim2RealError
@@ -24,22 +24,24 @@ BRIDGED = 5
 Channels = dict[str, Signal | Video]
 
 
-def repair(episode: Episode, findings: Iterable[Finding]) -> Episode:
-    """An episode derived from this one without those of its findings that can be repaired.
+def repair_episode(episode: Episode, faults: Iterable[LogFault]) -> Episode:
+    """An episode derived from this one, with the repairable ones of these faults repaired.
 
-    Those that cannot are left as they are. Without anything to repair it is a `Sim2RealError`.
+    The others stay as they are. Where nothing can be repaired, a `Sim2RealError` is raised.
     """
-    wanted = [finding for finding in findings if finding.repairable]
     # Values and drops first: their sample numbers are those of the original.
-    wanted.sort(key=lambda finding: list(_REPAIRS).index(finding.kind))
+    order = list(_REPAIRS)
+    wanted = sorted(
+        (fault for fault in faults if fault.repairable), key=lambda fault: order.index(fault.kind)
+    )
     channels: Channels = dict(episode.channels)
     done = []
     dropped: dict[str, set[int]] = {}
-    for finding in wanted:
-        for name in finding.channels:
+    for fault in wanted:
+        for name in fault.channels:
             if name not in channels:
                 raise Sim2RealError(f"episode {episode.id} has no channel {name!r} to repair")
-        done.append(_REPAIRS[finding.kind](channels, finding, dropped))
+        done.append(_REPAIRS[fault.kind](channels, fault, dropped))
     for name, rows in dropped.items():
         channels[name] = _without(channels[name], np.array(sorted(rows), dtype=int))
     if not done:
@@ -47,13 +49,13 @@ def repair(episode: Episode, findings: Iterable[Finding]) -> Episode:
     return episode.derive("repair: " + "; ".join(done), channels=channels)
 
 
-def _values(channels: Channels, finding: Finding, dropped: dict[str, set[int]]) -> str:
-    """Bad values: short runs between good rows are interpolated, the others dropped."""
-    name = finding.channel
+def _values(channels: Channels, fault: LogFault, dropped: dict[str, set[int]]) -> str:
+    """Bad values: short stretches between good rows are interpolated, others dropped."""
+    name = fault.channel
     signal = _signal(channels, name)
     broken, absurd = bad_samples(signal, name)
     marks = np.zeros(len(signal.times), dtype=bool)
-    marks[list(finding.samples)] = True
+    marks[list(fault.samples)] = True
     edges = np.diff(np.r_[0, marks.astype(np.int8), 0])
     runs = list(zip(np.flatnonzero(edges == 1), np.flatnonzero(edges == -1), strict=True))
     lost: set[int] = set()
@@ -64,83 +66,81 @@ def _values(channels: Channels, finding: Finding, dropped: dict[str, set[int]]) 
     flat = signal.values.reshape(len(marks), -1).copy()
     rows = np.arange(len(marks))
     for column in range(flat.shape[1]):
-        # Only bad values of a sample are replaced, and no bad one is used for it.
+        # Only the bad values of a sample are replaced, and from good values only.
         wrong = (broken | absurd)[:, column]
-        mine = bridged[(broken if finding.kind == "not-finite" else absurd)[bridged, column]]
+        mine = bridged[(broken if fault.kind == "not-finite" else absurd)[bridged, column]]
         if len(mine) and not wrong.all():
             flat[mine, column] = np.interp(mine, rows[~wrong], flat[~wrong, column])
     channels[name] = replace(signal, values=flat.reshape(signal.values.shape))
     dropped.setdefault(name, set()).update(lost)
-    return f"{finding.kind} in {name}: {len(bridged)} samples interpolated, {len(lost)} dropped"
+    return f"{fault.kind} in {name}: {len(bridged)} samples interpolated, {len(lost)} dropped"
 
 
-def _frozen(channels: Channels, finding: Finding, dropped: dict[str, set[int]]) -> str:
-    dropped.setdefault(finding.channel, set()).update(finding.samples)
-    return f"stuck in {finding.channel}: {len(finding.samples)} samples dropped"
+def _frozen(channels: Channels, fault: LogFault, dropped: dict[str, set[int]]) -> str:
+    dropped.setdefault(fault.channel, set()).update(fault.samples)
+    return f"stuck in {fault.channel}: {len(fault.samples)} samples dropped"
 
 
-def _unit(channels: Channels, finding: Finding, dropped: dict[str, set[int]]) -> str:
-    name = finding.channel
+def _unit(channels: Channels, fault: LogFault, dropped: dict[str, set[int]]) -> str:
+    name = fault.channel
     signal = _signal(channels, name)
     flat = signal.values.reshape(len(signal.times), -1).astype(np.float64)
-    component = finding.place.component
+    component = fault.span.component
     column = slice(None) if component is None else component
-    flat[:, column] /= finding.amount
+    flat[:, column] /= fault.amount
     channels[name] = replace(signal, values=flat.reshape(signal.values.shape))
     where = name if component is None else f"{name}[{component}]"
-    return f"unit of {where}: divided by {finding.amount:.6g}"
+    return f"unit of {where}: divided by {fault.amount:.6g}"
 
 
-def _restamp(
-    channels: Channels, finding: Finding, fixed: Callable[[np.ndarray], np.ndarray]
-) -> None:
-    for name in finding.channels:
+def _restamp(channels: Channels, fault: LogFault, fixed: Callable[[Floats], Floats]) -> None:
+    for name in fault.channels:
         channels[name] = replace(channels[name], times=fixed(channels[name].times))
 
 
-def _unfinite(channels: Channels, finding: Finding, dropped: dict[str, set[int]]) -> str:
-    times = channels[finding.channel].times
+def _unfinite(channels: Channels, fault: LogFault, dropped: dict[str, set[int]]) -> str:
+    times = channels[fault.channel].times
     good = np.flatnonzero(np.isfinite(times))
     lost = np.array(
-        [row for row in finding.samples if len(good) == 0 or not good[0] < row < good[-1]], int
+        [row for row in fault.samples if len(good) == 0 or not good[0] < row < good[-1]], int
     )
-    filled = np.setdiff1d(np.array(finding.samples, int), lost)
+    filled = np.setdiff1d(np.array(fault.samples, int), lost)
 
-    def fixed(stamps: np.ndarray) -> np.ndarray:
+    def fixed(stamps: Floats) -> Floats:
         new = stamps.copy()
         if len(filled):
             new[filled] = np.interp(filled, good, stamps[good])
         new[lost] = 0.0
         return new
 
-    _restamp(channels, finding, fixed)
-    for name in finding.channels:
+    _restamp(channels, fault, fixed)
+    for name in fault.channels:
         dropped.setdefault(name, set()).update(int(row) for row in lost)
-    where = ", ".join(finding.channels)
+    where = ", ".join(fault.channels)
     return f"time-not-finite in {where}: {len(filled)} stamps interpolated, {len(lost)} dropped"
 
 
-def _backward(channels: Channels, finding: Finding, dropped: dict[str, set[int]]) -> str:
-    times = channels[finding.channel].times
-    where = ", ".join(finding.channels)
+def _backward(channels: Channels, fault: LogFault, dropped: dict[str, set[int]]) -> str:
+    times = channels[fault.channel].times
+    where = ", ".join(fault.channels)
     order = np.argsort(times, kind="stable")
     moved = int((order != np.arange(len(times))).sum())
     steps = np.diff(times[order])
     middle = float(np.median(np.diff(times)))
-    videos = any(isinstance(channels[name], Video) for name in finding.channels)
+    videos = any(isinstance(channels[name], Video) for name in fault.channels)
     if not videos and not dropped and steps.min() > 0.3 * middle and steps.max() < 3 * middle:
-        # In order they are regular: rows were written in the wrong order.
-        for name in finding.channels:
+        # Sorted they are regular: the rows were written in the wrong order.
+        for name in fault.channels:
             signal = _signal(channels, name)
             channels[name] = replace(signal, times=times[order], values=signal.values[order])
         return f"time-backward in {where}: {moved} samples put in order"
     new, touched = _advanced(times, middle)
-    _restamp(channels, finding, lambda _: new)
+    _restamp(channels, fault, lambda _: new)
     return f"time-backward in {where}: {touched} stamps interpolated, later ones set after earlier"
 
 
-def _advanced(times: np.ndarray, step: float) -> tuple[np.ndarray, int]:
-    """Stamps that do not step back: single wrong ones interpolated, a clock set back set on."""
+def _advanced(times: Floats, step: float) -> tuple[Floats, int]:
+    """Stamps that never decrease: wrong ones interpolated, those of a clock set back moved on."""
     new, touched = times.copy(), 0
     for row in np.flatnonzero(np.diff(times) < 0) + 1:
         if new[row] >= new[row - 1]:
@@ -156,21 +156,21 @@ def _advanced(times: np.ndarray, step: float) -> tuple[np.ndarray, int]:
     return np.maximum.accumulate(new), touched
 
 
-def _repeated(channels: Channels, finding: Finding, dropped: dict[str, set[int]]) -> str:
-    rows = np.array(finding.samples, dtype=int)
-    where = ", ".join(finding.channels)
-    signals = [channels[name] for name in finding.channels]
+def _repeated(channels: Channels, fault: LogFault, dropped: dict[str, set[int]]) -> str:
+    rows = np.array(fault.samples, dtype=int)
+    where = ", ".join(fault.channels)
+    signals = [channels[name] for name in fault.channels]
     twice = all(
         isinstance(signal, Signal)
         and np.array_equal(signal.values[rows], signal.values[rows - 1], equal_nan=True)
         for signal in signals
     )
     if twice:
-        for name in finding.channels:
+        for name in fault.channels:
             dropped.setdefault(name, set()).update(int(row) for row in rows)
         return f"time-repeated in {where}: {len(rows)} samples logged twice dropped"
 
-    def fixed(stamps: np.ndarray) -> np.ndarray:
+    def fixed(stamps: Floats) -> Floats:
         new = stamps.copy()
         anchors = np.setdiff1d(np.arange(len(new)), rows)
         new[rows] = np.interp(rows, anchors, stamps[anchors])
@@ -179,39 +179,41 @@ def _repeated(channels: Channels, finding: Finding, dropped: dict[str, set[int]]
         new[ends] = stamps[anchors[-1]] + step * (ends - anchors[-1])
         return new
 
-    _restamp(channels, finding, fixed)
+    _restamp(channels, fault, fixed)
     return f"time-repeated in {where}: {len(rows)} stamps spread up to the next one"
 
 
-def _rate(channels: Channels, finding: Finding, dropped: dict[str, set[int]]) -> str:
-    stated = max(channels[name].stated_hz for name in finding.channels)
-    where = ", ".join(finding.channels)
-    if "stated" in finding.message and finding.amount > 0:
-        for name in finding.channels:
+def _rate(channels: Channels, fault: LogFault, dropped: dict[str, set[int]]) -> str:
+    stated = max(channels[name].stated_hz for name in fault.channels)
+    where = ", ".join(fault.channels)
+    if fault.measured_hz > 0:
+        for name in fault.channels:
             if channels[name].stated_hz:
-                channels[name] = replace(channels[name], stated_hz=finding.amount)
-        return f"time-rate of {where}: stated {stated:.6g} Hz corrected to {finding.amount:.6g} Hz"
-    return _stretch(channels, finding, abs(finding.amount))
+                channels[name] = replace(channels[name], stated_hz=fault.measured_hz)
+        return (
+            f"time-rate of {where}: stated {stated:.6g} Hz corrected to {fault.measured_hz:.6g} Hz"
+        )
+    return _stretch(channels, fault, fault.amount)
 
 
-def _drift(channels: Channels, finding: Finding, dropped: dict[str, set[int]]) -> str:
-    return _stretch(channels, finding, 1.0 / finding.amount)
+def _drift(channels: Channels, fault: LogFault, dropped: dict[str, set[int]]) -> str:
+    return _stretch(channels, fault, 1.0 / fault.amount)
 
 
-def _stretch(channels: Channels, finding: Finding, factor: float) -> str:
-    """Scales the stamps about the first one, of every channel with the same clock."""
-    old = channels[finding.channel].times
+def _stretch(channels: Channels, fault: LogFault, factor: float) -> str:
+    """Scales the stamps of every channel with the same clock about the first one."""
+    old = channels[fault.channel].times
     names = [n for n, c in channels.items() if np.array_equal(c.times, old)]
-    names = names if finding.kind == "time-rate" else list(finding.channels)
+    names = names if fault.kind == "time-rate" else list(fault.channels)
     start = old[np.isfinite(old)][0]
     for name in names:
         stamps = start + (channels[name].times - start) * factor
         channels[name] = replace(channels[name], times=stamps)
-    return f"{finding.kind} of {', '.join(names)}: time stamps scaled by {factor:.8g}"
+    return f"{fault.kind} of {', '.join(names)}: time stamps scaled by {factor:.8g}"
 
 
-def _shift(channels: Channels, finding: Finding, dropped: dict[str, set[int]]) -> str:
-    name, by = finding.channel, finding.amount
+def _shift(channels: Channels, fault: LogFault, dropped: dict[str, set[int]]) -> str:
+    name, by = fault.channel, fault.amount
     channels[name] = replace(channels[name], times=channels[name].times - by)
     return (
         f"shift of {name}: time stamps moved {by:.6g} s earlier, the least that makes it causal;"
@@ -222,19 +224,19 @@ def _shift(channels: Channels, finding: Finding, dropped: dict[str, set[int]]) -
 def _signal(channels: Channels, name: str) -> Signal:
     signal = channels[name]
     if not isinstance(signal, Signal):
-        raise Sim2RealError(f"channel {name!r} holds pictures: its values are not repaired")
+        raise Sim2RealError(f"channel {name!r} is a video: only its time stamps can be repaired")
     return signal
 
 
-def _without(channel: Signal | Video, rows: np.ndarray) -> Signal | Video:
+def _without(channel: Signal | Video, rows: Ints) -> Signal | Video:
     if isinstance(channel, Video):
-        raise Sim2RealError("frames of a video cannot be dropped: its time stamps need repair")
+        raise Sim2RealError("video frames cannot be dropped: repair the time stamps instead")
     keep = np.ones(len(channel.times), dtype=bool)
     keep[rows] = False
     return replace(channel, times=channel.times[keep], values=channel.values[keep])
 
 
-_REPAIRS: dict[str, Callable[[Channels, Finding, dict[str, set[int]]], str]] = {
+_REPAIRS: dict[str, Callable[[Channels, LogFault, dict[str, set[int]]], str]] = {
     "not-finite": _values,
     "absurd": _values,
     "stuck": _frozen,
@@ -246,4 +248,4 @@ _REPAIRS: dict[str, Callable[[Channels, Finding, dict[str, set[int]]], str]] = {
     "clock-drift": _drift,
     "shift": _shift,
 }
-"""In the order in which they are done."""
+"""What repairs each kind of fault, in the order in which it is done."""

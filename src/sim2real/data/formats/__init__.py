@@ -1,17 +1,17 @@
-"""Reading episodes from the formats that logs come in, and writing them.
+"""Reading and writing episodes in common log formats.
 
-Each format is imported when it is first used; a damaged file is one clear `Sim2RealError`.
+Each format is imported when it is first used; a damaged file is a `Sim2RealError` of one line.
 """
 
 from __future__ import annotations
 
 import importlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import cast
 
 from sim2real.data.episode import Episode
-from sim2real.data.formats.channelmap import ChannelMap
+from sim2real.data.formats.channel_map import ChannelMap
 from sim2real.data.provenance import Provenance
 from sim2real.errors import Sim2RealError, nearest
 
@@ -23,11 +23,13 @@ FORMATS: dict[str, tuple[str, str]] = {
     "hdf5": ("hdf5.read.read_hdf5", "hdf5.write.write_hdf5"),
     "mcap": ("mcap.read.read_mcap", "mcap.write.write_mcap"),
     "lerobot": ("lerobot.read.read_lerobot", "lerobot.write.write_lerobot"),
+    "recording": ("recording.read_recordings", ""),
 }
-"""By name: the function that reads it and the one that writes it ('' for none)."""
+"""By name: the function that reads a format and the one that writes it ('' if none)."""
 
 _SUFFIXES = {".csv": "csv", ".csv.gz": "csv", ".tsv": "csv", ".npz": "npz", ".json": "json",
-             ".mat": "mat", ".hdf5": "hdf5", ".h5": "hdf5", ".mcap": "mcap"}  # fmt: skip
+             ".mat": "mat", ".hdf5": "hdf5", ".h5": "hdf5", ".mcap": "mcap",
+             ".arrow": "recording"}  # fmt: skip
 _MAGIC = {
     b"\x89HDF\r\n\x1a\n": "hdf5",
     b"\x89MCAP0\r\n": "mcap",
@@ -40,9 +42,10 @@ _MAGIC = {
 
 
 def detect(path: Path) -> str:
-    """Name of the format of a file or folder, by what it begins with and by its name.
+    """The format of a file or folder, by its first bytes and its name.
 
-    A folder is a LeRobot data set, or it has the format of the first log in it.
+    A folder is a LeRobot data set, or it holds recordings of our own runs, or it has the format of
+    the first log in it.
     """
     path = Path(path)
     if not path.exists():
@@ -50,11 +53,13 @@ def detect(path: Path) -> str:
     if path.is_dir():
         if (path / "meta" / "info.json").is_file():
             return "lerobot"
-        files = sorted(p for p in path.rglob("*") if p.is_file() and _by_name(p))
+        if holds_recordings(path):
+            return "recording"
+        files = sorted(p for p in path.rglob("*") if p.is_file() and format_by_name(p))
         if not files:
-            raise Sim2RealError(f"{path} holds no file of a known format: {', '.join(FORMATS)}")
-        # A JSON file beside logs is mostly a note about them.
-        return _by_name(next((p for p in files if p.suffix != ".json"), files[0]))
+            raise Sim2RealError(f"{path} contains no file of a known format: {', '.join(FORMATS)}")
+        # JSON files beside other logs are mostly notes about them.
+        return format_by_name(next((p for p in files if p.suffix != ".json"), files[0]))
     try:
         with path.open("rb") as file:
             start = file.read(64)
@@ -63,10 +68,15 @@ def detect(path: Path) -> str:
     by_content = next((kind for magic, kind in _MAGIC.items() if start.startswith(magic)), "")
     if by_content in ("hdf5", "mcap"):
         return by_content
-    found = _by_name(path) or by_content
+    found = format_by_name(path) or by_content
     if not found:
         raise Sim2RealError(f"{path} has no known format; say which: {', '.join(FORMATS)}")
     return found
+
+
+def holds_recordings(path: Path) -> bool:
+    """Whether a file or folder is of recordings of our own runs on robots."""
+    return bool(_files(path, "recording")) if path.is_dir() else format_by_name(path) == "recording"
 
 
 def read_episodes(
@@ -79,27 +89,27 @@ def read_episodes(
 ) -> Iterator[Episode]:
     """The episodes of a file or folder, one after the other.
 
-    `base` is the provenance that the caller knows; what the file knows completes it. `channels`
-    says how the columns of CSV, npz, JSON and MATLAB files become channels. `rate_hz` gives times
-    to rows that have none [Hz].
+    `base` is the provenance that the caller knows; the file completes it. `channels` says how the
+    columns of CSV, npz, JSON and MATLAB files become channels. `rate_hz` [Hz] gives times to rows
+    without time stamps.
     """
     path = Path(path)
     name = _known(format or ("csv" if channels is not None else detect(path)))
     reader, _ = FORMATS[name]
     read = _function(reader)
-    options: dict[str, Any] = {"base": base}
+    options: dict[str, object] = {"base": base}
     if reader.startswith("columns."):
         options |= {"channels": channels, "rate_hz": rate_hz}
     elif channels is not None:
         raise Sim2RealError(
-            f"{path} is {name}: a channel map is for columns of CSV, npz, JSON and MATLAB files"
+            f"{path} is {name}: only CSV, npz, JSON and MATLAB files take a channel map"
         )
     elif name == "hdf5":
         options |= {"rate_hz": rate_hz}
-    if path.is_dir() and name == "mcap":
-        files = sorted(p for p in path.rglob("*") if p.is_file() and _by_name(p) == name)
+    if path.is_dir() and name in ("mcap", "recording"):
+        files = _files(path, name)
         if not files:
-            raise Sim2RealError(f"{path} holds no mcap file")
+            raise Sim2RealError(f"{path} holds no {name} file")
         for file in files:
             yield from read(file, **options)
         return
@@ -114,10 +124,10 @@ def write_episodes(
     rate_hz: float = 0.0,
     clock: str = "",
 ) -> None:
-    """Write episodes to a file or folder, whole or not at all.
+    """Write episodes to a file or folder, completely or not at all.
 
-    Formats with one rate (hdf5, lerobot) take the times of the channel `clock`, or regular ones at
-    `rate_hz` [Hz]; the others keep every channel's own.
+    Formats with a single rate (hdf5, lerobot) use the times of the channel `clock`, or regular ones
+    at `rate_hz` [Hz]; the others keep the times of every channel.
     """
     _, writer = FORMATS[_known(format)]
     if not writer:
@@ -125,16 +135,17 @@ def write_episodes(
         raise Sim2RealError(f"{format} is only read; write one of {able}")
     suffix = {"npz": ".npz", "hdf5": ".hdf5"}.get(format, "")
     if suffix and Path(path).suffix not in (suffix, ".h5"):
-        raise Sim2RealError(f"{path} would not be found again as {format}: name it …{suffix}")
+        raise Sim2RealError(f"{path} would not be recognised as {format}: name it …{suffix}")
     single = {"rate_hz": rate_hz, "clock": clock} if format in ("hdf5", "lerobot") else {}
     if not single and (rate_hz or clock):
         raise Sim2RealError(f"{format} keeps the times of every channel: give no rate or clock")
     _function(writer)(Path(path), episodes, **single)
 
 
-def _function(name: str) -> Any:
+def _function(name: str) -> Callable[..., Iterator[Episode]]:
     module, _, function = name.rpartition(".")
-    return getattr(importlib.import_module(f"sim2real.data.formats.{module}"), function)
+    found = getattr(importlib.import_module(f"sim2real.data.formats.{module}"), function)
+    return cast(Callable[..., Iterator[Episode]], found)
 
 
 def _known(name: str) -> str:
@@ -143,5 +154,12 @@ def _known(name: str) -> str:
     return name
 
 
-def _by_name(path: Path) -> str:
+def format_by_name(path: Path) -> str:
+    """The format by the ending of a file's name; '' if unknown."""
     return next((kind for end, kind in _SUFFIXES.items() if path.name.lower().endswith(end)), "")
+
+
+def _files(folder: Path, kind: str) -> list[Path]:
+    """Files of a format in a folder; a recording of a run that was killed at once is empty."""
+    found = sorted(p for p in folder.rglob("*") if p.is_file() and format_by_name(p) == kind)
+    return [p for p in found if p.stat().st_size > 0] if kind == "recording" else found

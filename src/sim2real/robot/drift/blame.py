@@ -9,10 +9,11 @@ parameters that would explain it as well are named together.
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from typing import Any
 
 import numpy as np
 from scipy import stats
+
+from sim2real.arrays import Floats, Reals
 
 _ALIKE = 0.9
 """Share of what the best parameter explains that makes another as good."""
@@ -24,7 +25,7 @@ _LEAST_EXPLAINED = 0.1
 
 
 @dataclass(frozen=True, kw_only=True)
-class Cause:
+class DriftCause:
     """One parameter that has moved, or a group of which one has."""
 
     name: str
@@ -41,12 +42,12 @@ class Cause:
     alike: tuple[str, ...] = ()
     """Other parameters that would explain it as well."""
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """Plain data."""
         return asdict(self)
 
 
-def change_point(scores: np.ndarray, baseline: int) -> int:
+def change_point(scores: Floats, baseline: int) -> int:
     """Episode from which on the scores (episodes, numbers) that gave the alarm are different.
 
     The split after the baseline that sets the two mean ranks farthest apart; ranks, so that one odd
@@ -64,14 +65,14 @@ def change_point(scores: np.ndarray, baseline: int) -> int:
 
 
 def causes(
-    shifts: np.ndarray,
-    information: np.ndarray,
+    shifts: Floats,
+    information: Floats,
     *,
     change: int,
     names: tuple[str, ...],
     units: tuple[str, ...],
-    scales: np.ndarray,
-) -> list[Cause]:
+    scales: Floats,
+) -> list[DriftCause]:
     """What moved between the episodes before and from `change` on, the most telling first.
 
     `shifts` (episodes, parameters) are regularised estimates in `scales`, and `information`
@@ -87,7 +88,7 @@ def causes(
     felt = np.diag(resolution) > 0.05  # others are hardly measured at all
     whole = float(moved @ metric @ moved)
     chosen: list[int] = []
-    found: list[Cause] = []
+    found: list[DriftCause] = []
     while len(chosen) < min(_MOST_NAMED, int(felt.sum())):
         rest, _ = _without(moved, resolution[:, chosen], metric)
         gains = np.zeros(width)
@@ -103,13 +104,13 @@ def causes(
             break
         chosen.append(best)
         column, _ = _without(resolution[:, best], resolution[:, chosen[:-1]], metric)
-        size = float(column @ metric @ column)
-        shift = float(column @ metric @ moved) / size
-        error = float(stats.t.ppf(0.975, freedom)) / np.sqrt(size)
+        length = float(column @ metric @ column)
+        shift = float(column @ metric @ moved) / length
+        error = float(stats.t.ppf(0.975, freedom)) / np.sqrt(length)
         _, spanned = _without(moved, resolution[:, chosen], metric)
         alike = [j for j in np.flatnonzero(gains > _ALIKE * gains[best]) if j != best]
         found.append(
-            Cause(
+            DriftCause(
                 name=names[best],
                 unit=units[best],
                 shift=float(shift * scales[best]),
@@ -123,7 +124,7 @@ def causes(
     return found
 
 
-def _scatter(before: np.ndarray, after: np.ndarray, freedom: int) -> np.ndarray:
+def _scatter(before: Floats, after: Floats, freedom: int) -> Floats:
     """Covariance between episodes within each part, shrunk towards no correlation."""
     inside = np.concatenate([before - before.mean(axis=0), after - after.mean(axis=0)])
     covariance = inside.T @ inside / freedom
@@ -133,9 +134,7 @@ def _scatter(before: np.ndarray, after: np.ndarray, freedom: int) -> np.ndarray:
     return np.array((1 - shrink) * covariance + shrink * alone + 1e-4 * np.eye(width))
 
 
-def _without(
-    vector: np.ndarray, columns: np.ndarray, metric: np.ndarray
-) -> tuple[np.ndarray, float]:
+def _without(vector: Reals, columns: Reals, metric: Reals) -> tuple[Reals, float]:
     """What columns leave of a vector, and the squared length they explain, in a metric."""
     if not columns.shape[1]:
         return vector, 0.0

@@ -14,20 +14,20 @@ or another surface than in the baseline.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
-from sim2real.data import Episode
+from sim2real.arrays import Floats
+from sim2real.data import Episode, Logs, read_logs
 from sim2real.errors import Sim2RealError, number_at, table_at
 from sim2real.files import read_json, write_json
-from sim2real.gap.log import Log
-from sim2real.gap.sensitivity import Sensitivity, open_parameters, prior_std, sensitivity
+from sim2real.logs import ControlLog
 from sim2real.policy import Bundle
-from sim2real.robot.drift.blame import Cause, causes, change_point
+from sim2real.replay import Sensitivity, open_parameters, prior_std, sensitivity
+from sim2real.robot.drift.blame import DriftCause, causes, change_point
 from sim2real.robot.drift.ranks import RankEvidence
 from sim2real.twin import Twin
 
@@ -39,24 +39,24 @@ Report = Callable[[int, int], None]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Scores:
+class DriftScores:
     """One episode in a few numbers."""
 
     episode: str
-    alone: np.ndarray
+    alone: Floats
     """(parameters,) how far each would have to be off, by itself, to explain it [prior std]."""
-    spread: np.ndarray
+    spread: Floats
     """(sensors,) log of how much each scatters around the best fit, in expected variances."""
-    shift: np.ndarray
+    shift: Floats
     """(parameters,) how far all are off together [prior std]."""
 
     @property
-    def watched(self) -> np.ndarray:
+    def watched(self) -> Floats:
         """(2 parameters + sensors,) the numbers that the test looks at."""
         return np.concatenate([self.alone, self.shift, self.spread])
 
     @classmethod
-    def of(cls, found: Sensitivity) -> Scores:
+    def of(cls, found: Sensitivity) -> DriftScores:
         """The numbers of a replayed log."""
         return cls(
             episode=found.replay.log.episode,
@@ -67,7 +67,7 @@ class Scores:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Verdict:
+class DriftVerdict:
     """What is known after an episode."""
 
     number: int
@@ -81,7 +81,7 @@ class Verdict:
     alarm: bool
     """Whether the threshold has been reached, now or before."""
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """Plain data."""
         return {
             "number": self.number,
@@ -102,12 +102,12 @@ class DriftReport:
     """Episodes everything is compared with."""
     false_alarm: float
     """Chance of an alarm, ever, if nothing changes."""
-    verdicts: tuple[Verdict, ...]
+    verdicts: tuple[DriftVerdict, ...]
     alarm: int | None
     """Number of the episode that raised the alarm, from 1; None where there was none."""
     change: int | None
     """Number of the episode from which on it is different, as far as can be told."""
-    causes: tuple[Cause, ...]
+    causes: tuple[DriftCause, ...]
     """Parameters that explain the change; empty where none does."""
     skipped: tuple[str, ...] = ()
     """Why episodes were left out that could not be replayed."""
@@ -117,7 +117,7 @@ class DriftReport:
         """Whether there was an alarm."""
         return self.alarm is not None
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """Plain data."""
         return {
             "bundle": self.bundle,
@@ -132,7 +132,7 @@ class DriftReport:
         }
 
 
-class Monitor:
+class DriftMonitor:
     """Watches one deployed bundle on one robot, episode by episode, for weeks."""
 
     def __init__(
@@ -140,7 +140,7 @@ class Monitor:
         bundle: Bundle,
         *,
         names: tuple[str, ...],
-        scales: np.ndarray,
+        scales: Floats,
         false_alarm: float,
         baseline: int,
     ) -> None:
@@ -163,8 +163,8 @@ class Monitor:
         sensors = (f"spread of {sensor.name}" for sensor in bundle.contract.sensors)
         self.watched = (*names, *(f"{name}, jointly" for name in names), *sensors)
         """What the test looks at, one stream each."""
-        self.scores: list[Scores] = []
-        self.verdicts: list[Verdict] = []
+        self.scores: list[DriftScores] = []
+        self.verdicts: list[DriftVerdict] = []
         self._information = np.zeros((len(names), len(names)))
         self._streams: list[RankEvidence] = []
 
@@ -176,7 +176,7 @@ class Monitor:
         *,
         false_alarm: float = 0.01,
         report: Report = lambda done, of: None,
-    ) -> Monitor:
+    ) -> DriftMonitor:
         """A monitor that compares with the robot as it was in the `baseline` episodes."""
         monitor = cls.empty(bundle, baseline=len(baseline), false_alarm=false_alarm)
         for done, episode in enumerate(baseline, 1):
@@ -185,7 +185,7 @@ class Monitor:
         return monitor
 
     @classmethod
-    def empty(cls, bundle: Bundle, *, baseline: int, false_alarm: float = 0.01) -> Monitor:
+    def empty(cls, bundle: Bundle, *, baseline: int, false_alarm: float = 0.01) -> DriftMonitor:
         """A monitor whose baseline will be the first `baseline` episodes added."""
         twin = Twin.load(bundle.twin, check=False)
         watched = open_parameters(twin)
@@ -202,7 +202,7 @@ class Monitor:
         """Number of the episode that raised the alarm, from 1."""
         return next((v.number for v in self.verdicts if v.alarm), None)
 
-    def add(self, episode: Episode) -> Verdict | None:
+    def add(self, episode: Episode) -> DriftVerdict | None:
         """Take in the next episode; None while the baseline is not complete.
 
         One that cannot be replayed (too short, say) is a `Sim2RealError` and changes nothing.
@@ -210,8 +210,21 @@ class Monitor:
         found = _condensed(self.twin, self.bundle, episode)
         if found.names != self.names:
             raise Sim2RealError("the twin's parameters are not those the monitor was started with")
-        self.take(Scores.of(found), found.information)
+        self.take(DriftScores.of(found), found.information)
         return self.verdicts[-1] if self.verdicts else None
+
+    def add_all(
+        self, episodes: Sequence[Episode], *, report: Report = lambda done, of: None
+    ) -> tuple[str, ...]:
+        """Add episodes in order; why those were skipped that could not be replayed."""
+        skipped = []
+        for done, episode in enumerate(episodes, 1):
+            try:
+                self.add(episode)
+            except Sim2RealError as error:
+                skipped.append(str(error))
+            report(done, len(episodes))
+        return tuple(skipped)
 
     def report(self, skipped: tuple[str, ...] = ()) -> DriftReport:
         """What all episodes so far say; `skipped` are those that could not be taken in."""
@@ -265,7 +278,7 @@ class Monitor:
         )
 
     @classmethod
-    def load(cls, path: Path | str, bundle: Bundle) -> Monitor:
+    def load(cls, path: Path | str, bundle: Bundle) -> DriftMonitor:
         """The monitor saved in a file; one of another bundle or twin is a `Sim2RealError`."""
         data = table_at(read_json(path), f"{path}")
         if data.get("schema") != SCHEMA:
@@ -286,7 +299,7 @@ class Monitor:
                     name: np.array(entry[name], dtype=float)
                     for name in ("alone", "spread", "shift")
                 }
-                scores = Scores(episode=str(entry["episode"]), **numbers)
+                scores = DriftScores(episode=str(entry["episode"]), **numbers)
                 if len(scores.watched) != len(monitor.watched):
                     raise ValueError("a number too few or too many")
                 monitor.take(scores, nothing)
@@ -298,7 +311,7 @@ class Monitor:
             raise Sim2RealError(f"{path} is damaged: {error}") from None
         return monitor
 
-    def take(self, scores: Scores, information: np.ndarray) -> None:
+    def take(self, scores: DriftScores, information: Floats) -> None:
         """Take in the next episode, replayed already; `information` is that of its sensitivity."""
         if any(scores.episode == known.episode for known in self.scores):
             raise Sim2RealError(
@@ -318,7 +331,7 @@ class Monitor:
         best = int(np.argmax(logs))
         evidence = math.exp(min(logs[best] - math.log(len(logs)), 700.0))
         self.verdicts.append(
-            Verdict(
+            DriftVerdict(
                 number=len(self.scores),
                 episode=scores.episode,
                 evidence=evidence,
@@ -329,48 +342,51 @@ class Monitor:
         )
 
 
-def watch(
-    bundle: Bundle,
-    episodes: Iterable[Episode],
+def watch_drift(
+    bundle: Bundle | Path | str,
+    logs: Logs,
     *,
     baseline: int = 20,
     false_alarm: float = 0.01,
+    state: Path | str | None = None,
     report: Report = lambda done, of: None,
 ) -> DriftReport:
-    """Look through a robot's episodes in order; the first `baseline` of them are the reference."""
-    monitor = Monitor.empty(bundle, baseline=baseline, false_alarm=false_alarm)
-    skipped = take_all(monitor, list(episodes), report=report)
-    if not monitor.verdicts:
+    """Look through a robot's episodes in order; the first `baseline` of them are the reference.
+
+    While nothing changes, the chance of an alarm is at most `false_alarm`, ever. `state` is a file
+    that the monitor is kept in: it is gone on with where it exists, with the baseline and the rate
+    it was started with, and episodes it knows are skipped. Without one, episodes that leave nothing
+    to compare with the baseline are a `Sim2RealError`.
+    """
+    bundle, episodes = Bundle.open(bundle), read_logs(logs)
+    if state is not None and Path(state).exists():
+        monitor = DriftMonitor.load(state, bundle)
+        known = {scores.episode for scores in monitor.scores}
+        episodes = [episode for episode in episodes if episode.id not in known]
+    else:
+        monitor = DriftMonitor.empty(bundle, baseline=baseline, false_alarm=false_alarm)
+    few = "episodes are not more than the baseline of"
+    if state is None and len(episodes) <= baseline:
         raise Sim2RealError(
-            f"{len(monitor.scores)} episodes are not more than the baseline of {baseline}: nothing"
-            f" is left to compare with it{_first(skipped)}"
+            f"{len(episodes)} {few} {baseline}: nothing is left to compare with it; --baseline"
+            " takes fewer"
+        )
+    skipped = monitor.add_all(episodes, report=report)
+    if state is not None:
+        monitor.save(state)
+    elif not monitor.verdicts:
+        why = f"; the first that could not be replayed: {skipped[0]}" if skipped else ""
+        raise Sim2RealError(
+            f"{len(monitor.scores)} {few} {baseline}: nothing is left to compare with it{why}"
         )
     return monitor.report(skipped)
 
 
-def take_all(
-    monitor: Monitor, episodes: Sequence[Episode], *, report: Report = lambda done, of: None
-) -> tuple[str, ...]:
-    """Add episodes in order; why those were skipped that could not be replayed."""
-    skipped = []
-    for done, episode in enumerate(episodes, 1):
-        try:
-            monitor.add(episode)
-        except Sim2RealError as error:
-            skipped.append(str(error))
-        report(done, len(episodes))
-    return tuple(skipped)
-
-
-def _first(skipped: Sequence[str]) -> str:
-    return f" ({len(skipped)} could not be replayed: {skipped[0]})" if skipped else ""
-
-
 def _condensed(twin: Twin, bundle: Bundle, episode: Episode) -> Sensitivity:
     """What an episode says about the twin's parameters."""
-    log = Log.of(episode, bundle.contract, twin.channels)
+    log = ControlLog.of(episode, bundle.contract, twin.channels)
     return sensitivity(twin, log, horizon_s=HORIZON_S)
 
 
-def _plain(numbers: np.ndarray) -> list[float | None]:
+def _plain(numbers: Floats) -> list[float | None]:
     return [float(number) if np.isfinite(number) else None for number in numbers]

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 import mujoco
 import numpy as np
 
+from sim2real.arrays import Bools, Floats
+from sim2real.contract import Contract, Limits
 from sim2real.errors import Sim2RealError, nearest
-from sim2real.policy.contract import Contract
-from sim2real.policy.limits import Limits
-from sim2real.robot.excite.plan import Plan, position_columns
+from sim2real.robot.excite.plan import ExcitationPlan
 from sim2real.twin import Twin
 
 CLEAR_M = 0.01
@@ -37,18 +37,18 @@ class Trouble:
     row: int
     """First row of the plan at which it shows."""
     what: str
-    blamed: np.ndarray
+    blamed: Bools
     """(commands,) whose motion brings it about."""
 
 
 class Clearance:
-    """The twin of a robot, to look at plans in."""
+    """The twin of a robot, in which plans are checked before they are sent."""
 
     def __init__(self, twin: Twin, contract: Contract, limits: Limits) -> None:
-        """Limits that name what the model has not are a `Sim2RealError`."""
+        """Limits that name what the model does not have are a `Sim2RealError`."""
         self._contract, self._limits = contract, limits
-        self._moved = twin.place().model
-        self._model = twin.place().model
+        self._moved = twin.compile().model
+        self._model = twin.compile().model
         self._model.geom_margin[:] = np.maximum(self._model.geom_margin, CLEAR_M)
         joints = [self._moved.joint(command.joint) for command in contract.commands]
         self._places = np.array([int(joint.qposadr[0]) for joint in joints])
@@ -60,12 +60,12 @@ class Clearance:
             sites = [self._moved.site(k).name for k in range(self._moved.nsite)]
             if limits.tool not in sites:
                 raise Sim2RealError(
-                    f"the limits name the tool {limits.tool!r}, which the model has not"
+                    f"the limits name the tool {limits.tool!r}, which the model does not have"
                     f"{nearest(limits.tool, sites)}"
                 )
             self._site = sites.index(limits.tool)
 
-    def default_readings(self) -> np.ndarray:
+    def default_readings(self) -> Floats:
         """(numbers,) what the sensors read in the twin's default pose."""
         data = mujoco.MjData(self._moved)
         mujoco.mj_forward(self._moved, data)
@@ -76,24 +76,24 @@ class Clearance:
         return np.concatenate(parts)
 
     def trouble(
-        self, plan: Plan, readings: np.ndarray, *, home: np.ndarray | None = None
+        self, plan: ExcitationPlan, readings: Floats, *, home: Floats | None = None
     ) -> Trouble | None:
         """The first thing that is wrong with a plan from these readings; None if nothing is.
 
-        What is near at the start, or was in the pose `home` (commands,) where the robot has been,
-        may stay as near.
+        What is near at the start, or in the pose `home` (commands,) where the robot has been, may
+        stay as near.
         """
         positions, found = self._foresee(plan, readings)
         return found or self._touched(plan, positions, readings, home)
 
-    def _foresee(self, plan: Plan, readings: np.ndarray) -> tuple[np.ndarray, Trouble | None]:
-        """Positions (periods, commands) of the joints, and what they do that they may not."""
+    def _foresee(self, plan: ExcitationPlan, readings: Floats) -> tuple[Floats, Trouble | None]:
+        """Positions (periods, commands) of the joints, and what they do but may not."""
         servo = plan.envelope.servo
         if servo.all():
             return plan.commands, None
         model, data = self._moved, mujoco.MjData(self._moved)
         self._place(model, data, readings)
-        for joint, column in position_columns(self._contract, "jointvel").items():
+        for joint, column in self._contract.columns("jointvel").items():
             data.qvel[int(model.joint(joint).dofadr[0])] = readings[column]
         steps = max(1, round(1.0 / plan.rate_hz / model.opt.timestep))
         positions, speeds = np.empty_like(plan.commands), np.empty_like(plan.commands)
@@ -115,10 +115,10 @@ class Clearance:
 
     def _touched(
         self,
-        plan: Plan,
-        positions: np.ndarray,
-        readings: np.ndarray,
-        home: np.ndarray | None,
+        plan: ExcitationPlan,
+        positions: Floats,
+        readings: Floats,
+        home: Floats | None,
     ) -> Trouble | None:
         model, data = self._model, mujoco.MjData(self._model)
         self._place(model, data, readings)
@@ -143,9 +143,9 @@ class Clearance:
             last = pose
         return None
 
-    def _place(self, model: mujoco.MjModel, data: mujoco.MjData, readings: np.ndarray) -> None:
-        """Put joints, and loose things that a sensor tells the place of, where they are."""
-        for joint, column in position_columns(self._contract).items():
+    def _place(self, model: mujoco.MjModel, data: mujoco.MjData, readings: Floats) -> None:
+        """Put joints, and loose things whose position a sensor tells, where they are."""
+        for joint, column in self._contract.columns("jointpos").items():
             data.qpos[int(model.joint(joint).qposadr[0])] = readings[column]
         column = 0
         for sensor in self._contract.sensors:
@@ -162,7 +162,7 @@ class Clearance:
 
     def _wrong(
         self, model: mujoco.MjModel, data: mujoco.MjData, near: dict[tuple[int, int], float]
-    ) -> tuple[str, np.ndarray]:
+    ) -> tuple[str, Floats]:
         """What is wrong with a pose, and how much each joint has to do with it [m/rad or 1]."""
         for k, pair, distance in self._near(data):
             if distance < min(CLEAR_M, near.get(pair, np.inf) - _WORSE_M):
@@ -195,20 +195,20 @@ class Clearance:
         model: mujoco.MjModel,
         data: mujoco.MjData,
         body: int,
-        point: np.ndarray,
-        along: np.ndarray,
-    ) -> np.ndarray:
+        point: Floats,
+        along: Floats,
+    ) -> Floats:
         """How much each joint moves a point of a body along a direction."""
         jacobian = np.zeros((3, model.nv))
         mujoco.mj_jac(model, data, jacobian, None, point, body)
-        found: np.ndarray = (along @ jacobian)[self._dofs]
+        found: Floats = (along @ jacobian)[self._dofs]
         return found
 
 
-def _driven(model: mujoco.MjModel, bodies: list[int]) -> np.ndarray:
+def _driven(model: mujoco.MjModel, bodies: list[int]) -> Bools:
     """(geoms,) whether a commanded joint moves the shape."""
     found = np.zeros(model.nbody, dtype=bool)
     for body in range(1, model.nbody):
         found[body] = body in bodies or found[int(model.body_parentid[body])]
-    moved: np.ndarray = found[model.geom_bodyid]
+    moved: Bools = found[model.geom_bodyid]
     return moved

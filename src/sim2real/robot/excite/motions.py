@@ -12,6 +12,8 @@ from itertools import pairwise
 
 import numpy as np
 
+from sim2real.arrays import Floats
+
 _TOP = 0.2
 """Highest frequency of a motion, as a part of the control rate."""
 _LOWEST_HZ = 0.1
@@ -25,12 +27,12 @@ _PEAK_SPEED, _PEAK_ACCELERATION = 1.875, 10.0 / math.sqrt(3.0)
 class Limit:
     """What the moving joints may do around their centre: arrays (joints,)."""
 
-    size: np.ndarray
-    rate: np.ndarray
-    acceleration: np.ndarray
+    size: Floats
+    rate: Floats
+    acceleration: Floats
 
 
-def fitted(shape: np.ndarray, rate_hz: float, limit: Limit) -> np.ndarray:
+def fitted(shape: Floats, rate_hz: float, limit: Limit) -> Floats:
     """A shape (periods, joints) that rests at both ends, made as large as the limits allow."""
     rows = np.concatenate([np.zeros((2, shape.shape[1])), shape, np.zeros((2, shape.shape[1]))])
     seen = (
@@ -45,7 +47,7 @@ def fitted(shape: np.ndarray, rate_hz: float, limit: Limit) -> np.ndarray:
     return shape * np.where(np.isfinite(scale), scale, 0.0)
 
 
-def _multisine(rng: np.random.Generator, count: int, rate_hz: float, limit: Limit) -> np.ndarray:
+def _multisine(rng: np.random.Generator, count: int, rate_hz: float, limit: Limit) -> Floats:
     """Sums of sines whose frequencies no two joints share, with the phases that give the most.
 
     Between its ramps it is periodic, and the joints' motions are orthogonal there.
@@ -77,10 +79,10 @@ def _multisine(rng: np.random.Generator, count: int, rate_hz: float, limit: Limi
     return found
 
 
-def _chirp(rng: np.random.Generator, count: int, rate_hz: float, limit: Limit) -> np.ndarray:
+def _chirp(rng: np.random.Generator, count: int, rate_hz: float, limit: Limit) -> Floats:
     """One joint after the other, from slow to fast; smaller as it gets faster."""
 
-    def sweep(rows: int, joint: int) -> np.ndarray:
+    def sweep(rows: int, joint: int) -> Floats:
         length = rows / rate_hz
         high = _TOP * rate_hz
         low = min(max(_LOWEST_HZ, 1.5 / length), 0.5 * high)
@@ -92,16 +94,16 @@ def _chirp(rng: np.random.Generator, count: int, rate_hz: float, limit: Limit) -
         amplitude = (size**-2 + (speed / rate) ** 2 + (speed**2 / acceleration) ** 2) ** -0.5
         sign = rng.choice([-1.0, 1.0])
         ramp = min(_ramp(rows, rate_hz), max(1, round(0.5 * rate_hz)))
-        swept: np.ndarray = sign * _window(rows, ramp) * amplitude * np.sin(phase)
+        swept: Floats = sign * _window(rows, ramp) * amplitude * np.sin(phase)
         return swept
 
     return _in_turn(count, len(limit.size), sweep)
 
 
-def _steps(rng: np.random.Generator, count: int, rate_hz: float, limit: Limit) -> np.ndarray:
+def _steps(rng: np.random.Generator, count: int, rate_hz: float, limit: Limit) -> Floats:
     """One joint after the other, to and fro in steps as fast as they may be, with rests between."""
 
-    def stairs(rows: int, joint: int) -> np.ndarray:
+    def stairs(rows: int, joint: int) -> Floats:
         each = Limit(*(part[joint : joint + 1] for part in _parts(limit)))
         size = float(each.size[0])
         levels = max(2, int(rows / rate_hz / 0.8))
@@ -121,7 +123,7 @@ def _steps(rng: np.random.Generator, count: int, rate_hz: float, limit: Limit) -
     return _in_turn(count, len(limit.size), stairs)
 
 
-def _targets(rng: np.random.Generator, count: int, rate_hz: float, limit: Limit) -> np.ndarray:
+def _targets(rng: np.random.Generator, count: int, rate_hz: float, limit: Limit) -> Floats:
     """Random targets of all joints together, each reached smoothly and at the same moment."""
     found = np.zeros((count, len(limit.size)))
     row, last = 0, np.zeros(len(limit.size))
@@ -138,12 +140,12 @@ def _targets(rng: np.random.Generator, count: int, rate_hz: float, limit: Limit)
     return found
 
 
-def _hold(rng: np.random.Generator, count: int, rate_hz: float, limit: Limit) -> np.ndarray:
+def _hold(rng: np.random.Generator, count: int, rate_hz: float, limit: Limit) -> Floats:
     """Nothing moves: for noise, friction and what drifts."""
     return np.zeros((count, len(limit.size)))
 
 
-SHAPES: dict[str, Callable[[np.random.Generator, int, float, Limit], np.ndarray]] = {
+SHAPES: dict[str, Callable[[np.random.Generator, int, float, Limit], Floats]] = {
     "hold": _hold,
     "steps": _steps,
     "chirp": _chirp,
@@ -153,7 +155,7 @@ SHAPES: dict[str, Callable[[np.random.Generator, int, float, Limit], np.ndarray]
 """Every motion by name, from the gentlest on."""
 
 
-def _in_turn(count: int, joints: int, shape: Callable[[int, int], np.ndarray]) -> np.ndarray:
+def _in_turn(count: int, joints: int, shape: Callable[[int, int], Floats]) -> Floats:
     found = np.zeros((count, joints))
     edges = np.linspace(0, count, joints + 1).astype(int)
     for joint, (begin, end) in enumerate(pairwise(edges)):
@@ -162,7 +164,7 @@ def _in_turn(count: int, joints: int, shape: Callable[[int, int], np.ndarray]) -
     return found
 
 
-def travel_s(distance: np.ndarray, rate: np.ndarray, acceleration: np.ndarray) -> float:
+def travel_s(distance: Floats, rate: Floats, acceleration: Floats) -> float:
     """Shortest time of a minimum-jerk move of all joints together [s]."""
     way = np.abs(distance)
     return float(
@@ -172,10 +174,10 @@ def travel_s(distance: np.ndarray, rate: np.ndarray, acceleration: np.ndarray) -
     )
 
 
-def smooth(rows: int) -> np.ndarray:
+def smooth(rows: int) -> Floats:
     """Minimum-jerk progress from 0 on, at `rows` moments before it arrives at 1."""
     u = np.arange(rows) / rows
-    found: np.ndarray = u**3 * (10 - 15 * u + 6 * u**2)
+    found: Floats = u**3 * (10 - 15 * u + 6 * u**2)
     return found
 
 
@@ -183,15 +185,15 @@ def _ramp(count: int, rate_hz: float) -> int:
     return max(1, min(round(rate_hz), count // 8))
 
 
-def _window(count: int, ramp: int) -> np.ndarray:
+def _window(count: int, ramp: int) -> Floats:
     rise = smooth(ramp)
     return np.concatenate([rise, np.ones(count - 2 * ramp), rise[::-1]])
 
 
-def _parts(limit: Limit) -> Sequence[np.ndarray]:
+def _parts(limit: Limit) -> Sequence[Floats]:
     return limit.size, limit.rate, limit.acceleration
 
 
-def largest(values: np.ndarray) -> np.ndarray:
-    found: np.ndarray = np.abs(values).max(axis=0, initial=0.0)
+def largest(values: Floats) -> Floats:
+    found: Floats = np.abs(values).max(axis=0, initial=0.0)
     return found

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from sim2real.arrays import Bools, Floats, Reals
+from sim2real.contract import Contract, Limits
 from sim2real.errors import Sim2RealError, nearest
-from sim2real.policy.contract import Contract
-from sim2real.policy.limits import Limits
 from sim2real.robot.excite.motions import SHAPES, Limit, fitted, largest, smooth, travel_s
 
 MOTIONS = tuple(SHAPES)
@@ -33,20 +33,20 @@ _LONGEST_WAY_S = 60.0
 _LEAST = 1e-6
 """Amplitude that counts as none."""
 _MOVED = 0.1
-"""How far a joint may have moved between planning and starting [rad or m]."""
+"""How far a joint may move between planning and starting [rad or m]."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Envelope:
     """What a planned command may do: arrays (commands,) in the command's unit."""
 
-    low: np.ndarray
-    high: np.ndarray
-    rate: np.ndarray
+    low: Floats
+    high: Floats
+    rate: Floats
     """Largest change a second."""
-    acceleration: np.ndarray
+    acceleration: Floats
     """Largest change of that a second; infinite where the command is not a position."""
-    servo: np.ndarray
+    servo: Bools
     """Whether the command is a position that the joint follows."""
 
     @classmethod
@@ -77,16 +77,16 @@ class Envelope:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Plan:
+class ExcitationPlan:
     """Commands that excite a robot, a row a control period."""
 
     motion: str
     rate_hz: float
-    commands: np.ndarray
+    commands: Floats
     """(periods, commands) from rest to rest."""
     excited: slice
     """Rows of the excitation itself, between the way to its centre and the way back."""
-    amplitude: np.ndarray
+    amplitude: Floats
     """(commands,) amplitude as a part of half the range; 0 for a joint that rests."""
     envelope: Envelope
 
@@ -96,12 +96,12 @@ class Plan:
         return len(self.commands) / self.rate_hz
 
     @property
-    def speed(self) -> np.ndarray:
+    def speed(self) -> Floats:
         """(commands,) largest change of each command a second."""
         return largest(np.diff(self.commands, axis=0) * self.rate_hz)
 
     @property
-    def acceleration(self) -> np.ndarray:
+    def acceleration(self) -> Floats:
         """(commands,) largest change of that a second."""
         return largest(np.diff(self.commands, 2, axis=0) * self.rate_hz**2)
 
@@ -122,30 +122,25 @@ def plan_motion(
     envelope: Envelope,
     *,
     rate_hz: float,
-    start: np.ndarray,
+    start: Floats,
     seconds: float,
-    amplitude: np.ndarray | float,
+    amplitude: Floats | float,
     seed: int,
-    home: np.ndarray | None = None,
-    around: np.ndarray | None = None,
-) -> Plan:
-    """A motion of some time from `start` (commands,), which rests at the present pose, and back.
+    home: Floats | None = None,
+    around: Floats | None = None,
+) -> ExcitationPlan:
+    """A motion of `seconds` from `start` (commands,), which rests at the present pose, and back.
 
     `amplitude` (commands,) is a part of half the range, from 0 (rests) to 1. The motion ends at
-    `home`, by default where it starts, and is around it, or around `around`, both (commands,);
-    where that leaves no room for the amplitude, around the nearest place that does.
+    `home`, by default where it starts. Its centre is `home`, or `around`, both (commands,); where
+    that leaves no room for the amplitude, the nearest place that does.
     """
     shape = SHAPES.get(motion)
     if shape is None:
         raise Sim2RealError(f"there is no motion {motion!r}{nearest(motion, SHAPES)}")
     if not 1.0 <= seconds <= 3600.0:
         raise Sim2RealError(f"a motion takes from 1 to 3600 s, not {seconds:g}")
-    parts = np.broadcast_to(np.asarray(amplitude, float), envelope.low.shape).copy()
-    if not ((parts >= 0) & (parts <= 1)).all():
-        raise Sim2RealError("an amplitude is a part of the range, from 0 to 1")
-    parts[(parts < _LEAST) | (motion == "hold")] = 0.0
-    # A joint that is held to next to no speed is one that must not move.
-    parts[envelope.rate * seconds < STOP_MARGIN * (envelope.high - envelope.low)] = 0.0
+    parts = _parts(envelope, 0.0 if motion == "hold" else amplitude, seconds)
     rest = np.clip(np.asarray(start, float), envelope.low, envelope.high)
     end = rest if home is None else np.clip(home, envelope.low, envelope.high)
     near = end if around is None else np.where(envelope.servo & (parts > 0), around, end)
@@ -171,7 +166,7 @@ def plan_motion(
         ]
     )
     begin = still + len(way)
-    plan = Plan(
+    plan = ExcitationPlan(
         motion=motion,
         rate_hz=rate_hz,
         commands=np.clip(commands, envelope.low, envelope.high),
@@ -183,20 +178,31 @@ def plan_motion(
     return plan
 
 
+def _parts(envelope: Envelope, amplitude: Floats | float, seconds: float) -> Floats:
+    """(commands,) amplitudes as parts of half the range; 0 for joints that cannot really move."""
+    parts = np.broadcast_to(np.asarray(amplitude, float), envelope.low.shape).copy()
+    if not ((parts >= 0) & (parts <= 1)).all():
+        raise Sim2RealError("an amplitude is a part of the range, from 0 to 1")
+    parts[parts < _LEAST] = 0.0
+    # A joint that is held to next to no speed is one that must not move.
+    parts[envelope.rate * seconds < STOP_MARGIN * (envelope.high - envelope.low)] = 0.0
+    return parts
+
+
 class Excitation:
     """Plays a plan to the loop on a robot; to it, a controller without observation or action."""
 
-    def __init__(self, contract: Contract, plan: Plan) -> None:
+    def __init__(self, contract: Contract, plan: ExcitationPlan) -> None:
         self.contract = contract
         self._plan = plan
         self._rows = plan.commands
         self._row = 0
-        self.command = plan.commands[:1].copy()
+        self.command: Floats = plan.commands[:1].copy()
 
-    def start(self, readings: np.ndarray, goals: np.ndarray) -> None:
+    def start(self, readings: Reals, goals: Reals) -> None:
         """Begin at readings (numbers,); a robot that is elsewhere is a `Sim2RealError`.
 
-        What an arm has sunk since it was planned, it makes up for in the rest at the beginning.
+        The rest at the beginning makes up for what an arm has sunk since it was planned.
         """
         plan = self._plan
         here = np.clip(resting(self.contract, readings), plan.envelope.low, plan.envelope.high)
@@ -205,7 +211,7 @@ class Excitation:
             worst = int(np.argmax(np.abs(away)))
             raise Sim2RealError(
                 f"{self.contract.commands[worst].name} is {abs(away[worst]):.2f} away from where"
-                " the motion was planned to begin: plan it anew"
+                " the motion was planned to begin: plan it again"
             )
         still = _still(plan.rate_hz)
         self._rows = plan.commands.copy()
@@ -213,23 +219,23 @@ class Excitation:
         self._row = 0
         self.command = self._rows[:1].copy()
 
-    def step(self, readings: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def step(self, readings: Reals) -> tuple[Floats, Floats, Floats]:
         """(no observation, no action, command) of this period."""
         row = min(self._row, len(self._rows) - 1)
         self._row += 1
         return np.zeros(0), np.zeros(0), self._rows[row].copy()
 
-    def sent(self, command: np.ndarray) -> None:
-        """What was really sent, after limits."""
+    def sent(self, command: Reals) -> None:
+        """Take note of what was really sent, after limits."""
         self.command = np.asarray(command, float)[None]
 
 
-def resting(contract: Contract, readings: np.ndarray) -> np.ndarray:
+def resting(contract: Contract, readings: Reals) -> Floats:
     """(commands,) that rest at readings (numbers,): a servo's own position, else no effort.
 
     A position servo without a position sensor is a `Sim2RealError`: nobody knows where it is.
     """
-    columns = position_columns(contract)
+    columns = contract.columns("jointpos")
     found = np.zeros(len(contract.commands))
     for k, command in enumerate(contract.commands):
         if command.unit in ("rad", "m"):
@@ -241,18 +247,7 @@ def resting(contract: Contract, readings: np.ndarray) -> np.ndarray:
     return found
 
 
-def position_columns(contract: Contract, kind: str = "jointpos") -> dict[str, int]:
-    """Column among the readings of each joint's sensor of a kind."""
-    found: dict[str, int] = {}
-    column = 0
-    for sensor in contract.sensors:
-        if sensor.kind == kind:
-            found.setdefault(sensor.of, column)
-        column += sensor.width
-    return found
-
-
-def _room(envelope: Envelope, near: np.ndarray, parts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _room(envelope: Envelope, near: Floats, parts: Floats) -> tuple[Floats, Floats]:
     """Centre and largest deviation of each joint, clear of its stops."""
     servo = envelope.servo
     half = 0.5 * (envelope.high - envelope.low) * (1 - 2 * STOP_MARGIN)
@@ -268,7 +263,7 @@ def _still(rate_hz: float) -> int:
     return max(2, round(_REST_S * rate_hz))
 
 
-def _way(rest: np.ndarray, centre: np.ndarray, rate_hz: float, envelope: Envelope) -> np.ndarray:
+def _way(rest: Floats, centre: Floats, rate_hz: float, envelope: Envelope) -> Floats:
     """Rows from rest to the centre, smoothly; none where they are the same."""
     if np.array_equal(rest, centre):
         return np.zeros((0, len(rest)))
@@ -281,5 +276,5 @@ def _way(rest: np.ndarray, centre: np.ndarray, rate_hz: float, envelope: Envelop
             " begin away from the joints' stops"
         )
     rows = math.ceil(seconds * rate_hz)
-    found: np.ndarray = rest + (centre - rest) * np.append(smooth(rows), 1.0)[:, None]
+    found: Floats = rest + (centre - rest) * np.append(smooth(rows), 1.0)[:, None]
     return found

@@ -5,43 +5,44 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from functools import cached_property, partial
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
 
-from sim2real.data import Episode, Origin, Provenance
+from sim2real.arrays import Floats
+from sim2real.contract import Contract, Limits
+from sim2real.data import Episode, Origin, Provenance, read_recording
 from sim2real.errors import Sim2RealError, nearest
-from sim2real.policy.bundle import Bundle
-from sim2real.policy.contract import Contract
-from sim2real.policy.limits import Limits
-from sim2real.policy.make import model_limits, twin_contract
-from sim2real.robot.excite.clearance import Clearance
-from sim2real.robot.excite.plan import Envelope, Excitation, Plan, plan_motion, resting
+from sim2real.policy import Bundle, open_twin
+from sim2real.robot.connect import clock_of
+from sim2real.robot.excite.clearance import Clearance, Trouble
+from sim2real.robot.excite.plan import Envelope, Excitation, ExcitationPlan, plan_motion, resting
 from sim2real.robot.kinematics import Kinematics
-from sim2real.robot.open import clock_of
-from sim2real.robot.protocol import Robot
-from sim2real.robot.recording import Recording, read_recording, write_outcome
-from sim2real.robot.runner import Clock, Flight, first_readings, fly, make_ready, units_of
+from sim2real.robot.protocol import ControlClock, Robot
+from sim2real.robot.readings import first_readings, make_ready
+from sim2real.robot.recording import Recording, write_outcome
+from sim2real.robot.runner import Flight, fly
 from sim2real.robot.supervisor import Supervisor
-from sim2real.twin import Twin
+from sim2real.twin import Twin, model_limits, twin_contract
 
 _TOWARDS_DEFAULT = (0.0, 0.5, 1.0)
 _ENOUGH = 0.3
 """Part of the wanted amplitude with which a motion stays where the robot is."""
 _ATTEMPTS = 4
 _LOST_PERIODS = 3.75
-"""Age of the last reading that ends a motion [control periods]: a plan needs no readings, and in
-thousands of periods two lost packets in a row are met."""
+"""Age of the last reading that ends a motion [control periods]. A plan needs no readings, and among
+thousands of periods two lost packets in a row do occur."""
 _SMALLER = 0.75
 _SMALLEST = 0.05
 """Least part of the wanted amplitude that is worth a recording."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Subject:
-    """What is recorded: a robot as its twin knows it, and how far it may go."""
+class ExcitedRobot:
+    """A robot that is excited, as its twin knows it, and how far it may go."""
 
     task: str
     """Task of the bundle; '' for a twin."""
@@ -51,22 +52,26 @@ class Subject:
 
     @classmethod
     def open(
-        cls, folder: Path, *, rate_hz: float | None = None, speed: float | None = None
-    ) -> Subject:
-        """The subject of a twin, or of a bundle: then its twin, its rate and its limits.
+        cls,
+        source: Twin | Bundle | Path | str,
+        *,
+        rate_hz: float | None = None,
+        speed: float | None = None,
+    ) -> ExcitedRobot:
+        """The robot of a twin, or of a bundle: then its twin, its rate and its limits.
 
         `rate_hz` is the control rate of a twin, 50 Hz by default; `speed` as in `model_limits`.
         """
-        if not Bundle.is_bundle(folder):
-            twin = Twin.load(folder)
+        if isinstance(source, Twin) or not Bundle.is_bundle(source):
+            twin = open_twin(source)
             contract = twin_contract(twin, 50.0 if rate_hz is None else rate_hz)
             limits = model_limits(twin, contract, speed=speed)
             return cls(task="", twin=twin, contract=contract, limits=limits)
-        bundle = Bundle.open(folder)
+        bundle = Bundle.open(source)
         if rate_hz is not None and rate_hz != bundle.contract.rate_hz:
             raise Sim2RealError(
-                f"the bundle is run at {bundle.contract.rate_hz:g} Hz; another rate needs its twin:"
-                f" {bundle.twin}"
+                f"the bundle runs at {bundle.contract.rate_hz:g} Hz; for another rate name its"
+                f" twin, {bundle.twin}"
             )
         # An excitation observes nothing: what belongs to the policy is left out.
         contract = replace(
@@ -80,53 +85,72 @@ class Subject:
             limits=limits,
         )
 
+    @cached_property
+    def clearance(self) -> Clearance:
+        """The twin in which plans are checked."""
+        return Clearance(self.twin, self.contract, self.limits)
+
+    def envelope(self, *, speed: float | None = None) -> Envelope:
+        """What planned commands may do; `speed` [rad/s or m/s] slows position servos further."""
+        return Envelope.of(self.contract, self.limits, speed=speed)
+
+
+class CommandRange(NamedTuple):
+    """What a plan sends to one command, in its unit."""
+
+    name: str
+    unit: str
+    low: float
+    high: float
+    speed: float
+    """Largest change a second."""
+    acceleration: float
+    """Largest change of that a second."""
+    amplitude: float
+    """Part of half the range."""
+
 
 @dataclass(frozen=True, kw_only=True)
-class Prepared:
-    """A plan that is clear."""
+class PreparedMotion:
+    """A plan that stays clear of everything."""
 
-    plan: Plan
+    plan: ExcitationPlan
     amplitude: float
-    """What was asked for."""
+    """The amplitude that was asked for."""
     reduced: str
     """Why some joints move less than that; '' where none does."""
     moved: float
-    """How far towards the twin's default pose it goes first, to have room: 0 for not, to 1."""
+    """How far it first goes towards the twin's default pose to have room: from 0 (not) to 1."""
 
-    def to_dict(self, contract: Contract) -> dict[str, Any]:
-        """What would be sent, in plain data."""
+    def ranges(self, contract: Contract) -> list[CommandRange]:
+        """What would be sent to each command."""
         plan = self.plan
-        rows = zip(
-            contract.commands,
-            plan.commands.min(axis=0).tolist(),
-            plan.commands.max(axis=0).tolist(),
-            plan.speed.tolist(),
-            plan.acceleration.tolist(),
-            plan.amplitude.tolist(),
-            strict=True,
-        )
+        return [
+            CommandRange(command.name, command.unit, *numbers)
+            for command, *numbers in zip(
+                contract.commands,
+                plan.commands.min(axis=0).tolist(),
+                plan.commands.max(axis=0).tolist(),
+                plan.speed.tolist(),
+                plan.acceleration.tolist(),
+                plan.amplitude.tolist(),
+                strict=True,
+            )
+        ]
+
+    def to_dict(self, contract: Contract) -> dict[str, object]:
+        """What would be sent, as plain data."""
         return {
-            "motion": plan.motion,
-            "seconds": plan.seconds,
+            "motion": self.plan.motion,
+            "seconds": self.plan.seconds,
             "reduced": self.reduced,
             "moved": self.moved,
-            "commands": [
-                {
-                    "name": command.name,
-                    "unit": command.unit,
-                    "low": low,
-                    "high": high,
-                    "speed": speed,
-                    "acceleration": acceleration,
-                    "amplitude": amplitude,
-                }
-                for command, low, high, speed, acceleration, amplitude in rows
-            ],
+            "commands": [sent._asdict() for sent in self.ranges(contract)],
         }
 
 
 @dataclass(frozen=True, kw_only=True)
-class Recorded:
+class RecordedMotion:
     """One motion on a robot, as it was kept."""
 
     path: Path
@@ -134,77 +158,93 @@ class Recorded:
     episode: Episode
 
 
-def prepare(
-    subject: Subject,
+def prepare_motion(
+    subject: ExcitedRobot,
     motion: str,
-    readings: np.ndarray,
+    readings: Floats | None = None,
     *,
     seconds: float = 20.0,
     amplitude: float = 0.5,
     joints: Sequence[str] = (),
     speed: float | None = None,
     seed: int = 0,
-    home: np.ndarray | None = None,
-    clearance: Clearance | None = None,
-) -> Prepared:
+    home: Floats | None = None,
+) -> PreparedMotion:
     """Plan a motion from present readings (numbers,), as large as stays clear of everything.
 
-    The amplitude of a joint that would bring the robot near something, or get too fast, is reduced.
-    Where that leaves little of it, the motion goes towards the twin's default pose first. It ends
-    at `home` (commands,), by default where it starts. A `Sim2RealError` where not even a twentieth
-    is clear.
+    Without readings it begins in the twin's default pose. A joint that would bring the robot near
+    something, or would get too fast, gets a smaller amplitude. Where that leaves little of it, the
+    motion first goes towards the twin's default pose. It ends at `home` (commands,), by default
+    where it starts. If not even a twentieth of the amplitude is clear, it is a `Sim2RealError`.
     """
-    contract = subject.contract
-    clearance = clearance or Clearance(subject.twin, contract, subject.limits)
-    envelope = Envelope.of(contract, subject.limits, speed=speed)
+    contract, clearance = subject.contract, subject.clearance
+    envelope = subject.envelope(speed=speed)
     if not 0.0 < amplitude <= 1.0:
         raise Sim2RealError(
-            f"an amplitude is a part of the range, above 0 up to 1, not {amplitude:g}"
+            f"an amplitude is a part of the range, above 0 and at most 1, not {amplitude:g}"
         )
-    start = resting(contract, readings)
-    home = start if home is None else home
+    here = clearance.default_readings() if readings is None else readings
+    start = resting(contract, here)
+    end = start if home is None else home
     default = np.array([command.default for command in contract.commands])
-    best: Prepared | None = None
-    problem = ""
+    wanted = amplitude * chosen(contract, joints)
+    planned = partial(
+        plan_motion,
+        motion,
+        envelope,
+        rate_hz=contract.rate_hz,
+        start=start,
+        seconds=seconds,
+        seed=seed,
+        home=end,
+    )
+    best: PreparedMotion | None = None
+    problems: list[str] = []
     for moved in _TOWARDS_DEFAULT if envelope.servo.any() else (0.0,):
-        parts, reduced = amplitude * chosen(contract, joints), ""
-        found: Prepared | None = None
-        while True:
-            plan = plan_motion(
-                motion,
-                envelope,
-                rate_hz=contract.rate_hz,
-                start=start,
-                seconds=seconds,
-                amplitude=parts,
-                seed=seed,
-                home=home,
-                around=home + moved * (default - home),
-            )
-            trouble = clearance.trouble(plan, readings, home=home)
-            if trouble is None:
-                found = Prepared(plan=plan, amplitude=amplitude, reduced=reduced, moved=moved)
+        plan, problems = _clear_plan(
+            partial(planned, around=end + moved * (default - end)),
+            lambda plan: clearance.trouble(plan, here, home=end),
+            wanted,
+            smallest=_SMALLEST * amplitude,
+        )
+        if plan and (best is None or plan.amplitude.sum() > best.plan.amplitude.sum()):
+            reduced = problems[0] if problems else ""
+            best = PreparedMotion(plan=plan, amplitude=amplitude, reduced=reduced, moved=moved)
+        if best:
+            moving = best.plan.amplitude[best.plan.amplitude > 0]
+            if moving.min(initial=1) >= _ENOUGH * amplitude:
                 break
-            problem = f"{trouble.what} at {trouble.row / plan.rate_hz:.1f} s"
-            reduced = reduced or problem
-            parts = np.where(trouble.blamed, _SMALLER * parts, parts)
-            if not (trouble.blamed & (parts > _SMALLEST * amplitude)).any():
-                break
-        if found and (best is None or plan.amplitude.sum() > best.plan.amplitude.sum()):
-            best = found
-        if (
-            best
-            and best.plan.amplitude[best.plan.amplitude > 0].min(initial=1) >= _ENOUGH * amplitude
-        ):
-            break
     if best is None:
         raise Sim2RealError(
-            f"no {motion} from here is clear: {problem}; bring the robot to another pose"
+            f"no {motion} from here is clear: {problems[-1]}; bring the robot to another pose"
         )
     return best
 
 
-def chosen(contract: Contract, joints: Sequence[str]) -> np.ndarray:
+def _clear_plan(
+    planned: Callable[..., ExcitationPlan],
+    trouble_of: Callable[[ExcitationPlan], Trouble | None],
+    parts: Floats,
+    *,
+    smallest: float,
+) -> tuple[ExcitationPlan | None, list[str]]:
+    """The first plan that is clear while amplitudes shrink, and what was wrong with those before.
+
+    None where the joints to blame are at the `smallest` amplitude and it is still not clear.
+    """
+    problems: list[str] = []
+    while True:
+        plan = planned(amplitude=parts)
+        trouble = trouble_of(plan)
+        if trouble is None:
+            return plan, problems
+        problems.append(f"{trouble.what} at {trouble.row / plan.rate_hz:.1f} s")
+        parts = np.where(trouble.blamed, _SMALLER * parts, parts)
+        if not (trouble.blamed & (parts > smallest)).any():
+            return None, problems
+
+
+def chosen(contract: Contract, joints: Sequence[str]) -> Floats:
     """(commands,) 1.0 for the joints that move, by their own or their actuators' names."""
     names = {command.joint: k for k, command in enumerate(contract.commands)}
     names |= {command.name: k for k, command in enumerate(contract.commands)}
@@ -218,20 +258,20 @@ def chosen(contract: Contract, joints: Sequence[str]) -> np.ndarray:
 
 def play(
     robot: Robot,
-    clock: Clock,
-    subject: Subject,
-    prepared: Prepared,
+    clock: ControlClock,
+    subject: ExcitedRobot,
+    prepared: PreparedMotion,
     path: Path,
     *,
     person: str,
     seed: int = 0,
     operator_stop: Callable[[], bool] = lambda: False,
     report: Callable[[int, int], None] = lambda done, of: None,
-) -> Recorded:
+) -> RecordedMotion:
     """Send a prepared motion to a connected robot, supervised, and record it.
 
-    It ends in the safe stop, also where the operator or the supervisor ends it early; what was
-    recorded until then is kept, and says why.
+    It ends in the safe stop, also when the operator or the supervisor ends it early. What was
+    recorded until then is kept and says why it ended.
     """
     contract, plan = subject.contract, prepared.plan
     source = Provenance(
@@ -248,7 +288,7 @@ def play(
     )
     plan.check()
     tool = Kinematics(subject.twin, contract, subject.limits).tool
-    recording = Recording(path, units_of(contract), source)
+    recording = Recording.of(contract, path, source)
     try:
         flight = fly(
             robot,
@@ -268,11 +308,11 @@ def play(
         recording.close()
     if flight.stopped:
         write_outcome(path, "", stopped=flight.stopped)
-    return Recorded(path=path, flight=flight, episode=read_recording(path))
+    return RecordedMotion(path=path, flight=flight, episode=read_recording(path))
 
 
-def record(
-    subject: Subject,
+def play_motions(
+    subject: ExcitedRobot,
     robot: Robot,
     motions: Sequence[str],
     folder: Path,
@@ -285,62 +325,77 @@ def record(
     speed: float | None = None,
     seed: int = 0,
     operator_stop: Callable[[], bool] = lambda: False,
-    show: Callable[[Prepared], None] = lambda prepared: None,
+    show: Callable[[PreparedMotion], None] = lambda prepared: None,
     report: Callable[[int, int], None] = lambda done, of: None,
-) -> Iterator[Recorded]:
+) -> Iterator[RecordedMotion]:
     """Play motions on a connected robot, a file `FOLDER/MOTION.arrow` each; dry without `execute`.
 
-    Each motion is planned from where the robot is, shown, and played; it ends where the first one
-    began, so that an arm does not sink from one to the next. What ends a motion early ends all.
+    Each is planned from where the robot is and shown. All end where the first one began, so that an
+    arm does not sink from one to the next. A motion that ends early ends them all.
     """
     if execute and not person:
         raise Sim2RealError("only a person lets a robot move: say who with --person")
     contract, clock = subject.contract, clock_of(robot)
-    clearance = Clearance(subject.twin, contract, subject.limits)
-    home: np.ndarray | None = None
-    for motion in motions:
-        for attempt in range(_ATTEMPTS):
-            if execute:
-                readings = make_ready(robot, contract, clock)
-            else:
-                readings = first_readings(robot, contract, clock)
-            home = resting(contract, readings) if home is None else home
-            prepared = prepare(
-                subject,
-                motion,
-                readings,
-                seconds=seconds,
-                amplitude=amplitude,
-                joints=joints,
-                speed=speed,
-                seed=seed,
-                home=home,
-                clearance=clearance,
-            )
-            if not execute:
-                break
-            # A robot that hears nothing while it is planned for may stop by itself, and sink.
-            readings = make_ready(robot, contract, clock)
-            try:
-                Excitation(contract, prepared.plan).start(readings, np.zeros(0))
-                break
-            except Sim2RealError:
-                if attempt == _ATTEMPTS - 1:
-                    raise
-        show(prepared)
-        if not execute:
-            continue
-        recorded = play(
-            robot,
-            clock,
+    home: Floats | None = None
+
+    def planned(motion: str, readings: Floats) -> PreparedMotion:
+        nonlocal home
+        home = resting(contract, readings) if home is None else home
+        return prepare_motion(
             subject,
-            prepared,
-            folder / f"{motion}.arrow",
-            person=person,
+            motion,
+            readings,
+            seconds=seconds,
+            amplitude=amplitude,
+            joints=joints,
+            speed=speed,
             seed=seed,
-            operator_stop=operator_stop,
-            report=report,
+            home=home,
         )
-        yield recorded
-        if recorded.flight.stopped:
-            return
+
+    for motion in motions:
+        prepared = _planned_where_it_is(
+            partial(planned, motion), robot, contract, clock, execute=execute
+        )
+        show(prepared)
+        if execute:
+            recorded = play(
+                robot,
+                clock,
+                subject,
+                prepared,
+                folder / f"{motion}.arrow",
+                person=person,
+                seed=seed,
+                operator_stop=operator_stop,
+                report=report,
+            )
+            yield recorded
+            if recorded.flight.stopped:
+                return
+
+
+def _planned_where_it_is(
+    planned: Callable[[Floats], PreparedMotion],
+    robot: Robot,
+    contract: Contract,
+    clock: ControlClock,
+    *,
+    execute: bool,
+) -> PreparedMotion:
+    """A motion planned from where the robot is, and again if it has sunk in the meantime."""
+    if not execute:
+        return planned(first_readings(robot, contract, clock))
+    attempt = 1
+    while True:
+        prepared = planned(make_ready(robot, contract, clock))
+        # A robot that hears nothing during planning may stop by itself, and sink.
+        readings = make_ready(robot, contract, clock)
+        try:
+            Excitation(contract, prepared.plan).start(readings, np.zeros(0))
+        except Sim2RealError:
+            if attempt == _ATTEMPTS:
+                raise
+            attempt += 1
+        else:
+            return prepared

@@ -11,8 +11,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from sim2real.errors import Sim2RealError
-from sim2real.robot.excite.record import Recorded, Subject, record
-from sim2real.robot.open import clock_of
+from sim2real.robot.connect import clock_of
+from sim2real.robot.excite.record import ExcitedRobot, RecordedMotion, play_motions
 from sim2real.robot.operator import OperatorStop
 from sim2real.robot.protocol import Robot
 
@@ -27,7 +27,7 @@ _REST_S = 10.0
 
 
 def record_series(
-    subject: Subject,
+    subject: ExcitedRobot,
     robot: Robot,
     motions: Sequence[str],
     folder: Path,
@@ -38,19 +38,19 @@ def record_series(
     rearm: Callable[[str], bool],
     operator_stop: OperatorStop,
     report: Callable[[int, int], None] = lambda done, of: None,
-) -> list[Recorded]:
+) -> list[RecordedMotion]:
     """Play motions that last so many seconds together, each as long; all that was recorded.
 
     `rearm` is told why the supervisor stopped a motion, and says whether the robot may go on.
     """
-    kept: list[Recorded] = []
+    kept: list[RecordedMotion] = []
     left, amplitude, stops = list(motions), _AMPLITUDE, 0
     while left:
         spent = sum(one.episode.duration_s for one in kept)
         each = (seconds - spent) / len(left)
         if stops and each < _SHORTEST_S:
             break
-        for one in record(
+        for one in play_motions(
             subject,
             robot,
             tuple(left),

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 
-class Chain:
+class ArmKinematics:
     """A serial chain of hinges from the world to a site, from the nominal model."""
 
     def __init__(self, model: mujoco.MjModel, site: str, *, device: torch.device) -> None:

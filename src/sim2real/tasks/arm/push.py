@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from sim2real.tasks.arm import JOINTS, POSITIONS, ArmTask, joint_terms
-from sim2real.tasks.arm.kinematics import Chain
+from sim2real.tasks.arm.kinematics import ArmKinematics
 from sim2real.tasks.task import Draw, Measurements, PrivilegedTerm, Term, Training
 from sim2real.worlds import Worlds
 
@@ -45,7 +45,7 @@ class ArmPush(ArmTask):
     def __init__(self, worlds: Worlds) -> None:
         super().__init__(worlds)
         model = worlds.model
-        chain = Chain(model, "tool", device=worlds.device)
+        chain = ArmKinematics(model, "tool", device=worlds.device)
         self._cube = int(model.joint("cube").qposadr[0])
         self._marker = int(model.body("goal").mocapid[0])
         self._closed = torch.tensor(_HOME[5:], device=worlds.device)

@@ -9,8 +9,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from sim2real.arrays import Floats
 from sim2real.tasks.arm import JOINTS, POSITIONS, ArmTask, joint_terms
-from sim2real.tasks.arm.kinematics import Chain
+from sim2real.tasks.arm.kinematics import ArmKinematics
 from sim2real.tasks.task import Draw, Measurements, PrivilegedTerm, Term, Training
 from sim2real.worlds import Worlds
 
@@ -42,7 +43,7 @@ class ArmReach(ArmTask):
 
     def __init__(self, worlds: Worlds) -> None:
         super().__init__(worlds)
-        chain = Chain(worlds.model, "tool", device=worlds.device)
+        chain = ArmKinematics(worlds.model, "tool", device=worlds.device)
 
         def offset(m: Measurements) -> Tensor:
             """Way to the target, and the turn to it, from the encoders."""
@@ -120,9 +121,9 @@ def _reachable_poses(
     data = mujoco.MjData(model)
     low, high = np.array(_RANGE).T
     columns = [int(model.joint(joint).qposadr[0]) for joint in JOINTS]
-    positions: list[np.ndarray] = []
-    rotations: list[np.ndarray] = []
-    quats: list[np.ndarray] = []
+    positions: list[Floats] = []
+    rotations: list[Floats] = []
+    quats: list[Floats] = []
     while len(positions) < _POSES:
         data.qpos[columns] = rng.uniform(low, high)
         mujoco.mj_kinematics(model, data)

@@ -1,4 +1,4 @@
-"""From recorded columns to a channel in SI: pick, make signed, scale, unwrap."""
+"""From recorded columns to a channel in SI: select, make signed, scale, unwrap."""
 
 from __future__ import annotations
 
@@ -8,11 +8,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from sim2real.arrays import Array, Floats
 from sim2real.data.episode import Signal
-from sim2real.data.formats.channelmap import Channel, Clock, Recording
-from sim2real.data.formats.columns.table import Table
-from sim2real.data.formats.units import si_unit
+from sim2real.data.formats.channel_map import ChannelSource, ClockSource, RecordingMap
+from sim2real.data.formats.columns.column_table import ColumnTable
 from sim2real.errors import Sim2RealError
+from sim2real.units import si_unit
 
 _SLICE = re.compile(r"(.*)\[(\d{1,9})?(:)?(\d{1,9})?\]$", re.DOTALL)
 
@@ -21,16 +22,16 @@ _SLICE = re.compile(r"(.*)\[(\d{1,9})?(:)?(\d{1,9})?\]$", re.DOTALL)
 class Rows:
     """The rows of one episode in a file."""
 
-    table: Table
+    table: ColumnTable
     skip: int = 0
     """Leading rows to leave out."""
     array: str = ""
-    """Array that is the episode; its columns are '[0]', '[1:4]'."""
+    """Array that is the episode; '[0]' and '[1:4]' are columns of it."""
     repeat: int | None = None
-    """Place on the first axis, where that counts repeats."""
+    """Index on the first axis, where that axis counts repeats."""
 
-    def missing(self, kind: Recording) -> str:
-        """What the recording needs and the file has not; '' if it has all."""
+    def missing(self, kind: RecordingMap) -> str:
+        """What the recording needs and the file does not have; '' if nothing."""
         channels = kind.channels.values()
         clocks = [kind.clock, *(channel.clock for channel in channels if channel.clock)]
         wanted = [column for part in clocks for column in part.columns]
@@ -41,12 +42,12 @@ class Rows:
                 return str(error)
         return ""
 
-    def repeats(self, kind: Recording) -> int:
-        """How often the episode was repeated: the length of the first axis."""
+    def repeats(self, kind: RecordingMap) -> int:
+        """Number of repeats: the length of the first axis."""
         first = next(iter(kind.channels.values())).columns[0]
         return len(self.table.column(self._find(first)[0]))
 
-    def column(self, column: str, dtype: str = "") -> np.ndarray:
+    def column(self, column: str, dtype: str = "") -> Array:
         """A column or array slice, (rows, ...), without the skipped rows."""
         name, inside = self._find(column)
         found = self.table.column(name, dtype)
@@ -58,7 +59,7 @@ class Rows:
             raise Sim2RealError(f"{column!r} is a single value, not a column")
         if inside is not None:
             width = found.shape[1] if found.ndim > 1 else 0
-            # Python cuts a slice that is too long; here it is a mistake in the map.
+            # Python shortens a slice that is too long; here it is a mistake in the map.
             last = (inside.stop or width) - 1 if isinstance(inside, slice) else inside
             first = (inside.start or 0) if isinstance(inside, slice) else inside
             if not first <= last < width:
@@ -67,7 +68,7 @@ class Rows:
         return found[self.skip :]
 
     def _find(self, column: str) -> tuple[str, int | slice | None]:
-        """Name of the array and place in its rows; a name that has brackets itself comes first."""
+        """Name of the array and the part of its rows; names that contain brackets come first."""
         if column in self.table.loaders:
             return column, None
         parts = _SLICE.match(column)
@@ -79,19 +80,19 @@ class Rows:
                     return name, start
                 return name, slice(start, end)
             column = name
-        self.table.column(column)  # Raises, and names those that are there.
+        self.table.column(column)  # raises, and names those that exist
         return column, None
 
 
-def signal(channel: Channel, rows: Rows, clock: Clock) -> Signal:
-    """The channel with its time stamps; `clock` has its rates as numbers."""
+def signal(channel: ChannelSource, rows: Rows, clock: ClockSource) -> Signal:
+    """The channel with its time stamps; the rates of `clock` must be numbers."""
     parts = [rows.column(column, channel.dtype) for column in channel.columns]
     if len({len(part) for part in parts}) > 1:
         raise Sim2RealError(f"its columns have {', '.join(str(len(p)) for p in parts)} rows")
     values = parts[0]
     if len(parts) > 1:
         if any(part.ndim > 2 for part in parts):
-            raise Sim2RealError("only columns and tables can stand side by side")
+            raise Sim2RealError("only columns and tables can be side by side")
         values = np.column_stack(parts)
     values, unit = _in_si(channel, values)
     if channel.shape is not None:
@@ -101,12 +102,12 @@ def signal(channel: Channel, rows: Rows, clock: Clock) -> Signal:
     return Signal(_times(rows, clock, len(values)), values, unit, _rate(clock.stated_hz))
 
 
-def _in_si(channel: Channel, values: np.ndarray) -> tuple[np.ndarray, str]:
-    """Values in SI, and the unit; values that need no change keep their type."""
+def _in_si(channel: ChannelSource, values: Array) -> tuple[Array, str]:
+    """Values in SI, and their unit; values that need no change keep their type."""
     factor, offset, unit = si_unit(channel.unit) if channel.convert else (1.0, 0.0, channel.unit)
     if channel.signed_bits:
         values = _signed(values, channel.signed_bits)
-    # What overflows is infinite, as it would be in the recorder.
+    # What overflows becomes infinite, as it would in the recorder.
     with np.errstate(all="ignore"):
         if (channel.scale, channel.offset) != (1.0, 0.0):
             values = values.astype(np.float64) * channel.scale + channel.offset
@@ -122,22 +123,22 @@ def _in_si(channel: Channel, values: np.ndarray) -> tuple[np.ndarray, str]:
     return values, unit
 
 
-def _signed(values: np.ndarray, bits: int) -> np.ndarray:
-    """Unsigned readings of a register as the signed numbers they are."""
+def _signed(values: Array, bits: int) -> Array:
+    """Unsigned readings of a register as signed numbers."""
     half = 2 ** (bits - 1)
     with np.errstate(all="ignore"):
         whole = values.astype(np.int64)
     if not np.array_equal(whole, values) or np.any((whole < -half) | (whole >= 2 * half)):
-        raise Sim2RealError(f"its values are not those of a register of {bits} bits")
+        raise Sim2RealError(f"its values do not fit a register of {bits} bits")
     return np.asarray((whole + half) % (2 * half) - half)
 
 
-def _times(rows: Rows, clock: Clock, count: int) -> np.ndarray:
+def _times(rows: Rows, clock: ClockSource, count: int) -> Floats:
     """Time stamps [s] of `count` rows."""
     if not clock.columns:
         rate = _rate(clock.rate_hz)
         if rate <= 0:
-            raise Sim2RealError(f"a rate of {rate} Hz gives no times")
+            raise Sim2RealError(f"time stamps need a positive rate, not {rate} Hz")
         return (rows.skip + np.arange(count)) / rate
     found = rows.column(clock.columns[0])
     if found.ndim == 2 and found.shape[1] == 1:
@@ -146,7 +147,7 @@ def _times(rows: Rows, clock: Clock, count: int) -> np.ndarray:
         raise Sim2RealError(f"the time {clock.columns[0]!r} has shape {found.shape}")
     if len(found) != count:
         raise Sim2RealError(f"{len(found)} time stamps do not fit {count} rows")
-    # Times that do not change keep their bits; microseconds lose none that matter.
+    # Times already in seconds keep their bits.
     factor = si_unit(clock.unit)[0]
     times = found.astype(np.float64)
     times = times if factor == 1.0 else times * factor
@@ -159,5 +160,5 @@ def _times(rows: Rows, clock: Clock, count: int) -> np.ndarray:
 def _rate(value: object) -> float:
     rate = float(value) if isinstance(value, int | float) else math.nan
     if not (math.isfinite(rate) and rate >= 0):
-        raise Sim2RealError(f"a rate of {rate} Hz is none")
+        raise Sim2RealError(f"a rate cannot be {rate} Hz")
     return rate

@@ -10,29 +10,29 @@ import math
 from collections.abc import Iterable
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import tomli_w
 
+from sim2real.arrays import Array
 from sim2real.data.episode import Episode, Signal
-from sim2real.data.formats.channelmap import DTYPES, ChannelMap
-from sim2real.data.formats.columns.table import Table, read_bytes, unpacked_limit
-from sim2real.data.formats.units import si_unit
+from sim2real.data.formats.channel_map import DTYPES, ChannelMap
+from sim2real.data.formats.columns.column_table import ColumnTable, read_bytes, unpacked_limit
 from sim2real.data.provenance import Provenance
 from sim2real.errors import Sim2RealError
 from sim2real.files import atomic_folder
+from sim2real.units import known_si_unit
 
 MAP = "channels.toml"
-"""Name of the channel map that an exporter leaves beside its files."""
+"""Name of the channel map that `write_csv` puts beside its files."""
 _TRUTH = {"true": True, "false": False, "1": True, "0": False}
 
 
-def read_csv(path: Path, *, header: bool = True) -> Table:
-    """The file's columns by their names; without a header, one column '' of all of them.
+def read_csv(path: Path, *, header: bool = True) -> ColumnTable:
+    """The file's columns by name; without a header, all of them as one column ''.
 
-    Cells are parted by commas, semicolons or tabs, whichever the first line has most of. An empty
-    cell is nan. A cell may hold a list, as in "[0.1, 0.2]".
+    Cells are separated by commas, semicolons or tabs, whichever the first line has most of. An
+    empty cell is nan. A cell may be a list such as "[0.1, 0.2]".
     """
     data, digest = read_bytes(path)
     if path.suffix == ".gz" or data[:2] == b"\x1f\x8b":
@@ -49,7 +49,7 @@ def read_csv(path: Path, *, header: bool = True) -> Table:
     if not rows:
         raise Sim2RealError("empty")
     names = [name.strip() for name in rows[0]] if header else [""] * len(rows[0])
-    names[0] = names[0].removeprefix("#").strip()  # As numpy.savetxt writes a header.
+    names[0] = names[0].removeprefix("#").strip()  # as numpy.savetxt writes it
     if header:
         doubled = next((name for name in names if names.count(name) > 1), None)
         if doubled is not None:
@@ -61,10 +61,10 @@ def read_csv(path: Path, *, header: bool = True) -> Table:
                 f"row {number + 1} has {len(row)} cells, the first line {len(names)}"
             )
     if not header:
-        return Table(loaders={"": partial(_matrix, rows)}, sha256=digest)
+        return ColumnTable(loaders={"": partial(_matrix, rows)}, sha256=digest)
     cells = dict(zip(names, zip(*rows, strict=True), strict=True)) if rows else {}
     columns = {name: list(cells.get(name, ())) for name in names}
-    return Table(
+    return ColumnTable(
         loaders={name: partial(_numbers, name, column) for name, column in columns.items()},
         texts=frozenset(name for name, column in columns.items() if _is_text(column)),
         sha256=digest,
@@ -72,10 +72,10 @@ def read_csv(path: Path, *, header: bool = True) -> Table:
 
 
 def write_csv(folder: Path, episodes: Iterable[Episode]) -> None:
-    """Write each episode into a folder of its own: one CSV a clock, and the map that reads it.
+    """Write each episode into its own folder: a CSV file for each clock, and their channel map.
 
-    The numbers are written so that they are read back exactly. Pictures cannot be, nor numbers
-    that no text holds (a nan with a payload): these are an error, and nothing is written.
+    Numbers are read back exactly. Videos and numbers without a text form (a nan with a payload)
+    are a `Sim2RealError`, and then nothing is written.
     """
     with atomic_folder(folder) as temporary:
         number = -1
@@ -94,16 +94,16 @@ def _write_episode(folder: Path, episode: Episode) -> None:
     folder.mkdir()
     time = "@time" if "time" in episode.channels else "time"
     clocks: dict[bytes, dict[str, list[str]]] = {}
-    channels: dict[str, Any] = {}
+    channels: dict[str, object] = {}
     for name, signal in episode.channels.items():
         if not isinstance(signal, Signal):
-            raise Sim2RealError(f"channel {name!r} is a video: CSV holds numbers only")
+            raise Sim2RealError(f"channel {name!r} is a video: CSV files hold numbers only")
         key = signal.times.tobytes()
         if key not in clocks:
             clocks[key] = {time: _cells(signal.times, "time")}
         columns = _columns(name, signal)
         clocks[key].update(columns)
-        converted = si_unit_or_none(signal.unit) != (1.0, 0.0, signal.unit)
+        converted = known_si_unit(signal.unit) != (1.0, 0.0, signal.unit)
         channels[name] = {
             "file": f"clock_{list(clocks).index(key)}.csv",
             "from": list(columns),
@@ -118,7 +118,7 @@ def _write_episode(folder: Path, episode: Episode) -> None:
             writer = csv.writer(file, lineterminator="\n")
             writer.writerow(table)
             writer.writerows(zip(*table.values(), strict=True))
-    written: dict[str, Any] = {
+    written: dict[str, object] = {
         "id": episode.id,
         "outcome": episode.outcome,
         "time": {"from": time},
@@ -132,16 +132,8 @@ def _write_episode(folder: Path, episode: Episode) -> None:
         raise Sim2RealError(f"episode {episode.id}: its provenance cannot be written as TOML")
 
 
-def si_unit_or_none(unit: str) -> tuple[float, float, str] | None:
-    """What a unit means, or None where it is not known."""
-    try:
-        return si_unit(unit)
-    except Sim2RealError:
-        return None
-
-
 def _columns(name: str, signal: Signal) -> dict[str, list[str]]:
-    """The channel's columns as text, by name: 'q' for one number a sample, else 'q[0]', …"""
+    """The channel's columns as text, by name: 'q' for single numbers, else 'q[0]', 'q[1]', …"""
     if signal.values.dtype.name not in DTYPES or not math.prod(signal.shape):
         raise Sim2RealError(
             f"channel {name!r} of {signal.values.dtype} and shape {signal.shape} has no text form"
@@ -151,13 +143,13 @@ def _columns(name: str, signal: Signal) -> dict[str, list[str]]:
     return {column: _cells(flat[:, i], name) for i, column in enumerate(names)}
 
 
-def _cells(values: np.ndarray, name: str) -> list[str]:
-    """Numbers as text, checked to give the same bits back."""
+def _cells(values: Array, name: str) -> list[str]:
+    """Numbers as text that gives the same bits back, which is checked."""
     if values.dtype.kind == "b":
         return [str(int(value)) for value in values.tolist()]
     if values.dtype.kind in "iu":
         return [str(value) for value in values.tolist()]
-    # The sign of a nan counts too: x86 makes negative ones.
+    # A nan has a sign too: x86 makes negative ones.
     numbers = values.astype(np.float64).tolist()
     cells = ["-nan" if math.isnan(n) and math.copysign(1, n) < 0 else repr(n) for n in numbers]
     again = np.array([float(cell) for cell in cells]).astype(values.dtype)
@@ -167,7 +159,7 @@ def _cells(values: np.ndarray, name: str) -> list[str]:
 
 
 def _is_text(cells: list[str]) -> bool:
-    """Whether the column's first cell that is not empty is neither number, truth nor list."""
+    """Whether the first nonempty cell of a column is neither a number, a boolean nor a list."""
     cell = next((cell.strip() for cell in cells if cell.strip()), "0")
     if cell.startswith("[") or cell.lower() in _TRUTH:
         return False
@@ -178,20 +170,20 @@ def _is_text(cells: list[str]) -> bool:
     return False
 
 
-def _matrix(rows: list[list[str]], dtype: str) -> np.ndarray:
+def _matrix(rows: list[list[str]], dtype: str) -> Array:
     flat = _numbers("", [cell for row in rows for cell in row], dtype)
     return flat.reshape(len(rows), len(rows[0]), *flat.shape[1:])
 
 
-def _numbers(name: str, cells: list[str], dtype: str) -> np.ndarray:
-    """A column of cells as numbers; what is none is named by its row."""
+def _numbers(name: str, cells: list[str], dtype: str) -> Array:
+    """A column of cells as numbers; an error names the row that is not a number."""
     if dtype == "bool" or (cells and cells[0].strip().lower() in ("true", "false")):
         return np.fromiter((_truth(name, n, c) for n, c in enumerate(cells)), bool, len(cells))
     if cells and cells[0].lstrip().startswith("["):
         return _lists(name, cells)
     kind = int if dtype.startswith(("int", "uint")) else float
     try:
-        if "_" in "".join(cells):  # Python takes 1_0 for ten; a log means nothing by it.
+        if "_" in "".join(cells):  # 1_0 is ten in Python, but not in a log
             raise ValueError
         if kind is int:
             return np.array([int(cell) for cell in cells], dtype=dtype)
@@ -222,15 +214,15 @@ def _truth(name: str, number: int, cell: str) -> bool:
     return found
 
 
-def _lists(name: str, cells: list[str]) -> np.ndarray:
-    """Cells that are lists, as one array; all must have the same length."""
-    # Python's own lists spell nan and inf as JSON does not.
+def _lists(name: str, cells: list[str]) -> Array:
+    """Cells that are lists of the same length, as one array."""
+    # Python writes nan and inf, JSON NaN and Infinity.
     text = ",".join(cells).replace("nan", "NaN").replace("inf", "Infinity")
     try:
         found = np.array(json.loads(f"[{text}]"))
     except (ValueError, OverflowError, RecursionError):
         raise Sim2RealError(
-            f"column {name!r}: its cells are not lists of the same length, like [0.1, 0.2]"
+            f"column {name!r}: its cells are not lists of the same length, such as [0.1, 0.2]"
         ) from None
     if found.dtype.kind not in "biuf" or found.ndim < 2 or len(found) != len(cells):
         raise Sim2RealError(f"column {name!r}: its cells are not lists of numbers")

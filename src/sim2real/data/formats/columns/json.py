@@ -5,50 +5,50 @@ from __future__ import annotations
 import json
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
-from sim2real.data.formats.columns.table import Table, read_bytes
+from sim2real.arrays import Array
+from sim2real.data.formats.columns.column_table import ColumnTable, read_bytes
 from sim2real.errors import Sim2RealError, nearest
 
 
-def read_json_table(path: Path, *, rows: str = "") -> Table:
-    """The file's columns: of the records under the key `rows`, of a plain list of them, or of an
-    object of lists. Without `rows`, the only list of records of an object is taken.
+def read_json_table(path: Path, *, rows: str = "") -> ColumnTable:
+    """The file's columns: of the list of records under `rows` or at the top, or of an object of
+    lists. Without `rows`, the only list of records in an object is used.
     """
     data, digest = read_bytes(path)
     content = json.loads(data)
-    scalars: dict[str, Any] = {}
+    scalars: dict[str, object] = {}
     if isinstance(content, dict):
         scalars = {k: v for k, v in content.items() if isinstance(v, bool | int | float | str)}
         if rows and rows not in content:
             raise Sim2RealError(f"no key {rows!r}{nearest(rows, content)}")
         records = [rows] if rows else [k for k, v in content.items() if _records(v)]
         if len(records) > 1:
-            raise Sim2RealError(f"several lists of records ({', '.join(records[:4])}): name one")
+            raise Sim2RealError(f"several lists of records ({', '.join(records[:4])}): choose one")
         content = content[records[0]] if records else content
     if _records(content):
-        columns: dict[str, list[Any]] = {name: [] for name in content[0]}
+        columns: dict[str, list[object]] = {name: [] for name in content[0]}
         for number, record in enumerate(content):
             if not isinstance(record, dict) or record.keys() != columns.keys():
-                raise Sim2RealError(f"record {number} has other keys than the first")
+                raise Sim2RealError(f"the keys of record {number} differ from those of the first")
             for name, value in record.items():
                 columns[name].append(value)
     elif isinstance(content, dict) and not rows:
         columns = {name: value for name, value in content.items() if isinstance(value, list)}
     else:
-        raise Sim2RealError("not a list of records, nor an object of lists")
+        raise Sim2RealError("neither a list of records nor an object of lists")
     texts = frozenset(n for n, c in columns.items() if c and isinstance(c[0], str | dict))
     loaders = {name: partial(_numbers, name, column) for name, column in columns.items()}
-    return Table(loaders=loaders, scalars=scalars, texts=texts, sha256=digest)
+    return ColumnTable(loaders=loaders, scalars=scalars, texts=texts, sha256=digest)
 
 
-def _records(value: Any) -> bool:
+def _records(value: object) -> bool:
     return isinstance(value, list) and bool(value) and isinstance(value[0], dict)
 
 
-def _numbers(name: str, column: list[Any], dtype: str) -> np.ndarray:
+def _numbers(name: str, column: list[object], dtype: str) -> Array:
     if any(value is None for value in column):
         column = [float("nan") if value is None else value for value in column]
     try:
@@ -56,5 +56,5 @@ def _numbers(name: str, column: list[Any], dtype: str) -> np.ndarray:
     except (ValueError, OverflowError):
         raise Sim2RealError(f"column {name!r}: its rows have different lengths") from None
     if found.dtype.kind not in "biuf":
-        raise Sim2RealError(f"column {name!r} holds something else than numbers")
+        raise Sim2RealError(f"column {name!r} holds values that are not numbers")
     return found

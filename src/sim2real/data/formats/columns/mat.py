@@ -1,7 +1,7 @@
-"""Numeric arrays of MATLAB files (level 5, as `save` writes them up to -v7).
+"""Numeric arrays of MATLAB files (level 5, which `save` writes up to -v7).
 
-Only numbers, logicals and text are read. Sizes are checked against the bytes that are there, so
-that a damaged or hostile file costs no more memory than it holds.
+Only numbers, logicals and text are read. Sizes are checked against the bytes there are, so that a
+damaged or hostile file takes no more memory than its content.
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ from pathlib import Path
 
 import numpy as np
 
-from sim2real.data.formats.columns.table import Table, read_bytes, unpacked_limit
+from sim2real.arrays import Array
+from sim2real.data.formats.columns.column_table import ColumnTable, read_bytes, unpacked_limit
 from sim2real.errors import Sim2RealError
 
 _STORED = {1: "i1", 2: "u1", 3: "i2", 4: "u2", 5: "i4", 6: "u4", 7: "f4", 9: "f8", 12: "i8",
@@ -26,15 +27,15 @@ _MATRIX, _COMPRESSED, _CHAR = 14, 15, 4
 _COMPLEX, _LOGICAL = 0x0800, 0x0200
 
 
-def read_mat(path: Path) -> Table:
-    """The file's variables; a vector is a list, a 1x1 array is a scalar too."""
+def read_mat(path: Path) -> ColumnTable:
+    """The file's variables; a vector becomes a list, and a 1x1 array is a scalar too."""
     data, digest = read_bytes(path)
     if data[:4] == b"\x89HDF" or b"MATLAB 7.3" in data[:64]:
         raise Sim2RealError("a MATLAB file of version 7.3: save it with -v7")
     order = {b"IM": "<", b"MI": ">"}.get(data[126:128])
     if order is None:
         raise Sim2RealError("not a MATLAB file of level 5")
-    arrays: dict[str, np.ndarray] = {}
+    arrays: dict[str, Array] = {}
     left = unpacked_limit(len(data))
     for outer, packed in _elements(data[128:], order):
         kind, content = outer, packed
@@ -48,7 +49,7 @@ def read_mat(path: Path) -> Table:
         if found is not None:
             arrays[found[0]] = found[1]
     texts = {name for name, array in arrays.items() if array.dtype.kind == "U"}
-    return Table(
+    return ColumnTable(
         loaders={name: partial(_given, array) for name, array in arrays.items()},
         scalars={name: array.item() for name, array in arrays.items() if array.size == 1},
         texts=frozenset(texts),
@@ -56,16 +57,16 @@ def read_mat(path: Path) -> Table:
     )
 
 
-def _given(array: np.ndarray, dtype: str) -> np.ndarray:
+def _given(array: Array, dtype: str) -> Array:
     return array
 
 
 def _elements(data: bytes, order: str) -> Iterator[tuple[int, bytes]]:
-    """Kind and content of the data elements that follow each other."""
+    """Kind and content of each data element."""
     at = 0
     while at + 8 <= len(data):
         kind, size = struct.unpack_from(order + "II", data, at)
-        if kind >> 16:  # A small element: its size stands in the upper half.
+        if kind >> 16:  # a small element, with its size in the upper half
             kind, size, start = kind & 0xFFFF, kind >> 16, at + 4
             end = at + 8
             if size > 4:
@@ -81,8 +82,8 @@ def _elements(data: bytes, order: str) -> Iterator[tuple[int, bytes]]:
         at = end
 
 
-def _matrix(data: bytes, order: str) -> tuple[str, np.ndarray] | None:
-    """Name and content of a numeric or text array; None for cells, structures and the like."""
+def _matrix(data: bytes, order: str) -> tuple[str, Array] | None:
+    """Name and content of a numeric or text array; None for cells, structures and others."""
     parts = list(_elements(data, order))
     if len(parts) < 4 or len(parts[0][1]) < 4 or len(parts[1][1]) % 4:
         return None
@@ -94,10 +95,10 @@ def _matrix(data: bytes, order: str) -> tuple[str, np.ndarray] | None:
         return None
     found = np.frombuffer(content, order + _STORED[stored])
     if min(shape, default=0) < 0 or math.prod(shape) != len(found):
-        raise Sim2RealError(f"variable {name!r}: its shape does not fit its {len(found)} values")
+        raise Sim2RealError(f"variable {name!r}: its shape does not match its {len(found)} values")
     if kind == _CHAR:
         return name, np.array("".join(map(chr, found.tolist())))
     array = found.astype(bool if flags & _LOGICAL else _CLASSES[kind])
     array = array.reshape(shape, order="F")
-    # MATLAB has no lists: a row or a column of numbers is one.
+    # MATLAB has no lists: a row or column of numbers is one.
     return name, array.reshape(-1) if array.ndim == 2 and 1 in array.shape else array

@@ -1,30 +1,30 @@
-"""Arrays in npz files, read without ever running what is in them; and episodes written as such."""
+"""Arrays in npz files, read without running any code in them; and episodes written as such."""
 
 from __future__ import annotations
 
 import io
 import json
 import zipfile
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
-from sim2real.data.episode import Episode, Signal
-from sim2real.data.formats.columns.table import Table, read_bytes, unpacked_limit
-from sim2real.data.provenance import Provenance
+from sim2real.arrays import Array
+from sim2real.data.episode import Episode
+from sim2real.data.formats.columns.column_table import ColumnTable, read_bytes, unpacked_limit
+from sim2real.data.formats.round_trip import described, restored, restored_channel, stored
 from sim2real.data.video import Video
-from sim2real.errors import Sim2RealError, number_at, table_at
+from sim2real.errors import Sim2RealError, table_at
 from sim2real.files import atomic_path
 
 OWN = "sim2real"
-"""Name of the array that says, as JSON, which episodes a file of ours holds."""
+"""Name of the array that lists, as JSON, the episodes that `write_npz` wrote."""
 
 
-def read_npz(path: Path) -> Table:
-    """The file's arrays, each read when asked for; one of a single value is a scalar too."""
+def read_npz(path: Path) -> ColumnTable:
+    """The file's arrays, each read when it is used; one with a single value is a scalar too."""
     data, digest = read_bytes(path)
     archive = zipfile.ZipFile(io.BytesIO(data))
     members = {info.filename: info for info in archive.infolist()}
@@ -41,33 +41,30 @@ def read_npz(path: Path) -> Table:
             texts.add(name)
         if np.prod(shape, dtype=object) == 1 and dtype.kind in "biufU" and info.file_size < 10_000:
             scalars[name] = _array(archive, info).item()
-    return Table(loaders=loaders, scalars=scalars, texts=frozenset(texts), sha256=digest)
+    return ColumnTable(loaders=loaders, scalars=scalars, texts=frozenset(texts), sha256=digest)
 
 
-def own_episodes(table: Table) -> Iterator[Episode] | None:
-    """The episodes of a file that `write_npz` wrote, checked against their ids; None for others."""
+def own_episodes(table: ColumnTable) -> Iterator[Episode] | None:
+    """The episodes that `write_npz` wrote, checked against their ids; None for other files."""
     if OWN not in table.texts:
         return None
     return _own_episodes(table)
 
 
 def write_npz(path: Path, episodes: Iterable[Episode]) -> None:
-    """Write episodes into one npz file, exactly; `read_columns` gives them back with their ids."""
+    """Write episodes into one npz file, from which `read_columns` restores them with their ids."""
     about = []
     with atomic_path(path) as temporary, zipfile.ZipFile(temporary, "w") as archive:
         for number, episode in enumerate(episodes):
             clocks: dict[bytes, str] = {}
-            channels: dict[str, Any] = {}
+            channels: dict[str, object] = {}
             for name, channel in episode.channels.items():
                 key = channel.times.tobytes()
                 if key not in clocks:
                     clocks[key] = f"{number}/clock_{len(clocks)}"
                     _add(archive, clocks[key], channel.times)
                 where = f"{number}/{name}"
-                if isinstance(channel, Video):
-                    _add(archive, where, np.frombuffer(channel.mp4, "u1"))
-                else:
-                    _add(archive, where, channel.values)
+                _add(archive, where, stored(channel))
                 channels[name] = {
                     "values": where,
                     "times": clocks[key],
@@ -75,79 +72,60 @@ def write_npz(path: Path, episodes: Iterable[Episode]) -> None:
                     "stated_hz": channel.stated_hz,
                     "video": isinstance(channel, Video),
                 }
-            about.append(
-                {
-                    "id": episode.id,
-                    "outcome": episode.outcome,
-                    "provenance": episode.provenance.to_dict(),
-                    "channels": channels,
-                }
-            )
+            about.append(described(episode, channels))
         if not about:
             raise Sim2RealError(f"no episodes to write into {path}")
         _add(archive, OWN, np.array(json.dumps({"version": 1, "episodes": about})))
 
 
-def _add(archive: zipfile.ZipFile, name: str, array: np.ndarray) -> None:
+def _add(archive: zipfile.ZipFile, name: str, array: Array) -> None:
     buffer = io.BytesIO()
     np.lib.format.write_array(buffer, array, allow_pickle=False)
-    # A fixed date: the same episodes are the same bytes.
+    # A fixed date, so that the same episodes give the same bytes.
     info = zipfile.ZipInfo(f"{name}.npy")
     info.compress_type = zipfile.ZIP_DEFLATED
     archive.writestr(info, buffer.getvalue(), compresslevel=1)
 
 
-def _own_episodes(table: Table) -> Iterator[Episode]:
+def _own_episodes(table: ColumnTable) -> Iterator[Episode]:
     about = json.loads(str(table.loaders[OWN]("")[()]))
     entries = table_at(about, OWN).get("episodes")
     if about.get("version") != 1 or not isinstance(entries, list):
-        raise Sim2RealError("written by a newer sim2real, or damaged")
+        raise Sim2RealError("damaged, or written by a newer version of sim2real")
     for number, entry in enumerate(entries):
         where = f"episode {number}"
         told = table_at(entry, where)
-        channels = {
-            name: _own_channel(table, table_at(channel, f"{where}: {name!r}"), name)
-            for name, channel in table_at(told.get("channels"), f"{where}: channels").items()
-        }
-        episode = Episode(
-            channels=channels,
-            provenance=Provenance.from_dict(table_at(told.get("provenance"), where)),
-            outcome=str(told.get("outcome", "")),
-        )
-        if episode.id != told.get("id"):
-            raise Sim2RealError(f"{where} is damaged: its content does not fit its id")
-        yield episode
+        channels = {}
+        for name, place in table_at(told.get("channels"), f"{where}: channels").items():
+            channel = table_at(place, f"{where}: {name!r}")
+            times = table.column(str(channel.get("times")))
+            values = table.column(str(channel.get("values")))
+            channels[name] = restored_channel(channel, times, values, f"channel {name!r}")
+        yield restored(told, channels, where)
 
 
-def _own_channel(table: Table, about: Mapping[str, Any], name: str) -> Signal | Video:
-    times = table.column(str(about.get("times")))
-    values = table.column(str(about.get("values")))
-    stated_hz = number_at(about.get("stated_hz"), f"channel {name!r}: stated_hz")
-    if about.get("video"):
-        return Video(times, values.astype("u1").tobytes(), stated_hz, str(about.get("unit")))
-    return Signal(times, values, str(about.get("unit")), stated_hz)
-
-
-def _head(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> tuple[tuple[int, ...], np.dtype[Any]]:
+def _head(
+    archive: zipfile.ZipFile, info: zipfile.ZipInfo
+) -> tuple[tuple[int, ...], np.dtype[np.generic]]:
     with archive.open(info) as file:
         shape, _, dtype, _ = _read_head(io.BytesIO(file.read(2**16)))
     return shape, dtype
 
 
-def _read_head(file: io.BytesIO) -> tuple[tuple[int, ...], bool, np.dtype[Any], int]:
+def _read_head(file: io.BytesIO) -> tuple[tuple[int, ...], bool, np.dtype[np.generic], int]:
     version = np.lib.format.read_magic(file)
     reader = {
         (1, 0): np.lib.format.read_array_header_1_0,
         (2, 0): np.lib.format.read_array_header_2_0,
     }.get(version)
     if reader is None:
-        raise Sim2RealError(f"an array is of version {version}, which is unknown")
+        raise Sim2RealError(f"an array has the unknown version {version}")
     shape, fortran, dtype = reader(file)
     return shape, fortran, dtype, file.tell()
 
 
-def _array(archive: zipfile.ZipFile, info: zipfile.ZipInfo, dtype: str = "") -> np.ndarray:
-    """The member as an array; one that is not plain numbers or text is refused."""
+def _array(archive: zipfile.ZipFile, info: zipfile.ZipInfo, dtype: str = "") -> Array:
+    """The member as an array; anything but plain numbers or text is a `Sim2RealError`."""
     name = info.filename.removesuffix(".npy")
     content = archive.read(info)
     shape, fortran, kind, start = _read_head(io.BytesIO(content))

@@ -1,7 +1,7 @@
 """Logs made of columns (CSV, npz, JSON, MATLAB) as episodes, by a channel map.
 
-Without a map, files of our own are read by what they say about themselves, and others by a plain
-rule: a time column with a usual name, and every other numeric column a channel without a unit.
+Without a map, files that sim2real wrote are restored, and others are read by a simple rule: one
+column with a common name is the time, and every other numeric column is a channel without a unit.
 """
 
 from __future__ import annotations
@@ -12,21 +12,26 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Any
 
-from sim2real.data.episode import Episode
-from sim2real.data.formats.channelmap import Channel, ChannelMap, Clock, Recording, Scalar
+from sim2real.data.episode import Episode, channel_name
+from sim2real.data.formats import format_by_name
+from sim2real.data.formats.channel_map import (
+    ChannelMap,
+    ChannelSource,
+    ClockSource,
+    RecordingMap,
+    ScalarSource,
+)
+from sim2real.data.formats.columns.column_table import ColumnTable
 from sim2real.data.formats.columns.convert import Rows, signal
 from sim2real.data.formats.columns.csv import MAP, read_csv
 from sim2real.data.formats.columns.json import read_json_table
 from sim2real.data.formats.columns.mat import read_mat
 from sim2real.data.formats.columns.npz import own_episodes, read_npz
-from sim2real.data.formats.columns.table import Table, channel_name, explained
+from sim2real.data.formats.file_errors import explained
 from sim2real.data.provenance import Provenance
 from sim2real.errors import Sim2RealError
 
-_SUFFIXES = {".csv": "csv", ".csv.gz": "csv", ".tsv": "csv", ".npz": "npz", ".json": "json",
-             ".mat": "mat"}  # fmt: skip
 _TIME = re.compile(r"(t|times?|time_?stamps?|stamp|secs?|seconds)(_(s|ms|us|ns))?$")
 _OUTCOMES = {"success": "success", "true": "success", "1": "success", "1.0": "success",
              "failure": "failure", "false": "failure", "0": "failure", "0.0": "failure",
@@ -34,8 +39,9 @@ _OUTCOMES = {"success": "success", "true": "success", "1": "success", "1.0": "su
 
 
 def column_format(path: Path) -> str:
-    """'csv', 'npz', 'json' or 'mat' by a file's name; '' for another."""
-    return next((kind for end, kind in _SUFFIXES.items() if path.name.lower().endswith(end)), "")
+    """'csv', 'npz', 'json' or 'mat' by the name of a file; '' for others."""
+    found = format_by_name(path)
+    return found if found in ("csv", "npz", "json", "mat") else ""
 
 
 def read_columns(
@@ -45,10 +51,10 @@ def read_columns(
     channels: ChannelMap | None = None,
     rate_hz: float = 0.0,
 ) -> Iterator[Episode]:
-    """The episodes of a log, or of all logs in a folder and those below it, in order of name.
+    """The episodes of a log, or of all logs in a folder and its subfolders, by name.
 
-    `base` is what the caller knows about them; the map and the files add to it. `rate_hz` turns
-    row numbers into times where there is neither a map nor a time column [Hz].
+    `base` is the provenance that the caller knows; the map and the files complete it. `rate_hz`
+    [Hz] turns row numbers into times where there is neither a map nor a time column.
     """
     path = Path(path)
     if not path.exists():
@@ -63,14 +69,14 @@ def read_columns(
         return
     files = [path] if path.is_file() else [p for p in _below(path) if column_format(p)]
     if not files:
-        raise Sim2RealError(f"{path} holds no log: no CSV, npz, JSON or MATLAB file")
+        raise Sim2RealError(f"{path} contains no CSV, npz, JSON or MATLAB file")
     for file in files:
         with explained(file):
             yield from _plain(file, base, rate_hz)
 
 
 def _below(folder: Path) -> list[Path]:
-    """The folder and all that is in it, but what is hidden, in order of name."""
+    """The folder and everything in it that is not hidden, by name."""
     inside = (p.relative_to(folder).parts for p in folder.rglob("*"))
     return [
         folder.joinpath(*parts)
@@ -79,7 +85,7 @@ def _below(folder: Path) -> list[Path]:
     ]
 
 
-def _read_table(path: Path, *, header: bool = True, rows: str = "") -> Table:
+def _read_table(path: Path, *, header: bool = True, rows: str = "") -> ColumnTable:
     kind = column_format(path)
     if kind == "npz":
         return read_npz(path)
@@ -104,20 +110,20 @@ def _mapped(path: Path, channels: ChannelMap, base: Provenance) -> Iterator[Epis
     if not some:
         wanted = sorted({p for kind in channels.recordings for p in (*kind.together, *kind.files)})
         raise Sim2RealError(
-            f"{path} holds nothing that the channel map describes ({', '.join(wanted)})"
+            f"{path} contains nothing that the channel map describes ({', '.join(wanted)})"
         )
 
 
-def _may_hold(place: Path, kind: Recording) -> bool:
+def _may_hold(place: Path, kind: RecordingMap) -> bool:
     if not kind.fits(place):
         return False
     if kind.together:
         return all((place / name).is_file() for name in kind.together)
-    # A pattern may name logs with an odd suffix; the bare '*' means the usual ones.
+    # A pattern may name logs with any suffix; a bare '*' means the usual ones.
     return place.is_file() and (bool(column_format(place)) or kind.files != ("*",))
 
 
-def _folder_episode(folder: Path, kind: Recording, base: Provenance) -> Episode:
+def _folder_episode(folder: Path, kind: RecordingMap, base: Provenance) -> Episode:
     tables = {}
     for name in kind.together:
         with explained(folder / name):
@@ -130,9 +136,9 @@ def _folder_episode(folder: Path, kind: Recording, base: Provenance) -> Episode:
     return _episode(kind, rows, known, base, f"{name} sha256:{hasher.hexdigest()}")
 
 
-def _file_episodes(path: Path, kinds: list[Recording], base: Provenance) -> Iterator[Episode]:
-    """The episodes of one file, by the first kinds of recording that fit what is in it."""
-    tables: dict[tuple[bool, str], Table] = {}
+def _file_episodes(path: Path, kinds: list[RecordingMap], base: Provenance) -> Iterator[Episode]:
+    """The episodes of one file, by the first kinds of recording that fit its content."""
+    tables: dict[tuple[bool, str], ColumnTable] = {}
     taken: set[str] = set()
     misfit = None
     for kind in kinds:
@@ -155,11 +161,11 @@ def _file_episodes(path: Path, kinds: list[Recording], base: Provenance) -> Iter
             yield from _repeats(kind, rows, {**known, "@array": name}, base, where)
             table.forget()
     if not taken:
-        raise Sim2RealError(misfit or f"no array is named like {kinds[0].episodes!r}")
+        raise Sim2RealError(misfit or f"no array has a name like {kinds[0].episodes!r}")
 
 
 def _repeats(
-    kind: Recording, rows: Rows, known: Mapping[str, Any], base: Provenance, where: str
+    kind: RecordingMap, rows: Rows, known: Mapping[str, object], base: Provenance, where: str
 ) -> Iterator[Episode]:
     if not kind.repeats:
         yield _episode(kind, {"": rows}, known, base, f"{where} sha256:{rows.table.sha256}")
@@ -170,13 +176,13 @@ def _repeats(
 
 
 def _episode(
-    kind: Recording,
+    kind: RecordingMap,
     rows: Mapping[str, Rows],
-    known: Mapping[str, Any],
+    known: Mapping[str, object],
     base: Provenance,
     source: str,
 ) -> Episode:
-    """One episode; `rows` by file, `known` the scalars that a map may refer to."""
+    """One episode; `rows` are by file, `known` are the scalars that a map may refer to."""
     channels = {}
     for name, channel in kind.channels.items():
         clock = channel.clock or kind.clock
@@ -199,32 +205,34 @@ def _episode(
     if kind.id and found.id != kind.id:
         raise Sim2RealError(
             f"the data have changed since they were written as episode {kind.id[:40]}"
-            " (take 'id' out of the map to import them as they are)"
+            " (remove 'id' from the map to import them as they are)"
         )
     return found
 
 
 def _provenance(
-    kind: Recording, known: Mapping[str, Any], base: Provenance, source: str
+    kind: RecordingMap, known: Mapping[str, object], base: Provenance, source: str
 ) -> Provenance:
-    """What the caller knows, completed by the map; an exporter's map knows all by itself."""
-    data: dict[str, Any] = {} if kind.id else {**base.to_dict(), "source": source}
+    """What the caller knows, completed by the map; a map written by `write_csv` is complete."""
+    data: dict[str, object] = {} if kind.id else {**base.to_dict(), "source": source}
     for name, value in kind.provenance.items():
         if isinstance(value, Mapping):
-            found = {key: _value(entry, known) for key, entry in value.items()}
-            data[name] = {**data.get(name, {}), **found}
-        elif isinstance(value, Scalar):
-            found = _value(value, known)
-            whole = name == "seed" and isinstance(found, int | float) and found == int(found)
-            data[name] = int(found) if whole else str(found)
+            given, found = data.get(name), {k: _value(entry, known) for k, entry in value.items()}
+            data[name] = {**given, **found} if isinstance(given, Mapping) else found
+        elif isinstance(value, ScalarSource):
+            told = _value(value, known)
+            if name == "seed" and isinstance(told, int | float) and told == int(told):
+                data[name] = int(told)
+            else:
+                data[name] = str(told)
         else:
             data[name] = value
     return Provenance.from_dict(data)
 
 
-def _value(value: Any, known: Mapping[str, Any]) -> Any:
-    """The value itself, or what a `Scalar` stands for."""
-    if not isinstance(value, Scalar):
+def _value(value: object, known: Mapping[str, object]) -> object:
+    """The value itself, or what a `ScalarSource` stands for."""
+    if not isinstance(value, ScalarSource):
         return value
     if value.source not in known:
         there = ", ".join(sorted(known)[:20])
@@ -240,11 +248,13 @@ def _value(value: Any, known: Mapping[str, Any]) -> Any:
     return found
 
 
-def _number(value: Any, name: str) -> float:
+def _number(value: object, name: str) -> float:
     try:
-        return float(value)
-    except (TypeError, ValueError, OverflowError):
-        raise Sim2RealError(f"{name} = {str(value)[:40]!r} is not a number") from None
+        if isinstance(value, str | int | float):
+            return float(value)
+    except (ValueError, OverflowError):
+        pass
+    raise Sim2RealError(f"{name} = {str(value)[:40]!r} is not a number")
 
 
 def _plain(path: Path, base: Provenance, rate_hz: float) -> Iterator[Episode]:
@@ -256,22 +266,22 @@ def _plain(path: Path, base: Provenance, rate_hz: float) -> Iterator[Episode]:
         return
     times = {name: found for name in table.names if (found := _TIME.match(name.lower()))}
     if len(times) != 1 and rate_hz <= 0:
-        what = "several columns may be the time" if times else "no column is named like a time"
+        what = "several columns may be the time" if times else "no column has the name of a time"
         raise Sim2RealError(f"{what}: a channel map is needed{table.listing()}")
-    clock = Clock(rate_hz=rate_hz, stated_hz=rate_hz)
+    clock = ClockSource(rate_hz=rate_hz, stated_hz=rate_hz)
     if len(times) == 1:
         name, found = next(iter(times.items()))
-        clock = Clock(columns=(name,), unit=found[3] or "s", stated_hz=rate_hz)
-    channels: dict[str, Channel] = {}
+        clock = ClockSource(columns=(name,), unit=found[3] or "s", stated_hz=rate_hz)
+    channels: dict[str, ChannelSource] = {}
     for name in table.names:
         if (name,) == clock.columns or (name in table.scalars and len(table.names) > 2):
             continue
         plain = channel_name(name)
         if plain in channels:
             raise Sim2RealError(f"two columns would be named {plain!r}: a channel map is needed")
-        channels[plain] = Channel(columns=(name,))
+        channels[plain] = ChannelSource(columns=(name,))
     if not channels:
-        raise Sim2RealError(f"no column of numbers beside the time{table.listing()}")
-    kind = Recording(clock=clock, channels=channels)
+        raise Sim2RealError(f"no column of numbers besides the time{table.listing()}")
+    kind = RecordingMap(clock=clock, channels=channels)
     rows = {"": Rows(table=table)}
     yield _episode(kind, rows, {}, base, f"{path.name} sha256:{table.sha256}")

@@ -1,32 +1,32 @@
 """Episodes written as robomimic's HDF5, which its training code and many others read.
 
-Robomimic's layout has one rate. An episode whose channels do not share their time stamps is
-brought to common ones first, and what is written is that new episode, which names its parent. What
-the layout has no place for (units, provenance, time stamps, encoded videos) stands in a group of
-its own, so that `read_hdf5` gives each episode back with its id.
+Robomimic's layout has a single rate. Channels with different time stamps are sampled at common
+times first; the new episode that results names its parent. Units, provenance, time stamps and
+encoded videos, which have no place in the layout, are kept in a group of their own, so that
+`read_hdf5` restores each episode with its id.
 """
 
 from __future__ import annotations
 
 import json
-import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import h5py
 import numpy as np
 
-from sim2real.data.align import common_times, held, sampled
+from sim2real.arrays import Floats
 from sim2real.data.episode import Episode, Signal
-from sim2real.data.formats.film import video_of
+from sim2real.data.formats.film import frames_at, video_of
 from sim2real.data.formats.hdf5.read import OWN
+from sim2real.data.formats.round_trip import described, stored
+from sim2real.data.resampling import common_times, held, sampled
 from sim2real.data.video import Video
-from sim2real.errors import Sim2RealError
+from sim2real.errors import Sim2RealError, one_line
 from sim2real.files import atomic_path
 
-_GYM = 2  # Robomimic's number for an environment made by its name.
+_GYM = 2  # robomimic's number for an environment that is created by name
 _PLACES = {"action": "actions", "actions": "actions", "rewards": "rewards", "dones": "dones",
            "states": "states"}  # fmt: skip
 
@@ -34,8 +34,8 @@ _PLACES = {"action": "actions", "actions": "actions", "rewards": "rewards", "don
 def write_hdf5(
     path: Path, episodes: Iterable[Episode], *, rate_hz: float = 0.0, clock: str = ""
 ) -> None:
-    """Write episodes as demonstrations: actions, rewards, dones and states by name, the rest as
-    observations. Common times are those of the channel `clock`, or regular at `rate_hz` [Hz].
+    """Write episodes as demonstrations: actions, rewards, dones and states by name, other channels
+    as observations. Common times are those of the channel `clock`, or regular at `rate_hz` [Hz].
     """
     total, number, rates, task = 0, -1, [], ""
     with atomic_path(path) as temporary, h5py.File(temporary, "w") as file:
@@ -46,8 +46,9 @@ def write_hdf5(
             try:
                 _write_demo(file, f"demo_{number}", single, at)
             except (OSError, TypeError, ValueError) as error:
-                words = " ".join(str(error).split())
-                raise Sim2RealError(f"cannot write episode {episode.id}: {words}") from None
+                raise Sim2RealError(
+                    f"cannot write episode {episode.id}: {one_line(error)}"
+                ) from None
             total += len(at)
             task = task or episode.provenance.task
             if len(at) > 1:
@@ -62,8 +63,8 @@ def write_hdf5(
         )
 
 
-def _single_rate(episode: Episode, at: np.ndarray, rate_hz: float) -> Episode:
-    """The episode with all channels at the times `at`; itself where they are so already."""
+def _single_rate(episode: Episode, at: Floats, rate_hz: float) -> Episode:
+    """The episode with all channels at the times `at`; itself if they already are."""
     if all(np.array_equal(channel.times, at) for channel in episode.channels.values()):
         return episode
     channels: dict[str, Signal | Video] = {}
@@ -72,35 +73,24 @@ def _single_rate(episode: Episode, at: np.ndarray, rate_hz: float) -> Episode:
         if isinstance(channel, Signal):
             channels[name] = replace(channel, times=at, values=values[name], stated_hz=rate_hz)
         else:
-            pictures = _pictures(channel, held(channel.times, at))
+            pictures = frames_at(channel, held(channel.times, at))
             channels[name] = video_of(at, pictures, stated_hz=rate_hz)
     how = f"at {rate_hz:g} Hz" if rate_hz else "at the times of one channel"
     return episode.derive(f"held {how}", channels=channels)
 
 
-def _pictures(video: Video, places: np.ndarray) -> Iterator[np.ndarray]:
-    """The frames at the given places, which do not decrease."""
-    frames = (picture for _, picture in video.frames(-math.inf, math.inf))
-    at, picture = -1, np.empty(0)
-    for place in places.tolist():
-        while at < place:
-            picture, at = next(frames), at + 1
-        yield picture
-
-
-def _write_demo(file: h5py.File, name: str, episode: Episode, at: np.ndarray) -> None:
+def _write_demo(file: h5py.File, name: str, episode: Episode, at: Floats) -> None:
     demo = file.create_group(f"data/{name}")
     demo.attrs["num_samples"] = len(at)
     own = file.create_group(f"{OWN}/{name}")
     own["times"] = at
-    channels: dict[str, Any] = {}
+    channels: dict[str, object] = {}
     for channel, signal in episode.channels.items():
         place = _PLACES.get(channel) or "obs/" + channel.removeprefix("obs/").replace("/", "_")
         while place in demo:
             place += "_"
         about = {"unit": signal.unit, "stated_hz": signal.stated_hz}
         if isinstance(signal, Video):
-            everything = np.arange(len(signal.times))
             height, width, _ = signal.shape
             pictures = demo.create_dataset(
                 place,
@@ -110,19 +100,14 @@ def _write_demo(file: h5py.File, name: str, episode: Episode, at: np.ndarray) ->
                 compression="gzip",
                 compression_opts=1,
             )
-            for number, picture in enumerate(_pictures(signal, everything)):
+            for number, picture in enumerate(frames_at(signal, np.arange(len(signal.times)))):
                 pictures[number] = picture
-            # The encoded film as well: pictures that are encoded again are no longer the same.
+            # The encoded video as well: images that are encoded again are not the same.
             film = f"film_{len(channels)}"
-            own[film] = np.frombuffer(signal.mp4, "u1")
+            own[film] = stored(signal)
             channels[channel] = {**about, "data": f"{OWN}/{name}/{film}", "video": True}
         else:
             demo[place] = signal.values
             channels[channel] = {**about, "data": f"data/{name}/{place}"}
-    told = {
-        "id": episode.id,
-        "outcome": episode.outcome,
-        "provenance": episode.provenance.to_dict(),
-        "channels": channels,
-    }
-    own["about"] = np.frombuffer(json.dumps(told).encode(), "u1")
+    told = json.dumps(described(episode, channels))
+    own["about"] = np.frombuffer(told.encode(), "u1")

@@ -1,4 +1,4 @@
-"""The files of a LeRobot data set: path templates, JSON and Parquet, none of them trusted."""
+"""The files of a LeRobot data set: path templates, JSON and Parquet, with all input checked."""
 
 from __future__ import annotations
 
@@ -7,33 +7,33 @@ import logging
 import re
 from collections.abc import Mapping
 from pathlib import Path, PurePosixPath
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from sim2real.errors import Sim2RealError
+from sim2real.arrays import Array
+from sim2real.errors import Sim2RealError, one_line
 
 INDEX_FEATURES = ("timestamp", "frame_index", "episode_index", "index", "task_index")
-"""Features every data set has, which say where a frame stands."""
+"""Features of every data set, which say where a frame belongs."""
 TIME_FEATURE = "sim2real.time"
-"""Feature with the true time of each frame [s], where sim2real wrote the data set."""
+"""Feature with the true time of each frame [s], in data sets that sim2real wrote."""
 BYTES_MAX = 1 << 33
 """Most bytes one Parquet file may unpack to."""
 _BYTES_FREE = 1 << 26
 _RATIO_MAX = 300
-"""A Parquet file may unpack to this many times its size, a small one to some bytes anyway."""
+"""A Parquet file may unpack to this many times its size; a small one to more."""
 _JSON_BYTES_MAX = 1 << 30
 _FIELD = re.compile(r"\{([a-z_]+)(?::0(\d)d)?\}")
 _log = logging.getLogger(__name__)
 
 
-def filled(template: str, values: Mapping[str, Any]) -> PurePosixPath:
+def filled(template: str, values: Mapping[str, object]) -> PurePosixPath:
     """A path template such as 'data/chunk-{chunk_index:03d}/…' with its fields filled in.
 
-    Only known fields and zero-padded numbers are understood, and the path stays in its folder.
+    Fields are texts or zero-padded numbers; the path cannot leave its folder.
     """
 
     def fill(field: re.Match[str]) -> str:
@@ -42,24 +42,24 @@ def filled(template: str, values: Mapping[str, Any]) -> PurePosixPath:
             return value
         if isinstance(value, int) and not isinstance(value, bool):
             return f"{value:0{field[2] or 1}d}"
-        raise Sim2RealError(f"the path {template!r} has a field {field[1]!r} that is not known")
+        raise Sim2RealError(f"the path {template!r} has the unknown field {field[1]!r}")
 
     text = _FIELD.sub(fill, template)
     path = PurePosixPath(text)
     unsafe = path.is_absolute() or ".." in path.parts or not path.parts
     if unsafe or any(sign in text for sign in "{}\\:\0") or len(text) > 1000:
-        raise Sim2RealError(f"the path {template!r} is not one inside the data set")
+        raise Sim2RealError(f"the path {template!r} leads out of the data set")
     return path
 
 
 def read_parquet(file: Path, columns: list[str]) -> pa.Table:
-    """Those of the columns that the Parquet file has; what cannot be read is a `Sim2RealError`."""
+    """Those of the columns that a Parquet file has; a damaged file is a `Sim2RealError`."""
     try:
         most = min(BYTES_MAX, max(_BYTES_FREE, _RATIO_MAX * file.stat().st_size))
         with pq.ParquetFile(file) as parquet:
             there = parquet.schema_arrow
             wanted = [name for name in dict.fromkeys(columns) if name in there.names]
-            # Few rows at a time where one may be a picture: a file can repeat it without end.
+            # Few rows at a time where one may be an image: a small file can repeat it endlessly.
             rows = 65536 if not any(_is_wide(there.field(name).type) for name in wanted) else 64
             batches, size = [], 0
             for batch in parquet.iter_batches(rows, columns=wanted):
@@ -74,22 +74,21 @@ def read_parquet(file: Path, columns: list[str]) -> pa.Table:
         raise Sim2RealError(f"no such file: {file}") from None
     except Sim2RealError:
         raise
-    except Exception as error:  # damaged Parquet ends in many kinds of exception
-        message = " ".join(str(error).split())[:200]
-        raise Sim2RealError(f"{file} is not readable Parquet: {message}") from None
+    except Exception as error:  # damaged Parquet raises many kinds of errors
+        raise Sim2RealError(f"{file} is not readable Parquet: {one_line(error)}") from None
 
 
 def _is_wide(kind: pa.DataType) -> bool:
-    """Whether one cell may hold any number of bytes."""
+    """Whether a cell may hold any number of bytes."""
     number = pa.types.is_primitive(kind) or pa.types.is_boolean(kind)
     fixed = pa.types.is_fixed_size_list(kind) and pa.types.is_primitive(kind.value_type)
     return not (number or fixed)
 
 
-def numeric_column(column: pa.ChunkedArray, where: str) -> np.ndarray | None:
-    """The values (rows, ...) of a column of numbers or nested lists of them.
+def numeric_column(column: pa.ChunkedArray, where: str) -> Array | None:
+    """The values (rows, ...) of a column of numbers or nested lists of numbers.
 
-    None, and a note in the log, for text and for lists whose length changes.
+    None, with a warning, for text and for lists of different lengths.
     """
     array = column.combine_chunks()
     shape = [len(array)]
@@ -120,25 +119,26 @@ def numeric_column(column: pa.ChunkedArray, where: str) -> np.ndarray | None:
 
 
 def picture_column(column: pa.ChunkedArray, where: str) -> pa.Array:
-    """The encoded pictures of a column of {bytes, path}, or of bytes."""
+    """The encoded images in a column of {bytes, path}, or of bytes."""
     array = column.combine_chunks()
     if isinstance(array.type, pa.BaseExtensionType):
         array = array.storage
     if pa.types.is_struct(array.type):
         if array.type.get_field_index("bytes") < 0:
-            raise Sim2RealError(f"{where} holds no pictures")
+            raise Sim2RealError(f"{where} contains no images")
         array = array.field("bytes")
     if not (pa.types.is_binary(array.type) or pa.types.is_large_binary(array.type)):
-        raise Sim2RealError(f"{where} holds no pictures")
+        raise Sim2RealError(f"{where} contains no images")
     if array.null_count:
-        raise Sim2RealError(f"{where} has pictures in files of their own, which are not read")
+        raise Sim2RealError(f"{where} refers to images in other files, which are not read")
     return array
 
 
-def read_json(file: Path) -> Any:
+def read_json(file: Path) -> object:
     """The JSON value in a file of reasonable size; anything else is a `Sim2RealError`."""
     try:
-        return json.loads(read_text(file))
+        found: object = json.loads(read_text(file))
+        return found
     except (ValueError, RecursionError) as error:
         raise Sim2RealError(f"{file} is not readable JSON: {error}") from None
 
@@ -155,14 +155,14 @@ def read_text(file: Path) -> str:
         raise Sim2RealError(f"{file} is not readable text: {error}") from None
 
 
-def count_at(value: Any, where: str) -> int:
+def count_at(value: object, where: str) -> int:
     """`value` if it is a whole number of at least 0; else an error that says where."""
     if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value < 1 << 53:
         raise Sim2RealError(f"{where} must be a whole number, not {str(value)[:100]!r}")
     return value
 
 
-def text_at(value: Any, where: str) -> str:
+def text_at(value: object, where: str) -> str:
     """`value` if it is text; else an error that says where."""
     if not isinstance(value, str):
         raise Sim2RealError(f"{where} must be text, not {str(value)[:100]!r}")

@@ -1,9 +1,8 @@
 """LeRobot data sets, versions 2.0, 2.1 and 3.0, read as episodes.
 
-A data set is a folder: `meta/info.json` names the features, the rate and where files lie; numbers
-are in Parquet, pictures in mp4 or in Parquet. From version 3.0 on one file holds many episodes.
-What a file claims is checked: a path that leaves the folder or a count that does not fit is an
-error.
+A data set is a folder: `meta/info.json` lists the features, the rate and the paths of files.
+Numbers are in Parquet, images in mp4 or Parquet. Since version 3.0 a file holds many episodes.
+Paths that leave the folder, and counts that do not match, are a `Sim2RealError`.
 """
 
 from __future__ import annotations
@@ -15,13 +14,13 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from sim2real.data.episode import Episode, Signal
-from sim2real.data.formats.faults import naming
+from sim2real.arrays import Array, Floats
+from sim2real.data.episode import Episode, Signal, channel_name
+from sim2real.data.formats.file_errors import naming
 from sim2real.data.formats.film import Film, decoded_picture, video_of
 from sim2real.data.formats.lerobot.files import (
     INDEX_FEATURES,
@@ -35,26 +34,23 @@ from sim2real.data.formats.lerobot.files import (
     read_text,
     text_at,
 )
-from sim2real.data.formats.lerobot.notes import NOTES_FILE, ChannelNote, Note, Notes
-from sim2real.data.formats.lerobot.write import write_lerobot
+from sim2real.data.formats.lerobot.sidecar import SIDECAR, ChannelEntry, EpisodeEntry, Sidecar
 from sim2real.data.provenance import Provenance
 from sim2real.data.video import Video
 from sim2real.errors import Sim2RealError, number_at, table_at
-
-__all__ = ["read_lerobot", "write_lerobot"]
 
 
 def read_lerobot(path: Path, *, base: Provenance) -> Iterator[Episode]:
     """The episodes of the data set in folder `path`, in order.
 
-    Every numeric feature becomes a signal, every camera a video. What sim2real wrote itself comes
-    back with its own provenance, units and time stamps; else `base` is completed by the task, the
-    robot and the names of the features (in its calibration).
+    Every numeric feature becomes a signal, every camera a video. What sim2real wrote is restored
+    with its provenance, units and time stamps; otherwise `base` is completed by the task, the
+    robot and, in the calibration, the names of the features.
     """
     path = Path(path)
     with naming(path):
         info = _Info.load(path)
-        own = Notes.load(path)
+        own = Sidecar.load(path)
         data: _DataFile | None = None
         films: dict[str, tuple[Path, Film]] = {}
         try:
@@ -78,7 +74,7 @@ class _Info:
     data_path: str
     video_path: str
     chunks_size: int
-    features: Mapping[str, Mapping[str, Any]]
+    features: Mapping[str, Mapping[str, object]]
 
     @classmethod
     def load(cls, folder: Path) -> _Info:
@@ -92,10 +88,12 @@ class _Info:
             )
         fps = number_at(info.get("fps"), f"{where}: fps")
         if not 0 < fps < 1e6:
-            raise Sim2RealError(f"{where}: {fps:g} frames a second are none")
-        features = table_at(info.get("features"), f"{where}: features")
+            raise Sim2RealError(f"{where}: fps cannot be {fps:g}")
+        features = {
+            name: table_at(feature, f"{where}: feature {name}")
+            for name, feature in table_at(info.get("features"), f"{where}: features").items()
+        }
         for name, feature in features.items():
-            table_at(feature, f"{where}: feature {name}")
             if not isinstance(feature.get("dtype"), str):
                 raise Sim2RealError(f"{where}: feature {name} has no dtype")
         chunks_size = info.get("chunks_size", 1000)
@@ -118,43 +116,60 @@ class _Info:
 
 
 @dataclass(frozen=True, kw_only=True)
+class _Row:
+    """An episode's row in the metadata."""
+
+    index: int
+    length: int
+    tasks: tuple[str, ...]
+    fields: Mapping[str, object]
+    """All fields, which the path templates refer to."""
+
+    @classmethod
+    def of(cls, fields: Mapping[str, object], where: str) -> _Row:
+        tasks = fields.get("tasks") or []
+        if not isinstance(tasks, list) or not all(isinstance(task, str) for task in tasks):
+            raise Sim2RealError(f"{where}: tasks must be a list of texts")
+        index = count_at(fields.get("episode_index"), f"{where}: episode_index")
+        length = count_at(fields.get("length"), f"{where}: length")
+        checked = {**fields, "episode_index": index, "length": length}
+        return cls(index=index, length=length, tasks=tuple(tasks), fields=checked)
+
+
+@dataclass(frozen=True, kw_only=True)
 class _Place:
-    """Where one episode lies."""
+    """Where an episode is."""
 
     index: int
     length: int
     tasks: tuple[str, ...]
     data: PurePosixPath
     films: Mapping[str, tuple[PurePosixPath, float]]
-    """File of each camera, and where in it the episode begins [s]."""
+    """File of each camera, and the start of the episode in it [s]."""
 
 
 def _places(folder: Path, info: _Info) -> Iterator[_Place]:
     rows = _rows_v3(folder, info) if info.major == 3 else _rows_v2(folder, info)
     for row in rows:
-        index = row["episode_index"]
-        where = f"{folder}: episode {index}"
-        data_path = filled(info.data_path, {**row, **_numbers_at(row, "data/", where)})
+        where, fields = f"{folder}: episode {row.index}", row.fields
+        data_path = filled(info.data_path, {**fields, **_numbers_at(fields, "data/", where)})
         films = {}
         for key in info.of("video"):
-            numbers = _numbers_at(row, f"videos/{key}/", where)
-            begin = row.get(f"videos/{key}/from_timestamp", 0.0)
-            begin = number_at(begin, f"{where}: from_timestamp of {key}")
+            numbers = _numbers_at(fields, f"videos/{key}/", where)
+            begin = number_at(
+                fields.get(f"videos/{key}/from_timestamp", 0.0), f"{where}: from_timestamp of {key}"
+            )
             if not 0 <= begin < 1e9:
                 raise Sim2RealError(f"{where}: {key} begins at {begin:g} s")
-            film = filled(info.video_path, {**row, **numbers, "video_key": key})
+            film = filled(info.video_path, {**fields, **numbers, "video_key": key})
             films[key] = (film, begin)
         yield _Place(
-            index=index,
-            length=row["length"],
-            tasks=tuple(row["tasks"]),
-            data=data_path,
-            films=films,
+            index=row.index, length=row.length, tasks=row.tasks, data=data_path, films=films
         )
 
 
-def _numbers_at(row: Mapping[str, Any], prefix: str, where: str) -> dict[str, int]:
-    """The chunk and file numbers of a version 3 row; nothing for version 2."""
+def _numbers_at(row: Mapping[str, object], prefix: str, where: str) -> dict[str, int]:
+    """The chunk and file numbers in a row of version 3; none for version 2."""
     found = {}
     for name in ("chunk_index", "file_index"):
         if prefix + name in row:
@@ -162,10 +177,10 @@ def _numbers_at(row: Mapping[str, Any], prefix: str, where: str) -> dict[str, in
     return found
 
 
-def _rows_v3(folder: Path, info: _Info) -> Iterator[dict[str, Any]]:
+def _rows_v3(folder: Path, info: _Info) -> Iterator[_Row]:
     files = sorted((folder / "meta/episodes").glob("*/*.parquet"))
     if not files:
-        raise Sim2RealError(f"{folder / 'meta/episodes'} holds no Parquet file")
+        raise Sim2RealError(f"{folder / 'meta/episodes'} contains no Parquet file")
     wanted = {"episode_index", "length", "tasks", "data/chunk_index", "data/file_index"}
     for key in info.of("video"):
         wanted |= {f"videos/{key}/{n}" for n in ("chunk_index", "file_index", "from_timestamp")}
@@ -175,33 +190,25 @@ def _rows_v3(folder: Path, info: _Info) -> Iterator[dict[str, Any]]:
         if absent:
             raise Sim2RealError(f"{file} has no column {absent[0]!r}")
         for row in table.to_pylist():
-            yield {**row, **_checked(row, str(file))}
+            yield _Row.of(row, str(file))
 
 
-def _rows_v2(folder: Path, info: _Info) -> Iterator[dict[str, Any]]:
+def _rows_v2(folder: Path, info: _Info) -> Iterator[_Row]:
     file = folder / "meta/episodes.jsonl"
     for number, line in enumerate(read_text(file).splitlines(), start=1):
         if not line.strip():
             continue
         where = f"{file}, line {number}"
         try:
-            row = table_at(json.loads(line), where)
+            row = _Row.of(table_at(json.loads(line), where), where)
         except (ValueError, RecursionError):
             raise Sim2RealError(f"{where} is not JSON") from None
-        row = _checked(row, where)
-        yield {**row, "episode_chunk": row["episode_index"] // info.chunks_size}
-
-
-def _checked(row: Mapping[str, Any], where: str) -> dict[str, Any]:
-    """Index, length and tasks of an episode's row."""
-    tasks = row.get("tasks") or []
-    if not isinstance(tasks, list) or not all(isinstance(task, str) for task in tasks):
-        raise Sim2RealError(f"{where}: tasks must be a list of texts")
-    return {
-        "episode_index": count_at(row.get("episode_index"), f"{where}: episode_index"),
-        "length": count_at(row.get("length"), f"{where}: length"),
-        "tasks": tasks,
-    }
+        fields = {
+            "episode_index": row.index,
+            "length": row.length,
+            "episode_chunk": row.index // info.chunks_size,
+        }
+        yield replace(row, fields=fields)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -210,7 +217,7 @@ class _DataFile:
 
     path: PurePosixPath
     sha256: str
-    columns: Mapping[str, np.ndarray]
+    columns: Mapping[str, Array]
     pictures: Mapping[str, pa.Array]
     spans: Mapping[int, tuple[int, int]]
     """First row and number of rows of each episode."""
@@ -240,7 +247,7 @@ class _DataFile:
         return cls(path=path, sha256=digest, columns=columns, pictures=pictures, spans=spans)
 
 
-def _spans(episodes: np.ndarray, file: Path) -> dict[int, tuple[int, int]]:
+def _spans(episodes: Array, file: Path) -> dict[int, tuple[int, int]]:
     changes = np.flatnonzero(np.diff(episodes)) + 1
     starts = [0, *changes.tolist()] if len(episodes) else []
     ends = [*starts[1:], len(episodes)]
@@ -248,14 +255,14 @@ def _spans(episodes: np.ndarray, file: Path) -> dict[int, tuple[int, int]]:
     for start, end in zip(starts, ends, strict=False):
         index = int(episodes[start])
         if index in spans:
-            raise Sim2RealError(f"{file}: the frames of episode {index} do not lie together")
+            raise Sim2RealError(f"{file}: the frames of episode {index} are not contiguous")
         spans[index] = (start, end - start)
     return spans
 
 
 def _episode(
     info: _Info,
-    own: Notes | None,
+    own: Sidecar | None,
     data: _DataFile,
     place: _Place,
     films: dict[str, tuple[Path, Film]],
@@ -264,14 +271,14 @@ def _episode(
     where = f"{info.folder / data.path}: episode {place.index}"
     first, count = data.spans.get(place.index, (0, 0))
     if count != place.length or not count:
-        raise Sim2RealError(f"{where} has {count} frames here, {place.length} by its metadata")
+        raise Sim2RealError(f"{where} has {count} frames, but {place.length} by its metadata")
     rows = slice(first, first + count)
-    note = own.note(place.index) if own else None
+    note = own.episode(place.index) if own else None
     times = _times(data, rows, info.fps, note)
     channels: dict[str, Signal | Video] = {}
     for feature, values in data.columns.items():
         if feature not in (*INDEX_FEATURES, TIME_FEATURE):
-            channel = note.channel(feature) if note else ChannelNote(name=_channel_name(feature))
+            channel = note.channel(feature) if note else ChannelEntry(name=channel_name(feature))
             shape = values.shape[1:] if channel.shape is None else channel.shape
             picked = values[rows]
             if picked[0].size != math.prod(shape):
@@ -280,7 +287,7 @@ def _episode(
             signal = Signal(times, picked.reshape(count, *shape), channel.unit, stated_hz)
             _put(channels, channel.name, signal, where)
     for feature in (*place.films, *data.pictures):
-        channel = note.channel(feature) if note else ChannelNote(name=_channel_name(feature))
+        channel = note.channel(feature) if note else ChannelEntry(name=channel_name(feature))
         if feature in place.films:
             video = _cut(info, place, feature, films, times)
         else:
@@ -291,21 +298,23 @@ def _episode(
             video = replace(video, stated_hz=channel.stated_hz)
         _put(channels, channel.name, video, where)
     if not channels:
-        raise Sim2RealError(f"{where} has no feature that is a number or a camera")
+        raise Sim2RealError(f"{where} has neither numbers nor cameras")
     try:
         if note is None:
             return Episode(channels, _provenance(info, data, place, base), _outcome(data, rows))
         found = Episode(channels, note.provenance, note.outcome)
     except ValueError:
-        raise Sim2RealError(f"{where}: its metadata holds what no text or number is") from None
+        raise Sim2RealError(f"{where}: its metadata contain an invalid text or number") from None
     if found.id != note.id:
         raise Sim2RealError(
-            f"{where} has changed since sim2real wrote it: without {NOTES_FILE} it is read as it is"
+            f"{where} has changed since sim2real wrote it: without {SIDECAR} it is read as it is"
         )
     return found
 
 
-def _put(channels: dict[str, Any], name: str, channel: Signal | Video, where: str) -> None:
+def _put(
+    channels: dict[str, Signal | Video], name: str, channel: Signal | Video, where: str
+) -> None:
     if name in channels:
         raise Sim2RealError(f"{where}: two features would both be the channel {name!r}")
     channels[name] = channel
@@ -316,9 +325,9 @@ def _cut(
     place: _Place,
     feature: str,
     films: dict[str, tuple[Path, Film]],
-    times: np.ndarray,
+    times: Floats,
 ) -> Video:
-    """The episode's piece of a camera's film; the last film of each camera stays open."""
+    """The episode's part of a camera's file; the last file of each camera stays open."""
     relative, begin_s = place.films[feature]
     file = info.folder / relative
     if feature not in films or films[feature][0] != file:
@@ -328,11 +337,11 @@ def _cut(
     return films[feature][1].cut(begin_s, times, info.fps)
 
 
-def _times(data: _DataFile, rows: slice, fps: float, note: Note | None) -> np.ndarray:
+def _times(data: _DataFile, rows: slice, fps: float, note: EpisodeEntry | None) -> Floats:
     """Time stamps of an episode's frames [s].
 
-    LeRobot keeps them in single precision; where they are those of the stated rate, they are
-    given in double precision.
+    LeRobot stores them in single precision; those that follow from the stated rate are computed
+    in double precision.
     """
     if TIME_FEATURE in data.columns:
         return data.columns[TIME_FEATURE][rows].astype(np.float64).reshape(-1)
@@ -360,11 +369,5 @@ def _provenance(info: _Info, data: _DataFile, place: _Place, base: Provenance) -
 def _outcome(data: _DataFile, rows: slice) -> str:
     for name in ("next.success", "success", "is_success"):
         if name in data.columns:
-            return "success" if np.any(data.columns[name][rows] > 0.5) else "failure"
+            return "success" if np.greater(data.columns[name][rows], 0.5).any() else "failure"
     return ""
-
-
-def _channel_name(feature: str) -> str:
-    """A channel's name for a feature's, whose signs are freer."""
-    name = re.sub(r"[^A-Za-z0-9_.:/\-]", "_", feature)
-    return name if re.match(r"[A-Za-z0-9_]", name) else f"_{name}"

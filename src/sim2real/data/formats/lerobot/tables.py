@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from sim2real.arrays import Array
 from sim2real.data.formats.lerobot.stats import Stats
 
 CHUNK_FILES = 1000
@@ -23,24 +23,24 @@ _BATCH_BYTES = 16 << 20
 
 
 def placed(number: int) -> dict[str, int]:
-    """Chunk and file of the file with that number."""
+    """Chunk and index of the file with that number."""
     chunk, file = divmod(number, CHUNK_FILES)
     return {"chunk_index": chunk, "file_index": file}
 
 
 class DataFiles:
-    """Parquet files of many episodes each, a new one where the last would grow too large."""
+    """Parquet files of many episodes each, a new one when the last would grow too large."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.number = -1
         self.writer: pq.ParquetWriter | None = None
         self.path = folder
-        self.batch: list[tuple[dict[str, np.ndarray], dict[str, Any]]] = []
+        self.batch: list[tuple[dict[str, Array], dict[str, object]]] = []
         self.bytes = 0
 
-    def add(self, columns: dict[str, np.ndarray], row: dict[str, Any]) -> None:
-        """Take an episode's columns; `row` will say where they went."""
+    def add(self, columns: dict[str, Array], row: dict[str, object]) -> None:
+        """Add an episode's columns; `row` will say where they are."""
         self.batch.append((columns, row))
         self.bytes += sum(values.nbytes for values in columns.values())
         if self.bytes >= _BATCH_BYTES:
@@ -65,7 +65,7 @@ class DataFiles:
             self.number += 1
             self.path = self.folder / (FILE.format(**placed(self.number)) + ".parquet")
             self.path.parent.mkdir(parents=True, exist_ok=True)
-            # A dictionary helps the columns that repeat; floats only lose time to it.
+            # A dictionary helps columns with repeated values only.
             self.writer = pq.ParquetWriter(
                 self.path,
                 table.schema,
@@ -79,9 +79,9 @@ class DataFiles:
 
 
 def write_episodes(
-    folder: Path, rows: Sequence[Mapping[str, Any]], stats: Mapping[str, Sequence[Stats]]
+    folder: Path, rows: Sequence[Mapping[str, object]], stats: Mapping[str, Sequence[Stats]]
 ) -> None:
-    """The table of episodes: where each lies, and the statistics of its features."""
+    """Write the table of episodes: where each is, and the statistics of its features."""
     columns = {name: pa.array([row[name] for row in rows]) for name in rows[0]}
     for name, entries in stats.items():
         for key in entries[0]:
@@ -98,7 +98,7 @@ def write_episodes(
         pq.write_table(part, path, compression="snappy")
 
 
-def _column(values: np.ndarray) -> pa.Array:
+def _column(values: Array) -> pa.Array:
     """Values (rows, ...) as a column: numbers, lists of fixed length, or lists of lists."""
     if values.size == len(values):
         return pa.array(values.reshape(-1))
@@ -107,7 +107,7 @@ def _column(values: np.ndarray) -> pa.Array:
     return _nested(values)
 
 
-def _nested(values: np.ndarray) -> pa.Array:
+def _nested(values: Array) -> pa.Array:
     array = pa.array(values.reshape(-1))
     for axis in range(values.ndim - 1, 0, -1):
         rows = int(np.prod(values.shape[:axis]))
@@ -117,10 +117,10 @@ def _nested(values: np.ndarray) -> pa.Array:
 
 
 def write_tasks(file: Path, tasks: list[str]) -> None:
-    """The table of tasks, whose row labels are their texts as pandas keeps them."""
+    """Write the table of tasks, with their texts as the row labels of pandas."""
     label = "__index_level_0__"
     table = pa.table({"task_index": np.arange(len(tasks)), label: tasks})
-    columns: list[dict[str, Any]] = [
+    columns: list[dict[str, str | None]] = [
         {"name": "task_index", "field_name": "task_index", "pandas_type": "int64"},
         {"name": None, "field_name": label, "pandas_type": "unicode"},
     ]

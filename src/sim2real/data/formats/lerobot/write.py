@@ -1,27 +1,27 @@
 """Episodes written as a LeRobot data set of version 3.0.
 
-LeRobot knows one rate: its `timestamp` is the frame's number divided by it. The true time stamps
-stay beside it as the feature `sim2real.time`, unless the data is resampled to a rate asked for.
-What LeRobot has no place for (provenance, units, outcome) is in `meta/sim2real.json`; with it, an
-episode of one rate comes back with the id it had.
+LeRobot has a single rate: its `timestamp` is the frame's number divided by it. The true time stamps
+are kept as the feature `sim2real.time`, unless the data are resampled to a given rate. Provenance,
+units and outcome, which have no place in LeRobot, are in `meta/sim2real.json`; with it, an episode
+with a single rate is restored with its id.
 """
 
 from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import NotRequired, TypedDict
 
 import numpy as np
 
-from sim2real.data.align import common_times, held, sampled
+from sim2real.arrays import Array, Floats
 from sim2real.data.episode import Episode, Signal
-from sim2real.data.formats.film import frame_times, opened, retimed, video_of
+from sim2real.data.formats.film import frame_times, frames_at, retimed, video_of
 from sim2real.data.formats.lerobot.files import INDEX_FEATURES, TIME_FEATURE
-from sim2real.data.formats.lerobot.notes import NOTES_FILE
+from sim2real.data.formats.lerobot.sidecar import SIDECAR
 from sim2real.data.formats.lerobot.stats import Stats, aggregated, signal_stats, video_stats
 from sim2real.data.formats.lerobot.tables import (
     CHUNK_FILES,
@@ -32,12 +32,13 @@ from sim2real.data.formats.lerobot.tables import (
     write_episodes,
     write_tasks,
 )
-from sim2real.data.video import Video
+from sim2real.data.resampling import common_times, held, sampled
+from sim2real.data.video import Video, video_stream
 from sim2real.errors import Sim2RealError
 from sim2real.files import atomic_folder
 
 _TOLERANCE_S = 5e-5
-"""Half of what LeRobot lets a video frame be away from its time stamp [s]."""
+"""Half of LeRobot's tolerance between a video frame and its time stamp [s]."""
 _TYPES = {
     "?": "bool", "b": "int8", "h": "int16", "i": "int32", "l": "int64", "q": "int64",
     "B": "uint8", "H": "uint16", "I": "uint32", "L": "uint64", "Q": "uint64",
@@ -48,10 +49,10 @@ _TYPES = {
 def write_lerobot(
     path: Path, episodes: Iterable[Episode], *, rate_hz: float = 0.0, clock: str = ""
 ) -> None:
-    """Write a new data set into the folder `path`, whole or not at all.
+    """Write a new data set into the folder `path`, completely or not at all.
 
-    The channels of an episode must share their time stamps, or `rate_hz` or the channel `clock`
-    says which ones they are read at. All episodes have the same channels and rate.
+    The channels of an episode must share their time stamps, or be sampled at `rate_hz` or at the
+    times of the channel `clock`. All episodes need the same channels and rate.
     """
     with atomic_folder(path) as folder:
         writer = _Writer(folder, rate_hz, clock)
@@ -60,19 +61,28 @@ def write_lerobot(
         writer.finish()
 
 
+class _Feature(TypedDict):
+    """The entry of a channel in info.json."""
+
+    dtype: str
+    shape: list[int]
+    names: object
+    info: NotRequired[dict[str, object]]
+
+
 class _Writer:
     def __init__(self, folder: Path, rate_hz: float, clock: str) -> None:
         if not (math.isfinite(rate_hz) and rate_hz >= 0):
-            raise Sim2RealError(f"a rate of {rate_hz} Hz is none")
+            raise Sim2RealError(f"a rate cannot be {rate_hz} Hz")
         self.folder, self.clock, self.rate_hz = folder, clock, float(rate_hz)
         self.fps = self.rate_hz
-        self.features: dict[str, dict[str, Any]] = {}
+        self.features: dict[str, _Feature] = {}
         self.names: dict[str, str] = {}
         self.robots: set[str] = set()
         self.tasks: dict[str, int] = {}
-        self.rows: list[dict[str, Any]] = []
+        self.rows: list[dict[str, object]] = []
         self.stats: dict[str, list[Stats]] = {}
-        self.notes: list[dict[str, Any]] = []
+        self.entries: list[dict[str, object]] = []
         self.layouts: dict[str, int] = {}
         self.frames = 0
         self.data = DataFiles(folder / "data")
@@ -87,7 +97,7 @@ class _Writer:
             self.names = _feature_names(episode)
             self.features = self._described(episode)
         self._check(episode)
-        row: dict[str, Any] = {
+        row: dict[str, object] = {
             "episode_index": len(self.rows),
             "tasks": [episode.provenance.task],
             "length": len(at),
@@ -100,12 +110,12 @@ class _Writer:
         self.data.add(columns, row)
         for name, video in episode.videos.items():
             self._write_video(self.names[name], video, row)
-        self._note(episode, at)
+        self._describe(episode, at)
         self.rows.append(row)
         self.robots.add(episode.provenance.robot)
         self.frames += len(at)
 
-    def _set_rate(self, episode: Episode, at: np.ndarray) -> None:
+    def _set_rate(self, episode: Episode, at: Floats) -> None:
         if self.rate_hz:
             return
         steps = np.diff(at)
@@ -127,8 +137,8 @@ class _Writer:
                 " give a rate"
             )
 
-    def _on_one_clock(self, episode: Episode, at: np.ndarray) -> Episode:
-        """The episode with every channel at the times `at`: itself where they are so already."""
+    def _on_one_clock(self, episode: Episode, at: Floats) -> Episode:
+        """The episode with all channels at the times `at`; itself if they already are."""
         values = None
         channels: dict[str, Signal | Video] = {}
         for name, channel in episode.channels.items():
@@ -143,17 +153,17 @@ class _Writer:
             return episode
         return episode.derive(f"held at {self.fps:g} Hz for LeRobot", channels=channels)
 
-    def _film_at(self, video: Video, at: np.ndarray) -> Video:
-        """The video with a frame for each time `at`, shown at the data set's rate."""
+    def _film_at(self, video: Video, at: Floats) -> Video:
+        """The video with a frame for each of the times `at`, played at the data set's rate."""
         if not np.array_equal(video.times, at):
             picked = held(video.times, at)
-            video = video_of(at, _frames(video, picked), stated_hz=self.fps)
+            video = video_of(at, frames_at(video, picked), stated_hz=self.fps)
         late = frame_times(video) - np.arange(len(at)) / self.fps
         return retimed(video, self.fps) if np.abs(late).max() > _TOLERANCE_S else video
 
-    def _described(self, episode: Episode) -> dict[str, dict[str, Any]]:
+    def _described(self, episode: Episode) -> dict[str, _Feature]:
         """The entries of info.json for the channels of the first episode."""
-        features: dict[str, dict[str, Any]] = {}
+        features: dict[str, _Feature] = {}
         known = episode.provenance.calibration.get("names")
         for name, channel in episode.channels.items():
             feature = self.names[name]
@@ -164,14 +174,14 @@ class _Writer:
                 features[feature]["info"] = _film_info(channel, self.fps)
                 continue
             if len(shape) > 5 or 0 in shape:
-                raise Sim2RealError(f"channel {name!r}: LeRobot cannot hold shape {shape}")
+                raise Sim2RealError(f"channel {name!r}: LeRobot cannot store the shape {shape}")
             parts = known.get(feature) if isinstance(known, dict) else None
             if isinstance(parts, dict) or (isinstance(parts, list) and len(parts) == shape[0]):
                 features[feature]["names"] = parts
         return features
 
     def _check(self, episode: Episode) -> None:
-        """All episodes have the channels of the first."""
+        """Raise a `Sim2RealError` if the channels differ from those of the first episode."""
         if episode.channels.keys() != self.names.keys():
             name = min(episode.channels.keys() ^ self.names.keys())
             raise Sim2RealError(
@@ -185,11 +195,13 @@ class _Writer:
                     f" {(entry['dtype'], entry['shape'])} as in the first"
                 )
 
-    def _columns(self, episode: Episode, at: np.ndarray) -> dict[str, np.ndarray]:
+    def _columns(self, episode: Episode, at: Floats) -> dict[str, Array]:
         count = len(at)
         frame = np.arange(count)
         task = self.tasks.setdefault(episode.provenance.task, len(self.tasks))
-        columns = {self.names[name]: s.values for name, s in episode.signals.items()}
+        columns: dict[str, Array] = {
+            self.names[name]: s.values for name, s in episode.signals.items()
+        }
         if not self.rate_hz:
             columns[TIME_FEATURE] = at
         columns["timestamp"] = (frame / self.fps).astype(np.float32)
@@ -199,8 +211,8 @@ class _Writer:
         columns["task_index"] = np.full(count, task)
         return columns
 
-    def _write_video(self, feature: str, video: Video, row: dict[str, Any]) -> None:
-        """One file for each episode: its bytes stay what they are, and so does its id."""
+    def _write_video(self, feature: str, video: Video, row: dict[str, object]) -> None:
+        """One file for each episode, so that its bytes and its id stay the same."""
         place: dict[str, float] = {**placed(len(self.rows))}
         file = self.folder / "videos" / feature / (FILE.format(**place) + ".mp4")
         file.parent.mkdir(parents=True, exist_ok=True)
@@ -209,7 +221,8 @@ class _Writer:
         row.update({f"videos/{feature}/{name}": value for name, value in place.items()})
         self.stats.setdefault(feature, []).append(video_stats(video))
 
-    def _note(self, episode: Episode, at: np.ndarray) -> None:
+    def _describe(self, episode: Episode, at: Floats) -> None:
+        """Add the episode to the sidecar."""
         layout = {
             self.names[name]: {
                 "name": name,
@@ -220,7 +233,7 @@ class _Writer:
             for name, channel in episode.channels.items()
         }
         number = self.layouts.setdefault(json.dumps(layout), len(self.layouts))
-        self.notes.append(
+        self.entries.append(
             {
                 "id": episode.id,
                 "layout": number,
@@ -263,14 +276,14 @@ class _Writer:
         plain = {n: {k: v.tolist() for k, v in entry.items()} for n, entry in stats.items()}
         _write_json(meta / "stats.json", plain)
         layouts = [json.loads(layout) for layout in self.layouts]
-        notes = {"version": 1, "layouts": layouts, "episodes": self.notes}
-        _write_json(self.folder / NOTES_FILE, notes, indent=None)
+        sidecar = {"version": 1, "layouts": layouts, "episodes": self.entries}
+        _write_json(self.folder / SIDECAR, sidecar, indent=None)
         write_tasks(meta / "tasks.parquet", list(self.tasks))
         write_episodes(meta / "episodes", self.rows, self.stats)
 
 
 def _feature_names(episode: Episode) -> dict[str, str]:
-    """A feature's name for each channel's: LeRobot allows no '/', and keeps some for itself."""
+    """The feature's name for each channel: LeRobot allows no '/', and reserves some names."""
     names: dict[str, str] = {}
     for channel in episode.channels:
         name = channel.replace("/", ".").replace(":", ".")
@@ -283,23 +296,14 @@ def _feature_names(episode: Episode) -> dict[str, str]:
 
 
 def _kind(channel: Signal | Video) -> tuple[str, list[int]]:
-    """LeRobot's name of a channel's type, and the shape of one sample."""
+    """LeRobot's name for a channel's type, and the shape of one sample."""
     dtype = "video" if isinstance(channel, Video) else _TYPES[channel.values.dtype.char]
     return dtype, list(channel.shape) or [1]
 
 
-def _frames(video: Video, picked: np.ndarray) -> Iterable[np.ndarray]:
-    """The pictures of the given numbers, which do not decrease; one may be asked for often."""
-    position = 0
-    for index, (_, picture) in enumerate(video.frames(-math.inf, math.inf)):
-        while position < len(picked) and picked[position] == index:
-            yield picture
-            position += 1
-
-
-def _film_info(video: Video, fps: float) -> dict[str, Any]:
-    with opened(video) as container:
-        stream = container.streams.video[0]
+def _film_info(video: Video, fps: float) -> dict[str, object]:
+    with video.open() as container:
+        stream = video_stream(container)
         return {
             "video.height": stream.height,
             "video.width": stream.width,
@@ -312,5 +316,5 @@ def _film_info(video: Video, fps: float) -> dict[str, Any]:
         }
 
 
-def _write_json(file: Path, value: Any, indent: int | None = 4) -> None:
+def _write_json(file: Path, value: Mapping[str, object], indent: int | None = 4) -> None:
     file.write_text(json.dumps(value, indent=indent, ensure_ascii=False), encoding="utf-8")

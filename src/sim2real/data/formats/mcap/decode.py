@@ -1,35 +1,33 @@
-"""Messages of an MCAP channel decoded into tables, by what the channel says they are written in.
+"""Messages of an MCAP channel decoded into tables, by the encoding that the channel states.
 
-A decoder gives a table of numbers, arrays, texts, bytes and tables of those: JSON as it is,
-Protobuf by the descriptors in the file, ROS 2 by the definitions in the file.
+A table holds numbers, arrays, texts, bytes and tables of these by field. JSON needs no schema;
+Protobuf and ROS 2 messages are decoded by the definitions in the file.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 from google.protobuf import descriptor_pb2, descriptor_pool, message, message_factory
-from google.protobuf.descriptor import Descriptor, FieldDescriptor
+from google.protobuf.descriptor import FieldDescriptor
 
 from sim2real.data.formats.mcap import ros2
-from sim2real.data.formats.mcap.records import Channel
-from sim2real.errors import Sim2RealError
+from sim2real.data.formats.mcap.records import McapChannel
+from sim2real.errors import Sim2RealError, one_line
 
-Decoder = Callable[[bytes], dict[str, Any]]
+Decoder = Callable[[bytes], dict[str, object]]
 
 
 class NotUnderstood(Exception):  # noqa: N818
-    """The channel is written in something this reader does not know."""
+    """The channel has an encoding that this reader does not know."""
 
 
-def decoder_of(channel: Channel) -> Decoder:
-    """What decodes the channel's messages.
+def decoder_of(channel: McapChannel) -> Decoder:
+    """The decoder of the channel's messages.
 
-    Raises `NotUnderstood` for an encoding that is none of ours, and a `Sim2RealError` for a schema
-    that is damaged.
+    Raises `NotUnderstood` for an unknown encoding and a `Sim2RealError` for a damaged schema.
     """
     schema = channel.schema
     if channel.encoding == "json":
@@ -43,10 +41,10 @@ def decoder_of(channel: Channel) -> Decoder:
             raise Sim2RealError(f"the definition of {schema.name} is not text") from None
         return lambda data: ros2.decode(data, schema.name, types)
     written = channel.encoding + (f" with a {schema.encoding} schema" if schema else "")
-    raise NotUnderstood(f"{written or 'nothing known'}")
+    raise NotUnderstood(written or "without an encoding")
 
 
-def _decode_json(data: bytes) -> dict[str, Any]:
+def _decode_json(data: bytes) -> dict[str, object]:
     try:
         found = json.loads(data)
     except (ValueError, RecursionError) as error:
@@ -59,12 +57,11 @@ def _protobuf_decoder(name: str, descriptors: bytes) -> Decoder:
         files = {f.name: f for f in descriptor_pb2.FileDescriptorSet.FromString(descriptors).file}
         pool = descriptor_pool.DescriptorPool()
         _add(pool, files, set(), list(files))
-        kind: Any = message_factory.GetMessageClass(pool.FindMessageTypeByName(name))
+        kind = message_factory.GetMessageClass(pool.FindMessageTypeByName(name))
     except (message.DecodeError, KeyError, TypeError, ValueError, RecursionError) as error:
-        words = " ".join(str(error).split())[:200]
-        raise Sim2RealError(f"the definition of {name} is damaged: {words}") from None
+        raise Sim2RealError(f"the definition of {name} is damaged: {one_line(error)}") from None
 
-    def decode(data: bytes) -> dict[str, Any]:
+    def decode(data: bytes) -> dict[str, object]:
         try:
             return _table(kind.FromString(data))
         except (message.DecodeError, UnicodeDecodeError, RecursionError) as error:
@@ -74,9 +71,12 @@ def _protobuf_decoder(name: str, descriptors: bytes) -> Decoder:
 
 
 def _add(
-    pool: descriptor_pool.DescriptorPool, files: dict[str, Any], done: set[str], wanted: list[str]
+    pool: descriptor_pool.DescriptorPool,
+    files: dict[str, descriptor_pb2.FileDescriptorProto],
+    done: set[str],
+    wanted: list[str],
 ) -> None:
-    """Add files to the pool, each after those it imports."""
+    """Add files to the pool, each after the ones it imports."""
     for name in wanted:
         if name in files and name not in done:
             done.add(name)
@@ -84,16 +84,15 @@ def _add(
             pool.Add(files[name])
 
 
-def _table(found: Any) -> dict[str, Any]:
-    """A Protobuf message as a table; a field that may be absent, and is, stays out."""
-    described: Descriptor = found.DESCRIPTOR
-    table: dict[str, Any] = {}
-    for field in described.fields:
+def _table(found: message.Message) -> dict[str, object]:
+    """A Protobuf message as a table, without absent optional fields."""
+    table: dict[str, object] = {}
+    for field in found.DESCRIPTOR.fields:
         value = getattr(found, field.name)
         nested = field.type in (FieldDescriptor.TYPE_MESSAGE, FieldDescriptor.TYPE_GROUP)
         if field.is_repeated:
             if nested:
-                continue  # tables by key and lists of messages have no fixed length
+                continue  # maps and lists of messages have no fixed length
             number = field.cpp_type != FieldDescriptor.CPPTYPE_STRING
             table[field.name] = np.array(value) if number and len(value) else list(value)
         elif nested:

@@ -1,14 +1,15 @@
-"""Pictures in messages: raw or encoded, of ROS and of Foxglove's schemas."""
+"""Images in messages of ROS's and Foxglove's schemas, raw or encoded."""
 
 from __future__ import annotations
 
 import base64
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 
+from sim2real.arrays import Array
 from sim2real.data.formats.film import PIXELS_MAX, decoded_picture
+from sim2real.data.video import Image
 from sim2real.errors import Sim2RealError
 
 _SCHEMAS = ("Image", "CompressedImage", "RawImage")
@@ -23,60 +24,65 @@ _DEPTHS = {"16UC1": "u2", "mono16": "u2", "32FC1": "f4"}
 
 
 def is_picture_schema(name: str) -> bool:
-    """Whether messages of the schema are pictures."""
+    """Whether messages of the schema are images."""
     parts = name.replace(".", "/").split("/")
     return len(parts) > 1 and parts[0] in _PACKAGES and parts[-1] in _SCHEMAS
 
 
-def is_depth(table: Mapping[str, Any]) -> bool:
-    """Whether a picture has one wide number a pixel, which a video would spoil."""
+def is_depth(table: Mapping[str, object]) -> bool:
+    """Whether an image has one number of 16 or 32 bits a pixel, which a video cannot store."""
     return str(table.get("encoding", "")) in _DEPTHS
 
 
-def not_understood(table: Mapping[str, Any]) -> str:
-    """Why pictures like this one cannot be read; '' if they can."""
+def not_understood(table: Mapping[str, object]) -> str:
+    """Why images like this one cannot be read; '' if they can."""
     encoding = str(table.get("encoding", ""))[:40]
     if encoding and encoding not in _COLOURS and encoding not in _DEPTHS:
-        return f"pictures in {encoding!r}"
+        return f"images in {encoding!r}"
     coded = str(table.get("format", ""))[:40]
-    return f"pictures in {coded!r}" if "compressedDepth" in coded else ""
+    return f"images in {coded!r}" if "compressedDepth" in coded else ""
 
 
-def as_picture(table: Mapping[str, Any], where: str) -> np.ndarray:
-    """The RGB picture (height, width, 3) of a message."""
+def as_picture(table: Mapping[str, object], where: str) -> Image:
+    """The RGB image (height, width, 3) in a message."""
     encoding = str(table.get("encoding", ""))
     if not encoding:
         return decoded_picture(_bytes(table, where), where)
     if encoding not in _COLOURS:
-        raise Sim2RealError(f"{where}: a picture in {encoding[:40]!r}")
+        raise Sim2RealError(f"{where}: an image in {encoding[:40]!r}")
     width, order = _COLOURS[encoding]
-    pixels = _rows(table, where, "u1", width)
+    pixels = _rows(table, where, "u1", width).astype("u1", copy=False)
     return np.ascontiguousarray(pixels[:, :, list(order)])
 
 
-def as_depth(table: Mapping[str, Any], where: str) -> np.ndarray:
-    """The numbers (height, width) of a depth picture, as they were sent."""
+def as_depth(table: Mapping[str, object], where: str) -> Array:
+    """The numbers (height, width) of a depth image, as they were sent."""
     encoding = str(table.get("encoding"))
     if encoding not in _DEPTHS:
-        raise Sim2RealError(f"{where}: depth pictures turn into {encoding[:40]!r}")
+        raise Sim2RealError(f"{where}: depth images change to {encoding[:40]!r}")
     order = ">" if table.get("is_bigendian") else "<"
     return _rows(table, where, order + _DEPTHS[encoding], 1)[:, :, 0]
 
 
-def _rows(table: Mapping[str, Any], where: str, kind: str, parts: int) -> np.ndarray:
-    """Pixels (height, width, parts) out of rows that may be padded."""
-    height, width, step = (table.get(name, 0) for name in ("height", "width", "step"))
-    if not all(isinstance(n, int) and n > 0 for n in (height, width, step)):
-        raise Sim2RealError(f"{where}: a picture without a size")
+def _rows(table: Mapping[str, object], where: str, kind: str, parts: int) -> Array:
+    """Pixels (height, width, parts) from rows that may be padded."""
+    height, width, step = (_size(table, name, where) for name in ("height", "width", "step"))
     data = _bytes(table, where)
     size = np.dtype(kind).itemsize * parts
     if height * width > PIXELS_MAX or width * size > step or height * step > len(data):
-        raise Sim2RealError(f"{where}: {len(data)} bytes are no {width} x {height} picture")
+        raise Sim2RealError(f"{where}: {len(data)} bytes are not an image of {width} x {height}")
     rows = np.frombuffer(data, "u1", height * step).reshape(height, step)[:, : width * size]
     return np.ascontiguousarray(rows).view(kind).reshape(height, width, parts)
 
 
-def _bytes(table: Mapping[str, Any], where: str) -> bytes:
+def _size(table: Mapping[str, object], name: str, where: str) -> int:
+    size = table.get(name, 0)
+    if not isinstance(size, int) or size <= 0:
+        raise Sim2RealError(f"{where}: an image without a {name}")
+    return size
+
+
+def _bytes(table: Mapping[str, object], where: str) -> bytes:
     data = table.get("data", b"")
     if isinstance(data, np.ndarray) and data.dtype.itemsize == 1:
         return data.tobytes()
@@ -86,5 +92,5 @@ def _bytes(table: Mapping[str, Any], where: str) -> bytes:
         try:
             return base64.b64decode(data, validate=True)
         except ValueError:
-            raise Sim2RealError(f"{where}: a picture is not in base 64") from None
-    raise Sim2RealError(f"{where}: a picture without bytes")
+            raise Sim2RealError(f"{where}: an image is not valid base 64") from None
+    raise Sim2RealError(f"{where}: an image without data")

@@ -1,8 +1,8 @@
 """MCAP recordings read as episodes: JSON, Protobuf and ROS 2 messages.
 
 Every number in a message becomes a sample of the channel `topic/field`, every array of fixed length
-a vector of it, every topic of pictures a video. Texts, and lists whose length changes, are left out
-with a note in the log. A file that was cut off is read up to there, and its provenance says so.
+a vector, every topic of images a video. Texts, and lists of varying length, are left out with a
+warning. A truncated file is read up to its end, and its provenance says so.
 """
 
 from __future__ import annotations
@@ -10,19 +10,18 @@ from __future__ import annotations
 import hashlib
 import logging
 import mmap
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
-from sim2real.data.episode import Episode, Signal
-from sim2real.data.formats.faults import naming
+from sim2real.arrays import Array, Floats
+from sim2real.data.episode import Episode, Signal, channel_name
+from sim2real.data.formats.file_errors import naming
 from sim2real.data.formats.film import video_of
 from sim2real.data.formats.mcap.decode import Decoder, NotUnderstood, decoder_of
-from sim2real.data.formats.mcap.own import OWN, own_episode
+from sim2real.data.formats.mcap.lossless import OWN, own_episode
 from sim2real.data.formats.mcap.pictures import (
     as_depth,
     as_picture,
@@ -30,20 +29,24 @@ from sim2real.data.formats.mcap.pictures import (
     is_picture_schema,
     not_understood,
 )
-from sim2real.data.formats.mcap.records import Channel, CutOff, Message, Metadata, Record, records
+from sim2real.data.formats.mcap.records import (
+    CutOff,
+    McapChannel,
+    McapMessage,
+    McapMetadata,
+    Record,
+    records,
+)
 from sim2real.data.formats.mcap.ros2 import short_name
-from sim2real.data.formats.mcap.units import units_of
-from sim2real.data.formats.mcap.write import write_mcap
+from sim2real.data.formats.mcap.ros_units import units_of
 from sim2real.data.provenance import Provenance
 from sim2real.data.video import Video
 from sim2real.errors import Sim2RealError
 
-__all__ = ["read_mcap", "write_mcap"]
-
 _CHANNELS_MAX = 4096
 _DEPTH_MAX = 16
 _STAMP_MAX_S = 60.0
-"""A message's own time stamp counts if it is within this of the time it was logged at [s]."""
+"""A message's own time stamp counts if it is this close to the time it was logged at [s]."""
 _JOINTS = "sensor_msgs/JointState"
 _log = logging.getLogger(__name__)
 
@@ -51,8 +54,8 @@ _log = logging.getLogger(__name__)
 def read_mcap(path: Path, *, base: Provenance) -> Iterator[Episode]:
     """The episode of one MCAP file.
 
-    Times are in seconds from the first message on; when that was is `start_unix_ns` in the
-    calibration, with the clock each topic used. What sim2real wrote comes back as it was.
+    Times are in seconds from the first message on, whose time is `start_unix_ns` in the
+    calibration, beside the clock of each topic. What sim2real wrote is restored exactly.
     """
     path = Path(path)
     try:
@@ -71,14 +74,14 @@ def read_mcap(path: Path, *, base: Provenance) -> Iterator[Episode]:
 
 @dataclass
 class _Series:
-    """Samples of one field, gathered into arrays as they come."""
+    """Samples of one field, gathered into arrays."""
 
     rows: list[int] = field(default_factory=list)
-    values: list[Any] = field(default_factory=list)
-    parts: list[np.ndarray] = field(default_factory=list)
+    values: list[object] = field(default_factory=list)
+    parts: list[Array] = field(default_factory=list)
     trouble: str = ""
 
-    def add(self, row: int, value: Any) -> None:
+    def add(self, row: int, value: object) -> None:
         self.rows.append(row)
         self.values.append(value)
         if len(self.values) >= 4096:
@@ -89,7 +92,7 @@ class _Series:
             self.values = []
             return
         try:
-            part = np.array(self.values)
+            part: Array = np.array(self.values)
         except (ValueError, OverflowError):
             part = np.array(None)
         if part.dtype.kind not in "biuf":
@@ -104,9 +107,9 @@ class _Series:
 
 
 class _Topic:
-    """What is read of one topic."""
+    """What is read from one topic."""
 
-    def __init__(self, channel: Channel, decode: Decoder) -> None:
+    def __init__(self, channel: McapChannel, decode: Decoder) -> None:
         self.channel, self.decode = channel, decode
         schema = channel.schema
         self.type = short_name(schema.name) if schema and "/" in schema.name else ""
@@ -124,25 +127,25 @@ class _Recording:
     def __init__(self, path: Path, content: mmap.mmap) -> None:
         self.path, self.content = path, content
         self.topics: list[_Topic] = []
-        self.by_number: dict[int, tuple[Channel, _Topic | None]] = {}
+        self.by_number: dict[int, tuple[McapChannel, _Topic | None]] = {}
         self.unread: dict[str, str] = {}
         self.cut_off = False
 
     def episode(self, base: Provenance, source: str) -> Episode:
         first = next(self._records(), None)
-        if isinstance(first, Metadata) and first.name == OWN:
+        if isinstance(first, McapMetadata) and first.name == OWN:
             return own_episode(self._records(), str(self.path), source)
         for record in self._records():
             if isinstance(record, CutOff):
                 self.cut_off = True
-            elif isinstance(record, Message):
+            elif isinstance(record, McapMessage):
                 self._take(record)
         return self._built(base, source)
 
     def _records(self) -> Iterator[Record]:
         return records(self.content, str(self.path))
 
-    def _take(self, message: Message) -> None:
+    def _take(self, message: McapMessage) -> None:
         topic = self._topic(message.channel)
         if topic is None:
             return
@@ -171,8 +174,8 @@ class _Recording:
             topic.series[name].add(len(topic.log_ns) - 1, value)
         topic.skipped.update(_texts(table))
 
-    def _topic(self, channel: Channel) -> _Topic | None:
-        """What is read of the channel's topic; None where it is left out."""
+    def _topic(self, channel: McapChannel) -> _Topic | None:
+        """What is read from the channel's topic; None if it is left out."""
         known = self.by_number.get(channel.id)
         if known is None or known[0] is not channel:
             known = (channel, self._opened(channel))
@@ -180,7 +183,7 @@ class _Recording:
         topic = known[1]
         return None if topic is None or topic.channel.topic in self.unread else topic
 
-    def _opened(self, channel: Channel) -> _Topic | None:
+    def _opened(self, channel: McapChannel) -> _Topic | None:
         for topic in self.topics:
             if topic.channel.same(channel):
                 return topic
@@ -200,7 +203,7 @@ class _Recording:
         _log.warning("%s: topic %s is left out: it is %s", self.path, topic, reason)
         self.unread[topic] = reason
 
-    def _decoded(self, topic: _Topic, message: Message) -> dict[str, Any]:
+    def _decoded(self, topic: _Topic, message: McapMessage) -> dict[str, object]:
         try:
             return topic.decode(message.data)
         except Sim2RealError as error:
@@ -209,8 +212,8 @@ class _Recording:
     def _where(self, topic: _Topic) -> str:
         return f"{self.path}: topic {topic.channel.topic!r}"
 
-    def _joints(self, topic: _Topic, table: dict[str, Any]) -> dict[str, Any]:
-        """The joint state in the order of the first one; another set of joints is left out."""
+    def _joints(self, topic: _Topic, table: dict[str, object]) -> dict[str, object]:
+        """The joint state in the order of the first; that of other joints is left out."""
         names = table.get("name")
         if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
             return table
@@ -232,36 +235,42 @@ class _Recording:
         start_ns = min((ns for topic in topics for ns in topic.log_ns), default=0)
         channels: dict[str, Signal | Video] = {}
         clocks: dict[str, str] = {}
-        names: dict[str, Any] = {}
+        names: dict[str, list[str]] = {}
         for topic in topics:
             times, clock = _times(topic, start_ns)
             before = len(channels)
             for name, channel in self._channels(topic, times):
                 if name in channels:
-                    raise Sim2RealError(f"{self.path}: two fields would be the channel {name!r}")
+                    raise Sim2RealError(
+                        f"{self.path}: two fields would both be the channel {name!r}"
+                    )
                 channels[name] = channel
                 if topic.joints:
                     names[name] = topic.joints
             if len(channels) > before:
                 clocks[topic.channel.topic] = clock
             if topic.joints:
-                topic.skipped.discard("name")  # the names are kept in the calibration
+                topic.skipped.discard("name")  # the calibration has the names
             if topic.skipped:
                 left = ", ".join(sorted(topic.skipped)[:8])
                 _log.warning("%s: left out: %s", self._where(topic), left)
         if not channels:
             why = "".join(f"; topic {topic!r} is {why}" for topic, why in self.unread.items())
-            whole = " that is whole" if self.cut_off else ""
-            raise Sim2RealError(f"{self.path} holds no number or picture{whole}{why[:300]}")
-        calibration = {**base.calibration, "clocks": clocks, "start_unix_ns": start_ns}
+            whole = " before it is cut off" if self.cut_off else ""
+            raise Sim2RealError(f"{self.path} contains no numbers or images{whole}{why[:300]}")
+        calibration: dict[str, object] = {
+            **base.calibration,
+            "clocks": clocks,
+            "start_unix_ns": start_ns,
+        }
         if names:
             calibration["names"] = names
         process = "read up to where the file was cut off" if self.cut_off else base.process
         found = replace(base, source=source, calibration=calibration, process=process)
         return Episode(channels, found)
 
-    def _channels(self, topic: _Topic, times: np.ndarray) -> Iterator[tuple[str, Signal | Video]]:
-        prefix = _channel_name(topic.channel.topic)
+    def _channels(self, topic: _Topic, times: Floats) -> Iterator[tuple[str, Signal | Video]]:
+        prefix = channel_name(topic.channel.topic.strip("/"))
         if topic.pictures and not topic.depth:
             yield prefix, self._video(topic, times)
             return
@@ -273,19 +282,21 @@ class _Recording:
             values = np.concatenate(series.parts)
             unit = _unit(topic.units, name)
             signal = Signal(times[np.array(series.rows, dtype=np.intp)], values, unit)
-            yield f"{prefix}/{_channel_name(name)}" if name else prefix, signal
+            yield f"{prefix}/{channel_name(name.strip('/'))}" if name else prefix, signal
 
-    def _video(self, topic: _Topic, times: np.ndarray) -> Video:
-        """The topic's video; pictures are read anew one by one, as they would not fit in memory."""
+    def _video(self, topic: _Topic, times: Floats) -> Video:
+        """The topic's video; images are read again one by one, as they may not fit in memory."""
         where = self._where(topic)
         messages = (
-            r for r in self._records() if isinstance(r, Message) and r.channel.same(topic.channel)
+            r
+            for r in self._records()
+            if isinstance(r, McapMessage) and r.channel.same(topic.channel)
         )
         return video_of(times, (as_picture(self._decoded(topic, m), where) for m in messages))
 
 
-def _times(topic: _Topic, start_ns: int) -> tuple[np.ndarray, str]:
-    """Time stamps [s], and the clock they are of: the message's own where it can be right."""
+def _times(topic: _Topic, start_ns: int) -> tuple[Floats, str]:
+    """Time stamps [s] and their clock: that of the messages themselves, if it is plausible."""
     logged = topic.log_ns
     stamps = topic.stamp_ns
     limit = _STAMP_MAX_S * 1e9
@@ -293,13 +304,13 @@ def _times(topic: _Topic, start_ns: int) -> tuple[np.ndarray, str]:
         stamp > 0 and abs(stamp - log) < limit for stamp, log in zip(stamps, logged, strict=True)
     )
     picked = stamps if sane else logged
-    # Whole nanoseconds are subtracted before they are rounded to a float.
+    # Subtracted as whole nanoseconds, before rounding to a float.
     seconds = np.array([ns - start_ns for ns in picked], dtype=np.float64) * 1e-9
     return seconds, "header.stamp" if sane else "log_time"
 
 
-def _stamp_ns(table: Mapping[str, Any]) -> int | None:
-    """The time a message itself says it is of [ns]."""
+def _stamp_ns(table: Mapping[str, object]) -> int | None:
+    """The time stamp in a message [ns]."""
     header = table.get("header")
     stamp = header.get("stamp") if isinstance(header, dict) else None
     stamp = table.get("timestamp") if stamp is None else stamp
@@ -313,9 +324,9 @@ def _stamp_ns(table: Mapping[str, Any]) -> int | None:
 
 
 def _leaves(
-    table: Mapping[str, Any], prefix: str = "", depth: int = 0
-) -> Iterator[tuple[str, Any]]:
-    """Name and value of every number and list of numbers in a table; its header is left out."""
+    table: Mapping[str, object], prefix: str = "", depth: int = 0
+) -> Iterator[tuple[str, object]]:
+    """Name and value of every number and list of numbers in a table, except its header."""
     for key, value in table.items():
         if depth == 0 and key in ("header", "timestamp") and isinstance(value, dict):
             continue
@@ -327,19 +338,19 @@ def _leaves(
             yield name, value
 
 
-def _texts(table: Mapping[str, Any]) -> Iterator[str]:
-    """Names of the fields at the top that are no numbers."""
+def _texts(table: Mapping[str, object]) -> Iterator[str]:
+    """Names of the top-level fields that are not numbers."""
     for key, value in table.items():
         texts = isinstance(value, list) and value and not _numeric(value)
         if isinstance(value, str | bytes) or texts:
             yield str(key)[:100]
 
 
-def _numeric(value: Any) -> bool:
-    """Whether this is a list of numbers, as far as its first one tells."""
+def _numeric(value: object) -> bool:
+    """Whether this is a list, perhaps nested, whose first element is a number."""
     if not isinstance(value, list):
         return False
-    first: Any = value
+    first: object = value
     for _ in range(_DEPTH_MAX):
         if not isinstance(first, list):
             return isinstance(first, bool | int | float)
@@ -350,12 +361,7 @@ def _numeric(value: Any) -> bool:
 
 
 def _unit(units: Mapping[str, str], name: str) -> str:
-    """The unit of a field, or of the field it is a part of."""
+    """The unit of a field, or of the field that contains it."""
     parts = name.split(".")
     paths = [".".join(parts[:end]) for end in range(len(parts), 0, -1)]
     return next((units[path] for path in paths if path in units), "")
-
-
-def _channel_name(text: str) -> str:
-    name = re.sub(r"[^A-Za-z0-9_.:/\-]", "_", text.strip("/"))
-    return name if re.match(r"[A-Za-z0-9_]", name) else f"_{name}"

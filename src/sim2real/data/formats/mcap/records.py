@@ -1,8 +1,8 @@
-"""The records of an MCAP file, one after the other, from a file that may be damaged or cut off.
+"""The records of an MCAP file, which may be damaged or truncated, one after the other.
 
-Only the data section is read, in the order it was recorded: a file whose recorder crashed has no
-summary, and up to the break it is as good as any other. What a record claims about its size is
-checked against what is there before any memory is taken.
+Only the data section is read, in the order of recording: a file whose recorder crashed has no
+summary, but is valid up to that point. The size that a record claims is checked before any memory
+is allocated.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import struct
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any
+from mmap import mmap
 
 import lz4.frame
 import zstandard
@@ -23,13 +23,13 @@ CHUNK_BYTES_MAX = 1 << 30
 """Most bytes one chunk may unpack to."""
 _UNPACKED_FREE = 1 << 26
 _UNPACKED_RATIO = 300
-"""A file may unpack to this many times its own size, and some bytes more for small ones."""
+"""A file may unpack to this many times its own size; a small one to more."""
 _SCHEMA, _CHANNEL, _MESSAGE, _CHUNK, _ATTACHMENT, _METADATA, _DATA_END = 3, 4, 5, 6, 9, 12, 15
 
 
 @dataclass(frozen=True, kw_only=True)
-class Schema:
-    """How the messages of a channel are laid out."""
+class McapSchema:
+    """The layout of a channel's messages."""
 
     name: str
     encoding: str
@@ -37,30 +37,30 @@ class Schema:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Channel:
-    """A topic, and what its messages are written in."""
+class McapChannel:
+    """A topic, and the encoding of its messages."""
 
     id: int
     topic: str
     encoding: str
-    schema: Schema | None
+    schema: McapSchema | None
 
-    def same(self, other: Channel) -> bool:
-        """Whether both are one topic, whatever their numbers: two senders declare it twice."""
+    def same(self, other: McapChannel) -> bool:
+        """Whether both are the same topic, whatever their numbers: each sender declares it anew."""
         return replace(self, id=0) == replace(other, id=0)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Message:
+class McapMessage:
     """One message of a channel."""
 
-    channel: Channel
+    channel: McapChannel
     log_time_ns: int
     data: bytes
 
 
 @dataclass(frozen=True, kw_only=True)
-class Attachment:
+class McapAttachment:
     """A file inside the file."""
 
     name: str
@@ -69,7 +69,7 @@ class Attachment:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Metadata:
+class McapMetadata:
     """A named table of texts."""
 
     name: str
@@ -78,23 +78,23 @@ class Metadata:
 
 @dataclass(frozen=True, kw_only=True)
 class CutOff:
-    """The file ends in the middle: what follows was never written."""
+    """The file is truncated here."""
 
     at: int
-    """Bytes of the file that are whole."""
+    """Number of valid bytes."""
 
 
-Record = Message | Attachment | Metadata | CutOff
+Record = McapMessage | McapAttachment | McapMetadata | CutOff
 
 
-def records(file: Any, where: str) -> Iterator[Record]:
-    """The records of a file's bytes (or their map into memory).
+def records(file: bytes | mmap, where: str) -> Iterator[Record]:
+    """The records in the bytes of a file.
 
-    A damaged record is a `Sim2RealError`; a file that ends early ends in a `CutOff`.
+    A damaged record is a `Sim2RealError`; the last record of a truncated file is a `CutOff`.
     """
     if bytes(file[:8]) != MAGIC:
         raise Sim2RealError(f"{where} is not an MCAP file")
-    reader = _Reader(where, _UNPACKED_FREE + _UNPACKED_RATIO * len(file))
+    reader = _RecordReader(where, _UNPACKED_FREE + _UNPACKED_RATIO * len(file))
     at = 8
     while True:
         if at + 9 > len(file):
@@ -109,7 +109,7 @@ def records(file: Any, where: str) -> Iterator[Record]:
         if kind == _DATA_END:
             return
         try:
-            # A copy: a view would keep a mapped file from being closed.
+            # A copy: a mapped file with a view cannot be closed.
             data = memoryview(bytes(file[at + 9 : at + 9 + size]))
             yield from reader.read(kind, data, nested=False)
         except (struct.error, UnicodeDecodeError, IndexError) as error:
@@ -117,35 +117,35 @@ def records(file: Any, where: str) -> Iterator[Record]:
         at += 9 + size
 
 
-class _Reader:
-    """Knows the schemas and channels seen so far, which later records refer to by number."""
+class _RecordReader:
+    """Reads records, given the schemas and channels that they refer to by number."""
 
     def __init__(self, where: str, unpacked_max: int) -> None:
         self.where = where
         self.unpacked_left = unpacked_max
-        self.schemas: dict[int, Schema] = {}
-        self.channels: dict[int, Channel] = {}
+        self.schemas: dict[int, McapSchema] = {}
+        self.channels: dict[int, McapChannel] = {}
 
     def read(self, kind: int, data: memoryview, *, nested: bool) -> Iterator[Record]:
         if kind == _MESSAGE:
             number, _, log_time, _ = struct.unpack_from("<HIQQ", data)
             if number not in self.channels:
-                raise Sim2RealError(f"{self.where}: a message of a channel {number} not declared")
+                raise Sim2RealError(f"{self.where}: a message of the undeclared channel {number}")
             channel = self.channels[number]
-            yield Message(channel=channel, log_time_ns=log_time, data=bytes(data[22:]))
+            yield McapMessage(channel=channel, log_time_ns=log_time, data=bytes(data[22:]))
         elif kind == _SCHEMA:
             fields = _Fields(data, 2)
             (number,) = struct.unpack_from("<H", data)
-            schema = Schema(name=fields.text(), encoding=fields.text(), data=fields.block("<I"))
+            schema = McapSchema(name=fields.text(), encoding=fields.text(), data=fields.block("<I"))
             self.schemas[number] = schema
         elif kind == _CHANNEL:
             number, schema_number = struct.unpack_from("<HH", data)
             fields = _Fields(data, 4)
             topic, encoding = fields.text(), fields.text()
             if schema_number and schema_number not in self.schemas:
-                raise Sim2RealError(f"{self.where}: topic {topic!r} has a schema not declared")
+                raise Sim2RealError(f"{self.where}: topic {topic!r} has an undeclared schema")
             schema_found = self.schemas.get(schema_number)
-            self.channels[number] = Channel(
+            self.channels[number] = McapChannel(
                 id=number, topic=topic, encoding=encoding, schema=schema_found
             )
         elif kind == _CHUNK and not nested:
@@ -156,10 +156,10 @@ class _Reader:
             (stated,) = struct.unpack_from("<I", data, fields.at)
             if stated and stated != zlib.crc32(data[: fields.at]):
                 raise Sim2RealError(f"{self.where}: attachment {name!r} is damaged")
-            yield Attachment(name=name, media_type=media_type, data=content)
+            yield McapAttachment(name=name, media_type=media_type, data=content)
         elif kind == _METADATA and not nested:
             fields = _Fields(data, 0)
-            yield Metadata(name=fields.text(), values=fields.table())
+            yield McapMetadata(name=fields.text(), values=fields.table())
 
     def _chunk(self, data: memoryview) -> Iterator[Record]:
         size, stated = struct.unpack_from("<QI", data, 16)
@@ -170,7 +170,7 @@ class _Reader:
         self.unpacked_left -= size
         content = self._unpacked(compression, packed, size)
         if len(content) != size or (stated and zlib.crc32(content) != stated):
-            raise Sim2RealError(f"{self.where}: a chunk is damaged: its checksum does not fit")
+            raise Sim2RealError(f"{self.where}: a chunk is damaged: its checksum does not match")
         inside, at = memoryview(content), 0
         while at < len(inside):
             kind, length = struct.unpack_from("<BQ", inside, at)
@@ -180,7 +180,7 @@ class _Reader:
             at += 9 + length
 
     def _unpacked(self, compression: str, packed: bytes, size: int) -> bytes:
-        """The chunk's content; never more than one byte beyond what it claims."""
+        """The chunk's content; at most one byte more than it claims."""
         try:
             if compression == "zstd":
                 with zstandard.ZstdDecompressor().stream_reader(packed) as stream:
@@ -197,7 +197,7 @@ class _Reader:
 
 
 class _Fields:
-    """Reads the texts, blocks and tables of one record; too short a record raises."""
+    """Reads the texts, blocks and tables of one record; raises if the record is too short."""
 
     def __init__(self, data: memoryview, at: int) -> None:
         self.data, self.at = data, at

@@ -1,7 +1,7 @@
-"""ROS 2 messages: definitions (.msg and .idl) parsed, and CDR bytes decoded by them.
+"""ROS 2 messages: parses definitions (.msg and .idl) and decodes CDR bytes by them.
 
-No code is generated from a definition, and no size in a message is believed: a count is checked
-against the bytes that are left before anything is read.
+No code is generated from a definition. Sizes in a message are checked against the bytes that are
+left before anything is read.
 """
 
 from __future__ import annotations
@@ -10,10 +10,10 @@ import re
 import struct
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
+from sim2real.arrays import Array
 from sim2real.errors import Sim2RealError
 
 _PRIMITIVES = {
@@ -32,18 +32,18 @@ _TIME = "builtin_interfaces/Time"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Field:
+class MessageField:
     """One field of a message type."""
 
     name: str
     type: str
-    """A primitive, 'string', 'wstring', or the name of another message as 'package/Name'."""
+    """A primitive, 'string', 'wstring', or another message as 'package/Name'."""
     count: int | None = 1
-    """Elements of an array of fixed length; None for a sequence, 1 for no array."""
+    """Length of an array; None for a sequence, 1 for a single value."""
     is_array: bool = False
 
 
-Types = Mapping[str, list[Field]]
+Types = Mapping[str, list[MessageField]]
 """Fields of each message type, by 'package/Name'."""
 
 
@@ -54,12 +54,12 @@ def short_name(name: str) -> str:
 
 
 def parse_types(name: str, encoding: str, text: str) -> Types:
-    """The message type `name` and all it is made of, from a schema as MCAP keeps it."""
-    types: dict[str, list[Field]] = {}
+    """The message type `name` and all types it contains, from a schema in an MCAP file."""
+    types: dict[str, list[MessageField]] = {}
     for kind in ("Time", "Duration"):
         types[f"builtin_interfaces/{kind}"] = [
-            Field(name="sec", type="int32"),
-            Field(name="nanosec", type="uint32"),
+            MessageField(name="sec", type="int32"),
+            MessageField(name="nanosec", type="uint32"),
         ]
     pieces = re.split(r"^={20,}[ \t\r]*$", text, flags=re.MULTILINE)
     for number, piece in enumerate(pieces):
@@ -94,7 +94,7 @@ _LINE = re.compile(
 )
 
 
-def _parse_msg(package: str, text: str) -> list[Field]:
+def _parse_msg(package: str, text: str) -> list[MessageField]:
     fields = []
     for raw in text.splitlines():
         line = raw.split("#", 1)[0].strip()
@@ -104,7 +104,7 @@ def _parse_msg(package: str, text: str) -> list[Field]:
         if not found:
             raise Sim2RealError(f"{line[:80]!r} is not a field of a message")
         if found["rest"].startswith("="):
-            continue  # a constant takes no room
+            continue  # a constant takes no space
         kind = found["type"]
         if kind == "Header":
             kind = "std_msgs/Header"
@@ -116,14 +116,16 @@ def _parse_msg(package: str, text: str) -> list[Field]:
     return fields
 
 
-def _field(name: str, kind: str, array: str | None, count: str | None, bound: str | None) -> Field:
+def _field(
+    name: str, kind: str, array: str | None, count: str | None, bound: str | None
+) -> MessageField:
     if not array:
-        return Field(name=name, type=kind)
+        return MessageField(name=name, type=kind)
     if not count or bound:
-        return Field(name=name, type=kind, count=None, is_array=True)
+        return MessageField(name=name, type=kind, count=None, is_array=True)
     if len(count) > 9:
         raise Sim2RealError(f"field {name} is an array of {count[:20]} elements: too many")
-    return Field(name=name, type=kind, count=int(count), is_array=True)
+    return MessageField(name=name, type=kind, count=int(count), is_array=True)
 
 
 _TOKEN = re.compile(
@@ -132,8 +134,8 @@ _TOKEN = re.compile(
 )
 
 
-def _parse_idl(text: str) -> dict[str, list[Field]]:
-    """Structures of an IDL file; a typedef of an array is the only other type understood."""
+def _parse_idl(text: str) -> dict[str, list[MessageField]]:
+    """Structures of an IDL file; the only other type it may define is an array."""
     tokens = [t for t in _TOKEN.findall(text) if not t.startswith(("//", "/*"))]
     tokens = [t for t in tokens if not t.lstrip().startswith("#")]
     return _IdlParser(tokens).parse()
@@ -143,9 +145,9 @@ class _IdlParser:
     def __init__(self, tokens: list[str]) -> None:
         self.tokens, self.at = tokens, 0
         self.arrays: dict[str, tuple[str, int | None]] = {}
-        self.types: dict[str, list[Field]] = {}
+        self.types: dict[str, list[MessageField]] = {}
 
-    def parse(self) -> dict[str, list[Field]]:
+    def parse(self) -> dict[str, list[MessageField]]:
         modules: list[str] = []
         while self.at < len(self.tokens):
             token = self._next()
@@ -169,17 +171,17 @@ class _IdlParser:
                 self._expect(";")
             elif token in ("const", "enum", "union", "bitmask", "bitset"):
                 if token != "const":
-                    raise Sim2RealError(f"IDL: {token} is not understood")
+                    raise Sim2RealError(f"IDL: {token} is not supported")
                 while self._next() != ";":
                     pass
             elif token == "}":
                 if modules:
                     modules.pop()
             elif token != ";":
-                raise Sim2RealError(f"IDL: {token[:40]!r} is not understood")
+                raise Sim2RealError(f"IDL: {token[:40]!r} is not supported")
         return self.types
 
-    def _members(self, package: str) -> list[Field]:
+    def _members(self, package: str) -> list[MessageField]:
         fields = []
         while (token := self._next()) != "}":
             if token.startswith("@"):
@@ -195,7 +197,7 @@ class _IdlParser:
                 count, is_array = size, True
             self._expect(";")
             if name != "structure_needs_at_least_one_member":
-                fields.append(Field(name=name, type=kind, count=count, is_array=is_array))
+                fields.append(MessageField(name=name, type=kind, count=count, is_array=is_array))
         return fields
 
     def _type(self, package: str) -> tuple[str, int | None, bool]:
@@ -205,7 +207,7 @@ class _IdlParser:
             self._expect("<")
             kind, _, nested = self._type(package)
             if nested:
-                raise Sim2RealError("IDL: a sequence of arrays is not understood")
+                raise Sim2RealError("IDL: a sequence of arrays is not supported")
             if (end := self._next()) == ",":
                 self._next()
                 end = self._next()
@@ -264,11 +266,11 @@ class _IdlParser:
     def _expect(self, token: str) -> None:
         found = self._next()
         if found != token:
-            raise Sim2RealError(f"IDL: {found[:40]!r} stands where {token!r} should")
+            raise Sim2RealError(f"IDL: expected {token!r}, found {found[:40]!r}")
 
 
-def decode(data: bytes, name: str, types: Types) -> dict[str, Any]:
-    """The message in CDR `data` as a table: numbers, arrays, texts, bytes and tables of those."""
+def decode(data: bytes, name: str, types: Types) -> dict[str, object]:
+    """The message in CDR `data` as a table of numbers, arrays, texts, bytes and tables of these."""
     try:
         return _Cdr(data).message(short_name(name), types)
     except (struct.error, ValueError, UnicodeDecodeError) as error:
@@ -276,7 +278,7 @@ def decode(data: bytes, name: str, types: Types) -> dict[str, Any]:
 
 
 class _Cdr:
-    """Reads one message. Values are aligned to their own size, from the end of the header on."""
+    """Reads one message. Values are aligned to their size, from the end of the header on."""
 
     def __init__(self, data: bytes) -> None:
         if len(data) < 4 or data[0] or data[1] not in (0, 1, 6, 7):
@@ -285,10 +287,10 @@ class _Cdr:
         self.order = "<" if data[1] & 1 else ">"
         self.align_max = 8 if data[1] < 2 else 4
         self.at = 0
-        # Elements without any bytes could be repeated without end; real messages have few.
+        # Elements of zero bytes could be repeated endlessly; real messages have few.
         self.elements_left = 64 + len(data)
 
-    def message(self, name: str, types: Types) -> dict[str, Any]:
+    def message(self, name: str, types: Types) -> dict[str, object]:
         self.elements_left -= 1
         if self.elements_left < 0:
             raise ValueError("more elements than bytes")
@@ -297,7 +299,7 @@ class _Cdr:
             self._take(1, 1)
         return {field.name: self._field(field, types) for field in fields}
 
-    def _field(self, field: Field, types: Types) -> Any:
+    def _field(self, field: MessageField, types: Types) -> object:
         if not field.is_array:
             return self._single(field.type, types)
         count = self._count() if field.count is None else field.count
@@ -307,24 +309,24 @@ class _Cdr:
             raise ValueError(f"{field.name} has {count} elements, more than there are bytes")
         return [self._single(field.type, types) for _ in range(count)]
 
-    def _single(self, kind: str, types: Types) -> Any:
+    def _single(self, kind: str, types: Types) -> object:
         if kind in _PRIMITIVES:
             return self._numbers(_PRIMITIVES[kind], 1)[0].item()
         if kind == "string":
             size = self._count()
             return bytes(self._take(size, 1)).rstrip(b"\0").decode("utf-8", errors="replace")
         if kind == "wstring":
-            raise ValueError("wide texts are not understood")
+            raise ValueError("wide strings are not supported")
         return self.message(kind, types)
 
-    def _numbers(self, kind: str, count: int) -> np.ndarray:
+    def _numbers(self, kind: str, count: int) -> Array:
         size = int(kind[1]) if kind != "?" else 1
         dtype = np.dtype("u1" if kind == "?" else f"{self.order}{kind}")
         values = np.frombuffer(self._take(size * count, size if count else 1), dtype)
         return values != 0 if kind == "?" else values
 
     def _count(self) -> int:
-        return int(self._numbers("u4", 1)[0])
+        return int(self._numbers("u4", 1)[0].item())
 
     def _take(self, size: int, align: int) -> memoryview:
         start = self.at + (-self.at % min(align, self.align_max))

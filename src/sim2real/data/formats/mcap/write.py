@@ -1,6 +1,6 @@
 """Episodes written as MCAP files, one file each.
 
-Channels keep their own time stamps; any MCAP viewer can plot them, as they are JSON with schemas.
+Channels keep their own time stamps. They are JSON with schemas, so any MCAP viewer can plot them.
 """
 
 from __future__ import annotations
@@ -10,13 +10,12 @@ import json
 from collections.abc import Iterable, Iterator
 from operator import itemgetter
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from mcap.writer import CompressionType, Writer
 
 from sim2real.data.episode import Episode, Signal
-from sim2real.data.formats.mcap.own import OWN, plain
+from sim2real.data.formats.mcap.lossless import OWN, plain
 from sim2real.data.video import Video
 from sim2real.errors import Sim2RealError
 from sim2real.files import atomic_folder, atomic_path
@@ -25,7 +24,7 @@ _TYPES = {"b": "boolean", "i": "integer", "u": "integer", "f": "number"}
 
 
 def write_mcap(path: Path, episodes: Iterable[Episode]) -> None:
-    """Write one episode to the file `path`, or many to a new folder `path`, a file each by its id.
+    """Write one episode to the file `path`, or many to a new folder, a file each, named by id.
 
     A path that ends in '.mcap' is a file.
     """
@@ -52,7 +51,7 @@ def _write(file: Path, episode: Episode) -> None:
     with file.open("wb") as stream:
         writer = Writer(stream, compression=CompressionType.ZSTD)
         writer.start(profile="", library="sim2real")
-        # First, so that a file that is cut off still says what it was.
+        # First, so that even a truncated file has it.
         writer.add_metadata(
             OWN,
             {
@@ -72,9 +71,9 @@ def _write(file: Path, episode: Episode) -> None:
         writer.finish()  # type: ignore[no-untyped-call]
 
 
-def _note(topic: str, channel: Signal | Video) -> dict[str, Any]:
-    """What the metadata says about a topic."""
-    note: dict[str, Any] = {"name": topic[1:], "stated_hz": channel.stated_hz}
+def _note(topic: str, channel: Signal | Video) -> dict[str, object]:
+    """The description of a topic in the metadata."""
+    note: dict[str, object] = {"name": topic[1:], "stated_hz": channel.stated_hz}
     if isinstance(channel, Video):
         return note | {"film": _film(topic), "frames": len(channel.times)}
     dtype = channel.values.dtype.str
@@ -86,7 +85,7 @@ def _film(topic: str) -> str:
 
 
 def _register(writer: Writer, topic: str, channel: Signal | Video) -> int:
-    value: dict[str, Any] = {"type": "integer", "description": "number of the frame"}
+    value: dict[str, object] = {"type": "integer", "description": "number of the frame"}
     if isinstance(channel, Signal):
         value = {"type": _TYPES[channel.values.dtype.kind]}
         for size in reversed(channel.shape):
@@ -109,7 +108,7 @@ def _messages(topics: dict[str, Signal | Video]) -> Iterator[tuple[int, str, byt
 
 def _told(topic: str, channel: Signal | Video) -> Iterator[tuple[int, str, bytes]]:
     values = plain(channel.values) if isinstance(channel, Signal) else range(len(channel.times))
-    # A log time cannot step back, be negative or be no number; the message has the exact one.
+    # A log time cannot decrease, be negative or be nan; the message has the exact one.
     logged = (np.clip(np.nan_to_num(channel.times), 0, 9e9) * 1e9).astype(np.int64)
     logged = np.maximum.accumulate(logged)
     for log_time, time, value in zip(logged.tolist(), plain(channel.times), values, strict=True):

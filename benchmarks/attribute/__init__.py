@@ -1,0 +1,5 @@
+"""`attribute`: attribution of planted gaps."""
+
+from benchmarks.attribute.bench import MEASUREMENT
+
+__all__ = ["MEASUREMENT"]

@@ -1,0 +1,5 @@
+"""`data`: the lake against LeRobot's data sets."""
+
+from benchmarks.data.bench import MEASUREMENT
+
+__all__ = ["MEASUREMENT"]

@@ -1,0 +1,5 @@
+"""`transfer`: strategies on many units of stand-in hardware."""
+
+from benchmarks.transfer.bench import MEASUREMENT
+
+__all__ = ["MEASUREMENT"]

@@ -1,0 +1,43 @@
+"""The whole circle for one robot: train, deploy, record, identify, train again, prove.
+
+The robot is stand-in hardware. Stopped anywhere, the same call goes on where it was.
+
+    python close_the_loop.py [--quick] [--out FOLDER]
+"""
+
+import argparse
+import tempfile
+from dataclasses import replace
+from pathlib import Path
+
+import sim2real as s2r
+from sim2real.loop import KeptResult, KeptStep, LoopConfig
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="too short to close anything")
+    parser.add_argument("--out", type=Path, help="folder of all results")
+    given = parser.parse_args()
+    out = given.out or Path(tempfile.mkdtemp())
+    how = LoopConfig(task="pendulum-swingup", robot="unit:2028", out=out)
+    if given.quick:
+        how = replace(
+            how, iterations=1, seconds=6.0, budget="2", first=2, explain=False, force=True
+        )
+
+    closed = s2r.close_the_loop(how, report=tell)
+
+    print(closed.why)
+    for one in closed.rounds:
+        print(f"success on the robot: {one.real}")
+    print(f"every step is kept in {closed.folder}")
+
+
+def tell(step: KeptStep, done: KeptResult | None) -> None:
+    """Say what the loop is at."""
+    print(f"{step.kind}{' …' if done is None else ': done'}")
+
+
+if __name__ == "__main__":
+    main()

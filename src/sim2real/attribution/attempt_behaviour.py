@@ -1,0 +1,201 @@
+"""How attempts went, in numbers that can be compared: real ones and simulated ones alike.
+
+An attempt is cut into equal windows. In each, every reading and command has a mean and a spread;
+after its end an attempt stays as it ended, and says so. Distances are root mean squares over all of
+it, each number in units of how much it varies among simulated attempts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import mujoco
+import numpy as np
+import ruptures
+from scipy.cluster.hierarchy import fcluster, linkage
+from scipy.spatial.distance import squareform
+
+from sim2real.arrays import Floats, Ints
+from sim2real.logs import ControlLog
+
+_WINDOWS = 10
+"""Windows of an attempt of full length."""
+_WORTH = 0.08
+"""Share of an attempt's variation that one more phase has to explain."""
+_FINE = 6
+"""Steps within a window, for phases."""
+_KINDS = 4
+"""Kinds of failures at most."""
+_APART = 0.5
+"""Silhouette above which failures are of several kinds: clusters of a reasonable structure."""
+
+
+@dataclass(frozen=True)
+class Phase:
+    """A part of an attempt in which it went on in one way."""
+
+    begin_s: float
+    end_s: float
+    words: str
+
+    def __str__(self) -> str:
+        return f"{self.begin_s:.1f} to {self.end_s:.1f} s: {self.words}"
+
+
+class Behaviours:
+    """Makes attempts at one task comparable."""
+
+    def __init__(self, model: mujoco.MjModel, seconds: float) -> None:
+        """Attempts last at most `seconds`."""
+        self._model = model
+        self._seconds = seconds
+
+    def of(self, log: ControlLog) -> Floats:
+        """(windows, numbers) mean and spread of each channel, and whether it had ended."""
+        return self._windows(log, _WINDOWS)
+
+    def phases(self, log: ControlLog) -> tuple[Phase, ...]:
+        """The attempt cut where it changes most: as few phases as explain most of it."""
+        fine = _WINDOWS * _FINE
+        cells = self._windows(log, fine)
+        length_s = float(log.times[-1] - log.times[0])
+        lasted = max(2, min(fine, int(np.ceil(fine * length_s / self._seconds))))
+        cells = cells[:lasted, :-1]
+        cells = (cells - cells.mean(axis=0)) / np.maximum(cells.std(axis=0), 1e-9)
+        edges = [0, *_changes(cells), lasted]
+        width = self._seconds / fine
+        return tuple(
+            Phase(a * width, min(b * width, length_s), self._words(log, a * width, b * width))
+            for a, b in pairwise(edges)
+        )
+
+    def _windows(self, log: ControlLog, count: int) -> Floats:
+        channels = np.concatenate([self._channels(log), log.command], axis=1)
+        channels = _filled(channels)
+        times = log.times - log.times[0]
+        place = np.minimum((times / self._seconds * count).astype(int), count - 1)
+        width = channels.shape[1]
+        found = np.zeros((count, 2 * width + 1))
+        for k in range(count):
+            rows = channels[place == k]
+            if len(rows):
+                found[k] = [*rows.mean(axis=0), *rows.std(axis=0), 0.0]
+            else:
+                found[k] = [*(channels[-1] if k > place[-1] else found[k - 1, :width]),
+                            *np.zeros(width), float(k > place[-1])]  # fmt: skip
+        return found
+
+    def _channels(self, log: ControlLog) -> Floats:
+        """Readings, with angles that turn freely as a sine and a cosine."""
+        columns: list[Floats] = []
+        for spec in log.contract.sensors:
+            part = log.readings[:, log.column(spec.name)]
+            free = spec.kind == "jointpos" and self._turns(spec.of)
+            columns += [np.sin(part), np.cos(part)] if free else [part]
+        return np.concatenate(columns, axis=1)
+
+    def _turns(self, joint: str) -> bool:
+        found = mujoco.mj_name2id(self._model, mujoco.mjtObj.mjOBJ_JOINT, joint)
+        return (
+            found >= 0
+            and not self._model.jnt_limited[found]
+            and self._model.jnt_type[found] == mujoco.mjtJoint.mjJNT_HINGE
+        )
+
+    def _words(self, log: ControlLog, begin_s: float, end_s: float) -> str:
+        """How a part went: what moved most, how much of its own range, and the commands."""
+        times = log.times - log.times[0]
+        rows = (times >= begin_s) & (times < end_s + 1e-9)
+        readings = _filled(log.readings)
+        whole = np.maximum(np.ptp(readings, axis=0), 1e-9)
+        moved = np.ptp(readings[rows], axis=0) / whole
+        names = [s.name for s in log.contract.sensors for _ in range(s.width)]
+        most = int(np.argmax(moved))
+        if moved[most] < 0.15:
+            words = "nearly at rest"
+        else:
+            words = f"{names[most]} goes through {moved[most]:.0%} of its range"
+            turns = int((np.diff(np.sign(np.diff(readings[rows, most]))) != 0).sum())
+            seconds = max(end_s - begin_s, 1e-9)
+            if turns / seconds > 6:
+                words += f", to and fro {turns / seconds / 2:.0f} times a second"
+        low = np.array([spec.low for spec in log.contract.commands])
+        high = np.array([spec.high for spec in log.contract.commands])
+        room = np.maximum(high - low, 1e-9)
+        sent = log.command[rows]
+        limit = (sent <= low + 0.01 * room) | (sent >= high - 0.01 * room)
+        share = float(limit.any(axis=1).mean()) if len(sent) else 0.0
+        return words + (f", a command at its limit for {share:.0%}" if share > 0.2 else "")
+
+
+def distances(one: Floats, other: Floats, scale: Floats) -> Floats:
+    """(m, n) root mean square distances between attempts (m | n, windows, numbers)."""
+    a, b = ((x / scale).reshape(len(x), -1) for x in (one, other))
+    square = (a**2).sum(axis=1)[:, None] + (b**2).sum(axis=1)[None] - 2 * a @ b.T
+    return np.asarray(np.sqrt(np.maximum(square, 0.0) / a.shape[1]))
+
+
+def scale_of(attempts: Floats) -> Floats:
+    """(numbers,) how much each number varies among attempts (n, windows, numbers)."""
+    spread = attempts.std(axis=(0, 1))
+    return np.asarray(np.maximum(spread, 1e-3 * max(float(spread.max()), 1e-9)))
+
+
+def nearest_distance(between: Floats, *, itself: bool = False) -> Floats:
+    """(m,) mean distance to the few nearest in (m, n); `itself` leaves the diagonal out."""
+    few = 5
+    ordered = np.sort(between, axis=1)[:, 1:] if itself else np.sort(between, axis=1)
+    return np.asarray(ordered[:, :few].mean(axis=1))
+
+
+def kinds(between: Floats) -> list[Ints]:
+    """Groups of failures by their distances (n, n), the largest first; one where none stand out."""
+    count = len(between)
+    if count < 4:
+        return [np.arange(count)]
+    tree = linkage(squareform(between, checks=False), method="average")
+    best, labels = _APART, np.zeros(count, dtype=int)
+    for groups in range(2, min(_KINDS, count - 1) + 1):
+        found = fcluster(tree, groups, criterion="maxclust")
+        value = _silhouette(between, found)
+        if value > best:
+            best, labels = value, found
+    groups_ = [np.flatnonzero(labels == label) for label in np.unique(labels)]
+    return sorted(groups_, key=len, reverse=True)
+
+
+def _silhouette(between: Floats, labels: Ints) -> float:
+    values = []
+    names = np.unique(labels)
+    if len(names) < 2:
+        return -1.0
+    for k, label in enumerate(labels):
+        mine = labels == label
+        if mine.sum() == 1:
+            values.append(0.0)
+            continue
+        inside = between[k, mine].sum() / (mine.sum() - 1)
+        outside = min(between[k, labels == other].mean() for other in names if other != label)
+        values.append((outside - inside) / max(outside, inside, 1e-12))
+    return float(np.mean(values))
+
+
+def _changes(cells: Floats) -> list[int]:
+    """Rows at which means of standardised cells (n, numbers) change, each worth its phase."""
+    search = ruptures.Binseg(model="l2", min_size=2, jump=1).fit(cells)
+    changes: list[int] = search.predict(pen=_WORTH * max(float((cells**2).sum()), 1e-12))
+    return changes[:-1]
+
+
+def _filled(values: Floats) -> Floats:
+    """Rows with what is unknown held from before it, or zero."""
+    known = np.isfinite(values)
+    rows = np.maximum.accumulate(np.where(known, np.arange(len(values))[:, None], 0), axis=0)
+    return np.nan_to_num(np.take_along_axis(values, rows, axis=0))
+
+
+def together(behaviours: Behaviours, logs: Sequence[ControlLog]) -> Floats:
+    """(n, windows, numbers) of several attempts."""
+    return np.stack([behaviours.of(log) for log in logs])

@@ -1,0 +1,74 @@
+"""Options of attribution; light, so that the command line starts at once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import tyro
+
+
+@dataclass(frozen=True, kw_only=True)
+class AttributeConfig:
+    """Say which dimensions make a twin predict its robot wrongly, and which cost a policy its
+    success.
+
+    A twin that was not identified is identified from the logs first.
+    """
+
+    twin: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="TWIN")]
+    """Folder of the twin, or of a bundle."""
+    logs: tuple[str, ...]
+    """Recordings of the robot: files, folders of them, or lakes."""
+    identified: Path | None = None
+    """Folder of the same twin, identified, or of `sim2real identify`; TWIN's own posterior by
+    default."""
+    policy: Path | None = None
+    """Folder of a training run or a bundle: attribute its lost success too."""
+    real: str = ""
+    """Successes of that policy on the robot, as 12/20: what is missing beyond them is
+    unexplained."""
+    out: Path | None = None
+    """Folder for result.json and plots; `runs/attribute/TWIN/TIME` by default."""
+    channels: Path | None = None
+    """Channel map (TOML) for CSV, npz, JSON and MATLAB files."""
+    rate_hz: float = 0.0
+    """Control rate [Hz]; the recordings' own by default."""
+    horizon_s: float = 0.5
+    """Time that the twin predicts ahead [s]."""
+    segments: int = 32
+    """Stretches of the recordings that are replayed, at most."""
+    draws: int = 32
+    """Draws of what was identified."""
+    each: int = 16
+    """Trials of the policy, a draw and combination of dimensions."""
+    refits: bool = False
+    """Also refit every combination of dimensions: whether others could stand in."""
+    seed: int = 0
+    threads: int = 0
+    """Threads of the simulation; 0 for all cores."""
+    json: bool = False
+    """Print the result as JSON."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class FailuresConfig:
+    """Say why attempts of a policy on a robot failed: in phases, by kind, with what reproduces them
+    in the twin, and what to do about it."""
+
+    policy: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="POLICY")]
+    """Folder of a training run or a bundle."""
+    logs: tuple[str, ...]
+    """Its attempts on the robot, each with its outcome: files, folders of them, or lakes."""
+    identified: Path | None = None
+    """Folder of its twin, identified, or of `sim2real identify`: those values are tried too."""
+    worlds: int = 512
+    """Simulated attempts that those of the robot are compared with, twice."""
+    out: Path | None = None
+    """Also write the result here, as JSON."""
+    seed: int = 0
+    threads: int = 0
+    """Threads of the simulation; 0 for all cores."""
+    json: bool = False
+    """Print the result as JSON."""

@@ -1,0 +1,276 @@
+"""What an attribution says: a share a dimension, what is behind it, and what nobody explains."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from sim2real.arrays import Bools, Floats
+from sim2real.attribution.confounded import ConfoundedDimensions
+from sim2real.errors import Sim2RealError, nearest
+from sim2real.params import JointDistribution
+from sim2real.twin import Twin
+
+CONFIDENCE = 0.95
+"""Confidence of the intervals."""
+_NAMED = 3
+"""Parameters that a sentence names."""
+_SURELY = 0.95
+"""Probability of being off from which it is not told."""
+_NESTED = ("shares", "unexplained", "together")
+_TELLING = 0.1
+"""Effect of a parameter, against the largest in its dimension, from which it is named."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cause:
+    """A parameter that was identified, and what it does by itself."""
+
+    name: str
+    unit: str
+    before: float
+    """Value in the twin as it was."""
+    after: float
+    """Median of what was identified, where it is off."""
+    low: float
+    high: float
+    """95 % interval of that."""
+    chance: float = 1.0
+    """Probability that it is off at all."""
+    effect: float | None = None
+    """In the attribution's unit, and as often as it is off: of the error, what goes if this
+    parameter alone takes its identified value; of success, the mean of what that costs and of what
+    comes back if all others have theirs and this one has not."""
+
+    def __str__(self) -> str:
+        scale, unit = self.shown
+        after, before = scale * self.after, scale * self.before
+        sure = "" if self.chance > _SURELY else f" (with a chance of {100 * self.chance:.0f} %)"
+        return f"{self.name} is {after:.3g}{unit}, not {before:.3g}{sure}"
+
+    @property
+    def shown(self) -> tuple[float, str]:
+        """Factor and unit, with a space, in which values are shown."""
+        over, _, under = self.unit.partition("/")
+        if self.unit == "s":
+            return 1e3, " ms"
+        return 1.0, "" if over == under else f" {self.unit}"  # a ratio of the same has none
+
+
+@dataclass(frozen=True, kw_only=True)
+class Refit:
+    """Errors that refits leave, in % of the excess error of the twin as it was."""
+
+    alone: float
+    """Left if only this dimension may move."""
+    without: float
+    """Left if all others may move, and this one may not: small if others can stand in for it."""
+    share: float
+    """Shapley share [%] of what refits explain, which counts standing in for others."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Share:
+    """One dimension's part, in the attribution's unit, with its 95 % interval."""
+
+    name: str
+    value: float
+    low: float
+    high: float
+    causes: tuple[Cause, ...] = ()
+    """Its parameters, the most telling first."""
+    refit: Refit | None = None
+
+    @property
+    def clear(self) -> bool:
+        """Whether the interval excludes zero."""
+        return self.low > 0 or self.high < 0
+
+    def tenths(self) -> tuple[float, float, float]:
+        """(value, low, high) as they are shown; zero has no sign."""
+        value, low, high = (round(v, 1) + 0.0 for v in (self.value, self.low, self.high))
+        return value, low, high
+
+
+@dataclass(frozen=True, kw_only=True)
+class Attribution:
+    """A gap in parts: the shares and what is unexplained sum to the whole."""
+
+    of: Literal["trajectory", "success"]
+    unit: str
+    """'%' of the excess error, or 'points' of success."""
+    whole: float
+    """The gap in that unit: 100 %, or the success lost."""
+    before: float
+    """Of the twin as it was: excess error a reading [variances of its noise], or success [%]."""
+    after: float
+    """The same with everything identified."""
+    shares: tuple[Share, ...]
+    """The largest first."""
+    unexplained: Share | None
+    """What is left with everything identified; None where reality's success is not known."""
+    samples: int
+    """Segments, or trials, that each combination of dimensions was simulated with."""
+    draws: int
+    """Draws of the posterior."""
+    together: tuple[ConfoundedDimensions, ...] = ()
+    """Dimensions that the recordings do not tell apart."""
+
+    @property
+    def top(self) -> Share:
+        """The dimension with the largest share."""
+        return self.shares[0]
+
+    def sentences(self) -> list[str]:
+        """A plain sentence for each share that is not zero by its interval, or the largest; those
+        that are told only together have one sentence."""
+        grouped = {name for group in self.together for name in group.names}
+        alone = [share for share in self.shares if share.name not in grouped]
+        chosen = [share for share in alone if share.clear]
+        if not chosen and not self.together:
+            chosen = [self.top]
+        told = [(group.value, self._grouped(group)) for group in self.together]
+        told += [
+            (share.value, f"{share.name} {self._amount(share)}{_because(share)}")
+            for share in chosen
+        ]
+        lines = [line for _, line in sorted(told, key=lambda one: -one[0])]
+        if self.unexplained is not None and self.unexplained.clear:
+            lines.append(f"unexplained: {_interval(self.unexplained)} {self.unit}")
+        return lines
+
+    def to_dict(self) -> dict[str, object]:
+        """Plain data for JSON."""
+        return {
+            **{k: v for k, v in vars(self).items() if k not in _NESTED},
+            "confidence": CONFIDENCE,
+            "shares": [asdict(share) | {"clear": share.clear} for share in self.shares],
+            "unexplained": None if self.unexplained is None else asdict(self.unexplained),
+            "together": [asdict(group) for group in self.together],
+            "sentences": self.sentences(),
+        }
+
+    @classmethod
+    def of_dict(cls, data: Mapping[str, Any]) -> Attribution:
+        """The attribution that `to_dict` gave."""
+        rest = data["unexplained"]
+        names = ("of", "unit", "whole", "before", "after", "samples", "draws")
+        return cls(
+            **{name: data[name] for name in names},
+            shares=tuple(_share(share) for share in data["shares"]),
+            unexplained=None if rest is None else _share(rest),
+            together=tuple(
+                ConfoundedDimensions(**group | {"names": tuple(group["names"])})
+                for group in data.get("together", ())
+            ),
+        )
+
+    def alternatives(self, group: ConfoundedDimensions) -> list[Cause]:
+        """The most telling parameter of each dimension in a group."""
+        shares = {share.name: share for share in self.shares}
+        named = [shares[name].causes[:1] for name in group.names]
+        return [cause for causes in named for cause in causes if cause.chance > 0]
+
+    def _grouped(self, group: ConfoundedDimensions) -> str:
+        whole = Share(name=group.title, value=group.value, low=group.low, high=group.high)
+        causes = ", or ".join(str(cause) for cause in self.alternatives(group))
+        return (
+            f"{group.title} {self._amount(whole, several=True)} together, and the recordings do not"
+            f" tell which of them{': ' + causes if causes else ''}"
+        )
+
+    def _amount(self, share: Share, *, several: bool = False) -> str:
+        verb, other = ("cost", "save") if self.of == "success" else ("explain", "hide")
+        whole = "points" if self.of == "success" else "% of the error"
+        if share.value < 0:
+            verb, share = other, _negated(share)
+        return f"{verb}{'' if several else 's'} {_interval(share)} {whole}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Dimensions:
+    """Who takes part: the dimensions of parameters that were identified."""
+
+    names: tuple[str, ...]
+    columns: tuple[tuple[int, ...], ...]
+    """Columns of the twin's parameters, a tuple a dimension."""
+
+    def moved(self, base: Floats, drawn: Floats, inside: Bools) -> Floats:
+        """(…, coalitions, parameters) `base`, with `drawn` (…, parameters) where a coalition's
+        dimensions are; `inside` (coalitions, dimensions) says which."""
+        taken = np.zeros((len(inside), base.shape[-1]), dtype=bool)
+        for dimension, columns in enumerate(self.columns):
+            taken[:, list(columns)] = inside[:, dimension, None]
+        return np.where(taken, drawn[..., None, :], base[..., None, :])
+
+
+def dimensions_of(twin: Twin, names: Sequence[str]) -> Dimensions:
+    """The dimensions of parameters `names`, in the order of the twin's parameters."""
+    columns: dict[str, list[int]] = {}
+    for column, parameter in enumerate(twin.parameters):
+        if parameter.name in names:
+            columns.setdefault(str(parameter.dimension), []).append(column)
+    return Dimensions(names=tuple(columns), columns=tuple(tuple(mine) for mine in columns.values()))
+
+
+def identified(before: Twin, after: Twin) -> JointDistribution:
+    """What was identified of `before`; where it was not, or of another twin, a `Sim2RealError`."""
+    if after.posterior is None:
+        raise Sim2RealError(
+            f"twin {after.name!r} has no posterior: identify it first, nothing can be attributed to"
+            " values that nobody knows"
+        )
+    known = [parameter.name for parameter in before.parameters]
+    for name in after.posterior.names:
+        if name not in known:
+            raise Sim2RealError(
+                f"{name} was identified, but twin {before.name!r} has no such parameter"
+                f"{nearest(name, known)}"
+            )
+    return after.posterior
+
+
+def interval_of(resampled: Floats) -> tuple[Floats, Floats]:
+    """(low, high) ends of 95 % of what a share may be, (…, resamples)."""
+    low, high = np.percentile(resampled, (50 * (1 - CONFIDENCE), 50 * (1 + CONFIDENCE)), axis=-1)
+    return low, high
+
+
+def ends_of(resampled: Floats) -> tuple[float, float]:
+    """The same of one share, (resamples,)."""
+    low, high = interval_of(resampled)
+    return float(low), float(high)
+
+
+def _because(share: Share) -> str:
+    """The parameters behind a share, as the end of a sentence."""
+    largest = max((abs(c.effect) for c in share.causes if c.effect is not None), default=0.0)
+    telling = [
+        cause
+        for cause in share.causes
+        if cause.effect and abs(cause.effect) >= _TELLING * largest and cause.chance > 0.5
+    ]
+    named = "; ".join(str(cause) for cause in telling[:_NAMED])
+    return f": {named}" if named else ""
+
+
+def _share(data: Mapping[str, Any]) -> Share:
+    refit = data["refit"]
+    return Share(
+        **{name: data[name] for name in ("name", "value", "low", "high")},
+        causes=tuple(Cause(**cause) for cause in data["causes"]),
+        refit=None if refit is None else Refit(**refit),
+    )
+
+
+def _negated(share: Share) -> Share:
+    return Share(name=share.name, value=-share.value, low=-share.high, high=-share.low)
+
+
+def _interval(share: Share) -> str:
+    digits = 0 if max(abs(share.value), abs(share.high - share.low)) >= 10 else 1
+    value, low, high = (round(v, digits) + 0.0 for v in (share.value, share.low, share.high))
+    return f"{value:.{digits}f} [{low:.{digits}f}, {high:.{digits}f}]"

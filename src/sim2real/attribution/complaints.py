@@ -1,0 +1,152 @@
+"""The three complaints of the field, tested: only in simulation, only in places, only at first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from scipy.stats import fisher_exact, mannwhitneyu
+
+from sim2real.data import Episode
+from sim2real.intervals import unpaired_difference, wilson
+from sim2real.logs import ControlLog
+from sim2real.tasks import Task
+
+LEVEL = 0.05
+"""P-value below which a complaint is upheld, corrected for the number of things looked at."""
+_LEAST = 4
+"""Attempts of each outcome that a place is looked for with."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Attempt:
+    """One attempt on a robot."""
+
+    log: ControlLog
+    won: bool
+    unit: str
+    """Serial number of the robot, and where it stood."""
+    recorded: str
+    """When it began; '' where nobody noted it."""
+    began: dict[str, float]
+    """How it began, by name: goals and first readings."""
+
+    @classmethod
+    def of(cls, episode: Episode, log: ControlLog, task: type[Task]) -> Attempt:
+        """An episode that was judged, with its log."""
+        source = episode.provenance
+        began: dict[str, float] = {}
+        for name in task.goals:
+            signal = episode.signals.get(f"goal/{name}")
+            if signal is not None and len(signal.values):
+                for k, value in enumerate(np.atleast_1d(signal.values[0])):
+                    began[f"goal {name}[{k}]"] = float(value)
+        for spec in log.contract.sensors:
+            for k, value in enumerate(log.readings[0, log.column(spec.name)]):
+                name = spec.name if spec.width == 1 else f"{spec.name}[{k}]"
+                if np.isfinite(value):
+                    began[f"{name} at the begin"] = float(value)
+        return cls(
+            log=log,
+            won=episode.outcome == "success",
+            unit=" ".join(part for part in (source.serial, source.site) if part),
+            recorded=source.recorded,
+            began=began,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Complaint:
+    """One complaint that the attempts uphold."""
+
+    name: Literal[
+        "works in simulation but not on hardware",
+        "works in one place but not another",
+        "degrades over time",
+    ]
+    why: str
+    p_value: float
+
+    def __str__(self) -> str:
+        return f"{self.name}: {self.why} (p = {self.p_value:.2g})"
+
+
+def complaints(attempts: Sequence[Attempt], *, simulated: tuple[int, int]) -> tuple[Complaint, ...]:
+    """What attempts uphold; `simulated` are successes and trials where the policy was trained."""
+    return (
+        *_only_simulated(attempts, simulated),
+        *_in_places(attempts),
+        *_degrading(attempts),
+    )
+
+
+def _only_simulated(attempts: Sequence[Attempt], simulated: tuple[int, int]) -> Iterator[Complaint]:
+    won, tried = sum(attempt.won for attempt in attempts), len(attempts)
+    sim_won, sim_tried = simulated
+    table = [[won, tried - won], [sim_won, sim_tried - sim_won]]
+    p_value = float(fisher_exact(table, alternative="less").pvalue)
+    real, sim = wilson(won, tried), wilson(sim_won, sim_tried)
+    if p_value < LEVEL:
+        yield Complaint(
+            name="works in simulation but not on hardware",
+            why=f"{sim} where it was trained, {real} on the robot:"
+            f" {100 * unpaired_difference(real, sim).value:.0f} points lost",
+            p_value=p_value,
+        )
+
+
+def _in_places(attempts: Sequence[Attempt]) -> Iterator[Complaint]:
+    """How attempts began, and on which robot, against how they ended."""
+    won = np.array([attempt.won for attempt in attempts])
+    if min(won.sum(), (~won).sum()) < _LEAST:
+        return
+    found: list[tuple[float, str]] = []
+    names = sorted({name for attempt in attempts for name in attempt.began})
+    for name in names:
+        values = np.array([attempt.began.get(name, np.nan) for attempt in attempts])
+        good, bad = values[won & np.isfinite(values)], values[~won & np.isfinite(values)]
+        if len(good) < _LEAST or len(bad) < _LEAST or np.ptp(values[np.isfinite(values)]) == 0:
+            continue
+        p_value = float(mannwhitneyu(good, bad).pvalue)
+        way = "high" if np.median(bad) > np.median(good) else "low"
+        why = (
+            f"failures come where {name} is {way}: {np.median(bad):.3g} in the middle of those"
+            f" that failed, {np.median(good):.3g} of those that succeeded"
+        )
+        found.append((p_value, why))
+    units = sorted({attempt.unit for attempt in attempts})
+    for unit in units if len(units) > 1 else []:
+        here = np.array([attempt.unit == unit for attempt in attempts])
+        table = [[(won & here).sum(), (~won & here).sum()],
+                 [(won & ~here).sum(), (~won & ~here).sum()]]  # fmt: skip
+        p_value = float(fisher_exact(table, alternative="less").pvalue)
+        mine, others = won[here], won[~here]
+        why = f"{wilson(int(mine.sum()), len(mine))} on {unit or 'a robot without a name'}," + (
+            f" {wilson(int(others.sum()), len(others))} on others"
+        )
+        found.append((p_value, why))
+    if found:
+        p_value, why = min(found)
+        p_value = min(1.0, p_value * len(found))
+        if p_value < LEVEL:
+            yield Complaint(name="works in one place but not another", why=why, p_value=p_value)
+
+
+def _degrading(attempts: Sequence[Attempt]) -> Iterator[Complaint]:
+    """Whether failures come later than successes."""
+    known = sorted((a for a in attempts if a.recorded), key=lambda attempt: attempt.recorded)
+    won = np.array([attempt.won for attempt in known], dtype=bool)
+    if min(won.sum(), (~won).sum()) < _LEAST:
+        return
+    places = np.arange(len(won))
+    p_value = float(mannwhitneyu(places[~won], places[won], alternative="greater").pvalue)
+    if p_value < LEVEL:
+        half = len(won) // 2
+        yield Complaint(
+            name="degrades over time",
+            why=f"{wilson(int(won[:half].sum()), half)} in the first half of the attempts,"
+            f" {wilson(int(won[half:].sum()), len(won) - half)} in the second",
+            p_value=p_value,
+        )

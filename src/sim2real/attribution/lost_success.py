@@ -1,0 +1,210 @@
+"""Which dimensions of the gap cost a policy its success.
+
+The policy is tried in worlds where some dimensions have identified values and the others those it
+was trained with; all combinations are tried, and Shapley's shares say how much success each
+dimension takes away. A trial has the same start, the same noise and the same draws in every
+combination, so that nothing but the dimension differs. A draw of the posterior is one robot that
+the real one may be, and is tried several times: intervals are of that one robot's share.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+import numpy as np
+from torch import Tensor
+
+from sim2real.arrays import Bools, Floats
+from sim2real.attribution.attribution import (
+    Attribution,
+    Dimensions,
+    Share,
+    dimensions_of,
+    ends_of,
+    identified,
+    interval_of,
+)
+from sim2real.attribution.confounded import ConfoundedDimensions, Group, confounded_dimensions
+from sim2real.attribution.shapley import game
+from sim2real.attribution.shares import shares_of
+from sim2real.attribution.sparse_causes import plausible
+from sim2real.errors import Sim2RealError
+from sim2real.evaluation import SimulatedTrials, run_trials
+from sim2real.randomize import drawn
+from sim2real.tasks import Task
+from sim2real.twin import Twin
+
+_RESAMPLED = 4000
+"""Resamples of trials and draws behind an interval."""
+_LOOKED_INTO = 2
+"""Dimensions whose parameters are also tried one at a time, in the worlds of training and out of
+the identified ones."""
+
+
+def attribute_success(
+    before: Twin,
+    after: Twin,
+    task: type[Task],
+    policy: Callable[[Tensor], Tensor],
+    *,
+    source: str = "nominal",
+    real: tuple[int, int] | None = None,
+    draws: int = 32,
+    each: int = 16,
+    seed: int = 0,
+    threads: int = 0,
+    report: Callable[[int, int], None] = lambda done, of: None,
+) -> Attribution:
+    """Shares [points of success] of what a policy loses from `before` to `after`, by dimension.
+
+    `source` is where the policy's training drew parameters of `before` from; `after` is the same
+    twin, identified. `real` are successes and trials of the real robot: what is then missing beyond
+    the identified worlds is unexplained. Each of `draws` robots is tried `each` times in every
+    combination.
+    """
+    _refuse(draws, each, real)
+    posterior = identified(before, after)
+    who = dimensions_of(before, posterior.names)
+    inside, weights = game(len(who.names), seed=seed)
+    trials = draws * each
+    trained = "prior" if source == "adr" else source  # the widest an automatic range may become
+    base = drawn(before, trained, count=trials, seed=seed).numpy()
+    robots = plausible(before, posterior, who, draws=draws, seed=seed)
+    run = partial(run_trials, task, policy, seed=seed, source="nominal", twin=before)
+    moved = np.repeat(robots.values, each, axis=0)
+    attempt = _Attempts(partial(run, threads=threads), who, base, moved, len(inside), report)
+    won = np.stack([attempt(members) for members in inside])
+    parts = np.concatenate([weights @ -won, won[-1:]]).reshape(-1, draws, each)
+    resampled = _resampled(parts, seed)
+    values = parts.mean(axis=(1, 2))
+    low, high = interval_of(resampled)
+    together = confounded_dimensions(
+        who.names, values[:-1].tolist(), partial(_interval_of_sum, parts, seed=seed)
+    )
+    effects = {
+        column: 0.5 * float(attempt.costs(column).mean())
+        for column in _looked_into(who, values, low, high, together)
+    }
+    report(1, 1)
+    unexplained = None
+    if real is not None:
+        unexplained = _unexplained(float(values[-1]), resampled[-1], real, seed)
+    return Attribution(
+        of="success",
+        unit="points",
+        whole=float(won[0].mean() - values[-1]) + (unexplained.value if unexplained else 0.0),
+        before=float(won[0].mean()),
+        after=float(values[-1]),
+        shares=shares_of(before, who, robots, values, (low, high), effects=effects),
+        unexplained=unexplained,
+        samples=trials,
+        draws=draws,
+        together=together,
+    )
+
+
+def _looked_into(
+    who: Dimensions,
+    values: Floats,
+    low: Floats,
+    high: Floats,
+    together: tuple[ConfoundedDimensions, ...],
+) -> list[int]:
+    """Columns of parameters that are also tried by themselves: of the largest clear shares, and of
+    those that are told only together."""
+    order = np.argsort(-np.abs(values[: len(who.names)]))
+    clear = [int(k) for k in order if low[k] > 0 or high[k] < 0] or [int(order[0])]
+    grouped = [who.names.index(name) for group in together for name in group.names]
+    chosen = dict.fromkeys([*clear[:_LOOKED_INTO], *grouped])
+    return [column for k in chosen for column in who.columns[k]]
+
+
+def _refuse(draws: int, each: int, real: tuple[int, int] | None) -> None:
+    """Refuse numbers of trials that tell nothing, or cannot be."""
+    if draws < 2 or each < 1:
+        raise Sim2RealError(f"{draws} draws of {each} trials are too few for an interval")
+    if real is not None and not 0 <= real[0] <= real[1] > 0:
+        raise Sim2RealError(f"{real[0]} successes in {real[1]} real trials cannot be")
+
+
+class _Attempts:
+    """Trials of the policy where some dimensions have moved; what was tried is remembered."""
+
+    def __init__(
+        self,
+        run: Callable[..., SimulatedTrials],
+        who: Dimensions,
+        base: Floats,
+        moved: Floats,
+        combinations: int,
+        report: Callable[[int, int], None],
+    ) -> None:
+        """`run` tries `rows`; `base` and `moved` (trials, parameters) are those of training, and of
+        the robot."""
+        self._run, self._who, self._report = run, who, report
+        self._base, self._moved = base, moved
+        self._known: dict[bytes, Floats] = {}
+        self._asked = 0
+        self._most = combinations + 2 * sum(len(columns) for columns in who.columns)
+        count = len(who.names)
+        self._none, self._all = np.zeros(count, dtype=bool), np.ones(count, dtype=bool)
+
+    def __call__(self, members: Bools) -> Floats:
+        """(trials,) 100 or 0 with the dimensions `members` (dimensions,) moved."""
+        return self._tried(self._rows(members))
+
+    def costs(self, column: int) -> Floats:
+        """(trials,) success that one parameter costs: what it costs alone, and what comes back if
+        only it is as in training. What is harmless alone may be what others need to do harm."""
+        alone, without = self._rows(self._none), self._rows(self._all)
+        alone[:, column], without[:, column] = self._moved[:, column], self._base[:, column]
+        costs = self(self._none) - self._tried(alone)
+        return costs + self._tried(without) - self(self._all)
+
+    def _rows(self, members: Bools) -> Floats:
+        return self._who.moved(self._base, self._moved, members[None])[:, 0]
+
+    def _tried(self, rows: Floats) -> Floats:
+        key = rows.tobytes()
+        if key not in self._known:
+            tried = self._run(rows=rows, episodes=len(rows), report=self._within)
+            self._known[key] = 100.0 * tried.success.astype(float)
+            self._asked += 1
+        return self._known[key]
+
+    def _within(self, done: int, of: int) -> None:
+        self._report(self._asked * of + done, self._most * of)
+
+
+def _resampled(parts: Floats, seed: int) -> Floats:
+    """(parts, resamples) of what one robot's means may be, for parts (parts, draws, each)."""
+    count, draws, each = parts.shape
+    rng = np.random.default_rng(seed)
+    means = parts.mean(axis=2)
+    middle = means.mean(axis=1, keepdims=True)
+    counts = rng.multinomial(draws, np.full(draws, 1 / draws), size=_RESAMPLED)
+    found = means @ counts.T / draws
+    # Robots differ by less than their few trials do: as much as trials scatter is taken off.
+    scatter = means.var(axis=1, ddof=1)
+    chance = parts.var(axis=2, ddof=1).mean(axis=1) / each if each > 1 else np.zeros(count)
+    kept = np.sqrt(np.maximum(1 - chance / np.maximum(scatter, 1e-12), 0.0))
+    one = rng.integers(draws, size=_RESAMPLED)
+    found = found + kept[:, None] * (means - middle)[:, one]
+    # Trials without any difference do not show that there is none.
+    return np.asarray(found + rng.normal(size=found.shape) * 100.0 / (draws * each))
+
+
+def _interval_of_sum(parts: Floats, group: Group, *, seed: int) -> tuple[float, float]:
+    """95 % of what some parts may be together: what trials scatter is taken off their sum, not off
+    each of them."""
+    return ends_of(_resampled(parts[list(group)].sum(axis=0, keepdims=True), seed)[0])
+
+
+def _unexplained(success: float, resampled: Floats, real: tuple[int, int], seed: int) -> Share:
+    """What the real robot loses beyond the identified worlds [points]."""
+    won, tried = real
+    rng = np.random.default_rng(seed + 1)
+    rates = 100 * rng.beta(won + 0.5, tried - won + 0.5, size=len(resampled))
+    low, high = ends_of(resampled - rates)
+    return Share(name="unexplained", value=success - 100 * won / tried, low=low, high=high)

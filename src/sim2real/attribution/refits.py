@@ -1,0 +1,64 @@
+"""The best a twin can do when only some of its parameters may move."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from sim2real.arrays import Bools, Floats
+from sim2real.identification import LeastSquares, costs_of, tempered, weight
+
+_ROUNDS = 6
+"""Gauss-Newton steps of all refits together."""
+_SPAN = 0.05
+"""Step of a derivative, in standard deviations of the prior."""
+_STIFF = 1e-2
+"""Damping at first, against the information of each parameter."""
+
+
+def refits(problem: LeastSquares, free: Bools, *, begin: Floats) -> Floats:
+    """(n, fitted) the best fits, each with the parameters `free` (n, fitted) bool; others at zero.
+
+    As the problem counts, which must be prepared: starts and noise stay as they are, so that what
+    different refits leave can be compared. Begun from `begin` (fitted,), or from the center where
+    that is better. The prior counts, as it does in a fit.
+    """
+    low, high = problem.bounds
+    points = np.where(free, np.clip(begin, low, high), 0.0)
+    costs = np.add(*costs_of(problem, points))
+    at_center = np.add(*costs_of(problem, np.zeros((1, points.shape[1]))))[0]
+    points[costs > at_center], costs = 0.0, np.minimum(costs, at_center)
+    damping = np.full(len(points), _STIFF)
+    for _ in range(_ROUNDS):
+        residuals, slopes = _linearised(problem, points)
+        tried = points.copy()
+        for k in np.flatnonzero(free.any(axis=1)):
+            mine = slopes[k][free[k]] * weight(residuals[k])
+            tried[k, free[k]] += _step(tempered(residuals[k]), mine, points[k, free[k]], damping[k])
+        tried = np.clip(tried, low, high)
+        after = np.add(*costs_of(problem, tried))
+        better = after < costs
+        points, costs = np.where(better[:, None], tried, points), np.where(better, after, costs)
+        damping = np.where(better, damping / 5, damping * 8)
+    return points
+
+
+def _linearised(problem: LeastSquares, points: Floats) -> tuple[Floats, Floats]:
+    """Whitened residuals (n, segments, k) and slopes (n, fitted, segments, k), in one batch."""
+    low, high = problem.bounds
+    count, fitted = points.shape
+    steps = np.where(high - points >= points - low, _SPAN, -_SPAN)  # away from the nearer bound
+    around = np.concatenate(
+        [points[:, None], points[:, None] + steps[..., None] * np.eye(fitted)], 1
+    )
+    white = problem.residuals(around.reshape(-1, fitted))
+    white = white.reshape(count, 1 + fitted, *white.shape[1:])
+    return white[:, 0], (white[:, 1:] - white[:, :1]) / steps[:, :, None, None]
+
+
+def _step(residual: Floats, slopes: Floats, x: Floats, damping: float) -> Floats:
+    """(free,) a damped Gauss-Newton step."""
+    flat = slopes.reshape(len(slopes), -1)
+    normal = flat @ flat.T + np.eye(len(flat))
+    right = -(flat @ residual.ravel()) - x
+    found = np.linalg.solve(normal + damping * np.diag(np.diag(normal)), right)
+    return np.asarray(found, float)

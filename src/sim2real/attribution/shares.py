@@ -1,0 +1,60 @@
+"""Shares of dimensions, with the parameters that are behind them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from sim2real.arrays import Floats
+from sim2real.attribution.attribution import Cause, Dimensions, Refit, Share
+from sim2real.attribution.sparse_causes import SparseCauses
+from sim2real.replay import best_guess, prior_std
+from sim2real.twin import Twin
+
+
+def shares_of(
+    before: Twin,
+    who: Dimensions,
+    drawn: SparseCauses,
+    values: Floats,
+    ends: tuple[Floats, Floats],
+    *,
+    effects: Mapping[int, float],
+    refits: Mapping[str, Refit] | None = None,
+) -> tuple[Share, ...]:
+    """A share for each dimension, the largest first.
+
+    `values` and `ends` begin with those of the dimensions. `drawn` says what their parameters are
+    where they are off; `effects` are of parameters by column, where they are known.
+    """
+    guess = best_guess(before)
+
+    def cause(column: int) -> Cause:
+        low, middle, high = drawn.ranges[:, column].tolist()
+        parameter = before.parameters[column]
+        return Cause(
+            name=parameter.name,
+            unit=parameter.unit,
+            before=float(guess[column]),
+            after=middle,
+            low=low,
+            high=high,
+            chance=float(drawn.moved[column]),
+            effect=effects.get(column),
+        )
+
+    def telling(column: int) -> tuple[float, float]:
+        away = abs(drawn.ranges[1, column] - guess[column]) / prior_std(before.parameters[column])
+        return -abs(effects.get(column, 0.0)), -float(drawn.moved[column] * away)
+
+    found = [
+        Share(
+            name=name,
+            value=float(values[k]),
+            low=float(ends[0][k]),
+            high=float(ends[1][k]),
+            causes=tuple(cause(column) for column in sorted(columns, key=telling)),
+            refit=(refits or {}).get(name),
+        )
+        for k, (name, columns) in enumerate(zip(who.names, who.columns, strict=True))
+    ]
+    return tuple(sorted(found, key=lambda share: -share.value))

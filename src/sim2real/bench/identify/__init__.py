@@ -1,1 +1,0 @@
-"""Identification against known truths and against its peers."""

@@ -1,1 +1,0 @@
-"""Recordings of real robots: how each is read and scored, and the bench over all of them."""

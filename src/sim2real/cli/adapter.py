@@ -1,0 +1,94 @@
+"""From a verb's options to its exit code, the same way for every analysis.
+
+An analysis is a function of values: it is called with every option by its name. What it found is
+written whole or not at all, and printed as JSON or text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import Field, fields
+from datetime import datetime
+from inspect import signature
+from pathlib import Path
+from typing import Any, ClassVar, Protocol, TypeVar
+
+from sim2real.cli.output import print_json, say
+from sim2real.errors import Sim2RealError
+from sim2real.files import atomic_folder
+from sim2real.report import bar
+
+
+class Options(Protocol):
+    """The dataclass of a verb; `json` and `out` are the command line's own, all else is passed."""
+
+    __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
+
+    @property
+    def json(self) -> bool:
+        """Whether the result is printed as JSON."""
+
+
+class Found(Protocol):
+    """What an analysis gives."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data; of one that goes to a folder with `twin`, the twin's name."""
+
+
+R = TypeVar("R", bound=Found)
+
+
+def carry_out(
+    options: Options,
+    analysis: Callable[..., R],
+    *,
+    show: Callable[[R, Path], None],
+    keep: Callable[[R, Path], None] | None = None,
+    runs: str = "",
+    fine: Callable[[R], bool] = lambda found: True,
+    **more: Any,
+) -> int:
+    """Run an analysis; 0 if what it found is `fine`, else 1.
+
+    `keep` writes what was found to `--out`: a folder, by default `runs/RUNS/TWIN/TIME`, that must
+    be empty or not exist, or without `runs` a file that may be left out. `show` prints it, given
+    where it is kept. `more` are arguments that are no option as it stands.
+    """
+    out: Path | None = getattr(options, "out", None)
+    if runs and out is not None:
+        _refuse_full(out)
+    inputs = {f.name: getattr(options, f.name) for f in fields(options)} | more
+    told = "report" in signature(analysis).parameters
+    with bar(analysis.__name__.replace("_", " "), quiet=options.json or not told) as report:
+        inputs |= {"report": report} if told else {}
+        found = analysis(**{k: v for k, v in inputs.items() if k not in ("json", "out")})
+    plain = found.to_dict()
+    if runs:
+        out = out or Path("runs") / runs / plain["twin"] / f"{datetime.now():%Y%m%d-%H%M%S}"
+        plain = {"folder": str(out), **plain}
+    if keep is not None and out is not None:
+        _write(found, keep, out, folder=bool(runs))
+    if options.json:
+        print_json(plain)
+    else:
+        show(found, out or Path())
+        if keep is not None and out is not None:
+            say(f"written: {out}")
+    return 0 if fine(found) else 1
+
+
+def _refuse_full(folder: Path) -> None:
+    """Refuse a folder for results that holds something already, before anything is computed."""
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise Sim2RealError(f"{folder} is not empty; choose another with --out")
+
+
+def _write(found: R, keep: Callable[[R, Path], None], out: Path, *, folder: bool) -> None:
+    if not folder:
+        keep(found, out)
+        return
+    if out.exists():
+        out.rmdir()  # empty: it was looked at before the work
+    with atomic_folder(out) as temporary:
+        keep(found, temporary)

@@ -1,0 +1,160 @@
+"""`sim2real data import | export | check`: episodes in, out, and looked at on the way."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from sim2real.cli.data_options import DataCheck, DataExport, DataImport, Reading
+from sim2real.cli.lake import open_lake
+from sim2real.cli.output import print_json, say, say_error
+from sim2real.data import (
+    ChannelMap,
+    Checked,
+    Episode,
+    Provenance,
+    check_episodes,
+    export_episodes,
+    import_episodes,
+    read_episodes,
+    unrepaired,
+)
+from sim2real.errors import Sim2RealError, table_at
+from sim2real.files import read_json
+from sim2real.report import bar
+
+
+def run_import(verb: DataImport) -> int:
+    """Import files; 2 where some could not be read, and were left out."""
+    with bar("import", quiet=verb.json) as report:
+        found = import_episodes(verb.paths, verb.lake, report=report, **_reading(verb))
+    if verb.json:
+        print_json(found.to_dict())
+    else:
+        known = len(found.episodes) - found.new
+        say(
+            f"{found.new} episodes imported into {verb.lake}"
+            + (f", {known} known" if known else "")
+        )
+    for text in found.problems:
+        say_error(text)
+    return 2 if found.problems else 0
+
+
+def run_export(verb: DataExport) -> int:
+    """Write episodes to another format, and record what left the lake; 0."""
+    with bar("export", quiet=verb.json) as report:
+        found = export_episodes(
+            open_lake(verb),
+            verb.out,
+            ids=verb.ids,
+            where=verb.where,
+            format=verb.format,
+            rate_hz=verb.rate_hz,
+            clock=verb.clock,
+            rename=dict(_pair(text) for text in verb.rename),
+            purpose=verb.purpose,
+            version=verb.version,
+            report=report,
+        )
+    if verb.json:
+        print_json(found.to_dict())
+    else:
+        say(f"{len(found.episodes)} episodes written to {verb.out}; data set {found.dataset}")
+    return 0
+
+
+def _pair(text: str) -> tuple[str, str]:
+    old, equals, new = text.partition("=")
+    if not (old and equals and new):
+        raise Sim2RealError(f"{text!r} is not old=new")
+    return old, new
+
+
+def run_check(verb: DataCheck) -> int:
+    """Check episodes of files or of the lake; 1 where something is wrong."""
+    checked = []
+    for one in check_episodes(_to_check(verb), repair_in=verb.lake if verb.repair else ""):
+        checked.append(one)
+        if not verb.json:
+            _say_findings(one)
+    bad = any(one.bad for one in checked)
+    if verb.json:
+        print_json({"episodes": [one.to_dict() for one in checked]})
+    elif not bad:
+        say(f"nothing wrong in {len(checked)} episodes")
+    return 1 if bad else 0
+
+
+def _to_check(verb: DataCheck) -> Iterator[tuple[str, Episode]]:
+    for what in verb.what:
+        if _is_there(what):
+            for episode in read_episodes(Path(what), **_reading(verb)):
+                yield what, episode
+    starts = [what for what in verb.what if not _is_there(what)]
+    if not starts and verb.what:
+        return
+    for start in starts:
+        if not start or not all(sign in "0123456789abcdef" for sign in start):
+            raise Sim2RealError(f"no such file or folder, and not an episode's id: {start[:80]!r}")
+    lake = open_lake(verb)
+    ids = [lake.resolve(start) for start in starts]
+    for episode in lake.read(ids or unrepaired(lake, where=verb.where, repaired=verb.all)):
+        yield episode.provenance.source.partition(" sha256:")[0] or verb.lake, episode
+
+
+def _is_there(name: str) -> bool:
+    try:
+        return bool(name) and Path(name).exists()
+    except (OSError, ValueError):  # too long for a name, or no name at all
+        return False
+
+
+def _say_findings(checked: Checked) -> None:
+    if checked.findings:
+        say(f"episode {checked.episode} from {checked.source}")
+    for finding in checked.findings:
+        place = finding.span
+        where = (
+            finding.channel if place.component is None else f"{finding.channel}[{place.component}]"
+        )
+        say(
+            f"  {finding.severity}: {finding.kind}: {where},"
+            f" {place.start_s:.4g}–{place.end_s:.4g} s: {finding.message}; {finding.remedy}"
+        )
+    if (fixed := checked.repaired) is not None:
+        say(f"  repaired as episode {fixed.id} ({fixed.provenance.process})")
+
+
+def _reading(verb: Reading) -> dict[str, Any]:
+    """How files become episodes, as `read_episodes` takes it."""
+    return {
+        "base": _base(verb),
+        "format": verb.format,
+        "channels": None if verb.channels is None else ChannelMap.load(verb.channels),
+        "rate_hz": verb.rate_hz,
+    }
+
+
+def _base(verb: Reading) -> Provenance:
+    """The provenance that the user gives."""
+    given: dict[str, Any] = {"kind": verb.kind}
+    if verb.provenance is not None:
+        given |= _table(verb.provenance)
+    base = Provenance.from_dict(given)
+    named = {key: getattr(verb, key) for key in ("task", "robot", "serial", "site", "operator")}
+    return replace(base, **{key: value for key, value in named.items() if value})
+
+
+def _table(path: Path) -> dict[str, Any]:
+    if path.suffix == ".json":
+        return dict(table_at(read_json(path), f"{path}"))
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise Sim2RealError(f"cannot read {path}: {error.strerror or error}") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise Sim2RealError(f"{path} is not readable TOML: {error}") from None

@@ -1,0 +1,69 @@
+"""The verbs `tasks`, `train`, `play` and `export`."""
+
+from __future__ import annotations
+
+from sim2real.cli.output import print_json, say
+from sim2real.cli.twin_options import Tasks
+from sim2real.evaluation import PlayConfig, play
+from sim2real.learn import ExportConfig, TrainConfig, export, train
+from sim2real.report import bar, plot_run, training_bar
+from sim2real.tasks import find_task, task_names
+
+
+def run_tasks(config: Tasks) -> int:
+    """List the tasks; 0."""
+    found = {name: (find_task(name).__doc__ or "").strip().splitlines()[0] for name in task_names()}
+    if config.json:
+        print_json(found)
+    else:
+        for name, text in found.items():
+            say(f"{name:20s} {text}")
+    return 0
+
+
+def run_train(config: TrainConfig) -> int:
+    """Train as configured; 0, or 130 where it was interrupted."""
+    with training_bar(config.task or str(config.resume), quiet=config.json) as report:
+        result = train(config, report=report)
+    plot_run(result.run)
+    if config.json:
+        print_json(result.to_dict())
+    else:
+        state = "finished" if result.finished else "interrupted"
+        say(
+            f"{state} after {result.iterations} iterations, {result.steps:,} steps,"
+            f" {result.seconds:.0f} s; training success {100 * result.success:.1f} %"
+        )
+        say(f"run: {result.run}")
+        if not result.finished:
+            say(f"go on with: sim2real train --resume {result.run}")
+    return 0 if result.finished else 130
+
+
+def run_play(config: PlayConfig) -> int:
+    """Film, or show; 0."""
+    with bar("play", quiet=config.json or config.viewer) as report:
+        path, outcomes = play(config, report=report)
+    if config.json:
+        print_json({"video": str(path) if path else None, "success": outcomes})
+    else:
+        say(f"{sum(outcomes)} of {len(outcomes)} episodes succeeded")
+        if path:
+            say(f"video: {path}")
+    return 0
+
+
+def run_export(config: ExportConfig) -> int:
+    """Make the bundle; 0."""
+    with bar("export", quiet=config.json) as report:
+        bundle = export(config, report=report)
+    if config.json:
+        print_json({"bundle": str(bundle.folder), "id": bundle.id, **bundle.provenance})
+    else:
+        worst = max(bundle.provenance["largest_difference"].values())
+        say(f"bundle: {bundle.folder}")
+        say(
+            f"id {bundle.id[:32]}; farthest from the trained network {worst:.1e} on"
+            f" {bundle.provenance['observations']:,} observations"
+        )
+    return 0

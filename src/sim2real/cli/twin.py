@@ -1,0 +1,40 @@
+"""The verbs `twin show` and `twin lint`."""
+
+from __future__ import annotations
+
+from sim2real.cli.output import print_json, print_table, say
+from sim2real.cli.twin_options import TwinLint, TwinShow
+from sim2real.twin import Twin, lint
+
+
+def run_show(config: TwinShow) -> int:
+    """Show a twin; 0."""
+    twin = Twin.load(config.folder)
+    if config.json:
+        print_json({"version": twin.version, **twin.to_dict()})
+        return 0
+    parent = f", parent {twin.parent}" if twin.parent else ""
+    say(f"twin {twin.name}, version {twin.version}{parent}")
+    rows = []
+    for p in twin.parameters:
+        prior = {k: v for k, v in p.prior.to_dict().items() if k != "kind"}
+        text = " ".join(
+            f"{k}={v:.4g}" if isinstance(v, float) else f"{k}={v}" for k, v in prior.items()
+        )
+        nominal = {"scale": "×", "add": "+"}.get(p.operation, "") + f"{p.nominal:.4g}"
+        rows.append((p.name, p.dimension, nominal, p.unit, f"{p.prior.kind} {text}"))
+    print_table(("parameter", "dimension", "nominal", "unit", "prior"), rows)
+    return 0
+
+
+def run_lint(config: TwinLint) -> int:
+    """Lint a twin; 1 if there are warnings."""
+    findings = lint(Twin.load(config.folder))
+    if config.json:
+        print_json([vars(finding) for finding in findings])
+    else:
+        for finding in findings:
+            say(f"{finding.severity}: {finding.place}: {finding.message}; {finding.remedy}")
+        if not findings:
+            say("nothing to complain about")
+    return 1 if any(finding.severity == "warning" for finding in findings) else 0

@@ -1,0 +1,37 @@
+"""What crosses a policy's border: features with their units and order, and the limits they keep.
+
+Trainer, exporter, robot and doctor all read the same `Contract`, so nothing about a policy's
+interface is left to memory. `Limits` say how far the supervisor lets a robot go. Both are plain
+data, checked when they are read from JSON.
+
+>>> import json
+>>> from sim2real.contract import CommandSpec, Contract, SensorSpec
+>>> angle = SensorSpec(name="angle", unit="rad", width=1, kind="jointpos", of="hinge")
+>>> motor = CommandSpec(name="motor", joint="hinge", unit="V", low=-12, high=12, default=0)
+>>> driven = Contract(task="", robot="pendulum", twin_version="1", rate_hz=50, history=1,
+...                   sensors=(angle,), commands=(motor,))
+>>> wrong = json.loads(driven.to_json().replace("rad", "deg"))
+>>> list(driven.differences(Contract.from_dict(wrong)))
+["sensors.angle.unit: 'rad' against 'deg'"]
+"""
+
+from sim2real.contract.contract import (
+    ActionSpec,
+    CommandSpec,
+    Contract,
+    GoalSpec,
+    SensorSpec,
+    TermSpec,
+)
+from sim2real.contract.limits import JointLimits, Limits
+
+__all__ = [
+    "ActionSpec",
+    "CommandSpec",
+    "Contract",
+    "GoalSpec",
+    "JointLimits",
+    "Limits",
+    "SensorSpec",
+    "TermSpec",
+]

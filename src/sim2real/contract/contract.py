@@ -1,0 +1,223 @@
+"""The machine-checked interface of a policy: what it must be given, and what it gives.
+
+The trainer, the exporter, the robot and the doctor all read this one object. Everything has a name,
+an order, a unit and a width; nothing is left to memory.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, fields
+from typing import TypeVar
+
+from sim2real.errors import Sim2RealError, nearest, table_at
+
+SCHEMA = 1
+"""Version of the contract's form; a newer one is refused."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SensorSpec:
+    """One reading the robot must give."""
+
+    name: str
+    unit: str
+    width: int
+    kind: str = ""
+    """What measures it: 'jointpos', 'gyro', 'framequat', …"""
+    of: str = ""
+    """Joint, site or body it is about."""
+    frame: str = ""
+    """Frame of a vector or a pose: 'world', 'site', …; '' where it has none."""
+    quaternion: str = ""
+    """Order of a quaternion's parts, 'wxyz'; '' where it is none."""
+    channel: str = ""
+    """Name of the channel in real logs that gives it, where it differs."""
+    delay_s: float = 0.0
+    """Expected time from the event to the reading [s]."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class GoalSpec:
+    """Something the robot is told to reach."""
+
+    name: str
+    width: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class TermSpec:
+    """One part of the observation, in the order the network sees it."""
+
+    name: str
+    unit: str
+    """Unit before scaling."""
+    width: int
+    scale: float
+    """The network sees value * scale."""
+    sources: tuple[str, ...]
+    """Sensors, goals, 'action' or 'command' it is computed from."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ActionSpec:
+    """One output of the network."""
+
+    name: str
+    low: float = -1.0
+    high: float = 1.0
+    """Clipped to these before it becomes a command."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class CommandSpec:
+    """One number that is sent to an actuator."""
+
+    name: str
+    """Actuator."""
+    joint: str
+    unit: str
+    low: float
+    high: float
+    default: float
+    """Value at the default pose."""
+    stiffness: float = 0.0
+    """Gain of the actuator's own position loop [N m/rad or N/m]; 0 for a torque."""
+    damping: float = 0.0
+    """Gain of its velocity loop."""
+    delay_s: float = 0.0
+    """Expected time from sending to torque [s]."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Contract:
+    """Everything that must agree between the simulated robot and the real one."""
+
+    schema: int = SCHEMA
+    task: str
+    robot: str
+    """Name of the twin."""
+    twin_version: str
+    rate_hz: float
+    """Control rate [Hz]."""
+    history: int
+    """Periods of observations the network sees."""
+    history_order: str = "oldest first"
+    episode_s: float = 0.0
+    """Length of one attempt [s]; 0 where there is none."""
+    sensors: tuple[SensorSpec, ...]
+    goals: tuple[GoalSpec, ...] = ()
+    observations: tuple[TermSpec, ...] = ()
+    actions: tuple[ActionSpec, ...] = ()
+    commands: tuple[CommandSpec, ...]
+
+    @property
+    def readings_width(self) -> int:
+        """Numbers of all sensors together."""
+        return sum(sensor.width for sensor in self.sensors)
+
+    @property
+    def frame_width(self) -> int:
+        """Numbers of one period's observation."""
+        return sum(term.width for term in self.observations)
+
+    @property
+    def input_width(self) -> int:
+        """Numbers the network takes: all periods, oldest first."""
+        return self.history * self.frame_width
+
+    def columns(self, kind: str) -> dict[str, int]:
+        """Column among the readings of each joint's sensor of a kind, as 'jointpos'."""
+        found: dict[str, int] = {}
+        column = 0
+        for sensor in self.sensors:
+            if sensor.kind == kind:
+                found.setdefault(sensor.of, column)
+            column += sensor.width
+        return found
+
+    def to_dict(self) -> dict[str, object]:
+        """Plain data."""
+        return asdict(self)
+
+    def to_json(self) -> str:
+        """Indented JSON in a fixed order, so that two contracts can be compared line by line."""
+        return json.dumps(self.to_dict(), indent=2, allow_nan=False) + "\n"
+
+    @classmethod
+    def from_dict(cls, data: object) -> Contract:
+        """The contract in plain data; a newer schema or a malformed one is a `Sim2RealError`."""
+        values = dict(table_at(data, "contract"))
+        schema = values.get("schema")
+        if not isinstance(schema, int) or isinstance(schema, bool) or schema < 1:
+            raise Sim2RealError("the contract names no schema")
+        if schema > SCHEMA:
+            raise Sim2RealError(
+                f"the contract has schema {schema}, this version knows {SCHEMA}: update sim2real"
+            )
+        for name, kind in _LISTS.items():
+            entries = values.get(name)
+            if not isinstance(entries, list):
+                raise Sim2RealError(f"contract: {name} must be a list")
+            values[name] = tuple(_made(kind, entry, f"contract: {name}") for entry in entries)
+        found = _made(cls, values, "contract")
+        if not (math.isfinite(found.rate_hz) and found.rate_hz > 0):
+            raise Sim2RealError(f"contract: rate_hz must be a positive number, not {found.rate_hz}")
+        return found
+
+    def differences(self, other: Contract) -> Iterator[str]:
+        """What another contract says otherwise, a line each."""
+        yield from _differences("", self.to_dict(), other.to_dict())
+
+
+_LISTS: dict[str, type] = {
+    "sensors": SensorSpec,
+    "goals": GoalSpec,
+    "observations": TermSpec,
+    "actions": ActionSpec,
+    "commands": CommandSpec,
+}
+_Spec = TypeVar("_Spec")
+_TYPES: dict[str, tuple[type, ...]] = {"str": (str,), "int": (int,), "float": (int, float)}
+
+
+def _made(kind: type[_Spec], data: object, where: str) -> _Spec:
+    values = dict(table_at(data, where))
+    known = {entry.name: entry for entry in fields(kind)}  # type: ignore[arg-type]
+    for name, value in values.items():
+        if name not in known:
+            raise Sim2RealError(f"{where} has no field {name!r}{nearest(name, known)}")
+        wanted = _TYPES.get(str(known[name].type))
+        if wanted is not None and (not isinstance(value, wanted) or isinstance(value, bool)):
+            raise Sim2RealError(f"{where}: {name} must be of type {known[name].type}")
+        if name == "sources":
+            if not isinstance(value, list | tuple) or not all(isinstance(v, str) for v in value):
+                raise Sim2RealError(f"{where}: sources must be a list of names")
+            values[name] = tuple(value)
+        if name in ("width", "history") and value < 1:
+            raise Sim2RealError(f"{where}: {name} must be at least 1")
+    try:
+        return kind(**values)
+    except TypeError as error:
+        raise Sim2RealError(f"{where}: {error}") from None
+
+
+def _differences(path: str, one: object, other: object) -> Iterator[str]:
+    if isinstance(one, Mapping) and isinstance(other, Mapping):
+        for key in one:
+            yield from _differences(f"{path}.{key}" if path else key, one[key], other[key])
+    elif isinstance(one, list | tuple) and isinstance(other, list | tuple):
+        mine = [entry.get("name", k) if isinstance(entry, Mapping) else entry
+                for k, entry in enumerate(one)]  # fmt: skip
+        theirs = [entry.get("name", k) if isinstance(entry, Mapping) else entry
+                  for k, entry in enumerate(other)]  # fmt: skip
+        if mine != theirs:
+            yield f"{path}: {', '.join(map(str, mine))} against {', '.join(map(str, theirs))}"
+            return
+        for name, left, right in zip(mine, one, other, strict=True):
+            if isinstance(left, Mapping):
+                yield from _differences(f"{path}.{name}", left, right)
+    elif one != other:
+        yield f"{path}: {one!r} against {other!r}"

@@ -1,0 +1,79 @@
+"""A fault found in a log: what it is, where, how it was measured, and what to do about it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+KINDS = {
+    "time-not-finite": "time stamps that are not finite",
+    "time-repeated": "several samples with the same time stamp",
+    "time-backward": "time stamps that go backwards",
+    "time-gap": "missing samples",
+    "time-rate": "time that runs at another rate than stated",
+    "clock-drift": "clocks of two channels that drift apart",
+    "stuck": "a value that is frozen while the robot moves",
+    "clipped": "a sensor that saturates at the end of its range",
+    "not-finite": "values that are not finite",
+    "absurd": "physically impossible values",
+    "unit": "values in another unit than stated",
+    "shift": "an action that is logged after its effect",
+}
+"""Every kind of fault by its stable name."""
+
+SEVERITIES = ("error", "warning", "note")
+
+
+@dataclass(frozen=True, kw_only=True)
+class FaultSpan:
+    """The samples of a channel that a fault concerns."""
+
+    component: int | None = None
+    """Index into the flattened sample; None for the whole channel."""
+    start_s: float
+    """Time of the first of them [s]."""
+    end_s: float
+    """Time of the last one [s]."""
+    first: int
+    """Index of the first of them."""
+    last: int
+    """Index of the last one."""
+    count: int
+    """How many there are between the two."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class LogFault:
+    """One fault of a log."""
+
+    kind: str
+    """Stable short name, one of `KINDS`."""
+    severity: str = "error"
+    """'error': do not use the channel as it is; 'warning': use it with care; 'note'."""
+    channel: str
+    """Faulty channel; the first by name where several share a faulty clock."""
+    also: tuple[str, ...] = ()
+    """Other channels with the same fault in the same clock."""
+    span: FaultSpan
+    message: str
+    """What is wrong, with the measured numbers; one line."""
+    remedy: str
+    """What to do about it; one line."""
+    repairable: bool = False
+    """Whether `repair_episode` can undo it or remove the samples."""
+    samples: tuple[int, ...] = ()
+    """Indices of the samples that a repair replaces or drops."""
+    amount: float = 0.0
+    """What a repair needs: a factor, or a time [s] for a shift."""
+    measured_hz: float = 0.0
+    """Rate to state instead [Hz], where the time stamps are right and the stated rate is wrong."""
+
+    @property
+    def channels(self) -> tuple[str, ...]:
+        """All faulty channels."""
+        return (self.channel, *self.also)
+
+    def to_dict(self) -> dict[str, object]:
+        """Plain data, without the list of samples."""
+        keys = ("kind", "severity", "channel", "message", "remedy", "repairable")
+        values = {key: getattr(self, key) for key in keys}
+        return {**values, "also": list(self.also), **vars(self.span)}

@@ -1,0 +1,229 @@
+"""Episodes on their way in and out of a lake: imported, exported, checked and repaired."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, TypeAlias
+
+from sim2real.data.check import LogFault, check_episode, repair_episode
+from sim2real.data.episode import Episode
+from sim2real.data.formats import read_episodes, write_episodes
+from sim2real.data.formats.channel_map import ChannelMap
+from sim2real.data.lake import Lake, quoted
+from sim2real.data.mixture import Mixture, Part
+from sim2real.data.provenance import Provenance
+from sim2real.errors import Sim2RealError
+
+Report: TypeAlias = Callable[[int, int], None]
+
+_AT_ONCE = 32
+
+
+@dataclass(frozen=True, kw_only=True)
+class Imported:
+    """What came into a lake."""
+
+    lake: str
+    version: int
+    """Of the lake, after it."""
+    episodes: tuple[str, ...]
+    """Ids of all that were read, known ones too."""
+    new: int
+    """How many of them the lake did not know."""
+    problems: tuple[str, ...]
+    """Why files, or the rest of one, were left out."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data."""
+        lists = {"episodes": list(self.episodes), "problems": list(self.problems)}
+        return {**vars(self), **lists}
+
+
+def import_episodes(
+    paths: Sequence[Path | str],
+    lake: str | Path,
+    *,
+    base: Provenance,
+    format: str = "",
+    channels: ChannelMap | None = None,
+    rate_hz: float = 0.0,
+    report: Report = lambda done, of: None,
+) -> Imported:
+    """Import files and folders into the lake at an address, made there if there is none.
+
+    See `read_episodes` for the options. What is there already is skipped. What cannot be read is a
+    problem and left out; if nothing can, it is a `Sim2RealError` and no lake is made.
+    """
+    if not paths:
+        raise Sim2RealError("name a file or a folder to import")
+
+    def read(path: Path | str) -> Iterator[Episode]:
+        return read_episodes(
+            Path(path), base=base, format=format, channels=channels, rate_hz=rate_hz
+        )
+
+    first = read(paths[0])
+    begin, problems = None, []
+    try:
+        begin = next(first, None)  # nothing is made for a file that cannot be read
+    except Sim2RealError as error:
+        if len(paths) == 1:
+            raise
+        problems.append(str(error))
+    into = Lake.create(lake)
+    before = len(into)
+    ids: list[str] = []
+    for number, path in enumerate(paths):
+        try:
+            _append(into, _chain(begin, first) if number == 0 else read(path), ids)
+        except Sim2RealError as error:
+            problems.append(str(error))
+        report(number + 1, len(paths))
+    return Imported(
+        lake=str(lake),
+        version=into.version,
+        episodes=tuple(ids),
+        new=len(into) - before,
+        problems=tuple(problems),
+    )
+
+
+def _chain(begin: Episode | None, rest: Iterator[Episode]) -> Iterator[Episode]:
+    if begin is not None:
+        yield begin
+        yield from rest
+
+
+def _append(lake: Lake, episodes: Iterable[Episode], ids: list[str]) -> None:
+    """Append in batches; what came before an error is kept."""
+    batch: list[Episode] = []
+    try:
+        for episode in episodes:
+            batch.append(episode)
+            if len(batch) == _AT_ONCE:
+                batch, full = [], batch
+                ids += lake.append(full)
+    finally:
+        ids += lake.append(batch)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Exported:
+    """What left a lake."""
+
+    out: Path
+    dataset: str
+    """Id of the data set that it is on record as."""
+    episodes: tuple[str, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data."""
+        return {"out": str(self.out), "dataset": self.dataset, "episodes": list(self.episodes)}
+
+
+def export_episodes(
+    lake: Lake,
+    out: Path,
+    *,
+    ids: Sequence[str] = (),
+    where: str = "",
+    format: str = "lerobot",
+    rate_hz: float = 0.0,
+    clock: str = "",
+    rename: Mapping[str, str] | None = None,
+    purpose: Literal["training", "evaluation", "sharing"] = "training",
+    version: int | None = None,
+    report: Report = lambda done, of: None,
+) -> Exported:
+    """Write the episodes of `ids`, or of an SQL condition, to another format; see `write_episodes`.
+
+    The people in them must have agreed to the `purpose`. What left is recorded in the lake before
+    it leaves, so that no copy is unknown. `rename` gives channels other names.
+    """
+    if bool(ids) == bool(where):
+        raise Sim2RealError("say which episodes: ids, or a condition with --where")
+    chosen = [lake.resolve(start) for start in ids]
+    condition = where or f"id in ({quoted(chosen)})"
+    part = Part(name="all", select=f"select id from episodes where {condition}", weight=1.0)
+    if out.exists():
+        raise Sim2RealError(f"{out} exists already; choose a new name")
+    mixture = Mixture(name=f"export {out.absolute()}", parts=(part,), purpose=purpose)
+    manifest = mixture.resolve(lake, version=version)
+
+    def episodes() -> Iterator[Episode]:
+        for done, episode in enumerate(lake.read(manifest.ids), 1):
+            yield _renamed(episode, rename or {})
+            report(done, len(manifest.ids))
+
+    write_episodes(out, episodes(), format=format, rate_hz=rate_hz, clock=clock)
+    return Exported(out=out, dataset=manifest.id, episodes=tuple(manifest.ids))
+
+
+def _renamed(episode: Episode, names: Mapping[str, str]) -> Episode:
+    mine = {old: new for old, new in names.items() if old in episode.channels}
+    if not mine:
+        return episode
+    channels = {mine.get(name, name): value for name, value in episode.channels.items()}
+    if len(channels) < len(episode.channels):
+        raise Sim2RealError(f"two channels of episode {episode.id} would have one name")
+    said = ", ".join(f"{old} to {new}" for old, new in mine.items())
+    return episode.derive(f"rename {said}", channels=channels)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Checked:
+    """What a check found in an episode."""
+
+    episode: str
+    """Its id."""
+    source: str
+    """Where it comes from."""
+    findings: tuple[LogFault, ...]
+    repaired: Episode | None
+    """The episode with the fixes, where it was repaired."""
+
+    @property
+    def bad(self) -> bool:
+        """Whether anything is worse than a note."""
+        return any(finding.severity != "note" for finding in self.findings)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data."""
+        told: dict[str, Any] = {
+            "episode": self.episode,
+            "source": self.source,
+            "findings": [finding.to_dict() for finding in self.findings],
+        }
+        if self.repaired is not None:
+            told["repaired"] = self.repaired.id
+            told["process"] = self.repaired.provenance.process
+        return told
+
+
+def check_episodes(
+    episodes: Iterable[tuple[str, Episode]], *, repair_in: str | Path = ""
+) -> Iterator[Checked]:
+    """Check episodes, each with where it comes from, one after the other.
+
+    `repair_in` is the address of a lake where an episode that can be repaired is kept, and a new
+    one with the fixes that names it.
+    """
+    for source, episode in episodes:
+        findings = check_episode(episode)
+        fixed = None
+        if repair_in and any(finding.repairable for finding in findings):
+            fixed = repair_episode(episode, findings)
+            Lake.create(repair_in).append([episode, fixed])
+        yield Checked(episode=episode.id, source=source, findings=tuple(findings), repaired=fixed)
+
+
+def unrepaired(lake: Lake, *, where: str = "true", repaired: bool = False) -> list[str]:
+    """Ids of the episodes under an SQL condition, without those that were repaired already."""
+    fixed = "select unnest(parents) from episodes where process like 'repair%'"
+    left = "true" if repaired else f"id not in ({fixed})"
+    found: list[str] = lake.query(
+        f"select id from episodes where ({where}) and {left} order by added, id"
+    )["id"].to_pylist()
+    return found

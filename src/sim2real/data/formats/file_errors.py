@@ -1,0 +1,41 @@
+"""Errors about damaged files, as one line that names the file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from sim2real.errors import Sim2RealError
+
+_LENGTH_MAX = 500
+
+
+@contextmanager
+def naming(path: Path) -> Iterator[None]:
+    """A `Sim2RealError` raised in the block names the file, on one line of limited length."""
+    try:
+        yield
+    except Sim2RealError as error:
+        # Text from a file may contain lone surrogates, which no terminal can show.
+        message = " ".join(str(error).split()).encode("utf-8", "replace").decode()
+        if str(path) not in message:
+            message = f"{path}: {message}"
+        if len(message) > _LENGTH_MAX:
+            message = f"{message[:_LENGTH_MAX]}…"
+        raise Sim2RealError(message) from None
+
+
+@contextmanager
+def explained(path: Path) -> Iterator[None]:
+    """Any error in the block becomes a `Sim2RealError` that names the file."""
+    with naming(path):
+        try:
+            yield
+        except Sim2RealError:
+            raise
+        except FileNotFoundError:
+            raise Sim2RealError(f"no such file: {path}") from None
+        # Decoders raise all kinds of errors on damaged bytes.
+        except Exception as error:
+            raise Sim2RealError(f"cannot be read: {str(error) or type(error).__name__}") from None

@@ -1,0 +1,86 @@
+"""Recordings of our own runs on robots: an Arrow stream that grows while the robot moves.
+
+What ended the run does not matter: whatever was flushed is an episode, and says if it was cut off.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from sim2real.data.episode import Episode, Signal
+from sim2real.data.provenance import Provenance
+from sim2real.errors import Sim2RealError, one_line, table_at
+from sim2real.files import read_json
+
+_END = b"\xff\xff\xff\xff\x00\x00\x00\x00"
+"""Last bytes of an Arrow stream that was closed."""
+_RECOVERED = "recovered: the recording was cut off"
+"""How an episode was made that is the begin of a recording."""
+_log = logging.getLogger(__name__)
+
+
+def read_recordings(path: Path, *, base: Provenance) -> Iterator[Episode]:
+    """The episode of one recording; it knows where it comes from, so `base` adds nothing.
+
+    That it was cut off is logged.
+    """
+    episode = read_recording(path)
+    if episode.provenance.process == _RECOVERED:
+        _log.warning("%s is cut off after %.3g s", path, episode.duration_s)
+    yield episode
+
+
+def read_recording(path: Path | str) -> Episode:
+    """The episode in a recording, also in one that was cut off; none is a `Sim2RealError`.
+
+    Its outcome is the one that was kept beside it, if any.
+    """
+    path = Path(path)
+    beside = path.with_suffix(".json")
+    outcome = ""
+    if beside.is_file():
+        outcome = str(table_at(read_json(beside), str(beside)).get("outcome", ""))
+    batches, cut = [], False
+    try:
+        with path.open("rb") as file:
+            reader = pa.ipc.open_stream(file)
+            schema = reader.schema
+            try:
+                for batch in reader:
+                    batches.append(batch)
+            except (pa.ArrowException, OSError):
+                cut = True
+            cut = cut or not path.read_bytes().endswith(_END)
+        units = table_at(json.loads(schema.metadata[b"units"]), f"{path}: units")
+        source = Provenance.from_dict(json.loads(schema.metadata[b"provenance"]))
+        channels = _channels(pa.Table.from_batches(batches, schema=schema), units)
+    except (pa.ArrowException, OSError, ValueError, KeyError, TypeError) as error:
+        raise Sim2RealError(f"{path} is no recording: {one_line(error)}") from None
+    if not channels:
+        raise Sim2RealError(f"{path} holds no period")
+    if cut:
+        source = replace(source, process=_RECOVERED)
+    try:
+        return Episode(channels=channels, provenance=source, outcome=outcome)
+    except Sim2RealError as error:
+        raise Sim2RealError(f"{path}: {error}") from None
+
+
+def _channels(table: pa.Table, units: Mapping[str, Any]) -> dict[str, Signal]:
+    times = table["time"].to_numpy()
+    channels = {}
+    for name, unit in units.items():
+        rows = [np.asarray(row, float) for row in table[name].to_pylist()]
+        width = max((len(row) for row in rows), default=0)
+        whole = [k for k, row in enumerate(rows) if len(row) == width and width]
+        if whole:
+            channels[name] = Signal(times[whole], np.stack([rows[k] for k in whole]), str(unit))
+    return channels

@@ -1,0 +1,92 @@
+"""What is in a lake, for people to look at."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from sim2real.data.episode import Episode
+from sim2real.data.lake import Lake
+
+_LISTED = "id, kind, task, robot, verdict, duration_s, samples, channels, added"
+_GROUPS = """
+select kind, task, robot, outcome, count(*) as episodes, sum(duration_s) as seconds,
+    sum(samples)::bigint as samples from episodes group by all order by all
+"""
+_TOTALS = """
+select count(*) as episodes, coalesce(sum(duration_s), 0) as seconds,
+    coalesce(sum(samples), 0)::bigint as samples from episodes
+"""
+_LABELS = """
+select tag, value, start_s, end_s, who, created, id from current_labels
+    where episode = '{id}' order by created
+"""
+
+
+def listed(
+    lake: Lake, *, where: str = "true", limit: int = 50, version: int | None = None
+) -> list[dict[str, Any]]:
+    """Rows of at most `limit` episodes under an SQL condition, the newest first."""
+    sql = (
+        f"select {_LISTED} from episodes join verdicts using (id) where {where}"
+        f" order by added desc, id limit {limit}"
+    )
+    found: list[dict[str, Any]] = lake.query(sql, version=version).to_pylist()
+    return found
+
+
+def counted(lake: Lake) -> dict[str, Any]:
+    """How much there is, in all and (`groups`) by kind, task, robot and outcome."""
+    return {
+        **lake.query(_TOTALS).to_pylist()[0],
+        "labels": lake.query("select count(*) as n from current_labels")["n"][0].as_py(),
+        "version": lake.version,
+        "bytes": lake.storage.size(),
+        "groups": lake.query(_GROUPS).to_pylist(),
+    }
+
+
+def described(lake: Lake, episode: Episode, channels: tuple[str, ...] = ()) -> dict[str, Any]:
+    """An episode in plain data: provenance, labels, and facts of some channels, or of all."""
+    chosen = {name: episode.channels.get(name) or episode[name] for name in channels}
+    return {
+        "id": episode.id,
+        "outcome": episode.outcome,
+        "start_s": episode.start_s,
+        "duration_s": episode.duration_s,
+        "provenance": episode.provenance.to_dict(),
+        "channels": {
+            name: {
+                "unit": channel.unit,
+                "shape": list(channel.shape),
+                "samples": len(channel.times),
+                "rate_hz": channel.rate_hz,
+                "stated_hz": channel.stated_hz,
+            }
+            for name, channel in (chosen or episode.channels).items()
+        },
+        "labels": lake.query(_LABELS.format(id=episode.id)).to_pylist(),
+    }
+
+
+def participants(lake: Lake) -> list[dict[str, Any]]:
+    """Who is in the recordings: what each agreed to, and in how many episodes they are."""
+    found = lake.query("select provenance from episodes where len(participants) > 0").to_pylist()
+    rows: dict[str, dict[str, Any]] = {}
+    for entry in found:
+        for carried in json.loads(entry["provenance"])["consent"]:
+            row = rows.setdefault(carried["participant"], {"episodes": 0, **carried})
+            row["episodes"] += 1
+    for name, consent in lake.consents().items():
+        rows[name] = {"episodes": rows.get(name, {}).get("episodes", 0), **consent.to_dict()}
+        rows[name]["granted"] = True
+    return [
+        {
+            "participant": name,
+            "episodes": row["episodes"],
+            "scope": row["scope"],
+            "expires": row.get("expires"),
+            "from": "granted" if row.get("granted") else "as its episodes carry",
+        }
+        for name, row in sorted(rows.items())
+    ]

@@ -1,0 +1,445 @@
+"""A Delta table with sealed files, so that any later change in them is detected.
+
+A data file is named after the hash of its content. Each file of the log gets a seal: its hash, in a
+separate file written right after it. The next `verify` seals what a killed writer left without one.
+The log holds names, sizes and counts, and none of the data.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import re
+import time
+import uuid
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TypedDict
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from deltalake import CommitProperties, DeltaTable, PostCommitHookProperties
+from deltalake.exceptions import DeltaError, TableNotFoundError
+from deltalake.transaction import AddAction, RemoveAction
+
+from sim2real.data.storage import Storage
+from sim2real.errors import Sim2RealError, one_line
+
+_PART = re.compile(r"part-([0-9a-f]{64})\.parquet$")
+_COMMIT = re.compile(r"_delta_log/(\d{20})\.json$")
+_CHECKPOINT = re.compile(r"_delta_log/(\d{20})\.checkpoint\.parquet$")
+_SEAL = re.compile(r"^[0-9a-f]{64}\n$")
+_CHECKPOINT_EVERY = 100
+_RETRIES = 1000
+_KEEP_LOG = {
+    "delta.logRetentionDuration": "interval 36500 days",
+    "delta.enableExpiredLogCleanup": "false",
+}
+_PROBLEMS = (DeltaError, OSError, ValueError, OverflowError)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Damage:
+    """A file or episode that has changed since it was written."""
+
+    file: str
+    """Name of the file or episode."""
+    message: str
+
+
+class TableVersion(TypedDict):
+    """One version of a table."""
+
+    version: int
+    when: str
+    """Time of the commit."""
+    rows: int
+
+
+class SealedTable:
+    """A table with a fixed schema; rows are added, never changed."""
+
+    def __init__(
+        self, storage: Storage, name: str, schema: pa.Schema, *, key: tuple[str, ...], group: int
+    ) -> None:
+        """The table `name` of a lake; no two rows have the same values in the columns `key`.
+
+        `group` is the number of rows in a Parquet row group.
+        """
+        self.storage, self.name, self.schema = storage, name, schema
+        self._key, self._group = key, group
+        self._newest: DeltaTable | None = None
+        self._rewritten = b""
+        self._seen: dict[tuple[str, str], set[str]] = {}
+
+    def create(self) -> None:
+        """Create the table if it does not exist."""
+        if self.storage.exists(_commit_name(self.name, 0)):
+            return
+        try:
+            DeltaTable.create(
+                self._uri,
+                self.schema,
+                mode="ignore",
+                configuration=_KEEP_LOG,
+                storage_options=self.storage.options,
+            )
+        except _PROBLEMS as error:
+            raise Sim2RealError(
+                f"cannot create a lake at {self.storage.uri}: {one_line(error)}"
+            ) from None
+        self._seal(_commit_name(self.name, 0))
+
+    @property
+    def version(self) -> int:
+        """Number of the newest version."""
+        return self._open().version()
+
+    def files(self, version: int | None = None) -> list[str]:
+        """Names of the data files of a version; the newest if none is given."""
+        paths = self._open(version).file_uris()
+        return sorted(f"{self.name}/{path.rsplit('/', 1)[-1]}" for path in paths)
+
+    def history(self) -> list[TableVersion]:
+        """Every version, the oldest first."""
+        found: list[TableVersion] = []
+        counts: dict[str, int] = {}
+        for version in range(self.version + 1):
+            when = 0
+            for line in self.storage.read(_commit_name(self.name, version)).splitlines():
+                action = json.loads(line)
+                when = action.get("commitInfo", {}).get("timestamp", when)
+                if "add" in action:
+                    stats = json.loads(action["add"]["stats"])
+                    counts[action["add"]["path"]] = int(stats["numRecords"])
+                if "remove" in action:
+                    counts.pop(action["remove"]["path"], None)
+            moment = datetime.fromtimestamp(when / 1000, UTC).isoformat(timespec="seconds")
+            found.append({"version": version, "when": moment, "rows": sum(counts.values())})
+        return found
+
+    def known(self, column: str, values: Iterable[str]) -> set[str]:
+        """Which of the values occur in a column of texts, or of lists of texts.
+
+        Each data file is read once and cached.
+        """
+        given, found = set(values), set()
+        for file in self.files():
+            if (file, column) not in self._seen:
+                self._seen[file, column] = self._texts(file, column)
+            found |= given & self._seen[file, column]
+        return found
+
+    def _texts(self, file: str, column: str) -> set[str]:
+        cells = self.rows(file, [column])[column].combine_chunks()
+        return set((cells.flatten() if pa.types.is_list(cells.type) else cells).to_pylist())
+
+    def append(self, rows: pa.Table) -> None:
+        """Add rows as one commit: all of them or none."""
+        self._commit([self._write(rows)], [])
+
+    def rows(self, file: str, columns: list[str] | None = None) -> pa.Table:
+        """Rows of one data file; a damaged one is a `Sim2RealError`."""
+        try:
+            return pq.read_table(
+                self.storage.path(file),
+                filesystem=self.storage.files,
+                schema=self.schema,
+                columns=columns,
+            )
+        except (pa.ArrowException, OSError) as error:
+            raise Sim2RealError(
+                f"cannot read {self.storage.uri}/{file}: {one_line(error)}"
+            ) from None
+
+    def compact(self, *, most_bytes: int) -> int:
+        """Merge small files into large ones, with sorted rows and each key once.
+
+        Older versions keep their files. Returns by how many files the table has shrunk.
+        """
+        sizes = {file: self._size(file) for file in self.files()}
+        small = [file for file, size in sizes.items() if size < most_bytes / 2]
+        groups: list[list[str]] = [[]]
+        filled = 0
+        for file in small:
+            if filled + sizes[file] > most_bytes:
+                groups.append([])
+                filled = 0
+            groups[-1].append(file)
+            filled += sizes[file]
+        fewer = 0
+        for group in groups:
+            if len(group) > 1:
+                merged = pa.concat_tables([self.rows(file) for file in group])
+                added = self._write(_once(merged, self._key))
+                # Where the other files only repeat the rows of one, that one stays as it is.
+                others = [file for file in group if not file.endswith(added.path)]
+                self._commit([added] if others == group else [], others)
+                fewer += len(group) - 1
+        return fewer
+
+    def all_rows(self, columns: list[str] | None = None) -> Iterator[pa.Table]:
+        """Rows of every data file, of all versions and of killed writers."""
+        for file in self._parts():
+            yield self.rows(file, columns)
+
+    def rewrite(self, change: Callable[[pa.Table], pa.Table]) -> None:
+        """Replace the rows of every data file by `change(rows)`, in every version.
+
+        This rewrites history: all versions remain, but what `change` removes is in no file any
+        more. `change` returns its argument where there is nothing to change. Hold the exclusive
+        lock; after an interruption, call it again.
+        """
+        renamed, replaced = {}, []
+        for file in self._parts():
+            rows = self.rows(file)
+            changed = change(rows)
+            if changed is not rows:
+                renamed[file.rsplit("/", 1)[-1]] = self._write(changed)
+                replaced.append(file)
+        if not renamed:
+            return
+        self.storage.write(self._mark, _fresh_mark())
+        logs = [name for name in self._log() if _COMMIT.search(name)]
+        for log in logs:
+            old = self.storage.read(log)
+            new = _rename(old, renamed)
+            if new != old:
+                self.storage.write(log, new)
+            if any(action.path.encode() in new for action in renamed.values()):
+                self._seal(log)  # also if an earlier attempt was killed before sealing
+        for name in self._log():
+            if _CHECKPOINT.search(name):  # they hold the old names
+                self.storage.delete(name)
+                self.storage.delete(self._seal_of(name))
+        self.storage.write(self._mark, _fresh_mark())
+        for file in replaced:
+            self.storage.delete(file)
+
+    def verify(self) -> Iterator[Damage]:
+        """What has changed since it was written; hashes every file again."""
+        # In the reverse order of writing, so that nothing is missed that is being written.
+        sealed = {
+            name.rsplit("/", 1)[-1].removesuffix(".sha256")
+            for name in self.storage.names(self._seals)
+        }
+        log = self._log()
+        parts = self._parts()
+        present = {name.rsplit("/", 1)[-1] for name in log}
+        for lost in sorted(sealed - present):
+            yield Damage(file=f"{self.name}/_delta_log/{lost}", message="is missing")
+        sound = True
+        for name in log:
+            if not (_COMMIT.search(name) or _CHECKPOINT.search(name)):
+                continue
+            problem = self._log_problem(name)
+            if problem:
+                sound = False
+                yield Damage(file=name, message=problem)
+        commits = sorted(int(m[1]) for name in log if (m := _COMMIT.search(name)))
+        if commits != list(range(len(commits))):
+            sound = False
+            yield Damage(file=f"{self.name}/_delta_log", message="a version is missing")
+        for file in parts:
+            named = _PART.search(file)
+            if named is None or self.storage.digest(file) != named[1]:
+                yield Damage(file=file, message="has changed since it was written")
+        if self.storage.exists(self._mark):
+            mark, _, seal = self.storage.read(self._mark).partition(b" ")
+            if hashlib.sha256(mark).hexdigest().encode() != seal:
+                yield Damage(file=self._mark, message="has changed since it was written")
+        if sound:
+            for lost in sorted(self._referenced(log) - set(parts)):
+                yield Damage(file=lost, message="is missing")
+
+    def _log_problem(self, name: str) -> str:
+        seal = self._seal_of(name)
+        if not self.storage.exists(seal):
+            if _COMMIT.search(name) and not _is_log(self.storage.read(name)):
+                return "is not a log file, and has no seal"
+            self._seal(name)
+            return ""
+        content = self.storage.read(seal)
+        if content != f"{self.storage.digest(name)}\n".encode():
+            if not _SEAL.match(content.decode("ascii", "replace")):
+                return f"its seal {seal} has changed since it was written"
+            return "it or its seal has changed since it was written"
+        return ""
+
+    def _referenced(self, log: Iterable[str]) -> set[str]:
+        found = set()
+        for name in log:
+            if _COMMIT.search(name):
+                for line in self.storage.read(name).splitlines():
+                    added = json.loads(line).get("add")
+                    if added:
+                        found.add(f"{self.name}/{added['path']}")
+        return found
+
+    def _parts(self) -> list[str]:
+        """All data files, including those that a killed writer left in no version."""
+        return [
+            name
+            for name in self.storage.names(self.name)
+            if name.endswith(".parquet") and name.count("/") == 1
+        ]
+
+    def _log(self) -> list[str]:
+        return self.storage.names(f"{self.name}/_delta_log")
+
+    def _write(self, rows: pa.Table) -> AddAction:
+        buffer = io.BytesIO()
+        try:
+            pq.write_table(
+                rows.cast(self.schema),
+                buffer,
+                row_group_size=self._group,
+                compression="zstd",
+                compression_level=1,
+            )
+        except pa.ArrowException as error:
+            raise Sim2RealError(f"cannot store these rows: {one_line(error)}") from None
+        content = buffer.getbuffer()
+        path = f"part-{hashlib.sha256(content).hexdigest()}.parquet"
+        self.storage.write(f"{self.name}/{path}", bytes(content))
+        return AddAction(
+            path=path,
+            size=len(content),
+            partition_values={},
+            modification_time=int(time.time() * 1000),
+            data_change=True,
+            stats=json.dumps({"numRecords": rows.num_rows}),
+        )
+
+    def _commit(self, added: list[AddAction], removed: list[str]) -> None:
+        gone = [self._removal(file) for file in removed]
+        for action in added:
+            action.data_change = not removed
+        table = self._open()
+        begin = table.version() + 1
+        try:
+            table.create_write_transaction(
+                [*added, *gone],
+                mode="append",
+                schema=self.schema,
+                commit_properties=CommitProperties(max_commit_retries=_RETRIES),
+                post_commithook_properties=PostCommitHookProperties(
+                    create_checkpoint=False, cleanup_expired_logs=False
+                ),
+            )
+        except _PROBLEMS as error:
+            raise Sim2RealError(f"cannot write to {self.storage.uri}: {one_line(error)}") from None
+        version = self._version_with((added or gone)[0].path, begin)
+        self._seal(_commit_name(self.name, version))
+        if version % _CHECKPOINT_EVERY == 0:
+            self._checkpoint(version)
+
+    def _version_with(self, path: str, begin: int) -> int:
+        """The version that added a file; others may have committed since `begin`."""
+        version = begin
+        while path.encode() not in self.storage.read(_commit_name(self.name, version)):
+            version += 1
+        return version
+
+    def _checkpoint(self, version: int) -> None:
+        """Write a checkpoint, so that opening the table is fast; nothing is lost if it fails."""
+        try:
+            self._open(version).create_checkpoint()
+        except _PROBLEMS:
+            return
+        self._seal(f"{self.name}/_delta_log/{version:020d}.checkpoint.parquet")
+        self.storage.delete(f"{self.name}/_delta_log/_last_checkpoint")
+
+    def _removal(self, file: str) -> RemoveAction:
+        return RemoveAction(
+            path=file.rsplit("/", 1)[-1],
+            deletion_timestamp=int(time.time() * 1000),
+            data_change=False,
+        )
+
+    def _seal(self, name: str) -> None:
+        self.storage.write(self._seal_of(name), f"{self.storage.digest(name)}\n".encode())
+
+    def _seal_of(self, name: str) -> str:
+        return f"{self._seals}/{name.rsplit('/', 1)[-1]}.sha256"
+
+    @property
+    def _seals(self) -> str:
+        return f"seals/{self.name}"
+
+    def _size(self, file: str) -> int:
+        return int(self.storage.files.get_file_info(self.storage.path(file)).size)
+
+    @property
+    def _mark(self) -> str:
+        """File that changes when history is rewritten, so that open tables are read again."""
+        return f"seals/{self.name}.rewritten"
+
+    @property
+    def _uri(self) -> str:
+        return f"{self.storage.url}/{self.name}"
+
+    def _open(self, version: int | None = None) -> DeltaTable:
+        if version is not None:
+            return self._load(version)
+        mark = self.storage.read(self._mark) if self.storage.exists(self._mark) else b""
+        if self._newest is None or mark != self._rewritten:
+            self._newest, self._rewritten = self._load(None), mark
+        else:
+            try:
+                self._newest.update_incremental()
+            except _PROBLEMS:
+                self._newest = self._load(None)
+        return self._newest
+
+    def _load(self, version: int | None) -> DeltaTable:
+        try:
+            return DeltaTable(self._uri, version=version, storage_options=self.storage.options)
+        except TableNotFoundError:
+            raise Sim2RealError(f"no lake at {self.storage.uri}") from None
+        except _PROBLEMS as error:
+            wanted = f" version {version} of" if version is not None else ""
+            raise Sim2RealError(
+                f"cannot read{wanted} {self.storage.uri}: {one_line(error)}"
+            ) from None
+
+
+def _fresh_mark() -> bytes:
+    name = uuid.uuid4().hex.encode()
+    return name + b" " + hashlib.sha256(name).hexdigest().encode()
+
+
+def _commit_name(table: str, version: int) -> str:
+    return f"{table}/_delta_log/{version:020d}.json"
+
+
+def _once(rows: pa.Table, key: tuple[str, ...]) -> pa.Table:
+    """The rows sorted by key, each key once."""
+    order = rows.select(key).append_column("row", pa.array(range(rows.num_rows)))
+    first = order.group_by(list(key), use_threads=False).aggregate([("row", "min")])
+    first = first.sort_by([(name, "ascending") for name in key])
+    return rows.take(first["row_min"])
+
+
+def _rename(log: bytes, renamed: dict[str, AddAction]) -> bytes:
+    return b"".join(_rename_line(line, renamed) for line in log.splitlines(keepends=True))
+
+
+def _rename_line(line: bytes, renamed: dict[str, AddAction]) -> bytes:
+    action = json.loads(line)
+    entry = action.get("add") or action.get("remove") or {}
+    new = renamed.get(entry.get("path", ""))
+    if new is None:
+        return line
+    for field in {"path", "size", "stats"} & set(entry):
+        entry[field] = getattr(new, field)
+    return json.dumps(action, separators=(",", ":")).encode() + b"\n"
+
+
+def _is_log(content: bytes) -> bool:
+    try:
+        return all(isinstance(json.loads(line), dict) for line in content.splitlines())
+    except ValueError:
+        return False

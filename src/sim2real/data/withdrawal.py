@@ -1,0 +1,188 @@
+"""Withdrawal of a person: their data are erased from every table, version and file of a lake.
+
+What was made from them is listed, because a policy cannot forget: whether to retrain it is for the
+user to decide. The tombstone that remains holds no name, no pseudonym and no sample.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import uuid
+from collections.abc import Callable, Collection
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from sim2real.data.lake import WITHDRAWALS, Lake
+from sim2real.data.windows import forget
+from sim2real.errors import Sim2RealError
+
+
+@dataclass(frozen=True, kw_only=True)
+class Withdrawal:
+    """What was erased, and what had been made from it."""
+
+    id: str
+    """Random name of the tombstone."""
+    episodes: tuple[str, ...]
+    """Erased episodes: those with the person in them, and all derived from these."""
+    datasets: tuple[str, ...]
+    """Data sets and exports that contained one of them."""
+    policies: tuple[str, ...]
+    """Policies made from these data sets."""
+
+    def to_dict(self) -> dict[str, object]:
+        """Plain data for JSON."""
+        return asdict(self)
+
+
+def withdraw(lake: Lake, participant: str) -> Withdrawal:
+    """Erase all data of a participant; one unknown to the lake is a `Sim2RealError`.
+
+    The lake is locked meanwhile. After an interruption, call it again to finish the work.
+    """
+    with lake.storage.lock(alone=True):
+        ids = affected(lake, participant)
+        granted = lake.tables["consents"].all_rows(["participant"])
+        if not ids and not any(participant in rows["participant"].to_pylist() for rows in granted):
+            raise Sim2RealError(f"no data of participant {participant!r} in {lake.uri}")
+        redact = _Redaction(participant)
+        datasets, policies = _derived(lake, ids)
+        found = Withdrawal(
+            id=uuid.uuid4().hex,
+            episodes=tuple(sorted(ids)),
+            datasets=datasets,
+            policies=tuple(redact.text(policy) for policy in policies),
+        )
+        # The tombstone first: from now on these episodes cannot come back.
+        row = {**asdict(found), "created": datetime.now(UTC), "sources": _sources(lake, ids)}
+        lake.tables["withdrawals"].append(pa.Table.from_pylist([row], schema=WITHDRAWALS))
+        _erase(lake, ids, participant, redact)
+    return found
+
+
+def affected(lake: Lake, participant: str) -> set[str]:
+    """Episodes with the person in any version, and all derived from them.
+
+    What an interrupted withdrawal has left over is included.
+    """
+    if not participant:
+        raise Sim2RealError("name the participant")
+    there: set[str] = set()
+    start = {id_ for rows in lake.tables["withdrawals"].all_rows(["episodes"])
+             for row in rows["episodes"].to_pylist() for id_ in row}  # fmt: skip
+    children: dict[str, set[str]] = {}
+    for rows in lake.tables["episodes"].all_rows(["id", "participants", "operator", "parents"]):
+        for row in rows.to_pylist():
+            there.add(row["id"])
+            if participant in (row["participants"] or ()) or participant == row["operator"]:
+                start.add(row["id"])
+            for parent in row["parents"] or ():
+                children.setdefault(parent, set()).add(row["id"])
+    found, todo = set(start), list(start)
+    while todo:
+        for child in children.get(todo.pop(), set()) - found:
+            found.add(child)
+            todo.append(child)
+    return found & there
+
+
+def _erase(lake: Lake, ids: set[str], participant: str, redact: _Redaction) -> None:
+    there = {
+        id_
+        for rows in lake.tables["episodes"].all_rows(["id"])
+        for id_ in rows["id"].to_pylist()
+        if id_ not in ids
+    }
+    # Nobody is writing: what no episode refers to was left by a writer that died.
+    shown: set[str] = set()
+    for rows in lake.tables["signals"].all_rows(["episode", "file"]):
+        shown |= set(rows["file"].filter(_among(rows["episode"], there)).to_pylist())
+    for name in lake.storage.names("videos"):
+        if name.removeprefix("videos/").removesuffix(".mp4") not in shown:
+            lake.storage.delete(name)
+    for name in lake.storage.leftovers():
+        lake.storage.delete(name)
+    lake.tables["signals"].rewrite(lambda rows: _kept(rows, _among(rows["episode"], there)))
+    forget(lake.storage, ids)
+    lake.tables["labels"].rewrite(_without("episode", ids))
+    for name in ("labels", "datasets", "policies", "consents"):
+        lake.tables[name].rewrite(redact.rows)
+    # Last, because after an interruption these two show what is still to be done.
+    lake.tables["episodes"].rewrite(_without("id", ids))
+    lake.tables["consents"].rewrite(_without("participant", {participant}))
+
+
+def _sources(lake: Lake, ids: Collection[str]) -> list[str]:
+    """Hashes of the files the erased episodes came from, which must not come back either."""
+    found = {
+        source.rpartition("sha256:")[2]
+        for rows in lake.tables["episodes"].all_rows(["id", "source"])
+        for id_, source in zip(*(column.to_pylist() for column in rows.columns), strict=True)
+        if id_ in ids and source
+    }
+    return sorted(found - {""})
+
+
+def _derived(lake: Lake, ids: Collection[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    datasets = {
+        row["id"]
+        for rows in lake.tables["datasets"].all_rows(["id", "episodes"])
+        for row in rows.to_pylist()
+        if not set(ids).isdisjoint(row["episodes"])
+    }
+    policies = {
+        row["policy"]
+        for rows in lake.tables["policies"].all_rows()
+        for row in rows.to_pylist()
+        if row["dataset"] in datasets
+    }
+    return tuple(sorted(datasets)), tuple(sorted(policies))
+
+
+class _Redaction:
+    """Removes a pseudonym from texts: as a whole word, however it may be escaped."""
+
+    def __init__(self, participant: str) -> None:
+        escaped = json.dumps(participant)[1:-1]
+        ways = {participant, escaped, participant.replace("'", "''"), escaped.replace("'", "''")}
+        listed = "|".join(re.escape(way) for way in sorted(ways, key=len, reverse=True))
+        self._pattern = re.compile(rf"(?<![\w-])(?:{listed})(?![\w-])")
+
+    def text(self, text: str) -> str:
+        return self._pattern.sub("withdrawn", text)
+
+    def rows(self, rows: pa.Table) -> pa.Table:
+        """The rows without the pseudonym; the same object if nobody wrote it."""
+        for place, entry in enumerate(rows.schema):
+            if entry.name in ("value", "who", "name", "manifest", "policy"):
+                old = rows.column(place).to_pylist()
+                new = [text and self._in(entry.name, text) for text in old]
+                if new != old:
+                    rows = rows.set_column(place, entry, pa.array(new, entry.type))
+        return rows
+
+    def _in(self, column: str, text: str) -> str:
+        if column != "manifest":
+            return self.text(text)
+        manifest = json.loads(text)
+        for part in (manifest, *manifest["parts"]):
+            for key in {"name", "select"} & set(part):
+                part[key] = self.text(part[key])
+        return json.dumps(manifest, sort_keys=True)
+
+
+def _without(column: str, values: Collection[str]) -> Callable[[pa.Table], pa.Table]:
+    return lambda rows: _kept(rows, pc.invert(_among(rows[column], values)))
+
+
+def _kept(rows: pa.Table, mask: pa.ChunkedArray) -> pa.Table:
+    """The rows of the mask; the table itself where that is all."""
+    return rows if pc.all(mask, min_count=0).as_py() else rows.filter(mask)
+
+
+def _among(column: pa.ChunkedArray, values: Collection[str]) -> pa.ChunkedArray:
+    return pc.is_in(column, value_set=pa.array(list(values), pa.string()))

@@ -1,0 +1,164 @@
+"""Compares what a bundle's contract promises with what logs show, and names the fault.
+
+Three looks, each deeper than the one before, and a deeper one only where those before are clean:
+names and clocks; the software chain, recomputed exactly; the robot's motion against the twin's.
+What is normal is learned from the twin's own worlds, so nothing is tuned to a task.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from sim2real.data import Episode, Logs, read_logs
+from sim2real.doctor.findings import Diagnosis, Fault, Finding, joined
+from sim2real.doctor.graph_interface import GraphInterface
+from sim2real.doctor.impossible_readings import ReadingBounds
+from sim2real.doctor.log_clocks import clock_findings
+from sim2real.doctor.physical_faults import PhysicalReference
+from sim2real.doctor.software_chain import SoftwareChain
+from sim2real.errors import Sim2RealError
+from sim2real.gap import DOCTOR_THRESHOLDS, DoctorThresholds
+from sim2real.logs import ControlLog
+from sim2real.policy import Bundle
+from sim2real.twin import Twin
+
+_OTHERWISE_DRIVEN = ("deploy: shadow", "deploy: limited")
+_SATURATED_MORE = 0.4
+"""Share of actions at their limit beyond the most that any simulated episode shows."""
+
+
+class Doctor:
+    """A bundle with everything that its diagnoses need, made once."""
+
+    def __init__(self, bundle: Bundle, *, thresholds: DoctorThresholds = DOCTOR_THRESHOLDS) -> None:
+        self.bundle, self.thresholds = bundle, thresholds
+        self.interface = GraphInterface.of(bundle)
+        self._channels = Twin.load(bundle.twin).channels
+        self._physics: PhysicalReference | None = None
+        self._bounds: ReadingBounds | None = None
+        self._why_not = ""
+
+    def diagnose(
+        self,
+        episodes: Sequence[Episode],
+        *,
+        report: Callable[[int, int], None] = lambda done, of: None,
+    ) -> Diagnosis:
+        """What is wrong with the interface in these logs of one robot; none is an error."""
+        if not episodes:
+            raise Sim2RealError("there is no log to look at")
+        found: list[list[Finding]] = []
+        notes: list[str] = []
+        gaps: list[float] = []
+        periods = 0
+        for done, episode in enumerate(episodes):
+            log = ControlLog.of(episode, self.bundle.contract, self._channels)
+            if episode.provenance.process in _OTHERWISE_DRIVEN:
+                # What was sent is not what the policy asked for, by intention.
+                log = replace(log, wanted=None, action=None, observation=None)
+                notes.append("of shadow and limited runs only the motion was looked at")
+            periods += len(log.times)
+            findings, gap = self._log(log, notes)
+            found.append(findings)
+            gaps.append(gap)
+            report(done + 1, len(episodes))
+        known = [gap for gap in gaps if np.isfinite(gap)]
+        gap = float(np.median(known)) if known else float("nan")
+        if self._why_not:
+            notes.append(self._why_not)
+        faults = joined(found)
+        return Diagnosis(
+            findings=faults,
+            logs=len(episodes),
+            periods=periods,
+            physics="" if faults else _physics_words(gap, self.thresholds.misfit),
+            gap=gap,
+            notes=tuple(dict.fromkeys(notes)),
+        )
+
+    def _log(self, log: ControlLog, notes: list[str]) -> tuple[list[Finding], float]:
+        findings = clock_findings(log, self.thresholds)
+        chain = SoftwareChain(self.interface, log)
+        if not findings:
+            findings = chain.findings()
+        notes += chain.notes
+        if findings:
+            return findings, float("nan")
+        physics = self._reference()
+        if physics is None or self._bounds is None:
+            return findings, float("nan")
+        findings = (
+            self._bounds.units(log, self.thresholds.other_unit)
+            or physics.findings(log)
+            or self._bounds.findings(log)
+            or self._saturation(log)
+        )
+        return findings, physics.gap(physics.motions(log))
+
+    def _reference(self) -> PhysicalReference | None:
+        if self._physics is None and not self._why_not:
+            try:
+                self._physics = PhysicalReference(self.interface, self.thresholds)
+                self._bounds = ReadingBounds(
+                    self._physics.reference, self._physics.excited, self.bundle.limits
+                )
+            except Sim2RealError as error:
+                self._why_not = f"the robot's motion was not looked at: {error}"
+        return self._physics
+
+    def _saturation(self, log: ControlLog) -> list[Finding]:
+        assert self._physics is not None
+        if log.action is None or len(log.times) < 20:
+            return []
+        share = float((np.abs(log.action) > 0.999).mean())
+        most = float(np.nanmax(self._physics.at_limit))
+        if share <= max(most + _SATURATED_MORE, self.thresholds.saturated_share):
+            return []
+        return [
+            Finding(
+                fault=Fault.SATURATED,
+                where=tuple(action.name for action in self.bundle.contract.actions),
+                evidence=f"{100 * share:.0f} % of the actions stand at their limit; in the twin's"
+                f" worlds it is {100 * most:.0f} % at most.",
+                confidence=0.6,
+            )
+        ]
+
+
+_DOCTORS: dict[tuple[str, DoctorThresholds], Doctor] = {}
+
+
+def diagnose(
+    bundle: Bundle | Path | str,
+    logs: Logs,
+    *,
+    thresholds: DoctorThresholds = DOCTOR_THRESHOLDS,
+    report: Callable[[int, int], None] = lambda done, of: None,
+) -> Diagnosis:
+    """What is wrong with the interface between a bundle and the robot that made these logs.
+
+    The reference that physics is compared with is simulated once a bundle and process.
+    """
+    bundle = Bundle.open(bundle)
+    doctor = _DOCTORS.get((bundle.id, thresholds))
+    if doctor is None:
+        doctor = _DOCTORS[bundle.id, thresholds] = Doctor(bundle, thresholds=thresholds)
+    return doctor.diagnose(read_logs(logs), report=report)
+
+
+def _physics_words(gap: float, usual: float) -> str:
+    if not np.isfinite(gap):
+        return "the interface is fine; the motion was too short to compare with the twin"
+    if gap <= usual:
+        return (
+            "nothing differs: the interface is fine, and the robot moves as the twin's worlds do"
+            f" ({gap:.2f} times their usual misfit)"
+        )
+    return (
+        "the interface is fine, the difference is physics:"
+        f" the twin misses the robot's motion by {gap:.2f} times the usual misfit of its own worlds"
+    )

@@ -1,0 +1,154 @@
+"""What the doctor can say: a named fault with its evidence and remedy, or that there is none."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Fault(StrEnum):
+    """Ways in which the interface between a policy and a robot breaks."""
+
+    PERMUTED = "joints permuted"
+    SIGN = "sign flipped"
+    DEGREES = "degrees for radians"
+    OFFSET = "zero offset"
+    SCALE = "wrong scale or gain units"
+    QUATERNION = "quaternion order"
+    HISTORY = "history reversed"
+    NORMALISER = "normaliser lost or doubled"
+    OBSERVATION_DELAYED = "observation delayed"
+    ACTION_DELAYED = "action delayed"
+    RATE = "rate lower than promised"
+    STALE = "stale or frozen channel"
+    SATURATED = "saturated action"
+    POSE = "wrong default pose"
+    MISSING = "observation that the robot does not have"
+
+
+REMEDIES = {
+    Fault.PERMUTED: "Map channels to joints by name, in the contract's order.",
+    Fault.SIGN: "Negate it in the driver, so that a positive value turns as in the twin's model.",
+    Fault.DEGREES: "Convert at the driver: the contract is in radians.",
+    Fault.OFFSET: "Calibrate the zero: move to a known pose and set the offset in the driver.",
+    Fault.SCALE: "Check the unit, gear ratio and gain of the driver against the contract's.",
+    Fault.QUATERNION: "Reorder the quaternion to the contract's order, w first.",
+    Fault.HISTORY: "Stack the periods oldest first, as the contract says.",
+    Fault.NORMALISER: "Give the network raw observations: the normaliser is inside policy.onnx.",
+    Fault.OBSERVATION_DELAYED: "Read the newest sample each period; look for queues and filters.",
+    Fault.ACTION_DELAYED: "Send the action in the period it was computed in; look for queues.",
+    Fault.RATE: "Make the loop fast enough for the contract's rate, or train for the rate it has.",
+    Fault.STALE: "Check cable, bus and driver of the channel; stop the robot on stale readings.",
+    Fault.SATURATED: "Check gains and limits: a policy at its limits no longer controls.",
+    Fault.POSE: "Use the contract's default pose as the zero of observations and commands.",
+    Fault.MISSING: "Give the robot this sensor, or train a policy that does not need it.",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Finding:
+    """One fault of the interface."""
+
+    fault: Fault
+    where: tuple[str, ...]
+    """Channels, joints or columns it shows in."""
+    evidence: str
+    """What the log shows, in numbers."""
+    confidence: float
+    """0..1: the share of the disagreement that the fault explains, less for indirect evidence."""
+    alternatives: tuple[Fault, ...] = ()
+    """Other faults that would look the same in these logs."""
+
+    @property
+    def remedy(self) -> str:
+        """What to do about it."""
+        return REMEDIES[self.fault]
+
+    def to_dict(self) -> dict[str, object]:
+        """Plain data."""
+        return {
+            "fault": str(self.fault),
+            "where": list(self.where),
+            "evidence": self.evidence,
+            "remedy": self.remedy,
+            "confidence": round(self.confidence, 3),
+            "alternatives": [str(fault) for fault in self.alternatives],
+        }
+
+
+@dataclass(frozen=True, kw_only=True)
+class Diagnosis:
+    """What the doctor found in some logs of one robot under one policy."""
+
+    findings: tuple[Finding, ...]
+    """The most probable first; empty where the interface is fine."""
+    logs: int
+    periods: int
+    physics: str
+    """How far the robot's motion is from the twin's, in words; '' where a fault was found."""
+    gap: float
+    """Error of the twin's prediction of these logs, in units of what its own worlds show; about
+    one where nothing differs, nan where it could not be measured."""
+    notes: tuple[str, ...] = ()
+    """What could not be looked at."""
+
+    @property
+    def fine(self) -> bool:
+        """Whether the interface keeps its contract."""
+        return not self.findings
+
+    @property
+    def verdict(self) -> str:
+        """The result in one sentence."""
+        if self.findings:
+            return f"{self.findings[0].fault}: {', '.join(self.findings[0].where)}"
+        return self.physics
+
+    def to_dict(self) -> dict[str, object]:
+        """Plain data."""
+        return {
+            "verdict": self.verdict,
+            "fine": self.fine,
+            "findings": [finding.to_dict() for finding in self.findings],
+            "physics": self.physics,
+            "gap": self.gap if math.isfinite(self.gap) else None,
+            "logs": self.logs,
+            "periods": self.periods,
+            "notes": list(self.notes),
+        }
+
+
+def joined(per_log: Sequence[Sequence[Finding]]) -> tuple[Finding, ...]:
+    """Findings of several logs of one robot as one list: the same fault once, widest support first.
+
+    A fault of the interface is in every log; what shows in a small part of many logs is an event
+    of these logs, and comes last.
+    """
+    by_fault: dict[Fault, list[Finding]] = {}
+    for findings in per_log:
+        for finding in findings:
+            by_fault.setdefault(finding.fault, []).append(finding)
+    result, weight = [], {}
+    for fault, found in by_fault.items():
+        strongest = max(found, key=lambda f: f.confidence)
+        where = tuple(dict.fromkeys(name for f in found for name in f.where))
+        also = tuple(
+            a for a in dict.fromkeys(a for f in found for a in f.alternatives) if a != fault
+        )
+        logs = sum(any(f.fault == fault for f in findings) for findings in per_log)
+        evidence = strongest.evidence
+        if len(per_log) > 1:
+            evidence += f" In {logs} of {len(per_log)} logs."
+        weight[fault] = strongest.confidence * logs
+        result.append(
+            Finding(
+                fault=fault,
+                where=where,
+                evidence=evidence,
+                confidence=strongest.confidence,
+                alternatives=also,
+            )
+        )
+    return tuple(sorted(result, key=lambda f: -weight[f.fault]))

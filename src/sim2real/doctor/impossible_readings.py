@@ -1,0 +1,190 @@
+"""Readings that no world of the twin gives: a unit, a sign or an order shows in a single row.
+
+This needs no motion, so it also speaks where the supervisor stopped the robot at once.
+"""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+
+from sim2real.arrays import Floats
+from sim2real.contract import Limits
+from sim2real.doctor.findings import Fault, Finding
+from sim2real.doctor.signal_relations import DEGREES
+from sim2real.doctor.simulated_reference import ReferenceEpisodes
+from sim2real.logs import ControlLog
+
+_START_SLACK = 0.6
+"""How far a joint may start from where worlds start: an arm without power sags [rad or m]."""
+_ELSEWHERE = 1.2
+"""A start this far from all worlds' is another pose."""
+
+
+class ReadingBounds:
+    """What readings look like in the twin's worlds."""
+
+    def __init__(
+        self, driven: ReferenceEpisodes, excited: ReferenceEpisodes, limits: Limits
+    ) -> None:
+        self._stopped = {joint.name for joint in limits.joints if joint.position_high < 1e6}
+        both = [np.abs(e.readings).reshape(-1, e.readings.shape[2]) for e in (driven, excited)]
+        self._largest = np.nanmax(np.concatenate(both), axis=0)
+        first = driven.readings[:, 0]
+        self._middle = np.nanmedian(first, axis=0)
+        self._spread = np.nanmax(np.abs(first - self._middle), axis=0)
+        rows = driven.readings.reshape(-1, driven.readings.shape[2])
+        self._low, self._high = np.nanmin(rows, axis=0), np.nanmax(rows, axis=0)
+
+    def findings(self, log: ControlLog) -> list[Finding]:
+        """Faults that the pose at the start and the place of things show."""
+        return self._start(log) or self._placed(log)
+
+    def units(self, log: ControlLog, far: float) -> list[Finding]:
+        """Readings in another unit: so many times beyond the largest of all worlds."""
+        largest = np.nan_to_num(np.abs(log.readings)).max(axis=0)
+        by_fault: dict[Fault, list[tuple[str, float]]] = {}
+        for sensor in log.contract.sensors:
+            part = log.column(sensor.name)
+            usual = max(float(self._largest[part].max()), 1e-3)
+            ratio = float(largest[part].max()) / usual
+            # A joint without stops may have turned many times.
+            turns = sensor.kind == "jointpos" and sensor.of not in self._stopped
+            if ratio < (4 * far if turns else far):
+                continue
+            angle = sensor.unit.startswith("rad")
+            fault = Fault.DEGREES if angle and ratio < 2.0 * DEGREES else Fault.SCALE
+            by_fault.setdefault(fault, []).append((f"sensor/{sensor.name}", ratio))
+        return [
+            Finding(
+                fault=fault,
+                where=tuple(name for name, _ in found),
+                evidence=f"{found[0][0]} reads up to {max(r for _, r in found):.3g} times what any"
+                f" of the twin's worlds gives; a degree is {DEGREES:.1f} to the radian.",
+                confidence=0.9,
+                alternatives=(Fault.SCALE,) if fault is Fault.DEGREES else (),
+            )
+            for fault, found in by_fault.items()
+        ]
+
+    def _start(self, log: ControlLog) -> list[Finding]:
+        columns, names = [], []
+        for sensor in log.contract.sensors:
+            if sensor.kind == "jointpos":
+                columns.append(log.column(sensor.name).start)
+                names.append(sensor.name)
+        known = np.flatnonzero(np.isfinite(log.readings[:, columns]).all(axis=1))
+        if not columns or not len(known) or known[0] > 3:
+            return []
+        at = log.readings[known[0], columns]
+        middle, spread = self._middle[columns], self._spread[columns]
+
+        def away(pose: Floats) -> Floats:
+            return np.asarray(np.abs(pose - middle) - spread)
+
+        odd = away(at) > _START_SLACK
+        if not odd.any():
+            return []
+        where = tuple(n for n, o in zip(names, odd, strict=True) if o)
+        told = f"{where[0]} starts at {at[odd][0]:.2f}, the twin's worlds at {middle[odd][0]:.2f}"
+
+        def excess(pose: Floats) -> float:
+            return float(np.maximum(0.0, away(pose)).sum())
+
+        def finding(
+            fault: Fault, where: tuple[str, ...], how: str, confidence: float, *others: Fault
+        ) -> list[Finding]:
+            return [
+                Finding(
+                    fault=fault,
+                    where=where,
+                    evidence=f"{told}{how}",
+                    confidence=confidence,
+                    alternatives=others,
+                )
+            ]
+
+        flipped = np.where(odd, -at, at)
+        order = min(_orders(len(at)), key=lambda o: excess(at[o]), default=list(range(len(at))))
+        enough = 0.4 * excess(at)
+        if excess(flipped) < min(enough, excess(at[order]) + 0.1):
+            how = "; with the opposite sign it would start where they do."
+            return finding(Fault.SIGN, where, how, 0.6, Fault.POSE, Fault.PERMUTED)
+        if excess(at[order]) < enough:
+            mixed = ", ".join(names[k] for k in order)
+            how = f"; in the order {mixed} all joints would start where they do."
+            moved = tuple(names[k] for k in range(len(at)) if order[k] != k)
+            return finding(Fault.PERMUTED, moved, how, 0.6, Fault.POSE)
+        if away(at).max() > _ELSEWHERE:
+            far = float(spread[odd][0])
+            how = f", and none of them farther than {far:.2f} from there."
+            return finding(Fault.POSE, where, how, 0.5, Fault.OFFSET)
+        return []
+
+    def _placed(self, log: ControlLog) -> list[Finding]:
+        """Sensors of no joint: vectors that lie where no world has them."""
+        for sensor in log.contract.sensors:
+            if sensor.kind in ("jointpos", "jointvel") or sensor.width < 2:
+                continue
+            part = log.column(sensor.name)
+            values = log.readings[:, part]
+            values = values[np.isfinite(values).all(axis=1)]
+            low, high = self._low[part], self._high[part]
+            slack = 0.5 * (high - low) + 0.02 * np.abs(low + high)
+
+            def inside(
+                rows: Floats,
+                low: Floats = low - slack,
+                high: Floats = high + slack,
+            ) -> float:
+                return float(((rows > low) & (rows < high)).all(axis=1).mean())
+
+            if not len(values) or inside(values) > 0.5:
+                continue
+            fault, how = _replaced(values, inside, quaternion=bool(sensor.quaternion))
+            return [
+                Finding(
+                    fault=fault,
+                    where=(f"sensor/{sensor.name}",),
+                    evidence=f"sensor/{sensor.name} lies outside of where the twin's worlds have it"
+                    f" in {100 * (1 - inside(values)):.0f} % of the periods; {how}.",
+                    confidence=0.6,
+                    alternatives=(Fault.OFFSET,) if fault is not Fault.OFFSET else (),
+                )
+            ]
+        return []
+
+
+def _replaced(values: Floats, inside: object, *, quaternion: bool) -> tuple[Fault, str]:
+    """What brings a vector back to where it should be."""
+    assert callable(inside)
+    width = values.shape[1]
+    if quaternion and max(inside(np.roll(values, k, axis=1)) for k in (1, -1)) > 0.9:
+        return Fault.QUATERNION, "with its parts in another order it does not"
+    for k in range(width):
+        signs = np.ones(width)
+        signs[k] = -1.0
+        if inside(values * signs) > 0.9:
+            return Fault.SIGN, f"with part {k} negated it does not"
+    for order in itertools.islice(itertools.permutations(range(width)), 1, 24):
+        if inside(values[:, list(order)]) > 0.9:
+            return Fault.PERMUTED, f"with its parts in the order {list(order)} it does not"
+    for factor in (1e-3, 1e3, 1e-2, 1e2, 1 / DEGREES, DEGREES):
+        if inside(values * factor) > 0.9:
+            return Fault.SCALE, f"multiplied by {factor:.3g} it does not"
+    return Fault.OFFSET, "no sign, order or unit explains it"
+
+
+def _orders(count: int) -> list[list[int]]:
+    """Ways to mix joints up: two swapped, all turned by one, reversed."""
+    plain = list(range(count))
+    found = []
+    for one in range(count):
+        for other in range(one + 1, count):
+            order = plain.copy()
+            order[one], order[other] = other, one
+            found.append(order)
+    if count > 2:
+        found += [plain[1:] + plain[:1], plain[-1:] + plain[:-1], plain[::-1]]
+    return found

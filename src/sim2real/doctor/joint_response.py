@@ -1,0 +1,382 @@
+"""How a robot's joints answer to its commands, as a linear model learned from simulated episodes.
+
+For each commanded joint two things are predicted: how far its position reading moves within a short
+time, from the commands around it, its speed and its weight; and its speed reading, from its
+positions. What a log does otherwise is either other physics or a broken interface.
+"""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import dataclass, replace
+
+import mujoco
+import numpy as np
+
+from sim2real.arrays import Bools, Floats
+from sim2real.contract import Contract
+from sim2real.doctor.simulated_reference import ReferenceEpisodes
+from sim2real.twin import Twin
+
+_AHEAD_S = 0.12
+"""How far the motion is predicted."""
+_BACK_S = 0.10
+"""How far back commands still matter: delays of the bus and of the drive."""
+_SPEED_BACK = 2
+"""Period of the first row of speeds: two differences of positions lie before it."""
+_TABLE = 1441
+_NEAR_M = 0.015
+"""What is nearer than this may touch: calibration is not better [m]."""
+_STOP = 0.04
+"""A joint this near to its stop may rest on it [rad or m]."""
+_STIRRED = 0.05
+"""Share of its range that a joint must have gone through to be judged."""
+_LED = 0.05
+"""A servo that is sent farther than this overcomes its friction [rad or m]."""
+_BENDS = (0.5, 0.9)
+"""Quantiles of the command's lead at which the answer may bend: drives saturate."""
+
+
+@dataclass(frozen=True)
+class ServoJoint:
+    """A commanded joint and the columns that are about it."""
+
+    name: str
+    command: int
+    position: int
+    speed: int | None
+    servo: bool
+    """Whether the command is a position."""
+    qpos: int
+    dof: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class JointMotion:
+    """One joint's readings and commands in some episodes, (episodes, periods) each."""
+
+    position: Floats
+    speed: Floats | None
+    command: Floats
+    weight: Floats
+    """Torque of gravity at the joint [N m or N]."""
+    free: Bools
+    """Whether nothing fixed is near the robot, and the joint is off its stops."""
+
+
+def joints_of(contract: Contract, twin: Twin) -> list[ServoJoint]:
+    """The commanded joints whose position is measured."""
+    model = twin.compile().model
+    columns: dict[tuple[str, str], int] = {}
+    begin = 0
+    for sensor in contract.sensors:
+        columns.setdefault((sensor.of, sensor.kind), begin)
+        begin += sensor.width
+    found = []
+    for k, command in enumerate(contract.commands):
+        position = columns.get((command.joint, "jointpos"))
+        if position is None:
+            continue
+        joint = model.joint(command.joint)
+        found.append(
+            ServoJoint(
+                command.joint,
+                k,
+                position,
+                columns.get((command.joint, "jointvel")),
+                command.unit in ("rad", "m"),
+                int(joint.qposadr[0]),
+                int(joint.dofadr[0]),
+            )
+        )
+    return found
+
+
+class Posture:
+    """What the twin's nominal model says about joint angles: gravity, and whether it touches."""
+
+    def __init__(self, twin: Twin, joints: list[ServoJoint]) -> None:
+        self._model = copy.copy(twin.compile().model)
+        self._data = mujoco.MjData(self._model)
+        self._joints = joints
+        self._touch = _can_touch(self._model, joints)
+        self._model.geom_margin[:] = _NEAR_M
+        self._table: tuple[Floats, Floats] | None = None
+        model = self._model
+        ids = [model.joint(joint.name).id for joint in joints]
+        hinge = int(mujoco.mjtJoint.mjJNT_HINGE)
+        if len(joints) == 1 and int(model.jnt_type[ids[0]]) == hinge and not self._touch.any():
+            angles = np.linspace(-np.pi, np.pi, _TABLE)
+            self._table = (angles, self._exact(angles[:, None])[0][:, 0])
+        limited = model.jnt_limited[ids].astype(bool)
+        self._low = np.where(limited, model.jnt_range[ids, 0] + _STOP, -np.inf)
+        self._high = np.where(limited, model.jnt_range[ids, 1] - _STOP, np.inf)
+
+    def __call__(self, positions: Floats) -> tuple[Floats, Bools]:
+        """Torques of gravity (..., joints) and whether joints are free, of the positions' shape."""
+        off_stops = (positions > self._low) & (positions < self._high)
+        if self._table is None:
+            weight, near = self._exact(positions)
+            return weight, off_stops & ~near
+        turned = np.mod(positions + np.pi, 2 * np.pi) - np.pi
+        return np.interp(turned, *self._table), off_stops
+
+    def gravity(self, positions: Floats) -> Floats:
+        """Torques of gravity alone."""
+        return self(positions)[0]
+
+    def _exact(self, positions: Floats) -> tuple[Floats, Bools]:
+        model, data = self._model, self._data
+        flat = positions.reshape(-1, positions.shape[-1])
+        found = np.full(flat.shape, np.nan)
+        near = np.zeros(flat.shape, dtype=bool)
+        addresses = [joint.qpos for joint in self._joints]
+        dofs = [joint.dof for joint in self._joints]
+        data.qpos[:] = model.qpos0
+        data.qvel[:] = 0.0
+        force = np.zeros(model.nv)
+        for k in np.flatnonzero(np.isfinite(flat).all(axis=1)):
+            data.qpos[addresses] = flat[k]
+            mujoco.mj_kinematics(model, data)
+            mujoco.mj_comPos(model, data)
+            mujoco.mj_rne(model, data, 0, force)
+            found[k] = force[dofs]
+            if self._touch.any():
+                mujoco.mj_collision(model, data)
+                near[k] = self._touch[data.contact.geom1, data.contact.geom2].any()
+        return found.reshape(positions.shape), near.reshape(positions.shape)
+
+
+def _can_touch(model: mujoco.MjModel, joints: list[ServoJoint]) -> Bools:
+    """(geoms, geoms) whether one belongs to the robot's moving links and the other is fixed."""
+    dofs = {joint.dof for joint in joints}
+    moves = np.zeros(model.nbody, dtype=bool)
+    for body in range(1, model.nbody):
+        first, count = int(model.body_dofadr[body]), int(model.body_dofnum[body])
+        own = any(dof in dofs for dof in range(first, first + count)) if count else False
+        moves[body] = own or moves[int(model.body_parentid[body])]
+    fixed = np.array([int(model.body_weldid[b]) == 0 for b in range(model.nbody)])
+    fixed &= model.body_mocapid < 0
+    robot, still = moves[model.geom_bodyid], fixed[model.geom_bodyid]
+    kind, takes = model.geom_contype, model.geom_conaffinity
+    collide = (kind[:, None] & takes[None]) | (takes[:, None] & kind[None])
+    off = bool(model.opt.disableflags & int(mujoco.mjtDisableBit.mjDSBL_CONTACT))
+    pairs = (robot[:, None] & still[None]) | (still[:, None] & robot[None])
+    return np.asarray(pairs & (collide != 0) & (not off))
+
+
+@dataclass(frozen=True, kw_only=True)
+class JointResiduals:
+    """Residuals of one joint's model, (episodes, rows) in units of what is usual."""
+
+    travel: Floats
+    speed: Floats | None
+    predicted: Floats
+    """Predicted travel over usual error: how far the joint should have gone."""
+
+    def loss(self, periods: int, back: int, *, speed: bool) -> Floats:
+        """(episodes, periods) robust misfit of each period, about 1 as a rule; nan where unknown.
+
+        Of the travel, or of the speed. It grows with the logarithm of the error: no single event
+        decides.
+        """
+        found = np.full((len(self.travel), periods), np.nan)
+        if not speed:
+            found[:, back : back + self.travel.shape[1]] = np.log1p(np.square(self.travel))
+        elif self.speed is not None:
+            part = found[:, _SPEED_BACK : _SPEED_BACK + self.speed.shape[1]]
+            part[:] = np.log1p(np.square(self.speed))
+        return found
+
+
+class JointResponseModel:
+    """Linear models of every joint."""
+
+    def __init__(self, contract: Contract, twin: Twin, reference: list[ReferenceEpisodes]) -> None:
+        self.joints = joints_of(contract, twin)
+        self.period_s = 1.0 / contract.rate_hz
+        self.ahead = max(2, round(_AHEAD_S * contract.rate_hz))
+        self.back = max(1, round(_BACK_S * contract.rate_hz))
+        self.posture = Posture(twin, self.joints)
+        self._bends: list[tuple[float, ...]] = []
+        self._weights: list[tuple[Floats, float, Floats | None, float]] = []
+        self.reference = [self.motions(episodes) for episodes in reference]
+        """Each joint's motion in the reference's sets of episodes."""
+        for k, joint in enumerate(self.joints):
+            sets = [motions[k] for motions in self.reference]
+            lead = np.concatenate([(m.command - m.position).ravel() for m in sets])
+            self._bends.append(tuple(float(b) for b in np.nanquantile(np.abs(lead), _BENDS)))
+            self._weights.append(self._fitted(sets, joint))
+
+    def motions(self, episodes: ReferenceEpisodes) -> list[JointMotion]:
+        """Each joint's part of some episodes."""
+        positions = episodes.readings[:, :, [joint.position for joint in self.joints]]
+        weights, free = self.posture(positions)
+        return [
+            JointMotion(
+                position=episodes.readings[:, :, joint.position],
+                speed=None if joint.speed is None else episodes.readings[:, :, joint.speed],
+                command=episodes.command[:, :, joint.command],
+                weight=weights[:, :, k],
+                free=free[:, :, k],
+            )
+            for k, joint in enumerate(self.joints)
+        ]
+
+    def reweighed(self, motion: JointMotion, joint: ServoJoint) -> JointMotion:
+        """The motion with gravity at its own positions, where it is the only joint.
+
+        A position servo hides gravity, and other joints' part in it; there it stays as it was.
+        """
+        if joint.servo or len(self.joints) > 1:
+            return motion
+        return replace(motion, weight=self.posture.gravity(motion.position[:, :, None])[:, :, 0])
+
+    def stirred(self, motion: JointMotion, k: int) -> bool:
+        """Whether the joint went far enough in the first episode to be judged at all."""
+        span = float(np.ptp(np.nanquantile(self.reference[-1][k].position, (0.02, 0.98))))
+        known = motion.position[0][np.isfinite(motion.position[0])]
+        return len(known) > 1 and float(np.ptp(known)) > _STIRRED * span
+
+    def moving(self, motion: JointMotion, k: int) -> Bools:
+        """(episodes, periods) whether the joint's reading goes clearly on from there.
+
+        A joint that rests may be held by friction or by the table: it tells nothing of a driver.
+        """
+        usual = self._weights[k][1]
+        gone = np.full(motion.position.shape, np.nan)
+        gone[:, : -self.ahead] = (
+            motion.position[:, self.ahead :] - motion.position[:, : -self.ahead]
+        )
+        found: Bools = np.nan_to_num(np.abs(gone)) > 2.0 * usual
+        if not self.joints[k].servo:
+            # A torque that moves nothing tells too; a servo may be held by the table.
+            predicted = np.nan_to_num(np.abs(self.answer(motion, k).predicted))
+            found[:, self.back : self.back + predicted.shape[1]] |= predicted > 2.0
+        return found
+
+    def speeding(self, motion: JointMotion, k: int) -> Bools:
+        """(episodes, periods) whether position or speed reading say that the joint moves."""
+        found = self.moving(motion, k)
+        if motion.speed is not None:
+            gone = np.nan_to_num(np.abs(motion.speed)) * self.ahead * self.period_s
+            found = found | (gone > 2.0 * self._weights[k][1])
+        return found
+
+    def free(self, motion: JointMotion) -> Bools:
+        """(episodes, periods) whether nothing was in the way until the end of the prediction."""
+        free = motion.free.copy()
+        for later in range(1, self.ahead + 1):
+            free[:, :-later] &= motion.free[:, later:]
+        return free
+
+    def follows(self, motion: JointMotion, moving: Bools) -> float:
+        """Share of the first episode's moving periods in which a servo goes where it is sent.
+
+        nan with too few periods in which it was sent anywhere.
+        """
+        lead = motion.command[0] - motion.position[0]
+        lead = np.concatenate([[np.nan], lead[:-1]])  # commands take about a period to act
+        gone = np.full(len(lead), np.nan)
+        gone[: -self.ahead] = motion.position[0, self.ahead :] - motion.position[0, : -self.ahead]
+        use = moving[0] & (np.abs(lead) > _LED) & np.isfinite(gone)
+        return float((np.sign(lead[use]) == np.sign(gone[use])).mean()) if use.sum() > 4 else np.nan
+
+    def answer(self, motion: JointMotion, k: int) -> JointResiduals:
+        """How a motion differs from what is usual of joint number `k`."""
+        weights, usual, speed_weights, speed_usual = self._weights[k]
+        features, travel = self._features(motion, self.joints[k])
+        predicted = features @ weights
+        speed = None
+        if motion.speed is not None and speed_weights is not None:
+            features, target = self._speed_features(motion)
+            speed = (target - features @ speed_weights) / speed_usual
+        return JointResiduals(
+            travel=(travel - predicted) / usual, speed=speed, predicted=predicted / usual
+        )
+
+    def _fitted(
+        self, sets: list[JointMotion], joint: ServoJoint
+    ) -> tuple[Floats, float, Floats | None, float]:
+        weights, usual = _fit([self._features(m, joint) for m in sets], [m.free for m in sets])
+        if sets[0].speed is None:
+            return weights, usual, None, 1.0
+        free = [np.ones_like(m.free) for m in sets]
+        return weights, usual, *_fit([self._speed_features(m) for m in sets], free)
+
+    def _features(self, motion: JointMotion, joint: ServoJoint) -> tuple[Floats, Floats]:
+        """Features (episodes, rows, features) and travel (episodes, rows) of each row."""
+        back, ahead = self.back, self.ahead
+        count = motion.position.shape[1] - ahead - back
+        if count < 1:
+            return np.zeros((len(motion.position), 0, self._width)), np.zeros(
+                (len(motion.position), 0)
+            )
+
+        def at(series: Floats, k: int) -> Floats:
+            return series[:, back + k : back + k + count]
+
+        here = at(motion.position, 0)
+        level = here if joint.servo else 0.0
+        columns = [at(motion.command, k) - level for k in range(-back, ahead)]
+        speed = motion.speed
+        if speed is None:
+            speed = np.gradient(motion.position, self.period_s, axis=1)
+        columns += [
+            at(speed, 0), at(speed, -1), here - at(motion.position, -1),
+            at(motion.weight, 0), np.ones_like(here),
+        ]  # fmt: skip
+        if joint.servo:
+            # The command that acts on the way, late by about a delay.
+            acting = np.mean([at(motion.command, k) for k in range(-1, ahead - 1)], axis=0) - here
+            columns += [np.clip(acting, -b, b) for b in self._bends[self.joints.index(joint)]]
+        if not joint.servo and len(self.joints) == 1:
+            # Gravity changes on the way: where it is halfway, and nearly there.
+            for share in (0.4, 0.8):
+                later = here + share * ahead * self.period_s * at(speed, 0)
+                columns.append(self.posture.gravity(later[..., None])[..., 0])
+        return np.stack(columns, axis=-1), at(motion.position, ahead) - here
+
+    @property
+    def _width(self) -> int:
+        return self.back + self.ahead + 5 + 2
+
+    def _speed_features(self, motion: JointMotion) -> tuple[Floats, Floats]:
+        """Position differences around a moment, and the speed read at it."""
+        assert motion.speed is not None
+        steps = np.diff(motion.position, axis=1) / self.period_s
+        count = motion.position.shape[1] - 4
+        if count < 1:
+            return np.zeros((len(steps), 0, 4)), np.zeros((len(steps), 0))
+        parts = [steps[:, k : k + count] for k in range(4)]
+        return np.stack(parts, axis=-1), motion.speed[:, 2 : 2 + count]
+
+
+def _fit(sets: list[tuple[Floats, Floats]], free: list[Bools]) -> tuple[Floats, float]:
+    """Least squares over all sets of episodes; the weights, and the usual error."""
+    tables, targets = [], []
+    for (features, target), may in zip(sets, free, strict=True):
+        use = np.isfinite(features).all(axis=-1) & np.isfinite(target) & may[:, : target.shape[1]]
+        tables.append(features[use])
+        targets.append(target[use])
+    rows, wanted = np.concatenate(tables), np.concatenate(targets)
+    size = np.maximum(np.abs(rows).mean(axis=0), 1e-9)
+    # As much weight on the policy's own episodes as on the others together.
+    share = np.concatenate([np.full(len(t), 1.0 / max(1, len(t))) for t in targets])
+    matrix = rows / size * np.sqrt(share)[:, None]
+    ridge = 1e-4 * np.eye(matrix.shape[1])
+    weights = np.linalg.solve(matrix.T @ matrix + ridge, matrix.T @ (wanted * np.sqrt(share)))
+    weights = weights / size
+    errors = [_usual(table, target, weights) for table, target in zip(tables, targets, strict=True)]
+    # A joint that the policy leaves alone is known by the other episodes.
+    return weights, max(errors[0], 0.3 * errors[-1], 1e-6)
+
+
+def _usual(table: Floats, target: Floats, weights: Floats) -> float:
+    """Root mean square of the errors without outliers, in the rows with motion.
+
+    At rest nearly nothing is to be predicted, and nothing is learned.
+    """
+    error = target - table @ weights
+    error = error[np.abs(target) >= np.quantile(np.abs(target), 0.6)]
+    return float(np.sqrt(np.mean(np.square(np.clip(error, *np.quantile(error, (0.02, 0.98)))))))

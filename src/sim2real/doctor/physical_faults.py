@@ -1,0 +1,382 @@
+"""Driver faults that only physics shows: the log agrees with itself, the robot does not obey.
+
+A hypothesis corrects a joint's motion. It is accepted when the corrected motion is more normal than
+the logged one by far more than the same correction improves any clean simulated episode.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from sim2real.arrays import Bools, Floats
+from sim2real.doctor.driver_faults import DELAYS, Hypothesis, earlier, single_joint, swapped, swaps
+from sim2real.doctor.findings import Fault, Finding
+from sim2real.doctor.graph_interface import GraphInterface
+from sim2real.doctor.joint_response import JointMotion, JointResponseModel
+from sim2real.doctor.resting_positions import RestingPositions
+from sim2real.doctor.simulated_reference import ReferenceEpisodes, simulated
+from sim2real.gap import DOCTOR_THRESHOLDS, DoctorThresholds
+from sim2real.logs import ControlLog
+from sim2real.twin import Twin
+
+_MARGIN = 0.4
+"""How much more than every clean simulated episode a correction must improve the misfit."""
+_EXACT = (Fault.SIGN, Fault.PERMUTED)
+_DELAYS = (Fault.OBSERVATION_DELAYED, Fault.ACTION_DELAYED)
+_LATE_MARGIN = 0.3
+"""The same for delays, which buses differ by."""
+_FOLLOWS, _STRAYS = 0.85, 0.6
+"""Share of the moving periods in which a servo must go where it is sent, and where it does not."""
+_PARTS = 2
+"""Parts of a motion that a fault must show in, each."""
+_FEWEST = 12
+"""Moving periods that a judgement needs."""
+_STUCK = 5
+"""Periods in a row with one value before a reading can count as stuck."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class AcceptedFault:
+    """A hypothesis that was accepted for one joint."""
+
+    joint: str
+    hypothesis: Hypothesis
+    gain: float
+    """Improvement of the misfit."""
+    left: float
+    """Misfit that remains."""
+
+
+@dataclass(frozen=True)
+class TriedHypothesis:
+    """A hypothesis about one joint, and the misfit (episodes, parts) before and after it."""
+
+    hypothesis: Hypothesis
+    before: Floats
+    after: Floats
+    fee: float
+    """Part of `after` that is only for the motion being enlarged."""
+    corrected: JointMotion
+
+
+class PhysicalReference:
+    """What is normal for a bundle's robot, and how to tell what is not."""
+
+    def __init__(
+        self, interface: GraphInterface, thresholds: DoctorThresholds = DOCTOR_THRESHOLDS
+    ) -> None:
+        """Simulate the reference; a `Sim2RealError` where the task is not known here."""
+        contract = interface.bundle.contract
+        twin = Twin.load(interface.bundle.twin)
+        self._contract = contract
+        driven, excited = simulated(interface, worlds=thresholds.worlds, wider=thresholds.wider)
+        self.reference, self.excited = driven, excited
+        self.model = JointResponseModel(contract, twin, [driven, excited])
+        motions = self.model.reference[0]
+        base = [self._losses(m, k, self.model.moving(m, k)) for k, m in enumerate(motions)]
+        means = [np.mean(parts, axis=1) for parts in base]
+        self.usual = np.array([_quantile(mean, 0.5) for mean in means])
+        self._odd = [_quantile(mean, 0.9) for mean in means]
+        self._worst = [_quantile(mean, 0.97) for mean in means]
+        speeds = [
+            np.mean(self._losses(m, k, self.model.speeding(m, k), speed=True), axis=1)
+            for k, m in enumerate(motions)
+        ]
+        self._odd_speed = [_quantile(mean, 0.9) for mean in speeds]
+        self._worst_speed = [_quantile(mean, 0.97) for mean in speeds]
+        self._most = [
+            [_most(_persistent(t.before - t.after)) for t in self._tried(motions, k)]
+            for k in range(len(motions))
+        ]
+        self._most_late = [_most(self._late(motions, p)[0]) for p in DELAYS]
+        self._most_stuck = [
+            max(_stuck(m, e, self.model.period_s)[0] for e in range(len(m.position)))
+            for m in motions
+        ]
+        self._resting = RestingPositions(self.model)
+        self.at_limit = np.nanmean(
+            np.where(
+                np.isnan(self.reference.action), np.nan, np.abs(self.reference.action) > 0.999
+            ),
+            axis=(1, 2),
+        )
+
+    def _losses(self, motion: JointMotion, k: int, moving: Bools, *, speed: bool = False) -> Floats:
+        """(episodes, parts) misfit of joint `k` in the parts of its moving time, in their order.
+
+        A fault of the interface is there all the time; a collision is not.
+        """
+        loss = self.model.answer(motion, k).loss(
+            motion.position.shape[1], self.model.back, speed=speed
+        )
+        found = np.full((len(loss), _PARTS), np.nan)
+        for episode, (row, use) in enumerate(zip(loss, moving, strict=True)):
+            rows = row[use & np.isfinite(row)]
+            if len(rows) >= _FEWEST:
+                found[episode] = [part.mean() for part in np.array_split(rows, _PARTS)]
+        return found
+
+    def motions(self, log: ControlLog) -> list[JointMotion]:
+        """Each joint's motion in a log."""
+        action = np.zeros((1, len(log.times), 1))
+        return self.model.motions(
+            ReferenceEpisodes(readings=log.readings[None], command=log.command[None], action=action)
+        )
+
+    def gap(self, motions: list[JointMotion]) -> float:
+        """Misfit of a log in units of what the reference shows; nan where it is too short."""
+        costs = np.array(
+            [np.mean(self._losses(m, k, self.model.moving(m, k))[0]) for k, m in enumerate(motions)]
+        )
+        known = np.isfinite(costs) & np.isfinite(self.usual)
+        if not known.any():
+            return float("nan")
+        return float(np.mean(costs[known]) / np.mean(self.usual[known]))
+
+    def findings(self, log: ControlLog) -> list[Finding]:
+        """Faults that physics shows in a log whose software chain is whole."""
+        motions = self.motions(log)
+        found = self._frozen(log, motions)
+        if found:
+            return found
+        named = [n for k in range(len(motions)) if (n := self._joint(motions, k)) is not None]
+        mixed = [n for n in named if n.hypothesis.fault is Fault.PERMUTED]
+        if len(mixed) == 1:  # nobody changes places alone
+            named.remove(mixed[0])
+        late = self._delay(motions)
+        strongest: dict[Fault, float] = {}
+        for n in named:
+            strongest[n.hypothesis.fault] = strongest.get(n.hypothesis.fault, 0.0) + n.gain
+        if late is not None and late[1] >= max(strongest.values(), default=0.0):
+            return [self._late_finding(log, *late)]
+        if not strongest:
+            return self._resting.findings(motions)
+        resting = self._resting.findings(motions)
+        best = max(strongest, key=lambda f: strongest[f])
+        if resting and resting[0].fault in _EXACT and best not in (*_EXACT, *_DELAYS):
+            # A sign or an order leaves no number free; a zero or a factor fits nearly anything.
+            return resting
+        top = max(strongest.values())
+        order = sorted(strongest, key=lambda f: -strongest[f])
+        return [
+            self._finding(fault, [n for n in named if n.hypothesis.fault is fault])
+            for fault in order
+            if strongest[fault] >= 0.5 * top
+        ]
+
+    def _tried(self, motions: list[JointMotion], k: int) -> list[TriedHypothesis]:
+        """Every hypothesis about joint `k`."""
+        motion, joint = motions[k], self.model.joints[k]
+        moving, speeding = self.model.moving(motion, k), self.model.speeding(motion, k)
+        free = moving & self.model.free(motion)
+        base, base_free = (self._losses(motion, k, rows) for rows in (moving, free))
+        turning = self._losses(motion, k, speeding, speed=True)
+        found = []
+        for h in single_joint(motion.speed is not None, joint.servo):
+            corrected = self.model.reweighed(h.correct(motion), joint)
+            # Without it, whatever makes a motion smaller would make it more normal.
+            fee = -float(np.log(np.abs(h.factors)).max(initial=0.0, where=np.array(h.factors) > 1))
+            fee -= float(np.log(np.abs(h.factors)).min(initial=0.0, where=np.array(h.factors) < 1))
+            if h.apart:
+                # Position against speed: nothing outside of the robot can make them disagree.
+                after = self._losses(corrected, k, speeding, speed=True) + fee
+                found.append(TriedHypothesis(h, turning, after, fee, corrected))
+                continue
+            # What a table does to an arm looks like a zero error or a weak drive.
+            touchy = h.fault in (Fault.OFFSET, Fault.SCALE)
+            after = self._losses(corrected, k, free if touchy else moving) + fee
+            found.append(TriedHypothesis(h, base_free if touchy else base, after, fee, corrected))
+        for h, other in swaps(len(motions), k, motion.speed is not None):
+            corrected = swapped(motion, motions[other], h.what)
+            if h.apart:
+                both = speeding | self.model.speeding(corrected, k)
+                after = self._losses(corrected, k, both, speed=True)
+                found.append(TriedHypothesis(h, turning, after, 0.0, corrected))
+                continue
+            both = moving | self.model.moving(corrected, k)
+            found.append(TriedHypothesis(h, base, self._losses(corrected, k, both), 0.0, corrected))
+        return found
+
+    def _joint(self, motions: list[JointMotion], k: int) -> AcceptedFault | None:
+        if not self.model.stirred(motions[k], k):
+            return None
+        moving = self.model.moving(motions[k], k)
+        servo = self.model.joints[k].servo
+        follows = self.model.follows(motions[k], moving) if servo else np.nan
+        accepted = []
+        for tried, most in zip(self._tried(motions, k), self._most[k], strict=True):
+            h = tried.hypothesis
+            before, left = float(np.mean(tried.before)), float(np.mean(tried.after)) - tried.fee
+            odd, worst = (
+                (self._odd_speed[k], self._worst_speed[k])
+                if h.apart
+                else (self._odd[k], self._worst[k])
+            )
+            if not before > odd + _MARGIN:
+                continue
+            normal = left < worst + _MARGIN
+            if servo and not h.apart and h.fault in (Fault.SIGN, Fault.PERMUTED):
+                # Sent far off, a drive saturates and no model fits; but it goes where it is sent.
+                both = moving | self.model.moving(tried.corrected, k)
+                would = self.model.follows(tried.corrected, both)
+                normal = would > _FOLLOWS and follows < _STRAYS
+            if normal and _persistent(tried.before - tried.after)[0] > max(0.0, most) + _MARGIN:
+                accepted.append(
+                    AcceptedFault(
+                        joint=self.model.joints[k].name,
+                        hypothesis=h,
+                        gain=float(np.mean(tried.before - tried.after)),
+                        left=left,
+                    )
+                )
+        if not accepted:
+            return None
+        # Position against speed is the surer evidence.
+        accepted = [n for n in accepted if n.hypothesis.apart] or accepted
+        best = max(n.gain for n in accepted)
+        chosen = next(n for n in accepted if n.gain >= best - _MARGIN)
+        return None if chosen.hypothesis.benign else chosen
+
+    def _late(self, motions: list[JointMotion], periods: int) -> tuple[Floats, Floats]:
+        """(episodes,) gain that most joints show, and what misfit is left over the worst usual one,
+        with readings so many periods earlier."""
+        gains, left = [], []
+        for k, motion in enumerate(motions):
+            moved = earlier(motion, "readings", periods)
+            base = self._losses(motion, k, self.model.moving(motion, k) & self.model.free(motion))
+            parts = self._losses(moved, k, self.model.moving(moved, k) & self.model.free(motion))
+            gains.append(np.mean(base - parts, axis=1))
+            left.append(np.mean(parts, axis=1) - self._worst[k])
+        # A delay is in all joints; one that hardly moved is no witness.
+        return _shared(gains, 0.3), _shared(left, 0.5)
+
+    def _delay(self, motions: list[JointMotion]) -> tuple[int, float] | None:
+        best: tuple[int, float] | None = None
+        for periods, most in zip(DELAYS, self._most_late, strict=True):
+            gains, left = self._late(motions, periods)
+            gain = float(gains[0])
+            enough = gain > max(0.0, most) + _LATE_MARGIN and left[0] < _MARGIN
+            if enough and (best is None or gain > best[1] / len(motions)):
+                best = (periods, gain * len(motions))
+        return best
+
+    def _late_finding(self, log: ControlLog, periods: int, gain: float) -> Finding:
+        # A delay line that was empty at first gives its first reading again and again.
+        first = log.readings[: periods + 1]
+        repeated = len(first) > 1 and bool((first[1:] == first[:1]).all())
+        fault, other = Fault.ACTION_DELAYED, Fault.OBSERVATION_DELAYED
+        if repeated:
+            fault, other = other, fault
+        return Finding(
+            fault=fault,
+            where=("all joints",),
+            evidence=f"The joints answer {periods} period(s)"
+            f" ({1e3 * periods / log.contract.rate_hz:.0f} ms) later than in any of the twin's"
+            f" worlds (misfit better by {gain:.2f} when readings are taken earlier).",
+            confidence=0.7,
+            alternatives=(other,),
+        )
+
+    def _finding(self, fault: Fault, named: list[AcceptedFault]) -> Finding:
+        first = max(named, key=lambda n: n.gain)
+        hypothesis = first.hypothesis
+        value = hypothesis.value
+        how = {
+            Fault.SIGN: f"its {hypothesis.what} are negated",
+            Fault.DEGREES: f"its {hypothesis.what} are taken as {value:.3g} times too large",
+            Fault.SCALE: f"its {hypothesis.what} are taken as {value:.3g} times too large",
+            Fault.OFFSET: f"its zero is moved by {-value:+.2f}",
+            Fault.OBSERVATION_DELAYED: f"its {hypothesis.what} is taken {value:.0f} periods before",
+        }.get(fault, "")
+        if fault is Fault.PERMUTED:
+            how = f"it is given the {hypothesis.what} of {self.model.joints[int(value)].name}"
+        return Finding(
+            fault=fault,
+            where=tuple(n.joint for n in named),
+            evidence=f"Joint {first.joint} moves as in the twin's worlds when {how}: misfit"
+            f" {first.left:.2f} instead of {first.left + first.gain:.2f}.",
+            confidence=float(np.clip(first.gain / (first.gain + first.left), 0.3, 0.95)),
+            alternatives=(Fault.POSE,) if fault is Fault.OFFSET else (),
+        )
+
+    def _frozen(self, log: ControlLog, motions: list[JointMotion]) -> list[Finding]:
+        stuck: dict[Fault, list[tuple[str, float, int]]] = {}
+        for k, joint in enumerate(self.model.joints):
+            motion = motions[k]
+            size, what, length = _stuck(motion, 0, self.model.period_s)
+            if motion.speed is None or size <= 2.0 * self._most_stuck[k] + 0.05:
+                continue
+            series = motion.position[0] if what == "position" else motion.speed[0]
+            zero = bool((series[np.isfinite(series)] == 0.0).all())
+            fault = Fault.MISSING if zero else Fault.STALE
+            stuck.setdefault(fault, []).append((f"{joint.name} {what}", size, length))
+        found = []
+        for fault, entries in stuck.items():
+            name, size, length = max(entries, key=lambda e: e[1])
+            found.append(
+                Finding(
+                    fault=fault,
+                    where=tuple(entry[0] for entry in entries),
+                    evidence=f"The reading {name} keeps one value for {length} periods while the"
+                    f" joint's other reading says that it moved by {size:.2f}.",
+                    confidence=0.9,
+                    alternatives=(Fault.STALE if fault is Fault.MISSING else Fault.MISSING,),
+                )
+            )
+        return found
+
+
+def _persistent(gains: Floats) -> Floats:
+    """(episodes,) the least of the gains in the parts (episodes, parts) of a motion."""
+    return np.asarray(np.min(gains, axis=1))
+
+
+def _shared(values: list[Floats], share: float) -> Floats:
+    """(episodes,) quantile over joints of what is known; nan where less than half of them is."""
+    stacked = np.array(values)
+    enough = np.isfinite(stacked).sum(axis=0) >= max(1, len(values) / 2)
+    found = [_quantile(column, share) for column in stacked.T]
+    return np.where(enough, found, np.nan)
+
+
+def _quantile(values: Floats, share: float) -> float:
+    """A quantile of what is known; nan where nothing is."""
+    known = values[np.isfinite(values)]
+    return float(np.quantile(known, share)) if len(known) else float("nan")
+
+
+def _most(gains: Floats) -> float:
+    """The most that a correction improves a clean episode by."""
+    return float(np.nanmax(gains)) if np.isfinite(gains).any() else 0.0
+
+
+def _stuck(motion: JointMotion, episode: int, period_s: float) -> tuple[float, str, int]:
+    """How far position and speed disagree while one of them repeats exactly.
+
+    In radians or metres; which of them repeats; and for how many periods.
+    """
+    best = (0.0, "position", 0)
+    if motion.speed is None:
+        return best
+    position, speed = motion.position[episode], motion.speed[episode]
+    gone = np.concatenate([[0.0], np.cumsum(np.nan_to_num(speed))]) * period_s
+    for what, series in (("position", position), ("speed", speed)):
+        for begin, end in _runs(series):
+            moved = position[begin:end] - position[begin]
+            said = 0.5 * (gone[begin:end] + gone[begin + 1 : end + 1])
+            size = float(np.abs(np.nan_to_num(moved - (said - said[0]))).max())
+            # A lost packet repeats one reading: a period's travel is no disagreement.
+            size -= float(np.nanmax(np.abs(speed[begin:end]), initial=0.0)) * period_s
+            if size > best[0]:
+                best = (size, what, end - begin)
+    return best
+
+
+def _runs(series: Floats) -> list[tuple[int, int]]:
+    """Stretches (begin, end) of one value that are long enough to be suspicious."""
+    same = np.concatenate([[False], series[1:] == series[:-1], [False]])
+    edges = np.flatnonzero(same[1:] != same[:-1])
+    pairs = zip(edges[::2], edges[1::2], strict=True)
+    return [(int(b), int(e) + 1) for b, e in pairs if e - b + 1 >= _STUCK]

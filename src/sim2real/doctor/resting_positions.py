@@ -1,0 +1,109 @@
+"""Where position servos come to rest: away from their command, something is wrong with the scale.
+
+A servo that nothing holds stops at its command but for sag and friction. One that stops elsewhere
+has another zero, sign, unit or order than the command; a table in its way is left out.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from sim2real.doctor.findings import Fault, Finding
+from sim2real.doctor.joint_response import JointMotion, JointResponseModel
+
+_FEWEST = 8
+"""Periods of rest that are needed."""
+_SLACK = 0.1
+"""How much farther than in any of the twin's worlds a servo may rest from its command."""
+_SAME = 0.06
+"""How near two positions are that count as one [rad or m]."""
+
+
+class RestingPositions:
+    """Resting places of the joints in the twin's worlds."""
+
+    def __init__(self, model: JointResponseModel) -> None:
+        self._model = model
+        self._most = [self._farthest(motion, k) for k, motion in enumerate(model.reference[0])]
+
+    def findings(self, motions: list[JointMotion]) -> list[Finding]:
+        """Faults that the places where servos rest show."""
+        places = [self._place(motion, k, 0) for k, motion in enumerate(motions)]
+        odd = {
+            k: place
+            for k, place in enumerate(places)
+            if place is not None and abs(place[0] - place[1]) > 1.5 * self._most[k] + _SLACK
+        }
+        if not odd:
+            return []
+        ends = [_end(motion) if p is None else p for motion, p in zip(motions, places, strict=True)]
+        fault, alternatives = self._fault(odd, ends)
+        first = max(odd, key=lambda k: abs(odd[k][0] - odd[k][1]))
+        command, position = odd[first]
+        return [
+            Finding(
+                fault=fault,
+                where=tuple(self._model.joints[k].name for k in odd),
+                evidence=f"Joint {self._model.joints[first].name} rests at {position:.2f} with a"
+                f" command of {command:.2f} and nothing in its way; in the twin's worlds it rests"
+                f" within {self._most[first]:.2f} of its command.",
+                confidence=0.7,
+                alternatives=alternatives,
+            )
+        ]
+
+    def _fault(
+        self,
+        odd: dict[int, tuple[float, float]],
+        places: list[tuple[float, float]],
+    ) -> tuple[Fault, tuple[Fault, ...]]:
+        others = (Fault.SCALE, Fault.SIGN, Fault.POSE)
+        if all(abs(command + position) < _SAME for command, position in odd.values()):
+            return Fault.SIGN, (Fault.OFFSET, Fault.SCALE)
+        if len(odd) > 1 and all(
+            any(abs(places[i][0] - position) < _SAME for i in range(len(places)) if i != k)
+            for k, (_, position) in odd.items()
+        ):
+            return Fault.PERMUTED, others
+        if any(
+            abs(places[i][0] - position) + abs(places[i][1] - command) < 2 * _SAME
+            for k, (command, position) in odd.items()
+            for i in range(len(places))
+            if i != k
+        ):
+            return Fault.PERMUTED, others
+        if len(odd) > 1 and all(abs(position) < _SAME for _, position in odd.values()):
+            return Fault.DEGREES, others
+        return Fault.OFFSET, others
+
+    def _place(self, motion: JointMotion, k: int, episode: int) -> tuple[float, float] | None:
+        """Command and position of a servo at rest; None where it never rests freely."""
+        if not self._model.joints[k].servo:
+            return None
+        moving = self._model.speeding(motion, k)[episode]
+        free = self._model.free(motion)[episode]
+        command, position = motion.command[episode], motion.position[episode]
+        # The command must have rested too, or the joint is on its way.
+        still = np.abs(np.diff(command, prepend=command[0])) < 0.02
+        ahead = self._model.ahead
+        rest = ~moving & free & still & np.isfinite(command) & np.isfinite(position)
+        rest[: ahead + 1] = rest[-ahead:] = False
+        if rest.sum() < _FEWEST:
+            return None
+        return float(np.median(command[rest])), float(np.median(position[rest]))
+
+    def _farthest(self, motion: JointMotion, k: int) -> float:
+        places = [self._place(motion, k, episode) for episode in range(len(motion.position))]
+        return max((abs(p[0] - p[1]) for p in places if p is not None), default=0.0)
+
+
+def _end(motion: JointMotion) -> tuple[float, float]:
+    """Command and position of a joint in the second half of the first episode, on the whole."""
+    half = motion.position.shape[1] // 2
+    known = np.isfinite(motion.command[0, half:]) & np.isfinite(motion.position[0, half:])
+    if not known.any():
+        return float("nan"), float("nan")
+    return (
+        float(np.median(motion.command[0, half:][known])),
+        float(np.median(motion.position[0, half:][known])),
+    )

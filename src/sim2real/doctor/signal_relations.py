@@ -1,0 +1,272 @@
+"""How a logged series differs from what it should be: shifted, swapped, negated, scaled, frozen, …
+
+Both series are known number by number, so a relation either explains the rows or does not; nothing
+here is statistical.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sim2real.arrays import Bools, Floats
+
+_Number = TypeVar("_Number", bound=np.generic)
+
+TOLERANCE = 1e-4
+"""Farthest that numbers may differ which are the same, absolute and relative: float32 and text."""
+ENOUGH = 0.9
+"""Share of the rows that an explanation must explain."""
+LONGEST_SHIFT = 10
+"""Farthest that a series is looked for in time [periods]."""
+DEGREES = 180.0 / np.pi
+
+
+class RelationKind(StrEnum):
+    """What was done to a series; earlier ones are preferred where several explain it."""
+
+    ABSENT = "absent"
+    """Always zero, or never a number."""
+    STUCK = "stuck"
+    """One value in the whole log."""
+    SHIFTED = "shifted"
+    PERMUTED = "permuted"
+    NEGATED = "negated"
+    DEGREES = "degrees"
+    OFFSET = "offset"
+    SCALED = "scaled"
+    HELD = "held"
+    """Repeats its last value where it should have changed."""
+    CLIPPED = "clipped"
+    AFFINE = "affine"
+    """Scaled and offset."""
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True)
+class SignalRelation:
+    """What was done to one column."""
+
+    kind: RelationKind
+    column: int
+    value: float = 0.0
+    """Periods late, factor, offset, or the column whose values stand here."""
+    share: float = 0.0
+    """Share of the disagreeing rows that it explains."""
+
+
+def same(one: Floats, other: Floats) -> Bools:
+    """Whether numbers are the same, element by element; what is no number is never the same."""
+    size = np.maximum(np.abs(one), np.abs(other))
+    return np.abs(one - other) <= TOLERANCE * (1.0 + size)
+
+
+def broken_columns(logged: Floats, true: Floats, rows: Bools) -> list[int]:
+    """Columns that differ in more than one row in a hundred."""
+    known = rows[:, None] & np.isfinite(true)
+    wrong = (~same(logged, true) & known).sum(axis=0)
+    allowed = np.minimum(2, 0.01 * known.sum(axis=0))
+    return [int(c) for c in np.flatnonzero(wrong > allowed)]
+
+
+def relate(logged: Floats, true: Floats, rows: Bools, groups: list[str]) -> list[SignalRelation]:
+    """What was done to each broken column of `logged` (rows, columns) to differ from `true`.
+
+    `rows` (rows,) are those where both are known; columns with one name in `groups` could have been
+    taken for each other.
+    """
+    found = []
+    for column in broken_columns(logged, true, rows):
+        alike = [
+            other
+            for other in range(logged.shape[1])
+            if other != column and groups[other] == groups[column]
+        ]
+        found.append(_column(logged, true, rows, column, alike))
+    return _completed(found, logged, true, rows, groups)
+
+
+def _completed(
+    found: list[SignalRelation], logged: Floats, true: Floats, rows: Bools, groups: list[str]
+) -> list[SignalRelation]:
+    """A resting channel looks stuck or absent in another's place; in a permutation it is not."""
+    if not any(r.kind is RelationKind.PERMUTED for r in found):
+        return found
+    resting = (
+        RelationKind.ABSENT,
+        RelationKind.STUCK,
+        RelationKind.HELD,
+        RelationKind.OFFSET,
+        RelationKind.SCALED,
+        RelationKind.NEGATED,
+    )
+
+    def completed(relation: SignalRelation) -> SignalRelation:
+        column = relation.column
+        for j in range(logged.shape[1]):
+            if j != column and groups[j] == groups[column]:
+                share = float(same(logged[rows, column], true[rows, j]).mean())
+                if share >= ENOUGH:
+                    return SignalRelation(RelationKind.PERMUTED, column, j, share)
+        return relation
+
+    return [completed(r) if r.kind in resting else r for r in found]
+
+
+def _column(
+    logged: Floats, true: Floats, rows: Bools, column: int, alike: list[int]
+) -> SignalRelation:
+    mine, should = logged[:, column], true[:, column]
+    known = rows & np.isfinite(should)
+    if not np.isfinite(mine[known]).any() or (mine[known] == 0.0).all():
+        return SignalRelation(RelationKind.ABSENT, column, share=1.0)
+    wrong = known & ~same(mine, should)
+    where = np.flatnonzero(wrong)
+    window = known & (np.arange(len(mine)) >= where[0]) & (np.arange(len(mine)) <= where[-1])
+    if np.ptp(mine[known]) == 0.0 and np.ptp(should[known]) > TOLERANCE and known.sum() > 3:
+        return SignalRelation(RelationKind.STUCK, column, value=float(mine[known][0]), share=1.0)
+
+    if window.sum() > 3 and np.ptp(mine[window]) == 0.0 < np.ptp(should[window]) - TOLERANCE:
+        return SignalRelation(RelationKind.HELD, column, share=1.0)
+
+    def share(guess: Floats) -> float:
+        return float(same(mine[window], guess[window]).mean())
+
+    tried = []
+    for periods in [k for n in range(1, LONGEST_SHIFT + 1) for k in (n, -n)]:
+        tried.append(
+            SignalRelation(RelationKind.SHIFTED, column, periods, share(shifted(should, periods)))
+        )
+    tried += [
+        SignalRelation(RelationKind.PERMUTED, column, j, share(true[:, j]))
+        for j in alike
+        if np.ptp(true[window, j]) > TOLERANCE
+    ]
+    tried.append(SignalRelation(RelationKind.NEGATED, column, -1.0, share(-should)))
+    tried += [
+        SignalRelation(RelationKind.DEGREES, column, s, share(s * should))
+        for s in (DEGREES, 1.0 / DEGREES)
+    ]
+    offset = float(np.nanmedian(mine[window] - should[window]))
+    tried.append(SignalRelation(RelationKind.OFFSET, column, offset, share(should + offset)))
+    tried.append(_scaled(mine, should, window, column))
+    tried.append(SignalRelation(RelationKind.CLIPPED, column, share=_clipped(mine, should, wrong)))
+    tried.append(SignalRelation(RelationKind.HELD, column, share=_held(mine, wrong)))
+    tried.append(_affine(mine, should, window, column))
+    return best(tried, column)
+
+
+def best(tried: list[SignalRelation], column: int) -> SignalRelation:
+    """The relation that explains the most; of those within two in a hundred, the first."""
+    top = max((r.share for r in tried), default=0.0)
+    if top < ENOUGH:
+        return SignalRelation(RelationKind.UNKNOWN, column)
+    return next(r for r in tried if r.share >= top - 0.02)
+
+
+def shifted(series: NDArray[_Number], periods: int) -> NDArray[_Number]:
+    """The series `periods` later, its first (or last) values repeated."""
+    places = np.clip(np.arange(len(series)) - periods, 0, len(series) - 1)
+    return series[places]
+
+
+def _scaled(mine: Floats, should: Floats, window: Bools, column: int) -> SignalRelation:
+    large = window & (np.abs(should) > 1e-3) & np.isfinite(mine)
+    if not large.any():
+        return SignalRelation(RelationKind.SCALED, column, 1.0, 0.0)
+    factor = float(np.median(mine[large] / should[large]))
+    share = float(same(mine[window], factor * should[window]).mean())
+    kind = RelationKind.SCALED
+    if min(abs(factor * DEGREES - 1.0), abs(factor / DEGREES - 1.0)) < 0.01:
+        kind = RelationKind.DEGREES
+    return SignalRelation(kind, column, factor, share)
+
+
+def _affine(mine: Floats, should: Floats, window: Bools, column: int) -> SignalRelation:
+    use = window & np.isfinite(mine)
+    if use.sum() < 4 or np.ptp(should[use]) < 1e-3:
+        return SignalRelation(RelationKind.AFFINE, column)
+    slope, level = np.polyfit(should[use], mine[use], 1)
+    share = float(same(mine[window], slope * should[window] + level).mean())
+    return SignalRelation(RelationKind.AFFINE, column, float(slope), share)
+
+
+def _held(mine: Floats, wrong: Bools) -> float:
+    """Share of the wrong rows that repeat the row before, or are zero all of a sudden."""
+    before = shifted(mine, 1)
+    repeats = (mine == before) | (mine == 0.0) | ~np.isfinite(mine)
+    # The first wrong row of a stretch may hold a value from anywhere.
+    begins = wrong & ~np.concatenate([[False], wrong[:-1]])
+    use = wrong & ~(begins & ~repeats)
+    return float(repeats[use].mean()) if use.sum() > 1 else 0.0
+
+
+def _clipped(mine: Floats, should: Floats, wrong: Bools) -> float:
+    """Share of the wrong rows that stand at the largest or smallest value."""
+    above = wrong & (should > mine) & (mine >= np.nanmax(mine) - TOLERANCE)
+    below = wrong & (should < mine) & (mine <= np.nanmin(mine) + TOLERANCE)
+    return float((above | below).sum() / max(1, wrong.sum()))
+
+
+def search(
+    logged: Floats,
+    column: int,
+    alike: list[int],
+    error: Callable[[Floats], Floats],
+    wrong: Bools,
+) -> SignalRelation:
+    """What was done to a column that is only seen through a function.
+
+    `error` gives, for a guess of what the column should be (rows,), how far the function then is
+    from what was seen (rows,); `wrong` are the rows where it is off as it stands.
+    """
+    mine = logged[:, column]
+    where = np.flatnonzero(wrong)
+    window = np.zeros(len(mine), dtype=bool)
+    window[where[0] : where[-1] + 1] = True
+    window &= np.isfinite(mine)
+    if not window.any():
+        return SignalRelation(RelationKind.ABSENT, column, share=1.0)
+    if (mine[window] == 0.0).all():
+        return SignalRelation(RelationKind.ABSENT, column, share=1.0)
+
+    def share(guess: Floats) -> float:
+        return float((error(guess)[window] <= 2 * TOLERANCE).mean())
+
+    def total(guess: Floats) -> float:
+        return float(np.minimum(np.nan_to_num(error(guess)[window], nan=1.0), 0.1).sum())
+
+    tried = []
+    for periods in [k for n in range(1, LONGEST_SHIFT + 1) for k in (n, -n)]:
+        tried.append(
+            SignalRelation(RelationKind.SHIFTED, column, periods, share(shifted(mine, -periods)))
+        )
+    tried += [SignalRelation(RelationKind.PERMUTED, column, j, share(logged[:, j])) for j in alike]
+    tried.append(SignalRelation(RelationKind.NEGATED, column, -1.0, share(-mine)))
+    tried += [
+        SignalRelation(RelationKind.DEGREES, column, s, share(mine / s))
+        for s in (DEGREES, 1.0 / DEGREES)
+    ]
+    reach = max(np.pi, float(np.nanmax(np.abs(mine))))
+    offset = _minimum(lambda d: total(mine - d), np.linspace(-reach, reach, 161))
+    tried.append(SignalRelation(RelationKind.OFFSET, column, offset, share(mine - offset)))
+    factors = np.exp(np.linspace(np.log(0.05), np.log(20.0), 241))
+    factor = _minimum(lambda s: total(mine / s), factors)
+    tried.append(SignalRelation(RelationKind.SCALED, column, factor, share(mine / factor)))
+    tried.append(SignalRelation(RelationKind.HELD, column, share=_held(mine, wrong)))
+    return best(tried, column)
+
+
+def _minimum(cost: Callable[[float], float], grid: Floats) -> float:
+    """Where a cost is least: on a grid, then on ever finer ones around the best."""
+    for _ in range(6):
+        costs = [cost(float(x)) for x in grid]
+        k = int(np.argmin(costs))
+        low, high = grid[max(0, k - 1)], grid[min(len(grid) - 1, k + 1)]
+        grid = np.linspace(low, high, 21)
+    return float(grid[10])

@@ -1,0 +1,128 @@
+"""What is normal: the bundle's policy in the worlds of its own twin, drawn wider than usual.
+
+Thresholds of the doctor come from here, so that none is set by hand for a task.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from sim2real.arrays import Floats
+from sim2real.doctor.graph_interface import GraphInterface
+from sim2real.randomize import Sampler
+from sim2real.tasks import TaskEnv, find_task
+from sim2real.twin import Twin
+
+_SEED = 7_000_000
+_EXCITED_PERIODS = 120
+_JUMP = 0.12
+"""Chance that a command jumps in a period."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReferenceEpisodes:
+    """Several episodes side by side, nan after the end of each."""
+
+    readings: Floats
+    """(episodes, periods, numbers)"""
+    command: Floats
+    """(episodes, periods, commands)"""
+    action: Floats
+    """(episodes, periods, actions)"""
+
+
+class _Wider:
+    """A sampler's draws, farther from the nominal values; delays are anywhere in their bounds.
+
+    How late a bus is, nobody writes down, and a robot that is late is no fault of its interface.
+    """
+
+    def __init__(self, inner: Sampler, twin: Twin, *, worlds: int, wider: float) -> None:
+        """`wider` is by how much the draws are farther off."""
+        self._inner, self._wider = inner, wider
+        self.streams = inner.streams
+        self._nominal = torch.tensor([p.nominal for p in twin.parameters], dtype=torch.float64)
+        bounds = torch.tensor([p.bounds for p in twin.parameters], dtype=torch.float64)
+        self._low, self._high = bounds.reshape(-1, 2).unbind(1)
+        delays = torch.tensor([p.name.endswith("/delay") for p in twin.parameters])
+        self._late = delays & (self._high - self._low).isfinite()
+        rng = torch.Generator().manual_seed(_SEED)
+        self._shares = torch.rand(worlds, len(twin.parameters), generator=rng)
+
+    def values(self, p: Tensor, worlds: Tensor, episodes: Tensor) -> Tensor:
+        drawn = self._inner.values(p, worlds, episodes)
+        wider = self._nominal + self._wider * (drawn - self._nominal)
+        anywhere = self._low + self._shares[worlds] * (self._high - self._low)
+        wider = torch.where(self._late, anywhere, wider)
+        # Never below a fifth of the nominal value: no robot is without mass or friction.
+        least = torch.where(self._nominal > 0, 0.2 * self._nominal, self._low)
+        return torch.minimum(torch.maximum(wider, torch.maximum(self._low, least)), self._high)
+
+    def observe(self, worlds: Tensor, success: Tensor) -> None:
+        """Nothing is learned from it."""
+
+    def state_dict(self) -> dict[str, Any]:
+        return {}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Nothing to restore."""
+
+
+def simulated(
+    interface: GraphInterface, *, worlds: int, wider: float
+) -> tuple[ReferenceEpisodes, ReferenceEpisodes]:
+    """Episodes of the bundle's policy in worlds of its twin, and of commands that jump about.
+
+    Parameters are drawn so many times `wider` than the twin's prior.
+
+    The second kind shows how the robot answers when it is driven otherwise than by a healthy
+    policy. A `Sim2RealError` where the bundle's task is unknown here.
+    """
+    bundle = interface.bundle
+    task = find_task(bundle.contract.task)
+    twin = Twin.load(bundle.twin)
+    env = TaskEnv(task, worlds=worlds, seed=_SEED, source="prior", twin=twin)
+    env.sampler = _Wider(env.sampler, twin, worlds=worlds, wider=wider)
+    env.reset()
+    running = torch.ones(worlds, dtype=torch.bool)
+    rows: dict[str, list[Floats]] = {"readings": [], "command": [], "action": []}
+    for _ in range(env.steps):
+        action = torch.from_numpy(interface.runtime.policy(env.actor.numpy())).clamp(-1.0, 1.0)
+        readings = env.worlds.measured.clone()
+        command = env.task.command(action, env.measurements).clone()
+        for name, value in (("readings", readings), ("command", command), ("action", action)):
+            kept = torch.where(running[:, None], value.double(), float("nan"))
+            rows[name].append(kept.numpy().copy())
+        step = env.step(action)
+        running[step.ended] = False
+    stacked = {name: np.stack(values, axis=1) for name, values in rows.items()}
+    return ReferenceEpisodes(**stacked), _excited(env)
+
+
+def _excited(env: TaskEnv) -> ReferenceEpisodes:
+    """Commands that jump to a new place a few times a second, anywhere in their range."""
+    env.reset()
+    worlds, rng = env.worlds, np.random.default_rng(_SEED)
+    low, high = worlds.model.actuator_ctrlrange.T
+    wide = np.where(high > low, high - low, 2.0)
+    centre = np.where(high > low, 0.5 * (low + high), 0.0)
+    size = (worlds.count, worlds.model.nu)
+    command = worlds.memory["command"].double().numpy().copy()
+    readings, commands = [], []
+    for _ in range(min(env.steps, _EXCITED_PERIODS)):
+        readings.append(worlds.measured.double().numpy().copy())
+        jumps = rng.random(size) < _JUMP
+        target = centre + wide * rng.uniform(-0.4, 0.4, size)
+        near = command + wide * rng.normal(0.0, 0.05, size)
+        command = np.where(jumps, np.where(rng.random(size) < 0.5, target, near), command)
+        commands.append(command)
+        worlds.step(torch.from_numpy(command).float())
+    sent = np.stack(commands, axis=1)
+    return ReferenceEpisodes(
+        readings=np.stack(readings, axis=1), command=sent, action=np.full_like(sent, np.nan)
+    )

@@ -1,0 +1,470 @@
+"""The software between sensors and actuators, recomputed: it is exact, so every break is a fault.
+
+readings -> observation -> action -> wanted -> command. Each link is computed again from the one
+before it with the bundle's own graphs. Where the log says otherwise, the relation between the two
+names what was done to the channel.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+
+from sim2real.arrays import Bools, Floats, Reals
+from sim2real.doctor.fault_naming import ExplainedColumns, merged, named
+from sim2real.doctor.findings import Fault, Finding
+from sim2real.doctor.graph_interface import GraphInterface, InputColumn
+from sim2real.doctor.signal_relations import (
+    DEGREES,
+    ENOUGH,
+    LONGEST_SHIFT,
+    RelationKind,
+    SignalRelation,
+    broken_columns,
+    relate,
+    same,
+    search,
+    shifted,
+)
+from sim2real.logs import ControlLog
+
+_NEW_AT_LIMIT = 0.2
+"""Share of the free actions brought to their limit that makes it 'saturated', not 'scaled'."""
+
+
+class SoftwareChain:
+    """The links of one log."""
+
+    def __init__(self, interface: GraphInterface, log: ControlLog) -> None:
+        self._interface, self._log = interface, log
+        contract = log.contract
+        self._known = _followed(log)
+        count = len(log.times)
+        action = np.full((count, len(contract.actions)), np.nan)
+        if log.action is not None:
+            action[1:] = log.action[:-1]
+            action[0] = 0.0
+        command = np.vstack([np.full((1, log.command.shape[1]), np.nan), log.command[:-1]])
+        goals = log.goals if log.goals is not None else np.zeros((count, 0))
+        self._inputs = np.concatenate([log.readings, goals, action, command], axis=1)
+        self._computed = interface.observe(self._inputs)
+        self._seen = self._inputs
+        self._frames = _frames(log)
+        self._fed_back: list[Finding] = []
+        self._misshown: list[Finding] = []
+        self.notes: list[str] = []
+
+    def findings(self) -> list[Finding]:
+        """Everything that the chain breaks with, links in their order."""
+        found = self._observation()
+        found += self._action(edited=bool(found or self._fed_back))
+        found += self._command(found)
+        # Last actions and commands are part of an observation: what is wrong with them shows there
+        # too, but is told by the links that make them, if they can.
+        return merged(found or self._fed_back)
+
+    def _observation(self) -> list[Finding]:
+        frames, computed, rows = self._frames, self._computed, self._known
+        if frames is None:
+            self.notes.append("the log has no observation: readings are not checked against it")
+            return []
+        if not broken_columns(frames, computed, rows):
+            return []
+        found = self._normalised(frames, computed, rows)
+        if found:
+            return found
+        outer = ExplainedColumns(
+            columns=self._interface.outputs,
+            relations=relate(frames, computed, rows, [c.group for c in self._interface.outputs]),
+            whole=True,
+        )
+        inner = self._given(frames, computed, rows)
+        chosen = min((inner, outer), key=lambda e: e.cost)
+        if chosen is inner:
+            self._seen = self._corrected(frames, computed)
+        fed_back = ("action", "command")
+        self._misshown = named(
+            replace(
+                outer,
+                relations=[
+                    r for r in outer.relations if outer.columns[r.column].channel in fed_back
+                ],
+            )
+        )
+        kept: dict[bool, list[SignalRelation]] = {True: [], False: []}
+        for relation in chosen.relations:
+            column = chosen.columns[relation.column]
+            kept[column.channel in fed_back].append(relation)
+        self._fed_back = named(replace(chosen, relations=kept[True]))
+        return named(replace(chosen, relations=kept[False]))
+
+    def _normalised(self, frames: Floats, computed: Floats, rows: Bools) -> list[Finding]:
+        """Observations that were normalised before the network, or 'denormalised'."""
+        if self._interface.normaliser is None:
+            return []
+        mean, scale = (part[-frames.shape[1] :] for part in self._interface.normaliser)
+        for guess, how in (
+            ((computed - mean) / scale, "normalised before it reached the network, which does it"),
+            (computed * scale + mean, "scaled back by the normaliser's mean and deviation"),
+        ):
+            wrong = broken_columns(frames, guess, rows)
+            if len(wrong) <= 0.1 * frames.shape[1]:
+                share = float(same(frames, guess)[rows].mean())
+                return [
+                    Finding(
+                        fault=Fault.NORMALISER,
+                        where=("observation",),
+                        evidence=f"The logged observation is the contract's, {how}:"
+                        f" {100 * share:.0f} % of its numbers agree then.",
+                        confidence=share,
+                    )
+                ]
+        return []
+
+    def _given(self, frames: Floats, computed: Floats, rows: Bools) -> ExplainedColumns:
+        """The same difference as one of what was given to `observe`."""
+        face = self._interface
+        turned = self._turned(frames, rows)
+        if turned is not None:
+            return turned
+        seen = self._corrected(frames, computed)
+        groups = [column.group for column in face.inputs]
+        relations = relate(
+            np.where(face.solvable, self._inputs, 0.0), np.where(face.solvable, seen, 0.0),
+            rows, groups,
+        )  # fmt: skip
+        left = broken_columns(frames, face.observe(seen), rows)
+        if left:
+            relations += self._searched(frames, seen, left, rows, groups)
+            explained = {
+                o
+                for r in relations
+                if r.kind is not RelationKind.UNKNOWN and not face.solvable[r.column]
+                for o in np.flatnonzero(face.depends[:, r.column])
+            }
+            left = [o for o in left if o not in explained]
+        return ExplainedColumns(columns=face.inputs, relations=relations, whole=not left)
+
+    def _turned(self, frames: Floats, rows: Bools) -> ExplainedColumns | None:
+        """Quaternions with their parts in another order, whatever is computed from them."""
+        face = self._interface
+        for group in {c.group for c in face.inputs if c.quaternion}:
+            columns = [k for k, c in enumerate(face.inputs) if c.group == group]
+            for turn in (1, -1):
+                tried = self._inputs.copy()
+                tried[:, columns] = np.roll(self._inputs[:, columns], turn, axis=1)
+                if not broken_columns(frames, face.observe(tried), rows):
+                    relations = [
+                        SignalRelation(RelationKind.PERMUTED, k, columns[(n + turn) % 4], 1.0)
+                        for n, k in enumerate(columns)
+                    ]
+                    return ExplainedColumns(columns=face.inputs, relations=relations, whole=True)
+        return None
+
+    def _corrected(self, frames: Floats, computed: Floats) -> Floats:
+        """What `observe` was given, as far as its linear outputs tell."""
+        face = self._interface
+        off = np.nan_to_num(frames - computed)[:, face.linear] @ face.solve.T
+        return self._inputs + np.where(face.solvable, off, 0.0)
+
+    def _searched(
+        self,
+        frames: Floats,
+        seen: Floats,
+        left: list[int],
+        rows: Bools,
+        groups: list[str],
+    ) -> list[SignalRelation]:
+        """Relations of inputs that only curved outputs show, such as an angle's sine."""
+        face = self._interface
+        found = []
+        for column in np.flatnonzero(~face.solvable & face.depends[left].any(axis=0)):
+            outputs = [o for o in left if face.depends[o, column]]
+            others = [int(o) for o in np.flatnonzero(face.depends[:, column]) if o not in left]
+
+            def error(
+                guess: Floats, column: int = int(column), outputs: list[int] = outputs + others
+            ) -> Floats:
+                tried = seen.copy()
+                tried[:, column] = guess
+                off = np.abs(face.observe(tried) - frames)[:, outputs]
+                return np.where(rows, off.max(axis=1), 0.0)
+
+            wrong = rows & (error(seen[:, column]) > 2e-4)
+            if not wrong.any():
+                continue
+            alike = [j for j, group in enumerate(groups) if j != column and group == groups[column]]
+            found.append(search(self._inputs, int(column), alike, error, wrong))
+        return found
+
+    def _action(self, *, edited: bool) -> list[Finding]:
+        log, face = self._log, self._interface
+        if log.action is None:
+            self.notes.append("the log has no action: the network is not checked")
+            return []
+        frames = self._frames if self._frames is not None else self._computed
+        rows = self._known & _past_known(frames, self._known, log.contract.history)
+        if not rows.any():
+            return []
+        given = face.stacked(frames)
+        if log.observation is not None and log.observation.shape[1] == given.shape[1]:
+            given = log.observation
+
+        def agrees(inputs: Floats) -> bool:
+            return not broken_columns(log_action, _clipped(face.runtime.policy(inputs)), rows)
+
+        log_action = log.action
+        if agrees(given):
+            return []
+        if edited and agrees(face.stacked(self._computed)):
+            # The network was shown what the log says otherwise: the logged observation is wrong.
+            self._fed_back = self._misshown or self._fed_back
+            return []
+        found = self._network(given, agrees, rows)
+        if found:
+            return found
+        raw = face.runtime.policy(given).astype(float)
+        columns = tuple(
+            InputColumn(name=a.name, channel="action", group="action") for a in log.contract.actions
+        )
+        relations = relate(log_action, _clipped(raw), rows, [c.group for c in columns])
+        plain = (RelationKind.SHIFTED, RelationKind.PERMUTED, RelationKind.NEGATED)
+        if not any(r.kind in plain for r in relations):
+            found = _saturated(log_action, raw, rows, log.contract.actions)
+            if found:
+                return found
+        if all(r.kind is RelationKind.UNKNOWN for r in relations):
+            shown = self._shown(frames, agrees)
+            if shown:
+                return shown
+        if edited and any(r.kind is RelationKind.UNKNOWN for r in relations):
+            return []
+        return named(ExplainedColumns(columns=columns, relations=relations, whole=True))
+
+    def _network(
+        self, given: Floats, agrees: Callable[[Floats], bool], rows: Bools
+    ) -> list[Finding]:
+        """Faults inside the network's own software: the order of its history, its normaliser."""
+        face = self._interface
+        contract = face.bundle.contract
+        parts = given.reshape(len(given), contract.history, -1)
+        if contract.history > 1 and agrees(parts[:, ::-1].reshape(len(given), -1)):
+            return [
+                Finding(
+                    fault=Fault.HISTORY,
+                    where=("observation",),
+                    evidence=f"The network gives the logged actions when its {contract.history}"
+                    " periods are stacked newest first.",
+                    confidence=1.0,
+                )
+            ]
+        if face.normaliser is not None:
+            mean, scale = face.normaliser
+            for guess, how in (
+                (given * scale + mean, "without its normaliser"),
+                ((given - mean) / scale, "with its normaliser applied twice"),
+            ):
+                if agrees(guess):
+                    return [
+                        Finding(
+                            fault=Fault.NORMALISER,
+                            where=("policy",),
+                            evidence=f"The network gives the logged actions {how}, in all of"
+                            f" {int(rows.sum())} periods.",
+                            confidence=1.0,
+                        )
+                    ]
+        return []
+
+    def _shown(self, frames: Floats, agrees: Callable[[Floats], bool]) -> list[Finding]:
+        """What the network was shown instead of the logged observation."""
+        face = self._interface
+        outputs = face.outputs
+
+        def finding(fault: Fault, where: list[str], how: str) -> list[Finding]:
+            return [
+                Finding(
+                    fault=fault,
+                    where=tuple(where),
+                    evidence=f"The network gives the logged actions when {how}.",
+                    confidence=0.95,
+                )
+            ]
+
+        for k in range(1, LONGEST_SHIFT + 1):
+            if agrees(face.stacked(shifted(frames, k))):
+                return finding(
+                    Fault.OBSERVATION_DELAYED, ["observation"],
+                    f"it is shown the observation of {k} period(s) before",
+                )  # fmt: skip
+        blocks = [[c] for c in range(len(outputs))] + [
+            [c for c, o in enumerate(outputs) if o.group == group]
+            for group in dict.fromkeys(o.group for o in outputs)
+        ]
+        for fault, factor in (
+            (Fault.SIGN, -1.0), (Fault.DEGREES, DEGREES), (Fault.DEGREES, 1 / DEGREES),
+        ):  # fmt: skip
+            for block in blocks:
+                tried = frames.copy()
+                tried[:, block] *= factor
+                if agrees(face.stacked(tried)):
+                    names = [outputs[c].name for c in block]
+                    return finding(
+                        fault, names, f"{', '.join(names)} is multiplied by {factor:.3g}"
+                    )
+        for one in range(len(outputs)):
+            for other in range(one + 1, len(outputs)):
+                if outputs[one].group == outputs[other].group:
+                    tried = frames.copy()
+                    tried[:, [one, other]] = frames[:, [other, one]]
+                    if agrees(face.stacked(tried)):
+                        names = [outputs[one].name, outputs[other].name]
+                        return finding(Fault.PERMUTED, names, f"{' and '.join(names)} are swapped")
+        return []
+
+    def _command(self, before: list[Finding]) -> list[Finding]:
+        """Wanted from the action, and the command from what was wanted."""
+        log, contract = self._log, self._log.contract
+        columns = tuple(
+            InputColumn(
+                name=c.name, channel="command", group="command", position=c.unit in ("rad", "m")
+            )
+            for c in contract.commands
+        )
+        groups = [c.group for c in columns]
+        sent = log.command
+        said = any(f.where and set(f.where) & {c.name for c in contract.commands} for f in before)
+        wanted = log.wanted if log.wanted is not None else sent
+        if not np.isfinite(wanted).any():
+            return []
+        computed = self._wanted()
+        kept = next((c for c in computed if not broken_columns(wanted, c, self._known)), None)
+        held = next(
+            (c for c in computed if not broken_columns(sent, self._limited(c), self._known)), None
+        )
+        if log.wanted is None or log.action is None:
+            if kept is not None or held is not None or not computed or said:
+                return []
+            relations = relate(sent, computed[0], self._known, groups)
+            return named(ExplainedColumns(columns=columns, relations=relations, whole=True))
+        if broken_columns(sent, self._limited(wanted), self._known):
+            if said and kept is None and held is None:
+                return []
+            # Of the two that differ, the one that the action explains is right.
+            pair = (sent, wanted) if held is None or kept is not None else (wanted, sent)
+            return named(
+                ExplainedColumns(
+                    columns=columns, relations=relate(*pair, self._known, groups), whole=True
+                )
+            )
+        if kept is not None or said or not computed:
+            return []
+        relations = relate(wanted, computed[0], self._known, groups)
+        if before and any(r.kind is RelationKind.UNKNOWN for r in relations):
+            return []
+        return named(ExplainedColumns(columns=columns, relations=relations, whole=True))
+
+    def _wanted(self) -> list[Floats]:
+        """What `act` gives, from the log as it is and as the observation shows it."""
+        log, face = self._log, self._interface
+        actions = []
+        if log.action is not None:
+            actions.append(log.action)
+            seen = self._seen[1:, -log.command.shape[1] - log.action.shape[1] :]
+            shown = np.vstack([seen[:, : log.action.shape[1]], log.action[-1:]])
+            actions.append(shown)
+        if self._frames is not None:
+            actions.append(_clipped(face.runtime.policy(face.stacked(self._frames))))
+        readings, commands = log.readings.shape[1], log.command.shape[1]
+        goals = log.goals if log.goals is not None else np.zeros((len(log.times), 0))
+        found = []
+        for action in actions:
+            for given in (self._inputs, self._seen):
+                for past in (self._inputs, self._seen):
+                    inputs = [action, given[:, :readings], goals, past[:, -commands:]]
+                    if np.isfinite(inputs[3][1:]).any():
+                        made = face.runtime.act(*(np.nan_to_num(i) for i in inputs)).astype(float)
+                        made[0] = np.nan
+                        found.append(made)
+        return found
+
+    def _limited(self, wanted: Floats) -> Floats:
+        """What the supervisor lets through of it."""
+        joints = self._interface.bundle.limits.joints
+        rate_hz = self._log.contract.rate_hz
+        step = np.array([joint.command_rate for joint in joints]) / rate_hz
+        last = self._inputs[:, -len(joints) :]
+        allowed = np.where(np.isfinite(last), np.clip(wanted, last - step, last + step), wanted)
+        low = np.array([joint.command_low for joint in joints])
+        limited: Floats = np.clip(allowed, low, np.array([joint.command_high for joint in joints]))
+        # An unlimited command is the usual case; where both agree it does not matter.
+        return np.where(same(self._log.command, wanted), wanted, limited)
+
+
+def _frames(log: ControlLog) -> Floats | None:
+    """(periods, frame) the newest period of each observation."""
+    if log.observation is None:
+        return None
+    return log.observation[:, -log.contract.frame_width :]
+
+
+def _followed(log: ControlLog) -> Bools:
+    """(periods,) whether the period before is in the log too."""
+    steps = np.diff(log.times, prepend=np.nan)
+    usual = np.nanmedian(steps) if len(steps) > 1 else np.nan
+    return np.nan_to_num(steps, nan=np.inf) < 1.5 * usual
+
+
+def _past_known(frames: Floats, known: Bools, history: int) -> Bools:
+    """(periods,) whether all periods that the network sees are in the log, and are numbers."""
+    whole: Bools = np.all(np.isfinite(frames), axis=1)
+    found = whole.copy()
+    for k in range(1, history):
+        found &= shifted(whole, k)
+        if k < history - 1:
+            found &= shifted(known, k)
+    found &= np.arange(len(frames)) >= history
+    return found
+
+
+def _clipped(action: Reals) -> Floats:
+    return np.clip(np.nan_to_num(action), -1.0, 1.0).astype(float)
+
+
+def _saturated(
+    action: Floats, raw: Floats, rows: Bools, specs: tuple[object, ...]
+) -> list[Finding]:
+    """Actions that are the network's, multiplied until they stand at their limit."""
+    names, factors, limits = [], [], np.zeros(action.shape[1])
+    for column in broken_columns(action, _clipped(raw), rows):
+        mine, gave = action[rows, column], raw[rows, column]
+        low, high = float(np.nanmin(mine)), float(np.nanmax(mine))
+        limits[column] = limit = max(abs(low), abs(high))
+        inner = (np.abs(mine) < 0.999 * limit) & (np.abs(gave) > 1e-3)
+        factor = float(np.median(mine[inner] / gave[inner])) if inner.any() else np.inf
+        guess = np.clip(factor * gave, low, high) if inner.any() else limit * np.sign(gave)
+        if limit > 1.001:  # beyond the clip: multiplied after it
+            return []
+        constant = np.ptp(mine) == 0 and limit > 0.999
+        if not constant and (float(same(mine, guess).mean()) < ENOUGH or abs(factor) <= 1.0):
+            return []
+        names.append(getattr(specs[column], "name", str(column)))
+        factors.append(factor)
+    at_limit = (np.abs(action[rows]) > 0.999 * limits)[:, limits > 0]
+    would = (np.abs(raw[rows]) > 0.999)[:, limits > 0]
+    share = float(at_limit.mean()) if names else 0.0
+    already = float(would.mean()) if names else 1.0
+    if not names or share - already < _NEW_AT_LIMIT * (1.0 - already):
+        return []
+    return [
+        Finding(
+            fault=Fault.SATURATED,
+            where=tuple(names),
+            evidence=f"The action stands at its limit in {100 * share:.0f} % of the periods;"
+            f" the network's own output, multiplied by {np.median(factors):.3g}, explains it.",
+            confidence=0.95,
+            alternatives=(Fault.SCALE,),
+        )
+    ]

@@ -1,0 +1,61 @@
+"""Trials, success rates with intervals, what success depends on, and what it says of robots."""
+
+from typing import TYPE_CHECKING
+
+from sim2real.lazy import attach
+
+__all__ = [
+    "MEASURES",
+    "MOST",
+    "CompareConfig",
+    "Comparison",
+    "EvaluateConfig",
+    "Evaluation",
+    "Expectation",
+    "OpenedPolicy",
+    "PlayConfig",
+    "PolicySource",
+    "PowerConfig",
+    "PredictConfig",
+    "Prediction",
+    "RankConfig",
+    "RankMeasure",
+    "RankedTable",
+    "Ranking",
+    "SimulatedTrials",
+    "TrialPlan",
+    "compare",
+    "evaluate",
+    "expect",
+    "open_policy",
+    "plan_trials",
+    "play",
+    "predict",
+    "rank_table",
+    "results_folder",
+    "run_trials",
+    "video",
+]
+
+if TYPE_CHECKING:
+    from sim2real.evaluation.comparison import Comparison, compare
+    from sim2real.evaluation.evaluation_configs import (
+        CompareConfig,
+        EvaluateConfig,
+        PlayConfig,
+        PowerConfig,
+        PredictConfig,
+        RankConfig,
+    )
+    from sim2real.evaluation.expectation import Expectation, expect
+    from sim2real.evaluation.opened import OpenedPolicy, PolicySource, open_policy, results_folder
+    from sim2real.evaluation.playback import play
+    from sim2real.evaluation.policy_film import video
+    from sim2real.evaluation.policy_success import Evaluation, evaluate
+    from sim2real.evaluation.prediction import Prediction, predict
+    from sim2real.evaluation.ranking import MEASURES, Ranking, RankMeasure
+    from sim2real.evaluation.ranking_table import RankedTable, rank_table
+    from sim2real.evaluation.simulated_trials import SimulatedTrials, run_trials
+    from sim2real.evaluation.trial_plan import MOST, TrialPlan, plan_trials
+else:
+    __getattr__, __dir__ = attach(__name__, __file__)

@@ -1,0 +1,238 @@
+"""Is B better than A? Everything there is to say from two sets of trials.
+
+Trials of one robot, or of one draw of parameters, are alike. Where robots or draws are many and
+some were tried several times, they are what counts: rates and their difference have the scatter
+from robot to robot, and tests have one vote a robot, by which policy succeeds more often on it.
+Trials of one robot, or of a few, count by themselves: that is about those robots.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Literal
+
+import numpy as np
+
+from sim2real.arrays import Floats, Ints
+from sim2real.errors import Sim2RealError
+from sim2real.evaluation.paired_outcomes import (
+    PairedOutcomes,
+    by_condition,
+    in_order,
+    matched,
+    matched_units,
+    mcnemar,
+    paired_difference,
+    unit_counts,
+    unpaired_p,
+    votes,
+)
+from sim2real.evaluation.sequential import SequentialTest, SequentialVerdict, more_than_planned
+from sim2real.evaluation.trial import Trial
+from sim2real.evaluation.trial_source import TrialSource, open_trials
+from sim2real.intervals import (
+    Difference,
+    Rate,
+    check_confidence,
+    clustered,
+    unpaired_difference,
+    wilson,
+)
+
+_MATCHED_ENOUGH = 0.8
+"""Share of the smaller set that must have partners; a few left over do not make it unpaired."""
+_FEWEST_UNITS = 5
+"""Robots or draws from which on they are what counts."""
+
+_Units = Sequence[tuple[Ints, Ints]]
+"""Of A and of B: successes and trials of each robot or draw."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Comparison:
+    """Two policies side by side."""
+
+    first: Rate
+    second: Rate
+    paired: bool
+    """Whether trials share conditions and were compared pair by pair."""
+    pairs: int
+    """Pairs that were compared: of one condition, or in the order of the trials."""
+    wins: tuple[int, int]
+    """Pairs in which only A, and only B, succeeded."""
+    unmatched: tuple[int, int]
+    """Trials of A and B without a partner."""
+    difference: Difference
+    """Success of B minus A: paired bootstrap, or Newcombe's interval."""
+    p_value: float
+    """That neither is better, as if these were all trials ever."""
+    test: str
+    """The test that `p_value` is of."""
+    sequential: SequentialVerdict
+    """What may be said by one who looks after every trial."""
+    by_unit: int = 0
+    """Robots or draws that were compared, each by all of its trials; 0 where trials count."""
+    unit_wins: tuple[int, int] = (0, 0)
+    """Of those, on how many A, and B, succeeded more often."""
+    notes: tuple[str, ...] = ()
+    """What limits this comparison, a sentence each."""
+
+    def to_dict(self) -> dict[str, object]:
+        """Plain data for JSON."""
+        return {
+            "first": self.first.to_dict(),
+            "second": self.second.to_dict(),
+            "paired": self.paired,
+            "pairs": self.pairs,
+            "wins": list(self.wins),
+            "unmatched": list(self.unmatched),
+            "difference": self.difference.to_dict(),
+            "p_value": self.p_value,
+            "test": self.test,
+            "sequential": {**asdict(self.sequential), "says": str(self.sequential)},
+            "by_unit": self.by_unit,
+            "unit_wins": list(self.unit_wins),
+            "notes": list(self.notes),
+        }
+
+
+def compare(
+    a: TrialSource,
+    b: TrialSource,
+    *,
+    confidence: float = 0.95,
+    most: int | None = None,
+    source: Literal["sim", "real"] | None = None,
+    by_order: bool = False,
+    seed: int = 0,
+) -> Comparison:
+    """Compare two policies: pair by pair where their conditions match, else as independent.
+
+    `most` is the number of trials of each after which no more are made, where that was planned.
+    `source` takes only simulated or only real trials. `by_order` says that the k-th trials of both
+    began alike.
+    """
+    check_confidence(confidence)
+    first, second = open_trials(a, world=source), open_trials(b, world=source)
+    _refuse(first, second)
+    units = [unit_counts(trials) for trials in (first, second)]
+    by_unit = _repeated(units) and min(len(tried) for _, tried in units) >= _FEWEST_UNITS
+    pairs, paired, by_name = _paired_up(first, second, by_unit=by_unit, by_order=by_order)
+    rates = [
+        (clustered if by_unit else _independent)(won, tried, confidence=confidence)
+        for won, tried in units
+    ]
+    counted, deciding = "pairs", pairs
+    if by_unit:
+        counted = _kind(first)
+        deciding = votes(by_condition(pairs)[0] if paired else _differences(units))
+        most = _plan_of_units(most, len(pairs), len(deciding))
+        p_value, test = mcnemar(deciding), f"sign test over {counted}"
+    elif paired:
+        p_value, test = mcnemar(pairs), "McNemar"
+    else:
+        p_value, test = unpaired_p(
+            (rates[0].successes, rates[1].successes), (rates[0].n, rates[1].n)
+        )
+    verdict = SequentialTest(alpha=1 - confidence, most=most).read(deciding, seed=seed)
+    return Comparison(
+        first=rates[0],
+        second=rates[1],
+        paired=paired,
+        pairs=len(pairs),
+        wins=pairs.wins,
+        unmatched=(len(first) - len(pairs), len(second) - len(pairs)),
+        difference=paired_difference(pairs, confidence=confidence, seed=seed)
+        if paired
+        else unpaired_difference(*rates),
+        p_value=p_value,
+        test=test,
+        sequential=replace(verdict, counted=counted),
+        by_unit=len(deciding) if by_unit else 0,
+        unit_wins=deciding.wins if by_unit else (0, 0),
+        notes=tuple(_notes(first, second, units, by_unit=by_unit, by_name=by_name, paired=paired)),
+    )
+
+
+def _refuse(first: Sequence[Trial], second: Sequence[Trial]) -> None:
+    """Refuse what cannot be compared."""
+    for name, trials in (("A", first), ("B", second)):
+        if not trials:
+            raise Sim2RealError(f"{name} has no trial that was judged")
+    if len({trial.source for trial in (*first, *second)}) > 1:
+        raise Sim2RealError(
+            "trials of simulation and of robots are not compared with each other; say which to take"
+            " with --source"
+        )
+
+
+def _paired_up(
+    first: Sequence[Trial], second: Sequence[Trial], *, by_unit: bool, by_order: bool
+) -> tuple[PairedOutcomes, bool, bool]:
+    """(pairs, whether the two of one began alike, whether only their robot or draw says so)."""
+    pairs = (in_order if by_order else matched)(first, second, by_unit=by_unit)
+    enough = max(1.0, _MATCHED_ENOUGH * min(len(first), len(second)))
+    if by_order or len(pairs) >= enough:
+        return pairs, True, False
+    if by_unit:
+        pairs = matched_units(first, second)
+        if len(pairs) >= enough:
+            return pairs, True, True
+    return in_order(first, second), False, False
+
+
+def _independent(won: Ints, tried: Ints, *, confidence: float) -> Rate:
+    return wilson(int(won.sum()), int(tried.sum()), confidence=confidence)
+
+
+def _repeated(units: _Units) -> bool:
+    return any(int(tried.max()) > 1 for _, tried in units)
+
+
+def _differences(units: _Units) -> Floats:
+    """(units,) success on the k-th robot or draw of B minus that on the k-th of A: others."""
+    first, second = (won / tried for won, tried in units)
+    fewer = min(len(first), len(second))
+    return np.asarray(second[:fewer] - first[:fewer])
+
+
+def _plan_of_units(most: int | None, pairs: int, units: int) -> int | None:
+    """Robots or draws in a plan of `most` trials, where so many pairs were of so many units."""
+    if most is None:
+        return None
+    if pairs > most:
+        raise more_than_planned(pairs, most)
+    return math.ceil(most * units / pairs)
+
+
+def _kind(trials: Sequence[Trial]) -> str:
+    return "draws" if trials[0].source == "sim" else "robots"
+
+
+def _notes(
+    first: Sequence[Trial],
+    second: Sequence[Trial],
+    units: _Units,
+    *,
+    by_unit: bool,
+    by_name: bool,
+    paired: bool,
+) -> Iterator[str]:
+    kind = _kind(first)
+    tried = [len(first), len(second)]
+    if by_unit:
+        tried = [len(of_each) for of_each, _ in units]
+        yield f"trials of one of the {kind} are alike: {kind} were compared, each by all its trials"
+        yield f"look at the last line once, when all {kind} have had their trials"
+        if by_name:
+            yield f"{kind} match by name; how their trials began nobody noted"
+    elif _repeated(units):
+        named = max(len({t.unit for t in trials if t.unit}) for trials in (first, second))
+        if named > 1:
+            yield f"this is about the {named} {kind} that were tried, not about others"
+    if not paired and tried[0] != tried[1]:
+        name, more = ("A", tried[0]) if tried[0] > tried[1] else ("B", tried[1])
+        what = kind if by_unit else "trials"
+        yield f"the sequential test took {min(tried)} of {name}'s {more} {what}, in their order"

@@ -1,0 +1,94 @@
+"""What to expect of a robot: from simulated trials, and from real ones where there are any."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from sim2real.errors import Sim2RealError
+from sim2real.evaluation.prediction import Prediction, check_trials, counts_of, predict
+from sim2real.evaluation.prediction_powered import PoweredRate, of_trials
+from sim2real.evaluation.trial_source import TrialSource, open_trials
+from sim2real.intervals import check_confidence
+
+
+@dataclass(frozen=True, kw_only=True)
+class Expectation:
+    """How often a robot will succeed; what could not be said is None, and in `missing`."""
+
+    prediction: Prediction | None
+    """From simulated trials alone, by draws: before the robot was tried."""
+    expected: Prediction | None
+    """The same, knowing the real trials."""
+    powered: PoweredRate | None
+    """Success of the real trials, with simulation of the same conditions."""
+    real: int
+    """Real trials that were known."""
+    missing: tuple[str, ...]
+
+    def sentences(self) -> Iterator[str]:
+        """What is known, a line each."""
+        if self.prediction is not None:
+            draws = self.prediction.draws
+            yield f"one robot, of {draws} that it may be: {self.prediction}"
+        if self.expected is not None:
+            yield f"knowing {self.real} real trials: {self.expected}"
+        if self.powered is not None:
+            yield f"real trials alone: {self.powered.alone}"
+            yield f"with simulation of the same conditions: {self.powered}"
+        yield from self.missing
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data; without what could not be said."""
+        found = {"prediction": self.prediction, "expected": self.expected, "real": self.powered}
+        told: dict[str, Any] = {k: one.to_dict() for k, one in found.items() if one is not None}
+        return told | ({"note": "; ".join(self.missing)} if self.missing else {})
+
+
+def expect(
+    simulated: TrialSource,
+    real: TrialSource | None = None,
+    *,
+    trials: int = 20,
+    confidence: float = 0.9,
+) -> Expectation:
+    """Predict what `trials` trials of a robot will show; `real` ones of that robot narrow it down.
+
+    Simulated trials say by their draws how robots differ that the real one may be, and by their
+    conditions what real trials of the same conditions are worth. Where they say neither, that is a
+    `Sim2RealError`.
+    """
+    check_confidence(confidence)
+    check_trials(trials)
+    drawn = open_trials(simulated, world="sim")
+    tried = open_trials(real, world="real") if real else []
+    robots = sorted({trial.unit for trial in tried if trial.unit})
+    if len(robots) > 1:
+        raise Sim2RealError(
+            f"--real is of one robot, and {real} has trials of {len(robots)}:"
+            f" {', '.join(robots[:3])}"
+        )
+    asked = partial(predict, *counts_of(drawn), trials=trials, confidence=confidence)
+    before, after, powered, missing = None, None, None, []
+    try:
+        before = asked()
+        if tried:
+            after = asked(real=(sum(trial.success for trial in tried), len(tried)))
+    except Sim2RealError as error:
+        missing.append(f"no prediction from draws: {error}")
+    if tried:
+        try:
+            powered = of_trials(tried, drawn, confidence=confidence)
+        except Sim2RealError as error:
+            missing.append(f"nothing by condition: {error}")
+    if before is None and powered is None:
+        raise Sim2RealError("; ".join(missing))
+    return Expectation(
+        prediction=before,
+        expected=after,
+        powered=powered,
+        real=len(tried),
+        missing=tuple(missing),
+    )

@@ -1,0 +1,194 @@
+"""Prediction-powered inference: many simulated outcomes make few real ones tell more.
+
+Each real trial has a prediction: how often simulation succeeds under the same condition. Many more
+conditions were simulated and never tried. Real success is the mean of the real outcomes, corrected
+by how easy the tried conditions were for the simulation,
+
+    success = mean(real) - weight * (mean(predicted) - mean(simulated)),
+
+which is right whatever the simulation is worth, for any weight; the weight that makes it narrowest
+is the slope of outcomes on predictions (PPI++ of Angelopoulos, Duchi and Zrnic, 2023). A simulation
+that is wrong by a constant costs nothing, and one that knows nothing gets no weight.
+
+With ten or twenty real trials the normal approximation of that paper misses too often: trials may
+agree with their predictions by chance, and success near one leaves no failures to see. So
+correlation and slope are found with one more pair, spread evenly over success and failure at one
+standard deviation below and above the mean prediction, where nothing correlates; and the interval
+is Wilson's, for as many trials as would tell as much without the simulation. It is Wilson's own
+where the predictions do not help.
+
+Real trials of one condition are alike: conditions are what counts, each with its share of
+successes, and trials beyond the first of each tell as much as the shares scatter less for them.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from sim2real.arrays import Floats
+from sim2real.errors import Sim2RealError
+from sim2real.evaluation.trial import Trial
+from sim2real.intervals import (
+    Rate,
+    check_confidence,
+    clustered,
+    score_interval,
+    worth_of,
+)
+
+_CORNERS = 1.0
+"""Trials' worth of the four corners that are added; fewer cover too little at ten real trials."""
+_FEWEST = 5
+
+
+@dataclass(frozen=True, kw_only=True)
+class PoweredRate:
+    """Real success from few real and many simulated trials."""
+
+    value: float
+    low: float
+    high: float
+    confidence: float
+    weight: float
+    """How far the simulation is followed; 0 for not at all."""
+    correlation: float
+    """Of outcomes and predictions, drawn a little towards 0."""
+    worth: float
+    """Real trials that would tell as much without the simulation."""
+    alone: Rate
+    """The rate from the real trials alone, with its Wilson interval, by condition where conditions
+    were tried several times."""
+    n_simulated: int
+
+    @property
+    def narrowing(self) -> float:
+        """Width of the interval against that of the real trials alone."""
+        return (self.high - self.low) / (self.alone.high - self.alone.low)
+
+    def __str__(self) -> str:
+        return (
+            f"{100 * self.value:.1f} % [{100 * self.low:.1f}, {100 * self.high:.1f}], worth"
+            f" {self.worth:.0f} real trials"
+        )
+
+    def to_dict(self) -> dict[str, object]:
+        """Plain data for JSON."""
+        return {
+            **asdict(self),
+            "alone": self.alone.to_dict(),
+            "narrowing": self.narrowing,
+        }
+
+
+def powered_rate(
+    real: ArrayLike,
+    predicted: ArrayLike,
+    simulated: ArrayLike,
+    *,
+    tried: ArrayLike | None = None,
+    confidence: float = 0.95,
+) -> PoweredRate:
+    """Real success rate from `real` outcomes (n,), each with its prediction in `predicted` (n,),
+    and `simulated` predictions (N,) of other conditions.
+
+    Predictions are success rates from 0 to 1, outcomes 0 or 1; or the successes in `tried` (n,)
+    trials of each condition. The tried conditions must have been chosen as the simulated ones were,
+    and no prediction may have been fitted to the real outcomes.
+    """
+    check_confidence(confidence)
+    won = np.asarray(real, dtype=float)
+    times = np.ones_like(won) if tried is None else np.asarray(tried, dtype=float)
+    if won.shape != times.shape or not ((times >= 1) & (won >= 0) & (won <= times)).all():
+        raise Sim2RealError("real successes must be from 0 to the number of trials")
+    if not (won == np.round(won)).all():
+        raise Sim2RealError("real outcomes must be 0 or 1")
+    y = _shares(won / times, "real outcomes")
+    f = _shares(predicted, "predictions")
+    others = _shares(simulated, "simulated predictions")
+    if len(y) != len(f):
+        raise Sim2RealError(f"{len(y)} real outcomes have {len(f)} predictions")
+    n, many = len(y), len(others)
+    if n < _FEWEST or many < n:
+        raise Sim2RealError(
+            f"{n} real and {many} simulated conditions are too few: at least {_FEWEST} real ones,"
+            " and more simulated ones"
+        )
+    alone = clustered(won, times, confidence=confidence)
+    # In standard deviations from the mean of all simulated conditions.
+    spread = float(others.std())
+    u = (f - others.mean()) / spread if spread > 0 else np.zeros(n)
+    slope, r = _with_corners(y, u)
+    share = many / (n + many)
+    weight = max(0.0, slope) * share
+    left = 1.0 - share * r * r if weight > 0 else 1.0
+    value = float(np.clip(y.mean() - weight * u.mean(), 0.0, 1.0))
+    worth = worth_of(won, times) / left
+    low, high = score_interval(value, worth, confidence=confidence)
+    return PoweredRate(
+        value=value,
+        low=low,
+        high=high,
+        confidence=confidence,
+        weight=weight / spread if spread > 0 else 0.0,
+        correlation=r,
+        worth=worth,
+        alone=alone,
+        n_simulated=many,
+    )
+
+
+def _with_corners(y: Floats, u: Floats) -> tuple[float, float]:
+    """Slope and correlation of outcomes on standardised predictions, with the corners added."""
+    weights = np.append(np.ones(len(y)), [_CORNERS / 4] * 4)
+    y, u = np.append(y, [0.0, 0.0, 1.0, 1.0]), np.append(u, [-1.0, 1.0, -1.0, 1.0])
+    both = np.cov(y, u, aweights=weights, ddof=0)
+    return float(both[0, 1] / both[1, 1]), float(both[0, 1] / np.sqrt(both[0, 0] * both[1, 1]))
+
+
+def _shares(values: ArrayLike, what: str) -> Floats:
+    found = np.asarray(values, dtype=float)
+    if found.ndim != 1 or not np.isfinite(found).all() or ((found < 0) | (found > 1)).any():
+        raise Sim2RealError(f"{what} must be a list of numbers from 0 to 1")
+    return found
+
+
+def of_trials(
+    real: Sequence[Trial], simulated: Sequence[Trial], *, confidence: float = 0.95
+) -> PoweredRate:
+    """Real success from trials of one policy; the prediction of a condition is how often simulation
+    succeeded under it.
+
+    Conditions that were not tried in reality are the many others. Real trials whose condition was
+    not simulated cannot be used, and are a `Sim2RealError`: leaving them out would choose.
+    """
+    predicted, outcomes = _by_condition(simulated), _by_condition(real)
+    missing = [trial.condition for trial in real if trial.condition not in predicted]
+    if missing:
+        noted = f"{missing[0]!r}" if missing[0] else "none"
+        known = f", simulated is {next(iter(predicted))!r}" if predicted else ""
+        raise Sim2RealError(
+            f"{len(missing)} of {len(real)} real trials have conditions that were not simulated"
+            f" (noted is {noted}{known}); give trials that begin alike the same name in the column"
+            " `condition` of both files, or in a lake by a label: note 'condition: NAME'"
+        )
+    return powered_rate(
+        [sum(found) for found in outcomes.values()],
+        [float(np.mean(predicted[name])) for name in outcomes],
+        [float(np.mean(found)) for name, found in predicted.items() if name not in outcomes],
+        tried=[len(found) for found in outcomes.values()],
+        confidence=confidence,
+    )
+
+
+def _by_condition(trials: Sequence[Trial]) -> dict[str, list[bool]]:
+    """Outcomes of each condition that was noted."""
+    found: dict[str, list[bool]] = defaultdict(list)
+    for trial in trials:
+        if trial.condition:
+            found[trial.condition].append(trial.success)
+    return dict(found)

@@ -1,0 +1,414 @@
+"""Does simulation rank policies as reality does?
+
+Success in simulation need not be success in reality: what counts for choosing a policy is their
+order, and how much is lost where the order is wrong.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+
+import numpy as np
+from scipy import stats
+
+from sim2real.arrays import Bools, Floats, Ints
+from sim2real.errors import Sim2RealError
+from sim2real.intervals import check_confidence
+
+_RESAMPLES = 2_000
+_PERMUTATIONS = 5_000
+_ENOUGH = 5
+"""Policies from which on resampling them says something."""
+_GROUPS = 3
+"""Groups from which on they are left out one at a time, not their policies."""
+_LEVEL = 0.05
+"""Chance of a false claim that is taken."""
+_USEFUL = 1 / 3
+"""Kendall's tau from which on one may choose by simulation: two thirds of the pairs are right."""
+_DIGITS = 9
+"""Digits, of a group's range, to which scores differ; those behind are rounding."""
+_LARGEST = 1e100
+"""Scores beyond it are no scores."""
+_AT_ONCE = 4_000_000
+"""Pairs of policies, over resamples, that are looked at in one go."""
+MEASURES = ("pearson", "spearman", "kendall", "mmrv")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScoredPolicy:
+    """A policy's success, or score, in simulation and in reality."""
+
+    policy: str
+    sim: float
+    real: float
+    """Mean over its real trials."""
+    group: str = ""
+    """Task, robot or edition: only policies of one group are compared."""
+    real_trials: tuple[float, ...] = ()
+    """Each real trial's score, where they are known."""
+    n_real: int = 0
+    """Number of real trials behind a success rate; 0 where it is not known."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class RankMeasure:
+    """One number with its interval."""
+
+    value: float | None
+    """None where it does not exist: no correlation without variation."""
+    low: float | None = None
+    high: float | None = None
+    """None where too little is known for an interval."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ranking:
+    """How simulation's order of policies compares to reality's."""
+
+    group: str
+    """'' for all groups together: then policies are compared within their groups, and scores
+    count in ranges of their group, from its worst to its best."""
+    policies: int
+    measures: dict[str, RankMeasure]
+    """Pearson, Spearman, Kendall (tau-b) and the mean maximum rank violation."""
+    over: str
+    """What the intervals are over: 'policies', 'trials' of these policies, or '' for none."""
+    right: int
+    """Pairs of policies that differ in both, in the same order."""
+    wrong: int
+    """And in the opposite order."""
+    untold: int
+    """Pairs that differ in reality, but not in simulation."""
+    tau_most: float | None
+    """What Kendall's tau is at most: with every pair right that its trials do not show to be
+    wrong; where they are not known, over policies; None where nothing is."""
+    p_value: float
+    """Chance of so good an order, pairs weighted by how far they are apart in reality, if
+    simulation said nothing: permutation test, one-sided."""
+    loss: float
+    """Real score given away by taking simulation's best policies instead of reality's, the mean
+    over groups, and over policies that simulation calls equally good."""
+    pooled_pearson: float | None = None
+    """Pearson over all groups as if they were one; for scores of one scale only."""
+
+    @property
+    def verdict(self) -> str:
+        """In plain words."""
+        pairs, kendall = self.right + self.wrong, self.measures["kendall"]
+        which = f"{self.right} of {pairs} pairs in the right order"
+        chance = f"{which}, p {self.p_value:.2g}"
+        if pairs == 0 and self.untold:
+            return "simulation cannot tell these policies apart"
+        if pairs == 0 or kendall.value is None:
+            return "nothing to rank: reality does not tell these policies apart"
+        if self.tau_most is not None and self.tau_most < 0:
+            return f"simulation does not rank these policies, it misleads ({which})"
+        if self.p_value <= _LEVEL:
+            surely = kendall.low is None or kendall.low > 0
+            if surely and kendall.value >= _USEFUL:
+                return f"simulation ranks these policies ({chance})"
+            return (
+                "simulation tells something about the order of these policies, but not enough to"
+                f" choose by ({chance})"
+            )
+        if self.tau_most is not None and self.tau_most < _USEFUL:
+            return f"simulation does not rank these policies ({which})"
+        return f"it is not shown that simulation ranks these policies ({chance})"
+
+    def to_dict(self) -> dict[str, object]:
+        """Plain data for JSON."""
+        return {**asdict(self), "verdict": self.verdict}
+
+
+def rank(
+    scored: Sequence[ScoredPolicy], *, confidence: float = 0.95, seed: int = 0
+) -> list[Ranking]:
+    """A ranking for each group of two policies or more; of several, all together come first.
+
+    See `unranked` for the others.
+    """
+    check_confidence(confidence)
+    if seed < 0:
+        raise Sim2RealError(f"a seed of {seed} is none: it is 0 or more")
+    for row in scored:
+        if not max(abs(row.sim), abs(row.real)) < _LARGEST:
+            raise Sim2RealError(
+                f"policy {row.policy!r} scores {row.sim:g} in simulation and {row.real:g} in"
+                " reality: these are no scores"
+            )
+    compared = {name: rows for name, rows in _by_group(scored).items() if len(rows) > 1}
+    if not compared:
+        raise Sim2RealError("a ranking needs at least two policies of one group")
+    found = [_rank(rows, name, confidence, seed) for name, rows in compared.items()]
+    if len(found) > 1:
+        rows = [row for rows in compared.values() for row in rows]
+        found.insert(0, _rank(rows, "", confidence, seed))
+    return found
+
+
+def unranked(scored: Sequence[ScoredPolicy]) -> list[str]:
+    """What `rank` leaves out, and why: groups of one policy."""
+    return [
+        f"{name} {rows[0].policy}: the only policy of its group".strip()
+        for name, rows in _by_group(scored).items()
+        if len(rows) == 1
+    ]
+
+
+def mmrv(sim: Floats, real: Floats, alike: Bools | None = None) -> Floats:
+    """(...) mean maximum rank violation of scores (..., policies).
+
+    A policy's violation by another is how far they are apart in reality if simulation has them
+    in another order; the worst of each policy is averaged. `alike` (policies, policies) says which
+    may be compared.
+    """
+    behind_sim = sim[..., :, None] < sim[..., None, :]
+    behind_real = real[..., :, None] < real[..., None, :]
+    violation = np.abs(real[..., :, None] - real[..., None, :]) * (behind_sim != behind_real)
+    if alike is not None:
+        violation = violation * alike
+    return np.asarray(violation.max(axis=-1).mean(axis=-1))
+
+
+def _by_group(scored: Sequence[ScoredPolicy]) -> dict[str, list[ScoredPolicy]]:
+    groups: dict[str, list[ScoredPolicy]] = {}
+    for entry in scored:
+        groups.setdefault(entry.group, []).append(entry)
+    return groups
+
+
+@dataclass(frozen=True)
+class _Scale:
+    """From the scores of each policy's group to 0 for its worst and 1 for its best."""
+
+    worst: Floats
+    """(policies,) lowest score of the group."""
+    span: Floats
+    """(policies,) range of the group's scores; infinite where all of them are alike."""
+
+    @classmethod
+    def of(cls, scores: Floats, groups: Ints) -> _Scale:
+        """The scale of scores (policies,)."""
+        worst, span = np.empty_like(scores), np.empty_like(scores)
+        for group in np.unique(groups):
+            inside = groups == group
+            low, high = scores[inside].min(), scores[inside].max()
+            apart = high - low > 10.0**-_DIGITS * max(abs(low), abs(high))
+            worst[inside], span[inside] = low, high - low if apart else np.inf
+        return cls(worst, span)
+
+    def __call__(self, scores: Floats) -> Floats:
+        """(..., policies) scores on this scale, without their rounding."""
+        return np.round((scores - self.worst) / self.span, _DIGITS)
+
+
+def _measures(sim: Floats, real: Floats, groups: Ints) -> dict[str, Floats]:
+    """Each measure of scaled scores (..., policies), within groups; nan where there is none."""
+    alike = groups[:, None] == groups[None, :]
+    member = alike / alike.sum(axis=1)
+    ranks = [np.empty_like(sim), np.empty_like(real)]
+    for group in np.unique(groups):
+        inside = groups == group
+        for rank_, values in zip(ranks, (sim, real), strict=True):
+            rank_[..., inside] = stats.rankdata(values[..., inside], axis=-1)
+    signs = [np.sign(values[..., :, None] - values[..., None, :]) * alike for values in (sim, real)]
+    return {
+        "pearson": _correlation(sim - sim @ member, real - real @ member),
+        "spearman": _correlation(ranks[0] - ranks[0] @ member, ranks[1] - ranks[1] @ member),
+        "kendall": _correlation(*(sign.reshape(*sim.shape[:-1], -1) for sign in signs)),
+        "mmrv": mmrv(sim, real, alike),
+    }
+
+
+def _many_measures(sim: Floats, real: Floats, groups: Ints) -> dict[str, Floats]:
+    """Each measure of scores (resamples, policies), so many at a time as memory holds."""
+    parts = math.ceil(sim.size * sim.shape[1] / _AT_ONCE)
+    split = zip(np.array_split(sim, parts), np.array_split(real, parts), strict=True)
+    found = [_measures(*both, groups) for both in split]
+    return {name: np.concatenate([part[name] for part in found]) for name in MEASURES}
+
+
+def _correlation(x: Floats, y: Floats) -> Floats:
+    """(...) correlation of centred values (..., n); nan where one of them does not vary."""
+    scale = np.sqrt((x * x).sum(axis=-1) * (y * y).sum(axis=-1))
+    none = scale < 10.0**-_DIGITS  # scores are from 0 to 1 here
+    return np.asarray(np.clip((x * y).sum(axis=-1) / np.where(none, np.nan, scale), -1.0, 1.0))
+
+
+def _rank(rows: Sequence[ScoredPolicy], name: str, confidence: float, seed: int) -> Ranking:
+    raw_sim, raw_real = np.array([r.sim for r in rows]), np.array([r.real for r in rows])
+    _, groups = np.unique([row.group for row in rows], return_inverse=True)
+    scale = _Scale.of(raw_real, groups)
+    sim, real = _Scale.of(raw_sim, groups)(raw_sim), scale(raw_real)
+    several = groups.max() > 0
+    # One group's violations and losses are told in its own scores.
+    unit = 1.0 if several or np.isinf(scale.span[0]) else float(scale.span[0])
+    rng = np.random.default_rng(seed)
+    retried = _retried(rows, rng)
+    retried = None if retried is None else scale(retried)
+    found = _with_intervals(sim, real, groups, retried, confidence, unit, rng)
+    alike = np.triu(groups[:, None] == groups[None, :], 1)
+    order = np.sign(sim[:, None] - sim[None, :]) * alike
+    signs = order * np.sign(real[:, None] - real[None, :])
+    differ = alike & (real[:, None] != real[None, :])
+    tau_most = found["kendall"].high
+    if retried is not None:
+        shown = _shown_wrong(order, retried, confidence).sum()
+        tau_most = 1.0 - 2.0 * float(shown) / float(alike.sum())
+    return Ranking(
+        group=name,
+        policies=len(rows),
+        measures=found,
+        over="policies" if len(rows) >= _ENOUGH else "trials" if retried is not None else "",
+        right=int((signs > 0).sum()),
+        wrong=int((signs < 0).sum()),
+        untold=int((differ & (order == 0)).sum()),
+        tau_most=tau_most,
+        p_value=_by_chance(sim, real, groups, rng),
+        loss=unit * _loss(sim, real, groups),
+        pooled_pearson=_pooled(raw_sim, raw_real) if several else None,
+    )
+
+
+def _pooled(sim: Floats, real: Floats) -> float | None:
+    one = np.zeros(len(sim), dtype=int)
+    sim, real = (_Scale.of(scores, one)(scores) for scores in (sim, real))
+    value = float(_measures(sim, real, one)["pearson"])
+    return None if math.isnan(value) else value
+
+
+def _loss(sim: Floats, real: Floats, groups: Ints) -> float:
+    """Score given away by simulation's best policies of each group; of equals, any may be taken."""
+    lost = []
+    for group in np.unique(groups):
+        mine, shown = real[groups == group], sim[groups == group]
+        lost.append(mine.max() - mine[shown == shown.max()].mean())
+    return float(np.mean(lost))
+
+
+def _with_intervals(
+    sim: Floats,
+    real: Floats,
+    groups: Ints,
+    retried: Floats | None,
+    confidence: float,
+    unit: float,
+    rng: np.random.Generator,
+) -> dict[str, RankMeasure]:
+    """Each measure with its interval; violations times `unit`.
+
+    Over policies, whose scatter holds that of their trials too; for a few policies over their
+    trials, where those are known.
+    """
+    values = _measures(sim, real, groups)
+    drawn: dict[str, Floats] = {}
+    if len(sim) >= _ENOUGH:
+        picks = np.empty((_RESAMPLES, len(sim)), dtype=int)
+        for group in np.unique(groups):
+            inside = np.flatnonzero(groups == group)
+            picks[:, inside] = rng.choice(inside, size=(_RESAMPLES, len(inside)))
+        drawn = _many_measures(sim[picks], real[picks], groups)
+    elif retried is not None:
+        drawn = _many_measures(np.broadcast_to(sim, retried.shape).copy(), retried, groups)
+    found = {key: _measure(float(values[key]), drawn.get(key), confidence) for key in MEASURES}
+    low, high = found["mmrv"].low, found["mmrv"].high
+    if len(sim) >= _ENOUGH:
+        low, high = _violation_interval(sim, real, groups, confidence) or (None, None)
+    found["mmrv"] = RankMeasure(
+        value=unit * float(values["mmrv"]),
+        low=None if low is None else unit * low,
+        high=None if high is None else unit * high,
+    )
+    return found
+
+
+def _measure(value: float, drawn: Floats | None, confidence: float) -> RankMeasure:
+    if math.isnan(value):
+        return RankMeasure(value=None)
+    if drawn is None:
+        return RankMeasure(value=value)
+    # A correlation that a resample does not have could be any.
+    unknown = np.isnan(drawn)
+    low = np.quantile(np.where(unknown, -1.0, drawn), 0.5 - confidence / 2)
+    high = np.quantile(np.where(unknown, 1.0, drawn), 0.5 + confidence / 2)
+    return RankMeasure(value=value, low=float(low), high=float(high))
+
+
+def _violation_interval(
+    sim: Floats, real: Floats, groups: Ints, confidence: float
+) -> tuple[float, float] | None:
+    """Interval of the mean maximum rank violation: a jackknife of its root, with Student's t.
+
+    Groups are left out one at a time, or the policies of each where there are few groups.
+    Resampling would not do: the worst among fewer distinct policies is smaller. None where nothing
+    is violated, or a group has too few policies to leave one out.
+    """
+
+    def root(kept: Ints) -> float:
+        alike = groups[kept, None] == groups[None, kept]
+        return math.sqrt(float(mmrv(sim[kept], real[kept], alike)))
+
+    everyone = np.arange(len(sim))
+    value = root(everyone)
+    if value == 0:
+        return None
+    by_group = [np.flatnonzero(groups == group) for group in np.unique(groups)]
+    if len(by_group) >= _GROUPS:
+        strata = [by_group]
+    elif min(len(inside) for inside in by_group) > 2:
+        strata = [[np.array([one]) for one in inside] for inside in by_group]
+    else:
+        return None
+    variance = 0.0
+    for parts in strata:
+        without = np.array([root(np.setdiff1d(everyone, part)) for part in parts])
+        variance += (len(parts) - 1) * without.var()
+    freedom = sum(len(parts) - 1 for parts in strata)
+    half = float(stats.t.ppf(0.5 + confidence / 2, freedom)) * math.sqrt(variance)
+    most = 1.0 if len(by_group) > 1 else math.inf  # other policies may be farther apart
+    return max(value - half, 0.0) ** 2, min((value + half) ** 2, most)
+
+
+def _retried(rows: Sequence[ScoredPolicy], rng: np.random.Generator) -> Floats | None:
+    """(resamples, policies) real scores that these policies may have, by the scatter of their
+    trials; None where that of some is not known."""
+    if any(len(row.real_trials) < 2 and not row.n_real for row in rows):
+        return None
+    return np.stack([_means(row, rng) for row in rows], axis=1)
+
+
+def _means(row: ScoredPolicy, rng: np.random.Generator) -> Floats:
+    """(resamples,) real scores that one policy may have."""
+    trials, n = np.array(row.real_trials), row.n_real or len(row.real_trials)
+    if np.isin(trials, (0.0, 1.0)).all():
+        chance = (row.real * n + 0.5) / (n + 1)  # no rate is known to be 0 or 1
+        return rng.binomial(n, chance, size=_RESAMPLES) / n
+    error = float(trials.std(ddof=1)) / math.sqrt(n)
+    return row.real + error * rng.standard_t(n - 1, size=_RESAMPLES)
+
+
+def _shown_wrong(order: Floats, retried: Floats, confidence: float) -> Bools:
+    """(policies, policies) whether trials show that simulation's order of two is wrong."""
+    found = np.zeros(order.shape, dtype=bool)
+    for k, mine in enumerate(order):
+        wrong = mine * (retried[:, [k]] - retried) < 0
+        found[k] = wrong.mean(axis=0) >= 0.5 + confidence / 2
+    return found
+
+
+def _by_chance(sim: Floats, real: Floats, groups: Ints, rng: np.random.Generator) -> float:
+    """Chance that shuffling reality within groups gives an order at least as good.
+
+    A pair counts by how far it is apart in reality: mistaking equals for each other is harmless.
+    """
+    shuffled = np.broadcast_to(real, (_PERMUTATIONS, len(real))).copy()
+    for group in np.unique(groups):
+        inside = np.flatnonzero(groups == group)
+        shuffled[:, inside] = rng.permuted(shuffled[:, inside], axis=1)
+    ahead = np.sign(sim[:, None] - sim[None, :]) * (groups[:, None] == groups[None, :])
+    # The sum over pairs of sign(sim_i - sim_j) (real_i - real_j), as one product.
+    lead = ahead.sum(axis=1)
+    as_good = shuffled @ lead >= real @ lead - 1e-9
+    return float((as_good.sum() + 1) / (_PERMUTATIONS + 1))

@@ -1,0 +1,184 @@
+"""Tables of policies with their success in simulation and in reality."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from sim2real.errors import Sim2RealError, nearest, number_at, table_at
+from sim2real.evaluation.ranking import Ranking, ScoredPolicy, rank, unranked
+from sim2real.evaluation.trial_files import number_in, read_rows, text_in
+from sim2real.files import read_json
+
+_MOST_TRIALS = 10**9
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScoreColumns:
+    """Names of the columns; those of JSON without rows are the names of its two tables."""
+
+    policy: str = "policy"
+    sim: str = "sim"
+    real: str = "real"
+    group: tuple[str, ...] = ()
+    """Columns that tell groups apart; `group` or `task` by default, where there is one."""
+    n_real: str = "n_real"
+
+
+@dataclass(frozen=True, kw_only=True)
+class RankedTable:
+    """How well simulation ranks the policies of a table."""
+
+    rankings: tuple[Ranking, ...]
+    """One a group of policies; of several groups, all together come first."""
+    left_out: tuple[str, ...]
+    """What of the table was not used, and why."""
+    confidence: float
+    """Of the intervals."""
+
+    def to_dict(self) -> dict[str, object]:
+        """Plain data."""
+        return {
+            "verdict": self.rankings[0].verdict,
+            "rankings": [ranking.to_dict() for ranking in self.rankings],
+            "left_out": list(self.left_out),
+        }
+
+
+def rank_table(
+    table: Path | str,
+    *,
+    policy: str = "policy",
+    sim: str = "sim",
+    real: str = "real",
+    group: tuple[str, ...] = (),
+    n_real: str = "n_real",
+    confidence: float = 0.95,
+    seed: int = 0,
+) -> RankedTable:
+    """Say whether simulation ranks the policies of a CSV or JSON table as reality does.
+
+    The names are those of its columns; see `read_scored`.
+    """
+    columns = ScoreColumns(policy=policy, sim=sim, real=real, group=group, n_real=n_real)
+    scored, left_out = read_scored(Path(table), columns)
+    found = rank(scored, confidence=confidence, seed=seed)
+    return RankedTable(
+        rankings=tuple(found),
+        left_out=(*left_out, *unranked(scored)),
+        confidence=confidence,
+    )
+
+
+def read_scored(
+    path: Path, columns: ScoreColumns | None = None
+) -> tuple[list[ScoredPolicy], list[str]]:
+    """Policies of a CSV or JSON table, and what was left out and why.
+
+    A row is a policy, or one real trial of it: rows of the same policy and group are trials. JSON
+    may also be two tables, `sim` and `real`, each of policies or of groups of policies.
+    """
+    columns = columns or ScoreColumns()
+    if path.suffix == ".json":
+        data = read_json(path)
+        if isinstance(data, dict):
+            return _of_tables(data, columns, path)
+    return _of_rows(read_rows(path), columns, path)
+
+
+def _of_rows(
+    rows: Sequence[Mapping[str, object]], columns: ScoreColumns, path: Path
+) -> tuple[list[ScoredPolicy], list[str]]:
+    known = list(rows[0])
+    default = tuple(name for name in ("group", "task") if name in known)
+    group_columns = columns.group or default
+    for name in (columns.policy, columns.sim, columns.real, *group_columns):
+        if name not in known:
+            raise Sim2RealError(f"{path} has no column {name!r}{nearest(name, known)}")
+    if columns.n_real != ScoreColumns.n_real and columns.n_real not in known:
+        raise Sim2RealError(
+            f"{path} has no column {columns.n_real!r}{nearest(columns.n_real, known)}"
+        )
+    trials: dict[tuple[str, str], list[tuple[float, float, int]]] = {}
+    left_out = []
+    for number, row in enumerate(rows, 1):
+        where = f"{path}, row {number}"
+        group = " ".join(text_in(row.get(name)) for name in group_columns)
+        policy = text_in(row.get(columns.policy))
+        if not policy:
+            raise Sim2RealError(f"{where}: no {columns.policy}")
+        values = [
+            number_in(row.get(name), f"{where}: {name}") for name in (columns.sim, columns.real)
+        ]
+        if values[0] is None or values[1] is None:
+            missing = columns.sim if values[0] is None else columns.real
+            left_out.append(f"row {number}, {group} {policy}: no {missing}".replace(",  ", ", "))
+            continue
+        count = number_in(row.get(columns.n_real), f"{where}: {columns.n_real}") or 0.0
+        if not 0 <= count <= _MOST_TRIALS or count != int(count):
+            raise Sim2RealError(
+                f"{where}: {columns.n_real} must be a whole number from 0 to {_MOST_TRIALS:,}"
+            )
+        if count and not 0 <= values[1] <= 1:
+            raise Sim2RealError(
+                f"{where}: {columns.real} of {int(count)} trials must be from 0 to 1"
+            )
+        trials.setdefault((group, policy), []).append((values[0], values[1], int(count)))
+    return [_scored(path, *key, entries) for key, entries in trials.items()], left_out
+
+
+def _scored(
+    path: Path, group: str, policy: str, entries: list[tuple[float, float, int]]
+) -> ScoredPolicy:
+    """One policy of its rows: real trials, or numbers of them that are added up."""
+    sim, real, counts = (np.array(column) for column in zip(*entries, strict=True))
+    whose = f"{path}: {len(entries)} rows of policy {policy!r}" + (f" in {group}" if group else "")
+    if np.ptp(sim) > 0 and not np.isin(sim, (0.0, 1.0)).all():
+        raise Sim2RealError(
+            f"{whose} have scores from {sim.min():g} to {sim.max():g} in simulation: name the"
+            " columns that tell them apart with --group"
+        )
+    if counts.any() and not counts.all():
+        raise Sim2RealError(f"{whose}, and only some say of how many real trials they are")
+    counted = bool(counts.all())
+    return ScoredPolicy(
+        policy=policy,
+        group=group,
+        sim=float(sim.mean()),
+        real=float(np.average(real, weights=counts if counted else None)),
+        real_trials=() if counted or len(entries) == 1 else tuple(real.tolist()),
+        n_real=int(counts.sum()),
+    )
+
+
+def _of_tables(
+    data: Mapping[str, object], columns: ScoreColumns, path: Path
+) -> tuple[list[ScoredPolicy], list[str]]:
+    tables = []
+    for name in (columns.sim, columns.real):
+        if name not in data:
+            raise Sim2RealError(f"{path} has no table {name!r}{nearest(name, data)}")
+        tables.append(_flat(data[name], f"{path}: {name}"))
+    sim, real = tables
+    left_out = [f"{' '.join(key).strip()}: only in one of the two" for key in sim.keys() ^ real]
+    scored = [
+        ScoredPolicy(group=key[0], policy=key[1], sim=sim[key], real=real[key])
+        for key in real
+        if key in sim
+    ]
+    return scored, sorted(left_out)
+
+
+def _flat(table: object, where: str) -> dict[tuple[str, str], float]:
+    """(group, policy) to score, of a table of policies or of groups of them."""
+    found = {}
+    for name, value in table_at(table, where).items():
+        if isinstance(value, Mapping):
+            for policy, score in value.items():
+                found[name, policy] = number_at(score, f"{where}: {name}: {policy}")
+        else:
+            found["", name] = number_at(value, f"{where}: {name}")
+    return found

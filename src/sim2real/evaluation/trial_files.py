@@ -1,0 +1,171 @@
+"""Trials in files: CSV or JSON rows, or what an evaluation has written."""
+
+from __future__ import annotations
+
+import csv
+import math
+import zlib
+from collections.abc import Mapping, Sequence
+from dataclasses import fields
+from io import StringIO
+from pathlib import Path
+from zipfile import BadZipFile
+
+import numpy as np
+
+from sim2real.errors import Sim2RealError, nearest, one_line
+from sim2real.evaluation.simulated_trials import SimulatedTrials
+from sim2real.evaluation.trial import Trial, trials_of_worlds
+from sim2real.files import atomic_path, read_json, write_text
+
+_TRUE, _FALSE = ("1", "1.0", "true", "yes", "success"), ("0", "0.0", "false", "no", "failure")
+
+_BROKEN = (
+    OSError, ValueError, LookupError, TypeError, EOFError, RuntimeError, MemoryError, BadZipFile,
+    zlib.error,
+)  # fmt: skip
+"""What numpy and zipfile raise over a file that is damaged, or holds something else."""
+
+
+def write_trials(path: Path, trials: Sequence[Trial]) -> None:
+    """Write trials as CSV, a row each."""
+    text = StringIO()
+    writer = csv.DictWriter(text, [field.name for field in fields(Trial)])
+    writer.writeheader()
+    writer.writerows(trial.to_dict() for trial in trials)
+    write_text(path, text.getvalue())
+
+
+def read_trials(path: Path) -> list[Trial]:
+    """Trials from CSV, from a JSON list of rows, or from the folder of an evaluation.
+
+    A row needs `success`; the other columns are the fields of a `Trial`. Anything else is a
+    `Sim2RealError` that names the row.
+    """
+    if path.is_dir() or path.name == "trials.npz":
+        return _of_evaluation(path / "trials.npz" if path.is_dir() else path)
+    return [
+        _of_row(row, f"{path}, row {number}", path.stem)
+        for number, row in enumerate(read_rows(path), 1)
+    ]
+
+
+def read_rows(path: Path) -> list[Mapping[str, object]]:
+    """Rows of a CSV file with a header, or of a JSON list of objects."""
+    if path.suffix == ".json":
+        data = read_json(path)
+        if not isinstance(data, list) or not all(isinstance(row, dict) for row in data):
+            raise Sim2RealError(f"{path} must be a list of rows, each an object")
+        rows: list[Mapping[str, object]] = data
+    else:
+        try:
+            with path.open(newline="", encoding="utf-8-sig") as file:
+                rows = list(csv.DictReader(file, strict=True))
+        except FileNotFoundError:
+            raise Sim2RealError(f"no such file: {path}") from None
+        except (OSError, UnicodeDecodeError, csv.Error) as error:
+            raise Sim2RealError(f"{path} is not a readable table: {one_line(error)}") from None
+        for number, row in enumerate(rows, 1):
+            if None in row or None in row.values():
+                raise Sim2RealError(f"{path}, row {number} does not fit the header")
+    if not rows:
+        raise Sim2RealError(f"{path} holds no rows")
+    return rows
+
+
+def _of_row(row: Mapping[str, object], where: str, name: str) -> Trial:
+    known = [field.name for field in fields(Trial)]
+    for column in row:
+        if column not in known:
+            raise Sim2RealError(f"{where}: a trial has no {column!r}{nearest(column, known)}")
+    said = str(row.get("success", "")).strip().lower()
+    if said not in _TRUE + _FALSE:
+        raise Sim2RealError(f"{where}: success must be 1 or 0, not {said[:40]!r}")
+    source = text_in(row.get("source")) or "real"
+    if source not in ("sim", "real"):
+        raise Sim2RealError(f"{where}: source must be sim or real, not {source[:40]!r}")
+    seed = number_in(row.get("seed"), f"{where}: seed")
+    return Trial(
+        policy=text_in(row.get("policy")) or name,
+        success=said in _TRUE,
+        condition=text_in(row.get("condition")),
+        source="sim" if source == "sim" else "real",
+        reward=number_in(row.get("reward"), f"{where}: reward"),
+        unit=text_in(row.get("unit")),
+        seed=None if seed is None else int(seed),
+        episode=text_in(row.get("episode")),
+    )
+
+
+def text_in(value: object) -> str:
+    """What a cell says, without spaces around it; nothing is ''."""
+    return "" if value is None else str(value).strip()
+
+
+def number_in(value: object, where: str) -> float | None:
+    """The number in a cell, None in an empty one; anything else is a `Sim2RealError`."""
+    if value is None or value == "":
+        return None
+    try:
+        found = float(str(value))
+    except ValueError:
+        found = math.nan
+    if not math.isfinite(found):
+        raise Sim2RealError(f"{where} must be a number, not {str(value)[:40]!r}")
+    return found
+
+
+def save_worlds(path: Path, trials: SimulatedTrials, *, policy: str) -> None:
+    """Keep trials of worlds, with every draw, as the `trials.npz` that `read_trials` reads."""
+    with atomic_path(path) as temporary, temporary.open("wb") as file:
+        np.savez(
+            file,
+            policy=policy,
+            task=trials.task,
+            twin=trials.twin,
+            seed=trials.seed,
+            per_seed=trials.per_seed,
+            each=trials.each,
+            names=np.array(trials.names),
+            values=trials.values,
+            success=trials.success,
+            reward=trials.reward,
+            diverged=trials.diverged,
+        )
+
+
+def _of_evaluation(path: Path) -> list[Trial]:
+    if not path.is_file():
+        raise Sim2RealError(f"no trials in {path.parent}: `sim2real evaluate` writes trials.npz")
+    try:
+        with np.load(path, allow_pickle=False) as data:
+            trials = SimulatedTrials(
+                task=str(data["task"]),
+                twin=str(data["twin"]),
+                seed=int(data["seed"]),
+                names=tuple(str(name) for name in data["names"]),
+                values=data["values"],
+                success=data["success"],
+                reward=data["reward"],
+                diverged=data["diverged"],
+                per_seed=int(data["per_seed"]),
+                each=int(data["each"]),
+            )
+            _check(trials)
+            return trials_of_worlds(trials, policy=str(data["policy"]))
+    except _BROKEN as error:
+        raise Sim2RealError(
+            f"{path} does not hold trials ({one_line(error)}); evaluate anew"
+        ) from None
+
+
+def _check(trials: SimulatedTrials) -> None:
+    """Refuse trials whose columns do not fit together; the caller names the file."""
+    if trials.per_seed < 1 or trials.each < 1:
+        raise ValueError(f"{trials.per_seed} trials a seed, {trials.each} a draw")
+    rows, columns = trials.values.shape
+    lengths = {rows, *(len(column) for column in (trials.success, trials.reward, trials.diverged))}
+    if len(lengths) > 1 or columns != len(trials.names):
+        raise ValueError("its columns have different lengths")
+    if not np.isin(trials.success, (0, 1)).all():
+        raise ValueError("success must be 1 or 0")

@@ -1,0 +1,163 @@
+"""How many trials it takes to show a difference, before any is made."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+
+import numpy as np
+from scipy import stats
+
+from sim2real.errors import Sim2RealError
+from sim2real.evaluation.paired_outcomes import EXPECTED, MANY
+from sim2real.evaluation.sequential import SequentialTest
+
+MOST = 2_000
+"""Trials beyond which nobody goes to a robot."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrialPlan:
+    """Trials of each of two policies, by the way they are compared; None where it takes more than
+    `MOST`."""
+
+    unpaired: int | None
+    """Under conditions of their own, in one go (the test of `unpaired_p`)."""
+    paired: int | None
+    """Under the same conditions, in one go (McNemar's test)."""
+    sequential: float | None
+    """Under the same conditions, stopping when it is clear: on average."""
+    sequential_most: int | None
+    """And at most."""
+    sequential_equal: float | None
+    """On average where there is no difference, when nearly all of them are made."""
+    power: float
+    """Chance of showing the difference that each of these reaches at least."""
+    alpha: float
+
+    def to_dict(self) -> dict[str, object]:
+        """Plain data for JSON."""
+        return asdict(self)
+
+
+def plan_trials(
+    first: float,
+    second: float,
+    *,
+    power: float = 0.8,
+    alpha: float = 0.05,
+    correlation: float = 0.0,
+) -> TrialPlan:
+    """Trials that show that success differs, if it is `first` and `second`.
+
+    `correlation` is that of two outcomes under the same condition: 0 where conditions decide
+    nothing, near 1 where they decide all. Two-sided at `alpha`. All numbers are exact. What takes
+    more than `MOST` trials is None; where all does, that is a `Sim2RealError`.
+    """
+    for name, value in (("power", power), ("alpha", alpha)):
+        if not 0 < value < 1:
+            raise Sim2RealError(f"{name} {value} is not between 0 and 1")
+    only_first, only_second = discordant(first, second, correlation)
+    if first == second:
+        raise Sim2RealError(f"{first} and {second} are the same: no number of trials shows that")
+
+    def sequential(n: int) -> float:
+        return SequentialTest(alpha=alpha, most=n).operating(*chances)[0]
+
+    chances = (only_first, only_second) if second > first else (only_second, only_first)
+    paired = _smallest(lambda n: paired_power(n, *chances, alpha=alpha), power)
+    unpaired = _smallest(lambda n: unpaired_power(n, first, second, alpha=alpha), power)
+    most = _smallest(sequential, power)
+    if unpaired is None and paired is None and most is None:
+        raise Sim2RealError(
+            f"more than {MOST} trials are needed; a larger difference, or less power"
+        )
+    test = None if most is None else SequentialTest(alpha=alpha, most=most)
+    same = sum(chances) / 2
+    return TrialPlan(
+        unpaired=unpaired,
+        paired=paired,
+        sequential=test.operating(*chances)[1] if test else None,
+        sequential_most=most,
+        sequential_equal=test.operating(same, same)[1] if test else None,
+        power=power,
+        alpha=alpha,
+    )
+
+
+def discordant(first: float, second: float, correlation: float = 0.0) -> tuple[float, float]:
+    """Chances that only the first, and only the second, of a pair succeeds."""
+    for value in (first, second):
+        if not 0 <= value <= 1:
+            raise Sim2RealError(f"a success rate of {value} is not between 0 and 1")
+    if not -1 <= correlation <= 1:
+        raise Sim2RealError(f"a correlation of {correlation} is not between -1 and 1")
+    both = first * second + correlation * math.sqrt(first * (1 - first) * second * (1 - second))
+    # Two rates that differ cannot agree perfectly: the nearest to it that there is.
+    both = min(max(both, 0.0, first + second - 1), first, second)
+    return first - both, second - both
+
+
+def paired_power(n: int, only_first: float, only_second: float, *, alpha: float = 0.05) -> float:
+    """Chance that McNemar's exact test of `n` pairs shows that the second is better."""
+    deciding = only_first + only_second
+    if deciding <= 0:
+        return 0.0
+    m = np.arange(n + 1)
+    # Two-sided at 1/2: both tails have half of alpha.
+    needed = stats.binom.isf(alpha / 2, m, 0.5) + 1
+    shown = stats.binom.sf(needed - 1, m, only_second / deciding)
+    return float(stats.binom.pmf(m, n, deciding) @ shown)
+
+
+def unpaired_power(n: int, first: float, second: float, *, alpha: float = 0.05) -> float:
+    """Chance that the test of `unpaired_p`, with `n` trials each, shows a difference.
+
+    Tables are taken into the rejected region in the order of their pooled z, as long as the chance
+    of the region stays below `alpha` at every common rate.
+    """
+    if n * n > MANY:
+        return _power_of_many(n, first, second, alpha)
+    k = np.arange(n + 1)
+    pooled = (k[:, None] + k[None, :]) / (2 * n)
+    spread = np.sqrt(np.maximum(pooled * (1 - pooled), 1e-300) * 2 / n)
+    z = np.round(np.abs(k[:, None] - k[None, :]) / n / spread, 9)
+    chance = np.outer(stats.binom.pmf(k, n, first), stats.binom.pmf(k, n, second))
+    _, which = np.unique(-z.ravel(), return_inverse=True)
+    worst = np.zeros(int(which.max()) + 1)
+    for common in np.linspace(0.01, 0.5, 50):  # above a half it is the same, mirrored
+        pmf = stats.binom.pmf(k, n, common)
+        mass = np.bincount(which.ravel(), np.outer(pmf, pmf).ravel())
+        worst = np.maximum(worst, mass.cumsum())
+    return float(chance.ravel()[(worst <= alpha)[which.ravel()]].sum())
+
+
+def _power_of_many(n: int, first: float, second: float, alpha: float) -> float:
+    """The same of the chi-squared test, and of Fisher's where too little is to be expected."""
+    k = np.arange(n + 1)
+    a, b = k[:, None], k[None, :]
+    both = a + b
+    spread = np.sqrt(np.maximum(both * (2 * n - both), 1e-300) / (2 * n))
+    shown = np.abs(a - b) >= stats.norm.isf(alpha / 2) * spread
+    few = np.minimum(both, 2 * n - both) < 2 * EXPECTED
+    x, total = np.minimum(a, b)[few], both[few]
+    shown[few] = 2 * stats.hypergeom.cdf(x, 2 * n, n, total) <= alpha
+    chance = np.outer(stats.binom.pmf(k, n, first), stats.binom.pmf(k, n, second))
+    return float(chance[shown].sum())
+
+
+def _smallest(reached: Callable[[int], float], power: float) -> int | None:
+    """The smallest size with that power, to the saw-tooth of whole numbers; None beyond `MOST`."""
+    low, high = 1, 2
+    while reached(high) < power:
+        low, high = high, high * 2
+        if high > MOST:
+            if reached(MOST) < power:
+                return None
+            high = MOST
+            break
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if reached(middle) >= power else (middle, high)
+    return high

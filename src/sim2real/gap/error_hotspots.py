@@ -1,0 +1,279 @@
+"""Where in state space and in time a twin is wrong most.
+
+Segments of any length are looked at: in short ones an error lies near the state that made it, in
+long ones a small one has time to grow. Each has a score: its error beyond that of the same stretch
+as the twin would have made it, in noise levels. Segments are sorted
+into ranges of each measured number, of its speed, of each command, of the time since the recording
+began, and into recordings; a place is a range in which the score is larger than elsewhere.
+
+P-values are of the largest of all differences looked at (a wild bootstrap of the largest
+studentised one), so that looking at many places makes none of them by chance; neighbouring
+segments, which depend on each other, are resampled together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, replace
+from itertools import pairwise
+
+import numpy as np
+
+from sim2real.arrays import Bools, Floats, Ints
+from sim2real.gap.replayed_pairs import ReplayedPairs
+
+_RANGES = 8
+_FEWEST = 8
+"""Segments a range must hold."""
+_BLOCK_S = 1.0
+"""Time of segments, one after the other, that are at least in a block [s]."""
+_BLOCKS = 120
+"""Blocks of neighbouring segments that all recordings are cut into, about."""
+_RESAMPLED = 1999
+_FEWEST_BLOCKS = 6
+_MOST_RECORDINGS = 40
+
+
+@dataclass(frozen=True, kw_only=True)
+class Hotspot:
+    """The error of one channel in one range of something."""
+
+    channel: str
+    """Sensor whose error it is."""
+    along: str
+    """What the range is of: a reading, its speed, a command, 'time' or 'recording'."""
+    unit: str
+    low: float
+    high: float
+    """The range [unit]; of recordings, the number of the one, from 1."""
+    segments: int
+    horizon_s: float
+    """Length of the segments [s]."""
+    error: float
+    """Root mean square error in the range [unit of the channel]."""
+    floor: float
+    """The same of what the twin itself makes there."""
+    excess: float
+    """Error of a segment beyond what the twin makes, on average [noise levels]."""
+    excess_low: float
+    excess_high: float
+    """95 % interval, resampled in blocks of neighbours."""
+    elsewhere: float
+    """Excess outside the range [noise levels]."""
+    p_value: float
+    """Chance of a difference like this, or a larger one at any place looked at, where none is."""
+
+    @property
+    def words(self) -> str:
+        """The range in words."""
+        if self.along == "recording":
+            return f"in recording {self.low:.0f}"
+        return f"at {self.along} {_range(self.low, self.high)}{' ' if self.unit else ''}{self.unit}"
+
+    def to_dict(self) -> dict[str, object]:
+        """Plain data."""
+        return asdict(self) | {"words": self.words}
+
+
+@dataclass(frozen=True)
+class _Variable:
+    """Something segments are sorted by."""
+
+    name: str
+    unit: str
+    values: Floats
+    """(segments,)."""
+    each: bool = False
+    """Whether every value is a range of its own."""
+
+
+def find_hotspots(*lengths: ReplayedPairs, seed: int = 0) -> tuple[Hotspot, ...]:
+    """All places in pairs of one length or several, by channel and by what they lie along.
+
+    See `ranked`. P-values count the places of all lengths.
+    """
+    return tuple(
+        replace(place, p_value=min(1.0, len(lengths) * place.p_value))
+        for pairs in lengths
+        for place in _places(pairs, seed)
+    )
+
+
+def ranked(places: tuple[Hotspot, ...], *, level: float = 0.05) -> tuple[Hotspot, ...]:
+    """Places where the error is larger than elsewhere beyond chance.
+
+    Those of short segments, which say best where it is, come first; of one length, the largest.
+    """
+    sure = [place for place in places if place.p_value < level and place.excess > 0]
+    return tuple(sorted(sure, key=lambda p: (p.horizon_s, p.elsewhere - p.excess)))
+
+
+def _places(pairs: ReplayedPairs, seed: int) -> list[Hotspot]:
+    real, made = _scores(pairs, made=False), _scores(pairs, made=True)
+    channels = [spec for spec in pairs.real.log.contract.sensors if pairs.seen(spec.name)]
+    excess = np.sqrt(real) - np.sqrt(made)
+    blocks = _blocks(pairs)
+    ranges = [
+        (variable, low, high, inside)
+        for variable in _variables(pairs)
+        for low, high, inside in _cut(variable)
+    ]
+    if not ranges:
+        return []
+    member = np.stack([inside for _, _, _, inside in ranges]).astype(float)
+    rng = np.random.default_rng(seed)
+    differences, chances, within = _compared(excess, member, blocks, rng)
+    found = []
+    for c, spec in enumerate(channels):
+        column = pairs.real.column(spec.name)
+        noise = float(np.sqrt(np.mean(pairs.real.noise[column] ** 2)))
+        for k, (variable, low, high, inside) in enumerate(ranges):
+            mine, rest = float(excess[inside, c].mean()), float(excess[~inside, c].mean())
+            found.append(
+                Hotspot(
+                    channel=spec.name,
+                    along=variable.name,
+                    unit=variable.unit,
+                    low=low,
+                    high=high,
+                    segments=int(inside.sum()),
+                    horizon_s=pairs.horizon_s,
+                    error=noise * float(np.sqrt(real[inside, c].mean())),
+                    floor=noise * float(np.sqrt(made[inside, c].mean())),
+                    excess=mine,
+                    excess_low=mine - 1.96 * float(within[k, c]),
+                    excess_high=mine + 1.96 * float(within[k, c]),
+                    elsewhere=rest,
+                    p_value=float(chances[k, c]) if differences[k, c] > 0 else 1.0,
+                )
+            )
+    return found
+
+
+def _scores(pairs: ReplayedPairs, *, made: bool) -> Floats:
+    """(segments, channels) mean square error, in noise variances."""
+    replay = pairs.made if made else pairs.real
+    squares = (replay.errors[0] / replay.noise) ** 2
+    columns = []
+    for spec in replay.log.contract.sensors:
+        if not pairs.seen(spec.name):
+            continue
+        mine = squares[..., replay.column(spec.name)]
+        known = np.isfinite(mine)
+        total = np.where(known, mine, 0.0).sum(axis=(1, 2))
+        columns.append(total / np.maximum(known.sum(axis=(1, 2)), 1))
+    return np.stack(columns, axis=1)
+
+
+def _variables(pairs: ReplayedPairs) -> Iterator[_Variable]:
+    """What segments are sorted by; of both of a pair, so that it does not tell which is which."""
+    log = pairs.real.log
+    both = [_middle(replay.measured, pairs.at_start(replay)) for replay in (pairs.real, pairs.made)]
+    middle = (both[0] + both[1]) / 2
+    names = [
+        (spec.name if spec.width == 1 else f"{spec.name}[{k}]", spec)
+        for spec in log.contract.sensors
+        for k in range(spec.width)
+    ]
+    for column, (name, spec) in enumerate(names):
+        if not np.isfinite(middle[:, column]).all():
+            continue
+        yield _Variable(name, spec.unit, middle[:, column])
+        if spec.kind in ("jointvel", "tendonvel", "gyro", "framelinvel"):
+            yield _Variable(f"speed |{name}|", spec.unit, np.abs(middle[:, column]))
+        elif spec.kind in ("jointpos", "tendonpos", "framepos"):
+            speed = _speed(pairs, column)
+            if speed is not None:
+                yield _Variable(f"speed of {name}", f"{spec.unit}/s", speed)
+    for column, command in enumerate(log.contract.commands):
+        yield _Variable(
+            f"command {command.name}", command.unit, pairs.command[..., column].mean(axis=1)
+        )
+    yield _Variable("time", "s", pairs.since_s)
+    if 1 < len(np.unique(pairs.recording)) <= _MOST_RECORDINGS:
+        yield _Variable("recording", "", 1.0 + pairs.recording.astype(float), each=True)
+
+
+def _middle(measured: Floats, start: Floats) -> Floats:
+    """(segments, numbers) mean reading; that of the start where there is none."""
+    known = np.isfinite(measured)
+    mean = np.where(known, measured, 0.0).sum(axis=1) / np.maximum(known.sum(axis=1), 1)
+    return np.where(known.any(axis=1), mean, start)
+
+
+def _speed(pairs: ReplayedPairs, column: int) -> Floats | None:
+    """(segments,) size of the change of a number over the segment, by time; None if unknown."""
+    changes = []
+    for replay in (pairs.real, pairs.made):
+        last = replay.measured[:, -1, column]
+        changes.append((last - pairs.at_start(replay)[:, column]) / pairs.horizon_s)
+    found: Floats = np.abs(changes[0] + changes[1]) / 2
+    return found if np.isfinite(found).all() else None
+
+
+def _cut(variable: _Variable) -> Iterator[tuple[float, float, Bools]]:
+    """(low, high, segments inside) of ranges with as many segments each, or of each value."""
+    values = variable.values
+    if variable.each:
+        for value in np.unique(values):
+            inside = values == value
+            if _FEWEST <= inside.sum() < len(values):
+                yield float(value), float(value), inside
+        return
+    count = min(_RANGES, len(values) // _FEWEST)
+    if count < 2:
+        return
+    edges = np.unique(np.quantile(values, np.linspace(0, 1, count + 1)))
+    for low, high in pairwise(edges):
+        inside = (values >= low) & ((values < high) | (high == edges[-1]))
+        if _FEWEST <= inside.sum() < len(values):
+            yield float(low), float(high), inside
+
+
+def _blocks(pairs: ReplayedPairs) -> Ints:
+    """(segments,) block of neighbours each belongs to, within one recording."""
+    long = max(len(pairs.recording) // _BLOCKS, round(_BLOCK_S / pairs.horizon_s), 1)
+    firsts = np.searchsorted(pairs.recording, pairs.recording)  # segments come in order
+    place = (np.arange(len(pairs.recording)) - firsts) // long
+    _, found = np.unique(np.stack([pairs.recording, place]), axis=1, return_inverse=True)
+    return np.ravel(found)
+
+
+def _compared(
+    excess: Floats, member: Floats, blocks: Ints, rng: np.random.Generator
+) -> tuple[Floats, Floats, Floats]:
+    """(ranges, channels) differences, chances of them at any place, and errors of the means.
+
+    `excess` is (segments, channels), `member` (ranges, segments) one inside and zero outside.
+    """
+    inside = member / member.sum(axis=1, keepdims=True)
+    outside = (1 - member) / (1 - member).sum(axis=1, keepdims=True)
+    differences = (inside - outside) @ excess
+    count = int(blocks.max()) + 1
+    pick = np.zeros((count, len(blocks)))
+    pick[blocks, np.arange(len(blocks))] = 1.0
+    signs = rng.choice([-1.0, 1.0], size=(_RESAMPLED, count))
+    largest = np.full(_RESAMPLED, -np.inf)
+    sizes, errors = np.empty_like(differences), np.empty_like(differences)
+    for c in range(excess.shape[1]):
+        score = excess[:, c]
+        left = inside * (score - (inside @ score)[:, None])
+        # Around one mean, as if no place were special: with few blocks that is the safer side.
+        by_block = pick @ ((inside - outside) * (score - score.mean())).T  # (blocks, ranges)
+        error = np.sqrt((by_block**2).sum(axis=0)) + 1e-12
+        errors[:, c] = np.sqrt(((pick @ left.T) ** 2).sum(axis=0))
+        sizes[:, c] = differences[:, c] / error
+        largest = np.maximum(largest, (signs @ by_block / error).max(axis=1))
+    if count < _FEWEST_BLOCKS:  # too few to say anything by
+        return differences, np.ones_like(differences), errors
+    beyond = _RESAMPLED - np.searchsorted(np.sort(largest), sizes)
+    return differences, (1 + beyond) / (1 + _RESAMPLED), errors
+
+
+def _range(low: float, high: float) -> str:
+    """Both ends, with as many figures as tell them apart."""
+    for figures in range(3, 8):
+        left, right = f"{low:.{figures}g}", f"{high:.{figures}g}"
+        if left != right:
+            break
+    return f"{left} to {right}"

@@ -1,0 +1,227 @@
+"""Errors of each channel over the horizon, with what they are to be compared with.
+
+Three curves beside the error: the floor, which is what the twin's own chance makes of it; what one
+would be wrong by who says that everything stays as it is; and the declared noise. A twin is as good
+as it can be at the floor, and no use for prediction where staying is the better guess.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict, dataclass
+
+import numpy as np
+
+from sim2real.arrays import Floats, Ints
+from sim2real.gap.replayed_pairs import ReplayedPairs
+from sim2real.replay import clusters_of
+from sim2real.twin import SensorEffects
+
+_RESAMPLED = 1000
+_BAND = (0.025, 0.975)
+_LONGEST_LAG = 0.25
+"""Share of a segment that a lag is looked for within."""
+_LAGS_A_PERIOD = 4
+_MOVES = 3.0
+"""Noise levels of spread from which readings show motion."""
+_LAG_LEAST, _LAG_MOST = 0.1, 0.5
+"""Share of the square error that a lag must take away to be told, and to be the main thing."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ChannelLag:
+    """How far behind the prediction the robot is."""
+
+    seconds: float
+    """Positive where the robot is later than the twin says [s]."""
+    low: float
+    high: float
+    """95 % interval [s]."""
+    explains: float
+    """Share of the square error that is gone when the prediction is shifted by it."""
+
+    @property
+    def told(self) -> bool:
+        """Whether there is a lag to speak of."""
+        return self.explains > _LAG_LEAST and (self.low > 0 or self.high < 0)
+
+    @property
+    def dominates(self) -> bool:
+        """Whether most of the error is that lag."""
+        return self.told and self.explains > _LAG_MOST
+
+
+@dataclass(frozen=True, kw_only=True)
+class ChannelGap:
+    """Errors of one sensor's predictions, along the horizon; lists have one entry a period."""
+
+    name: str
+    unit: str
+    times_s: tuple[float, ...]
+    """Time after the measured start [s]; only where there are readings."""
+    rms: tuple[float, ...]
+    """Root mean square error over segments, and over the sensor's numbers [unit]."""
+    low: tuple[float, ...]
+    high: tuple[float, ...]
+    """95 % interval of it, by recording where there are some [unit]."""
+    floor: tuple[float, ...]
+    """The same for the stretches that the twin made [unit]."""
+    stays: tuple[float, ...]
+    """The same for the prediction that everything stays as it is [unit]."""
+    noise: float
+    """Noise and rounding that the twin expects of a reading [unit]."""
+    declared: bool
+    """Whether the twin declares that noise; else it is a ten thousandth of the readings' range."""
+    spread: float
+    """Standard deviation of the readings themselves [unit]."""
+    ratio: float
+    """Error over the whole horizon in floors; 1 where the twin is right."""
+    ratio_low: float
+    ratio_high: float
+    lag: ChannelLag | None
+    """None where segments are too short to tell one, or nothing is predicted that could be late."""
+
+    @property
+    def error(self) -> float:
+        """Error at the end of the horizon [unit]."""
+        return self.rms[-1]
+
+    @property
+    def in_noise(self) -> float:
+        """Error at the end of the horizon in noise levels."""
+        return self.rms[-1] / self.noise
+
+    @property
+    def moves(self) -> bool:
+        """Whether the readings show motion, and not noise alone."""
+        return self.spread > _MOVES * self.noise
+
+    @property
+    def in_spread(self) -> float | None:
+        """Error at the end of the horizon in standard deviations of readings that move."""
+        return self.rms[-1] / self.spread if self.moves else None
+
+    @property
+    def spread_words(self) -> str:
+        """The same in words."""
+        return "does not move" if self.in_spread is None else f"{100 * self.in_spread:.3g} %"
+
+    @property
+    def predicts(self) -> bool:
+        """Whether the twin predicts the end of the horizon better than that nothing changes."""
+        return self.rms[-1] < self.stays[-1]
+
+    def to_dict(self) -> dict[str, object]:
+        """Plain data."""
+        return asdict(self) | {
+            "error": self.error,
+            "error_in_noise": self.in_noise,
+            "error_in_spread": self.in_spread,
+            "rms_in_noise": [value / self.noise for value in self.rms],
+            "rms_in_spread": [v / self.spread for v in self.rms] if self.moves else None,
+            "predicts": self.predicts,
+            "lag": None if self.lag is None else asdict(self.lag) | {"told": self.lag.told},
+        }
+
+
+def channel_gaps(pairs: ReplayedPairs, *, seed: int = 0) -> tuple[ChannelGap, ...]:
+    """The gap of every sensor that the logs have readings of."""
+    rng = np.random.default_rng(seed)
+    clusters = clusters_of(pairs.recording)
+    weights = _resampled(clusters, rng)
+    found = []
+    declared = pairs.replayer.twin.compile().effects.sensors
+    for spec in pairs.real.log.contract.sensors:
+        if not pairs.seen(spec.name):
+            continue
+        part = pairs.real.column(spec.name)
+        real, made = (replay.errors[0][..., part] for replay in (pairs.real, pairs.made))
+        measured = pairs.real.measured[..., part]
+        stays = measured - pairs.at_start(pairs.real)[:, None, part]
+        steps = np.flatnonzero(np.isfinite(real).any(axis=(0, 2)))
+        many = _rms(real[:, steps], weights)
+        floors = _rms(made[:, steps], weights)
+        low, high = np.quantile(many[1:], _BAND, axis=0)
+        whole, floor = (np.sqrt((curve**2).mean(axis=1)) for curve in (many, floors))
+        still = _rms(stays[:, steps], weights[:1])[0]
+        ratios = whole / np.maximum(floor, 1e-12)
+        mine = declared.get(spec.name, SensorEffects())
+        noise = float(np.sqrt(np.mean(pairs.real.noise[part] ** 2)))
+        found.append(
+            ChannelGap(
+                name=spec.name,
+                unit=spec.unit,
+                times_s=_listed((1.0 + steps.astype(float)) * pairs.real.period_s),
+                rms=_listed(many[0]),
+                low=_listed(low),
+                high=_listed(high),
+                floor=_listed(floors[0]),
+                stays=_listed(still),
+                noise=noise,
+                declared=math.hypot(mine.noise, mine.quantum / math.sqrt(12)) > 0.99 * noise,
+                spread=_spread(measured),
+                ratio=float(ratios[0]),
+                ratio_low=float(np.quantile(ratios[1:], _BAND[0])),
+                ratio_high=float(np.quantile(ratios[1:], _BAND[1])),
+                lag=_lag(pairs.real.predicted[0][..., part], measured, weights, pairs)
+                if many[0, -1] < still[-1]
+                else None,
+            )
+        )
+    return tuple(found)
+
+
+def _resampled(clusters: Ints, rng: np.random.Generator) -> Floats:
+    """(1 + resamples, segments) how often each segment counts; the first counts each once."""
+    count = int(clusters.max()) + 1
+    drawn = rng.multinomial(count, np.full(count, 1 / count), size=_RESAMPLED)
+    return np.concatenate([np.ones((1, len(clusters))), drawn[:, clusters]])
+
+
+def _rms(errors: Floats, weights: Floats) -> Floats:
+    """(weights, periods) root mean square of errors (segments, periods, numbers)."""
+    known = np.isfinite(errors)
+    squares = np.where(known, errors, 0.0) ** 2
+    total = weights @ squares.sum(axis=2)
+    count = weights @ known.sum(axis=2).astype(float)
+    return np.asarray(np.sqrt(total / np.maximum(count, 1e-9)))
+
+
+def _spread(measured: Floats) -> float:
+    """Standard deviation of readings (segments, periods, numbers), each around its own mean."""
+    numbers = [column[np.isfinite(column)] for column in measured.reshape(-1, measured.shape[2]).T]
+    return float(np.sqrt(np.mean([number.var() for number in numbers if len(number)])))
+
+
+def _lag(
+    predicted: Floats, measured: Floats, weights: Floats, pairs: ReplayedPairs
+) -> ChannelLag | None:
+    """The shift of predictions (segments, periods, numbers) that leaves the least error."""
+    steps = predicted.shape[1]
+    reach = int(_LONGEST_LAG * steps)
+    if reach < 2:
+        return None
+    inner = np.arange(reach, steps - reach)
+    shifts = np.arange(-reach * _LAGS_A_PERIOD, reach * _LAGS_A_PERIOD + 1) / _LAGS_A_PERIOD
+    left = []
+    for shift in shifts:
+        at = inner - shift
+        first = np.minimum(np.floor(at).astype(int), steps - 2)
+        part = (at - first)[None, :, None]
+        moved = (1 - part) * predicted[:, first] + part * predicted[:, first + 1]
+        error = measured[:, inner] - moved
+        left.append(np.nansum(error**2, axis=(1, 2)))
+    totals = weights @ np.stack(left, axis=1)  # (weights, shifts)
+    best = shifts[totals.argmin(axis=1)] * pairs.real.period_s
+    none = float(totals[0, len(shifts) // 2])
+    low, high = np.quantile(best[1:], _BAND)
+    return ChannelLag(
+        seconds=float(best[0]),
+        low=float(low),
+        high=float(high),
+        explains=1.0 - float(totals[0].min()) / none if none > 0 else 0.0,
+    )
+
+
+def _listed(values: Floats) -> tuple[float, ...]:
+    return tuple(float(value) for value in values)

@@ -1,0 +1,166 @@
+"""The ranges that episodes draw from, and whether they reach what a robot really did."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from sim2real.arrays import Floats
+from sim2real.data import ChannelMap, Logs
+from sim2real.files import write_json
+from sim2real.gap.reading_coverage import RangeCoverage, range_coverage
+from sim2real.logs import aligned_logs
+from sim2real.params import Distribution
+from sim2real.policy import open_twin
+from sim2real.randomize import drawn
+from sim2real.twin import Twin
+
+BAND = (0.025, 0.5, 0.975)
+"""Ends and middle of what is shown of a distribution."""
+STRONG = 0.3
+"""Correlation from which two parameters are shown together."""
+_DRAWN = 2000
+"""Rows that are drawn for plots and ranges."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ranges:
+    """Rows that episodes would be given, and where they come from."""
+
+    twin: Twin
+    source: str
+    """nominal, prior, posterior or a file, as `make_sampler` takes it."""
+    draws: Floats
+    """(draws, parameters)."""
+
+    @property
+    def names(self) -> list[str]:
+        """Parameters of the twin."""
+        return [parameter.name for parameter in self.twin.parameters]
+
+    @property
+    def moving(self) -> list[int]:
+        """Columns that differ from draw to draw, or whose prior leaves them open."""
+        return [
+            k
+            for k, p in enumerate(self.twin.parameters)
+            if np.ptp(self.draws[:, k]) > 0 or np.ptp(_quantiles(p.prior)) > 0
+        ]
+
+    def correlations(self) -> list[tuple[str, str, float]]:
+        """(one, other, correlation) of pairs that go together, the strongest first."""
+        columns = [k for k in self.moving if np.ptp(self.draws[:, k]) > 0]
+        if len(columns) < 2:
+            return []
+        # Ranks, so that what is cut at a bound, or not normal, counts rightly.
+        ranks = self.draws[:, columns].argsort(axis=0).argsort(axis=0)
+        found = np.asarray(np.corrcoef(ranks.T))
+        pairs = [
+            (self.names[columns[i]], self.names[columns[j]], float(found[i, j]))
+            for i in range(len(columns))
+            for j in range(i)
+            if abs(found[i, j]) > STRONG
+        ]
+        return sorted(pairs, key=lambda pair: -abs(pair[2]))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data."""
+        posterior = posterior_bands(self.twin)
+        found = {}
+        for k in self.moving:
+            p = self.twin.parameters[k]
+            low, middle, high = np.quantile(self.draws[:, k], BAND)
+            found[p.name] = {
+                "unit": p.unit,
+                "nominal": p.nominal,
+                "prior": _quantiles(p.prior).tolist(),
+                "posterior": posterior.get(p.name),
+                "range": [low, middle, high],
+            }
+        return {
+            "twin": self.twin.name,
+            "version": self.twin.version,
+            "source": self.source,
+            "parameters": found,
+            "correlations": [
+                {"parameters": [one, other], "correlation": value}
+                for one, other, value in self.correlations()
+            ],
+        }
+
+
+@dataclass(frozen=True, kw_only=True)
+class RangesFound:
+    """Ranges, and what they cover."""
+
+    ranges: Ranges
+    coverage: RangeCoverage | None
+    """None where there were no logs to look at."""
+
+    @property
+    def fine(self) -> bool:
+        """Whether they are neither too narrow nor far too wide, as far as logs tell."""
+        return self.coverage is None or self.coverage.verdict == "fine"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data."""
+        covered = self.coverage.to_dict() if self.coverage else None
+        return self.ranges.to_dict() | {"coverage": covered}
+
+    def save(self, folder: Path | str) -> None:
+        """Write `ranges.json` into a folder."""
+        write_json(Path(folder) / "ranges.json", self.to_dict())
+
+
+def look_at_ranges(
+    twin: Twin | Path | str,
+    logs: Logs = (),
+    *,
+    params: str = "",
+    channels: ChannelMap | Path | str | None = None,
+    rate_hz: float = 0.0,
+    horizon_s: float = 0.5,
+    draws: int = 64,
+    seed: int = 0,
+    threads: int = 0,
+    report: Callable[[int, int], None] = lambda done, of: None,
+) -> RangesFound:
+    """Draw what episodes would be given; with logs of the robot, see whether that covers them.
+
+    `params` is where parameters come from, by default the posterior or else the priors. Windows of
+    `horizon_s` of the logs are each replayed with `draws` vectors. Better not logs that the twin
+    was identified from.
+    """
+    twin = open_twin(twin)
+    source = params or ("prior" if twin.posterior is None else "posterior")
+    rows = drawn(twin, source, count=_DRAWN, seed=seed).numpy()
+    covered = None
+    if logs:
+        covered = range_coverage(
+            twin,
+            aligned_logs(twin, logs, channels=channels, rate_hz=rate_hz),
+            source=source,
+            draws=draws,
+            horizon_s=horizon_s,
+            seed=seed,
+            threads=threads,
+            report=report,
+        )
+    return RangesFound(ranges=Ranges(twin=twin, source=source, draws=rows), coverage=covered)
+
+
+def _quantiles(prior: Distribution) -> Floats:
+    return np.asarray(prior.quantile(torch.tensor(BAND, dtype=torch.float64)).numpy())
+
+
+def posterior_bands(twin: Twin) -> dict[str, list[float]]:
+    """Middle 95 % and median of each parameter the posterior knows."""
+    if twin.posterior is None:
+        return {}
+    found = twin.posterior.quantile(torch.tensor(BAND, dtype=torch.float64)).T.tolist()
+    return dict(zip(twin.posterior.names, found, strict=True))

@@ -1,0 +1,243 @@
+"""Whether ranges of parameters cover what a robot really did.
+
+Vectors are drawn from the ranges, and every window of the logs is replayed with each of them, with
+all of the twin's chance (noise, rounding, jitter, loss) and from starts as uncertain as they were
+measured. Together they are what the twin thinks could have been read. If the ranges are right, a
+real reading is one more of them: it lies inside their middle 95 % nineteen times of twenty.
+
+A range that is too narrow misses the robot; one that is too wide trains for robots there are not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from sim2real.arrays import Bools, Floats, Ints
+from sim2real.contract import SensorSpec
+from sim2real.errors import Sim2RealError
+from sim2real.gap.thresholds import GAP_THRESHOLDS, GapThresholds
+from sim2real.logs import ControlLog
+from sim2real.randomize import drawn
+from sim2real.replay import Replay, Replayer, clusters_of, log_of, seconds_of
+from sim2real.twin import Twin
+
+BAND = 0.95
+"""Share of what is simulated that lies inside the band."""
+_RESAMPLED = 1000
+_LEAST = 1e-4
+"""Share of a reading's range that no band is narrower than: no sensor is perfect."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class CoveredShare:
+    """A share with its 95 % interval, resampled by recording."""
+
+    value: float
+    low: float
+    high: float
+
+    def __str__(self) -> str:
+        return f"{100 * self.value:.1f} % ({100 * self.low:.1f} to {100 * self.high:.1f})"
+
+
+@dataclass(frozen=True, kw_only=True)
+class SensorCoverage:
+    """How one sensor's readings lie among those that the ranges make possible."""
+
+    name: str
+    unit: str
+    inside: CoveredShare
+    """Readings inside the middle 95 %."""
+    explained: CoveredShare
+    """Windows whose farthest reading is no farther than those of 95 % of the simulated ones."""
+    spread: float
+    """Standard deviation of what is simulated, root mean square over the readings [unit]."""
+    error: float
+    """Root mean square distance of real readings from the middle of what is simulated [unit]."""
+    thresholds: GapThresholds = GAP_THRESHOLDS
+
+    @property
+    def width(self) -> float:
+        """Spread in errors: one where the ranges are right."""
+        return self.spread / max(self.error, 1e-12)
+
+    @property
+    def verdict(self) -> str:
+        """'too narrow', 'too wide' or 'fine'."""
+        limits = self.thresholds
+        if self.inside.high < limits.inside_least:
+            return "too narrow"
+        wide = self.width > limits.spread_most and self.inside.value > BAND
+        return "too wide" if wide else "fine"
+
+    def to_dict(self) -> dict[str, object]:
+        """Plain data."""
+        return {
+            "unit": self.unit,
+            "inside": vars(self.inside),
+            "explained": vars(self.explained),
+            "spread": self.spread,
+            "error": self.error,
+            "width": self.width,
+            "verdict": self.verdict,
+        }
+
+
+@dataclass(frozen=True, kw_only=True)
+class RangeCoverage:
+    """What the ranges cover of some logs."""
+
+    source: str
+    """Where the vectors were drawn from."""
+    horizon_s: float
+    recordings: int
+    windows: int
+    diverged: int
+    """Vectors left out because a world with them diverged."""
+    sensors: tuple[SensorCoverage, ...]
+    explained: CoveredShare
+    """Windows that are explained in all sensors together."""
+    replay: Replay
+    """What was simulated."""
+
+    @property
+    def verdict(self) -> str:
+        """'too narrow' if any sensor is, 'too wide' if all are, else 'fine'."""
+        found = {sensor.verdict for sensor in self.sensors}
+        if "too narrow" in found:
+            return "too narrow"
+        return "too wide" if found == {"too wide"} else "fine"
+
+    def to_dict(self) -> dict[str, object]:
+        """Plain data."""
+        return {
+            "source": self.source,
+            "horizon_s": self.horizon_s,
+            "recordings": self.recordings,
+            "windows": self.windows,
+            "draws": len(self.replay.values),
+            "diverged": self.diverged,
+            "explained": vars(self.explained),
+            "sensors": {sensor.name: sensor.to_dict() for sensor in self.sensors},
+            "verdict": self.verdict,
+        }
+
+
+def range_coverage(
+    twin: Twin,
+    logs: Sequence[ControlLog],
+    *,
+    source: str = "",
+    draws: int = 64,
+    horizon_s: float = 0.5,
+    thresholds: GapThresholds = GAP_THRESHOLDS,
+    seed: int = 0,
+    threads: int = 0,
+    report: Callable[[int, int], None] = lambda done, of: None,
+) -> RangeCoverage:
+    """Say what share of real windows the ranges cover, sensor by sensor.
+
+    `source` is as for `make_sampler`: the posterior by default, or the priors where there is none.
+    At most `thresholds.segments` windows are looked at, spread evenly over the logs.
+    """
+    if draws < 20:
+        raise Sim2RealError(f"a band of 95 % needs at least 20 draws, not {draws}")
+    source = source or ("prior" if twin.posterior is None else "posterior")
+    values = drawn(twin, source, count=draws, seed=seed).numpy()
+    whole = ControlLog.join(logs)
+    seconds = seconds_of(logs)
+    replayer = Replayer(
+        twin,
+        whole,
+        horizon_s=horizon_s,
+        stride_s=max(horizon_s, seconds / thresholds.segments),
+        values=values,
+        chance="all",
+        threads=threads,
+    )
+    rng = np.random.default_rng(seed)
+    starts = rng.normal(size=(draws, len(replayer.starts), replayer.coordinates))
+    replay = replayer(values, moved=starts, report=report)
+    good = np.all(np.isfinite(replay.predicted), axis=(1, 2, 3))
+    if good.sum() < 20:
+        raise Sim2RealError(f"{draws - good.sum()} of {draws} draws from {source} diverge")
+    recording = log_of(logs, replay.starts)
+    clusters = clusters_of(recording)
+    slack = _LEAST * (1e-3 + np.nanmax(whole.readings, axis=0) - np.nanmin(whole.readings, axis=0))
+    sensors, farthest = [], []
+    for spec in whole.contract.sensors:
+        found = _of_sensor(spec, replay, good, slack[replay.column(spec.name)], clusters, rng)
+        if found is not None:
+            sensors.append(replace(found[0], thresholds=thresholds))
+            farthest.append(found[1])
+    return RangeCoverage(
+        source=source,
+        horizon_s=horizon_s,
+        recordings=len(np.unique(recording)),
+        windows=len(replay.starts),
+        diverged=int(draws - good.sum()),
+        sensors=tuple(sensors),
+        explained=_explained(np.max(farthest, axis=0), clusters, rng),
+        replay=replay,
+    )
+
+
+def _of_sensor(
+    spec: SensorSpec,
+    replay: Replay,
+    good: Bools,
+    slack: Floats,
+    clusters: Ints,
+    rng: np.random.Generator,
+) -> tuple[SensorCoverage, Floats] | None:
+    """How a sensor is covered by the `good` draws, and how far each window goes; None where the
+    logs have no reading of it."""
+    columns = replay.column(spec.name)
+    real, known = replay.measured[..., columns], replay.valid[..., columns]
+    if not known.any():
+        return None
+    made = replay.predicted[good][..., columns]
+    edges = (0.5 - BAND / 2, 0.5, 0.5 + BAND / 2)
+    low, middle, high = np.quantile(made, edges, axis=0, method="weibull")
+    within = (real >= low - slack) & (real <= high + slack) & known
+    far = _farthest(made, real, slack)
+    error, variance = (real - middle)[known], made.var(axis=0, ddof=1)[known]
+    covered = SensorCoverage(
+        name=spec.name,
+        unit=spec.unit,
+        inside=_share(within.sum(axis=(1, 2)), known.sum(axis=(1, 2)), clusters, rng),
+        explained=_explained(far, clusters, rng),
+        spread=float(np.sqrt(variance.mean())),
+        error=float(np.sqrt(np.mean(error**2))),
+    )
+    return covered, far
+
+
+def _farthest(made: Floats, real: Floats, slack: Floats) -> Floats:
+    """(1 + draws, windows) how far each window goes from the middle; the real one is the first.
+
+    The middle and the spread are of all of them together, the real one included, so that it is like
+    the others if the ranges are right, whatever their shape.
+    """
+    pool = np.concatenate([real[None], made])
+    off = np.abs(pool - pool.mean(axis=0)) / np.maximum(pool.std(axis=0), slack)
+    return np.asarray(np.where(np.isfinite(real), off, 0.0).max(axis=(2, 3)))
+
+
+def _explained(far: Floats, clusters: Ints, rng: np.random.Generator) -> CoveredShare:
+    beyond = 1 + (far[1:] >= far[0]).sum(axis=0)
+    within = beyond > (1 - BAND) * len(far)
+    return _share(within.astype(int), np.ones(len(within), dtype=int), clusters, rng)
+
+
+def _share(within: Ints, count: Ints, clusters: Ints, rng: np.random.Generator) -> CoveredShare:
+    """The share of `within` in `count` (windows,) each, resampled by cluster."""
+    inside = np.bincount(clusters, weights=within)
+    total = np.bincount(clusters, weights=count)
+    rows = rng.integers(len(total), size=(_RESAMPLED, len(total)))
+    of = np.maximum(total[rows].sum(axis=1), 1)
+    low, high = np.quantile(inside[rows].sum(axis=1) / of, [0.025, 0.975])
+    return CoveredShare(value=float(inside.sum() / total.sum()), low=float(low), high=float(high))

@@ -1,0 +1,244 @@
+"""Whether what a robot does can be told from what its twin does: two tests of two samples.
+
+`mmd` is the maximum mean discrepancy with a Gaussian kernel as wide as the median distance;
+`classifier` is how well a classifier tells the two apart on segments that it has not seen.
+Samples come in pairs of segments that started alike (see `pairs`). If the twin is right the two of
+a pair can be exchanged, so p-values come from exchanging whole pairs: samples of one segment, which
+depend on each other, always go together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+
+import numpy as np
+
+from sim2real.arrays import Floats, Ints
+from sim2real.gap.replayed_pairs import ReplayedPairs
+from sim2real.replay import Replay
+
+EXCHANGES = 1999
+"""Random exchanges of pairs that a p-value is counted from."""
+_FOLDS = 5
+_CHUNK = 250
+_MOST_PRODUCTS = 150
+"""Products of features that the classifier may see; with more, squares only."""
+_FARTHEST = 8.0
+"""Robust standard deviations beyond which a feature is cut off."""
+_MOST_FOR_MEDIAN = 1000
+_STATES_A_SEGMENT = 4
+_RESAMPLED = 1000
+FEWEST = 12
+"""Pairs below which no exchange could show anything at 5 %, corrected for the number of looks."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Distance:
+    """How far apart real and simulated samples of one kind are."""
+
+    of: str
+    """'states', or 'transitions' over a time."""
+    pairs: int
+    """Segments compared."""
+    mmd: float
+    """Squared maximum mean discrepancy, unbiased: around 0 where there is no difference."""
+    mmd_p: float
+    accuracy: float
+    """Share of samples the classifier assigns rightly; 0.5 is guessing."""
+    accuracy_low: float
+    accuracy_high: float
+    """95 % interval over segments."""
+    accuracy_p: float
+
+    def to_dict(self) -> dict[str, object]:
+        """Plain data."""
+        return asdict(self)
+
+
+def distances(pairs: ReplayedPairs, *, seed: int = 0) -> tuple[Distance, ...]:
+    """Distances of states, and of transitions over one period and over the whole horizon.
+
+    States are readings along the segments. A transition is the reading a segment starts from, what
+    was sent, and what came of it, counted from what the twin expects after that start: the same
+    for both of a pair, and it leaves in sight what else would drown in the motion.
+    """
+    period_s, last = pairs.real.period_s, pairs.steps - 1
+    spans = sorted({0, last})
+    steps = np.unique(np.linspace(0, last, _STATES_A_SEGMENT + 1).round().astype(int)[1:])
+    found = []
+    for of, real, made in [
+        ("states", _states(pairs.real, steps), _states(pairs.made, steps)),
+        *(
+            (
+                f"transitions over {(step + 1) * period_s:.2g} s",
+                _transitions(pairs, pairs.real, step),
+                _transitions(pairs, pairs.made, step),
+            )
+            for step in spans
+        ),
+    ]:
+        usable = _usable(real, made)
+        if usable is not None and len(usable[0]) >= FEWEST:
+            found.append(_distance(of, *usable, seed=seed))
+    return tuple(found)
+
+
+def adjusted(p_values: Sequence[float]) -> list[float]:
+    """P-values corrected for their number (Holm)."""
+    order = np.argsort(p_values)
+    found = np.empty(len(p_values))
+    worst = 0.0
+    for rank, place in enumerate(order):
+        worst = max(worst, min(1.0, (len(p_values) - rank) * p_values[place]))
+        found[place] = worst
+    return [float(p) for p in found]
+
+
+def mmd(real: Floats, made: Floats, *, seed: int = 0) -> tuple[float, float]:
+    """Squared discrepancy of samples (segments, samples, features), and its p-value."""
+    segments, samples, _ = real.shape
+    both = _scaled(real, made)
+    flat = both.reshape(2, segments * samples, -1)
+    rng = np.random.default_rng(seed)
+    some = rng.permutation(flat.reshape(-1, flat.shape[-1]))[:_MOST_FOR_MEDIAN]
+    apart = _squares(some, some)[np.triu_indices(len(some), 1)]
+    middle = float(np.median(apart)) if len(apart) else 1.0
+    width = max(middle, 1e-12)
+
+    def kernel(one: int, other: int) -> Floats:
+        near = np.exp(-_squares(flat[one], flat[other]) / width)
+        parts = near.reshape(segments, samples, segments, samples)
+        return np.asarray(parts.mean(axis=(1, 3)))
+
+    # Exchanging the two of a pair turns the sign of its row and its column.
+    table = kernel(0, 0) + kernel(1, 1) - kernel(0, 1) - kernel(1, 0)
+    np.fill_diagonal(table, 0.0)
+    count = segments * (segments - 1)
+    signs = _signs(rng, segments)
+    values = np.einsum("ps,ps->p", signs @ table, signs) / count
+    value = float(table.sum() / count)
+    return value, _p_value(value, values)
+
+
+def classifier(real: Floats, made: Floats, *, seed: int = 0) -> tuple[float, float, float, float]:
+    """Accuracy of a classifier on samples (segments, samples, features), its interval, its p-value.
+
+    It is a linear discriminant of the features, their squares and products, by ridge regression
+    on the labels. Folds are of neighbouring segments, and the two of a pair lie in one fold.
+    """
+    segments, samples, _ = real.shape
+    both = _scaled(real, made)
+    seen = _with_products(both.reshape(2 * segments * samples, -1))
+    fold = np.arange(segments) * min(_FOLDS, segments) // segments
+    fold_of = np.tile(np.repeat(fold, samples), 2)
+    truth = np.repeat([1.0, -1.0], segments * samples)
+    ridge = float(seen.shape[1])
+    parts = []
+    for k in range(fold.max() + 1):
+        inside, outside = seen[fold_of == k], seen[fold_of != k]
+        gram = outside.T @ outside + ridge * np.eye(seen.shape[1])
+        parts.append((fold_of == k, fold_of != k, inside, outside, np.linalg.inv(gram)))
+
+    def right(labels: Floats) -> Floats:
+        """(rows, exchanges) whether each row is assigned rightly, one half where it is open."""
+        score = np.empty_like(labels)
+        for mine, others, inside, outside, inverse in parts:
+            score[mine] = inside @ (inverse @ (outside.T @ labels[others]))
+        return 0.5 + 0.5 * np.sign(score * labels)
+
+    hits = right(truth[:, None])[:, 0].reshape(2, segments, samples).mean(axis=(0, 2))
+    rng = np.random.default_rng(seed)
+    signs = np.tile(np.repeat(_signs(rng, segments), samples, axis=1), 2) * truth
+    shares = [
+        right(signs[first : first + _CHUNK].T).mean(axis=0)
+        for first in range(0, len(signs), _CHUNK)
+    ]
+    accuracy = float(hits.mean())
+    again = hits[rng.integers(segments, size=(_RESAMPLED, segments))].mean(axis=1)
+    low, high = np.quantile(again, [0.025, 0.975])
+    return accuracy, float(low), float(high), _p_value(accuracy, np.concatenate(shares))
+
+
+def _distance(of: str, real: Floats, made: Floats, *, seed: int) -> Distance:
+    apart, apart_p = mmd(real, made, seed=seed)
+    accuracy, low, high, accuracy_p = classifier(real, made, seed=seed)
+    return Distance(
+        of=of,
+        pairs=len(real),
+        mmd=apart,
+        mmd_p=apart_p,
+        accuracy=accuracy,
+        accuracy_low=low,
+        accuracy_high=high,
+        accuracy_p=accuracy_p,
+    )
+
+
+def _states(replay: Replay, steps: Ints) -> Floats:
+    """(segments, samples, numbers) readings at some steps, the newest there is."""
+    return _newest(replay.measured)[:, steps]
+
+
+def _transitions(pairs: ReplayedPairs, replay: Replay, step: int) -> Floats:
+    """(segments, 1, features) of the transition from the start to a step."""
+    sent = pairs.command[:, : step + 1].mean(axis=1)
+    came = _newest(replay.errors[0])[:, step]
+    return np.concatenate([pairs.at_start(replay), sent, came], axis=1)[:, None]
+
+
+def _newest(values: Floats) -> Floats:
+    """(segments, periods, numbers) with what is missing filled by the reading before."""
+    filled = values.copy()
+    for step in range(1, values.shape[1]):
+        gone = np.isnan(filled[:, step])
+        filled[:, step] = np.where(gone, filled[:, step - 1], filled[:, step])
+    return filled
+
+
+def _usable(real: Floats, made: Floats) -> tuple[Floats, Floats] | None:
+    """Features that are known and vary, in segments where all of them are; None without any."""
+    known = np.all(np.isfinite(real) & np.isfinite(made), axis=1)
+    often = known.mean(axis=0) > 0.5
+    good = known[:, often].all(axis=1)
+    real, made = real[good][..., often], made[good][..., often]
+    varies = np.ptp(np.concatenate([real, made]), axis=(0, 1)) > 0 if len(real) else np.zeros(0)
+    if not np.any(varies):
+        return None
+    return real[..., varies], made[..., varies]
+
+
+def _scaled(real: Floats, made: Floats) -> Floats:
+    """(2, segments, samples, features) around 0 with spread 1, far ones cut; blind to the label."""
+    both = np.stack([real, made])
+    middle = np.median(both, axis=(0, 1, 2))
+    spread = 1.4826 * np.median(np.abs(both - middle), axis=(0, 1, 2))
+    spread = np.where(spread > 0, spread, both.std(axis=(0, 1, 2)))
+    return np.clip((both - middle) / np.maximum(spread, 1e-300), -_FARTHEST, _FARTHEST)
+
+
+def _with_products(rows: Floats) -> Floats:
+    """Rows with a constant, squares and products, each of spread one."""
+    one, other = np.triu_indices(rows.shape[1])
+    if len(one) > _MOST_PRODUCTS:
+        one = other = np.arange(rows.shape[1])
+    found = np.concatenate([rows, rows[:, one] * rows[:, other]], axis=1)
+    found -= found.mean(axis=0)
+    found /= np.maximum(found.std(axis=0), 1e-12)
+    return np.concatenate([np.ones((len(rows), 1)), found], axis=1)
+
+
+def _squares(one: Floats, other: Floats) -> Floats:
+    """Squared distances between rows."""
+    apart = (one**2).sum(axis=1)[:, None] + (other**2).sum(axis=1) - 2 * one @ other.T
+    return np.asarray(np.maximum(apart, 0.0))
+
+
+def _signs(rng: np.random.Generator, segments: int) -> Floats:
+    """(exchanges, segments) -1 where a pair is exchanged."""
+    return rng.choice([-1.0, 1.0], size=(EXCHANGES, segments))
+
+
+def _p_value(value: float, others: Floats) -> float:
+    """Share of exchanges that look at least as different, the real one among them."""
+    return float((1 + (others >= value - 1e-12).sum()) / (1 + len(others)))

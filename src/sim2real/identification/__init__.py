@@ -1,0 +1,33 @@
+"""Identification: from real logs to a twin that knows what it does not know."""
+
+from typing import TYPE_CHECKING
+
+from sim2real.lazy import attach
+
+__all__ = [
+    "Identifiability",
+    "Identification",
+    "IdentifyConfig",
+    "LeastSquares",
+    "costs_of",
+    "identify",
+    "learn_remainder",
+    "scattered",
+    "seen_states",
+    "tells_state",
+    "tempered",
+    "weight",
+]
+
+if TYPE_CHECKING:
+    from sim2real.identification.identifiability import Identifiability
+    from sim2real.identification.identified_twin import Identification, identify
+    from sim2real.identification.identify_config import IdentifyConfig
+    from sim2real.identification.learned_remainder import learn_remainder
+    from sim2real.identification.least_squares import LeastSquares
+    from sim2real.identification.most_probable import costs_of
+    from sim2real.identification.parameter_scatter import scattered
+    from sim2real.identification.recorded_starts import seen_states, tells_state
+    from sim2real.identification.robust_loss import tempered, weight
+else:
+    __getattr__, __dir__ = attach(__name__, __file__)

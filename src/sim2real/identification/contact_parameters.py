@@ -1,0 +1,66 @@
+"""A twin's contact identified: the way to go where gradients would mislead."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from sim2real.identification.cma_es import GENERATIONS, CmaSearch, gradients_mislead, search
+from sim2real.identification.identifiability import Identifiability, from_information
+from sim2real.identification.importance_sampling import weighed_posterior
+from sim2real.identification.posterior import Posterior
+from sim2real.identification.whole_recordings import WholeRecordings
+from sim2real.logs import ControlLog
+from sim2real.params import Dimension
+from sim2real.replay import open_parameters
+from sim2real.twin import Twin
+
+
+@dataclass(frozen=True, kw_only=True)
+class Contact:
+    """What a search says of a twin."""
+
+    problem: WholeRecordings
+    fit: CmaSearch
+    posterior: Posterior
+    told: Identifiability
+
+
+def touches(twin: Twin, fitted: Sequence[str] = ()) -> bool:
+    """Whether a parameter of contact is open, or among those that are fitted."""
+    chosen = [p for p in open_parameters(twin) if not fitted or p.name in fitted]
+    return any(p.dimension == Dimension.CONTACT for p in chosen)
+
+
+def identify_contact(
+    twin: Twin,
+    logs: Sequence[ControlLog],
+    *,
+    fitted: Sequence[str] = (),
+    generations: int = GENERATIONS,
+    seed: int = 0,
+    threads: int = 0,
+    report: Callable[[int, int], None] = lambda done, of: None,
+) -> Contact | None:
+    """Search the parameters by whole trajectories; None where gradients do not mislead."""
+    if not touches(twin, fitted):
+        return None
+    problem = WholeRecordings(twin, logs, fitted=tuple(fitted), threads=threads)
+    if not gradients_mislead(problem):
+        return None
+    found = search(problem, generations=generations, seed=seed, report=report)
+    posterior = weighed_posterior(problem, found, seed=seed, report=report)
+    return Contact(
+        problem=problem, fit=found, posterior=posterior, told=told_by(problem, found, posterior)
+    )
+
+
+def told_by(problem: WholeRecordings, found: CmaSearch, posterior: Posterior) -> Identifiability:
+    """What the recordings told, from how much narrower than its prior each parameter became."""
+    scales = problem.slopes(found.x)
+    covariance = posterior.covariance / np.outer(scales, scales)
+    values, vectors = np.linalg.eigh(np.linalg.inv(covariance) - np.eye(len(scales)))
+    # Draws scatter: none is told less than nothing.
+    return from_information(problem.names, (vectors * np.maximum(values, 0.0)) @ vectors.T)

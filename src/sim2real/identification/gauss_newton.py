@@ -1,0 +1,150 @@
+"""Bounded, damped Gauss-Newton steps on a problem, with as few simulations as can be.
+
+Derivatives of the predictions cost a simulation a parameter. They are kept from step to step and
+corrected by what each step showed (Broyden), and computed anew only where steps no longer keep what
+they promised. They are kept of the plain errors, so that they outlive a change of the noise.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.optimize import lsq_linear
+
+from sim2real.arrays import Floats
+from sim2real.identification.least_squares import LeastSquares
+from sim2real.identification.robust_loss import tempered, weight
+
+_ENOUGH = 0.05
+"""Decrease of the cost that no data can tell from none: a twentieth of a log-likelihood unit."""
+_SHARE = 1e-3
+"""The same as a share of the cost, for problems where the twin is far from right."""
+_KEPT = 0.25
+"""Share of the promised decrease below which a step was a disappointment."""
+_STIFFEST = 1e8
+_GIVE_UP = 6
+"""Steps in a row without a decrease that matters, after which there are no more."""
+_ROUGH = 0.03
+"""Share of the cost below which a promise may be owed to kinks, such as those of dry friction."""
+_LITTLE = 5.0
+"""A promise of so many times the least decrease is believed without a simulation."""
+
+
+class GaussNewton:
+    """A point on its way down; its cost is half the sum of squares, with the prior."""
+
+    def __init__(self, problem: LeastSquares, x: Floats, *, prior: float = 1.0) -> None:
+        low, high = problem.bounds
+        self.problem, self.x = problem, np.clip(x, low, high)
+        self._prior = prior
+        self.evaluations = 0
+        """Parameter vectors that were simulated."""
+        self._damping = 1e-3
+        self._error: Floats | None = None
+        self._slopes: Floats | None = None
+        self._fresh = False
+
+    def cost(self, error: Floats, x: Floats) -> float:
+        """Of errors (1, segments, rows, numbers) at x (fitted,)."""
+        residual = tempered(self.problem.whiten(error))
+        return 0.5 * float((residual**2).sum() + self._prior * (x**2).sum())
+
+    def moved_starts(self) -> None:
+        """Forget the errors: the problem was prepared anew. The derivatives are kept."""
+        self._error, self._fresh, self._damping = None, False, 1e-3
+
+    def run(self, most: int) -> float:
+        """At most so many steps down; the cost in the end."""
+        if self._slopes is None:
+            self._renew()
+        if self._error is None:
+            self._error = self._errors(self.x)
+        cost = self.cost(self._error, self.x)
+        disappointed = 0
+        for _ in range(most):
+            enough = _ENOUGH + _SHARE * cost
+            step, promised = self._step()
+            if promised < enough or self._damping > _STIFFEST or disappointed >= _GIVE_UP:
+                break
+            x = self.x + step
+            error = self._errors(x)
+            after = self.cost(error, x)
+            gained = cost - after
+            disappointed = 0 if gained > enough else disappointed + 1
+            if self._fresh and gained <= enough and promised < _ROUGH * cost:
+                # What fresh derivatives promise in vain is the roughness of the problem.
+                disappointed += _GIVE_UP // 2
+            if gained > 0 or not self._fresh:
+                self._learn(step, error)
+            if gained > 0:
+                self.x, self._error, cost = x, error, after
+            if gained > 0.75 * promised:
+                self._damping = max(self._damping / 5, 1e-6)
+            elif gained < _KEPT * promised:
+                if self._fresh or gained > enough:
+                    self._damping = max(8 * self._damping, 1e-3)
+                else:
+                    self._renew()
+                    continue
+            self._fresh &= gained <= 0
+        return cost
+
+    def polished(self, *, exact: bool) -> tuple[Floats, Floats, float]:
+        """Whitened residuals (segments, k) and their derivatives, by central differences if exact.
+
+        The last number is the decrease that one more step promises; where it is small the step has
+        been taken, without a simulation.
+        """
+        if exact:
+            self.evaluations += 1 + 2 * len(self.x)
+            self._error, self._slopes = self.problem.slopes(self.x, central=True)
+            self._fresh = True
+        assert self._error is not None and self._slopes is not None
+        self._damping = min(self._damping, 1e-3)
+        cost = self.cost(self._error, self.x)
+        step, promised = self._step()
+        residual = self.problem.whiten(self._error)[0]
+        slopes = self.problem.whiten_slopes(self._slopes)
+        if promised < _LITTLE * (_ENOUGH + _SHARE * cost):
+            self.x = self.x + step
+            residual = residual + np.einsum("p,psk->sk", step, slopes)
+            return residual, slopes, 0.0
+        return residual, slopes, promised
+
+    def _step(self) -> tuple[Floats, float]:
+        """The damped step inside the bounds, and the decrease it promises."""
+        assert self._error is not None and self._slopes is not None
+        white = self.problem.whiten(self._error)[0]
+        slopes = self.problem.whiten_slopes(self._slopes) * weight(white)
+        flat = slopes.reshape(len(slopes), -1)
+        normal = flat @ flat.T + self._prior * np.eye(len(flat))
+        right = -(flat @ tempered(white).ravel()) - self._prior * self.x
+        damped = normal + self._damping * np.diag(np.diag(normal) + 1.0)
+        root = np.linalg.cholesky(damped + 1e-12 * np.trace(damped) * np.eye(len(flat)))
+        low, high = self.problem.bounds
+        room = np.maximum(low - self.x, -1e6), np.minimum(high - self.x, 1e6)
+        free = np.linalg.solve(root.T, np.linalg.solve(root, right))
+        if ((free < room[0]) | (free > room[1])).any():
+            wide = np.maximum(room[1], room[0] + 1e-9)
+            aim = np.linalg.solve(root, right)
+            free = lsq_linear(root.T, aim, bounds=(room[0], wide), method="bvls").x
+        step: Floats = np.clip(free, *room)
+        return step, float(step @ right - 0.5 * step @ normal @ step)
+
+    def _errors(self, x: Floats) -> Floats:
+        self.evaluations += 1
+        return self.problem.errors(x[None])
+
+    def _renew(self) -> None:
+        self.evaluations += 1 + len(self.x)
+        self._error, self._slopes = self.problem.slopes(self.x)
+        self._fresh = True
+
+    def _learn(self, step: Floats, error: Floats) -> None:
+        """Correct the derivatives so that they would have predicted the errors after the step."""
+        assert self._error is not None and self._slopes is not None
+        with np.errstate(invalid="ignore"):
+            change = error[0] - self._error[0]
+        missed = change - np.einsum("p,pskn->skn", step, self._slopes)
+        # A world that diverged says nothing of derivatives.
+        missed[~np.isfinite(missed)] = 0.0
+        self._slopes += (step / (step @ step))[:, None, None, None] * missed

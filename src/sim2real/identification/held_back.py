@@ -1,0 +1,136 @@
+"""Recordings that no fit sees: how well they are predicted, before and after."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from sim2real.arrays import Floats
+from sim2real.errors import Sim2RealError
+from sim2real.identification.robust_loss import ROBUST, scale
+from sim2real.logs import ControlLog
+from sim2real.replay import Replayer, best_guess
+from sim2real.twin import Twin
+
+_FEW = 8
+"""Recordings below which none is held back whole."""
+_LONG_ENOUGH_S = 1.0
+"""Length of an end that is worth holding back [s]."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class HeldBackCheck:
+    """Error of predictions on recordings that were held back, before and after."""
+
+    horizon_s: float
+    recordings: tuple[str, ...]
+    """Ids of the episodes that were held back."""
+    by_time: bool
+    """Whether the ends of recordings were held back, for want of many."""
+    sensors: tuple[str, ...]
+    before: Floats
+    """(sensors,) root mean square error of the old twin, in the sensor's unit."""
+    after: Floats
+    """(sensors,) of the new one."""
+    ratio: float
+    """Error after against before, over all sensors; below one is better."""
+
+
+def split(
+    logs: list[ControlLog], held_back: list[ControlLog], *, share: float
+) -> tuple[list[ControlLog], list[ControlLog], bool]:
+    """(train, test, whether by time): a `share` of the recordings is held back, or the ends of each
+    where they are few, since each of few may tell something that the others do not."""
+    if held_back:
+        return logs, held_back, False
+    shortest = min(float(np.ptp(log.times)) for log in logs)
+    if len(logs) == 1 or (len(logs) < _FEW and share * shortest > _LONG_ENOUGH_S):
+        cuts = [int((1 - share) * len(log.times)) for log in logs]
+        train = [log.part(slice(None, cut)) for log, cut in zip(logs, cuts, strict=True)]
+        return train, [log.part(slice(c, None)) for log, c in zip(logs, cuts, strict=True)], True
+    every = round(1 / share)
+    test = [log for k, log in enumerate(logs) if k % every == every - 1] or logs[-1:]
+    return [log for log in logs if log not in test], test, False
+
+
+class HeldBack:
+    """Recordings that no fit sees, predicted over the longest horizon they have room for.
+
+    Without horizons they are predicted whole, each from its first row.
+    """
+
+    def __init__(
+        self, twin: Twin, logs: list[ControlLog], horizons_s: Sequence[float] = ()
+    ) -> None:
+        reach = np.array([p.bounds for p in twin.parameters]).T
+        now = best_guess(twin)
+        extremes = np.where(np.isfinite(reach), reach, now)
+        self._replayer = _replayer(twin, logs, horizons_s, extremes)
+        self._twin, self._logs = twin, logs
+        self._sensors = [spec.name for spec in logs[0].contract.sensors]
+        self._now = self._errors(now)
+
+    def check(self, values: Floats, *, by_time: bool) -> HeldBackCheck:
+        """Errors of the twin as it is and with values (parameters,)."""
+        errors = self._errors(values)
+        return HeldBackCheck(
+            horizon_s=self._replayer.steps * self._replayer.period_s,
+            recordings=tuple(log.episode for log in self._logs),
+            by_time=by_time,
+            sensors=tuple(self._sensors),
+            before=_rms(self._now),
+            after=_rms(errors),
+            ratio=self._ratio(errors),
+        )
+
+    def ratio(self, values: Floats) -> float:
+        """Error with values (parameters,) against that of the twin as it is, over all sensors."""
+        return self._ratio(self._errors(values))
+
+    def _ratio(self, found: list[Floats]) -> float:
+        """An error counts up to three times what is usual for the twin as it is: from some states
+        the smallest error grows out of all bounds, and says nothing of a twin."""
+        shares = []
+        for now, errors in zip(self._now, found, strict=True):
+            usual = scale(now)
+            if now.size and usual > 0:
+                most = ROBUST * usual
+                before, after = (np.clip(e, -most, most) for e in (now, errors))
+                shares.append(_mean_square(after) / _mean_square(before))
+        return float(np.sqrt(np.mean(shares))) if shares else float("nan")
+
+    def _errors(self, values: Floats) -> list[Floats]:
+        """Errors of each sensor, all stretches together; infinite where a world diverged."""
+        replay = self._replayer(values[None])
+        found = []
+        for name in self._sensors:
+            seen = replay.valid[..., replay.column(name)]
+            mine = replay.errors[0][..., replay.column(name)][seen]
+            found.append(np.where(np.isfinite(mine), mine, np.inf))
+        return found
+
+
+def _rms(found: list[Floats]) -> Floats:
+    """(sensors,) root mean square error in the sensor's unit; infinite where one diverged."""
+    return np.array([_mean_square(errors) ** 0.5 for errors in found])
+
+
+def _mean_square(errors: Floats) -> float:
+    return float(np.mean(errors**2)) if errors.size else float("nan")
+
+
+def _replayer(
+    twin: Twin, logs: list[ControlLog], horizons_s: Sequence[float], extremes: Floats
+) -> Replayer:
+    joined = ControlLog.join(logs)
+    if not horizons_s:
+        longest = max(float(np.ptp(log.times)) for log in logs)
+        return Replayer(twin, joined, horizon_s=longest, values=extremes, recordings=True)
+    for horizon_s in sorted(horizons_s)[:0:-1]:
+        try:
+            return Replayer(twin, joined, horizon_s=horizon_s, values=extremes)
+        except Sim2RealError:
+            continue
+    return Replayer(twin, joined, horizon_s=min(horizons_s), values=extremes)

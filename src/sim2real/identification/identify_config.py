@@ -1,0 +1,44 @@
+"""Options of identification; light, so that the command line starts at once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import tyro
+
+
+@dataclass(frozen=True, kw_only=True)
+class IdentifyConfig:
+    """Identify a twin from recordings of its robot: a new version with a posterior, and a report.
+
+    A quarter of the recordings is held back, or of each where they are few; a twin that predicts
+    those worse is not promoted.
+    Exit code 1 then.
+    """
+
+    twin: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="TWIN")]
+    """Folder of the twin, or of a bundle."""
+    logs: tuple[str, ...]
+    """Recordings, folders of them, lakes, or files of other formats."""
+    out: Path | None = None
+    """Folder for the new twin, the report and result.json; `runs/identify/TWIN/TIME` by default."""
+    held_back: tuple[str, ...] = ()
+    """Recordings to check with instead of a quarter of the others."""
+    channels: Path | None = None
+    """Channel map (TOML) for CSV, npz, JSON and MATLAB files."""
+    parameters: tuple[str, ...] = ()
+    """Parameters to fit; all whose prior leaves them open by default."""
+    rate_hz: float = 0.0
+    """Control rate [Hz]; the recordings' own by default."""
+    starts: int = 8
+    """Places the fit is begun from."""
+    remainder: bool = False
+    """Also learn what the parameters cannot explain, if that predicts held-back recordings better;
+    worlds use it with `--remainder`."""
+    seed: int = 0
+    threads: int = 0
+    """Threads of the simulation; 0 for all cores."""
+    json: bool = False
+    """Print the result as JSON."""

@@ -1,0 +1,130 @@
+"""Recordings that would spoil an identification: refused with one line that says what to do.
+
+Clocks and values are looked at by the checks of `sim2real data check`, of the channels that the
+twin knows. A few bad samples are left out; many are refused. Motion is looked at in the aligned
+logs: what rests, or is driven by a command that was not recorded, tells nothing.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from sim2real.errors import Sim2RealError
+from sim2real.logs import ControlLog
+from sim2real.replay import Replayer, best_guess, seconds_of
+from sim2real.twin import Twin
+
+_RESTING = 1.5
+"""Spread against scatter from sample to sample below which a reading is noise around a rest."""
+_GROWS = 0.9
+"""Speed later in a log against that at its begin from which something still drives the robot."""
+_BEYOND, _AT_LIMIT = 0.5, 0.9
+"""Share of the rows in which a command may be beyond its limits, or at them."""
+_HORIZON_S = 0.5
+"""Time ahead over which a twin must predict better than a mean would [s]."""
+
+
+def refuse_poor(logs: Sequence[ControlLog], *, shortest_s: float) -> None:
+    """Refuse logs from which nothing can be learned, whatever the fit: a `Sim2RealError`."""
+    seconds = seconds_of(logs)
+    if seconds < shortest_s:
+        raise Sim2RealError(
+            f"the logs hold {seconds:.2g} s in all; at least {shortest_s:g} s are needed, and 20 s"
+            " of motion is a good begin: `sim2real record` makes them"
+        )
+    if all(_rests(log) for log in logs):
+        raise Sim2RealError(
+            f"the robot rests in all {len(logs)} recordings: its readings show noise and no motion;"
+            " record motions with `sim2real record`"
+        )
+    if not logs[0].command.shape[1]:
+        return
+    if all(_undriven(log) for log in logs):
+        raise Sim2RealError(
+            "the command never changes, but the robot goes on moving: what moved it was not"
+            " recorded; record the commands that were really sent, in the channel that the twin"
+            f" knows as {', '.join(f'actuator/{c.name}' for c in logs[0].contract.commands[:3])}"
+        )
+    _refuse_saturated(logs)
+
+
+def another_robot(twin: Twin, logs: Sequence[ControlLog]) -> str:
+    """Why these logs seem to be of another robot than the twin describes; '' where they do not.
+
+    Over half a second from a measured state a twin of the robot predicts each reading better than
+    its mean would. One that does so for less than half of the readings describes something else.
+    """
+    values = best_guess(twin)[None]
+    try:
+        found = Replayer(twin, ControlLog.join(logs), horizon_s=_HORIZON_S, values=values)(values)
+    except Sim2RealError:  # no stretch as long as that: others say so
+        return ""
+    worst: list[float] = []
+    for spec in found.log.contract.sensors:
+        part = found.column(spec.name)
+        measured, seen = found.measured[..., part], found.valid[..., part]
+        spread = float(measured[seen].std()) if seen.any() else 0.0
+        if spread <= 3.0 * float(found.noise[part].max()):
+            continue  # at rest a mean predicts as well as anything
+        error = found.errors[0][..., part][seen]
+        size = float(np.sqrt(np.mean(error**2))) if np.isfinite(error).all() else math.inf
+        worst.append(size / spread)
+    if not worst or float(np.median(worst)) < 1.0:
+        return ""
+    return (
+        f"errors over {_HORIZON_S:g} s are {float(np.median(worst)):.1f} times the spread of the"
+        " readings themselves: the recordings are of another robot, or their channels or units are"
+        " not what the twin takes them for"
+    )
+
+
+def _rests(log: ControlLog) -> bool:
+    """Whether every reading of a log scatters around one value."""
+    for column in range(log.readings.shape[1]):
+        known = log.readings[np.isfinite(log.readings[:, column]), column]
+        if len(known) < 3:
+            continue
+        scatter = float(np.diff(known).std()) / math.sqrt(2)
+        if known.std() > _RESTING * scatter + 1e-9 * (1 + float(np.abs(known).max())):
+            return False
+    return True
+
+
+def _undriven(log: ControlLog) -> bool:
+    """Whether a robot moves under a command that never changes, and not by itself."""
+    known = log.command[np.isfinite(log.command).all(axis=1)]
+    if not len(known) or np.ptp(known, axis=0).max() > 1e-9 or log.enabled is not None:
+        return False
+    if _rests(log):
+        return False
+    servos = [spec.stiffness > 0 for spec in log.contract.commands]
+    if not any(servos):
+        return bool(known[0].any())  # without any torque it may swing freely
+    # A servo that is let go, or steps to its target, moves most at first; what is driven does not.
+    speed = np.abs(np.diff(log.readings, axis=0)) / np.maximum(
+        np.nanstd(log.readings, axis=0), 1e-9
+    )
+    thirds = [float(np.nanmean(part)) for part in np.array_split(speed, 3)]
+    return max(thirds[1:]) > _GROWS * thirds[0]
+
+
+def _refuse_saturated(logs: Sequence[ControlLog]) -> None:
+    command = np.concatenate([log.command for log in logs])
+    for column, spec in enumerate(logs[0].contract.commands):
+        low, high = spec.low, spec.high
+        sent = command[np.isfinite(command[:, column]), column]
+        if not len(sent) or not math.isfinite(high - low):
+            continue
+        slack = 1e-6 * max(1.0, high - low)
+        beyond = float(((sent < low - slack) | (sent > high + slack)).mean())
+        at = float(((sent <= low + slack) | (sent >= high - slack)).mean())
+        if beyond > _BEYOND or at > _AT_LIMIT:
+            share, where = (beyond, "beyond") if beyond > _BEYOND else (at, "at")
+            raise Sim2RealError(
+                f"the command of {spec.name!r} is {where} its limits {low:g} .. {high:g}"
+                f" {spec.unit} in {share:.0%} of the rows: what the drive did is not what was sent;"
+                " record smaller motions, or correct the channel's unit"
+            )

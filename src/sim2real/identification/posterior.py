@@ -1,0 +1,246 @@
+"""What a fit knows and does not know.
+
+Around the optimum the posterior is a Gaussian (Laplace). Three things are done to keep it honest.
+Where the twin cannot explain the logs, residuals are not independent, and the Gaussian is widened
+by how much more the segments pull than independent noise would let them: a wrong model does not
+give a certain answer. Derivatives over small steps take the roughness of a simulation for
+information: the cost is looked at over steps as long as the Gaussian is wide, along its own axes,
+and both its place and its widths follow what is seen. And draws from it are simulated: where their
+weights are uneven the posterior is not Gaussian, and becomes the weighted draws themselves,
+improved round by round, if enough of them count.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from sim2real.arrays import Floats
+from sim2real.identification.least_squares import LeastSquares
+from sim2real.identification.most_probable import Fit, costs_of
+from sim2real.params import Empirical, GaussianPosterior, JointDistribution
+from sim2real.replay import Unknowns
+
+_WIDE = 1.5
+"""Steps along the axes of the Gaussian, in its standard deviations."""
+_WIDEST = 25.0
+"""Largest factor by which a look at the cost widens a variance."""
+_LOOKS = 5
+"""Looks at the cost, at most, each from where the one before led."""
+_SETTLED = 0.2
+"""Decrease of the cost from which another look is worth it."""
+_LOOK = 40
+"""Draws that tell whether the Gaussian is right."""
+_DRAWS = 128
+_ROUNDS = 2
+"""Rounds of draws, if it is not."""
+_EVEN = 0.5
+"""Share of effective draws from which a Gaussian is taken as it is."""
+_ENOUGH = 0.2
+"""Share of effective draws with which no further round is made."""
+_FEWEST = 60
+"""Effective draws below which weighted draws are no posterior, and the Gaussian is kept."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Posterior:
+    """Beliefs about the fitted parameters after the logs."""
+
+    names: tuple[str, ...]
+    mean: Floats
+    """(fitted,) in the parameters' units."""
+    covariance: Floats
+    """(fitted, fitted)."""
+    discrepancy: float
+    """Factor the variance was widened by, because the twin does not explain the logs; >= 1."""
+    effective: float
+    """Share of effective draws when the Gaussian was checked; nan where it was not."""
+    distribution: JointDistribution
+
+    @property
+    def std(self) -> Floats:
+        """(fitted,) standard deviations."""
+        return np.sqrt(np.diag(self.covariance))
+
+    @classmethod
+    def gaussian(
+        cls,
+        unknowns: Unknowns,
+        mean: Floats,
+        covariance: Floats,
+        *,
+        discrepancy: float,
+        effective: float,
+    ) -> Posterior:
+        """A Gaussian between the bounds of the unknowns, in their units."""
+        low, high = (unknowns.values(edge) for edge in unknowns.bounds)
+        covariance = 0.5 * (covariance + covariance.T)
+        return cls(
+            names=unknowns.names,
+            mean=mean,
+            covariance=covariance,
+            discrepancy=discrepancy,
+            effective=effective,
+            distribution=GaussianPosterior(
+                names=unknowns.names,
+                mean=tuple(mean.tolist()),
+                covariance=rows_of(covariance),
+                low=tuple(low.tolist()),
+                high=tuple(high.tolist()),
+            ),
+        )
+
+
+def posterior_of(
+    problem: LeastSquares,
+    fit: Fit,
+    *,
+    check: bool = True,
+    seed: int = 0,
+    report: Callable[[int, int], None] = lambda done, of: None,
+) -> Posterior:
+    """The posterior around a fit; with `check`, simulated draws say whether it is Gaussian."""
+    information = fit.information()
+    discrepancy = discrepancy_of(fit)
+    covariance = np.asarray(np.linalg.inv(information / discrepancy + np.eye(len(fit.x))), float)
+    x = fit.x
+    if check:
+        x, covariance = _looked_at(problem, x, covariance, discrepancy)
+    effective, draws, weights = float("nan"), None, None
+    if check:
+        rng = np.random.default_rng(seed)
+        sampler = _Sampler(problem, discrepancy, rng)
+        _, _, effective = sampler.round(x, covariance, count=_LOOK, tails=np.inf)
+        report(1, 1 + _ROUNDS)
+        if effective < _EVEN:
+            draws, weights = sampler.improved(x, covariance, report)
+        report(1 + _ROUNDS, 1 + _ROUNDS)
+    if weights is not None and draws is not None:
+        values = problem.values(draws)
+        mean = weights @ values
+        spread = (values - mean) * np.sqrt(weights)[:, None]
+        return Posterior(
+            names=problem.names,
+            mean=mean,
+            covariance=spread.T @ spread,
+            discrepancy=discrepancy,
+            effective=effective,
+            distribution=Empirical(
+                names=problem.names, samples=rows_of(values), weights=tuple(weights.tolist())
+            ),
+        )
+    return Posterior.gaussian(
+        problem,
+        problem.values(x),
+        covariance * np.outer(problem.scales, problem.scales),
+        discrepancy=discrepancy,
+        effective=effective,
+    )
+
+
+def weights_of(logs: Floats) -> tuple[Floats, float]:
+    """Weights (n,) of draws whose logarithms are known but for a constant, and how many of the
+    draws count by them, as a share."""
+    weights = np.exp(logs - logs.max())
+    weights /= weights.sum()
+    return weights, float(1.0 / (weights**2).sum() / len(weights))
+
+
+def rows_of(matrix: Floats) -> tuple[tuple[float, ...], ...]:
+    """The rows of a matrix, as distributions hold them."""
+    return tuple(tuple(row) for row in matrix.tolist())
+
+
+def discrepancy_of(fit: Fit) -> float:
+    """How much more the segments disagree about the parameters than independent noise would.
+
+    The mean, over directions the data tells, of the variance of the segments' pulls against the
+    information: one where the model is right, more where errors go together within a segment.
+    """
+    pulls = np.einsum("psk,sk->sp", fit.weighted_slopes(), fit.tempered())
+    information = fit.information()
+    values, vectors = np.linalg.eigh(information)
+    told = values > 1.0  # more than the prior
+    if len(pulls) < 3 or not told.any():
+        return 1.0
+    along = (pulls - pulls.mean(axis=0)) @ vectors[:, told]
+    ratios = (along**2).sum(axis=0) * len(pulls) / (len(pulls) - 1) / values[told]
+    return max(1.0, float(np.mean(ratios)))
+
+
+def _looked_at(
+    problem: LeastSquares, x: Floats, covariance: Floats, discrepancy: float
+) -> tuple[Floats, Floats]:
+    """(x, covariance) as the cost has them over steps as long as the Gaussian is wide."""
+    low, high = problem.bounds
+    for _ in range(_LOOKS):
+        variances, axes = np.linalg.eigh(covariance)
+        steps = _WIDE * (axes * np.sqrt(np.maximum(variances, 1e-18))).T
+        points = np.concatenate([x[None], x + steps, x - steps])
+        data, prior = costs_of(problem, np.clip(points, low, high))
+        cost = data / discrepancy + prior
+        up, down = np.split(cost[1:] - cost[0], 2)
+        # Along an axis that a bound cuts off, the derivatives are all there is.
+        whole = (points == np.clip(points, low, high)).all(axis=1)[1:].reshape(2, -1).all(axis=0)
+        curve = np.where(whole, np.clip(up + down, _WIDE**2 / _WIDEST, _WIDE**2 * 2.0), _WIDE**2)
+        middle = np.where(whole, np.clip(0.5 * (down - up) / curve, -1.0, 1.0), 0.0)
+        spread = (axes * (variances * _WIDE**2 / curve)) @ axes.T
+        covariance = 0.5 * (spread + spread.T)
+        better = np.clip(x + middle @ steps, low, high)
+        tried = np.stack([better, np.clip(points[np.argmin(cost)], low, high)])
+        data, prior = costs_of(problem, tried)
+        ends = data / discrepancy + prior
+        gained = cost[0] - ends.min()
+        if gained > 0:
+            x = tried[np.argmin(ends)]
+        if gained < _SETTLED and (curve > 0.5 * _WIDE**2).all():
+            break
+    return x, covariance
+
+
+class _Sampler:
+    """Weighted draws of the posterior."""
+
+    def __init__(self, problem: LeastSquares, discrepancy: float, rng: np.random.Generator) -> None:
+        self._problem, self._discrepancy, self._rng = problem, discrepancy, rng
+
+    def round(
+        self, center: Floats, spread: Floats, *, count: int, tails: float
+    ) -> tuple[Floats, Floats, float]:
+        """(draws, weights, share that is effective) of a Gaussian, or of Student's with `tails`."""
+        low, high = self._problem.bounds
+        factor = np.linalg.cholesky(spread + 1e-12 * np.eye(len(center)))
+        unit = self._rng.normal(size=(count, len(center)))
+        if np.isfinite(tails):
+            unit *= np.sqrt(tails / self._rng.chisquare(tails, count))[:, None]
+        draws = center + unit @ factor.T
+        inside = ((draws >= low) & (draws <= high)).all(axis=1)
+        draws, squares = draws[inside], (unit[inside] ** 2).sum(axis=1)
+        if not len(draws):
+            return draws, np.zeros(0), 0.0
+        data, prior = costs_of(self._problem, draws)
+        proposal = -0.5 * squares
+        if np.isfinite(tails):
+            proposal = -0.5 * (tails + len(center)) * np.log1p(squares / tails)
+        logs = -data / self._discrepancy - prior - proposal
+        return draws, *weights_of(logs)
+
+    def improved(
+        self, center: Floats, spread: Floats, report: Callable[[int, int], None]
+    ) -> tuple[Floats | None, Floats | None]:
+        """The most even of a few rounds, each from what the one before found; None if too few."""
+        best, draws_best, weights_best = 0.0, None, None
+        for round_ in range(_ROUNDS):
+            # Student's tails, so that no draw of the posterior is missed by much.
+            draws, weights, share = self.round(center, spread, count=_DRAWS, tails=5.0)
+            if share * len(draws) > max(best, _FEWEST):
+                best, draws_best, weights_best = share * len(draws), draws, weights
+            report(2 + round_, 1 + _ROUNDS)
+            if share >= _ENOUGH or len(draws) < _FEWEST:
+                break
+            center = weights @ draws
+            off = (draws - center) * np.sqrt(weights)[:, None]
+            spread = off.T @ off + 0.05 * spread
+        return draws_best, weights_best

@@ -1,0 +1,162 @@
+"""Weights of a remainder's bumps: fitted to some recordings, tried on others.
+
+Residuals are nearly linear in the weights, and their slopes are taken once, of all recordings: a
+fold picks the rows of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from sim2real.arrays import Floats, Ints
+from sim2real.identification.least_squares import LeastSquares
+from sim2real.identification.remainder_basis import weight_scales
+from sim2real.identification.robust_loss import ROBUST
+from sim2real.logs import ControlLog
+from sim2real.params import Normal, Parameter, dimension_of
+from sim2real.replay import Replayer, best_guess, log_of, spread_evenly
+from sim2real.twin import Remainder, Twin
+
+_SIMULATED_S = 48.0
+"""Time that segments of one length have together, at most; more are thinned out [s]."""
+_STEP = 0.1
+"""Finite difference, in scales of a weight."""
+_PASSES = 6
+"""Reweightings of a robust, linear fit."""
+_STRIDE = 0.7
+"""Time from one tried segment to the next, in segments. Recordings may repeat one motion: what was
+fitted at some moments of it must hold at others."""
+
+
+class BumpWeights:
+    """Logs of a twin's robot over several horizons, and the weights that explain them."""
+
+    def __init__(
+        self,
+        twin: Twin,
+        blank: Remainder,
+        logs: Sequence[ControlLog],
+        horizons_s: Sequence[float],
+        *,
+        threads: int,
+    ) -> None:
+        self._blank, self._horizons_s, self._threads = blank, horizons_s, threads
+        scales = np.repeat(weight_scales(twin, blank), blank.count)
+        self._scales = np.maximum(scales, 1e-12)
+        names = [f"joint/{n}/remainder[{k}]" for n in blank.names for k in range(blank.count)]
+        weights = tuple(
+            Parameter(
+                name=name,
+                dimension=dimension_of("joint", "remainder"),
+                nominal=0.0,
+                prior=Normal(mean=0.0, std=float(scale)),
+            )
+            for name, scale in zip(names, self._scales, strict=True)
+        )
+        self._twin = replace(twin, remainder=blank, parameters=(*twin.parameters, *weights))
+        self.size = len(names)
+        self._logs, self._joined = logs, ControlLog.join(logs)
+        self._problems = []
+        for horizon_s in horizons_s:
+            problem = LeastSquares(
+                self._twin, logs, horizon_s, fitted=tuple(names), threads=threads
+            ).part(_most(horizon_s))
+            problem.noise[:] = _noise(twin, logs, horizon_s, threads)
+            self._problems.append(problem)
+        self.linearise(np.zeros(self.size), np.arange(self.size))
+
+    def linearise(self, x: Floats, free: Ints) -> None:
+        """Take residuals, and slopes of the bumps `free`, at weights x (bumps,)."""
+        residuals, slopes, of = [], [], []
+        for problem in self._problems:
+            problem.prepare(x)
+            points = np.concatenate([x[None], x + _STEP * np.eye(self.size)[free]])
+            white = problem.residuals(points)
+            of.append(np.repeat(log_of(self._logs, problem.starts), white.shape[2]))
+            white = white.reshape(len(points), -1)
+            slope = np.zeros((self.size, white.shape[1]))
+            slope[free] = (white[1:] - white[0]) / _STEP
+            residuals.append(white[0] - x @ slope)
+            slopes.append(slope)
+        self._of = np.concatenate(of)
+        self._residual, self._slopes = np.concatenate(residuals), np.concatenate(slopes, axis=1)
+
+    def solved(self, free: Ints, ridge: float, recordings: Ints) -> Floats:
+        """(bumps,) weights of the bumps `free` that fit some recordings best, in their scales."""
+        mine = np.isin(self._of, recordings)
+        residual, slopes = self._residual[mine], self._slopes[np.ix_(free, mine)]
+        found = np.zeros(len(free))
+        for _ in range(_PASSES):
+            weight = ROBUST / np.maximum(np.abs(residual + found @ slopes), ROBUST)
+            normal = (slopes * weight) @ slopes.T + ridge * np.eye(len(free))
+            found = -np.linalg.solve(normal, slopes @ (weight * residual))
+        x = np.zeros(self.size)
+        x[free] = found
+        return x
+
+    def squares(self, points: Floats, recordings: Ints, support: Remainder) -> Floats:
+        """(n, recordings, horizons, sensors) mean squared errors with weights (n, bumps).
+
+        The bumps act where `support` has them act. Simulated, from states as measured; infinite
+        where one diverged, nan where none is known.
+        """
+        rows = np.repeat(best_guess(self._twin)[None], len(points), axis=0)
+        rows[:, -self.size :] = points * self._scales
+        sensors = self._joined.contract.sensors
+        shape = (len(points), len(recordings), len(self._horizons_s), len(sensors))
+        found = np.full(shape, np.nan)
+        for k, horizon_s in enumerate(self._horizons_s):
+            replayer = Replayer(
+                replace(self._twin, remainder=support), self._joined, horizon_s=horizon_s,
+                stride_s=_STRIDE * horizon_s, values=rows, threads=self._threads,
+            )  # fmt: skip
+            of = log_of(self._logs, replayer.starts)
+            chosen = spread_evenly(len(of), _most(horizon_s))
+            chosen = chosen[np.isin(of[chosen], recordings)]
+            if not len(chosen):
+                continue
+            replay = replayer.part(chosen)(rows)
+            errors, valid = replay.errors, replay.valid
+            for row, recording in enumerate(recordings):
+                here = of[chosen] == recording
+                for column, spec in enumerate(sensors):
+                    part = replay.column(spec.name)
+                    mine = errors[:, here][..., part][:, valid[here][..., part]]
+                    if mine.size:
+                        mine = np.nan_to_num(mine, nan=np.inf)
+                        found[:, row, k, column] = (mine**2).mean(axis=1)
+        return found
+
+    def remainder(self, x: Floats) -> Remainder:
+        """The remainder with weights x (bumps,)."""
+        weights = (x * self._scales).reshape(len(self._blank.joints), -1)
+        return Remainder(
+            joints=tuple(
+                replace(joint, weights=tuple(mine.tolist()))
+                for joint, mine in zip(self._blank.joints, weights, strict=True)
+            )
+        )
+
+
+def _most(horizon_s: float) -> int:
+    """Segments of one length that are enough."""
+    return max(1, round(_SIMULATED_S / horizon_s))
+
+
+def _noise(twin: Twin, logs: Sequence[ControlLog], horizon_s: float, threads: int) -> Floats:
+    """(numbers,) how far the twin's predictions are off: what a remainder can do about."""
+    problem = LeastSquares(twin, logs, horizon_s, threads=threads).part(_most(horizon_s))
+    x = np.zeros(len(problem.names))
+    names = problem.sensor_of()
+    for _ in range(3):
+        problem.prepare(x)
+        white = problem.residuals(x[None])[0].reshape(problem.valid.shape)
+        for sensor in set(names):
+            mine = [k for k, name in enumerate(names) if name == sensor]
+            seen = np.abs(white[..., mine][problem.valid[..., mine]])
+            if seen.size:
+                problem.noise[mine] *= np.clip(float(np.median(seen)) / 0.6745, 0.2, 50.0)
+    return problem.noise.copy()

@@ -1,0 +1,203 @@
+"""From a training run to a bundle: exported, compared with the trained network, and sealed."""
+
+from __future__ import annotations
+
+import platform
+import tempfile
+from collections.abc import Callable
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from sim2real.contract import CommandSpec, Contract, JointLimits, Limits
+from sim2real.errors import Sim2RealError
+from sim2real.learn import Policy, TrainResult
+from sim2real.learn.export_config import ExportConfig
+from sim2real.learn.onnx_graphs import (
+    OPSET,
+    interface_modules,
+    interface_widths,
+    network_module,
+    to_onnx,
+)
+from sim2real.learn.rollout import Rollout, roll_out
+from sim2real.policy import Bundle, ExportProvenance, Runtime, make_contract, write_bundle
+from sim2real.tasks import TaskEnv, find_task
+from sim2real.twin import Twin, range_and_torque
+
+LARGEST_DIFFERENCE = 1e-5
+"""Largest difference allowed between an exported graph and what it was made from."""
+_WORLDS = 64
+_MARGIN = 1.5
+"""Limits of what is sent are this many times the largest value seen in simulation."""
+_ROOM = 2.0
+"""Limits of how a joint may move: the same, with more room because a robot differs."""
+_SLOW = 1.0
+"""A speed, or a change of speed in a period, that is never a reason to stop [rad/s or m/s]: the
+reading of a resting joint flickers by more than the joint moves."""
+_ROOM_M = 0.05
+"""How far a tool may go beyond where it was seen [m]."""
+
+
+def export(
+    run: ExportConfig | TrainResult | Path | str,
+    *,
+    report: Callable[[int, int], None] = lambda done, of: None,
+    **options: Any,
+) -> Bundle:
+    """Make a bundle of a training run; a graph that differs from the network is refused.
+
+    `options` are those of `ExportConfig`, or it is given whole.
+    """
+    config = run if isinstance(run, ExportConfig) else ExportConfig(run=_folder(run), **options)
+    return _exported(config, report)
+
+
+def _folder(run: TrainResult | Path | str) -> Path:
+    return run.run if isinstance(run, TrainResult) else Path(run)
+
+
+def _exported(config: ExportConfig, report: Callable[[int, int], None]) -> Bundle:
+    if config.observations < 1:
+        raise Sim2RealError("--observations must be at least 1")
+    policy = Policy.open(config.run)
+    run = policy.run
+    twin = Twin.load(run.twin) if run.twin else None
+    source = "prior" if run.source == "adr" else run.source
+    env = TaskEnv(find_task(run.task), worlds=_WORLDS, seed=config.seed, source=source, twin=twin)
+    out = config.out or config.run / "bundle"
+    if out.exists():
+        raise Sim2RealError(f"{out} exists already; choose another with --out")
+    contract = make_contract(env)
+    notes = _notes(contract, config.run)
+    widths = interface_widths(env)
+    graphs = {
+        name: to_onnx(module, widths, name, notes)
+        for name, module in interface_modules(env).items()
+    }
+    graphs["policy"] = to_onnx(network_module(policy), {"obs": policy.width}, "actions", notes)
+    seen = roll_out(env, policy, config.observations, report=report)
+    provenance: ExportProvenance = {
+        "task": run.task,
+        "policy": policy.id,
+        "run": config.run.name,
+        "source": source,
+        "remainder": run.remainder,
+        "twin": env.twin.name,
+        "twin_version": env.twin.version,
+        "trained_in": policy.twin_version,
+        "opset": OPSET,
+        "observations": len(seen.observations),
+        "software": {
+            name: version(name) for name in ("sim2real", "torch", "onnx", "onnxruntime", "mujoco")
+        }
+        | {"python": platform.python_version()},
+    }
+    limits = make_limits(env, contract, seen)
+    return _checked(out, contract, limits, graphs, env.twin, provenance, seen)
+
+
+def _checked(
+    out: Path,
+    contract: Contract,
+    limits: Limits,
+    graphs: dict[str, bytes],
+    twin: Twin,
+    provenance: ExportProvenance,
+    seen: Rollout,
+) -> Bundle:
+    """Write the bundle if its graphs compute what the network and the task compute."""
+    with tempfile.TemporaryDirectory() as folder:
+        trial = write_bundle(
+            Path(folder) / "trial", contract=contract, limits=limits, graphs=graphs, twin=twin,
+            provenance=provenance,
+        )  # fmt: skip
+        found = differences(Runtime(trial), seen)
+    for name, value in found.items():
+        if not value < LARGEST_DIFFERENCE:
+            raise Sim2RealError(
+                f"the exported {name} differs from the trained one by {value:.2g} on"
+                f" {len(seen.observations)} observations; {LARGEST_DIFFERENCE:g} is allowed"
+            )
+    provenance = {**provenance, "largest_difference": found}
+    return write_bundle(
+        out, contract=contract, limits=limits, graphs=graphs, twin=twin, provenance=provenance
+    )
+
+
+def differences(runtime: Runtime, seen: Rollout) -> dict[str, float]:
+    """Largest difference of each graph from what was seen in the worlds."""
+    inputs = seen.interface
+    pairs = {
+        "policy": (runtime.policy(seen.observations), seen.actions),
+        "observe": (
+            runtime.observe(
+                inputs["readings"], inputs["goals"], inputs["action"], inputs["command"]
+            ),
+            seen.frames,
+        ),
+        "act": (
+            runtime.act(
+                np.clip(seen.actions, -1, 1), inputs["readings"], inputs["goals"],
+                inputs["command"],
+            ),
+            seen.commands,
+        ),
+    }  # fmt: skip
+    return {name: float(np.abs(one - two).max()) for name, (one, two) in pairs.items()}
+
+
+def make_limits(env: TaskEnv, contract: Contract, seen: Rollout) -> Limits:
+    """Limits from the model where it has them, else from what was seen, with a margin."""
+    frames = seen.frames
+    spread = np.ptp(frames, axis=0) + 0.1 * np.abs(frames).max(axis=0) + 0.1
+    return Limits(
+        joints=tuple(
+            _joint_limits(env, command, k, seen) for k, command in enumerate(contract.commands)
+        ),
+        observation_low=tuple(float(v) for v in frames.min(axis=0) - spread),
+        observation_high=tuple(float(v) for v in frames.max(axis=0) + spread),
+        tool=env.task.tool,
+        workspace_low=tuple(float(v) for v in seen.tool.min(axis=0) - _ROOM_M),
+        workspace_high=tuple(float(v) for v in seen.tool.max(axis=0) + _ROOM_M),
+    )
+
+
+def _joint_limits(env: TaskEnv, command: CommandSpec, k: int, seen: Rollout) -> JointLimits:
+    model = env.worlds.model
+    joint = model.joint(command.joint)
+    low, high, force = range_and_torque(model, command)
+    return JointLimits(
+        name=command.joint,
+        position_low=low,
+        position_high=high,
+        velocity=max(_ROOM * float(np.abs(seen.velocities[:, k]).max()), _SLOW),
+        acceleration=max(
+            _ROOM * float(np.abs(seen.accelerations[:, k]).max()),
+            _SLOW * env.task.rate_hz,
+            force / float(model.dof_M0[joint.dofadr[0]]),  # what the motor can do
+        ),
+        torque=force,
+        command_low=command.low,
+        command_high=command.high,
+        command_rate=_MARGIN * max(float(seen.rates[:, k].max()), 1e-3),
+    )
+
+
+def _notes(contract: Contract, run: Path) -> dict[str, str]:
+    """Metadata of the graphs, with the keys that mjlab's deployment code reads."""
+    commands = contract.commands
+    return {
+        "run_path": run.name,
+        "task": contract.task,
+        "joint_names": ",".join(command.joint for command in commands),
+        "joint_stiffness": ",".join(f"{command.stiffness:.6g}" for command in commands),
+        "joint_damping": ",".join(f"{command.damping:.6g}" for command in commands),
+        "default_joint_pos": ",".join(f"{command.default:.6g}" for command in commands),
+        "command_names": ",".join(goal.name for goal in contract.goals),
+        "observation_names": ",".join(term.name for term in contract.observations),
+        "action_scale": ",".join("1" for _ in contract.actions),
+        "rate_hz": f"{contract.rate_hz:g}",
+    }

@@ -1,0 +1,122 @@
+"""Real clocks made even: a log on control periods that the twin can be stepped by.
+
+Commands are held, as hardware holds them; readings are interpolated between their own samples, so
+that nothing is delayed. Where samples are missing, periods have no reading. Time stamps that go
+backwards or repeat are refused or dropped, never smoothed over.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from sim2real.arrays import Floats
+from sim2real.contract import Contract
+from sim2real.data import ChannelMap, Episode, Logs, Signal, held, read_logs
+from sim2real.errors import Sim2RealError
+from sim2real.logs.cleaning import channels_of, usable
+from sim2real.logs.control_log import ControlLog
+from sim2real.twin import Twin, twin_contract
+
+_EVEN = 0.02
+"""Share of a period by which time stamps may scatter without being interpolated."""
+_FAR = 1.5
+"""Periods to the nearest sample from which a reading is called missing."""
+_MOST_BACKWARD = 0.01
+"""Share of time stamps that may repeat or go backwards; those samples are dropped."""
+
+
+def aligned(episode: Episode, twin: Twin, *, rate_hz: float = 0.0) -> ControlLog:
+    """The log of an episode on even control periods, each a whole number of the twin's steps.
+
+    `rate_hz` is the control rate; by default that of the command, or the next that divides. An
+    episode of another robot, without a command or with lying time stamps is a `Sim2RealError`.
+    """
+    contract = twin_contract(twin, rate_hz or 100.0)
+    clean = usable(episode, contract, twin)
+    probe = ControlLog.of(clean, contract, twin.channels)
+    step_s = float(twin.compile().model.opt.timestep)
+    steps = np.diff(probe.times)
+    typical = 1.0 / rate_hz if rate_hz else float(np.median(steps)) if len(steps) else 0.0
+    if typical <= 0:
+        raise Sim2RealError(f"episode {episode.id} has too few samples to identify anything by")
+    period = max(1, round(typical / step_s)) * step_s
+    contract = twin_contract(twin, 1.0 / period)
+    regular = np.abs(steps - period) < _EVEN * period
+    even = clean if regular.all() else _resampled(clean, twin, contract, period)
+    lost = [
+        len(signal.times) - len(clean.signals[name].times)
+        for name, signal in episode.signals.items()
+    ]
+    # What was left out or resampled is still the recording of that name.
+    log = ControlLog.of(even, contract, twin.channels)
+    return replace(log, episode=episode.id, left_out=sum(lost))
+
+
+def aligned_logs(
+    twin: Twin,
+    logs: Logs,
+    *,
+    channels: ChannelMap | Path | str | None = None,
+    rate_hz: float = 0.0,
+) -> list[ControlLog]:
+    """The logs of episodes, or of where they are kept, on even control periods; see `read_logs`."""
+    return [
+        aligned(episode, twin, rate_hz=rate_hz) for episode in read_logs(logs, channels=channels)
+    ]
+
+
+def _resampled(episode: Episode, twin: Twin, contract: Contract, period: float) -> Episode:
+    """The episode with every numeric channel at even times."""
+    kinds = channels_of(episode, contract, twin)
+    # Channels the twin does not know may have clocks of any kind.
+    stamps = np.concatenate([episode.signals[name].times for name in kinds])
+    start, end = float(stamps.min()), float(stamps.max())
+    grid = start + period * np.arange(int((end - start) / period + 1e-6) + 1.0)
+    channels = {}
+    for name, kind in kinds.items():
+        clean = _forward(episode, name, episode.signals[name])
+        if not len(clean.times):
+            continue
+        if kind != "reading" or clean.values.dtype.kind == "b":
+            known = grid >= clean.times[0] - 1e-9
+            values = clean.values[held(clean.times, grid[known] + 1e-9)]
+            channels[name] = Signal(grid[known], values, clean.unit, 1.0 / period)
+        else:
+            channels[name] = _interpolated(clean, grid, period)
+    return replace(episode, channels=channels)
+
+
+def _interpolated(signal: Signal, grid: Floats, period: float) -> Signal:
+    after = np.clip(np.searchsorted(signal.times, grid), 0, len(signal.times) - 1)
+    before = np.maximum(after - 1, 0)
+    near = np.minimum(np.abs(signal.times[after] - grid), np.abs(signal.times[before] - grid))
+    inside = (grid >= signal.times[0] - 1e-9) & (grid <= signal.times[-1] + 1e-9)
+    # A sensor slower than the grid is not missing between its samples; it is just not new there.
+    usual = (
+        max(period, float(np.median(np.diff(signal.times)))) if len(signal.times) > 1 else period
+    )
+    keep = inside & (near <= _FAR * usual)
+    if usual > 1.5 * period:
+        keep &= near <= 0.5 * period
+    flat = signal.values.reshape(len(signal.values), -1).astype(float)
+    values = np.stack(
+        [np.interp(grid[keep], signal.times, flat[:, k]) for k in range(flat.shape[1])], axis=1
+    )
+    shape = (int(keep.sum()), *signal.shape)
+    return Signal(grid[keep], values.reshape(shape), signal.unit, 1.0 / period)
+
+
+def _forward(episode: Episode, name: str, signal: Signal) -> Signal:
+    """The samples whose time stamps go forward; too many that do not are refused."""
+    times = signal.times
+    good = np.isfinite(times)
+    good[good] &= np.concatenate([[True], np.diff(np.maximum.accumulate(times[good])) > 0])
+    if len(times) and (~good).mean() > _MOST_BACKWARD:
+        raise Sim2RealError(
+            f"episode {episode.id}: {(~good).mean():.0%} of the time stamps of {name!r} repeat or"
+            " go backwards; `sim2real data check --repair` says what is wrong with them"
+        )
+    return replace(signal, times=times[good], values=signal.values[good])

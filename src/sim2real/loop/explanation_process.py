@@ -1,0 +1,117 @@
+"""Explaining a gap beside the loop that closes it, in a process of its own.
+
+Training again needs no explanation, and takes one core. So a second process walks the same loop in
+the same folder: it reads the steps that are done, and ends when it has explained what there is to
+explain. Locks keep the two from doing one step twice. Whatever it leaves undone, by an error or by
+being killed, the loop does itself; and it ends with the loop, however that ends.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import threading
+from contextlib import suppress
+from dataclasses import asdict
+from pathlib import Path
+from types import TracebackType
+
+from sim2real.loop.loop_config import LoopConfig
+from sim2real.loop.steps import KeptResult, KeptStep, Store
+
+_EXPLAINING = ("attribute", "failures")
+"""Kinds of steps that are done beside a loop."""
+
+
+class ExplanationProcess:
+    """Has steps done beside the loop, where there is a core to spare."""
+
+    def __init__(self, config: LoopConfig, store: Store) -> None:
+        self._config = config
+        self._store = store
+        self._walks: list[subprocess.Popen[str]] = []
+        self._asked = 0
+
+    def __enter__(self) -> ExplanationProcess:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, why: BaseException | None, at: TracebackType | None
+    ) -> None:
+        """End what is still at work; all of it is done by now, or nobody waits for it."""
+        for walk in self._walks:
+            walk.kill()
+            walk.communicate()
+
+    def begin(self, steps: list[KeptStep]) -> None:
+        """Begin to do steps that the loop will ask for later."""
+        self._asked += 1
+        if self._config.threads == 1 or os.cpu_count() == 1 or self._store.has(steps):
+            return
+        for step in steps:
+            self._store.announce(step)
+        walk = subprocess.Popen(
+            [sys.executable, "-m", "sim2real.loop.explanation_process"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            text=True,
+        )
+        told = {
+            "config": asdict(self._config) | {"out": str(self._config.folder)},
+            "store": str(self._store.folder),
+            "asked": self._asked,
+        }
+        self._walks.append(walk)
+        assert walk.stdin is not None
+        with suppress(BrokenPipeError):
+            walk.stdin.write(json.dumps(told) + "\n")
+            walk.stdin.flush()
+
+
+class _ExplainingStore(Store):
+    """Steps that are done, and those that explain; whatever else is missing ends the walk, for only
+    the loop itself trains, or moves a robot."""
+
+    def _do(self, step: KeptStep, needs: tuple[KeptResult, ...], folder: Path) -> None:
+        if step.kind not in _EXPLAINING:
+            raise SystemExit
+        super()._do(step, needs, folder)
+
+
+class _ExplainingWalk(ExplanationProcess):
+    """The other side: does at once what it is asked for, up to the last of so many times."""
+
+    def __init__(self, config: LoopConfig, store: Store, asked: int) -> None:
+        super().__init__(config, store)
+        self._left = asked
+
+    def begin(self, steps: list[KeptStep]) -> None:
+        """Do the steps."""
+        for step in steps:
+            self._store.run(step)
+        self._left -= 1
+        if not self._left:
+            raise SystemExit
+
+
+def main() -> None:
+    """Walk the loop that standard input tells of, until it is explained or standard input ends."""
+    from sim2real.loop.circle import walk
+
+    told = json.loads(sys.stdin.readline())
+    threading.Thread(target=_end_with_loop, daemon=True).start()
+    config = LoopConfig(**told["config"] | {"out": Path(told["config"]["out"])})
+    store = _ExplainingStore(Path(told["store"]))
+    walk(config, store, beside=_ExplainingWalk(config, store, told["asked"]))
+
+
+def _end_with_loop() -> None:
+    os.read(sys.stdin.fileno(), 1)  # not by `sys.stdin`, which a waiting thread would keep locked
+    os._exit(1)
+
+
+if __name__ == "__main__":
+    main()

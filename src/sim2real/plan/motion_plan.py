@@ -1,0 +1,205 @@
+"""Which motions of a robot to record next, and the command that records each of them.
+
+Motions inside the limits and clear of everything are simulated in the twin; see `plan` for how some
+are chosen. Nothing is sent to a robot.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import tomli_w
+
+from sim2real.errors import Sim2RealError
+from sim2real.files import write_json, write_text
+from sim2real.plan.informative_motions import CandidateMotion, MotionPlan, choose
+from sim2real.policy import Bundle
+from sim2real.robot import MOTIONS, ExcitedRobot, prepare_motion
+from sim2real.twin import Twin
+
+FORMATS = (".toml", ".json")
+_AMPLITUDES = (0.3, 0.8)
+_SLOW = 0.3
+"""Part of the fastest command that slow motions are made with: friction shows in them."""
+_ALONE = ("steps", "chirp")
+"""Motions that are also tried with each joint alone."""
+_SEEDED = ("multisine", "targets")
+"""Motions that chance makes different, tried twice."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Recipe:
+    """Options of `sim2real record` that make a motion."""
+
+    motion: str
+    seconds: float
+    amplitude: float = _AMPLITUDES[-1]
+    joint: str = ""
+    speed: float | None = None
+    """Fastest command, where it is not the plan's own."""
+    seed: int = 0
+
+    @property
+    def name(self) -> str:
+        """What it is called in a plan."""
+        parts = [self.motion]
+        if self.motion != "hold":
+            parts.append(f"{self.amplitude:g}")
+        if self.joint:
+            parts.append(self.joint)
+        if self.speed is not None:
+            parts.append(f"at {self.speed:g}/s")
+        if self.seed:
+            parts.append(f"seed {self.seed}")
+        return " ".join(parts)
+
+    def command(self, source: Path | str, *, speed: float | None, rate_hz: float | None) -> str:
+        """The line that plays it, from the shell."""
+        words = ["sim2real", "record", str(source), "--motion", self.motion]
+        words += ["--seconds", f"{self.seconds:g}"]
+        if self.motion != "hold":
+            words += ["--amplitude", f"{self.amplitude:g}"]
+        if self.joint:
+            words += ["--joints", self.joint]
+        speed = speed if self.speed is None else self.speed
+        if speed is not None:
+            words += ["--speed", f"{speed:g}"]
+        if rate_hz is not None:
+            words += ["--rate-hz", f"{rate_hz:g}"]
+        if self.seed:
+            words += ["--seed", str(self.seed)]
+        return shlex.join(words)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlannedMotions:
+    """Motions to record, with the commands that do it."""
+
+    twin: Twin
+    chosen: MotionPlan
+    commands: tuple[str, ...]
+    """One a motion."""
+    candidates: int
+    """Motions that were looked at."""
+    refused: tuple[str, ...]
+    """Motions that are not clear from the twin's default pose, and why."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data."""
+        told = self.chosen.to_dict()
+        for motion, command in zip(told["motions"], self.commands, strict=True):
+            motion["command"] = command
+        return {
+            "twin": self.twin.name,
+            "version": self.twin.version,
+            "candidates": self.candidates,
+            "refused": list(self.refused),
+            **told,
+        }
+
+    def save(self, path: Path | str) -> None:
+        """Write the plan to a `.toml` or `.json` file."""
+        path = Path(path)
+        if path.suffix not in FORMATS:
+            raise Sim2RealError(f"a plan is written as .toml or .json, not {path.name!r}")
+        if path.suffix == ".json":
+            write_json(path, self.to_dict())
+        else:
+            write_text(path, tomli_w.dumps(self.to_dict()))
+
+
+def plan_motions(
+    twin: Twin | Bundle | Path | str,
+    *,
+    seconds: float = 60.0,
+    motions: int = 4,
+    parameters: tuple[str, ...] = (),
+    speed: float | None = None,
+    rate_hz: float | None = None,
+    seed: int = 0,
+    threads: int = 0,
+    report: Callable[[int, int], None] = lambda done, of: None,
+) -> PlannedMotions:
+    """Choose `motions` of `seconds` in all that tell a twin's parameters best.
+
+    `parameters` are those to tell, by default all whose prior leaves them open. `speed` is the
+    fastest command of a position servo, `rate_hz` the control rate of a twin, as in
+    `ExcitedRobot.open`; a bundle has its own rate and limits.
+    """
+    each = seconds / max(1, motions)
+    if motions < 1 or each < 1.0:
+        raise Sim2RealError(f"{seconds:g} s for {motions} motions: each takes a second at least")
+    subject = ExcitedRobot.open(twin, rate_hz=rate_hz, speed=speed)
+    recipes: dict[str, Recipe] = {}
+    candidates, refused = [], []
+    for recipe in _recipes(subject, each, speed):
+        try:
+            candidates.append(_candidate(twin, recipe, speed, rate_hz))
+            recipes[recipe.name] = recipe
+        except Sim2RealError as error:
+            refused.append(f"{recipe.name}: {error}")
+    if not candidates:
+        raise Sim2RealError(f"no motion is clear from the twin's default pose: {refused[0]}")
+    chosen = choose(
+        subject.twin,
+        subject.contract,
+        candidates,
+        motions=motions,
+        wanted=parameters,
+        seed=seed,
+        threads=threads,
+        report=report,
+    )
+    source = twin if isinstance(twin, Path | str) else twin.folder
+    return PlannedMotions(
+        twin=subject.twin,
+        chosen=chosen,
+        commands=tuple(
+            recipes[motion.name].command(source, speed=speed, rate_hz=rate_hz)
+            for motion in chosen.motions
+        ),
+        candidates=len(candidates),
+        refused=tuple(refused),
+    )
+
+
+def _candidate(
+    twin: Twin | Bundle | Path | str, recipe: Recipe, speed: float | None, rate_hz: float | None
+) -> CandidateMotion:
+    """A motion that is clear from the twin's default pose; else a `Sim2RealError`."""
+    speed = speed if recipe.speed is None else recipe.speed
+    # Of a twin alone the limits depend on the speed, as they will in `record`.
+    subject = ExcitedRobot.open(twin, rate_hz=rate_hz, speed=speed)
+    prepared = prepare_motion(
+        subject,
+        recipe.motion,
+        seconds=recipe.seconds,
+        amplitude=recipe.amplitude,
+        joints=(recipe.joint,) if recipe.joint else (),
+        speed=speed,
+        seed=recipe.seed,
+    )
+    return CandidateMotion(name=recipe.name, command=prepared.plan.commands)
+
+
+def _recipes(subject: ExcitedRobot, seconds: float, speed: float | None) -> Iterator[Recipe]:
+    envelope = subject.envelope(speed=speed)
+    speeds: list[float | None] = [None]
+    if envelope.servo.any():
+        speeds.append(float(f"{_SLOW * envelope.rate[envelope.servo].min():.2g}"))
+    yield Recipe(motion="hold", seconds=seconds)
+    for motion in MOTIONS:
+        if motion == "hold":
+            continue
+        for slow in speeds:
+            for amplitude in _AMPLITUDES:
+                yield Recipe(motion=motion, seconds=seconds, amplitude=amplitude, speed=slow)
+        if motion in _SEEDED:
+            yield Recipe(motion=motion, seconds=seconds, seed=1)
+        if motion in _ALONE and len(subject.contract.commands) > 1:
+            for command in subject.contract.commands:
+                yield Recipe(motion=motion, seconds=seconds, joint=command.joint)

@@ -1,0 +1,46 @@
+"""TODO."""
+
+from typing import TYPE_CHECKING
+
+from sim2real.lazy import attach
+
+__all__ = [
+    "GAP",
+    "MeasuredStates",
+    "Replay",
+    "Replayer",
+    "Sensitivity",
+    "Unknowns",
+    "around",
+    "at_bounds",
+    "best_guess",
+    "chosen_parameters",
+    "clusters_of",
+    "lead_periods",
+    "log_of",
+    "moves_by_chance",
+    "open_parameters",
+    "places_of",
+    "prior_std",
+    "seconds_of",
+    "sensitivity",
+    "spread_evenly",
+]
+
+if TYPE_CHECKING:
+    from sim2real.replay.linearization import Sensitivity, sensitivity
+    from sim2real.replay.measured_states import MeasuredStates
+    from sim2real.replay.randomness import moves_by_chance
+    from sim2real.replay.replayer import Replay, Replayer, lead_periods, places_of
+    from sim2real.replay.segments import GAP, clusters_of, log_of, seconds_of, spread_evenly
+    from sim2real.replay.unknowns import (
+        Unknowns,
+        around,
+        at_bounds,
+        best_guess,
+        chosen_parameters,
+        open_parameters,
+        prior_std,
+    )
+else:
+    __getattr__, __dir__ = attach(__name__, __file__)

@@ -1,0 +1,125 @@
+"""What a log says about the twin's parameters: residuals, and how they answer to each parameter.
+
+Each segment's residuals are whitened by what the twin expects of them: the noise of the readings,
+raised for sensors that the best fit does not explain, and the noise of the measured start carried
+along by the dynamics. Parameters are counted in standard deviations of their priors from the point
+of linearisation, so a prior has precision one. Everything depends on the one log alone.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from sim2real.arrays import Floats
+from sim2real.logs import ControlLog
+from sim2real.replay.replayer import Replay, Replayer
+from sim2real.replay.unknowns import Unknowns, around
+from sim2real.twin import Twin
+
+_ROUNDS = 2
+"""Fits; each but the first weighs a sensor by what the one before left unexplained."""
+_STEP = 0.3
+"""Half of a finite difference, in standard deviations of the prior."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sensitivity:
+    """One log linearised around one parameter vector."""
+
+    names: tuple[str, ...]
+    """Parameters a prediction depends on and whose prior leaves them open."""
+    information: Floats
+    """(parameters, parameters) J'J of the whitened residuals, per prior standard deviation."""
+    score: Floats
+    """(parameters,) J'r of the whitened residuals."""
+    spread: Floats
+    """(sensors,) log of how much each sensor scatters around the best fit, in expected variances;
+    nan where it is not measured."""
+    replay: Replay
+
+    @property
+    def shift(self) -> Floats:
+        """(parameters,) regularised Gauss-Newton estimate of how far each parameter is off.
+
+        In standard deviations of its prior: the mean of a Gaussian posterior.
+        """
+        eye = np.eye(len(self.score))
+        return np.asarray(np.linalg.solve(self.information + eye, self.score), float)
+
+    @property
+    def alone(self) -> Floats:
+        """(parameters,) the same where each parameter is the only one that may be off."""
+        return self.score / (np.diag(self.information) + 1.0)
+
+
+def sensitivity(twin: Twin, log: ControlLog, *, horizon_s: float, threads: int = 0) -> Sensitivity:
+    """Linearise the log's residuals around the twin's best guess.
+
+    All finite differences are one batch of worlds.
+    """
+    unknowns = Unknowns(twin)
+    low, high = unknowns.bounds
+    # A buffer is as long as the prior of its delay; what is beyond cannot be simulated.
+    longest = [
+        p.prior.support[1] if p.name.endswith("/delay") else np.inf for p in unknowns.parameters
+    ]
+    high = np.minimum(high, (longest - unknowns.center) / unknowns.scales)
+    points, spans = around(np.zeros(len(unknowns.names)), _STEP, (low, high))
+    replayer = Replayer(
+        twin, log, horizon_s=horizon_s, values=unknowns.whole(points), threads=threads
+    )
+    found = replayer(unknowns.whole(points), vary_starts=True)
+    slopes = (found.predicted[2::2] - found.predicted[1::2]) / spans[:, None, None, None]
+    noise, spread = found.noise, np.zeros(len(log.contract.sensors))
+    for _ in range(_ROUNDS):
+        residual, slope = _whitened(found, slopes, noise)
+        information = np.einsum("psk,qsk->pq", slope, slope)
+        score = np.einsum("psk,sk->p", slope, residual)
+        fit = np.linalg.solve(information + np.eye(len(score)), score)
+        left = residual - np.einsum("psk,p->sk", slope, fit)
+        # A sensor that the twin explains badly at its best must not drown the others.
+        excess = _spread(found, left)
+        spread = spread + excess
+        widths = [spec.width for spec in log.contract.sensors]
+        noise = noise * np.repeat(np.exp(np.maximum(np.nan_to_num(excess), 0.0) / 2), widths)
+    return Sensitivity(
+        names=unknowns.names,
+        information=information,
+        score=score,
+        spread=spread,
+        replay=found,
+    )
+
+
+def _whitened(found: Replay, slopes: Floats, noise: Floats) -> tuple[Floats, Floats]:
+    """Residuals (segments, k) and slopes (parameters, segments, k) with unit expected variance."""
+    segments, periods, numbers = found.measured.shape
+    width = periods * numbers
+    residual = found.errors[0].reshape(segments, width)
+    starts = found.start_effects.reshape(-1, segments, width)
+    slope = slopes.reshape(-1, segments, width)
+    good = np.isfinite(residual) & np.isfinite(starts).all(axis=0) & np.isfinite(slope).all(axis=0)
+    noise = np.tile(noise, periods)
+    residual = np.where(good, residual / noise, 0.0)
+    slope = np.where(good, slope / noise, 0.0)
+    starts = np.where(good, starts / noise, 0.0)
+    # Covariance of a segment: readings' noise, one by now, and the starts' noise carried along.
+    covariance = np.einsum("csk,csl->skl", starts, starts) + np.eye(width)
+    factor = np.linalg.cholesky(covariance)
+    stacked = np.concatenate([residual[None], slope], axis=0).transpose(1, 2, 0)
+    white = np.linalg.solve(factor, stacked).transpose(2, 0, 1)
+    white = np.where(good, white, 0.0)
+    return white[0], white[1:]
+
+
+def _spread(found: Replay, residual: Floats) -> Floats:
+    """(sensors,) log mean square of each sensor's whitened residuals."""
+    squares = residual.reshape(found.measured.shape) ** 2
+    spreads = []
+    for spec in found.log.contract.sensors:
+        mine = squares[..., found.column(spec.name)]
+        seen = found.valid[..., found.column(spec.name)].sum()
+        spreads.append(np.log(mine.sum() / seen + 1e-12) if seen else np.nan)
+    return np.array(spreads)

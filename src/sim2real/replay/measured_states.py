@@ -1,0 +1,301 @@
+"""Where a robot was and how it moved, read from the log of its sensors.
+
+A reading shows the past: a quantity, delayed, scaled and shifted by its sensor. Here it is undone
+with what each world believes of that sensor, so that the state written into a world is the one that
+this world's sensors would have reported.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import mujoco
+import numpy as np
+import torch
+
+from sim2real.arrays import Bools, Floats
+from sim2real.errors import Sim2RealError
+from sim2real.logs import ControlLog
+from sim2real.worlds import Worlds
+
+_FIT = 5
+"""Readings that a position and its speed are fitted to where no sensor measures the speed."""
+_FREE, _BALL = int(mujoco.mjtJoint.mjJNT_FREE), int(mujoco.mjtJoint.mjJNT_BALL)
+_SENSOR = mujoco.mjtSensor
+_POSITIONS = (int(_SENSOR.mjSENS_JOINTPOS), int(_SENSOR.mjSENS_TENDONPOS))
+_SPEEDS = (int(_SENSOR.mjSENS_JOINTVEL), int(_SENSOR.mjSENS_TENDONVEL))
+
+
+@dataclass(frozen=True)
+class _Track:
+    """One measured coordinate over time, and the numbers of the state it gives."""
+
+    times: Floats
+    """(knots,) of its new readings [s]."""
+    values: Floats
+    """(knots,) readings."""
+    rates: Floats
+    """(knots,) their change [1/s]."""
+    reading: int
+    """Place among the numbers of the model's sensors, whose delay, scale and bias it has."""
+    qpos: int
+    """Place in qpos; -1 where it gives a speed only."""
+    qvel: int
+    """Place in qvel; -1 where it gives a position only."""
+    offset: float = 0.0
+    """The sensor's place in its body, taken off [m]."""
+    fitted: bool = False
+    """Whether its rates are taken from its values, for want of a sensor of them."""
+
+
+class MeasuredStates:
+    """The measured part of a robot's state at any time of a log."""
+
+    def __init__(self, model: mujoco.MjModel, log: ControlLog) -> None:
+        self._model = model
+        self._log = log
+        self._tracks = list(self._find())
+        self._turns = list(self._find_turns())
+        if not self._tracks:
+            raise Sim2RealError(
+                f"episode {log.episode}: none of the readings tells a joint's position, so nothing"
+                " can be replayed from it"
+            )
+        given = {track.qpos for track in self._tracks}
+        self.assumed = tuple(
+            model.joint(k).name for k in range(model.njnt) if int(model.jnt_qposadr[k]) not in given
+        )
+        """Joints no sensor measures; they start as the model has them."""
+        self.coordinates = tuple(
+            [("qpos", track.qpos) for track in self._tracks if track.qpos >= 0]
+            + [("qvel", track.qvel) for track in self._tracks if track.qvel >= 0]
+        )
+        """(field, place) of every number of the state that is measured."""
+
+    def known(self, times: Floats, longest_gap_s: float) -> Bools:
+        """Whether all measured coordinates have readings close enough around each time (n,)."""
+        good = np.ones(len(times), dtype=bool)
+        for track in self._tracks:
+            after = np.searchsorted(track.times, times - 1e-9)
+            inside = after < len(track.times)
+            after = np.minimum(after, len(track.times) - 1)
+            before = np.maximum(np.searchsorted(track.times, times + 1e-9) - 1, 0)
+            good &= inside & (track.times[0] <= times + 1e-9)
+            good &= track.times[after] - track.times[before] <= longest_gap_s
+        return good
+
+    def noise(self, reading_noise: Floats, period_s: float) -> Floats:
+        """(coordinates,) standard deviation of the measured state.
+
+        `reading_noise` is that of each number of the model's sensors.
+        """
+        places = [track for track in self._tracks if track.qpos >= 0]
+        rates = [track for track in self._tracks if track.qvel >= 0]
+        # Of a parabola through `_FIT` readings, at its middle.
+        still, moving = math.sqrt(17 / 35), 1 / (math.sqrt(10) * period_s)
+        found = [reading_noise[t.reading] * (still if t.fitted else 1.0) for t in places]
+        found += [reading_noise[t.reading] * (moving if t.fitted else 1.0) for t in rates]
+        return np.array(found)
+
+    def write(self, worlds: Worlds, times: Floats, shift: Floats | None = None) -> None:
+        """Put every world into the state measured at its own time (worlds,) [s].
+
+        `shift` (worlds, coordinates) is added.
+        """
+        qpos, qvel = worlds.state("qpos"), worlds.state("qvel")
+        delay, scale, bias = (
+            worlds.tables[f"sensor.{name}"].numpy().astype(float)
+            for name in ("delay", "scale", "bias")
+        )
+        # The engine's sensors look at the begin of the last physics step of a period.
+        step_s = float(self._model.opt.timestep)
+        for track in self._tracks:
+            at = times + delay[:, track.reading] + step_s
+            gain, zero = scale[:, track.reading], bias[:, track.reading]
+            value, rate = _between(track, at)
+            if track.qpos >= 0:
+                place = (value - zero) / gain - track.offset
+                qpos[:, track.qpos] = torch.from_numpy(place)
+            if track.qvel >= 0:
+                speed = rate / gain if track.qpos >= 0 else (value - zero) / gain
+                qvel[:, track.qvel] = torch.from_numpy(speed)
+        for knots, values, reading, address in self._turns:
+            turn = _turned(knots, values, times + delay[:, reading] + step_s)
+            qpos[:, address : address + 4] = torch.from_numpy(turn)
+        for column, (field, place) in enumerate(self.coordinates if shift is not None else ()):
+            assert shift is not None
+            worlds.state(field)[:, place] += torch.from_numpy(shift[:, column])
+
+    def _find(self) -> Iterator[_Track]:
+        """Tracks of all measured joints: positions, and speeds where they are measured."""
+        model = self._model
+        speeds = {joint: row for row, joint in self._joint_sensors(_SPEEDS)}
+        for row, joint in self._joint_sensors(_POSITIONS):
+            qpos, qvel = int(model.jnt_qposadr[joint]), int(model.jnt_dofadr[joint])
+            reading = int(model.sensor_adr[row])
+            times, values = self._readings(row)
+            if joint not in speeds or not len(self._readings(speeds[joint])[0]):
+                if len(times) >= _FIT:
+                    yield _fitted(times, values[:, 0], reading, qpos, qvel, 0.0)
+                continue
+            fast, rates = self._readings(speeds[joint])
+            if len(times):
+                slopes = np.interp(times, fast, rates[:, 0])
+                yield _Track(times, values[:, 0], slopes, reading, qpos, -1)
+                flat = np.gradient(rates[:, 0], fast) if len(fast) > 1 else np.zeros(len(fast))
+                at = int(model.sensor_adr[speeds[joint]])
+                yield _Track(fast, rates[:, 0], flat, at, -1, qvel)
+        yield from self._find_bodies()
+
+    def _find_bodies(self) -> Iterator[_Track]:
+        """Tracks of free bodies: where they are, how fast they move and how fast they turn."""
+        model = self._model
+        speeds = {}
+        for row, joint, offset in self._body_sensors(int(_SENSOR.mjSENS_FRAMELINVEL)):
+            # Away from the joint a speed depends on the turning too.
+            if len(self._readings(row)[0]) and not offset.any():
+                speeds[joint] = row
+        for row, joint, offset in self._body_sensors(int(_SENSOR.mjSENS_FRAMEPOS)):
+            times, values = self._readings(row)
+            reading = int(model.sensor_adr[row])
+            qpos, qvel = int(model.jnt_qposadr[joint]), int(model.jnt_dofadr[joint])
+            if joint in speeds and len(times):
+                fast, rates = self._readings(speeds[joint])
+                at = int(model.sensor_adr[speeds[joint]])
+                for k in range(3):
+                    slopes = np.interp(times, fast, rates[:, k])
+                    place = float(offset[k])
+                    yield _Track(times, values[:, k], slopes, reading + k, qpos + k, -1, place)
+                    yield _Track(fast, rates[:, k], np.zeros(len(fast)), at + k, -1, qvel + k)
+            elif len(times) >= _FIT:
+                for k in range(3):
+                    yield _fitted(
+                        times, values[:, k], reading + k, qpos + k, qvel + k, float(offset[k])
+                    )
+        for row in self._rows():
+            site = int(model.sensor_objid[row])
+            if int(model.sensor_type[row]) != int(_SENSOR.mjSENS_GYRO):
+                continue
+            joint = int(model.body_jntadr[model.site_bodyid[site]])
+            # A free joint turns in the body's frame, as a gyroscope in line with it reads it.
+            in_line = abs(float(model.site_quat[site, 0])) > 1 - 1e-9
+            if joint < 0 or int(model.jnt_type[joint]) != _FREE or not in_line:
+                continue
+            times, values = self._readings(row)
+            at, qvel = int(model.sensor_adr[row]), int(model.jnt_dofadr[joint]) + 3
+            for k in range(3) if len(times) else ():
+                yield _Track(times, values[:, k], np.zeros(len(times)), at + k, -1, qvel + k)
+
+    def _find_turns(self) -> Iterator[tuple[Floats, Floats, int, int]]:
+        """(times, quaternions, reading, place in qpos) of free bodies whose turn is measured."""
+        for row, joint, _ in self._body_sensors(int(_SENSOR.mjSENS_FRAMEQUAT)):
+            times, values = self._readings(row)
+            length = np.linalg.norm(values, axis=1, keepdims=True)
+            good = length[:, 0] > 0.5
+            if good.any():
+                at = int(self._model.jnt_qposadr[joint]) + 3
+                turn = values[good] / length[good]
+                yield times[good], turn, int(self._model.sensor_adr[row]), at
+
+    def _joint_sensors(self, kinds: tuple[int, int]) -> Iterator[tuple[int, int]]:
+        """(sensor, hinge or slide) of sensors of a joint, or of a tendon that stands for one."""
+        model = self._model
+        for row in self._rows():
+            if int(model.sensor_type[row]) not in kinds:
+                continue
+            joint = int(model.sensor_objid[row])
+            if int(model.sensor_type[row]) == kinds[1]:
+                # An encoder behind a gear's play reads a tendon over the joint and its play.
+                first = int(model.tendon_adr[joint])
+                if int(model.wrap_type[first]) != int(mujoco.mjtWrap.mjWRAP_JOINT):
+                    continue
+                joint = int(model.wrap_objid[first])
+            if int(model.jnt_type[joint]) not in (_FREE, _BALL):
+                yield row, joint
+
+    def _body_sensors(self, kind: int) -> Iterator[tuple[int, int, Floats]]:
+        """(sensor, free joint, offset in the body [m]) of world-frame sensors of free bodies."""
+        model = self._model
+        for row in self._rows():
+            if int(model.sensor_type[row]) != kind or int(model.sensor_refid[row]) >= 0:
+                continue
+            thing, what = int(model.sensor_objid[row]), int(model.sensor_objtype[row])
+            if what == int(mujoco.mjtObj.mjOBJ_SITE):
+                body, place = int(model.site_bodyid[thing]), model.site_pos[thing]
+            elif what == int(mujoco.mjtObj.mjOBJ_GEOM):
+                body, place = int(model.geom_bodyid[thing]), model.geom_pos[thing]
+            elif what == int(mujoco.mjtObj.mjOBJ_BODY):
+                body, place = thing, model.body_ipos[thing]
+            else:
+                body, place = thing, np.zeros(3)
+            joint = int(model.body_jntadr[body])
+            if joint < 0 or int(model.jnt_type[joint]) != _FREE:
+                continue
+            turn = np.zeros(9)
+            mujoco.mju_quat2Mat(turn, model.qpos0[int(model.jnt_qposadr[joint]) + 3 :][:4])
+            yield row, joint, turn.reshape(3, 3) @ place
+
+    def _rows(self) -> Iterator[int]:
+        """Sensors of the model that the log's contract knows."""
+        named = {spec.name for spec in self._log.contract.sensors}
+        for row in range(self._model.nsensor):
+            if self._model.sensor(row).name in named:
+                yield row
+
+    def _readings(self, row: int) -> tuple[Floats, Floats]:
+        """(times, values) of a sensor's new readings."""
+        log, name = self._log, self._model.sensor(row).name
+        place = [spec.name for spec in log.contract.sensors].index(name)
+        values = log.readings[:, log.column(name)]
+        good = log.fresh[:, place] & np.isfinite(values).all(axis=1)
+        return log.times[good], values[good]
+
+
+def _fitted(
+    times: Floats, values: Floats, reading: int, qpos: int, qvel: int, offset: float
+) -> _Track:
+    """A track with speeds: a parabola through the readings around each one."""
+    count = len(times)
+    first = np.clip(np.arange(count) - _FIT // 2, 0, count - _FIT)
+    window = first[:, None] + np.arange(_FIT)
+    since = times[window] - times[:, None]
+    powers = np.stack([np.ones_like(since), since, since**2], axis=2)
+    fit = np.einsum("nkw,nw->nk", np.linalg.pinv(powers), values[window])
+    return _Track(times, fit[:, 0], fit[:, 1], reading, qpos, qvel, offset, fitted=True)
+
+
+def _turned(times: Floats, turns: Floats, at: Floats) -> Floats:
+    """(n, 4) unit quaternions at any times: between knots (knots, 4), held outside of them."""
+    low = np.clip(np.searchsorted(times, at, side="right") - 1, 0, max(0, len(times) - 2))
+    high = np.minimum(low + 1, len(times) - 1)
+    span = np.maximum(times[high] - times[low], 1e-12)
+    s = np.clip((at - times[low]) / span, 0.0, 1.0)[:, None]
+    left, right = turns[low], turns[high]
+    # Both signs are the same turn; the nearer one is on the way.
+    right = right * np.where((left * right).sum(axis=1, keepdims=True) < 0, -1.0, 1.0)
+    found = (1 - s) * left + s * right
+    return np.asarray(found / np.linalg.norm(found, axis=1, keepdims=True))
+
+
+def _between(track: _Track, at: Floats) -> tuple[Floats, Floats]:
+    """(values, rates) at any times: cubic between knots, held outside of them."""
+    times, values, rates = track.times, track.values, track.rates
+    if len(times) == 1:
+        return np.full(len(at), values[0]), np.full(len(at), rates[0])
+    low = np.clip(np.searchsorted(times, at, side="right") - 1, 0, len(times) - 2)
+    span = times[low + 1] - times[low]
+    s = np.clip((at - times[low]) / span, 0.0, 1.0)
+    if track.qpos < 0:  # a measured speed is too rough for a cubic
+        value = (1 - s) * values[low] + s * values[low + 1]
+        return value, np.zeros(len(at))
+    left, right = values[low], values[low + 1]
+    m0, m1 = rates[low] * span, rates[low + 1] * span
+    value = (
+        (1 + 2 * s) * (1 - s) ** 2 * left
+        + s * (1 - s) ** 2 * m0
+        + s**2 * (3 - 2 * s) * right
+        + s**2 * (s - 1) * m1
+    )
+    return value, (1 - s) * rates[low] + s * rates[low + 1]

@@ -1,0 +1,373 @@
+"""The attempts of one step of the ladder on a robot, from connecting to letting go."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import asdict, replace
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+
+import numpy as np
+
+from sim2real.contract import Limits
+from sim2real.data import Lake, Origin, Provenance, read_recording
+from sim2real.errors import Sim2RealError, one_line
+from sim2real.files import write_json
+from sim2real.policy import Bundle, Pilot, Runtime
+from sim2real.robot.connect import clock_of, open_robot
+from sim2real.robot.deploy_config import DeployConfig
+from sim2real.robot.deployment import AttemptRecord, Deployment, OperatorPrompts
+from sim2real.robot.kinematics import Kinematics
+from sim2real.robot.ladder import (
+    LadderRecord,
+    missing,
+    refuse_to_skip,
+    small_and_slow,
+    write_record,
+)
+from sim2real.robot.operator import OperatorStop
+from sim2real.robot.protocol import Robot
+from sim2real.robot.readings import Goals, first_readings, goal_vector, make_ready
+from sim2real.robot.recording import Recording, write_outcome
+from sim2real.robot.remote import RemoteRobot
+from sim2real.robot.runner import Controller, Flight, fly
+from sim2real.robot.shadow import Holding, Overheard, ShadowComparison, Shadowed
+from sim2real.robot.standin import StandIn
+from sim2real.robot.supervisor import OPERATOR, Supervisor
+from sim2real.twin import Twin
+
+_FEWEST = 25
+"""Periods that a step takes at least."""
+
+
+class DeploymentSession:
+    """A robot in our hands, from connecting to letting go."""
+
+    def __init__(
+        self, config: DeployConfig, bundle: Bundle, goals: Goals, prompts: OperatorPrompts
+    ) -> None:
+        self._config, self._bundle, self._prompts = config, bundle, prompts
+        self._goals = goals
+        listening = config.step == "shadow" and config.in_charge == "robot"
+        self._sends = config.execute and not listening
+        if config.step == "shadow" and not (listening or config.execute):
+            raise Sim2RealError(
+                f"{config.in_charge} in charge moves the robot: say --execute, or --in-charge robot"
+                " to listen to another program that drives it"
+            )
+        if self._sends and not config.person:
+            raise Sim2RealError("say who stands at the robot and lets it move: --person NAME")
+        if not config.robot:
+            raise Sim2RealError("say which robot: --robot HOST:PORT, lerobot:FILE.toml or unit:7")
+        self._runtime = Runtime(bundle)
+        self._kinematics = Kinematics(Twin.load(bundle.twin), bundle.contract, bundle.limits)
+        self._guests = _in_charge(config, bundle)
+        self._robot: Robot = open_robot(config.robot, task=bundle.contract.task)
+        self._clock = clock_of(self._robot)
+        self._comparison = ShadowComparison(bundle.contract, bundle.limits)
+        self._stack = ExitStack()
+        self._moved = False
+
+    def __enter__(self) -> DeploymentSession:
+        self._stack.callback(self._let_go)
+        try:
+            self._robot.connect()
+        except BaseException:
+            self._stack.close()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stack.close()
+
+    def run(self) -> Deployment:
+        """All trials of the step."""
+        config, bundle, robot = self._config, self._bundle, self._robot
+        _check_robot(robot, bundle)
+        if config.rearm and not isinstance(robot, StandIn):
+            raise Sim2RealError("--rearm is for stand-in hardware: a robot is armed by a person")
+        skipped = ""
+        if self._sends:
+            if not robot.serial:
+                raise Sim2RealError(
+                    f"this {robot.name} has no serial number, and trust holds for one robot only:"
+                    " give it an id"
+                )
+            _check_charge(config, bundle, robot)
+            skipped = refuse_to_skip(
+                bundle, config.step, robot=robot.name, serial=robot.serial, force=config.force
+            )
+        folder = self._folder() if config.execute or config.step == "shadow" else None
+        stop = OperatorStop(config.stop_file or (folder / "STOP" if folder else None))
+        trials: list[AttemptRecord] = []
+        try:
+            for number in range(config.trials):
+                trial = self._trial(number, folder, stop)
+                trials.append(trial)
+                self._prompts.tell(_line(number, config.trials, trial))
+                if stop.how:
+                    break
+                if not self._go_on(trial, number):
+                    stop.how = "nobody re-armed it"
+                    break
+        except BaseException as error:
+            # What has moved is on record, however it ended.
+            if folder and self._moved:
+                self._record(trials, skipped, why=one_line(error) or type(error).__name__)
+            raise
+        record = self._record(trials, skipped) if folder else None
+        found = Deployment(
+            step=config.step,
+            robot=robot.name,
+            serial=robot.serial,
+            execute=self._sends,
+            skipped=skipped,
+            trials=tuple(trials),
+            record=record,
+            folder=folder,
+            ended=stop.how,
+        )
+        if folder:
+            write_json(folder / "result.json", found.to_dict())
+        return found
+
+    def _trial(self, number: int, folder: Path | None, stop: OperatorStop) -> AttemptRecord:
+        config, bundle, robot = self._config, self._bundle, self._robot
+        contract = bundle.contract
+        goals = self._set_up(number)
+        goal_vector(contract, goals)  # refuse before the drives are on
+        first_readings(robot, contract, self._clock)  # refuse another robot, too
+        if self._sends:
+            self._moved = True
+            make_ready(robot, contract, self._clock)
+        limits = self._limits(goals)
+        recording = None
+        if folder:
+            path = folder / f"trial-{number + 1:04d}.arrow"
+            recording = Recording.of(contract, path, self._provenance(number))
+        pilot = Pilot(self._runtime)
+        controller: Controller = pilot
+        flown: Robot = robot
+        if config.step == "shadow":
+            charge = self._guests(pilot, robot)
+            controller = Shadowed(charge, pilot, self._comparison)
+            flown = charge if isinstance(charge, Overheard) else robot
+        with stop, _impatient(robot, contract.rate_hz):
+            flight = fly(
+                flown,
+                controller,
+                Supervisor(contract, limits),
+                self._clock,
+                goals=goals,
+                seconds=config.seconds or contract.episode_s or 10.0,
+                person=config.person or "nobody",
+                execute=self._sends,
+                tool=self._kinematics.tool,
+                recording=recording,
+                operator_stop=stop,
+                report=self._prompts.report,
+                show=self._prompts.show,
+            )
+        outcome = self._judge(flight) if self._sends and config.step == "full" else ""
+        return self._kept(flight, outcome, recording)
+
+    def _kept(self, flight: Flight, outcome: str, recording: Recording | None) -> AttemptRecord:
+        late = flight.late_s if len(flight.late_s) else np.zeros(1)
+        trial = AttemptRecord(
+            outcome=outcome,
+            stopped=flight.stopped,
+            periods=flight.periods,
+            lost=flight.lost,
+            limited=flight.limited,
+            late_p99_s=float(np.quantile(late, 0.99)),
+            late_max_s=float(late.max()),
+            overruns=int((late * self._bundle.contract.rate_hz > 1.0).sum()),
+        )
+        if recording is None:
+            return trial
+        write_outcome(recording.path, outcome, stopped=flight.stopped, periods=flight.periods)
+        episode = read_recording(recording.path)
+        if self._config.lake:
+            Lake.create(self._config.lake).append(episode)
+        return replace(trial, episode=episode.id, recording=str(recording.path))
+
+    def _set_up(self, number: int) -> Goals:
+        """Have the robot's bench, or a person, set up a trial; its goals."""
+        robot = self._robot
+        if isinstance(robot, RemoteRobot):
+            if self._resets:
+                return {**robot.reset(self._config.seed + number), **self._goals}
+            return {**robot.goals(), **self._goals}
+        if self._sends and self._config.trials > 1:
+            if number and not sys.stdin.isatty():
+                raise Sim2RealError("nobody is at the terminal to set up the next trial")
+            self._prompts.ask(
+                f"set up trial {number + 1} of {self._config.trials}, then press Enter"
+            )
+        return self._goals
+
+    @property
+    def _resets(self) -> bool:
+        """Whether the robot's bench sets it up by seed; not while others drive it."""
+        robot = self._robot
+        return isinstance(robot, RemoteRobot) and (self._sends or isinstance(robot, StandIn))
+
+    def _limits(self, goals: Goals) -> Limits:
+        bundle = self._bundle
+        if self._config.step != "limited":
+            return bundle.limits
+        readings = first_readings(self._robot, bundle.contract, self._clock)
+        pilot = Pilot(self._runtime)
+        pilot.start(readings, goal_vector(bundle.contract, goals))
+        return small_and_slow(bundle.limits, pilot.command[0])
+
+    def _judge(self, flight: Flight) -> str:
+        if flight.stopped:
+            # Whoever ended it early has not seen how it would have gone.
+            return "" if flight.stopped == OPERATOR else "failure"
+        if isinstance(self._robot, RemoteRobot):
+            with suppress(Sim2RealError):  # a robot that does not answer has not succeeded
+                return "success" if self._robot.judge() else "failure"
+            return "failure"
+        answer = self._prompts.ask("did it succeed? [y/n, Enter if nobody can say]").strip().lower()
+        return {"y": "success", "n": "failure"}.get(answer[:1], "")
+
+    def _go_on(self, trial: AttemptRecord, number: int) -> bool:
+        """Whether there is another trial; after a stop a person has to say so."""
+        if number + 1 == self._config.trials or not trial.stopped or self._config.rearm:
+            return True
+        return bool(self._prompts.ask("stopped; who re-arms it? [name, Enter to end]").strip())
+
+    def _record(self, trials: list[AttemptRecord], skipped: str, *, why: str = "") -> LadderRecord:
+        config, robot = self._config, self._robot
+        stopped = [trial.stopped for trial in trials if trial.stopped]
+        why = why or (f"stopped: {stopped[0]}" if stopped else "")
+        periods = sum(trial.periods for trial in trials)
+        if periods < _FEWEST:
+            why = why or f"{periods} periods are too few: {_FEWEST} are needed"
+        figures: dict[str, object] = {"trials": [asdict(trial) for trial in trials]}
+        if config.step == "shadow":
+            figures["in_charge"] = config.in_charge
+            if self._comparison.periods:
+                agreement = self._comparison.agreement()
+                figures["agreement"] = agreement.to_dict()
+                why = why or agreement.wrong()
+        record = LadderRecord(
+            step=config.step,
+            passed=not why,
+            why=why,
+            bundle=self._bundle.id,
+            robot=robot.name,
+            serial=robot.serial,
+            person=config.person,
+            skipped=skipped,
+            episodes=tuple(trial.episode for trial in trials),
+            figures=figures,
+        )
+        write_record(self._bundle, record)
+        return record
+
+    def _provenance(self, number: int) -> Provenance:
+        config, bundle = self._config, self._bundle
+        return Provenance(
+            kind=Origin.REAL,
+            task=bundle.contract.task,
+            twin=bundle.contract.robot,
+            twin_version=bundle.contract.twin_version,
+            seed=config.seed + number if self._resets else None,
+            policy=bundle.id[:32],
+            robot=self._robot.name,
+            serial=self._robot.serial,
+            site=config.site,
+            operator=config.person,
+            software={"sim2real": version("sim2real")},
+            recorded=datetime.now(UTC).isoformat(timespec="milliseconds"),
+            process=f"deploy: {config.step}",
+        )
+
+    def _folder(self) -> Path:
+        time = datetime.now().strftime("%Y%m%d-%H%M%S-%f")
+        robot = f"{self._robot.name}-{self._robot.serial}".strip("-").replace("/", "_")
+        folder = self._config.out or Path("runs") / "deploy" / robot / time
+        if folder.exists() and any(folder.glob("trial-*")):
+            raise Sim2RealError(f"{folder} holds recordings already; choose another with --out")
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise Sim2RealError(f"cannot record to {folder}: {error.strerror or error}") from None
+        return folder
+
+    def _let_go(self) -> None:
+        # A robot that cannot be reached has a watchdog of its own.
+        with suppress(Exception):
+            self._robot.disconnect()
+
+
+def _in_charge(
+    config: DeployConfig, bundle: Bundle
+) -> Callable[[Pilot, Robot], Pilot | Holding | Overheard]:
+    """What makes the controller in charge, while a policy shadows it."""
+    if config.in_charge == "robot":
+        return lambda pilot, robot: Overheard(robot, bundle.contract)
+    if config.in_charge == "hold" or config.step != "shadow":
+        return lambda pilot, robot: Holding(Pilot(pilot.runtime))
+    other = Bundle.open(Path(config.in_charge))
+    mine, theirs = ([c.name for c in b.contract.commands] for b in (bundle, other))
+    same = ("sensors", "goals", "rate_hz")
+    if mine != theirs or any(
+        getattr(bundle.contract, name) != getattr(other.contract, name) for name in same
+    ):
+        raise Sim2RealError(f"the bundle in charge, {config.in_charge}, is for another robot")
+    runtime = Runtime(other)
+    return lambda pilot, robot: Pilot(runtime)
+
+
+def _check_charge(config: DeployConfig, bundle: Bundle, robot: Robot) -> None:
+    """Refuse a bundle in charge that has not itself climbed the whole ladder."""
+    if config.step != "shadow" or config.in_charge in ("hold", "robot"):
+        return
+    other = Bundle.open(Path(config.in_charge))
+    if other.id == bundle.id:
+        raise Sim2RealError("a policy cannot be in charge of its own shadow")
+    left = missing(other, "full", robot=robot.name, serial=robot.serial)
+    if left and not config.force:
+        raise Sim2RealError(
+            f"{config.in_charge} may not be in charge of {robot.name} {robot.serial}: it first"
+            f" needs {', '.join(left)}; or say --force"
+        )
+
+
+@contextmanager
+def _impatient(robot: Robot, rate_hz: float) -> Iterator[None]:
+    """While it moves, a robot that is silent for more than a period is a fault."""
+    if not isinstance(robot, RemoteRobot) or robot.virtual:
+        yield
+        return
+    patience_s, robot.patience_s = robot.patience_s, 1.5 / rate_hz
+    try:
+        yield
+    finally:
+        robot.patience_s = patience_s
+
+
+def _check_robot(robot: Robot, bundle: Bundle) -> None:
+    wanted = [command.name for command in bundle.contract.commands]
+    there = getattr(robot, "actuators", None)
+    if there is not None and sorted(there) != sorted(wanted):
+        raise Sim2RealError(
+            f"the bundle is for another robot: it commands {', '.join(wanted)}, this one has"
+            f" {', '.join(there)}"
+        )
+
+
+def _line(number: int, trials: int, trial: AttemptRecord) -> str:
+    end = trial.outcome or "done"
+    if trial.stopped:
+        end += f", stopped: {trial.stopped}"
+    return (
+        f"trial {number + 1} of {trials}: {end}; {trial.periods} periods, {trial.lost} without"
+        f" readings, {trial.limited} limited, late by {1e3 * trial.late_p99_s:.1f} ms (99 %)"
+    )

@@ -1,0 +1,97 @@
+"""A bundle on a robot: one step of the ladder of trust, with its attempts and its record."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from sim2real.data import Episode, Lake, Logs, read_logs
+from sim2real.errors import Sim2RealError, nearest
+from sim2real.policy import Bundle
+from sim2real.robot.deploy_config import DeployConfig
+from sim2real.robot.deployment import Deployment, OperatorPrompts
+from sim2real.robot.deployment_session import DeploymentSession
+from sim2real.robot.ladder import LadderRecord, write_record
+from sim2real.robot.readings import Goals
+from sim2real.robot.rehearsal import rehearse
+
+
+def deploy(
+    bundle: DeployConfig | Bundle | Path | str,
+    *,
+    logs: Logs = (),
+    prompts: OperatorPrompts | None = None,
+    **options: Any,
+) -> Deployment:
+    """Do one step of the ladder of trust with a bundle; nothing is sent unless told to `execute`.
+
+    `options` are those of `DeployConfig`, or it is given whole. A `replay` is on `logs`. Whatever
+    does not fit is refused before anything moves; `prompts` speak with the person at the robot.
+    """
+    if isinstance(bundle, DeployConfig):
+        config, bundle = bundle, Bundle.open(bundle.bundle)
+    else:
+        bundle = Bundle.open(bundle)
+        config = DeployConfig(bundle=bundle.folder, **options)
+    prompts = prompts or OperatorPrompts()
+    if config.step == "replay" and not (logs or config.logs):
+        raise Sim2RealError("replay needs recordings: --logs FILE …")
+    if config.trials < 1 or not 0 <= config.seconds < 1e6:
+        raise Sim2RealError("--trials must be at least 1, and --seconds a time")
+    goals = parse_goals(config.goal)
+    known = [goal.name for goal in bundle.contract.goals]
+    for name in goals:
+        if name not in known:
+            raise Sim2RealError(f"the policy has no goal {name!r}{nearest(name, known)}")
+    if config.lake:
+        Lake.create(config.lake)  # before anything moves
+    if config.step == "replay":
+        return _replay(config, bundle, read_logs(logs or config.logs), goals, prompts)
+    with DeploymentSession(config, bundle, goals, prompts) as session:
+        return session.run()
+
+
+def parse_goals(given: Sequence[str]) -> dict[str, list[float]]:
+    """Goals from `name=0.2,0,0.1`; a malformed one is a `Sim2RealError`."""
+    found = {}
+    for text in given:
+        name, _, numbers = text.partition("=")
+        try:
+            found[name] = [float(part) for part in numbers.split(",")]
+        except ValueError:
+            raise Sim2RealError(f"--goal {text!r} is not like name=0.2,0,0.1") from None
+    return found
+
+
+def _replay(
+    config: DeployConfig,
+    bundle: Bundle,
+    logs: Sequence[Episode],
+    goals: Goals,
+    prompts: OperatorPrompts,
+) -> Deployment:
+    found = rehearse(bundle, logs, goals=goals, report=prompts.report)
+    why = found.wrong()
+    record = LadderRecord(
+        step="replay",
+        passed=not why,
+        why=why,
+        bundle=bundle.id,
+        robot=logs[0].provenance.robot,
+        serial=logs[0].provenance.serial,
+        person=config.person,
+        episodes=tuple(episode.id for episode in logs),
+        figures=found.to_dict(),
+    )
+    write_record(bundle, record)
+    return Deployment(
+        step="replay",
+        robot=record.robot,
+        serial=record.serial,
+        execute=False,
+        skipped="",
+        trials=(),
+        record=record,
+        folder=None,
+    )

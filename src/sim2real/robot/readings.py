@@ -1,0 +1,88 @@
+"""A robot's readings and goals, brought from names into a contract's order."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from sim2real.arrays import Floats, Reals
+from sim2real.contract import Contract
+from sim2real.errors import Sim2RealError
+from sim2real.robot.protocol import ControlClock, Robot
+
+Goals = Mapping[str, Sequence[float] | Reals]
+"""Numbers of each goal, by name."""
+_TRIES = 20
+
+
+def numbers(value: object) -> Floats:
+    """A value as a flat array; nan where it is not made of numbers."""
+    try:
+        return np.asarray(value, dtype=np.float64).ravel()
+    except (TypeError, ValueError):
+        return np.full(1, np.nan)
+
+
+def readings_vector(contract: Contract, seen: Mapping[str, object]) -> Floats:
+    """Readings by name as one vector in the contract's order; a missing or misshapen one is nan."""
+    parts = []
+    for sensor in contract.sensors:
+        value = numbers(seen.get(sensor.name))
+        parts.append(value if value.size == sensor.width else np.full(sensor.width, np.nan))
+    return np.concatenate(parts)
+
+
+def goal_vector(contract: Contract, goals: Goals) -> Floats:
+    """Goals by name as one vector; a missing or misshapen one is a `Sim2RealError`."""
+    parts = [np.zeros(0)]
+    for goal in contract.goals:
+        value = numbers(goals.get(goal.name, ()))
+        if value.size != goal.width or not np.isfinite(value).all():
+            needed = ", ".join(f"{g.name} ({g.width} numbers)" for g in contract.goals)
+            raise Sim2RealError(
+                f"goal {goal.name!r} needs {goal.width} finite numbers, got {value.size}; this"
+                f" policy needs {needed}: give each as --goal {goal.name}=0.1,…"
+            )
+        parts.append(value)
+    return np.concatenate(parts)
+
+
+def in_order(
+    robot: Robot, contract: Contract, seen: Mapping[str, object], name: str
+) -> Floats | None:
+    """A number per actuator in the contract's order; None where the robot does not report it."""
+    if name not in seen:
+        return None
+    values = numbers(seen[name])
+    there = list(getattr(robot, "actuators", ()))
+    wanted = [command.name for command in contract.commands]
+    if len(values) == len(there) and set(there) == set(wanted):
+        values = values[[there.index(actuator) for actuator in wanted]]
+    return values
+
+
+def first_readings(robot: Robot, contract: Contract, clock: ControlClock) -> Floats:
+    """Readings to begin with; a robot that lacks a sensor of the contract is a `Sim2RealError`."""
+    for _ in range(_TRIES):
+        seen = robot.get_observation()
+        if seen:
+            missing = [sensor.name for sensor in contract.sensors if sensor.name not in seen]
+            if missing:
+                raise Sim2RealError(f"the robot has no {', '.join(missing)}: is it another robot?")
+            found = readings_vector(contract, seen)
+            if not np.isfinite(found).all():
+                raise Sim2RealError("the robot's readings do not have the contract's shape")
+            return found
+        clock.sleep_until(clock.now() + 1.0 / contract.rate_hz)
+    raise Sim2RealError("the robot gives no readings")
+
+
+def make_ready(robot: Robot, contract: Contract, clock: ControlClock) -> Floats:
+    """Let a robot that has stopped move again, if it has to be told; its readings after that."""
+    enable = getattr(robot, "enable", None)
+    readings = first_readings(robot, contract, clock)
+    if enable is not None and getattr(robot, "stopped_itself", True):
+        enable()
+        readings = first_readings(robot, contract, clock)
+    return readings

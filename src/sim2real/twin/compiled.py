@@ -1,0 +1,67 @@
+"""What paths lead to: the model with what stands beside it, and the numbers a path moves."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import mujoco
+
+from sim2real.errors import Sim2RealError
+from sim2real.twin.effects import Effects
+from sim2real.twin.events import Event
+from sim2real.twin.remainder import Remainder
+
+
+@dataclass(frozen=True)
+class Write:
+    """One number that a parameter moves.
+
+    Its value is `gain * quantity`, or, where it only follows, the nominal times
+    `(quantity / nominal quantity) ** power`.
+    """
+
+    field: str
+    """Field of the model, or `effect.<group>.<attribute>` of the tables beside it."""
+    index: int
+    """Element of the flattened field."""
+    gain: float = 1.0
+    power: float | None = None
+    """Set for a number that follows the quantity's ratio to its nominal."""
+    owned: bool = True
+    """Whether no other parameter may move it; a mere consequence (an inertia) may have several."""
+
+
+@dataclass(frozen=True)
+class Address:
+    """What one parameter moves for one matched object."""
+
+    parameter: str
+    thing: str
+    nominal: float
+    """The quantity in the model as written."""
+    writes: tuple[Write, ...]
+
+
+@dataclass(frozen=True)
+class CompiledTwin:
+    """A model with what stands beside it, where paths are looked up."""
+
+    model: mujoco.MjModel
+    effects: Effects
+    events: dict[str, Event]
+    remainder: Remainder | None = None
+
+
+def components(name: str, width: int, index: int | None) -> list[int]:
+    if index is not None:
+        if index >= width:
+            raise Sim2RealError(f"{name}: index {index} is beyond the {width} components")
+        return [index]
+    return list(range(width))
+
+
+def split_index(attribute: str) -> tuple[str, int | None]:
+    if "[" not in attribute:
+        return attribute, None
+    stem, index = attribute[:-1].split("[")
+    return stem, int(index)

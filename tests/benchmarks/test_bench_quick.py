@@ -1,0 +1,32 @@
+"""Every benchmark works: its `--quick` gives figures of the right names, and keeps none of them."""
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from benchmarks.__main__ import main
+from benchmarks.catalogue import BENCHMARKS
+from benchmarks.machine import RESULTS
+
+ROOT = Path(__file__).parents[2]
+DATA = Path(os.environ.get("SIM2REAL_REAL_DATA", ROOT.parent / "shared" / "real"))
+TIMES = {path: path.stat().st_mtime_ns for path in RESULTS.rglob("*.json")}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [benchmark.name for benchmark in BENCHMARKS])
+def test_a_quick_run_gives_figures_and_keeps_none(name, capsys):
+    code = main([name, "--quick", "--json", "--data", str(DATA)])
+    said = capsys.readouterr()
+    if code == 2 and "can be tried here" in said.err:
+        pytest.skip(said.err.splitlines()[0])
+    assert code == 0
+    found = json.loads(said.out)
+    assert found["bench"] == name and found["results"]
+    for result in found["results"]:
+        assert result["name"].startswith("tests." if name == "test-time" else f"{name}.")
+        assert isinstance(result["value"], int | float)
+    assert "no figures" in said.err
+    assert {path: path.stat().st_mtime_ns for path in RESULTS.rglob("*.json")} == TIMES

@@ -1,0 +1,96 @@
+"""Attempts of a loop on robots: nothing that was tried is forgotten."""
+
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+from sim2real.errors import Sim2RealError
+from sim2real.loop.attended_robot import AttendedRobot
+from sim2real.robot import OperatorPrompts
+from tests.repository import BUNDLES
+
+TASK = "pendulum-swingup"
+BUNDLE = BUNDLES / TASK
+
+
+@pytest.fixture
+def address():
+    """A robot behind a socket, which the loop takes for a real one."""
+    command = [sys.executable, "-m", "sim2real.reality", "serve", "--unit", "4", "--task", TASK]
+    with subprocess.Popen([*command, "--virtual"], stdout=subprocess.PIPE, text=True) as process:
+        yield f"localhost:{process.stdout.readline().strip()}"
+        process.kill()
+
+
+@pytest.fixture
+def bundle(tmp_path):
+    return shutil.copytree(BUNDLE, tmp_path / "bundle")
+
+
+def at(address: str, **prompts) -> AttendedRobot:
+    return AttendedRobot(
+        address=address, task=TASK, person="test", force=True, prompts=OperatorPrompts(**prompts)
+    )
+
+
+class Cut:
+    """Somebody who stops the program in the middle of the second attempt."""
+
+    def __init__(self):
+        self.begun = 0
+
+    def __call__(self, done, of):
+        self.begun += done == 1
+        if self.begun == 2 and done == 60:
+            raise KeyboardInterrupt
+
+
+def test_attempts_on_a_robot_that_were_interrupted_count(address, bundle, tmp_path):
+    folder = tmp_path / "attempts"
+    with pytest.raises(KeyboardInterrupt):
+        at(address, report=Cut(), ask=lambda text: "me").attempt(folder, bundle, first=0, count=4)
+    left = sorted(path.name for path in folder.rglob("*.arrow"))
+    assert left == ["trial-0001.arrow", "trial-0002.arrow"]
+    found = at(address, ask=lambda text: "me").attempt(folder, bundle, first=0, count=4)
+    assert len(found["success"]) == len(set(found["episodes"])) == 4
+    assert found["stopped"][1] and not found["success"][1]
+    assert at(address).attempt(folder, bundle, first=0, count=4) == found
+
+
+def test_a_recording_that_was_cut_off_before_it_moved_does_not_stop_the_next(
+    address, bundle, tmp_path
+):
+    begun = tmp_path / "attempts" / "from-0000"
+    begun.mkdir(parents=True)
+    (begun / "trial-0001.arrow").write_bytes(b"")
+    found = at(address).attempt(tmp_path / "attempts", bundle, first=0, count=1)
+    assert len(found["success"]) == 1
+
+
+def test_stand_in_hardware_begins_a_batch_anew(bundle, tmp_path):
+    folder = tmp_path / "attempts"
+    whole = at("unit:4").attempt(folder, bundle, first=0, count=3)
+    shutil.rmtree(folder)
+    with pytest.raises(KeyboardInterrupt):
+        at("unit:4", report=Cut()).attempt(folder, bundle, first=0, count=3)
+    found = at("unit:4").attempt(folder, bundle, first=0, count=3)
+    assert found["success"] == whole["success"] and len(list(folder.rglob("*.arrow"))) == 3
+
+
+def test_a_stop_that_nobody_re_arms_ends_a_batch_in_one_line(address, bundle, tmp_path):
+    folder = tmp_path / "attempts"
+    robot = at(address, tell=lambda text: stop.touch())
+    stop = folder / "from-0000" / "STOP"
+    with pytest.raises(Sim2RealError, match="of 4 attempts were made: the file"):
+        robot.attempt(folder, bundle, first=0, count=4)
+
+
+def test_robots_are_told_apart_by_what_stands_behind_their_address(tmp_path):
+    file = tmp_path / "arm.toml"
+    file.write_text("port = 1")
+    first = at(f"lerobot:{file}").identity
+    file.write_text("port = 2")
+    assert at(f"lerobot:{file}").identity != first
+    assert at("unit:4").identity["behind"] and not at("localhost:5555").identity["behind"]

@@ -1,0 +1,282 @@
+"""The loop on stand-in hardware: it ends with a summary and a page, and resumes after a kill."""
+
+import json
+import os
+import re
+import shutil
+import signal
+import time
+from dataclasses import replace
+from functools import partial
+from types import SimpleNamespace
+
+import pytest
+from playwright.sync_api import sync_playwright
+
+from benchmarks.transfer.kills import ended, started
+from sim2real.errors import Sim2RealError
+from sim2real.loop import KeptResult, LoopConfig, Round, close_the_loop, lower_bound, stages
+from sim2real.loop.circle import _met
+from sim2real.report.loop_page import write_loop
+from tests.golden.cases import MADE, Case, Renames, compare
+from tests.repository import want
+
+TINY = {"iterations": 3, "budget": "4", "first": 2, "seconds": 18.0, "force": True}
+KEPT = MADE / "loop"
+"""A loop of these options that was walked to its end, without explaining the gap."""
+
+
+def lay_out(folder, *kinds):
+    """A copy of the kept loop, of all its steps or of some kinds."""
+    shutil.copytree(KEPT, folder)
+    for config in folder.rglob("config.json"):
+        text = config.read_text()
+        if twin := json.loads(text).get("twin"):  # among the steps of where it was walked
+            config.write_text(text.replace(twin.partition("/steps/")[0], str(folder)))
+    for step in (folder / "steps").iterdir():
+        if kinds and step.name.partition("-")[0] not in kinds:
+            shutil.rmtree(step)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def walked(tmp_path_factory):
+    """Folder of the kept loop, gone on with until the gap is explained, with its page."""
+    folder = lay_out(tmp_path_factory.mktemp("walked") / "loop")
+    few = {
+        "attribute_trajectory": {"draws": 2, "segments": 8},
+        "attribute_success": {"draws": 2, "each": 4},
+        "explain_failures": {"worlds": 64},
+    }
+    config = LoopConfig(task="pendulum-swingup", robot="unit:3", out=folder, threads=1, **TINY)
+    with pytest.MonkeyPatch.context() as patch:
+        for name, options in few.items():
+            patch.setattr(stages, name, partial(getattr(stages, name), **options))
+        write_loop(folder / "report.html", close_the_loop(config))
+    return folder
+
+
+@pytest.mark.slow
+def test_a_loop_ends_with_all_it_promises(walked):
+    found = json.loads((walked / "summary.json").read_text())
+    for name in ("sim_success", "real_success_before", "real_success_after"):
+        assert {"value", "low", "high", "n"} <= set(found[name])
+    assert found["trials"] == 4 and found["recorded_s"] <= 22
+    assert found["attribution"]["success"]["shares"] and len(found["rounds"]) == 2
+    page = (walked / "report.html").read_text()
+    assert "http" not in re.sub(r"data:[^'\"]*", "", page)  # nothing from the network
+    for episode in re.findall(r"href='#([0-9a-f]+)'", page):
+        assert f"id='{episode}'" in page
+    for link in re.findall(r"href='(steps/[^']+)'", page):
+        assert (walked / link).is_file()
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not shutil.which("chromium"), reason=want("Chromium", "it is not installed"))
+@pytest.mark.parametrize("width", [1200, 390])
+def test_the_page_of_a_loop_opens_in_a_browser(walked, width):
+    asked, said = [], []
+    with sync_playwright() as tools:
+        browser = tools.chromium.launch(
+            executable_path=shutil.which("chromium"), args=["--no-sandbox", "--disable-gpu"]
+        )
+        page = browser.new_page(viewport={"width": width, "height": 844})
+        page.on("request", lambda request: asked.append(request.url))
+        page.on("console", lambda message: said.append(message.text))
+        address = (walked / "report.html").as_uri()
+        page.goto(address)
+        asked.remove(address)
+        assert not said and all(url.startswith("data:") for url in asked)
+        assert page.evaluate("document.documentElement.scrollWidth") == width
+        pictures = "[...document.images].map(i => i.complete && i.naturalWidth > 0)"
+        assert all(page.evaluate(pictures)) and len(page.evaluate(pictures)) > 8
+        films = "[...document.querySelectorAll('video')].map(v => v.error === null && v.duration)"
+        page.wait_for_function("[...document.querySelectorAll('video')].every(v => v.readyState)")
+        assert all(seconds > 1 for seconds in page.evaluate(films))
+        assert page.pdf().startswith(b"%PDF")
+        browser.close()
+
+
+def killed_at(process, folder, kind):
+    """Kill a loop and its robot once it has begun a step of a kind."""
+    while not list(folder.glob(f"steps/{kind}-*")):
+        assert process.poll() is None
+        time.sleep(0.02)
+    os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+
+
+@pytest.mark.slow
+def test_a_killed_loop_goes_on_to_the_same_numbers(tmp_path):
+    """Killed as it trains and as it tries the robot; what takes longest was done before."""
+    folder = lay_out(tmp_path / "cut", "identify", "evaluate", "export", "predict")
+    for kind in ("train", "trials"):
+        killed_at(started(folder, "--no-explain"), folder, kind)
+    found = ended(started(folder, "--no-explain"))
+    case = Case(name="loop_kept", argv=(), tolerance="trained")
+    kept = json.loads((KEPT / "summary.json").read_text())
+    assert not compare(case, without_ids(kept), without_ids(found), Renames.load())
+
+
+def without_ids(found):
+    """A summary without its folder and the ids of recordings, which have their time in them."""
+    ids = r"\b(?=[0-9]*[a-f])(?:[0-9a-f]{8}|[0-9a-f]{32})\b"
+    text = json.dumps({name: part for name, part in found.items() if name != "folder"})
+    return json.loads(re.sub(ids, "", text))
+
+
+def test_a_bound_is_for_all_attempts():
+    assert lower_bound([True] * 29) >= 0.9 > lower_bound([True] * 28)
+    assert lower_bound([False] * 5) == 0.0
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"robot": "localhost:5555"}, "--execute"),
+        ({"robot": "unit:1", "target": 1.5}, "--target"),
+        ({"robot": "unit:1", "budget": "many"}, "40-trials"),
+        ({"robot": "unit:1", "first": 50}, "--first"),
+        ({"robot": "unit:1", "seconds": float("nan")}, "--seconds"),
+        ({"robot": "unit:1", "seconds": 1e12}, "--seconds"),
+        ({"robot": "unit:1", "budget": "99999999999999999999"}, "40-trials"),
+        ({"robot": "unit:1", "budget": "9"}, "--first 10"),
+        ({"robot": "unit:1", "again": float("inf")}, "--again"),
+        ({"robot": "unit:1", "iterations": 0}, "--iterations"),
+        ({"robot": "unit:1", "seed": -1}, "--seed"),
+        ({"robot": "unit:one"}, "no unit"),
+    ],
+)
+def test_what_cannot_be_is_refused_before_anything_moves(tmp_path, options, words):
+    with pytest.raises(Sim2RealError, match=words):
+        close_the_loop(LoopConfig(task="pendulum-swingup", out=tmp_path, **options))
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_robot_that_is_not_there_is_known_before_any_training(tmp_path):
+    config = LoopConfig(
+        task="pendulum-swingup", robot="127.0.0.1:9", execute=True, person="anna", out=tmp_path
+    )
+    with pytest.raises(Sim2RealError, match="does not answer"):
+        close_the_loop(config)
+    assert not list(tmp_path.rglob("checkpoint-*"))
+
+
+def test_a_loop_ends_early_only_where_nothing_could_change_the_answer(tmp_path):
+    done = KeptResult(None, tmp_path, {"success": [True] * 10}, 0.0, kept=False)
+    one = Round(policy=done, known=None, sim=done, ladder=done, batches=[done])
+    assert _met(one, 0.7, left=0) and not _met(one, 0.7, left=20)
+    assert _met(one, 0.3, left=5)  # ten of fifteen would do
+
+
+@pytest.fixture
+def played(monkeypatch):
+    """A loop whose steps do nothing, with outcomes of its attempts that are given."""
+
+    def play(out, outcomes, *, why="", kept=True, **options):
+        results = {
+            "record": {"seconds": 1.0, "episodes": []},
+            "ladder": {"passed": True},
+            "identify": {"why": why, "promoted": not why},
+            "predict": {"won": [16] * 64, "tried": [16] * 64, "ended": [0.0]},
+            "remainder": {"why": why, "promoted": not why, "remainder": {"kept": kept}},
+        }
+
+        def made(make):
+            def step(self, *parts, **named):
+                found = make(self, *parts, **named)
+                result = results.get(found.kind, {"value": 1.0})
+                if found.kind == "trials":
+                    tried = outcomes[named["first"] : named["first"] + named["count"]]
+                    result = {"success": tried}
+                return replace(found, work=lambda folder, done: result)
+
+            return step
+
+        kinds = ("train", "widen", "evaluate", "export", "record", "ladder", "trials", "identify")
+        with monkeypatch.context() as patch:
+            for kind in (*kinds, "scatter", "seen", "predict", "remainder"):
+                patch.setattr(stages.Stages, kind, made(getattr(stages.Stages, kind)))
+            config = {"task": "pendulum-swingup", "robot": "unit:3", "explain": False, "out": out}
+            return close_the_loop(LoopConfig(**(config | options)))
+
+    return play
+
+
+def test_a_policy_without_a_successor_keeps_its_failures(played, tmp_path):
+    outcomes = [False] * 10 + [False] * 4 + [True] * 36
+    closed = played(tmp_path, outcomes, strategy="wide", budget="50")
+    assert [len(one.won) for one in closed.rounds] == [10, 40] and not closed.met
+
+
+def test_a_hopeless_policy_of_an_identified_robot_is_followed_by_another(played, tmp_path):
+    closed = played(tmp_path, [False] * 20 + [True] * 40, budget="60")
+    assert [len(one.won) for one in closed.rounds] == [10, 10, 40] and closed.met
+
+
+def test_what_is_expected_in_the_end_knows_the_attempts_and_what_was_predicted_does_not(
+    played, tmp_path
+):
+    told = played(tmp_path, [False] * 10 + [True] * 27 + [False] * 3, budget="40").to_dict()
+    assert told["predicted"]["low"] > 0.99 and told["predicted"]["real"] == (0, 0)
+    assert told["expected"]["low"] < 0.85 < told["expected"]["mean"] < 0.92
+    assert told["expected"]["real"] == (27, 30)
+
+
+@pytest.mark.parametrize("kept", (True, False))
+def test_where_no_remainder_is_worth_keeping_the_identified_policy_is_taken(played, tmp_path, kept):
+    options = {"strategy": "identified+residual", "kept": kept}
+    closed = played(tmp_path, [False] * 10 + [True] * 30, **options)
+    assert closed.rounds[-1].policy.step.inputs["remainder"] == kept
+
+
+def test_a_robot_that_cannot_be_identified_is_tested_on(played, tmp_path):
+    closed = played(tmp_path, [False] * 5 + [True] * 35, why="the twin was right")
+    assert [len(one.won) for one in closed.rounds] == [40] and not closed.met
+    assert closed.why.endswith("the robot was not identified: the twin was right")
+
+
+def test_what_is_said_of_a_test_that_ended_early_holds_for_all_of_it(played, tmp_path):
+    closed = played(tmp_path, [True] * 40, target=0.5, strategy="nominal")
+    made = sum(len(one.won) for one in closed.rounds)
+    assert closed.met and made < 40
+    said = float(re.search(r"at least ([\d.]+) %", closed.why)[1])
+    bound = 100 * lower_bound([True] * made + [False] * (40 - made))
+    assert bound - 0.1 < said <= bound
+
+
+def test_a_test_is_not_made_longer_once_it_was_looked_at(played, tmp_path):
+    played(tmp_path, [False] * 40, strategy="nominal")
+    with pytest.raises(Sim2RealError, match="begin another with --out"):
+        played(tmp_path, [False] * 60, strategy="nominal", budget="60")
+    with pytest.raises(Sim2RealError, match="another robot, again, seed"):
+        played(tmp_path, [False] * 40, strategy="nominal", robot="unit:4", seed=1, again=2.0)
+
+
+def test_forcing_a_later_step_does_not_undo_an_earlier_one():
+    """Attempts that were made on a robot are not made again because another policy is forced."""
+    keys = []
+    for force in (False, True):
+        made = stages.Stages(task="pendulum-swingup", robot="unit:3", person="me", force=force)
+        bundle = made.export(made.train("nominal"))
+        ladder = made.ladder(bundle, made.record(seconds=18.0))
+        keys.append(made.trials(bundle, ladder, first=0, count=10).key)
+    assert keys[0] == keys[1]
+
+
+def test_a_task_whose_code_changed_is_trained_again(monkeypatch):
+    made = stages.Stages(task="pendulum-swingup", robot="unit:3", person="me")
+    before = made.train("nominal").key
+    assert made.train("nominal").key == before
+    monkeypatch.setattr(stages.inspect, "getsource", lambda module: "another reward")
+    assert made.train("nominal").key != before
+
+
+def test_attempts_that_nobody_judged_do_not_end_the_loop(tmp_path, monkeypatch):
+    made = stages.Stages(task="pendulum-swingup", robot="unit:3", person="me")
+    policy = made.train("nominal")
+    run = SimpleNamespace(source="nominal", remainder=False, twin=None)
+    monkeypatch.setattr(stages.Policy, "open", lambda folder: SimpleNamespace(run=run))
+    done = KeptResult(policy, tmp_path, {"run": "x"}, 0.0, kept=False)
+    found = made.failures(policy, None, ()).work(tmp_path, (done,))
+    assert found["tried"] == found["failed"] == 0

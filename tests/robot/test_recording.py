@@ -1,0 +1,47 @@
+"""Reading recordings: what is none is called so, and what is cut off is told."""
+
+import json
+
+import pyarrow as pa
+import pytest
+
+from sim2real.data import Provenance, read_logs
+from sim2real.data.formats.recording import read_recording
+from sim2real.errors import Sim2RealError
+from sim2real.robot import Recording
+
+REAL = Provenance(kind="real", robot="arm-reach", serial="unit-4")
+
+
+@pytest.mark.parametrize(
+    ("columns", "units"),
+    [
+        ({"time": [0.0], "p": [[1.0]]}, {"q": "rad"}),
+        ({"q": [[1.0]]}, {"q": "rad"}),
+        ({"time": [0.0, 0.1], "q": [[1.0], None]}, {"q": "rad"}),
+        ({"time": [0.0], "q": [1.0]}, {"q": "rad"}),
+        ({"time": [0.0], "q": [["fast"]]}, {"q": "rad"}),
+        ({"time": [0.0], "q": [[1.0]]}, ["q"]),
+    ],
+)
+def test_an_arrow_file_that_is_no_recording_is_called_so(tmp_path, columns, units):
+    table = pa.table(columns)
+    told = {"units": json.dumps(units), "provenance": REAL.to_json()}
+    with pa.ipc.new_stream(tmp_path / "x.arrow", table.schema.with_metadata(told)) as stream:
+        stream.write_table(table.replace_schema_metadata(told))
+    with pytest.raises(Sim2RealError, match=r"x\.arrow"):
+        read_recording(tmp_path / "x.arrow")
+
+
+def test_a_recording_that_is_named_twice_is_read_once(tmp_path, caplog):
+    recording = Recording(tmp_path / "x.arrow", {"q": "rad"}, REAL)
+    for k in range(60):
+        recording.add(0.1 * k, {"q": [float(k)]})
+    recording.close()
+    path = tmp_path / "x.arrow"
+    assert len(read_logs([str(path), str(tmp_path)])) == 1 and not caplog.text
+    path.write_bytes(path.read_bytes()[:-8])
+    assert len(read_logs([str(tmp_path)])) == 1
+    assert "x.arrow is cut off after 5.9 s" in caplog.text
+    with pytest.raises(Sim2RealError, match="names no log"):
+        read_logs([""])

@@ -1,0 +1,37 @@
+"""What people test their own robots with: its page runs, and faults have the doctor's names."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from sim2real.data import read_logs
+from sim2real.doctor.findings import Fault
+from sim2real.doctor.graph_interface import GraphInterface
+from sim2real.errors import Sim2RealError
+from sim2real.policy import Bundle
+from sim2real.testing import inject
+
+ROOT = Path(__file__).parents[1]
+PENDULUM = ROOT / "examples" / "bundles" / "pendulum-swingup"
+
+
+@pytest.mark.slow
+def test_what_the_page_shows_runs(monkeypatch, capsys):
+    monkeypatch.chdir(ROOT)
+    page = (ROOT / "docs" / "testing.md").read_text(encoding="utf-8")
+    names: dict[str, object] = {}
+    for block in re.findall(r"```python\n(.*?)```", page, re.DOTALL):
+        exec(compile(block, "docs/testing.md", "exec"), names)
+    said = capsys.readouterr().out.splitlines()
+    assert said == ["actuation is right: 0.0 % of the error", "sign flipped"]
+
+
+def test_a_fault_goes_by_the_doctors_name():
+    bundle = Bundle.open(PENDULUM)
+    (clean,) = read_logs([ROOT / "tests" / "golden" / "made" / "flown"])[:1]
+    named = inject(bundle, clean, "sign flipped", level=1, seed=3)
+    assert named == inject(GraphInterface.of(bundle), clean, Fault.SIGN, level=1, seed=3)
+    assert named != clean and "sign flipped" in named.provenance.process
+    with pytest.raises(Sim2RealError, match=r"no fault 'sign flip'.*'sign flipped'"):
+        inject(bundle, clean, "sign flip", level=1, seed=3)
