@@ -30,7 +30,7 @@ check: $(VENV)/.dev
 	$(BIN)/ruff format --check $(CODE)
 	$(BIN)/ruff check $(CODE)
 	$(BIN)/mypy
-	$(BIN)/python -m pytest tests/test_imports.py
+	$(BIN)/python -m pytest tests/test_architecture.py
 
 format: $(VENV)/.dev
 	$(BIN)/ruff format $(CODE)

@@ -52,8 +52,10 @@ def _figures(whole: Whole) -> str:
     )
     where = f"{machine['cores']} cores ({machine['cpu']})"
     commits = ", ".join(f"`{commit}`" for commit in whole.commits or (whole.commit,))
+    # Only a command that a reader can give today looks like one.
+    command = f"`{whole.command}`" if whole.command.startswith("python -m") else whole.command
     lines = [
-        f"`{whole.command}`, commit {commits}, {whole.date}, {whole.seconds:.0f} s on {where},"
+        f"{command}, commit {commits}, {whole.date}, {whole.seconds:.0f} s on {where},"
         f" {versions}." + _checked(whole),
         "",
         "| name | value | target | met | against, and how |",

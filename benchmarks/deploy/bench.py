@@ -15,7 +15,9 @@ from benchmarks.deploy.kills import measure_kills
 from benchmarks.deploy.periods import measure_time
 
 _FULL = Plan()
-_QUICK = Plan(hours=0.005, kills=2, seconds=1.0, periods=300, khz_seconds=1.0)
+_QUICK = Plan(
+    hours=0.005, kills=2, seconds=2.0, periods=300, khz_seconds=2.0, rates_hz=(10.0, 100.0)
+)
 # Kills first, while this process has no threads of its own that a fork would lose.
 _PARTS = {"kills": measure_kills, "time": measure_time, "faults": measure_faults}
 

@@ -28,6 +28,8 @@ class Plan:
     """Periods whose computing is timed."""
     khz_seconds: float = 60.0
     """Time of the loop at 1 kHz [s]."""
+    rates_hz: tuple[float, float] = (100.0, 1000.0)
+    """Rates of the loop whose jitter is measured, and of the one whose overruns are counted."""
     seed: int = 0
     """Seed of faults and kills."""
 

@@ -7,7 +7,6 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import torch
-from tests.test_attribute_shares import GAIN, MASS, belief
 
 from sim2real.attribution.confounded import confounded_dimensions
 from sim2real.attribution.lost_success import _interval_of_sum, _resampled, attribute_success
@@ -21,6 +20,7 @@ from sim2real.policy import Runtime
 from sim2real.replay.unknowns import open_parameters
 from sim2real.tasks import find_task
 from sim2real.testing import plant, recordings
+from tests.attribution.test_shares import GAIN, MASS, belief
 from tests.repository import BUNDLES
 from tests.simulated import bundle_and_twin, simulate
 

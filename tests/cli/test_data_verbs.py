@@ -8,10 +8,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.test_lake import episode
 
 from sim2real.cli import main
 from sim2real.data import Consent, Episode, Lake, Provenance, Signal
+from tests.data.test_lake import episode
 
 
 @pytest.fixture

@@ -13,7 +13,6 @@ from pathlib import Path
 import av
 import numpy as np
 import pytest
-from tests.test_lake import episode
 
 from sim2real.data import Consent, Episode, Label, Lake, Video
 from sim2real.data.arrow_rows import episode_rows, signal_rows
@@ -22,6 +21,7 @@ from sim2real.data.verification import verify
 from sim2real.data.windows import Windows
 from sim2real.data.withdrawal import withdraw
 from sim2real.errors import Sim2RealError
+from tests.data.test_lake import episode
 
 TIMES = 3.0 + np.arange(40) / 30
 

@@ -181,19 +181,23 @@ def test_the_verb_writes_a_page_and_refuses_what_it_cannot_compare(tmp_path, cap
     bundle, twin = bundle_and_twin("pendulum-swingup")
     write_episodes(tmp_path / "logs.npz", simulate(bundle, twin, count=2), format="npz")
     folder = str(bundle.folder)
-    words = ["--logs", str(tmp_path / "logs.npz"), "--threads", "1", "--out", str(tmp_path / "out")]
-    assert main(["gap", folder, *words, "--json"]) == 0
+    words = ["--logs", str(tmp_path / "logs.npz"), "--threads", "1", "--out"]
+    first, other = str(tmp_path / "out"), str(tmp_path / "other")
+    assert main(["gap", folder, *words, first, "--json"]) == 0
     told = json.loads(capsys.readouterr().out)
-    assert told["folder"] == str(tmp_path / "out") and len(told["recordings"]) == 2
+    assert told["folder"] == first and len(told["recordings"]) == 2
     kept = json.loads((tmp_path / "out" / "gap.json").read_text())
     assert kept["verdict"] == told["verdict"]
     assert kept["verdict"][1:] in (tmp_path / "out" / "gap.html").read_text()
-    assert main(["gap", folder, *words]) == 0
+    assert main(["gap", folder, *words, first]) == 2
+    assert "is not empty" in capsys.readouterr().err
+    assert main(["gap", folder, *words, other]) == 0
     assert "told apart" in capsys.readouterr().out
 
     arm, _ = bundle_and_twin("arm-reach")
-    assert main(["gap", str(arm.folder), *words]) == 2
+    another = str(tmp_path / "another")
+    assert main(["gap", str(arm.folder), *words, another]) == 2
     error = capsys.readouterr().err
     assert "none of the readings" in error and error.count("\n") == 1
-    assert main(["gap", folder, *words, "--horizon-s", "100"]) == 2
+    assert main(["gap", folder, *words, another, "--horizon-s", "100"]) == 2
     assert "choose a shorter horizon" in capsys.readouterr().err

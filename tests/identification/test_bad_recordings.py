@@ -249,12 +249,11 @@ def test_worlds_that_diverge_cost_much_and_the_fit_goes_on(recordings):
 def test_a_run_that_is_killed_leaves_nothing_and_can_be_run_again(
     recordings, tmp_path, capsys, monkeypatch
 ):
-    import sim2real.identification.identified_twin as room
-    import sim2real.report.identification_page as page
+    import sim2real.cli.identify as verb
 
     short = changed(recordings[:2], all=lambda signal: signal.between(0.0, 2.5))
     write_episodes(tmp_path / "log.npz", short, format="npz")
-    write, work, done = page.write_page, room.identify, []
+    write, work, done = verb.write_page, verb.identify, []
 
     def once(*given, **options):  # the work is the same both times
         done[:] = done or [work(*given, **options)]
@@ -265,12 +264,12 @@ def test_a_run_that_is_killed_leaves_nothing_and_can_be_run_again(
         raise KeyboardInterrupt
 
     arguments = ["--logs", tmp_path / "log.npz"]
-    monkeypatch.setattr(room, "identify", once)
-    monkeypatch.setattr(page, "write_page", killed)
+    monkeypatch.setattr(verb, "identify", once)
+    monkeypatch.setattr(verb, "write_page", killed)
     quick = FITTED[:1]
     assert identify(capsys, tmp_path, *arguments, parameters=quick)[0] == 130
     assert sorted(p.name for p in tmp_path.iterdir()) == ["log.npz"]
-    monkeypatch.setattr(page, "write_page", write)
+    monkeypatch.setattr(verb, "write_page", write)
     code, _ = identify(capsys, tmp_path, *arguments, parameters=quick)
     always, promoted = {"report.html", "result.json"}, {"twin", "starts.json"}
     written = {p.name for p in (tmp_path / "out").iterdir()}

@@ -7,7 +7,6 @@ import mujoco
 import numpy as np
 import pytest
 import torch
-from tests.test_tasks import guarded
 
 from sim2real.errors import Sim2RealError
 from sim2real.identification.learned_remainder import learn_remainder
@@ -18,6 +17,7 @@ from sim2real.replay.unknowns import best_guess
 from sim2real.tasks import TaskEnv, find_task
 from sim2real.twin import REMAINDER_FEATURES, JointRemainder, Remainder, Twin, twin_contract
 from sim2real.worlds import CpuWorlds
+from tests.tasks.test_tasks import guarded
 
 ROTOR = """
 <mujoco model="rotor">

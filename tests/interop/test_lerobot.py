@@ -9,11 +9,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.test_formats_lerobot import RATE, episode
 
 from sim2real.data import Provenance
 from sim2real.data.formats.lerobot.read import read_lerobot
 from sim2real.data.formats.lerobot.write import write_lerobot
+from tests.data.formats.test_lerobot import RATE, episode
 
 HERE = Path(__file__).parent
 PYTHON = HERE.parents[1] / ".venv-interop/bin/python"

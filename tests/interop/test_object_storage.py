@@ -7,13 +7,13 @@ import urllib.request
 from pathlib import Path
 
 import pytest
-from tests.test_lake import episode
-from tests.test_lake_safety import filmed
 
 from sim2real.cli import main
 from sim2real.data import Lake
 from sim2real.data.verification import verify
 from sim2real.data.withdrawal import withdraw
+from tests.data.test_lake import episode
+from tests.data.test_lake_safety import filmed
 
 SERVER = Path(__file__).parents[2] / ".venv-interop" / "bin" / "moto_server"
 PORT = 5811

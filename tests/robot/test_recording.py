@@ -6,6 +6,7 @@ import pyarrow as pa
 import pytest
 
 from sim2real.data import Provenance, read_logs
+from sim2real.data.formats import detect
 from sim2real.data.formats.recording import read_recording
 from sim2real.errors import Sim2RealError
 from sim2real.robot import Recording
@@ -45,3 +46,19 @@ def test_a_recording_that_is_named_twice_is_read_once(tmp_path, caplog):
     assert "x.arrow is cut off after 5.9 s" in caplog.text
     with pytest.raises(Sim2RealError, match="names no log"):
         read_logs([""])
+
+
+def test_recordings_are_a_format_also_beside_files_that_need_a_map(tmp_path):
+    recording = Recording(tmp_path / "runs" / "x.arrow", {"q": "rad"}, REAL)
+    for k in range(3):
+        recording.add(0.1 * k, {"q": [float(k)]})
+    recording.close()
+    (tmp_path / "runs" / "x.json").write_text('{"outcome": "success"}')
+    (tmp_path / "runs" / "killed.arrow").write_bytes(b"")
+    (tmp_path / "log.csv").write_text("when,angle\n0,1\n1,2\n")
+    (tmp_path / "map.toml").write_text('time = { from = "when" }\n[channels.q]\nfrom = "angle"\n')
+    assert detect(tmp_path / "runs") == "recording"
+    named = [tmp_path / "runs", str(tmp_path / "log.csv")]
+    found = read_logs(named, channels=tmp_path / "map.toml")
+    assert [episode.outcome for episode in found] == ["success", ""]
+    assert read_logs(found) == found and read_logs(tmp_path / "runs") == found[:1]

@@ -12,13 +12,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image
-from tests.test_formats_columns import episodes
 
 from sim2real.data import Episode, Origin, Provenance, Signal, Video
 from sim2real.data.formats import detect, read_episodes, write_episodes
 from sim2real.data.formats.hdf5.read import Hdf5Reader, read_hdf5
 from sim2real.data.formats.hdf5.write import write_hdf5
 from sim2real.errors import Sim2RealError
+from tests.data.formats.test_columns import episodes
 from tests.format_faults import survives_all
 
 REAL = Provenance(kind="real", robot="panda")

@@ -18,13 +18,13 @@ from mcap.writer import CompressionType, Writer
 from mcap_ros2.writer import Writer as RosWriter
 from PIL import Image
 from rosbags.typesys import Stores, get_typestore
-from tests.test_formats_lerobot import pictures
 
 from sim2real.data import Episode, Provenance, Signal, Video
 from sim2real.data.formats.mcap import ros2
 from sim2real.data.formats.mcap.read import read_mcap
 from sim2real.data.formats.mcap.write import write_mcap
 from sim2real.errors import Sim2RealError
+from tests.data.formats.test_lerobot import pictures
 from tests.format_faults import MEMORY_LIMIT_BYTES, _peak_bytes, mutations, survives
 
 BASE = Provenance(kind="real", site="lab")
