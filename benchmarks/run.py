@@ -67,7 +67,7 @@ def run(name: str, request: Request) -> int:
     if not found:
         raise Sim2RealError(f"nothing of {name!r} can be measured here")
     results = work.results(parsed(work, found), request.options)
-    stale = [shard for shard in found if outdated(benchmark, found[shard])]
+    stale = [n for n, shard in found.items() if not dirty and outdated(benchmark, shard)]
     missing = [shard for shard in every if shard not in found]
     if missing or stale:
         report(_unfinished(name, missing, stale))
