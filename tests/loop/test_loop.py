@@ -5,15 +5,16 @@ import re
 import shutil
 from dataclasses import replace
 from functools import partial
-from types import SimpleNamespace
 
 import pytest
 from playwright.sync_api import sync_playwright
 
 from benchmarks.transfer.kills import ended, killed, started
 from sim2real.errors import Sim2RealError
-from sim2real.loop import KeptResult, LoopConfig, Round, close_the_loop, lower_bound, stages
+from sim2real.loop import KeptResult, LoopConfig, Round, Stages, close_the_loop, lower_bound
 from sim2real.loop.circle import _met
+from sim2real.loop.stages import explanation as explanation_stages
+from sim2real.loop.stages import policy as policy_stages
 from sim2real.report.loop_page import write_loop
 from tests.repository import want
 
@@ -24,11 +25,13 @@ TINY = {"iterations": 3, "budget": "4", "first": 2, "seconds": 18.0, "force": Tr
 def walked(tmp_path_factory):
     """Folder of a loop that was walked to its end, with its page."""
     folder = tmp_path_factory.mktemp("walked")
-    few = {"attribute_success": {"draws": 2, "each": 4}, "explain_failures": {"worlds": 64}}
+    few = {"attribute": {"draws": 2}, "explain_failures": {"worlds": 64}}
     config = LoopConfig(task="pendulum-swingup", robot="unit:3", out=folder, threads=1, **TINY)
     with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(explanation_stages, "_TRIED", 4)
         for name, options in few.items():
-            patch.setattr(stages, name, partial(getattr(stages, name), **options))
+            explain = partial(getattr(explanation_stages, name), **options)
+            patch.setattr(explanation_stages, name, explain)
         write_loop(folder / "report.html", close_the_loop(config))
     return folder
 
@@ -101,7 +104,7 @@ def test_a_bound_is_for_all_attempts():
         ({"robot": "unit:1", "again": float("inf")}, "--again"),
         ({"robot": "unit:1", "iterations": 0}, "--iterations"),
         ({"robot": "unit:1", "seed": -1}, "--seed"),
-        ({"robot": "unit:one"}, "no unit"),
+        ({"robot": "unit:one"}, "not a unit"),
     ],
 )
 def test_what_cannot_be_is_refused_before_anything_moves(tmp_path, options, words):
@@ -153,7 +156,7 @@ def played(monkeypatch):
         kinds = ("train", "widen", "evaluate", "export", "record", "ladder", "trials", "identify")
         with monkeypatch.context() as patch:
             for kind in (*kinds, "scatter", "seen", "predict", "remainder"):
-                patch.setattr(stages.Stages, kind, made(getattr(stages.Stages, kind)))
+                patch.setattr(Stages, kind, made(getattr(Stages, kind)))
             config = {"task": "pendulum-swingup", "robot": "unit:3", "explain": False, "out": out}
             return close_the_loop(LoopConfig(**(config | options)))
 
@@ -214,7 +217,7 @@ def test_forcing_a_later_step_does_not_undo_an_earlier_one():
     """Attempts that were made on a robot are not made again because another policy is forced."""
     keys = []
     for force in (False, True):
-        made = stages.Stages(task="pendulum-swingup", robot="unit:3", person="me", force=force)
+        made = Stages(task="pendulum-swingup", robot="unit:3", person="me", force=force)
         bundle = made.export(made.train("nominal"))
         ladder = made.ladder(bundle, made.record(seconds=18.0))
         keys.append(made.trials(bundle, ladder, first=0, count=10).key)
@@ -222,18 +225,16 @@ def test_forcing_a_later_step_does_not_undo_an_earlier_one():
 
 
 def test_a_task_whose_code_changed_is_trained_again(monkeypatch):
-    made = stages.Stages(task="pendulum-swingup", robot="unit:3", person="me")
+    made = Stages(task="pendulum-swingup", robot="unit:3", person="me")
     before = made.train("nominal").key
     assert made.train("nominal").key == before
-    monkeypatch.setattr(stages.inspect, "getsource", lambda module: "another reward")
+    monkeypatch.setattr(policy_stages.inspect, "getsource", lambda module: "another reward")
     assert made.train("nominal").key != before
 
 
-def test_attempts_that_nobody_judged_do_not_end_the_loop(tmp_path, monkeypatch):
-    made = stages.Stages(task="pendulum-swingup", robot="unit:3", person="me")
+def test_attempts_that_nobody_judged_do_not_end_the_loop(tmp_path):
+    made = Stages(task="pendulum-swingup", robot="unit:3", person="me")
     policy = made.train("nominal")
-    run = SimpleNamespace(source="nominal", remainder=False, twin=None)
-    monkeypatch.setattr(stages.Policy, "open", lambda folder: SimpleNamespace(run=run))
     done = KeptResult(policy, tmp_path, {"run": "x"}, 0.0, kept=False)
     found = made.failures(policy, None, ()).work(tmp_path, (done,))
     assert found["tried"] == found["failed"] == 0
