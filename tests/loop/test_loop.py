@@ -7,23 +7,25 @@ import shutil
 import signal
 import time
 from dataclasses import replace
-from types import SimpleNamespace
 
 import pytest
 from playwright.sync_api import sync_playwright
 
 from benchmarks.transfer.kills import ended, started
 from sim2real.errors import Sim2RealError
-from sim2real.loop import KeptResult, LoopConfig, close_the_loop, lower_bound, stages
+from sim2real.loop import KeptResult, LoopConfig, Stages, close_the_loop, lower_bound
+from sim2real.loop.stages import explanation as explanation_stages
+from sim2real.loop.stages import policy as policy_stages
+from sim2real.loop.stages import twin as twin_stages
 from sim2real.report.loop_page import write_loop
 from tests.repository import want
 
 TINY = {"iterations": 3, "budget": "4", "first": 2, "seconds": 18.0, "force": True}
 FEW = {
-    "evaluate": {"episodes": 50},
-    "identify": {"starts": 1, "check_posterior": False},
-    "attribute": {"draws": 2, "segments": 8, "each": 4},
-    "explain_failures": {"worlds": 64},
+    (policy_stages, "evaluate"): {"episodes": 50},
+    (twin_stages, "identify"): {"starts": 1, "check_posterior": False},
+    (explanation_stages, "attribute"): {"draws": 2, "segments": 8, "each": 4},
+    (explanation_stages, "explain_failures"): {"worlds": 64},
 }
 """Options of stages that take longest."""
 
@@ -38,7 +40,7 @@ def walk(folder, **options):
         task="pendulum-swingup", robot="unit:3", out=folder, threads=1, **TINY, **options
     )
     with pytest.MonkeyPatch.context() as patch:
-        for name, few in FEW.items():
+        for (stages, name), few in FEW.items():
             patch.setattr(stages, name, fewer(getattr(stages, name), few))
         return close_the_loop(config)
 
@@ -199,7 +201,7 @@ def played(monkeypatch):
         kinds = ("train", "widen", "evaluate", "export", "record", "ladder", "trials", "identify")
         with monkeypatch.context() as patch:
             for kind in (*kinds, "scatter", "seen", "predict", "remainder"):
-                patch.setattr(stages.Stages, kind, made(getattr(stages.Stages, kind)))
+                patch.setattr(Stages, kind, made(getattr(Stages, kind)))
             config = {"task": "pendulum-swingup", "robot": "unit:3", "explain": False, "out": out}
             return close_the_loop(LoopConfig(**(config | options)))
 
@@ -272,7 +274,7 @@ def test_forcing_a_later_step_does_not_undo_an_earlier_one():
     """Attempts that were made on a robot are not made again because another policy is forced."""
     keys = []
     for force in (False, True):
-        made = stages.Stages(task="pendulum-swingup", robot="unit:3", person="me", force=force)
+        made = Stages(task="pendulum-swingup", robot="unit:3", person="me", force=force)
         bundle = made.export(made.train("nominal"))
         ladder = made.ladder(bundle, made.record(seconds=18.0))
         keys.append(made.trials(bundle, ladder, first=0, count=10).key)
@@ -280,18 +282,16 @@ def test_forcing_a_later_step_does_not_undo_an_earlier_one():
 
 
 def test_a_task_whose_code_changed_is_trained_again(monkeypatch):
-    made = stages.Stages(task="pendulum-swingup", robot="unit:3", person="me")
+    made = Stages(task="pendulum-swingup", robot="unit:3", person="me")
     before = made.train("nominal").key
     assert made.train("nominal").key == before
-    monkeypatch.setattr(stages.inspect, "getsource", lambda module: "another reward")
+    monkeypatch.setattr(policy_stages.inspect, "getsource", lambda module: "another reward")
     assert made.train("nominal").key != before
 
 
-def test_attempts_that_nobody_judged_do_not_end_the_loop(tmp_path, monkeypatch):
-    made = stages.Stages(task="pendulum-swingup", robot="unit:3", person="me")
+def test_attempts_that_nobody_judged_do_not_end_the_loop(tmp_path):
+    made = Stages(task="pendulum-swingup", robot="unit:3", person="me")
     policy = made.train("nominal")
-    run = SimpleNamespace(source="nominal", remainder=False, twin=None)
-    monkeypatch.setattr(stages.Policy, "open", lambda folder: SimpleNamespace(run=run))
     done = KeptResult(policy, tmp_path, {"run": "x"}, 0.0, kept=False)
     found = made.failures(policy, None, ()).work(tmp_path, (done,))
     assert found["tried"] == found["failed"] == 0

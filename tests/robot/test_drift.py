@@ -19,12 +19,12 @@ from sim2real.robot import (
     Recording,
     StandIn,
     Supervisor,
-    fly,
     watch_drift,
 )
 from sim2real.robot.drift.blame import causes, change_point
 from sim2real.robot.drift.monitor import HORIZON_S, DriftScores
 from sim2real.robot.drift.ranks import RankEvidence
+from sim2real.robot.runner import fly
 from tests.simulated import bundle_and_twin, simulate
 
 

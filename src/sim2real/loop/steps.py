@@ -27,13 +27,17 @@ _LONG = 12
 """Digits of a step's hash in the name of its folder."""
 
 
+StepResult = dict[str, Any]
+"""What a step found, as JSON has it: of another form for each kind of step."""
+
+
 @dataclass(frozen=True)
 class KeptResult:
     """A step that is done."""
 
     step: KeptStep
     folder: Path
-    result: dict[str, Any]
+    result: StepResult
     seconds: float
     """Time it took when it was done."""
     kept: bool
@@ -46,12 +50,10 @@ class KeptStep:
 
     kind: str
     """As `train`; also the begin of the folder's name."""
-    inputs: Mapping[str, Any]
+    inputs: Mapping[str, object]
     """Plain data that the result depends on."""
     needs: tuple[KeptStep, ...] = ()
-    work: Callable[[Path, tuple[KeptResult, ...]], dict[str, Any]] = field(
-        repr=False, compare=False
-    )
+    work: Callable[[Path, tuple[KeptResult, ...]], StepResult] = field(repr=False, compare=False)
     """Does it in a folder, with what it needs; gives the result, in plain data.
 
     The folder may hold what an interrupted attempt has left.

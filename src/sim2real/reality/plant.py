@@ -15,7 +15,7 @@ from pathlib import Path
 import mujoco
 import numpy as np
 
-from sim2real.arrays import Floats
+from sim2real.arrays import Floats, Ints
 from sim2real.reality.unit_truth import UnitTruth, draw
 
 
@@ -251,7 +251,7 @@ class Plant:
         mujoco.mj_setConst(model, mujoco.MjData(model))
 
 
-def _run(addresses: Floats) -> slice:
+def _run(addresses: Ints) -> slice:
     """Addresses that follow one another, as a slice: a view of it costs next to nothing."""
     first, count = int(addresses[0]), len(addresses)
     assert (addresses == np.arange(first, first + count)).all()

@@ -7,7 +7,6 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Any
 
 from sim2real.contract import Contract
 from sim2real.data import Lake
@@ -45,7 +44,7 @@ class RecordedMotions:
         """Whether a motion did not come to its end."""
         return any(recorded.flight.stopped for recorded in self.kept)
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """Plain data."""
         return {
             "executed": self.executed,
