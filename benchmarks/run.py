@@ -181,7 +181,7 @@ def _measure(
         work.prepare(here, request.options)
     code, where, found = commit(), machine(), {}
     budget = Budget(request.minutes, len(here), minutes_of(benchmark, request.results)[0])
-    ways = _side_by_side if benchmark.at_once and len(here) > 1 else _in_turn
+    ways = side_by_side if benchmark.at_once and len(here) > 1 else _in_turn
     for shard, (data, seconds) in ways(benchmark.name, here, request.options, budget):
         found[shard] = Shard(
             bench=benchmark.name,
@@ -238,7 +238,7 @@ def _in_turn(
         yield shard, found
 
 
-def _side_by_side(
+def side_by_side(
     name: str, shards: Sequence[str], options: Options, budget: Budget
 ) -> Iterator[tuple[str, tuple[dict[str, object], float]]]:
     left = list(shards)

@@ -17,7 +17,7 @@ from benchmarks.catalogue import BENCHMARKS
 from benchmarks.check import check
 from benchmarks.kept import shard_of, wholes_of
 from benchmarks.plain import of_plain, plain
-from benchmarks.run import Budget, Request, _side_by_side, run
+from benchmarks.run import Budget, Request, run, side_by_side
 from benchmarks.tables import write_tables
 from sim2real.errors import Sim2RealError
 
@@ -313,6 +313,6 @@ def test_kept_data_comes_back_as_it_was():
 @pytest.mark.slow
 def test_shards_side_by_side_give_what_they_give_in_turn():
     budget = Budget(60, 2, 1)
-    found = dict(_side_by_side("shape", ("package", "package"), Options(), budget))
+    found = dict(side_by_side("shape", ("package", "package"), Options(), budget))
     data, seconds = found["package"]
     assert len(data["results"]) == 9 and seconds > 0

@@ -13,8 +13,7 @@ from playwright.sync_api import sync_playwright
 
 from benchmarks.transfer.kills import ended, started
 from sim2real.errors import Sim2RealError
-from sim2real.loop import KeptResult, LoopConfig, Round, Stages, close_the_loop, lower_bound
-from sim2real.loop.circle import _met
+from sim2real.loop import KeptResult, LoopConfig, Stages, close_the_loop, lower_bound
 from sim2real.loop.stages import explanation as explanation_stages
 from sim2real.loop.stages import policy as policy_stages
 from sim2real.loop.stages import twin as twin_stages
@@ -175,13 +174,6 @@ def test_a_robot_that_is_not_there_is_known_before_any_training(tmp_path):
     assert not list(tmp_path.rglob("checkpoint-*"))
 
 
-def test_a_loop_ends_early_only_where_nothing_could_change_the_answer(tmp_path):
-    done = KeptResult(None, tmp_path, {"success": [True] * 10}, 0.0, kept=False)
-    one = Round(policy=done, known=None, sim=done, ladder=done, batches=[done])
-    assert _met(one, 0.7, left=0) and not _met(one, 0.7, left=20)
-    assert _met(one, 0.3, left=5)  # ten of fifteen would do
-
-
 @pytest.fixture
 def played(monkeypatch):
     """A loop whose steps do nothing, with outcomes of its attempts that are given."""
@@ -247,6 +239,18 @@ def test_a_robot_that_cannot_be_identified_is_tested_on(played, tmp_path):
     closed = played(tmp_path, [False] * 5 + [True] * 35, why="the twin was right")
     assert [len(one.won) for one in closed.rounds] == [40] and not closed.met
     assert closed.why.endswith("the robot was not identified: the twin was right")
+
+
+@pytest.mark.parametrize(
+    ("budget", "target", "made"),
+    [(10, 0.7, 10), (30, 0.7, 30), (15, 0.3, 10)],  # ten of fifteen would do
+)
+def test_a_loop_ends_early_only_where_nothing_could_change_the_answer(
+    played, tmp_path, budget, target, made
+):
+    options = {"strategy": "nominal", "budget": str(budget), "target": target}
+    closed = played(tmp_path, [True] * budget, **options)
+    assert closed.met and sum(len(one.won) for one in closed.rounds) == made
 
 
 def test_what_is_said_of_a_test_that_ended_early_holds_for_all_of_it(played, tmp_path):
