@@ -10,9 +10,12 @@ import json
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, fields
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from sim2real.errors import Sim2RealError, nearest, table_at
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
 
 SCHEMA = 1
 """Version of the contract's form; a newer one is refused."""
@@ -172,20 +175,20 @@ class Contract:
         yield from _differences("", self.to_dict(), other.to_dict())
 
 
-_LISTS: dict[str, type] = {
+_LISTS: dict[str, type[DataclassInstance]] = {
     "sensors": SensorSpec,
     "goals": GoalSpec,
     "observations": TermSpec,
     "actions": ActionSpec,
     "commands": CommandSpec,
 }
-_Spec = TypeVar("_Spec")
+_Spec = TypeVar("_Spec", bound="DataclassInstance")
 _TYPES: dict[str, tuple[type, ...]] = {"str": (str,), "int": (int,), "float": (int, float)}
 
 
 def _made(kind: type[_Spec], data: object, where: str) -> _Spec:
     values = dict(table_at(data, where))
-    known = {entry.name: entry for entry in fields(kind)}  # type: ignore[arg-type]
+    known = {entry.name: entry for entry in fields(kind)}
     for name, value in values.items():
         if name not in known:
             raise Sim2RealError(f"{where} has no field {name!r}{nearest(name, known)}")

@@ -15,7 +15,7 @@ from typing import NotRequired, TypedDict, cast
 from sim2real.contract import Contract, Limits
 from sim2real.errors import Sim2RealError, table_at
 from sim2real.files import atomic_folder, read_json
-from sim2real.twin import TWIN_FILE, Twin
+from sim2real.twin import Twin
 
 SCHEMA = 1
 GRAPHS = ("observe", "policy", "act", "rest")
@@ -119,7 +119,7 @@ def open_twin(source: Twin | Bundle | Path | str) -> Twin:
     if isinstance(source, Bundle) or Bundle.is_bundle(source):
         return Twin.load(Bundle.open(source).twin)
     saved = Path(source) / "twin"
-    return Twin.load(saved if (saved / TWIN_FILE).is_file() else source)
+    return Twin.load(saved if Twin.is_twin(saved) else source)
 
 
 def write_bundle(

@@ -59,7 +59,7 @@ class _Shaft:
     zero: float
 
 
-class Plant:
+class UnitBody:
     """One unit in motion. `command` is a torque [N m] or a position target [rad] a joint."""
 
     def __init__(self, robot: str, number: int, model: Path, drive: Drive) -> None:
