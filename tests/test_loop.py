@@ -25,7 +25,7 @@ TINY = {"iterations": 3, "budget": "4", "first": 2, "seconds": 18.0, "force": Tr
 def walked(tmp_path_factory):
     """Folder of a loop that was walked to its end, with its page."""
     folder = tmp_path_factory.mktemp("walked")
-    few = {"attribute_success": {"draws": 2, "each": 4}, "explain_failures": {"worlds": 64}}
+    few = {"attribute": {"draws": 4, "segments": 8}, "explain_failures": {"worlds": 64}}
     config = LoopConfig(task="pendulum-swingup", robot="unit:3", out=folder, threads=1, **TINY)
     with pytest.MonkeyPatch.context() as patch:
         for name, options in few.items():
