@@ -23,7 +23,11 @@ from tests.repository import want
 TINY = {"iterations": 3, "budget": "4", "first": 2, "seconds": 18.0, "force": True}
 FEW = {
     (policy_stages, "evaluate"): {"episodes": 50},
-    (twin_stages, "identify"): {"starts": 1, "check_posterior": False},
+    (twin_stages, "identify"): {
+        "parameters": ("joint/hinge/damping", "actuator/hinge/gain", "actuator/hinge/delay"),
+        "starts": 1,
+        "check_posterior": False,
+    },
     (explanation_stages, "attribute"): {"draws": 2, "segments": 8, "each": 4},
     (explanation_stages, "explain_failures"): {"worlds": 64},
 }

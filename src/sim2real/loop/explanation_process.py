@@ -40,13 +40,8 @@ class ExplanationProcess:
     def __exit__(
         self, kind: type[BaseException] | None, why: BaseException | None, at: TracebackType | None
     ) -> None:
-<<<<<<< HEAD
-        """End what is still at work; all of it is done by now, or nobody waits for it."""
-        for walk in self.walks:
-=======
         """End what still runs: by now it is done, or nobody waits for it."""
-        for walk in self._walks:
->>>>>>> main
+        for walk in self.walks:
             walk.kill()
             walk.communicate()
 
@@ -76,17 +71,11 @@ class ExplanationProcess:
             walk.stdin.flush()
 
 
-<<<<<<< HEAD
 class ExplainingStore(Store):
-    """Steps that are done, and those that explain; whatever else is missing ends the walk, for only
-    the loop itself trains, or moves a robot."""
-=======
-class _ExplainingStore(Store):
     """Reads steps that are done, and does those that explain.
 
     Any other that is missing ends the walk: only the loop itself trains, or moves a robot.
     """
->>>>>>> main
 
     def _do(self, step: KeptStep, needs: tuple[KeptResult, ...], folder: Path) -> None:
         if step.kind not in _EXPLAINING:
@@ -94,13 +83,8 @@ class _ExplainingStore(Store):
         super()._do(step, needs, folder)
 
 
-<<<<<<< HEAD
 class ExplainingWalk(ExplanationProcess):
-    """The other side: does at once what it is asked for, up to the last of so many times."""
-=======
-class _ExplainingWalk(ExplanationProcess):
     """The other side: does at once what it is asked for, up to the last of `asked` times."""
->>>>>>> main
 
     def __init__(self, config: LoopConfig, store: Store, asked: int) -> None:
         super().__init__(config, store)
@@ -127,6 +111,7 @@ def main() -> None:
 
 
 def end_with_loop() -> None:
+    """End this process, whatever it does, once standard input ends."""
     os.read(sys.stdin.fileno(), 1)  # not by `sys.stdin`, which a waiting thread would keep locked
     os._exit(1)
 
