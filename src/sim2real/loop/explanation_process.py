@@ -111,6 +111,7 @@ def main() -> None:
 
 
 def end_with_loop() -> None:
+    """End this process, whatever it does, once standard input ends."""
     os.read(sys.stdin.fileno(), 1)  # not by `sys.stdin`, which a waiting thread would keep locked
     os._exit(1)
 
