@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 import sim2real
+from benchmarks.shape import Package
 
 ROOT = Path(sim2real.__file__).parent
 FLOORS = [
@@ -110,3 +111,25 @@ def test_the_package_is_imported_without_heavy_libraries_and_loads_names_as_they
     )
     done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
     assert done.stdout.split("\n")[:3] == ["[]", "True", "[]"]
+
+
+def test_rooms_know_only_the_front_doors_of_others():
+    package = Package.read(ROOT)
+    assert not list(package.deep_imports())
+
+
+def test_a_name_of_the_package_is_what_it_says_whatever_was_imported_before():
+    code = (
+        "import pkgutil, importlib, inspect, sim2real as s2r\n"
+        "for found in pkgutil.walk_packages(s2r.__path__, 'sim2real.'):\n"
+        "    if not found.name.endswith('__main__'):\n"
+        "        importlib.import_module(found.name)\n"
+        "for name in s2r.__all__:\n"
+        "    try:\n"
+        "        getattr(s2r, name)(no_such_option=1)\n"
+        "    except (TypeError, s2r.Sim2RealError):\n"
+        "        continue\n"
+        "    raise SystemExit(f'{name} takes anything')\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], check=False, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr

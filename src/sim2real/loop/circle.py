@@ -14,9 +14,9 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import partial
-from importlib.metadata import version
 from typing import Any
 
+from sim2real import __version__
 from sim2real.attribution import Advice, Attribution, Failures, advise
 from sim2real.errors import Sim2RealError, table_at
 from sim2real.files import read_json, refuse_file, write_json
@@ -168,16 +168,22 @@ def _plan(config: LoopConfig) -> None:
         "iterations": config.iterations,
         "again": config.again,
         "seed": config.seed,
-        "software": version("sim2real"),
+        "software": __version__,
     }
     path = config.folder / PLAN_FILE
     if path.is_file():
         before = table_at(read_json(path), str(path))
-        other = [name for name, value in plan.items() if before.get(name) != value]
+        begun = before.get("software")
+        other = [name for name in plan if name != "software" and before.get(name) != plan[name]]
         if other:
             raise Sim2RealError(
                 f"{config.folder} is of a loop with another {', '.join(other)} ({path}): a test"
                 " that is changed once it was looked at proves nothing; begin another with --out"
+            )
+        if begun != __version__:
+            raise Sim2RealError(
+                f"{config.folder} was begun with sim2real {begun}, and this is {__version__}: go on"
+                " with that version, or begin another loop with --out"
             )
         return
     refuse_file(config.folder)

@@ -15,10 +15,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from sim2real import __version__
 from sim2real.errors import Sim2RealError
 from sim2real.files import read_json, write_json
 
@@ -66,7 +66,7 @@ class KeptStep:
             "kind": self.kind,
             "inputs": self.inputs,
             "needs": [need.key for need in self.needs],
-            "software": version("sim2real"),
+            "software": __version__,
         }
         text = json.dumps(content, sort_keys=True, allow_nan=False)
         return hashlib.sha256(text.encode()).hexdigest()

@@ -140,8 +140,13 @@ def write_bundle(
         text = json.dumps(provenance, indent=2, sort_keys=True, allow_nan=False)
         (temporary / "provenance.json").write_text(text + "\n", encoding="utf-8")
         twin.save(temporary / "twin")
-        (temporary / _MANIFEST).write_bytes(_manifest(_files(temporary)))
+        seal(temporary)
     return Bundle.open(folder)
+
+
+def seal(folder: Path) -> None:
+    """Write the manifest of a bundle's folder: the hash of every file, and the id made of them."""
+    (folder / _MANIFEST).write_bytes(_manifest(_files(folder)))
 
 
 def _files(folder: Path) -> dict[str, str]:
