@@ -82,7 +82,8 @@ class LoopConfig:
             raise Sim2RealError(f"--target must be between 0 and 1, not {self.target:g}")
         if not 0 < self.first <= self.trials:
             raise Sim2RealError(
-                f"--first must be from 1 to the {self.trials} attempts of --budget, not {self.first}"
+                f"--first must be from 1 to the {self.trials} attempts of --budget,"
+                f" not {self.first}"
             )
         if not 0 < self.seconds <= _LONGEST_S:
             raise Sim2RealError(
