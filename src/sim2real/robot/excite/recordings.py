@@ -1,4 +1,4 @@
-"""A robot moved so that its recordings tell its parameters: from its address to its episodes."""
+"""Recording a robot for identification, from its address to its episodes."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def record_motions(
 ) -> RecordedMotions:
     """Plan the motions that are asked for, and with `execute` play and record them.
 
-    `show` is told of each motion before it is played. Without a robot it is a dry run from the
+    `show` gets each motion before it is played. Without a robot it is a dry run from the
     twin's default pose; without `execute` one from where the robot is, and nothing is sent.
     """
     subject = ExcitedRobot.open(request.subject, rate_hz=request.rate_hz, speed=request.speed)
