@@ -10,7 +10,8 @@ import sim2real
 ROOT = Path(sim2real.__file__).parent
 FLOORS = [
     {"errors", "arrays", "lazy"},
-    {"files", "units", "intervals"},
+    {"files", "units", "plain"},
+    {"intervals"},
     {"params", "reality"},
     {"contract"},
     {"data"},
