@@ -36,6 +36,7 @@ from typing import (
     Any,
     ClassVar,
     Literal,
+    Self,
     TypeVar,
     Union,
     cast,
@@ -63,7 +64,7 @@ class Least:
 
 @dataclass(frozen=True)
 class NullIs:
-    """A mark of a number for which files have null, because JSON has no infinity."""
+    """A mark of a number that may be infinite: JSON has null for it."""
 
     number: float
 
@@ -78,6 +79,9 @@ class Key:
 NotNegative = Annotated[float, Least(0)]
 Positive = Annotated[float, Least(0, above=True)]
 Count = Annotated[int, Least(0)]
+AtLeastOne = Annotated[int, Least(1)]
+Low = Annotated[float, NullIs(-math.inf)]
+High = Annotated[float, NullIs(math.inf)]
 
 
 class PlainData:
@@ -99,6 +103,14 @@ class PlainData:
     def to_dict(self) -> dict[str, object]:
         """Plain data for JSON."""
         return _told(self)
+
+    @classmethod
+    def from_dict(cls, data: object, where: str = "") -> Self:
+        """The value that plain data describe; `where` is what errors call them.
+
+        A name that is no field, a missing one, or a value of another type is a `Sim2RealError`.
+        """
+        return of_plain(cls, data, where)
 
 
 def plain(value: Any) -> Any:
@@ -124,10 +136,9 @@ def plain(value: Any) -> Any:
 
 
 def of_plain(kind: type[T], data: object, where: str = "") -> T:
-    """The dataclass that `data` describes; `where` is what errors call it.
+    """The dataclass that `data` describe; see `PlainData.from_dict`.
 
-    Its fields are numbers, texts, truths, words, lists, tables of these, or dataclasses. A name
-    that is no field, a value of another type and one that is missing are a `Sim2RealError`.
+    Its fields are numbers, texts, truths, words, lists, tables of these, or dataclasses.
     """
     return cast(T, _value(kind, data, where or kind.__name__))
 
@@ -188,10 +199,9 @@ def _single(kind: object, data: object, where: str) -> object:
 
 
 def _marked(kind: object, marks: Sequence[object], data: object, where: str) -> object:
-    if data is None:
-        for mark in marks:
-            if isinstance(mark, NullIs):
-                return mark.number
+    for mark in marks:
+        if isinstance(mark, NullIs) and (data is None or data == mark.number):
+            return mark.number
     found = _value(kind, data, where)
     for mark in marks:
         if isinstance(mark, Least) and not mark.holds(cast(float, found)):
@@ -257,7 +267,11 @@ def _made(kind: type, data: object, where: str) -> object:
             found[part.name] = _value(hint, values[name], f"{where}: {name}")
         elif part.default is MISSING and part.default_factory is MISSING:
             raise Sim2RealError(f"{where} needs {name!r}")
-    return kind(**found)
+    try:
+        return kind(**found)
+    except Sim2RealError as error:
+        said = str(error)
+        raise Sim2RealError(said if said.startswith(where) else f"{where}: {said}") from None
 
 
 @cache

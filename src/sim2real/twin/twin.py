@@ -10,7 +10,6 @@ import hashlib
 import json
 import math
 import shutil
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -20,9 +19,9 @@ import mujoco
 import tomli_w
 
 from sim2real.arrays import Floats
-from sim2real.errors import Sim2RealError, nearest, number_at, one_line, table_at
-from sim2real.files import atomic_folder, read_json, write_json
-from sim2real.params import JointDistribution, Parameter, joint_from_dict
+from sim2real.errors import Sim2RealError, nearest, number_at, table_at
+from sim2real.files import atomic_folder, read_json, read_toml, write_json
+from sim2real.params import JointDistribution, Parameter
 from sim2real.twin.address import nominal_of
 from sim2real.twin.compiled import CompiledTwin
 from sim2real.twin.effects import Effects, add_to_spec, read_effects
@@ -92,7 +91,9 @@ class Twin:
         folder = file.parent
         posterior, remainder = None, None
         if path.is_dir() and (folder / POSTERIOR_FILE).exists():
-            posterior = joint_from_dict(read_json(folder / POSTERIOR_FILE))
+            posterior = JointDistribution.from_dict(
+                read_json(folder / POSTERIOR_FILE), "a posterior"
+            )
         if path.is_dir() and (folder / REMAINDER_FILE).exists():
             remainder = Remainder.load(folder / REMAINDER_FILE)
         twin = cls(
@@ -272,12 +273,7 @@ _Tables = dict[str, Any]  # tables of tables, as TOML has them; whoever reads on
 
 def _read_tables(file: Path, *, depth: int = 0) -> _Tables:
     """The TOML of a twin, with the tables of its `base` file (same folder) underneath."""
-    try:
-        data = tomllib.loads(file.read_text(encoding="utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise Sim2RealError(f"{file} is not TOML: {one_line(error)}") from None
-    except OSError as error:
-        raise Sim2RealError(f"cannot read {file}: {error.strerror}") from None
+    data = read_toml(file)
     for table, value in data.items():
         if table not in _TABLES:
             raise Sim2RealError(f"{file}: unknown table [{table}]{nearest(table, _TABLES)}")
