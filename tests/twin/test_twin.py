@@ -97,7 +97,7 @@ def test_a_folder_without_a_twin_is_refused(tmp_path):
         ('[effects.actuator.hing]', "matches no actuator"),
         ('[effects.actuator.hinge]\ndelya = 0.1', "'delay'"),
         ('[effects.actuator.hinge]\ndelay = 0.1', "exceeds delay_max"),
-        ('[effects.sensor.hinge_pos]\nnoise = -1.0', "number >= 0"),
+        ('[effects.sensor.hinge_pos]\nnoise = -1.0', "must be at least 0"),
         ('[events.push]\nbody = "arn"', "'arm'"),
         ('[parameters."sensor/hinge_pos/noise"]\noperation = "scale"', "nominal value of zero"),
         ('[parameters."geom/block/friction[5]"]', "beyond the 3"),
@@ -106,7 +106,7 @@ def test_a_folder_without_a_twin_is_refused(tmp_path):
             'prior = {kind = "normal", mean = 0.4, std = 0.1}',
             "use a truncated-normal",
         ),
-        ('[channels]\ntheta = { unit = "rad" }', "needs a source"),
+        ('[channels]\ntheta = { unit = "rad" }', "needs 'source'"),
     ],
 )  # fmt: skip
 def test_a_malformed_twin_is_one_clear_error(make_twin, toml, words):
