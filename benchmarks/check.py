@@ -23,8 +23,8 @@ from benchmarks.kept import (
     write_whole,
 )
 from benchmarks.machine import RESULTS, changed, commit, machine, uncommitted
-from benchmarks.plain import of_plain
 from benchmarks.run import measured
+from sim2real.plain import of_plain
 
 _TIMES = ("s", "min", "ms")
 """Units that say as much of the machine as of the code: they are compared by their target only."""

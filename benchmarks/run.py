@@ -24,9 +24,9 @@ from benchmarks.kept import (
     write_whole,
 )
 from benchmarks.machine import RESULTS, commit, machine, uncommitted
-from benchmarks.plain import plain
 from benchmarks.workers import Workers
 from sim2real.errors import Sim2RealError, nearest
+from sim2real.plain import plain
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -12,7 +12,8 @@ from benchmarks.shape import Package
 ROOT = Path(sim2real.__file__).parent
 FLOORS = [
     {"errors", "arrays", "lazy"},
-    {"files", "units", "intervals"},
+    {"files", "units", "plain"},
+    {"intervals"},
     {"params", "reality"},
     {"contract"},
     {"data"},

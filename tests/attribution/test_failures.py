@@ -166,10 +166,10 @@ def test_a_weak_motor_is_found_from_its_failures(weak):
     assert found.failed >= 5 and "works in simulation but not on hardware" in names(found.diagnoses)
     kind = found.kinds[0]
     assert set(kind.episodes) <= {episode.id for episode in episodes}
-    assert not kind.met and kind.dimension == "actuation"
+    assert not kind.met_in_training and kind.dimension == "actuation"
     assert kind.values[0].parameter == "actuator/hinge/gain"
     assert kind.values[0].high < 0.8
-    assert Failures.of_dict(found.to_dict()) == found
+    assert Failures.from_dict(found.to_dict()) == found
     said = [one.do for one in advise(bundle_and_twin(TASK)[1], failures=found)]
     assert any("actuator/hinge/gain" in do for do in said)
 

@@ -372,7 +372,7 @@ def test_what_is_told_only_together_is_said_once_and_advised_to_be_measured(twin
     assert "latency" in late.do
     assert measure.do.startswith(f"measure {GAIN} or {MASS} in another way")
     assert "train" in advise(twin, success=either())[1].do  # either is cured by the same training
-    assert Attribution.of_dict(json.loads(json.dumps(either().to_dict()))) == either()
+    assert Attribution.from_dict(json.loads(json.dumps(either().to_dict()))) == either()
 
 
 def test_an_attribution_is_plain_data():

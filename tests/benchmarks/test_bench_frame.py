@@ -16,10 +16,10 @@ from benchmarks.benchmark import Benchmark, Measurement, Options, Result, Tolera
 from benchmarks.catalogue import BENCHMARKS
 from benchmarks.check import check
 from benchmarks.kept import shard_of, wholes_of
-from benchmarks.plain import of_plain, plain
 from benchmarks.run import Budget, Request, run, side_by_side
 from benchmarks.tables import write_tables
 from sim2real.errors import Sim2RealError
+from sim2real.plain import of_plain, plain
 
 ROOT = Path(__file__).parents[2]
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -22,8 +21,8 @@ from sim2real.data import (
     read_episodes,
     unrepaired,
 )
-from sim2real.errors import Sim2RealError, table_at
-from sim2real.files import read_json
+from sim2real.errors import Sim2RealError
+from sim2real.files import read_table
 from sim2real.report import bar
 
 
@@ -143,18 +142,7 @@ def _base(verb: Reading) -> Provenance:
     """The provenance that the user gives."""
     given: dict[str, Any] = {"kind": verb.kind}
     if verb.provenance is not None:
-        given |= _table(verb.provenance)
+        given |= read_table(verb.provenance)
     base = Provenance.from_dict(given)
     named = {key: getattr(verb, key) for key in ("task", "robot", "serial", "site", "operator")}
     return replace(base, **{key: value for key, value in named.items() if value})
-
-
-def _table(path: Path) -> dict[str, Any]:
-    if path.suffix == ".json":
-        return dict(table_at(read_json(path), f"{path}"))
-    try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise Sim2RealError(f"cannot read {path}: {error.strerror or error}") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise Sim2RealError(f"{path} is not readable TOML: {error}") from None

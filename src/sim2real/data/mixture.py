@@ -22,6 +22,7 @@ from sim2real.arrays import Ints
 from sim2real.data.lake import DATASETS, Lake, quoted
 from sim2real.errors import Sim2RealError, number_at, table_at
 from sim2real.files import read_json, write_json
+from sim2real.plain import PlainData
 
 _PERIOD = 100_000
 
@@ -132,7 +133,7 @@ class MixtureBatch:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Manifest:
+class Manifest(PlainData):
     """What is in a mixture: enough to draw the same batches again."""
 
     name: str
@@ -202,11 +203,6 @@ class Manifest:
             episode=np.concatenate(episodes)[order],
             frame=np.concatenate(frames)[order],
         )
-
-    def to_dict(self) -> dict[str, object]:
-        """Plain data for JSON."""
-        plain: dict[str, object] = json.loads(json.dumps(asdict(self)))
-        return plain
 
     def save(self, path: Path | str) -> None:
         """Write the manifest as JSON."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 
 import numpy as np
 from scipy import stats
@@ -16,6 +16,7 @@ from scipy import stats
 from sim2real.arrays import Bools, Floats, Ints
 from sim2real.errors import Sim2RealError
 from sim2real.intervals import check_confidence
+from sim2real.plain import PlainData
 
 RESAMPLES = 2_000
 PERMUTATIONS = 5_000
@@ -64,7 +65,7 @@ class RankMeasure:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Ranking:
+class Ranking(PlainData, also=("verdict",)):
     """How simulation's order of policies compares to reality's."""
 
     group: str
@@ -116,10 +117,6 @@ class Ranking:
         if self.tau_most is not None and self.tau_most < _USEFUL:
             return f"simulation does not rank these policies ({which})"
         return f"it is not shown that simulation ranks these policies ({chance})"
-
-    def to_dict(self) -> dict[str, object]:
-        """Plain data for JSON."""
-        return {**asdict(self), "verdict": self.verdict}
 
 
 def rank(

@@ -20,6 +20,7 @@ from sim2real.contract import SensorSpec
 from sim2real.errors import Sim2RealError
 from sim2real.gap.thresholds import GAP_THRESHOLDS, GapThresholds
 from sim2real.logs import ControlLog
+from sim2real.plain import PlainData
 from sim2real.randomize import drawn
 from sim2real.replay import Replay, Replayer, clusters_of, log_of, seconds_of
 from sim2real.twin import Twin
@@ -44,7 +45,7 @@ class CoveredShare:
 
 
 @dataclass(frozen=True, kw_only=True)
-class SensorCoverage:
+class SensorCoverage(PlainData, also=("width", "verdict"), without=("name", "thresholds")):
     """How one sensor's readings lie among those that the ranges make possible."""
 
     name: str
@@ -73,21 +74,9 @@ class SensorCoverage:
         wide = self.width > limits.spread_most and self.inside.value > BAND
         return "too wide" if wide else "fine"
 
-    def to_dict(self) -> dict[str, object]:
-        """Plain data."""
-        return {
-            "unit": self.unit,
-            "inside": vars(self.inside),
-            "explained": vars(self.explained),
-            "spread": self.spread,
-            "error": self.error,
-            "width": self.width,
-            "verdict": self.verdict,
-        }
-
 
 @dataclass(frozen=True, kw_only=True)
-class RangeCoverage:
+class RangeCoverage(PlainData, also=("verdict",), without=("sensors", "replay")):
     """What the ranges cover of some logs."""
 
     source: str
@@ -113,16 +102,9 @@ class RangeCoverage:
 
     def to_dict(self) -> dict[str, object]:
         """Plain data."""
-        return {
-            "source": self.source,
-            "horizon_s": self.horizon_s,
-            "recordings": self.recordings,
-            "windows": self.windows,
+        return super().to_dict() | {
             "draws": len(self.replay.values),
-            "diverged": self.diverged,
-            "explained": vars(self.explained),
             "sensors": {sensor.name: sensor.to_dict() for sensor in self.sensors},
-            "verdict": self.verdict,
         }
 
 

@@ -232,8 +232,8 @@ def _advice(
     lost = attribution.result["success"] if attribution else None
     return advise(
         Twin.load(stages.twin, check=False),
-        success=Attribution.of_dict(lost) if lost else None,
-        failures=Failures.of_dict(last.failures.result) if last.failures else None,
+        success=Attribution.from_dict(lost) if lost else None,
+        failures=Failures.from_dict(last.failures.result) if last.failures else None,
         identified=last.known.result if last.known else None,
         cured=last.known is not None,
         won=last.won,

@@ -91,7 +91,7 @@ class Bundle:
         if (folder / _MANIFEST).read_bytes() != _manifest(listed):
             raise Sim2RealError(f"{folder}: {_MANIFEST} has changed since it was exported")
         contract = Contract.from_dict(read_json(folder / "contract.json"))
-        limits = Limits.from_dict(read_json(folder / "limits.json"))
+        limits = Limits.from_dict(read_json(folder / "limits.json"), "limits")
         _fit(folder, contract, limits)
         told = table_at(read_json(folder / "provenance.json"), "provenance")
         provenance = cast(ExportProvenance, dict(told))  # sealed by the manifest, as exported

@@ -18,7 +18,6 @@ is above it. The first one that fits a file is used.
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path, PurePosixPath
@@ -26,6 +25,7 @@ from pathlib import Path, PurePosixPath
 from sim2real.data.formats.file_errors import naming
 from sim2real.data.provenance import Provenance
 from sim2real.errors import Sim2RealError, nearest, number_at, table_at
+from sim2real.files import read_toml
 from sim2real.units import si_unit
 
 DTYPES = ("float64", "float32", "float16", "int64", "int32", "int16", "int8", "uint64", "uint32",
@@ -130,13 +130,7 @@ class ChannelMap:
         """The channel map in a TOML file; a mistake in it is a `Sim2RealError`."""
         path = Path(path)
         with naming(path):
-            try:
-                data = tomllib.loads(path.read_text(encoding="utf-8"))
-            except FileNotFoundError:
-                raise Sim2RealError(f"no such channel map: {path}") from None
-            except (OSError, ValueError, RecursionError) as error:
-                raise Sim2RealError(f"not a readable channel map: {error}") from None
-            return cls.from_dict(data)
+            return cls.from_dict(read_toml(path))
 
     @classmethod
     def from_dict(cls, data: Mapping[str, object]) -> ChannelMap:

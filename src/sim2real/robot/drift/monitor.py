@@ -25,6 +25,7 @@ from sim2real.data import Episode, Logs, read_logs
 from sim2real.errors import Sim2RealError, number_at, table_at
 from sim2real.files import read_json, write_json
 from sim2real.logs import ControlLog
+from sim2real.plain import PlainData
 from sim2real.policy import Bundle
 from sim2real.replay import Sensitivity, open_parameters, prior_std, sensitivity
 from sim2real.robot.drift.blame import DriftCause, causes, change_point
@@ -67,7 +68,7 @@ class DriftScores:
 
 
 @dataclass(frozen=True, kw_only=True)
-class DriftVerdict:
+class DriftVerdict(PlainData):
     """What is known after an episode."""
 
     number: int
@@ -81,20 +82,9 @@ class DriftVerdict:
     alarm: bool
     """Whether the threshold has been reached, now or before."""
 
-    def to_dict(self) -> dict[str, object]:
-        """Plain data."""
-        return {
-            "number": self.number,
-            "episode": self.episode,
-            "evidence": self.evidence,
-            "threshold": self.threshold,
-            "telling": self.telling,
-            "alarm": self.alarm,
-        }
-
 
 @dataclass(frozen=True, kw_only=True)
-class DriftReport:
+class DriftReport(PlainData, also=("drifted",)):
     """Whether, when and in what a robot has drifted."""
 
     bundle: str
@@ -116,20 +106,6 @@ class DriftReport:
     def drifted(self) -> bool:
         """Whether there was an alarm."""
         return self.alarm is not None
-
-    def to_dict(self) -> dict[str, object]:
-        """Plain data."""
-        return {
-            "bundle": self.bundle,
-            "baseline": self.baseline,
-            "false_alarm": self.false_alarm,
-            "drifted": self.drifted,
-            "alarm": self.alarm,
-            "change": self.change,
-            "causes": [cause.to_dict() for cause in self.causes],
-            "skipped": list(self.skipped),
-            "verdicts": [verdict.to_dict() for verdict in self.verdicts],
-        }
 
 
 class DriftMonitor:
