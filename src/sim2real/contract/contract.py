@@ -14,7 +14,7 @@ from sim2real.errors import Sim2RealError, table_at
 from sim2real.plain import AtLeastOne, PlainData, Positive
 
 if TYPE_CHECKING:
-    from _typeshed import DataclassInstance
+    pass
 
 SCHEMA = 1
 """Version of the contract's form; a newer one is refused."""
