@@ -13,9 +13,6 @@ from dataclasses import dataclass
 from sim2real.errors import Sim2RealError, table_at
 from sim2real.plain import AtLeastOne, PlainData, Positive
 
-if TYPE_CHECKING:
-    pass
-
 SCHEMA = 1
 """Version of the contract's form; a newer one is refused."""
 
