@@ -234,7 +234,7 @@ def test_what_is_expected_in_the_end_knows_the_attempts_and_what_was_predicted_d
 
 @pytest.mark.parametrize("kept", (True, False))
 def test_where_no_remainder_is_worth_keeping_the_identified_policy_is_taken(played, tmp_path, kept):
-    options = {"strategy": "identified+residual", "kept": kept}
+    options = {"strategy": "identified+remainder", "kept": kept}
     closed = played(tmp_path, [False] * 10 + [True] * 30, **options)
     assert closed.rounds[-1].policy.step.inputs["remainder"] == kept
 

@@ -32,7 +32,7 @@ class LoopConfig:
     """Attempts on the robot in all."""
     target: float = 0.9
     """Success on the robot that is aimed at: its lower bound, 95 % sure."""
-    strategy: Literal["nominal", "wide", "adr", "identified", "identified+residual"] = "identified"
+    strategy: Literal["nominal", "wide", "adr", "identified", "identified+remainder"] = "identified"
     """What the policy is trained in: the twin as written, its ranges doubled, ranges that grow by
     themselves, what was identified, or that and a learned remainder."""
     first: int = 10
