@@ -103,7 +103,7 @@ def test_lying_time_stamps_are_kept_as_recorded():
         (lambda: Provenance(kind="simulatd"), "'simulated'"),
         (lambda: Provenance(kind="real", parameters={"m": float("nan")}), "must be a number"),
         (lambda: Provenance.from_dict({"kind": "real", "sreial": "7"}), "'serial'"),
-        (lambda: Provenance.from_dict({}), "needs a kind"),
+        (lambda: Provenance.from_dict({}), "needs 'kind'"),
         (lambda: Provenance.from_dict({"kind": "real", "parents": "abc"}), "must be a list"),
         (lambda: Provenance.from_dict({"kind": "real", "software": [1]}), "must be a table"),
         (lambda: Provenance.from_dict([]), "must be a table"),
