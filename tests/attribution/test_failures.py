@@ -105,7 +105,7 @@ def test_failures_among_simulated_successes_are_not_reproduced():
         steps = SimpleNamespace(phases=lambda log: ())
         parts = [[log] * 5, real, np.zeros((5, 5)), steps, (simulated, trials), (simulated, trials)]
         twin = bundle_and_twin(TASK)[1]
-        return failures._explained(*parts, np.ones(2), twin).reproducible
+        return failures.explained_kind(*parts, np.ones(2), twin).reproducible
 
     assert reproduced(10.0) and not reproduced(0.0)
 
@@ -133,8 +133,8 @@ def test_values_of_an_identified_twin_are_taken_by_name():
     gain = "actuator/hinge/gain"
     known = Empirical(names=(gain,), samples=((1.45,), (1.45,)))
     other = replace(twin, parameters=tuple(reversed(twin.parameters)), posterior=known)
-    found = failures._allowed(twin, other, 64, 0)
-    plain = failures._allowed(twin, None, 64, 0)
+    found = failures.allowed_draws(twin, other, 64, 0)
+    plain = failures.allowed_draws(twin, None, 64, 0)
     moved = [p.name for k, p in enumerate(twin.parameters) if (found[:, k] != plain[:, k]).any()]
     assert moved == [gain]
     assert found[:, [p.name for p in twin.parameters].index(gain)].max() > 1.3

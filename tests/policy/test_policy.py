@@ -16,7 +16,7 @@ from sim2real.evaluation.simulated_trials import run_trials
 from sim2real.learn import ExportConfig, Policy, TrainConfig, export, train
 from sim2real.learn import bundle_export as export_module
 from sim2real.policy import Bundle, Pilot, Runtime, make_contract
-from sim2real.policy.bundle import _files, _manifest
+from sim2real.policy.bundle import seal
 from sim2real.tasks import TaskEnv, find_task, task_names
 from tests.repository import ROOT
 
@@ -189,12 +189,6 @@ def test_every_changed_byte_of_a_bundle_is_found(bundle):
     assert Bundle.open(bundle.folder).id == bundle.id
 
 
-def reseal(bundle: Bundle) -> None:
-    """Make the manifest fit files that were changed: what a forger, or an editor, would do."""
-    listed = _files(bundle.folder)
-    (bundle.folder / "manifest.json").write_bytes(_manifest(listed))
-
-
 @pytest.mark.parametrize(
     ("spoil", "words"),
     [
@@ -216,14 +210,14 @@ def test_a_spoilt_bundle_is_one_clear_error(bundle, spoil, words, capsys):
 def test_a_truncated_graph_is_one_clear_error(bundle):
     path = bundle.folder / "policy.onnx"
     path.write_bytes(path.read_bytes()[:-200])
-    reseal(bundle)
+    seal(bundle.folder)
     with pytest.raises(Sim2RealError, match=r"policy\.onnx cannot be run"):
         Runtime(Bundle.open(bundle.folder))
 
 
 def test_a_graph_of_another_robot_is_refused(runs, bundle):
     (bundle.folder / "observe.onnx").write_bytes(runs["arm-reach"][1].graph("observe"))
-    reseal(bundle)
+    seal(bundle.folder)
     with pytest.raises(Sim2RealError, match="contract does not know"):
         Runtime(Bundle.open(bundle.folder))
 
@@ -245,7 +239,7 @@ def test_limits_that_contradict_the_robot_are_refused(bundle, change, words):
     data = json.loads(path.read_text())
     change(data)
     path.write_text(json.dumps(data))
-    reseal(bundle)
+    seal(bundle.folder)
     with pytest.raises(Sim2RealError, match=words):
         Bundle.open(bundle.folder)
 

@@ -183,13 +183,13 @@ def failures_of(
     found = complaints(attempts, simulated=(won, len(outcomes.success)))
     if not failed:
         return Failures(tried=len(attempts), failed=0, kinds=(), diagnoses=found)
-    rows = _allowed(twin, identified, worlds, seed)
+    rows = allowed_draws(twin, identified, worlds, seed)
     wide, draws = simulated(behaviours, "prior", rows, lambda k, of: report(of + k, 2 * of))
     real = together(behaviours, [attempt.log for attempt in failed])
     scale = scale_of(wide)
     between = distances(real, real, scale)
     explained = [
-        _explained(
+        explained_kind(
             [failed[k] for k in group], real[group], between[np.ix_(group, group)], behaviours,
             (trained, outcomes), (wide, draws), scale, twin,
         )
@@ -200,7 +200,7 @@ def failures_of(
     )
 
 
-def _allowed(twin: Twin, identified: Twin | None, count: int, seed: int) -> Floats:
+def allowed_draws(twin: Twin, identified: Twin | None, count: int, seed: int) -> Floats:
     """(count, parameters) even draws between the ends of all priors and of what was identified."""
     found = drawn(twin, "prior", count=count, seed=seed).numpy().copy()
     if identified is None or identified.posterior is None:
@@ -262,7 +262,7 @@ class _Simulated:
         return np.concatenate(kept), trials
 
 
-def _explained(
+def explained_kind(
     failed: list[Attempt],
     real: Floats,
     between: Floats,

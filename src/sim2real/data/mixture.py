@@ -90,7 +90,7 @@ class Mixture:
                     raise Sim2RealError(f"episode {id_} is in {seen[id_]!r} and in {part.name!r}")
             chosen.append(ids)
         lake.permit(list(seen), self.purpose)
-        frames = _frames(lake, list(seen), self.clock) if self.clock else {}
+        frames = frame_counts(lake, list(seen), self.clock) if self.clock else {}
         manifest = Manifest(
             name=self.name,
             lake=lake.storage.uri,
@@ -270,7 +270,8 @@ def record_dataset(lake: Lake, manifest: Manifest) -> None:
         lake.tables["datasets"].append(pa.Table.from_pylist([row], schema=DATASETS))
 
 
-def _frames(lake: Lake, ids: list[str], clock: str) -> dict[str, int]:
+def frame_counts(lake: Lake, ids: list[str], clock: str) -> dict[str, int]:
+    """Samples of the clock channel in each episode; none in one of them is a `Sim2RealError`."""
     chosen = pa.table({"id": pa.array(ids, pa.string())})
     found = lake.query(
         "select episode, len(times) as n from stored_signals semi join chosen"

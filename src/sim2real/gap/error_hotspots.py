@@ -109,7 +109,7 @@ def _places(pairs: ReplayedPairs, seed: int) -> list[Hotspot]:
     real, made = _scores(pairs, made=False), _scores(pairs, made=True)
     channels = [spec for spec in pairs.real.log.contract.sensors if pairs.seen(spec.name)]
     excess = np.sqrt(real) - np.sqrt(made)
-    blocks = _blocks(pairs)
+    blocks = neighbour_blocks(pairs)
     ranges = [
         (variable, low, high, inside)
         for variable in _variables(pairs)
@@ -227,7 +227,7 @@ def _cut(variable: _Variable) -> Iterator[tuple[float, float, Bools]]:
             yield float(low), float(high), inside
 
 
-def _blocks(pairs: ReplayedPairs) -> Ints:
+def neighbour_blocks(pairs: ReplayedPairs) -> Ints:
     """(segments,) block of neighbours each belongs to, within one recording."""
     long = max(len(pairs.recording) // _BLOCKS, round(_BLOCK_S / pairs.horizon_s), 1)
     firsts = np.searchsorted(pairs.recording, pairs.recording)  # segments come in order

@@ -162,7 +162,7 @@ def range_coverage(
         windows=len(replay.starts),
         diverged=int(draws - good.sum()),
         sensors=tuple(sensors),
-        explained=_explained(np.max(farthest, axis=0), clusters, rng),
+        explained=explained_share(np.max(farthest, axis=0), clusters, rng),
         replay=replay,
     )
 
@@ -185,20 +185,20 @@ def _of_sensor(
     edges = (0.5 - BAND / 2, 0.5, 0.5 + BAND / 2)
     low, middle, high = np.quantile(made, edges, axis=0, method="weibull")
     within = (real >= low - slack) & (real <= high + slack) & known
-    far = _farthest(made, real, slack)
+    far = farthest_off(made, real, slack)
     error, variance = (real - middle)[known], made.var(axis=0, ddof=1)[known]
     covered = SensorCoverage(
         name=spec.name,
         unit=spec.unit,
-        inside=_share(within.sum(axis=(1, 2)), known.sum(axis=(1, 2)), clusters, rng),
-        explained=_explained(far, clusters, rng),
+        inside=covered_share(within.sum(axis=(1, 2)), known.sum(axis=(1, 2)), clusters, rng),
+        explained=explained_share(far, clusters, rng),
         spread=float(np.sqrt(variance.mean())),
         error=float(np.sqrt(np.mean(error**2))),
     )
     return covered, far
 
 
-def _farthest(made: Floats, real: Floats, slack: Floats) -> Floats:
+def farthest_off(made: Floats, real: Floats, slack: Floats) -> Floats:
     """(1 + draws, windows) how far each window goes from the middle; the real one is the first.
 
     The middle and the spread are of all of them together, the real one included, so that it is like
@@ -209,13 +209,16 @@ def _farthest(made: Floats, real: Floats, slack: Floats) -> Floats:
     return np.asarray(np.where(np.isfinite(real), off, 0.0).max(axis=(2, 3)))
 
 
-def _explained(far: Floats, clusters: Ints, rng: np.random.Generator) -> CoveredShare:
+def explained_share(far: Floats, clusters: Ints, rng: np.random.Generator) -> CoveredShare:
+    """The share of windows that lie among 95 % of the draws; `far` is of `farthest_off`."""
     beyond = 1 + (far[1:] >= far[0]).sum(axis=0)
     within = beyond > (1 - BAND) * len(far)
-    return _share(within.astype(int), np.ones(len(within), dtype=int), clusters, rng)
+    return covered_share(within.astype(int), np.ones(len(within), dtype=int), clusters, rng)
 
 
-def _share(within: Ints, count: Ints, clusters: Ints, rng: np.random.Generator) -> CoveredShare:
+def covered_share(
+    within: Ints, count: Ints, clusters: Ints, rng: np.random.Generator
+) -> CoveredShare:
     """The share of `within` in `count` (windows,) each, resampled by cluster."""
     inside = np.bincount(clusters, weights=within)
     total = np.bincount(clusters, weights=count)

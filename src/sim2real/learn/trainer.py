@@ -221,7 +221,7 @@ def train(
     *,
     twin: Twin | Path | str | None = None,
     report: Callable[[TrainProgress], None] = lambda progress: None,
-    **options: Any,
+    **options: Any,  # fields of TrainConfig
 ) -> TrainResult:
     """Train a policy for a task; Ctrl-C ends after the iteration, with a checkpoint to resume from.
 

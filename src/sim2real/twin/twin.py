@@ -95,6 +95,11 @@ class Twin:
     """What parameters could not explain, if that was learned; worlds use it when asked to."""
 
     @classmethod
+    def is_twin(cls, folder: Path) -> bool:
+        """Whether a folder looks like a twin."""
+        return (folder / TWIN_FILE).is_file()
+
+    @classmethod
     def load(cls, path: Path | str, *, check: bool = True) -> Twin:
         """Read the twin in a folder (or described by a TOML file).
 

@@ -201,10 +201,10 @@ def test_registers_become_signed_and_angles_continuous(tmp_path):
 
 @given(st.integers(1, 32), st.lists(st.integers(0, 2**62), min_size=1, max_size=5))
 def test_signed_registers_agree_with_twos_complement(bits, raw):
-    from sim2real.data.formats.columns.convert import _signed
+    from sim2real.data.formats.columns.convert import signed_register
 
     values = np.array(raw) % 2**bits
-    found = _signed(values, bits)
+    found = signed_register(values, bits)
     assert found.min() >= -(2 ** (bits - 1)) and found.max() < 2 ** (bits - 1)
     assert np.array_equal(found % 2**bits, values)
 

@@ -136,7 +136,7 @@ class DriftMonitor:
         false_alarm: float,
         baseline: int,
     ) -> None:
-        """A monitor of the parameters `names`; use `start`, `empty` or `load`."""
+        """A monitor of the parameters `names`; use `empty` or `load`."""
         if not 0 < false_alarm < 1:
             raise Sim2RealError(f"a false alarm rate of {false_alarm:g} is not between 0 and 1")
         if baseline < LEAST_BASELINE:
@@ -159,22 +159,6 @@ class DriftMonitor:
         self.verdicts: list[DriftVerdict] = []
         self._information = np.zeros((len(names), len(names)))
         self._streams: list[RankEvidence] = []
-
-    @classmethod
-    def start(
-        cls,
-        bundle: Bundle,
-        baseline: Sequence[Episode],
-        *,
-        false_alarm: float = 0.01,
-        report: Report = lambda done, of: None,
-    ) -> DriftMonitor:
-        """A monitor that compares with the robot as it was in the `baseline` episodes."""
-        monitor = cls.empty(bundle, baseline=len(baseline), false_alarm=false_alarm)
-        for done, episode in enumerate(baseline, 1):
-            monitor.add(episode)
-            report(done, len(baseline))
-        return monitor
 
     @classmethod
     def empty(cls, bundle: Bundle, *, baseline: int, false_alarm: float = 0.01) -> DriftMonitor:
