@@ -98,7 +98,9 @@ def blocks(page: Path) -> Iterator[Block]:
 
 
 def _block(page: Path, first: int, end: int, language: str, inside: list[str]) -> Block:
-    return Block(page=name_of(page), line=first, end=end + 1, language=language, text="\n".join(inside))
+    return Block(
+        page=name_of(page), line=first, end=end + 1, language=language, text="\n".join(inside)
+    )
 
 
 def _within(lines: list[str], number: int) -> bool:
@@ -158,7 +160,7 @@ def links(page: Path) -> Iterator[Span]:
 
 
 def anchors(page: Path) -> set[str]:
-    """What links to a page may end with: its headings, as web pages name them, and its own marks."""
+    """What links to a page may end with: headings, as web pages name them, and marks of its own."""
     found = set()
     for _, line in _sentences(page):
         found |= set(re.findall(r'<a id="([^"]+)">', line))
