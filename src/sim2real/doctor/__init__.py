@@ -7,6 +7,7 @@ from sim2real.lazy import attach
 __all__ = [
     "Diagnosis",
     "DoctorConfig",
+    "DoctorThresholds",
     "Fault",
     "GraphInterface",
     "diagnose",
@@ -17,5 +18,6 @@ if TYPE_CHECKING:
     from sim2real.doctor.doctor_config import DoctorConfig
     from sim2real.doctor.findings import Diagnosis, Fault
     from sim2real.doctor.graph_interface import GraphInterface
+    from sim2real.gap import DoctorThresholds
 else:
     __getattr__, __dir__ = attach(__name__, __file__)

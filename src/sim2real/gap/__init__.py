@@ -12,6 +12,7 @@ __all__ = [
     "DoctorThresholds",
     "Gap",
     "GapConfig",
+    "GapThresholds",
     "Hotspot",
     "RangeCoverage",
     "Ranges",
@@ -40,6 +41,6 @@ if TYPE_CHECKING:
     )
     from sim2real.gap.ranges_config import RangesConfig
     from sim2real.gap.reading_coverage import RangeCoverage, SensorCoverage, range_coverage
-    from sim2real.gap.thresholds import DOCTOR_THRESHOLDS, DoctorThresholds
+    from sim2real.gap.thresholds import DOCTOR_THRESHOLDS, DoctorThresholds, GapThresholds
 else:
     __getattr__, __dir__ = attach(__name__, __file__)

@@ -8,6 +8,7 @@ __all__ = [
     "Identifiability",
     "Identification",
     "IdentifyConfig",
+    "IdentifyThresholds",
     "LeastSquares",
     "costs_of",
     "identify",
@@ -29,5 +30,6 @@ if TYPE_CHECKING:
     from sim2real.identification.parameter_scatter import scattered
     from sim2real.identification.recorded_starts import seen_states, tells_state
     from sim2real.identification.robust_loss import tempered, weight
+    from sim2real.identification.thresholds import IdentifyThresholds
 else:
     __getattr__, __dir__ = attach(__name__, __file__)
