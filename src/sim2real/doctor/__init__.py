@@ -1,4 +1,12 @@
-"""TODO."""
+"""Interface faults between a policy and its robot, named from a log.
+
+`diagnose` compares what a bundle's contract promises with what logs show: swapped joints, flipped
+signs, degrees for radians, delays, a lost normaliser.
+
+>>> from sim2real.doctor import Fault
+>>> [fault.value for fault in Fault][:3]
+['joints permuted', 'sign flipped', 'degrees for radians']
+"""
 
 from typing import TYPE_CHECKING
 

@@ -1,4 +1,12 @@
-"""The gap between a simulated robot and the real one: measured, and its causes named."""
+"""How far a twin is off its robot: on which channel, how far ahead, where, and whether it shows.
+
+`measure_gap` replays real logs in the twin and compares; `look_at_ranges` says whether the ranges
+that training draws from cover what the robot did.
+
+>>> from sim2real.gap import two_figures
+>>> two_figures(0.01234), two_figures(1234.5)
+('0.012', '1,200')
+"""
 
 from typing import TYPE_CHECKING
 
