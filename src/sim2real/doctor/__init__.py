@@ -26,6 +26,6 @@ if TYPE_CHECKING:
     from sim2real.doctor.doctor_config import DoctorConfig
     from sim2real.doctor.findings import Diagnosis, Fault
     from sim2real.doctor.graph_interface import GraphInterface
-    from sim2real.gap import DoctorThresholds
+    from sim2real.doctor.thresholds import DoctorThresholds
 else:
     __getattr__, __dir__ = attach(__name__, __file__)

@@ -1,7 +1,8 @@
 """Trials of worlds and robots: success rates with intervals, comparison, ranking, prediction.
 
-`evaluate` runs a policy in randomised worlds; `compare` says whether B is better than A; `rank_table`
-whether simulation ranks policies as reality does; `plan_trials` how many trials show a difference.
+`evaluate` runs a policy in randomised worlds; `compare` says whether B is better than A;
+`rank_table` whether simulation ranks policies as reality does; `plan_trials` how many trials show
+a difference.
 
 >>> from sim2real.evaluation import plan_trials
 >>> plan_trials(0.6, 0.8).unpaired

@@ -14,10 +14,8 @@ from sim2real.lazy import attach
 
 __all__ = [
     "BAND",
-    "DOCTOR_THRESHOLDS",
     "STRONG",
     "ChannelGap",
-    "DoctorThresholds",
     "Gap",
     "GapConfig",
     "GapThresholds",
@@ -49,6 +47,6 @@ if TYPE_CHECKING:
     )
     from sim2real.gap.ranges_config import RangesConfig
     from sim2real.gap.reading_coverage import RangeCoverage, SensorCoverage, range_coverage
-    from sim2real.gap.thresholds import DOCTOR_THRESHOLDS, DoctorThresholds, GapThresholds
+    from sim2real.gap.thresholds import GapThresholds
 else:
     __getattr__, __dir__ = attach(__name__, __file__)

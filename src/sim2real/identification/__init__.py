@@ -1,7 +1,8 @@
 """From recordings to a twin's next version, with a posterior that says what it does not know.
 
-`identify` fits the parameters that recordings can tell, checks the fit on held-back recordings, and
-keeps the new twin only if it predicts them better. `learn_remainder` covers what no parameter explains.
+`identify` fits the parameters that recordings can tell, checks the fit on held-back recordings,
+and keeps the new twin only if it predicts them better. `learn_remainder` covers what no parameter
+explains.
 
 >>> from sim2real.identification import IdentifyConfig
 >>> IdentifyConfig(twin="robot", logs=("log.csv",)).starts

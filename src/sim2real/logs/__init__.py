@@ -1,7 +1,7 @@
 """From an episode to a `ControlLog`: cleaned, on control periods, in the contract's order.
 
-Analyses read logs in this form only. `aligned` refuses an episode whose clocks or values would spoil
-an analysis, in one line that says what to do.
+Analyses read logs in this form only. `aligned` refuses an episode whose clocks or values would
+spoil an analysis, in one line that says what to do.
 
 >>> from sim2real.logs import aligned
 >>> from sim2real.tasks import find_task
