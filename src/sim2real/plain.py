@@ -76,6 +76,11 @@ class Key:
     name: str
 
 
+@dataclass(frozen=True)
+class Alone:
+    """A mark of a list that may be given as its only entry."""
+
+
 NotNegative = Annotated[float, Least(0)]
 Positive = Annotated[float, Least(0, above=True)]
 Count = Annotated[int, Least(0)]
@@ -110,7 +115,7 @@ class PlainData:
 
         A name that is no field, a missing one, or a value of another type is a `Sim2RealError`.
         """
-        return of_plain(cls, data, where)
+        return cast(Self, _made(cls, data, where or cls.__name__.lower()))
 
 
 def plain(value: Any) -> Any:
@@ -168,10 +173,14 @@ def _value(kind: object, data: object, where: str) -> object:
         return _word(parts, data, where)
     if isinstance(kind, type) and issubclass(kind, Enum):
         return kind(_word([one.value for one in kind], data, where))
+    if isinstance(kind, type) and issubclass(kind, PlainData):
+        return kind.from_dict(data, where)  # it may have its own
     if isinstance(kind, type) and is_dataclass(kind):
         return _made(kind, data, where)
     if origin in (tuple, list):
         return _row(origin, parts, data, where)
+    if getattr(origin, "__module__", "") == "numpy":
+        return _array(data, where)
     if origin in (dict, Mapping):
         return {
             str(name): _value(parts[1], part, f"{where}: {name!r}")
@@ -202,6 +211,8 @@ def _marked(kind: object, marks: Sequence[object], data: object, where: str) -> 
     for mark in marks:
         if isinstance(mark, NullIs) and (data is None or data == mark.number):
             return mark.number
+        if isinstance(mark, Alone) and not isinstance(data, list):
+            data = [data]
     found = _value(kind, data, where)
     for mark in marks:
         if isinstance(mark, Least) and not mark.holds(cast(float, found)):
@@ -244,6 +255,16 @@ def _row(origin: object, parts: Sequence[object], data: object, where: str) -> o
         for number, (part, row) in enumerate(zip(each, data, strict=True), 1)
     ]
     return rows if origin is list else tuple(rows)
+
+
+def _array(data: object, where: str) -> object:
+    """Numbers in rows that are equally long; null is nan."""
+    import numpy as np
+
+    try:
+        return np.array(data, dtype=float)
+    except (TypeError, ValueError):
+        raise Sim2RealError(f"{where} must be numbers, not {brief(data)}") from None
 
 
 def _called(row: object, number: int) -> str:

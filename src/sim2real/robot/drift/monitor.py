@@ -22,7 +22,7 @@ import numpy as np
 
 from sim2real.arrays import Floats
 from sim2real.data import Episode, Logs, read_logs
-from sim2real.errors import Sim2RealError, number_at, table_at
+from sim2real.errors import Sim2RealError, table_at
 from sim2real.files import read_json, write_json
 from sim2real.logs import ControlLog
 from sim2real.plain import PlainData
@@ -65,6 +65,22 @@ class DriftScores:
             spread=found.spread,
             shift=found.shift,
         )
+
+
+@dataclass(frozen=True, kw_only=True)
+class _MonitorState(PlainData):
+    """What is kept of a monitor."""
+
+    schema: int = SCHEMA
+    bundle: str
+    twin: str
+    baseline: int
+    false_alarm: float
+    names: tuple[str, ...]
+    scales: Floats
+    information: Floats
+    """(parameters, parameters)."""
+    episodes: tuple[DriftScores, ...]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -214,61 +230,43 @@ class DriftMonitor:
 
     def save(self, path: Path | str) -> None:
         """Write everything a later `load` needs to go on, whole or not at all."""
-        write_json(
-            path,
-            {
-                "schema": SCHEMA,
-                "bundle": self.bundle.id,
-                "twin": self.twin.version,
-                "baseline": self.baseline,
-                "false_alarm": self.false_alarm,
-                "names": list(self.names),
-                "scales": self.scales.tolist(),
-                "information": self._information.tolist(),
-                "episodes": [
-                    {
-                        "episode": scores.episode,
-                        "alone": _plain(scores.alone),
-                        "spread": _plain(scores.spread),
-                        "shift": _plain(scores.shift),
-                    }
-                    for scores in self.scores
-                ],
-            },
+        state = _MonitorState(
+            bundle=self.bundle.id,
+            twin=self.twin.version,
+            baseline=self.baseline,
+            false_alarm=self.false_alarm,
+            names=self.names,
+            scales=self.scales,
+            information=self._information,
+            episodes=tuple(self.scores),
         )
+        write_json(path, state.to_dict())
 
     @classmethod
     def load(cls, path: Path | str, bundle: Bundle) -> DriftMonitor:
         """The monitor saved in a file; one of another bundle or twin is a `Sim2RealError`."""
-        data = table_at(read_json(path), f"{path}")
-        if data.get("schema") != SCHEMA:
+        data = read_json(path)
+        if table_at(data, f"{path}").get("schema") != SCHEMA:
             raise Sim2RealError(f"{path} is not a monitor of this version of sim2real")
-        if data.get("bundle") != bundle.id:
+        state = _MonitorState.from_dict(data, f"{path}")
+        if state.bundle != bundle.id:
             raise Sim2RealError(f"{path} watches another bundle: start a new baseline for this one")
-        try:
-            monitor = cls(
-                bundle,
-                names=tuple(str(name) for name in data["names"]),
-                scales=np.array(data["scales"], dtype=float),
-                false_alarm=number_at(data["false_alarm"], f"{path}: false_alarm"),
-                baseline=int(data["baseline"]),
-            )
-            nothing = np.zeros_like(monitor._information)
-            for entry in data["episodes"]:
-                numbers = {
-                    name: np.array(entry[name], dtype=float)
-                    for name in ("alone", "spread", "shift")
-                }
-                scores = DriftScores(episode=str(entry["episode"]), **numbers)
-                if len(scores.watched) != len(monitor.watched):
-                    raise ValueError("a number too few or too many")
-                monitor.take(scores, nothing)
-            information = np.array(data["information"], dtype=float)
-            if information.shape != nothing.shape:
-                raise ValueError("information of another shape")
-            monitor._information = information
-        except (KeyError, TypeError, ValueError) as error:
-            raise Sim2RealError(f"{path} is damaged: {error}") from None
+        monitor = cls(
+            bundle,
+            names=state.names,
+            scales=state.scales,
+            false_alarm=state.false_alarm,
+            baseline=state.baseline,
+        )
+        nothing = np.zeros_like(monitor._information)
+        few, many = len(monitor.names), len(monitor.watched)
+        shapes = {(s.alone.shape, s.shift.shape, s.spread.shape) for s in state.episodes}
+        fits = shapes <= {((few,), (few,), (many - 2 * few,))}
+        if not fits or state.information.shape != nothing.shape:
+            raise Sim2RealError(f"{path} is damaged: numbers too few or too many")
+        for scores in state.episodes:
+            monitor.take(scores, nothing)
+        monitor._information = state.information
         return monitor
 
     def take(self, scores: DriftScores, information: Floats) -> None:
@@ -346,7 +344,3 @@ def _condensed(twin: Twin, bundle: Bundle, episode: Episode) -> Sensitivity:
     """What an episode says about the twin's parameters."""
     log = ControlLog.of(episode, bundle.contract, twin.channels)
     return sensitivity(twin, log, horizon_s=HORIZON_S)
-
-
-def _plain(numbers: Floats) -> list[float | None]:
-    return [float(number) if np.isfinite(number) else None for number in numbers]
