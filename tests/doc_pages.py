@@ -1,5 +1,7 @@
 """What pages of the documentation show: blocks of code, commands, code in a sentence, links."""
 
+import ast
+import importlib
 import re
 import shlex
 from collections.abc import Iterator
@@ -16,6 +18,8 @@ PAGES = [
     *sorted((ROOT / "examples").rglob("README.md")),
 ]
 PROGRAMS = ("sim2real", "sim2real-reality", "python -m benchmarks", "make", "pip install")
+IMPORTED_WHOLE = ("sim2real.tasks.gym",)
+"""Modules that are imported for what that registers."""
 _FENCE = re.compile(r"```(\w*)$")
 _PROMPT = re.compile(r"^(\$ )?(\.venv/bin/)?")
 _SPAN = re.compile(r"`([^`]+)`")
@@ -180,3 +184,22 @@ def _sentences(page: Path) -> Iterator[tuple[int, str]]:
             generated = mark[1] != "end"
         elif number not in code and not generated:
             yield number, line
+
+
+def past_front_doors(code: str) -> list[str]:
+    """Imports of the package that reach past the front door of a room."""
+    wrong = []
+    for node in ast.walk(ast.parse(code)):
+        if isinstance(node, ast.Import):
+            names = [(alias.name, None) for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            names = [(node.module or "", alias.name) for alias in node.names]
+        else:
+            continue
+        for module, name in names:
+            if module.partition(".")[0] != "sim2real" or module in IMPORTED_WHOLE:
+                continue
+            public = getattr(importlib.import_module(module), "__all__", ())
+            if module.count(".") > 1 or (name is not None and name not in public):
+                wrong.append(f"{module}:{name}")
+    return wrong

@@ -26,7 +26,16 @@ from sim2real.cli.main import parse
 from sim2real.errors import Sim2RealError, options_as
 from sim2real.loop import LoopConfig
 from sim2real.reality.__main__ import main as reality
-from tests.doc_pages import PAGES, Block, Command, blocks, commands, mentions, name_of
+from tests.doc_pages import (
+    PAGES,
+    Block,
+    Command,
+    blocks,
+    commands,
+    mentions,
+    name_of,
+    past_front_doors,
+)
 from tests.repository import BUNDLES, REAL_DATA, ROOT, skip_without_data
 
 MADE = ROOT / "tests" / "golden" / "made"
@@ -312,6 +321,13 @@ QUICK = {
 }
 """Options of functions that take minutes as pages have them."""
 PYTHON = {name_of(page): [b for b in blocks(page) if b.language == "python"] for page in PAGES}
+
+
+@pytest.mark.parametrize(
+    "block", [pytest.param(b, id=b.name) for found in PYTHON.values() for b in found]
+)
+def test_the_python_of_a_page_imports_through_front_doors(block):
+    assert not past_front_doors(block.text)
 
 
 @pytest.mark.slow
