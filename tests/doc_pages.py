@@ -17,6 +17,8 @@ PAGES = [
     *sorted((ROOT / "docs").glob("*.md")),
     *sorted((ROOT / "examples").rglob("README.md")),
 ]
+COMMENTED = sorted((ROOT / "examples").rglob("*.toml"))
+"""Files whose comments show commands."""
 PROGRAMS = ("sim2real", "sim2real-reality", "python -m benchmarks", "make", "pip install")
 IMPORTED_WHOLE = ("sim2real.tasks.gym",)
 """Modules that are imported for what that registers."""
@@ -125,6 +127,14 @@ def commands(page: Path) -> Iterator[Command]:
             if command.startswith(tuple(f"{program} " for program in PROGRAMS)):
                 yield Command(page=name_of(page), line=number, text=command)
             number += 1
+
+
+def commented(file: Path) -> Iterator[Command]:
+    """Commands that stand by themselves in comments of a file."""
+    for number, line in enumerate(file.read_text(encoding="utf-8").splitlines(), 1):
+        text = line.removeprefix("#").strip()
+        if line.startswith("#") and text.startswith(tuple(f"{program} " for program in PROGRAMS)):
+            yield Command(page=name_of(file), line=number, text=text)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,7 +1,7 @@
 """What counts as a gap, as a fault of an interface, and as covered: thresholds that may be changed.
 
 The defaults hold for all robots here. A user of the library gives others to `measure_gap`,
-`coverage` and `diagnose`.
+`range_coverage` and `diagnose`.
 """
 
 from __future__ import annotations
