@@ -1,5 +1,7 @@
 """What pages of the documentation show: blocks of code, commands, code in a sentence, links."""
 
+import ast
+import importlib
 import re
 import shlex
 from collections.abc import Iterator
@@ -15,7 +17,11 @@ PAGES = [
     *sorted((ROOT / "docs").glob("*.md")),
     *sorted((ROOT / "examples").rglob("README.md")),
 ]
+COMMENTED = sorted((ROOT / "examples").rglob("*.toml"))
+"""Files whose comments show commands."""
 PROGRAMS = ("sim2real", "sim2real-reality", "python -m benchmarks", "make", "pip install")
+IMPORTED_WHOLE = ("sim2real.tasks.gym",)
+"""Modules that are imported for what that registers."""
 _FENCE = re.compile(r"```(\w*)$")
 _PROMPT = re.compile(r"^(\$ )?(\.venv/bin/)?")
 _SPAN = re.compile(r"`([^`]+)`")
@@ -123,6 +129,14 @@ def commands(page: Path) -> Iterator[Command]:
             number += 1
 
 
+def commented(file: Path) -> Iterator[Command]:
+    """Commands that stand by themselves in comments of a file."""
+    for number, line in enumerate(file.read_text(encoding="utf-8").splitlines(), 1):
+        text = line.removeprefix("#").strip()
+        if line.startswith("#") and text.startswith(tuple(f"{program} " for program in PROGRAMS)):
+            yield Command(page=name_of(file), line=number, text=text)
+
+
 @dataclass(frozen=True, kw_only=True)
 class Span:
     """Code in a sentence, a table or a heading."""
@@ -180,3 +194,22 @@ def _sentences(page: Path) -> Iterator[tuple[int, str]]:
             generated = mark[1] != "end"
         elif number not in code and not generated:
             yield number, line
+
+
+def past_front_doors(code: str) -> list[str]:
+    """Imports of the package that reach past the front door of a room."""
+    wrong = []
+    for node in ast.walk(ast.parse(code)):
+        if isinstance(node, ast.Import):
+            names = [(alias.name, None) for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            names = [(node.module or "", alias.name) for alias in node.names]
+        else:
+            continue
+        for module, name in names:
+            if module.partition(".")[0] != "sim2real" or module in IMPORTED_WHOLE:
+                continue
+            public = getattr(importlib.import_module(module), "__all__", ())
+            if module.count(".") > 1 or (name is not None and name not in public):
+                wrong.append(f"{module}:{name}")
+    return wrong

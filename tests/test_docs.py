@@ -10,8 +10,6 @@ import io
 import re
 import shlex
 import shutil
-import subprocess
-import sys
 import tomllib
 from dataclasses import replace
 from pathlib import Path
@@ -21,12 +19,25 @@ import numpy as np
 import pytest
 
 import sim2real
+from benchmarks.__main__ import main as benchmarks
+from benchmarks.catalogue import BENCHMARKS
 from sim2real.cli import main
 from sim2real.cli.main import parse
 from sim2real.errors import Sim2RealError, options_as
 from sim2real.loop import LoopConfig
 from sim2real.reality.__main__ import main as reality
-from tests.doc_pages import PAGES, Block, Command, blocks, commands, mentions, name_of
+from tests.doc_pages import (
+    COMMENTED,
+    PAGES,
+    Block,
+    Command,
+    blocks,
+    commands,
+    commented,
+    mentions,
+    name_of,
+    past_front_doors,
+)
 from tests.repository import BUNDLES, REAL_DATA, ROOT, skip_without_data
 
 MADE = ROOT / "tests" / "golden" / "made"
@@ -47,9 +58,9 @@ RUN = {
 SLOW = ("deploy", "doctor")
 
 
-def shown(kind):
-    """What all pages show, as parameters of a test."""
-    return [pytest.param(one, id=one.name) for page in PAGES for one in kind(page)]
+def shown(kind, pages=PAGES):
+    """What pages show, as parameters of a test."""
+    return [pytest.param(one, id=one.name) for page in pages for one in kind(page)]
 
 
 def words_of(command: Command) -> list[str]:
@@ -81,7 +92,8 @@ def said(call, *words) -> tuple[int, str]:
     out = io.StringIO()
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(out):
         try:
-            code = int(call(list(words)) is None)  # a parser gives what it read
+            given = call(list(words))  # an exit code, or what a parser has read
+            code = given if isinstance(given, int) else int(given is None)
         except SystemExit as end:
             code = int(end.code or 0)
         except Sim2RealError as error:  # which the program tells in a line
@@ -93,11 +105,12 @@ def said(call, *words) -> tuple[int, str]:
 # --- Commands ---
 
 
-@pytest.mark.parametrize("command", shown(commands))
+@pytest.mark.parametrize("command", shown(commands) + shown(commented, COMMENTED))
 def test_a_command_of_a_page_is_one(command):
     program, *_ = words_of(command)
     if program == "make":
         known = set(re.findall(r"^([\w-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+        known |= {f"bench-{one.name}" for one in BENCHMARKS}
         assert set(words_of(command)[1:]) <= known
     elif program == "pip":
         extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
@@ -124,27 +137,23 @@ def test_a_command_in_a_sentence_has_a_verb_and_options_that_exist(command):
 def assert_in_help(command: Command) -> None:
     """The verb has a help of its own, and every option stands in it."""
     for program, *words in command.variants():
-        until = [k for k, word in enumerate(words) if not re.fullmatch(r"[a-z][a-z0-9-]*", word)]
-        verb = words[: min(until, default=len(words))]
-        text = help_of(program, words, verb)
-        usage = " ".join(text.split())
-        assert not re.match(r"usage: [^\[]+\[-h\] \{", usage) or not verb, f"no verb {verb}: {text}"
-        for option in (word for word in words if word.startswith("--")):
+        given = words[2:] if program == "python" else words  # without `-m benchmarks`
+        until = [k for k, word in enumerate(given) if not re.fullmatch(r"[a-z][a-z0-9-]*", word)]
+        verb = given[: min(until, default=len(given))]
+        text = help_of(program, verb)
+        for option in (word for word in given if word.startswith("--")):
             assert re.search(rf"{re.escape(option)}\b", text), f"{option} of {verb}: {text}"
 
 
-def help_of(program: str, words: list[str], verb: list[str]) -> str:
-    """What `--help` says of a verb."""
+def help_of(program: str, verb: list[str]) -> str:
+    """What `--help` says of a verb; of the benchmarks, if all that is named is one."""
     if program == "python":
-        if not (ROOT / "benchmarks" / "__main__.py").is_file():
-            pytest.skip("there is no package of benchmarks")
-        done = subprocess.run(
-            [sys.executable, *words[:2], *verb[2:], "--help"],
-            capture_output=True, text=True, cwd=ROOT, check=False,
-        )  # fmt: skip
-        assert done.returncode == 0, done.stderr
-        return done.stdout
-    runs = reality if program == "sim2real-reality" else parse if verb else main
+        assert set(verb) <= {"check", "tables", *(one.name for one in BENCHMARKS)}
+        runs, verb = benchmarks, []
+    elif program == "sim2real-reality":
+        runs = reality
+    else:
+        runs = parse if verb else main
     code, text = said(runs, *verb, "--help")
     assert code == 0, text
     return text
@@ -190,6 +199,9 @@ def test_commands_that_are_wrong_are_found():
         "sim2real data imprt …",
         "sim2real deploy --robt",
         "sim2real twin shw|lint FOLDER",
+        "sim2real-reality serv",
+        "python -m benchmarks doctr",
+        "python -m benchmarks doctor --qick",
     ):
         wrong(text, assert_in_help)
 
@@ -312,6 +324,13 @@ QUICK = {
 }
 """Options of functions that take minutes as pages have them."""
 PYTHON = {name_of(page): [b for b in blocks(page) if b.language == "python"] for page in PAGES}
+
+
+@pytest.mark.parametrize(
+    "block", [pytest.param(b, id=b.name) for found in PYTHON.values() for b in found]
+)
+def test_the_python_of_a_page_imports_through_front_doors(block):
+    assert not past_front_doors(block.text)
 
 
 @pytest.mark.slow
