@@ -4,8 +4,16 @@ from __future__ import annotations
 
 import difflib
 import math
+import re
 from collections.abc import Iterable, Mapping
-from typing import Any
+from dataclasses import fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+    OptionsT = TypeVar("OptionsT", bound=DataclassInstance)
 
 
 class Sim2RealError(Exception):
@@ -31,10 +39,23 @@ def nearest(name: str, valid: Iterable[str], *, most: int = 3) -> str:
     return ""
 
 
+def options_as(kind: type[OptionsT], **given: Any) -> OptionsT:
+    """A verb's options as a user of the library gives them: paths may be text.
+
+    A name that is no option is a `Sim2RealError`.
+    """
+    types = {field.name: str(field.type) for field in fields(kind)}
+    for name in given.keys() - types.keys():
+        raise Sim2RealError(f"there is no option {name!r}{nearest(name, types)}")
+    paths = {name for name in given if re.search(r"\bPath\b", types[name])}
+    texts = {name for name in paths if isinstance(given[name], str)}
+    return kind(**{name: Path(v) if name in texts else v for name, v in given.items()})
+
+
 def table_at(value: Any, where: str) -> Mapping[str, Any]:
     """`value` if it is a table, as read from TOML or JSON; else an error that says where."""
     if not isinstance(value, Mapping):
-        raise Sim2RealError(f"{where} must be a table, not {_brief(value)}")
+        raise Sim2RealError(f"{where} must be a table, not {brief(value)}")
     return value
 
 
@@ -43,7 +64,7 @@ def number_at(value: Any, where: str) -> float:
     whole = isinstance(value, int) and abs(value) > 1e300
     number = isinstance(value, int | float) and not isinstance(value, bool)
     if not number or whole or not math.isfinite(value):
-        raise Sim2RealError(f"{where} must be a number, not {_brief(value)}")
+        raise Sim2RealError(f"{where} must be a number, not {brief(value)}")
     return float(value)
 
 
@@ -52,7 +73,8 @@ def one_line(error: BaseException) -> str:
     return " ".join(str(error).split())[:300]
 
 
-def _brief(value: Any) -> str:
+def brief(value: object) -> str:
+    """A value as errors show it: not more than a line."""
     try:
         text = repr(value)
     except ValueError:  # a number of thousands of digits

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 from sim2real.attribution.attribution import Attribution, Cause
 from sim2real.attribution.failures import Failures
 from sim2real.intervals import clopper_pearson
+from sim2real.plain import PlainData
 from sim2real.twin import Twin
 
 _WORTH_KNOWING = 5.0
@@ -19,16 +20,12 @@ _THERE = 40
 
 
 @dataclass(frozen=True, kw_only=True)
-class Advice:
+class Advice(PlainData):
     """One thing to do."""
 
     do: str
     why: str
     command: str = ""
-
-    def to_dict(self) -> dict[str, object]:
-        """Plain data for JSON."""
-        return asdict(self)
 
 
 def advise(
@@ -122,7 +119,7 @@ def _unexplained(success: Attribution) -> Iterator[Advice]:
             do="learn the remainder, and look where the twin is still off",
             why=f"{rest.value:.0f} points of success [{rest.low:.0f}, {rest.high:.0f}] are lost to"
             " effects that no parameter of the twin describes",
-            command="sim2real loop TASK --robot ROBOT --strategy identified+residual;"
+            command="sim2real loop TASK --robot ROBOT --strategy identified+remainder;"
             " sim2real gap TWIN --logs RECORDINGS",
         )
 
@@ -157,7 +154,7 @@ def _kinds(failures: Failures) -> Iterator[Advice]:
                 why=f"{count} failures look like it, and the policy fails like this in the twin at"
                 " any parameter values",
             )
-        elif not kind.met:
+        elif not kind.met_in_training:
             value = kind.values[0]
             yield Advice(
                 do=f"let training draw {value.parameter} from {value.low:.3g} … {value.high:.3g}"

@@ -12,6 +12,7 @@ from scipy.stats import fisher_exact, mannwhitneyu
 from sim2real.data import Episode
 from sim2real.intervals import unpaired_difference, wilson
 from sim2real.logs import ControlLog
+from sim2real.plain import PlainData
 from sim2real.tasks import Task
 
 LEVEL = 0.05
@@ -58,7 +59,7 @@ class Attempt:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Complaint:
+class Complaint(PlainData, also=("words",)):
     """One complaint that the trials uphold."""
 
     name: Literal[
@@ -71,6 +72,11 @@ class Complaint:
 
     def __str__(self) -> str:
         return f"{self.name}: {self.why} (p = {self.p_value:.2g})"
+
+    @property
+    def words(self) -> str:
+        """The sentence, for plain data."""
+        return str(self)
 
 
 def complaints(attempts: Sequence[Attempt], *, simulated: tuple[int, int]) -> tuple[Complaint, ...]:

@@ -104,13 +104,15 @@ def explain_failures(
     failed = [attempt for attempt in attempts if not attempt.won]
     explained: list[FailureKind] = []
     if failed:
-        rows = _allowed(twin, None if identified is None else open_twin(identified), worlds, seed)
+        rows = allowed_draws(
+            twin, None if identified is None else open_twin(identified), worlds, seed
+        )
         allowed = tried("prior", rows, report=lambda k, of: report(of + k, 2 * of))
         real = behaviours.of([attempt.log for attempt in failed])
         scale = scale_of(allowed[0])
         between = distances(real, real, scale)
         explained = [
-            _explained(
+            explained_kind(
                 [failed[k] for k in group], real[group], between[np.ix_(group, group)], behaviours,
                 trained, allowed, scale, twin,
             )
@@ -126,7 +128,7 @@ def explain_failures(
     return Explanation(failures=failures, advice=tuple(advise(twin, failures=failures)))
 
 
-def _allowed(twin: Twin, identified: Twin | None, count: int, seed: int) -> Floats:
+def allowed_draws(twin: Twin, identified: Twin | None, count: int, seed: int) -> Floats:
     """(count, parameters) uniform draws over the range of all priors and of what was identified."""
     found = drawn(twin, "prior", count=count, seed=seed).numpy().copy()
     if identified is None or identified.posterior is None:
@@ -175,7 +177,7 @@ def _tried(
     return np.concatenate(kept), trials
 
 
-def _explained(
+def explained_kind(
     failed: Sequence[Attempt],
     real: Floats,
     between: Floats,

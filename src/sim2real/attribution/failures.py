@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
 from sim2real.attribution.attempt_behaviour import Phase
 from sim2real.attribution.complaints import Complaint
+from sim2real.plain import PlainData
 
 UNKNOWN = "unknown"
 _UNLIKE = 0.02
@@ -39,7 +38,7 @@ class ExplainingValue:
 
 
 @dataclass(frozen=True, kw_only=True)
-class FailureKind:
+class FailureKind(PlainData, also=("dimension", "met_in_training", "sentences")):
     """Failures that look alike, and what explains them."""
 
     episodes: tuple[str, ...]
@@ -56,7 +55,7 @@ class FailureKind:
     """What makes the twin fail in this way, the clearest first."""
 
     @property
-    def met(self) -> bool:
+    def met_in_training(self) -> bool:
         """Whether training had cases like it."""
         return self.in_training >= _UNLIKE
 
@@ -76,7 +75,7 @@ class FailureKind:
         """What is known of it."""
         count = f"{len(self.episodes)} failure{'s' if len(self.episodes) > 1 else ''}"
         found = [f"{count} like {self.episodes[0][:8]}"]
-        if not self.met:
+        if not self.met_in_training:
             found.append("nothing in training was similar")
         else:
             found.append(f"training had such cases, and {self.failed_alike:.0%} of them failed")
@@ -91,17 +90,9 @@ class FailureKind:
             )
         return found
 
-    def to_dict(self) -> dict[str, object]:
-        """Plain data for JSON."""
-        return asdict(self) | {
-            "dimension": self.dimension,
-            "met_in_training": self.met,
-            "sentences": self.sentences(),
-        }
-
 
 @dataclass(frozen=True, kw_only=True)
-class Failures:
+class Failures(PlainData, also=("sentences",)):
     """All failures of one policy on a robot, explained."""
 
     tried: int
@@ -114,36 +105,3 @@ class Failures:
         found = [f"{self.failed} of {self.tried} trials failed"]
         found += [str(one) for one in self.diagnoses]
         return found + [", ".join(kind.sentences()) for kind in self.kinds]
-
-    def to_dict(self) -> dict[str, object]:
-        """Plain data for JSON."""
-        return {
-            "tried": self.tried,
-            "failed": self.failed,
-            "kinds": [kind.to_dict() for kind in self.kinds],
-            "diagnoses": [asdict(one) | {"words": str(one)} for one in self.diagnoses],
-            "sentences": self.sentences(),
-        }
-
-    @classmethod
-    def of_dict(cls, data: Mapping[str, Any]) -> Failures:
-        """The failures that `to_dict` gave."""
-        return cls(
-            tried=data["tried"],
-            failed=data["failed"],
-            kinds=tuple(_kind(kind) for kind in data["kinds"]),
-            diagnoses=tuple(
-                Complaint(name=one["name"], why=one["why"], p_value=one["p_value"])
-                for one in data["diagnoses"]
-            ),
-        )
-
-
-def _kind(data: Mapping[str, Any]) -> FailureKind:
-    shares = ("in_training", "failed_alike", "reproduced")
-    return FailureKind(
-        **{name: data[name] for name in shares},
-        episodes=tuple(data["episodes"]),
-        phases=tuple(Phase(**phase) for phase in data["phases"]),
-        values=tuple(ExplainingValue(**value) for value in data["values"]),
-    )

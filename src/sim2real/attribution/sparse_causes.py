@@ -79,15 +79,15 @@ def plausible(
     covariance = covariance[np.ix_(order, order)] / np.outer(scales, scales)
     of = np.repeat(np.arange(len(who.names)), [len(mine) for mine in who.columns])
     rng = np.random.default_rng(seed)
-    information = _Information.of(mean, covariance, rows)
-    chain = _Chain(information, of, rng)
+    likelihood = Likelihood.of(mean, covariance, rows)
+    chain = StateChain(likelihood, of, rng)
     states = np.array([chain.sweep() for _ in range(_SETTLING + _CHAIN)])[_SETTLING:]
     off = np.stack([(states[:, of == k] > 0).any(axis=1) for k in range(len(who.names))], axis=1)
     low, high = np.array([parameter.bounds for parameter in parameters]).T
     low = np.maximum((low - base[columns]) / scales, -_FARTHEST)
     high = np.minimum((high - base[columns]) / scales, _FARTHEST)
     both = zip(states, off, strict=True)
-    x = np.array([information.draw(_WIDTHS[state], some[of], rng) for state, some in both])
+    x = np.array([likelihood.draw(_WIDTHS[state], some[of], rng) for state, some in both])
     within = ((states == 0) | ((x >= low) & (x <= high))).all(axis=1)
     if within.sum() >= draws:  # else clip all of them
         states, off, x = states[within], off[within], x[within]
@@ -111,7 +111,7 @@ def plausible(
 
 
 @dataclass(frozen=True)
-class _Information:
+class Likelihood:
     """What the recordings alone say about parameters, in units of their priors' widths."""
 
     precision: Floats
@@ -119,7 +119,7 @@ class _Information:
     """Precision times mean."""
 
     @classmethod
-    def of(cls, mean: Floats, covariance: Floats, samples: float) -> _Information:
+    def of(cls, mean: Floats, covariance: Floats, samples: float) -> Likelihood:
         """From a posterior under priors of width one around zero. If its covariance was estimated
         from a number of samples, their scatter does not count as information."""
         count = len(mean)
@@ -153,15 +153,15 @@ class _Information:
         return x
 
 
-class _Chain:
+class StateChain:
     """Gibbs sampler of the parameters' states, which are indices into `_WIDTHS`."""
 
-    def __init__(self, information: _Information, of: Ints, rng: np.random.Generator) -> None:
+    def __init__(self, likelihood: Likelihood, of: Ints, rng: np.random.Generator) -> None:
         """`of` (parameters,) is the dimension of each; all are right at first."""
-        self._information, self._of, self._rng = information, of, rng
+        self._likelihood, self._of, self._rng = likelihood, of, rng
         self._chances = [_chances_of_numbers(int(size)) for size in np.bincount(of)]
         # A parameter that the recordings do not determine gets no more than its prior's width.
-        known = np.diag(information.precision) >= 1.0
+        known = np.diag(likelihood.precision) >= 1.0
         self._widths = np.where(known, len(_WIDTHS), _DECLARED + 1)
         self.state = np.zeros(len(of), dtype=int)
 
@@ -175,7 +175,7 @@ class _Chain:
     def _resample(self) -> None:
         """Draw each parameter's state, given those of all others."""
         state, of = self.state, self._of
-        known = self._information
+        known = self._likelihood
         covariance = np.linalg.inv(known.precision + np.diag(1 / _WIDTHS[state] ** 2))
         mean = covariance @ known.pull
         for j in self._rng.permutation(len(state)):
@@ -209,15 +209,16 @@ class _Chain:
         swapped[[one, other]] = state[[other, one]]
         if (swapped >= self._widths).any():
             return
-        gain = self._log_chance(swapped) - self._log_chance(state)
+        gain = self.log_chance(swapped) - self.log_chance(state)
         if np.log(self._rng.uniform()) < gain:
             self.state = swapped
 
-    def _log_chance(self, state: Ints) -> float:
+    def log_chance(self, state: Ints) -> float:
+        """Log of a state's chance, but for a constant."""
         numbers = np.bincount(self._of, weights=state > 0).astype(int)
         found = sum(log[number] for log, number in zip(self._chances, numbers, strict=True))
         found -= np.log(self._widths[state > 0] - 1).sum()
-        return float(found) + self._information.log_evidence(_WIDTHS[state])
+        return float(found) + self._likelihood.log_evidence(_WIDTHS[state])
 
 
 def _chances_of_numbers(size: int) -> Floats:

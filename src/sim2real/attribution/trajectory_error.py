@@ -94,7 +94,9 @@ def attribute_trajectory(
     # A coalition is worth more the less error it leaves.
     gained = np.tensordot(weights, -excess.errors, axes=1)
     gained[~drawn.off.T] = 0.0  # up to rounding it already is
-    values, resampled = _shares(np.concatenate([gained, excess.errors[-1:]]), excess.nobody, seed)
+    values, resampled = resampled_shares(
+        np.concatenate([gained, excess.errors[-1:]]), excess.nobody, seed
+    )
     low, high = interval_of(resampled)
     return Attribution(
         of="trajectory",
@@ -185,7 +187,7 @@ class _Excess:
         return np.asarray(100 * total / self.nobody.sum())
 
 
-def _shares(found: Floats, nobody: Floats, seed: int) -> tuple[Floats, Floats]:
+def resampled_shares(found: Floats, nobody: Floats, seed: int) -> tuple[Floats, Floats]:
     """(parts,) values and (parts, resamples) resampled ones, in %, from `found` (parts, draws,
     segments) and the old twin's errors (segments,)."""
     _, draws, segments = found.shape

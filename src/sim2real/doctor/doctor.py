@@ -20,8 +20,8 @@ from sim2real.doctor.impossible_readings import ReadingBounds
 from sim2real.doctor.log_clocks import clock_findings
 from sim2real.doctor.physical_faults import PhysicalReference
 from sim2real.doctor.software_chain import SoftwareChain
+from sim2real.doctor.thresholds import DOCTOR_THRESHOLDS, DoctorThresholds
 from sim2real.errors import Sim2RealError
-from sim2real.gap import DOCTOR_THRESHOLDS, DoctorThresholds
 from sim2real.logs import ControlLog
 from sim2real.policy import Bundle
 from sim2real.twin import Twin
@@ -99,6 +99,11 @@ class Doctor:
         )
         return findings, physics.gap(physics.motions(log))
 
+    @property
+    def complete(self) -> bool:
+        """Whether all that it needs of its bundle was read, and its reference simulated."""
+        return self._physics is not None
+
     def _reference(self) -> PhysicalReference | None:
         if self._physics is None and not self._why_not:
             try:
@@ -141,10 +146,11 @@ def diagnose(
     The simulated reference is made once per bundle and process.
     """
     bundle = Bundle.open(bundle)
-    doctor = _DOCTORS.get((bundle.id, thresholds))
-    if doctor is None:
-        doctor = _DOCTORS[bundle.id, thresholds] = Doctor(bundle, thresholds=thresholds)
-    return doctor.diagnose(read_logs(logs), report=report)
+    doctor = _DOCTORS.get((bundle.id, thresholds)) or Doctor(bundle, thresholds=thresholds)
+    found = doctor.diagnose(read_logs(logs), report=report)
+    if doctor.complete:  # one that has yet to read its bundle might not find it again
+        _DOCTORS[bundle.id, thresholds] = doctor
+    return found
 
 
 def _physics_words(gap: float, usual: float) -> str:

@@ -11,7 +11,7 @@ robot's link loses, lower the rates; real trials, once there are some, show how 
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
@@ -21,6 +21,7 @@ from scipy import special
 from sim2real.arrays import Floats
 from sim2real.errors import Sim2RealError
 from sim2real.intervals import check_confidence
+from sim2real.plain import PlainData
 
 _FEWEST_DRAWS = 10
 _MOST_TRIALS = 10_000
@@ -33,7 +34,7 @@ _UNKNOWN = 64
 
 
 @dataclass(frozen=True, kw_only=True)
-class Prediction:
+class Prediction(PlainData):
     """The success rate of one robot that is yet to be tried."""
 
     mean: float
@@ -61,10 +62,6 @@ class Prediction:
             f" {self.trials} trials will show {100 * self.shown_low:.0f} to"
             f" {100 * self.shown_high:.0f} % ({100 * self.confidence:g} % sure)"
         )
-
-    def to_dict(self) -> dict[str, object]:
-        """Plain data for JSON."""
-        return asdict(self)
 
 
 def predict(

@@ -214,11 +214,11 @@ def _exact_level(alpha: float, most: int) -> float:
     low, high = 0.0, math.log(1 / alpha)
     for _ in range(14):
         middle = (low + high) / 2
-        crossed = _crossing(_needed(middle, most))
+        crossed = crossing_chance(_needed(middle, most))
         low, high = (low, middle) if crossed <= alpha else (middle, high)
     return high
 
 
-def _crossing(needed: Ints) -> float:
+def crossing_chance(needed: Ints) -> float:
     """Probability that one side of a fair game crosses, whatever the other side does."""
     return float(_stopped(needed, 0.5, both=False)[0][-1])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 
 import numpy as np
 from scipy import stats
@@ -12,13 +12,14 @@ from scipy import stats
 from sim2real.errors import Sim2RealError
 from sim2real.evaluation.paired_outcomes import EXPECTED, MANY
 from sim2real.evaluation.sequential import SequentialTest
+from sim2real.plain import PlainData
 
 MOST = 2_000
 """Most trials of a practical plan."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class TrialPlan:
+class TrialPlan(PlainData):
     """Trials of each of two policies, by kind of comparison; None for more than `MOST`."""
 
     unpaired: int | None
@@ -47,10 +48,6 @@ class TrialPlan:
             f"  {average}{self.sequential_most or many} at most, under the same conditions,"
             " stopping when it is clear"
         )
-
-    def to_dict(self) -> dict[str, object]:
-        """Plain data for JSON."""
-        return asdict(self)
 
 
 def plan_trials(

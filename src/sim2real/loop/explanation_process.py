@@ -31,7 +31,7 @@ class ExplanationProcess:
     def __init__(self, config: LoopConfig, store: Store) -> None:
         self._config = config
         self._store = store
-        self._walks: list[subprocess.Popen[str]] = []
+        self.walks: list[subprocess.Popen[str]] = []
         self._asked = 0
 
     def __enter__(self) -> ExplanationProcess:
@@ -41,7 +41,7 @@ class ExplanationProcess:
         self, kind: type[BaseException] | None, why: BaseException | None, at: TracebackType | None
     ) -> None:
         """End what still runs: by now it is done, or nobody waits for it."""
-        for walk in self._walks:
+        for walk in self.walks:
             walk.kill()
             walk.communicate()
 
@@ -64,14 +64,14 @@ class ExplanationProcess:
             "store": str(self._store.folder),
             "asked": self._asked,
         }
-        self._walks.append(walk)
+        self.walks.append(walk)
         assert walk.stdin is not None
         with suppress(BrokenPipeError):
             walk.stdin.write(json.dumps(told) + "\n")
             walk.stdin.flush()
 
 
-class _ExplainingStore(Store):
+class ExplainingStore(Store):
     """Reads steps that are done, and does those that explain.
 
     Any other that is missing ends the walk: only the loop itself trains, or moves a robot.
@@ -83,7 +83,7 @@ class _ExplainingStore(Store):
         super()._do(step, needs, folder)
 
 
-class _ExplainingWalk(ExplanationProcess):
+class ExplainingWalk(ExplanationProcess):
     """The other side: does at once what it is asked for, up to the last of `asked` times."""
 
     def __init__(self, config: LoopConfig, store: Store, asked: int) -> None:
@@ -104,13 +104,14 @@ def main() -> None:
     from sim2real.loop.circle import walk
 
     told = json.loads(sys.stdin.readline())
-    threading.Thread(target=_end_with_loop, daemon=True).start()
+    threading.Thread(target=end_with_loop, daemon=True).start()
     config = LoopConfig(**told["config"] | {"out": Path(told["config"]["out"])})
-    store = _ExplainingStore(Path(told["store"]))
-    walk(config, store, beside=_ExplainingWalk(config, store, told["asked"]))
+    store = ExplainingStore(Path(told["store"]))
+    walk(config, store, beside=ExplainingWalk(config, store, told["asked"]))
 
 
-def _end_with_loop() -> None:
+def end_with_loop() -> None:
+    """End this process, whatever it does, once standard input ends."""
     os.read(sys.stdin.fileno(), 1)  # not by `sys.stdin`, which a waiting thread would keep locked
     os._exit(1)
 

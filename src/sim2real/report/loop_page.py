@@ -152,7 +152,7 @@ def _attributed(closed: LoopResult) -> Iterator[str]:
         if "shares" not in data:
             yield f"<p>{sentence(data['why'])}</p>"
             continue
-        found = Attribution.of_dict(data)
+        found = Attribution.from_dict(data)
         yield _figure(picture(waterfall(found), words), words, tried)
         yield bullets(found.sentences())
 
@@ -245,7 +245,7 @@ def _failed(closed: LoopResult) -> Iterator[str]:
     for number, one in enumerate(closed.rounds):
         if one.failures is None:
             continue
-        found = Failures.of_dict(one.failures.result)
+        found = Failures.from_dict(one.failures.result)
         yield f"<h2>Why trials failed, {_name(number)}</h2>"
         lines = [f"{found.failed} of {found.tried} trials failed"]
         if unjudged := len(one.won) - found.tried:

@@ -131,8 +131,8 @@ def test_episodes_must_have_the_same_channels_and_rate(tmp_path):
 
 
 def test_large_data_sets_are_split_into_files(tmp_path, monkeypatch):
-    monkeypatch.setattr("sim2real.data.formats.lerobot.tables._BATCH_BYTES", 4000)
-    monkeypatch.setattr("sim2real.data.formats.lerobot.tables._DATA_BYTES", 16384)
+    monkeypatch.setattr("sim2real.data.formats.lerobot.tables.BATCH_BYTES", 4000)
+    monkeypatch.setattr("sim2real.data.formats.lerobot.tables.DATA_BYTES", 16384)
     monkeypatch.setattr("sim2real.data.formats.lerobot.tables.CHUNK_FILES", 2)
     episodes = [episode(seed) for seed in range(20)]
     write_lerobot(tmp_path / "set", episodes)
@@ -361,7 +361,7 @@ def test_a_table_that_repeats_itself_without_end_is_refused(tmp_path, column):
     ("change", "words"),
     [
         (lambda i: i.update(codebase_version="v1.6"), "version 'v1.6' cannot be read"),
-        (lambda i: i.update(fps=0), "fps cannot be"),
+        (lambda i: i.update(fps=0), "fps must be more than 0"),
         (lambda i: i.update(fps="x"), "fps must be a number"),
         (lambda i: i.update(data_path="../../x"), "leads out of"),
         (lambda i: i.update(data_path="data/nothing.parquet"), "no such file"),

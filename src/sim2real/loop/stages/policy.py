@@ -107,8 +107,11 @@ class PolicyStages(StagesBase):
         return KeptStep(kind="evaluate", inputs={"episodes": episodes}, needs=(policy,), work=work)
 
     def predict(self, policy: KeptStep, recorded: KeptStep) -> KeptStep:
-        """How often robots succeed that the real one may be: worlds of what the policy was trained
-        in, and the link that was `recorded`."""
+        """How often robots succeed that the real one may be.
+
+        Their worlds are drawn as in training; their link loses packets as the one that was
+        `recorded`.
+        """
 
         def work(folder: Path, done: tuple[KeptResult, ...]) -> StepResult:
             trained_, bundle, recorded_ = done
@@ -153,7 +156,7 @@ class PolicyStages(StagesBase):
 
 
 def _code(task: type[Task]) -> str:
-    """Hash of what a task is made of: its module, which may be of another package."""
+    """Hash of a task's code: its module, which may be of another package."""
     try:
         text = inspect.getsource(inspect.getmodule(task) or task)
     except (OSError, TypeError):  # typed in, say
@@ -162,7 +165,7 @@ def _code(task: type[Task]) -> str:
 
 
 def prediction_of(draws: KeptResult, *, trials: int, won: Sequence[bool] = ()) -> Prediction:
-    """What attempts will show, from robots that this one may be and the attempts it made."""
+    """What attempts will show: from the robots that this one may be, and the attempts it made."""
     known = draws.result
     real = sum(won), len(won)
     return predict(known["won"], known["tried"], ended=known["ended"], real=real, trials=trials)

@@ -14,7 +14,7 @@ class RobotStages(StagesBase):
     """Makes the steps of a loop that move its robot."""
 
     def record(self, *, seconds: float) -> KeptStep:
-        """Motions of the robot that tell its parameters, together so long."""
+        """Record motions that tell the robot's parameters, `seconds` in all."""
 
         def work(folder: Path, done: tuple[KeptResult, ...]) -> StepResult:
             return self._robot.record(
@@ -36,7 +36,7 @@ class RobotStages(StagesBase):
         return KeptStep(kind="record", inputs=inputs, work=work)
 
     def ladder(self, bundle: KeptStep, recorded: KeptStep) -> KeptStep:
-        """What a bundle goes through before it acts freely; one that may not is an error."""
+        """Take a bundle up the ladder of trust; one that does not pass is a `Sim2RealError`."""
 
         def work(folder: Path, done: tuple[KeptResult, ...]) -> StepResult:
             logs = episodes_of(done[1])

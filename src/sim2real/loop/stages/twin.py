@@ -24,7 +24,7 @@ class TwinStages(StagesBase):
     """Makes the steps of a loop that learn about its robot from recordings."""
 
     def identify(self, recorded: tuple[KeptStep, ...]) -> KeptStep:
-        """The twin's next version, from what the robot did."""
+        """The twin's next version, identified from what the robot did."""
 
         def work(folder: Path, done: tuple[KeptResult, ...]) -> StepResult:
             shutil.rmtree(folder / "twin", ignore_errors=True)
@@ -42,9 +42,9 @@ class TwinStages(StagesBase):
         return KeptStep(kind="identify", inputs=inputs, needs=recorded, work=work)
 
     def scatter(self, known: KeptStep) -> KeptStep:
-        """An identified twin whose posterior scatters as the robot does around it.
+        """An identified twin, its posterior widened by how the robot scatters around it.
 
-        From stretch to stretch, that is; over an attempt they average out in part.
+        That scatter is from stretch to stretch; over an attempt it averages out in part.
         """
         attempt_s = find_task(self.task).episode_s
 
@@ -62,7 +62,7 @@ class TwinStages(StagesBase):
         return KeptStep(kind="scatter", inputs=inputs, needs=(known,), work=work)
 
     def seen(self, known: KeptStep, recorded: tuple[KeptStep, ...]) -> KeptStep:
-        """States that the robot was seen in, as an identified twin understands its readings."""
+        """States in which the robot was seen, as an identified twin understands its readings."""
 
         def work(folder: Path, done: tuple[KeptResult, ...]) -> StepResult:
             twin = Twin.load(done[0].folder / "twin")
@@ -74,7 +74,7 @@ class TwinStages(StagesBase):
         return KeptStep(kind="seen", inputs={}, needs=(known, *recorded), work=work)
 
     def remainder(self, known: KeptStep, recorded: tuple[KeptStep, ...]) -> KeptStep:
-        """An identified twin with what no parameter of it explains, learned."""
+        """An identified twin with a learned remainder of what no parameter explains."""
 
         def work(folder: Path, done: tuple[KeptResult, ...]) -> StepResult:
             shutil.rmtree(folder / "twin", ignore_errors=True)
@@ -89,6 +89,6 @@ class TwinStages(StagesBase):
 
 
 def _telling(recorded: tuple[KeptResult, ...]) -> list[Episode]:
-    """Episodes that are long enough to tell of the robot: some attempts are stopped at once."""
+    """Episodes long enough to identify from: some attempts are stopped at once."""
     episodes = [episode for one in recorded for episode in episodes_of(one)]
     return [episode for episode in episodes if episode.duration_s >= _TELLING_S]

@@ -1,4 +1,4 @@
-"""A robot moved so that its recordings tell its parameters: from its address to its episodes."""
+"""Recording a robot for identification, from its address to its episodes."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 
 from sim2real.contract import Contract
@@ -72,7 +73,7 @@ def record_motions(
 ) -> RecordedMotions:
     """Plan the motions that are asked for, and with `execute` play and record them.
 
-    `show` is told of each motion before it is played. Without a robot it is a dry run from the
+    `show` gets each motion before it is played. Without a robot it is a dry run from the
     twin's default pose; without `execute` one from where the robot is, and nothing is sent.
     """
     subject = ExcitedRobot.open(request.subject, rate_hz=request.rate_hz, speed=request.speed)
@@ -125,10 +126,7 @@ def _with(
             folder or Path(),
             person=request.person,
             execute=request.execute,
-            seconds=request.seconds,
-            amplitude=request.amplitude,
-            joints=request.joints,
-            speed=request.speed,
+            planned=_planned(request),
             seed=request.seed,
             operator_stop=stopped,
             show=planned,
@@ -152,15 +150,15 @@ def _motions(request: RecordConfig) -> tuple[str, ...]:
 
 
 def _from_default(request: RecordConfig, subject: ExcitedRobot) -> tuple[PreparedMotion, ...]:
-    return tuple(
-        prepare_motion(
-            subject,
-            motion,
-            seconds=request.seconds,
-            amplitude=request.amplitude,
-            joints=request.joints,
-            speed=request.speed,
-            seed=request.seed,
-        )
-        for motion in _motions(request)
+    planned = _planned(request)
+    return tuple(planned(subject, motion, seed=request.seed) for motion in _motions(request))
+
+
+def _planned(request: RecordConfig) -> Callable[..., PreparedMotion]:
+    return partial(
+        prepare_motion,
+        seconds=request.seconds,
+        amplitude=request.amplitude,
+        joints=request.joints,
+        speed=request.speed,
     )
