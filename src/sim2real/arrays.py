@@ -21,3 +21,5 @@ Pixels = NDArray[np.uint8]
 """(height, width, 3) colours of a picture."""
 Array = NDArray[np.generic]
 """Numbers or booleans of any type, as a file has them."""
+Table = tuple[tuple[str, ...], list[tuple[str, ...]]]
+"""Heads and rows of a table of text, as a terminal and a page show it."""

@@ -89,8 +89,8 @@ class Behaviours:
     def _channels(self, log: ControlLog) -> Floats:
         """Readings, with freely turning angles as sine and cosine."""
         columns: list[Floats] = []
-        for spec in log.contract.sensors:
-            part = log.readings[:, log.column(spec.name)]
+        for spec, place in log.columns():
+            part = log.readings[:, place]
             free = spec.kind == "jointpos" and self._turns(spec.of)
             columns += [np.sin(part), np.cos(part)] if free else [part]
         return np.concatenate(columns, axis=1)
@@ -110,7 +110,7 @@ class Behaviours:
         readings = _filled(log.readings)
         whole = np.maximum(np.ptp(readings, axis=0), 1e-9)
         moved = np.ptp(readings[rows], axis=0) / whole
-        names = [s.name for s in log.contract.sensors for _ in range(s.width)]
+        names = [name for spec in log.contract.sensors for name in spec.numbers]
         most = int(np.argmax(moved))
         if moved[most] < 0.15:
             words = "nearly at rest"

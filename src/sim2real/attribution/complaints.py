@@ -44,11 +44,10 @@ class Attempt:
             if signal is not None and len(signal.values):
                 for k, value in enumerate(np.atleast_1d(signal.values[0])):
                     began[f"goal {name}[{k}]"] = float(value)
-        for spec in log.contract.sensors:
-            for k, value in enumerate(log.readings[0, log.column(spec.name)]):
-                name = spec.name if spec.width == 1 else f"{spec.name}[{k}]"
-                if np.isfinite(value):
-                    began[f"{name} at the start"] = float(value)
+        names = [name for spec in log.contract.sensors for name in spec.numbers]
+        for name, value in zip(names, log.readings[0], strict=True):
+            if np.isfinite(value):
+                began[f"{name} at the start"] = float(value)
         return cls(
             log=log,
             won=episode.outcome == "success",

@@ -24,43 +24,8 @@ def _keep(found: Gap, folder: Path) -> None:
 
 
 def _show(found: Gap, out: Path) -> None:
-    print_table(
-        (
-            "channel",
-            "unit",
-            "error",
-            "noise levels",
-            "of its spread",
-            "error / floor",
-            "if it stayed",
-        ),
-        (
-            (
-                c.name,
-                c.unit or "1",
-                f"{c.error:.3g}",
-                f"{c.in_noise:.3g}",
-                c.spread_words,
-                f"{c.ratio:.2f} ({c.ratio_low:.2f} to {c.ratio_high:.2f})",
-                f"{c.stays[-1]:.3g}",
-            )
-            for c in found.channels
-        ),
-    )
-    print_table(
-        ("told apart", "segments", "MMD²", "p", "classifier", "p"),
-        (
-            (
-                d.of,
-                d.pairs,
-                f"{d.mmd:.2g}",
-                f"{d.mmd_p:.2g}",
-                f"{d.accuracy:.2f}",
-                f"{d.accuracy_p:.2g}",
-            )
-            for d in found.distances
-        ),
-    )
+    print_table(*found.channel_table())
+    print_table(*found.distance_table())
     for place in found.worst_places[:_PLACES]:
         say(
             f"hotspot: {place.channel} {place.words}: {two_figures(place.excess)} noise levels"

@@ -29,27 +29,9 @@ def _keep(found: RangesFound, folder: Path) -> None:
 
 def _show(found: RangesFound, out: Path) -> None:
     ranges, covered = found.ranges, found.coverage
-    told = ranges.to_dict()["parameters"]
-    print_table(
-        ("parameter", "unit", "prior, 95 %", "range, 95 %"),
-        (
-            (
-                name,
-                entry["unit"] or "×",
-                f"{entry['prior'][0]:.4g} .. {entry['prior'][2]:.4g}",
-                f"{entry['range'][0]:.4g} .. {entry['range'][2]:.4g}",
-            )
-            for name, entry in told.items()
-        ),
-    )
+    print_table(*ranges.table())
     for one, other, value in ranges.correlations()[:5]:
         say(f"correlated ({value:+.2f}): {one}, {other}")
     if covered is not None:
-        print_table(
-            ("sensor", "readings inside", "segments explained", "spread / error", "ranges are"),
-            (
-                (s.name, str(s.inside), str(s.explained), f"{s.width:.2f}", s.verdict)
-                for s in covered.sensors
-            ),
-        )
+        print_table(*covered.table())
         say(f"the ranges are {covered.verdict}; 95 % should be inside")

@@ -37,6 +37,12 @@ class SensorSpec:
     delay_s: float = 0.0
     """Expected time from the event to the reading [s]."""
 
+    @property
+    def numbers(self) -> tuple[str, ...]:
+        """A name for each of its numbers: its own, or with an index if there are several."""
+        several = tuple(f"{self.name}[{k}]" for k in range(self.width))
+        return several if self.width > 1 else (self.name,)
+
 
 @dataclass(frozen=True, kw_only=True)
 class GoalSpec:

@@ -110,16 +110,16 @@ def _ends(contract: Contract) -> list[int]:
 def _inputs(contract: Contract) -> tuple[InputColumn, ...]:
     found = []
     for sensor in contract.sensors:
-        for k in range(sensor.width):
-            found.append(
-                InputColumn(
-                    name=sensor.name if sensor.width == 1 else f"{sensor.name}[{k}]",
-                    channel="reading",
-                    group=sensor.kind if sensor.width == 1 else sensor.name,
-                    quaternion=bool(sensor.quaternion),
-                    position=sensor.kind == "jointpos",
-                )
+        found += [
+            InputColumn(
+                name=name,
+                channel="reading",
+                group=sensor.kind if sensor.width == 1 else sensor.name,
+                quaternion=bool(sensor.quaternion),
+                position=sensor.kind == "jointpos",
             )
+            for name in sensor.numbers
+        ]
     for goal in contract.goals:
         found += [
             InputColumn(name=f"{goal.name}[{k}]", channel="goal", group=f"goal {goal.name}")
@@ -141,9 +141,7 @@ def _outputs(contract: Contract) -> tuple[InputColumn, ...]:
         alone = len(sensors) == len(term.sources)
         # A term of one number a sensor is named after its sensors.
         named = alone and sum(s.width for s in sensors) == term.width
-        parts = [
-            f"{s.name}[{k}]" if s.width > 1 else s.name for s in sensors for k in range(s.width)
-        ]
+        parts = [name for sensor in sensors for name in sensor.numbers]
         for k in range(term.width):
             found.append(
                 InputColumn(

@@ -46,8 +46,7 @@ class ReadingBounds:
         """Readings in another unit: more than `far` times the largest of all worlds."""
         largest = np.nan_to_num(np.abs(log.readings)).max(axis=0)
         by_fault: dict[Fault, list[tuple[str, float]]] = {}
-        for sensor in log.contract.sensors:
-            part = log.column(sensor.name)
+        for sensor, part in log.columns():
             usual = max(float(self._largest[part].max()), 1e-3)
             ratio = float(largest[part].max()) / usual
             # A joint without stops may have turned many times.
@@ -68,11 +67,8 @@ class ReadingBounds:
         return findings
 
     def _start(self, log: ControlLog) -> list[Finding]:
-        columns, names = [], []
-        for sensor in log.contract.sensors:
-            if sensor.kind == "jointpos":
-                columns.append(log.column(sensor.name).start)
-                names.append(sensor.name)
+        angles = [(s.name, part.start) for s, part in log.columns() if s.kind == "jointpos"]
+        names, columns = [name for name, _ in angles], [column for _, column in angles]
         known = np.flatnonzero(np.isfinite(log.readings[:, columns]).all(axis=1))
         if not columns or not len(known) or known[0] > 3:
             return []
@@ -109,10 +105,9 @@ class ReadingBounds:
 
     def _placed(self, log: ControlLog) -> list[Finding]:
         """Vectors of sensors without a joint that lie where no world has them."""
-        for sensor in log.contract.sensors:
+        for sensor, part in log.columns():
             if sensor.kind in ("jointpos", "jointvel") or sensor.width < 2:
                 continue
-            part = log.column(sensor.name)
             values = log.readings[:, part]
             values = values[np.isfinite(values).all(axis=1)]
             low, high = self._low[part], self._high[part]

@@ -67,29 +67,20 @@ class JointMotion:
 def joints_of(contract: Contract, twin: Twin) -> list[ServoJoint]:
     """The commanded joints whose position is measured."""
     model = twin.compile().model
-    columns: dict[tuple[str, str], int] = {}
-    begin = 0
-    for sensor in contract.sensors:
-        columns.setdefault((sensor.of, sensor.kind), begin)
-        begin += sensor.width
-    found = []
-    for k, command in enumerate(contract.commands):
-        position = columns.get((command.joint, "jointpos"))
-        if position is None:
-            continue
-        joint = model.joint(command.joint)
-        found.append(
-            ServoJoint(
-                command.joint,
-                k,
-                position,
-                columns.get((command.joint, "jointvel")),
-                command.unit in ("rad", "m"),
-                int(joint.qposadr[0]),
-                int(joint.dofadr[0]),
-            )
+    positions, speeds = contract.columns("jointpos"), contract.columns("jointvel")
+    return [
+        ServoJoint(
+            name=command.joint,
+            command=k,
+            position=positions[command.joint],
+            speed=speeds.get(command.joint),
+            servo=command.unit in ("rad", "m"),
+            qpos=int(model.joint(command.joint).qposadr[0]),
+            dof=int(model.joint(command.joint).dofadr[0]),
         )
-    return found
+        for k, command in enumerate(contract.commands)
+        if command.joint in positions
+    ]
 
 
 class Posture:

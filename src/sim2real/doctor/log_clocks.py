@@ -17,11 +17,11 @@ def clock_findings(log: ControlLog, limits: DoctorThresholds) -> list[Finding]:
 
 def _missing(log: ControlLog) -> list[Finding]:
     absent = [f"sensor/{name}" for name in log.missing]
-    empty = []
-    for sensor in log.contract.sensors:
-        values = log.readings[:, log.column(sensor.name)]
-        if sensor.name not in log.missing and not np.isfinite(values).any():
-            empty.append(f"sensor/{sensor.name}")
+    empty = [
+        f"sensor/{sensor.name}"
+        for sensor, part in log.columns()
+        if sensor.name not in log.missing and not np.isfinite(log.readings[:, part]).any()
+    ]
     parts = []
     if absent:
         parts.append(f"the log has no channel {', '.join(absent)}")

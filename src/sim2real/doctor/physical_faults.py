@@ -75,17 +75,16 @@ class PhysicalReference:
         self.reference, self.excited = driven, excited
         self.model = JointResponseModel(contract, twin, [driven, excited])
         motions = self.model.reference[0]
-        base = [self._losses(m, k, self.model.moving(m, k)) for k, m in enumerate(motions)]
-        means = [np.mean(parts, axis=1) for parts in base]
-        self.usual = np.array([_quantile(mean, 0.5) for mean in means])
-        self._odd = [_quantile(mean, 0.9) for mean in means]
-        self._worst = [_quantile(mean, 0.97) for mean in means]
+        means = [np.mean(self._travel(m, k), axis=1) for k, m in enumerate(motions)]
         speeds = [
             np.mean(self._losses(m, k, self.model.speeding(m, k), speed=True), axis=1)
             for k, m in enumerate(motions)
         ]
-        self._odd_speed = [_quantile(mean, 0.9) for mean in speeds]
-        self._worst_speed = [_quantile(mean, 0.97) for mean in speeds]
+        self.usual = np.array([_quantile(mean, 0.5) for mean in means])
+        self._odd = {apart: [_quantile(m, 0.9) for m in (means, speeds)[apart]] for apart in (0, 1)}
+        self._worst = {
+            apart: [_quantile(m, 0.97) for m in (means, speeds)[apart]] for apart in (0, 1)
+        }
         self._most = [
             [_most(_persistent(t.before - t.after)) for t in self._tried(motions, k)]
             for k in range(len(motions))
@@ -118,6 +117,10 @@ class PhysicalReference:
                 found[episode] = [part.mean() for part in np.array_split(rows, _PARTS)]
         return found
 
+    def _travel(self, motion: JointMotion, k: int) -> Floats:
+        """The same of the travel, in all of the moving time."""
+        return self._losses(motion, k, self.model.moving(motion, k))
+
     def motions(self, log: ControlLog) -> list[JointMotion]:
         """Each joint's motion in a log."""
         action = np.zeros((1, len(log.times), 1))
@@ -127,9 +130,7 @@ class PhysicalReference:
 
     def gap(self, motions: list[JointMotion]) -> float:
         """Misfit of a log relative to the reference's; nan if the log is too short."""
-        costs = np.array(
-            [np.mean(self._losses(m, k, self.model.moving(m, k))[0]) for k, m in enumerate(motions)]
-        )
+        costs = np.array([np.mean(self._travel(m, k)[0]) for k, m in enumerate(motions)])
         known = np.isfinite(costs) & np.isfinite(self.usual)
         if not known.any():
             return float("nan")
@@ -201,14 +202,9 @@ class PhysicalReference:
         for tried, most in zip(self._tried(motions, k), self._most[k], strict=True):
             h = tried.hypothesis
             before, left = float(np.mean(tried.before)), float(np.mean(tried.after)) - h.fee
-            odd, worst = (
-                (self._odd_speed[k], self._worst_speed[k])
-                if h.apart
-                else (self._odd[k], self._worst[k])
-            )
-            if not before > odd + _MARGIN:
+            if not before > self._odd[h.apart][k] + _MARGIN:
                 continue
-            normal = left < worst + _MARGIN
+            normal = left < self._worst[h.apart][k] + _MARGIN
             if servo and not h.apart and h.fault in _EXACT:
                 # Sent far off, a drive saturates and no model fits, but it still follows.
                 both = moving | self.model.moving(tried.corrected, k)
@@ -235,7 +231,7 @@ class PhysicalReference:
             base = self._losses(motion, k, self.model.moving(motion, k) & self.model.free(motion))
             parts = self._losses(moved, k, self.model.moving(moved, k) & self.model.free(motion))
             gains.append(np.mean(base - parts, axis=1))
-            left.append(np.mean(parts, axis=1) - self._worst[k])
+            left.append(np.mean(parts, axis=1) - self._worst[False][k])
         # A delay is in all joints, but one that hardly moved does not show it.
         return _shared(gains, 0.3), _shared(left, 0.5)
 

@@ -68,7 +68,7 @@ def trials_of_episodes(episodes: Iterable[Episode]) -> list[Trial]:
     return [_of_provenance(e.id, e.provenance.to_dict(), e.outcome) for e in episodes if e.outcome]
 
 
-def trials_of_lake(lake: Lake, *, where: str = "true") -> list[Trial]:
+def trials_of_lake(lake: Lake) -> list[Trial]:
     """Trials of the episodes in a lake, with the outcome of their current label, or else their own.
 
     A current note 'condition: NAME' on an episode is its condition.
@@ -78,7 +78,7 @@ def trials_of_lake(lake: Lake, *, where: str = "true") -> list[Trial]:
         "select episode, arg_max(value, created) as noted from current_labels where tag = 'note'"
         f" and start_s is null and starts_with(value, '{_NOTED}') group by episode"
         ") as notes on notes.episode = id"
-        f" where verdict <> '' and ({where}) order by added, id"
+        " where verdict <> '' order by added, id"
     ).to_pylist()
     found = [_of_provenance(r["id"], json.loads(r["provenance"]), r["verdict"]) for r in rows]
     return [

@@ -1,11 +1,13 @@
-"""How far a twin is off its robot: on which channel, how far ahead, where, and whether it shows.
+"""How far a twin is from its robot: on which channel, how far ahead, where, and how significantly.
 
 `measure_gap` replays real logs in the twin and compares; `look_at_ranges` says whether the ranges
 that training draws from cover what the robot did.
 
->>> from sim2real.gap import two_figures
->>> two_figures(0.01234), two_figures(1234.5)
-('0.012', '1,200')
+>>> from sim2real.gap import look_at_ranges
+>>> from sim2real.tasks import find_task
+>>> ranges = look_at_ranges(find_task("pendulum-swingup").twin, params="nominal").ranges
+>>> ranges.source, ranges.draws.shape, ranges.correlations()
+('nominal', (2000, 11), [])
 """
 
 from typing import TYPE_CHECKING

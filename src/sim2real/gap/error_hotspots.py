@@ -108,7 +108,6 @@ def ranked(places: tuple[Hotspot, ...], *, level: float = 0.05) -> tuple[Hotspot
 
 def _places(pairs: ReplayedPairs, seed: int) -> list[Hotspot]:
     real, made = _scores(pairs, pairs.real), _scores(pairs, pairs.simulated)
-    channels = [spec for spec in pairs.real.log.contract.sensors if pairs.seen(spec.name)]
     excess = np.sqrt(real) - np.sqrt(made)
     blocks = neighbour_blocks(pairs)
     ranges = [
@@ -122,8 +121,7 @@ def _places(pairs: ReplayedPairs, seed: int) -> list[Hotspot]:
     rng = np.random.default_rng(seed)
     differences, chances, within = _compared(excess, member, blocks, rng)
     found = []
-    for c, spec in enumerate(channels):
-        column = pairs.real.column(spec.name)
+    for c, (spec, column) in enumerate(pairs.sensors):
         noise = float(np.sqrt(np.mean(pairs.real.noise[column] ** 2)))
         for k, (variable, low, high, inside) in enumerate(ranges):
             mine, rest = float(excess[inside, c].mean()), float(excess[~inside, c].mean())
@@ -152,10 +150,8 @@ def _scores(pairs: ReplayedPairs, replay: Replay) -> Floats:
     """(segments, channels) mean square error, in noise variances."""
     squares = (replay.errors[0] / replay.noise) ** 2
     columns = []
-    for spec in replay.log.contract.sensors:
-        if not pairs.seen(spec.name):
-            continue
-        mine = squares[..., replay.column(spec.name)]
+    for _, part in pairs.sensors:
+        mine = squares[..., part]
         known = np.isfinite(mine)
         total = np.where(known, mine, 0.0).sum(axis=(1, 2))
         columns.append(total / np.maximum(known.sum(axis=(1, 2)), 1))
@@ -167,11 +163,7 @@ def _variables(pairs: ReplayedPairs) -> Iterator[_Variable]:
     log = pairs.real.log
     real, made = (_middle(r.measured, pairs.at_start(r)) for r in (pairs.real, pairs.simulated))
     middle = (real + made) / 2
-    names = [
-        (spec.name if spec.width == 1 else f"{spec.name}[{k}]", spec)
-        for spec in log.contract.sensors
-        for k in range(spec.width)
-    ]
+    names = [(name, spec) for spec in log.contract.sensors for name in spec.numbers]
     for column, (name, spec) in enumerate(names):
         if not np.isfinite(middle[:, column]).all():
             continue

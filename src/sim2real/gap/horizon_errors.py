@@ -129,10 +129,7 @@ def channel_gaps(pairs: ReplayedPairs, *, seed: int = 0) -> tuple[ChannelGap, ..
     weights = _resampled(clusters, rng)
     found = []
     declared = pairs.replayer.twin.compile().effects.sensors
-    for spec in pairs.real.log.contract.sensors:
-        if not pairs.seen(spec.name):
-            continue
-        part = pairs.real.column(spec.name)
+    for spec, part in pairs.sensors:
         real, fake = (replay.errors[0][..., part] for replay in (pairs.real, pairs.simulated))
         measured = pairs.real.measured[..., part]
         stays = measured - pairs.at_start(pairs.real)[:, None, part]

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
-from sim2real.arrays import Floats
+from sim2real.arrays import Floats, Table
 from sim2real.data import ChannelMap, Logs
 from sim2real.errors import Sim2RealError
 from sim2real.gap.error_hotspots import Hotspot, find_hotspots, ranked
@@ -127,6 +127,39 @@ class Gap(
             "places": [place.to_dict() for place in self.worst_places[:_LISTED]],
             "places_looked_at": len(self.places),
         }
+
+    def channel_table(self) -> Table:
+        """The error of each channel, the farthest above its floor first."""
+        head = (
+            "channel", "error", "in noise levels", "of its spread", "error / floor",
+            "if no change", "late by",
+        )  # fmt: skip
+        return head, [
+            (
+                f"{c.name} [{c.unit or '1'}]",
+                f"{c.error:.3g}",
+                two_figures(c.in_noise),
+                c.spread_words,
+                f"{c.ratio:.2f} ({c.ratio_low:.2f} to {c.ratio_high:.2f})",
+                f"{c.stays[-1]:.3g}",
+                f"{1000 * c.lag.seconds:+.0f} ms" if c.lag is not None and c.lag.told else "",
+            )
+            for c in sorted(self.channels, key=lambda channel: -channel.ratio)
+        ]
+
+    def distance_table(self) -> Table:
+        """The tests of real against simulated motion."""
+        return ("test of", "segments", "MMD²", "p", "accuracy of a classifier", "p"), [
+            (
+                d.of,
+                str(d.pairs),
+                f"{d.mmd:.2g}",
+                f"{d.mmd_p:.2g}",
+                f"{d.accuracy:.2f} ({d.accuracy_low:.2f} to {d.accuracy_high:.2f})",
+                f"{d.accuracy_p:.2g}",
+            )
+            for d in self.distances
+        ]
 
     @property
     def _distance_p(self) -> float:
@@ -322,7 +355,8 @@ def _notes(pairs: ReplayedPairs, channels: Sequence[ChannelGap]) -> tuple[str, .
         notes.append(
             f"no sensor measures {', '.join(pairs.real.assumed)}: they start at the model's default"
         )
-    missing = [spec.name for spec in pairs.real.log.contract.sensors if not pairs.seen(spec.name)]
+    seen = [spec for spec, _ in pairs.sensors]
+    missing = [spec.name for spec in pairs.real.log.contract.sensors if spec not in seen]
     if missing:
         notes.append(f"the logs have no readings of {', '.join(missing)}")
     stays = [channel.name for channel in channels if not channel.predicts]

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from sim2real.arrays import Floats
+from sim2real.arrays import Floats, Table
 from sim2real.data import ChannelMap, Logs
 from sim2real.files import write_json
 from sim2real.gap.reading_coverage import RangeCoverage, range_coverage
@@ -67,6 +67,18 @@ class Ranges:
             if abs(found[i, j]) > STRONG
         ]
         return sorted(pairs, key=lambda pair: -abs(pair[2]))
+
+    def table(self) -> Table:
+        """Prior, posterior and range of each parameter."""
+        rows = []
+        for name, entry in self.to_dict()["parameters"].items():
+            bands = [entry[key] for key in ("prior", "posterior", "range")]
+            (low, _, high), _, (least, _, most) = bands
+            shown = (f"{band[0]:.4g} .. {band[2]:.4g}" if band else "" for band in bands)
+            share = f"{100 * (most - least) / (high - low):.3g} %" if high > low else ""
+            rows.append((name, *shown, entry["unit"] or "×", share))
+        head = ("parameter", "prior, 95 %", "posterior, 95 %", "range, 95 %", "unit")
+        return (*head, "of the prior"), rows
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data."""

@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from sim2real.arrays import Bools, Floats, Ints
+from sim2real.arrays import Bools, Floats, Ints, Table
 from sim2real.contract import SensorSpec
 from sim2real.errors import Sim2RealError
 from sim2real.gap.thresholds import GAP_THRESHOLDS, GapThresholds
@@ -102,6 +102,22 @@ class RangeCoverage(PlainData, also=("verdict",), without=("sensors", "replay"))
             return "too narrow"
         return "too wide" if found == {"too wide"} else "fine"
 
+    def table(self) -> Table:
+        """The coverage of each sensor."""
+        head = ("sensor", "readings inside 95 %", "segments explained", "spread", "error")
+        return (*head, "spread / error", "ranges are"), [
+            (
+                f"{sensor.name} [{sensor.unit}]",
+                str(sensor.inside),
+                str(sensor.explained),
+                f"{sensor.spread:.3g}",
+                f"{sensor.error:.3g}",
+                f"{sensor.width:.2f}",
+                sensor.verdict,
+            )
+            for sensor in self.sensors
+        ]
+
     def to_dict(self) -> dict[str, object]:
         """Plain data."""
         return super().to_dict() | {
@@ -152,8 +168,8 @@ def range_coverage(
     clusters = clusters_of(recording)
     slack = _LEAST * (1e-3 + np.nanmax(whole.readings, axis=0) - np.nanmin(whole.readings, axis=0))
     sensors, farthest = [], []
-    for spec in whole.contract.sensors:
-        found = _of_sensor(spec, replay, good, slack[replay.column(spec.name)], clusters, rng)
+    for spec, columns in whole.columns():
+        found = _of_sensor(spec, columns, replay, good, slack[columns], clusters, rng)
         if found is not None:
             sensors.append(replace(found[0], thresholds=thresholds))
             farthest.append(found[1])
@@ -171,6 +187,7 @@ def range_coverage(
 
 def _of_sensor(
     spec: SensorSpec,
+    columns: slice,
     replay: Replay,
     good: Bools,
     slack: Floats,
@@ -179,7 +196,6 @@ def _of_sensor(
 ) -> tuple[SensorCoverage, Floats] | None:
     """A sensor's coverage by the `good` draws, and how far each segment goes; None without any
     reading of it."""
-    columns = replay.column(spec.name)
     real, known = replay.measured[..., columns], replay.valid[..., columns]
     if not known.any():
         return None

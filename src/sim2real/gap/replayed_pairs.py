@@ -19,6 +19,7 @@ from functools import partial
 import numpy as np
 
 from sim2real.arrays import Bools, Floats, Ints
+from sim2real.contract import SensorSpec
 from sim2real.errors import Sim2RealError
 from sim2real.logs import ControlLog
 from sim2real.replay import Replay, Replayer, best_guess, lead_periods, log_of, seconds_of
@@ -61,9 +62,11 @@ class ReplayedPairs:
         """Length of a segment [s]."""
         return self.steps * self.real.period_s
 
-    def seen(self, sensor: str) -> bool:
-        """Whether any segment has a reading of the sensor."""
-        return bool(self.real.valid[..., self.real.column(sensor)].any())
+    @property
+    def sensors(self) -> list[tuple[SensorSpec, slice]]:
+        """The sensors with any reading, and the columns of their numbers."""
+        columns = self.real.log.columns()
+        return [(spec, part) for spec, part in columns if self.real.valid[..., part].any()]
 
     def at_start(self, replay: Replay) -> Floats:
         """(segments, numbers) newest readings at the starts of real or simulated segments."""

@@ -1,12 +1,17 @@
 """From recordings to a twin's next version, with a posterior that says what it does not know.
 
-`identify` fits the parameters that recordings can tell, checks the fit on held-back recordings,
-and keeps the new twin only if it predicts them better. `learn_remainder` covers what no parameter
-explains.
+`identify` fits the parameters, checks the fit on held-back recordings, and keeps the new twin only
+if it predicts them no worse than the old one. `learn_remainder` covers what no parameter explains.
 
->>> from sim2real.identification import IdentifyConfig
->>> IdentifyConfig(twin="robot", logs=("log.csv",)).starts
-8
+>>> from sim2real.identification import LeastSquares
+>>> from sim2real.tasks import find_task
+>>> from sim2real.testing import recordings, truths_of
+>>> from sim2real.twin import Twin
+>>> twin = Twin.load(find_task("pendulum-swingup").twin)
+>>> logs = recordings(twin, truths_of(twin, 1, seed=0), seconds=2.0, rate_hz=50.0)
+>>> problem = LeastSquares(twin, logs, horizon_s=0.5)
+>>> problem.segments, len(problem.names)
+(3, 9)
 """
 
 from typing import TYPE_CHECKING

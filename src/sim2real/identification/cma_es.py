@@ -44,8 +44,6 @@ class CmaSearch:
     """Mean cost of a recording, including the prior."""
     spread: Floats
     """(fitted, fitted) covariance of the last generation, in standard deviations of the prior."""
-    history: Floats
-    """(generations,) median cost of each generation, on its own batch of recordings."""
     evaluations: int
     """Parameter vectors that were simulated on one batch of recordings."""
     diverged: int
@@ -57,69 +55,43 @@ class CmaSearch:
 def search(
     problem: WholeRecordings,
     *,
-    begin: Floats | None = None,
-    starts: int = 1,
-    restarts: int = 0,
     generations: int = GENERATIONS,
     population: int = 0,
     seed: int = 0,
     report: Callable[[int, int], None] = lambda done, of: None,
 ) -> CmaSearch:
-    """Search from `begin` (fitted,), the center by default, or the best of `starts` - 1 draws.
-
-    `population` vectors per generation, by default what CMA-ES recommends. Each of `restarts`
-    starts from the next best draw with twice the population; the best of all is kept. The problem's
-    units are left at the errors of the result.
-    """
-    low, high = problem.bounds
-    zero = np.zeros(len(problem.names)) if begin is None else np.clip(begin, low, high)
-    rng = np.random.default_rng(seed)
-    points = np.clip(rng.normal(size=(max(1, starts), len(zero))), low, high)
-    points[0] = zero
-    first = _costs(problem, points, batch=0)
-    runs, candidates = [], [zero]
-    total = (1 + restarts) * generations
-    for number, start in enumerate(points[np.argsort(first)[: 1 + restarts]]):
-        run = _Run(
-            problem,
-            start,
-            size=population * 2**number if population else 0,
-            seed=seed + number,
-            more=2**number,
-        )
-        for generation in range(generations):
-            if generation and generation % max(1, generations // _STAGES) == 0:
-                run.settle()
-            run.advance(generation)
-            report(number * generations + generation + 1, total)
-        runs.append(run)
-        candidates.append(run.mean)
+    """Search from the center, with `population` vectors per generation, by default what CMA-ES
+    recommends. The problem's units are left at the errors of the result."""
+    zero = np.zeros(len(problem.names))
+    run = _Run(problem, zero, size=population, seed=seed)
+    for generation in range(generations):
+        if generation and generation % max(1, generations // _STAGES) == 0:
+            problem.settle(run.mean)
+        run.advance(generation)
+        report(generation + 1, generations)
     # Against all recordings, in the same units.
-    problem.settle(candidates[1])
-    final = np.array([_costs(problem, x[None])[0] for x in candidates])
-    best = int(np.argmin(final))
-    chosen = runs[max(0, best - 1)]
-    x = candidates[best]
+    problem.settle(run.mean)
+    before, after = (float(_costs(problem, x[None])[0]) for x in (zero, run.mean))
+    x = run.mean if after < before else zero
     problem.settle(x)
     return CmaSearch(
         x=x,
         values=problem.values(x),
         cost=float(_costs(problem, x[None])[0]),
-        spread=chosen.spread,
-        history=np.array(chosen.history),
-        evaluations=len(points) + sum(run.evaluations for run in runs),
-        diverged=sum(run.diverged for run in runs),
+        spread=run.spread,
+        evaluations=run.evaluations,
+        diverged=run.diverged,
         at_bounds=at_bounds(problem.names, x, problem.bounds),
     )
 
 
-def gradients_mislead(problem: WholeRecordings, x: Floats | None = None) -> bool:
-    """Whether gradients would mislead a fit at x (fitted,), by default the center.
+def gradients_mislead(problem: WholeRecordings) -> bool:
+    """Whether gradients at the center would mislead a fit.
 
     Compares the slopes of each segment's cost over small and over large steps, on one batch.
     """
-    at = np.zeros(len(problem.names)) if x is None else x
-    return agreement(lambda points: problem.costs(points, 0), at, problem.bounds) < _AGREE
+    center = np.zeros(len(problem.names))
+    return agreement(lambda points: problem.costs(points, 0), center, problem.bounds) < _AGREE
 
 
 def agreement(costs: Callable[[Floats], Floats], x: Floats, bounds: tuple[Floats, Floats]) -> float:
@@ -139,15 +111,19 @@ def agreement(costs: Callable[[Floats], Floats], x: Floats, bounds: tuple[Floats
 
 
 class _Run:
-    """One search from one start."""
+    """The evolution strategy, from one start."""
 
-    def __init__(
-        self, problem: WholeRecordings, start: Floats, *, size: int, seed: int, more: int
-    ) -> None:
-        self._problem, self._seed = problem, seed
-        self._size = size or more * (4 + int(3 * np.log(len(start))))
-        self._es = self._begun(start, _WIDE)
-        self.history: list[float] = []
+    def __init__(self, problem: WholeRecordings, start: Floats, *, size: int, seed: int) -> None:
+        self._problem = problem
+        low, high = problem.bounds
+        inside = np.clip(start, low + 1e-6 * (high - low), high - 1e-6 * (high - low))
+        options = {
+            "popsize": size or 4 + int(3 * np.log(len(start))),
+            "seed": seed + 1,  # zero would be the clock
+            "bounds": [low.tolist(), high.tolist()],
+            "verbose": -9,
+        }
+        self._es: Any = cma.CMAEvolutionStrategy(inside.tolist(), _WIDE, options)
         self.evaluations = self.diverged = 0
 
     @property
@@ -160,29 +136,13 @@ class _Run:
         """(fitted, fitted) covariance of the next generation."""
         return np.array(self._es.sigma**2 * self._es.sm.covariance_matrix)
 
-    def settle(self) -> None:
-        """Set the units to the present errors."""
-        self._problem.settle(self.mean)
-
     def advance(self, generation: int) -> None:
         """One generation on its batch of recordings."""
         points = np.array(self._es.ask())
         costs = _costs(self._problem, points, batch=generation)
         self.evaluations += len(points)
         self.diverged += int((costs >= _DIVERGED).sum())
-        self.history.append(float(np.median(costs)))
         self._es.tell(list(points), costs.tolist())
-
-    def _begun(self, start: Floats, step: float) -> Any:
-        low, high = self._problem.bounds
-        inside = np.clip(start, low + 1e-6 * (high - low), high - 1e-6 * (high - low))
-        options = {
-            "popsize": self._size,
-            "seed": self._seed + 1,  # zero would be the clock
-            "bounds": [low.tolist(), high.tolist()],
-            "verbose": -9,
-        }
-        return cma.CMAEvolutionStrategy(inside.tolist(), step, options)
 
 
 def _costs(problem: WholeRecordings, points: Floats, batch: int | None = None) -> Floats:

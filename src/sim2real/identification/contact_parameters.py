@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from sim2real.identification.cma_es import GENERATIONS, CmaSearch, gradients_mislead, search
+from sim2real.identification.cma_es import CmaSearch, gradients_mislead, search
 from sim2real.identification.identifiability import Identifiability, from_information
 from sim2real.identification.importance_sampling import weighed_posterior
 from sim2real.identification.posterior import Posterior
@@ -28,7 +28,6 @@ def identify_contact(
     logs: Sequence[ControlLog],
     *,
     fitted: Sequence[str] = (),
-    generations: int = GENERATIONS,
     seed: int = 0,
     threads: int = 0,
     report: Callable[[int, int], None] = lambda done, of: None,
@@ -39,7 +38,7 @@ def identify_contact(
     problem = WholeRecordings(twin, logs, fitted=tuple(fitted), threads=threads)
     if not gradients_mislead(problem):
         return None
-    found = search(problem, generations=generations, seed=seed, report=report)
+    found = search(problem, seed=seed, report=report)
     posterior = weighed_posterior(problem, found, seed=seed, report=report)
     return problem, found, posterior, narrowed(problem, found, posterior)
 

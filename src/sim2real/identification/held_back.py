@@ -105,9 +105,8 @@ class HeldBack:
         """Errors of each sensor in all segments; infinite where a world diverged."""
         replay = self._replayer(values[None])
         found = []
-        for name in self._sensors:
-            seen = replay.valid[..., replay.column(name)]
-            mine = replay.errors[0][..., replay.column(name)][seen]
+        for _, part in replay.log.columns():
+            mine = replay.errors[0][..., part][replay.valid[..., part]]
             found.append(np.where(np.isfinite(mine), mine, np.inf))
         return found
 

@@ -63,8 +63,7 @@ def another_robot(twin: Twin, logs: Sequence[ControlLog]) -> str:
     except Sim2RealError:  # the logs are too short, which others report
         return ""
     worst: list[float] = []
-    for spec in found.log.contract.sensors:
-        part = found.column(spec.name)
+    for _, part in found.log.columns():
         measured, seen = found.measured[..., part], found.valid[..., part]
         spread = float(measured[seen].std()) if seen.any() else 0.0
         if spread <= 3.0 * float(found.noise[part].max()):

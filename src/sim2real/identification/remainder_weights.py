@@ -122,8 +122,7 @@ class BumpWeights:
             errors, valid = replay.errors, replay.valid
             for row, recording in enumerate(recordings):
                 here = of[chosen] == recording
-                for column, spec in enumerate(sensors):
-                    part = replay.column(spec.name)
+                for column, (_, part) in enumerate(replay.log.columns()):
                     mine = errors[:, here][..., part][:, valid[here][..., part]]
                     if mine.size:
                         mine = np.nan_to_num(mine, nan=np.inf)

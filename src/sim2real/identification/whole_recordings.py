@@ -105,8 +105,7 @@ class WholeRecordings(Unknowns):
         error = np.where(replay.valid, replay.errors, 0.0)
         error[~np.isfinite(error)] = np.inf
         found = []
-        for spec in replay.log.contract.sensors:
-            part = replay.column(spec.name)
+        for _, part in replay.log.columns():
             seen = replay.valid[..., part].any(axis=2).sum(axis=1)
             squares = (error[..., part] ** 2).sum(axis=(2, 3)) / np.maximum(seen, 1)
             found.append(np.where(seen > 0, np.sqrt(squares), np.nan))

@@ -3,7 +3,6 @@
 Analyses read logs in this form only. `aligned` refuses an episode whose clocks or values would
 spoil an analysis, in one line that says what to do.
 
->>> from sim2real.logs import aligned
 >>> from sim2real.tasks import find_task
 >>> from sim2real.testing import recordings, truths_of
 >>> from sim2real.twin import Twin

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from sim2real.arrays import Bools, Floats
-from sim2real.contract import Contract
+from sim2real.contract import Contract, SensorSpec
 from sim2real.data import Episode, Signal
 from sim2real.errors import Sim2RealError
 from sim2real.twin import Channel
@@ -157,13 +157,18 @@ class ControlLog:
             known={name: values[rows] for name, values in self.known.items()},
         )
 
-    def column(self, sensor: str) -> slice:
-        """Columns of a sensor's numbers among the readings."""
+    def columns(self) -> Iterator[tuple[SensorSpec, slice]]:
+        """Every sensor with the columns of its numbers among the readings."""
         begin = 0
         for spec in self.contract.sensors:
-            if spec.name == sensor:
-                return slice(begin, begin + spec.width)
+            yield spec, slice(begin, begin + spec.width)
             begin += spec.width
+
+    def column(self, sensor: str) -> slice:
+        """Columns of a sensor's numbers among the readings."""
+        for spec, part in self.columns():
+            if spec.name == sensor:
+                return part
         raise Sim2RealError(f"the contract has no sensor {sensor!r}")
 
 

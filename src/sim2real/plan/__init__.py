@@ -1,7 +1,7 @@
-"""What to record next: motions that tell a twin's parameters apart.
+"""What to record next: the motions that say most about a twin's parameters.
 
 `plan_motions` simulates candidate motions inside the robot's limits and picks those whose
-recordings are expected to tell most, as commands for `record`.
+recordings are expected to determine the parameters best, as `record` commands.
 
 >>> from sim2real.plan import PlanConfig
 >>> PlanConfig(twin="robot").motions

@@ -1,7 +1,7 @@
-"""A recorded log replayed in a twin: what the twin says would have happened, against what did.
+"""A recorded log replayed in a twin: what the twin predicts, against what happened.
 
 Segments are cut from a log with their measured starting states, the recorded commands are applied
-to many worlds at once, and residuals answer to the twin's parameters by finite differences.
+to many worlds at once, and finite differences give the sensitivity to the twin's parameters.
 
 >>> from sim2real.replay import best_guess, open_parameters
 >>> from sim2real.tasks import find_task

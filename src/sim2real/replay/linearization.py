@@ -116,8 +116,7 @@ def _spread(found: Replay, residual: Floats) -> Floats:
     """(sensors,) log mean square of each sensor's whitened residuals."""
     squares = residual.reshape(found.measured.shape) ** 2
     spreads = []
-    for spec in found.log.contract.sensors:
-        mine = squares[..., found.column(spec.name)]
-        seen = found.valid[..., found.column(spec.name)].sum()
+    for _, part in found.log.columns():
+        mine, seen = squares[..., part], found.valid[..., part].sum()
         spreads.append(np.log(mine.sum() / seen + 1e-12) if seen else np.nan)
     return np.array(spreads)

@@ -358,10 +358,10 @@ def _slow_thinned(
 ) -> ControlLog:
     """Marks repeated readings of a slow sensor as not new."""
     fresh = log.fresh.copy()
-    for column, spec in enumerate(log.contract.sensors):
+    for column, (spec, part) in enumerate(log.columns()):
         mine = sensors.get(spec.name)
         if mine is not None and mine.period > 1.5 * period_s:
-            values = log.readings[:, log.column(spec.name)]
+            values = log.readings[:, part]
             fresh[1:, column] &= (values[1:] != values[:-1]).any(axis=1)
     return replace(log, fresh=fresh)
 
@@ -390,33 +390,29 @@ def _new(log: ControlLog) -> Bools:
 
 def _same_sign(log: ControlLog, predicted: Floats, measured: Floats) -> Floats:
     """Gives predicted quaternions the sign of the measured ones: both are the same rotation."""
-    for spec in log.contract.sensors:
+    for spec, part in log.columns():
         if spec.quaternion:
-            part = log.column(spec.name)
             facing = (predicted[..., part] * measured[..., part]).sum(axis=-1, keepdims=True)
             predicted[..., part] *= np.where(facing < 0, -1.0, 1.0)
     return predicted
 
 
+def _effects(log: ControlLog, sensors: Mapping[str, SensorEffects]) -> list[SensorEffects]:
+    """The effects of each number's sensor."""
+    specs = log.contract.sensors
+    return [sensors.get(s.name, SensorEffects()) for s in specs for _ in range(s.width)]
+
+
 def _rounding(log: ControlLog, sensors: Mapping[str, SensorEffects]) -> Floats:
     """(numbers,) standard deviation of readings from rounding alone."""
-    quanta = [
-        sensors.get(spec.name, SensorEffects()).quantum
-        for spec in log.contract.sensors
-        for _ in range(spec.width)
-    ]
-    return np.array(quanta) / math.sqrt(12)
+    return np.array([one.quantum for one in _effects(log, sensors)]) / math.sqrt(12)
 
 
 def _expected_noise(
     log: ControlLog, sensors: Mapping[str, SensorEffects], rounding: Floats
 ) -> Floats:
     """(numbers,) noise and rounding of each reading; never zero, as no sensor is perfect."""
-    noises = [
-        sensors.get(spec.name, SensorEffects()).noise
-        for spec in log.contract.sensors
-        for _ in range(spec.width)
-    ]
+    noises = [one.noise for one in _effects(log, sensors)]
     known = np.where(np.isfinite(log.readings), log.readings, 0.0)
     least = _LEAST_NOISE * (1e-3 + np.ptp(known, axis=0))
     return np.array(np.maximum(np.hypot(noises, rounding), least))

@@ -6,6 +6,7 @@ and precisions of different parameters compare.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -34,19 +35,20 @@ class Unknowns:
     def __init__(self, twin: Twin, fitted: Sequence[str] = (), *, logarithms: bool = False) -> None:
         self.twin = twin
         self.parameters = chosen_parameters(twin, fitted)
-        self._logs = np.array([logarithms and _is_log(p) for p in self.parameters])
+        logs = [logarithms and isinstance(p.prior, LogUniform) for p in self.parameters]
+        self._logs = np.array(logs)
         every = [parameter.name for parameter in twin.parameters]
         self._columns = [every.index(name) for name in self.names]
         self._base = best_guess(twin)
         self.center: Floats = self._base[self._columns]
         """(fitted,) values at x = 0."""
-        self.scales: Floats = np.array(
-            [_log_width(p) if log else prior_std(p) for p, log in self._with_logs()]
-        )
+        scaled = [
+            (_log_scale if log else _scale)(p) for p, log in zip(self.parameters, logs, strict=True)
+        ]
+        self.scales: Floats
+        self.scales, low, high = np.array(scaled).T
         """(fitted,) standard deviation of each prior, or of its logarithm."""
-        self._middle = self._plain(self.center)
-        edges = np.array([_log_reach(p) if log else _reach(p) for p, log in self._with_logs()]).T
-        self._low, self._high = (self._plain(edge) for edge in edges)
+        self._middle, self._low, self._high = map(self._plain, (self.center, low, high))
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -72,9 +74,6 @@ class Unknowns:
     def counted(self, values: Floats) -> Floats:
         """(…, fitted) x for values (…, parameters) of all parameters."""
         return (self._plain(values[..., self._columns]) - self._middle) / self.scales
-
-    def _with_logs(self) -> list[tuple[Parameter, bool]]:
-        return list(zip(self.parameters, self._logs.tolist(), strict=True))
 
     def _plain(self, values: Floats) -> Floats:
         """(…, fitted) values, or their logarithms."""
@@ -155,25 +154,15 @@ def prior_std(parameter: Parameter) -> float:
     return float(high - low) / 2
 
 
-def _reach(parameter: Parameter) -> tuple[float, float]:
-    """Range of values to try: within the bounds, and within some widths of the prior."""
-    low, high = parameter.bounds
-    wide = _WIDTHS * prior_std(parameter)
-    return max(low, parameter.nominal - wide), min(high, parameter.nominal + wide)
+def _scale(parameter: Parameter) -> tuple[float, float, float]:
+    """Standard deviation of the prior, and the range to try: within bounds and some deviations."""
+    (low, high), scale = parameter.bounds, prior_std(parameter)
+    wide = _WIDTHS * scale
+    return scale, max(low, parameter.nominal - wide), min(high, parameter.nominal + wide)
 
 
-def _is_log(parameter: Parameter) -> bool:
-    return isinstance(parameter.prior, LogUniform)
-
-
-def _log_width(parameter: Parameter) -> float:
-    """Standard deviation of the logarithm under a log-uniform prior."""
-    low, high = np.log(parameter.prior.support)
-    return float(0.6826 * (high - low) / 2)
-
-
-def _log_reach(parameter: Parameter) -> tuple[float, float]:
-    """Range of values to try under a log-uniform prior: the bounds, or else its support."""
-    low, high = parameter.bounds
-    least, most = parameter.prior.support
-    return low if low > 0 else least, high if np.isfinite(high) else most
+def _log_scale(parameter: Parameter) -> tuple[float, float, float]:
+    """The same for the logarithm under a log-uniform prior: within bounds, or else its support."""
+    (low, high), (least, most) = parameter.bounds, parameter.prior.support
+    scale = 0.6826 * (math.log(most) - math.log(least)) / 2
+    return scale, low if low > 0 else least, high if math.isfinite(high) else most

@@ -1,6 +1,6 @@
-"""What people look at: pages, plots and progress bars, made of results.
+"""Pages, figures and progress bars made of results.
 
-A page is one HTML file with its style and pictures in it.
+A page is one HTML file with its style and pictures inside; nothing is fetched.
 
 >>> import numpy as np
 >>> from sim2real.report import curve

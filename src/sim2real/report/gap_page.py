@@ -1,4 +1,4 @@
-"""The page of a gap: how far a twin is off, whether that is significant, and where it is largest."""
+"""The page of a gap: how far a twin is off, how significant that is, and where it is largest."""
 
 from __future__ import annotations
 
@@ -71,24 +71,6 @@ def _ordered(gap: Gap) -> list[ChannelGap]:
 
 
 def _channels(gap: Gap) -> str:
-    rows = []
-    for channel in _ordered(gap):
-        lag = channel.lag
-        rows.append(
-            (
-                f"{channel.name} [{channel.unit or '1'}]",
-                f"{channel.error:.3g}",
-                two_figures(channel.in_noise),
-                channel.spread_words,
-                f"{channel.ratio:.2f} ({channel.ratio_low:.2f} to {channel.ratio_high:.2f})",
-                f"{channel.stays[-1]:.3g}",
-                f"{1000 * lag.seconds:+.0f} ms" if lag is not None and lag.told else "",
-            )
-        )
-    head = (
-        "channel", "error", "in noise levels", "of its spread", "error / floor", "if no change",
-        "late by",
-    )  # fmt: skip
     figures = (
         picture(over_horizon(channel, legend=place == 0), f"error of {channel.name}")
         for place, channel in enumerate(_ordered(gap)[:_MOST_CHANNELS])
@@ -100,47 +82,30 @@ def _channels(gap: Gap) -> str:
         " and bands are 95 %."
     )
     more = omitted(len(gap.channels) - _MOST_CHANNELS, "channel")
-    return words + table(head, rows) + plots(figures) + more
+    return words + table(*gap.channel_table()) + plots(figures) + more
 
 
 def _distances(gap: Gap) -> str:
     if not gap.distances:
         return paragraph("Too few segments to test.")
-    rows = [
-        (
-            d.of,
-            str(d.pairs),
-            f"{d.mmd:.2g}",
-            f"{d.mmd_p:.2g}",
-            f"{d.accuracy:.2f} ({d.accuracy_low:.2f} to {d.accuracy_high:.2f})",
-            f"{d.accuracy_p:.2g}",
-        )
-        for d in gap.distances
-    ]
-    head = ("", "segments", "MMD²", "p", "accuracy of a classifier", "p")
     return paragraph(
-        "Each real segment beside one that the twin made from the same state with the same commands"
-        " and its own noise. If the two do not differ, MMD² is around 0 and the accuracy around 0.5."
-        " P-values are from exchanging whole pairs. Corrected for the number of tests, hotspots"
-        f" included, the smallest is {gap.p_value:.2g}."
-    ) + table(head, rows)
+        "Each real segment beside one that the twin made from the same state, with the same"
+        " commands and its own noise. If the two do not differ, MMD² is around 0 and the accuracy"
+        " around 0.5. P-values are from exchanging whole pairs. Corrected for the number of tests,"
+        f" hotspots included, the smallest is {gap.p_value:.2g}."
+    ) + table(*gap.distance_table())
 
 
 def _covered(gap: Gap) -> list[str]:
     if gap.coverage is None:
         return []
-    rows = [
-        (sensor.name, str(sensor.inside), str(sensor.explained), f"{sensor.width:.2f}")
-        for sensor in gap.coverage.sensors
-    ]
-    head = ("channel", "readings inside 95 %", "segments explained", "spread / error")
     return [
         "<h2>Coverage of the posterior</h2>",
         paragraph(
             "Draws of the twin's posterior, with all noise, instead of its best guess: 95 % of the"
             " readings should lie inside."
         ),
-        table(head, rows),
+        table(*gap.coverage.table()),
     ]
 
 

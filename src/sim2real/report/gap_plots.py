@@ -65,8 +65,7 @@ def overlay(gap: Gap, sensor: str, component: int, chosen: Sequence[int]) -> Fig
         axis.set_title(("worst", "typical", "best")[place], fontsize=TICK)
         axis.tick_params(labelsize=TICK - 1)
         axis.locator_params(axis="x", nbins=3)
-    name = sensor if spec.width == 1 else f"{sensor}[{component}]"
-    axes[0].set_ylabel(f"{name} [{spec.unit or '1'}]", fontsize=TICK)
+    axes[0].set_ylabel(f"{spec.numbers[component]} [{spec.unit or '1'}]", fontsize=TICK)
     axes[len(axes) // 2].set_xlabel(_AHEAD, fontsize=TICK)
     axes[-1].legend(fontsize=TICK - 1, frameon=False)
     return figure

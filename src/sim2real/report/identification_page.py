@@ -127,8 +127,8 @@ def _warnings(found: Identification) -> str:
         )
     if found.fit.at_bounds:
         text += paragraph(
-            f"At a bound: {', '.join(found.fit.at_bounds)}. The best value lies beyond it: widen the"
-            " bound if possible; otherwise the model lacks an effect.",
+            f"At a bound: {', '.join(found.fit.at_bounds)}. The best value lies beyond it: widen"
+            " the bound if possible; otherwise the model lacks an effect.",
             "bad",
         )
     return text

@@ -149,7 +149,7 @@ def replayed(
     spec = next(s for s in before.log.contract.sensors if s.name == sensor)
     column = before.column(sensor).start + component
     figure, axis = small_panel(
-        sensor if spec.width == 1 else f"{sensor}[{component}]",
+        spec.numbers[component],
         "time [s], each segment from a measured state",
         f"[{spec.unit or '1'}]",
         height=_HEIGHT,
@@ -184,10 +184,10 @@ def unit_of(unit: str, operation: str) -> str:
 
 
 def numbers_shown(replay: Replay, most: int) -> Sequence[tuple[str, int]]:
-    """(sensor, component) of at most `most` numbers: the one that moves most of each sensor first."""
+    """(sensor, component) of at most `most` numbers; each sensor's liveliest come first."""
     order = []
-    for spec in replay.log.contract.sensors:
-        part = replay.measured[..., replay.column(spec.name)].reshape(-1, spec.width)
+    for spec, columns in replay.log.columns():
+        part = replay.measured[..., columns].reshape(-1, spec.width)
         seen = np.any(np.isfinite(part), axis=0)
         spread = np.where(seen, np.nanstd(np.where(seen, part, 0.0), axis=0), -1.0)
         ranked = [int(c) for c in np.argsort(-spread) if seen[c]]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import html
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from sim2real.attribution import Attribution, Failures
@@ -73,7 +73,7 @@ def write_loop(path: Path, closed: LoopResult) -> None:
         _figure(
             picture(_success(closed), "success in simulation and on the robot"),
             "Success with 95 % intervals; predictions with 90 %.",
-            _links(closed, (b for one in closed.rounds for b in one.batches)),
+            _links(b for one in closed.rounds for b in one.batches),
         ),
         *_attributed(closed),
         *_replays(closed),
@@ -90,15 +90,13 @@ def write_loop(path: Path, closed: LoopResult) -> None:
 def _cards(closed: LoopResult) -> str:
     first, last = closed.rounds[0], closed.rounds[-1]
     cards = [
-        ("in simulation", _percent(first.sim.result), _between(first.sim.result)),
-        ("on the robot, before", _percent(first.real.to_dict()), _between(first.real.to_dict())),
+        ("in simulation", *_measured(first.sim.result)),
+        ("on the robot, before", *_measured(first.real.to_dict())),
     ]
     if last is not first:
         if last.predicted is not None:
             cards.append(("predicted", *_said(last.predicted)))
-        cards.append(
-            ("on the robot, after", _percent(last.real.to_dict()), _between(last.real.to_dict()))
-        )
+        cards.append(("on the robot, after", *_measured(last.real.to_dict())))
         if last.expected is not None:
             cards.append(("expected from now on", *_said(last.expected)))
     cards.append(
@@ -143,7 +141,7 @@ def _attributed(closed: LoopResult) -> Iterator[str]:
     if closed.attribution is None:
         return
     yield "<h2>What the gap was made of</h2>"
-    tried = _links(closed, [*closed.rounds[0].batches, closed.recorded])
+    tried = _links([*closed.rounds[0].batches, closed.recorded])
     for key, words in (
         ("success", "Success lost from training to the robot, by dimension of the gap."),
         ("error", "Error of the twin's predictions, by dimension."),
@@ -182,7 +180,7 @@ def _replays(closed: LoopResult) -> Iterator[str]:
     )
     yield table(("sensor", "before", "after", "ratio"), rows)
     old, new = predicted((before, after), logs, _HORIZON_S)
-    links = _links(closed, [closed.recorded])
+    links = _links([closed.recorded])
     figures = [
         _figure(
             picture(replayed(old, new, name, k, legend=place == 0), f"{name}, replayed"),
@@ -215,9 +213,9 @@ def _believed(closed: LoopResult) -> Iterator[str]:
     ]
     yield _figure(
         f"<div class='plots small'>{''.join(panels)}</div>",
-        "Grey: the prior. Blue: the draws of the last policy's training, their middle 95 % as a bar,"
-        " and below it that of the posterior. Dotted: the nominal value.",
-        _links(closed, recorded),
+        "Grey: the prior. Blue: the draws of the last policy's training, their middle 95 % as a"
+        " bar, and below it that of the posterior. Dotted: the nominal value.",
+        _links(recorded),
     )
 
 
@@ -345,7 +343,7 @@ def _last_known(closed: LoopResult) -> KeptResult | None:
     return known[-1] if known else None
 
 
-def _links(closed: LoopResult, steps: Iterable[KeptResult]) -> str:
+def _links(steps: Iterable[KeptResult]) -> str:
     ids = [str(e) for done in steps for e in done.result["episodes"]]
     shown = ", ".join(f"<a href='#{e}'>{e[:8]}</a>" for e in ids[:4])
     more = f" and {len(ids) - 4} more" if len(ids) > 4 else ""
@@ -361,14 +359,10 @@ def _name(number: int) -> str:
     return "first policy" if number == 0 else f"round {number + 1}"
 
 
-def _percent(rate: dict[str, Any]) -> str:
-    return f"{rate['value']:.0%}"
+def _measured(rate: Mapping[str, Any]) -> tuple[str, str]:
+    return f"{rate['value']:.0%}", f"{rate['low']:.0%} to {rate['high']:.0%}, n = {rate['n']}"
 
 
 def _said(prediction: Prediction) -> tuple[str, str]:
     sure = f"{100 * prediction.confidence:g} % sure"
     return f"{prediction.median:.0%}", f"{prediction.low:.0%} to {prediction.high:.0%}, {sure}"
-
-
-def _between(rate: dict[str, Any]) -> str:
-    return f"{rate['low']:.0%} to {rate['high']:.0%}, n = {rate['n']}"

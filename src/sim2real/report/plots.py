@@ -97,7 +97,13 @@ def plot_episode(path: Path, episode: Episode, channels: Sequence[str]) -> None:
         flat = channel.values.reshape(len(channel.times), -1)
         lines = axis.plot(channel.times, flat, linewidth=0.8)
         if 1 < len(lines) <= 10:
-            axis.legend(lines, range(len(lines)), fontsize=TICK, ncols=5, loc="upper right")
+            axis.legend(
+                lines,
+                [str(k) for k in range(len(lines))],
+                fontsize=TICK,
+                ncols=5,
+                loc="upper right",
+            )
         axis.set_ylabel(f"{name}\n[{channel.unit or '-'}]")
         axis.set_xlim(episode.start_s, max(episode.end_s, episode.start_s + 1e-9))
         axis.grid(alpha=0.3)

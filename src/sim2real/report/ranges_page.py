@@ -35,7 +35,7 @@ def write_ranges(path: Path, found: RangesFound) -> None:
         " 95 % as a bar, and below it as a thin line that of the posterior. Dotted: the nominal"
         " value.</p>",
         picture(beliefs(ranges), "prior and range of each parameter"),
-        _table(ranges),
+        table(*ranges.table()),
         "<h2>Correlations</h2>",
         *_correlated(ranges),
     ]
@@ -46,26 +46,6 @@ def write_ranges(path: Path, found: RangesFound) -> None:
             picture(_bands(coverage), "real readings among the simulated ones"),
         ]
     write_parts(path, f"ranges of {ranges.twin.name}", parts)
-
-
-def _table(ranges: Ranges) -> str:
-    rows = []
-    for name, entry in ranges.to_dict()["parameters"].items():
-        (low, _, high), (least, _, most) = entry["prior"], entry["range"]
-        known = entry["posterior"]
-        share = (most - least) / (high - low) if high > low else float("nan")
-        rows.append(
-            (
-                name,
-                f"{low:.4g} .. {high:.4g}",
-                f"{known[0]:.4g} .. {known[2]:.4g}" if known else "",
-                f"{least:.4g} .. {most:.4g}",
-                entry["unit"] or "×",
-                f"{100 * share:.3g} %" if np.isfinite(share) else "",
-            )
-        )
-    columns = ("parameter", "prior, 95 %", "posterior, 95 %", "range, 95 %", "unit", "of the prior")
-    return table(columns, rows)
 
 
 def beliefs(ranges: Ranges) -> Figure:
@@ -143,19 +123,6 @@ def _covered(coverage: RangeCoverage) -> str:
         "too wide": "The ranges are too wide: the logs know more. Identify the twin from them.",
         "fine": "The ranges contain what the robot did.",
     }[coverage.verdict]
-    rows = [
-        (
-            f"{sensor.name} [{sensor.unit}]",
-            str(sensor.inside),
-            str(sensor.explained),
-            f"{sensor.spread:.3g}",
-            f"{sensor.error:.3g}",
-            f"{sensor.width:.2f}",
-            sensor.verdict,
-        )
-        for sensor in coverage.sensors
-    ]
-    columns = ("sensor", "readings inside", "segments explained", "spread", "error", "ratio", "")
     lost = f" {counted(coverage.diverged, 'draw')} diverged." if coverage.diverged else ""
     more = (
         f"{coverage.windows} segments of {coverage.horizon_s:g} s from"
@@ -164,7 +131,7 @@ def _covered(coverage: RangeCoverage) -> str:
         f" Explained in all sensors together: {coverage.explained} of the segments."
     )
     style = "good" if coverage.verdict == "fine" else "bad"
-    return paragraph(words, style) + paragraph(more) + table(columns, rows)
+    return paragraph(words, style) + paragraph(more) + table(*coverage.table())
 
 
 def _bands(coverage: RangeCoverage) -> Figure:
