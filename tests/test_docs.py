@@ -6,6 +6,7 @@ arguments out, so its verb and its options are looked up in the help.
 """
 
 import contextlib
+import gzip
 import io
 import re
 import shlex
@@ -38,7 +39,7 @@ from tests.doc_pages import (
     name_of,
     past_front_doors,
 )
-from tests.repository import BUNDLES, REAL_DATA, ROOT, skip_without_data
+from tests.repository import BUNDLES, ROOT
 
 MADE = ROOT / "tests" / "golden" / "made"
 RUN = {
@@ -263,13 +264,18 @@ def mixed() -> dict:
 
 
 def motion() -> dict:
-    """A motion of a real arm, and a lake to put it into."""
+    """A motion of an SO-101, in the files of its recorder, and a lake to put it into."""
     from sim2real.data import Lake
 
-    source = REAL_DATA / "sage_so101" / "train" / "static_holding"
-    if not source.is_dir():
-        skip_without_data(source)
-    shutil.copytree(source, "recordings/static_holding")
+    folder = Path("recordings/static_holding")
+    folder.mkdir(parents=True)
+    measured = ("positions", "velocities", "torques")
+    for name, columns in (("control", measured[:1]), ("state_motor", measured)):
+        with gzip.open(folder / f"{name}.csv.gz", "wt") as file:
+            file.write(",".join(("type", "timestamp", *columns)) + "\n")
+            for k in range(100):
+                joints = [f'"[{k / 100}, 0.1, 0.5, 0.0, 0.0, 0.5]"'] * len(columns)
+                file.write(",".join((name, f"{20_060 * k}", *joints)) + "\n")
     return {"lake": Lake.create("lake"), "episodes": [recording()["episode"]]}
 
 
