@@ -11,7 +11,8 @@ _SIMULATED = tuple(
 """What every simulated episode goes through."""
 _FLOWN = tuple(f"sim2real.{room}" for room in ("contract", "data", "policy", "robot", "reality"))
 """What every flight of a bundle on stand-in hardware goes through."""
-_IDENTIFIED = (*_SIMULATED, "sim2real.gap", "sim2real.identification")
+_IDENTIFIED = (*_SIMULATED, "sim2real.logs", "sim2real.replay", "sim2real.identification")
+_TRIED = ("sim2real.evaluation", "sim2real.intervals")
 
 BENCHMARKS = (
     Benchmark(
@@ -25,7 +26,7 @@ BENCHMARKS = (
         name="train",
         about="Training of the built-in tasks, and time to success against Stable-Baselines3's PPO",
         minutes=15,
-        modules=(*_SIMULATED, "sim2real.learn", "sim2real.evaluation"),
+        modules=(*_SIMULATED, *_TRIED, "sim2real.learn"),
         tolerance=Tolerance(relative=0.02),
     ),
     Benchmark(
@@ -46,7 +47,14 @@ BENCHMARKS = (
         name="doctor",
         about="Faults put into logs of stand-in hardware, and false alarms over clean ones",
         minutes=8,
-        modules=(*_SIMULATED, *_FLOWN, "sim2real.gap", "sim2real.testing"),
+        modules=(
+            *_SIMULATED,
+            *_FLOWN,
+            "sim2real.logs",
+            "sim2real.gap",
+            "sim2real.doctor",
+            "sim2real.testing",
+        ),
         tolerance=Tolerance(absolute=0.02),
         at_once=True,
     ),
@@ -54,7 +62,7 @@ BENCHMARKS = (
         name="evaluate",
         about="Whether intervals, tests and predictions keep what they promise",
         minutes=4,
-        modules=("sim2real.evaluation",),
+        modules=_TRIED,
         tolerance=Tolerance(absolute=0.005),
     ),
     Benchmark(
@@ -77,8 +85,8 @@ BENCHMARKS = (
         minutes=60,
         modules=(
             *_IDENTIFIED,
+            *_TRIED,
             "sim2real.attribution",
-            "sim2real.evaluation",
             "sim2real.contract",
             "sim2real.learn",
             "sim2real.loop",
@@ -94,8 +102,8 @@ BENCHMARKS = (
         modules=(
             *_IDENTIFIED,
             *_FLOWN,
+            *_TRIED,
             "sim2real.attribution",
-            "sim2real.evaluation",
             "sim2real.learn",
             "sim2real.loop",
         ),

@@ -23,8 +23,8 @@ from benchmarks.kept import (
     write_whole,
 )
 from benchmarks.machine import RESULTS, changed, commit, machine, uncommitted
-from benchmarks.plain import of_plain
 from benchmarks.run import measured
+from sim2real.plain import of_plain
 
 _TIMES = ("s", "min", "ms")
 """Units that say as much of the machine as of the code: they are compared by their target only."""
@@ -50,8 +50,10 @@ def _holds(benchmark: Benchmark, options: Options, folder: Path) -> bool:
     stale = {shard: outdated(benchmark, one) for shard, one in kept.items()}
     stale = {shard: modules for shard, modules in stale.items() if modules}
     if not stale:
-        report(f"{name}: unchanged since it was measured")
-        return True
+        missing = [shard for shard in work.shards(options) if shard not in kept]
+        said = f"not measured yet: {', '.join(missing)}" if missing else "unchanged since measured"
+        report(f"{name}: {said}")
+        return not missing
     because = ", ".join(sorted({module for modules in stale.values() for module in modules}))
     canary = _canary(work, kept, stale, options)
     if canary is None:

@@ -9,8 +9,8 @@ from pathlib import Path
 
 from benchmarks.benchmark import Benchmark, Measurement, Result
 from benchmarks.machine import RESULTS, changed
-from benchmarks.plain import of_plain, plain
 from sim2real.files import read_json, write_json
+from sim2real.plain import of_plain, plain
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -24,9 +24,9 @@ from benchmarks.kept import (
     write_whole,
 )
 from benchmarks.machine import RESULTS, commit, machine, uncommitted
-from benchmarks.plain import plain
 from benchmarks.workers import Workers
 from sim2real.errors import Sim2RealError, nearest
+from sim2real.plain import plain
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,14 +49,14 @@ class Request:
 def run(name: str, request: Request) -> int:
     """Measure what is not kept yet, keep it, and print the figures."""
     benchmark = named(name)
+    dirty = "" if request.options.quick else uncommitted()
+    if dirty and not request.json:
+        raise Sim2RealError(f"{dirty}: a figure is of a commit; --json prints without keeping any")
     work = benchmark.load()
     every = work.shards(request.options)
     chosen = _chosen(request.shards, every)
     if request.options.quick:
         return _quick(benchmark, work, chosen, request)
-    dirty = uncommitted()
-    if dirty and not request.json:
-        raise Sim2RealError(f"{dirty}: a figure is of a commit; --json prints without keeping any")
     plan = plan_of(work)
     kept = kept_shards(name, every, plan, request.results)
     fresh = {} if request.again else {n: s for n, s in kept.items() if not outdated(benchmark, s)}
@@ -67,7 +67,7 @@ def run(name: str, request: Request) -> int:
     if not found:
         raise Sim2RealError(f"nothing of {name!r} can be measured here")
     results = work.results(parsed(work, found), request.options)
-    stale = [shard for shard in found if outdated(benchmark, found[shard])]
+    stale = [n for n, shard in found.items() if not dirty and outdated(benchmark, shard)]
     missing = [shard for shard in every if shard not in found]
     if missing or stale:
         report(_unfinished(name, missing, stale))
@@ -181,7 +181,7 @@ def _measure(
         work.prepare(here, request.options)
     code, where, found = commit(), machine(), {}
     budget = Budget(request.minutes, len(here), minutes_of(benchmark, request.results)[0])
-    ways = _side_by_side if benchmark.at_once and len(here) > 1 else _in_turn
+    ways = side_by_side if benchmark.at_once and len(here) > 1 else _in_turn
     for shard, (data, seconds) in ways(benchmark.name, here, request.options, budget):
         found[shard] = Shard(
             bench=benchmark.name,
@@ -238,7 +238,7 @@ def _in_turn(
         yield shard, found
 
 
-def _side_by_side(
+def side_by_side(
     name: str, shards: Sequence[str], options: Options, budget: Budget
 ) -> Iterator[tuple[str, tuple[dict[str, object], float]]]:
     left = list(shards)
@@ -260,7 +260,8 @@ def _side_by_side(
 def _unfinished(name: str, missing: Sequence[str], stale: Sequence[str]) -> str:
     parts = []
     if missing:
-        parts.append(f"{len(missing)} shards are not measured yet ({', '.join(missing[:3])}, ...)")
+        more = ", ..." if len(missing) > 3 else ""
+        parts.append(f"not measured yet: {', '.join(missing[:3])}{more}")
     if stale:
-        parts.append(f"{len(stale)} shards are of older code")
-    return f"{name}: {'; '.join(parts)}: the figures below are not kept until all are"
+        parts.append(f"of older code: {len(stale)} of its shards")
+    return f"{name}: {'; '.join(parts)}; the figures below are kept when all shards are"

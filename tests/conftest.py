@@ -1,6 +1,8 @@
 """Small twins that tests make for themselves, and the last line of a run."""
 
+import fcntl
 import os
+import shutil
 from collections import Counter
 from pathlib import Path
 
@@ -61,6 +63,28 @@ def make_twin(tmp_path: Path):
         return folder
 
     return make
+
+
+@pytest.fixture(scope="session")
+def made_once(tmp_path_factory):
+    """Makes a folder that tests only read, once for all workers of a run, and gives its path.
+
+    `make` gets the path of a folder that is not there yet; of what it gives nothing is kept.
+    """
+    base = tmp_path_factory.getbasetemp()
+    shared = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
+
+    def made(name: str, make) -> Path:
+        folder, done = shared / f"made-{name}", shared / f"made-{name}.done"
+        with (shared / f"made-{name}.lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            if not done.exists():
+                shutil.rmtree(folder, ignore_errors=True)
+                make(folder)
+                done.touch()
+        return folder
+
+    return made
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)

@@ -1,16 +1,19 @@
 """Imports point downwards only, and the command line starts without the heavy libraries."""
 
 import ast
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 import sim2real
+from benchmarks.shape import Package
 
 ROOT = Path(sim2real.__file__).parent
 FLOORS = [
     {"errors", "arrays", "lazy"},
-    {"files", "units", "intervals"},
+    {"files", "units", "plain"},
+    {"intervals"},
     {"params", "reality"},
     {"contract"},
     {"data"},
@@ -110,3 +113,66 @@ def test_the_package_is_imported_without_heavy_libraries_and_loads_names_as_they
     )
     done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
     assert done.stdout.split("\n")[:3] == ["[]", "True", "[]"]
+
+
+def test_rooms_know_only_the_front_doors_of_others():
+    package = Package.read(ROOT)
+    assert not list(package.deep_imports())
+
+
+def test_a_name_of_the_package_is_what_it_says_whatever_was_imported_before():
+    code = (
+        "import pkgutil, importlib, inspect, sim2real as s2r\n"
+        "for found in pkgutil.walk_packages(s2r.__path__, 'sim2real.'):\n"
+        "    if not found.name.endswith('__main__'):\n"
+        "        importlib.import_module(found.name)\n"
+        "for name in s2r.__all__:\n"
+        "    try:\n"
+        "        getattr(s2r, name)(no_such_option=1)\n"
+        "    except (TypeError, s2r.Sim2RealError):\n"
+        "        continue\n"
+        "    raise SystemExit(f'{name} takes anything')\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], check=False, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_tests_use_public_names_only():
+    """What is private of other libraries, or of a test's own, may be."""
+    wrong = []
+    for path in (ROOT.parents[1] / "tests").rglob("*.py"):
+        if path.name.startswith("peer_"):  # runs in the environment of another library
+            continue
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        mine = {"self", "cls"} | others(tree)
+        for node in ast.walk(tree):
+            names = []
+            if isinstance(node, ast.ImportFrom) and ours(node.module):
+                names = [alias.name for alias in node.names]
+            if isinstance(node, ast.Attribute) and of(node) not in mine:
+                names = [node.attr]
+            if isinstance(node, ast.Constant) and isinstance(node.value, str) and ours(node.value):
+                names = node.value.split(".")
+            wrong += [f"{path.name}:{node.lineno} {n}" for n in names if re.match(r"_[^_]", n)]
+    assert not wrong
+
+
+def ours(name: str | None) -> bool:
+    """Whether a dotted name is of the package or the benchmarks."""
+    return bool(re.fullmatch(r"(sim2real|benchmarks)(\.\w+)*", name or ""))
+
+
+def others(tree: ast.AST) -> set[str]:
+    """Modules of other libraries that a file imports."""
+    found = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            found |= {(a.asname or a.name).split(".")[0] for a in node.names if not ours(a.name)}
+    return found
+
+
+def of(node: ast.AST) -> str:
+    """The name that an attribute is of, in the end."""
+    while isinstance(node, ast.Attribute | ast.Call | ast.Subscript):
+        node = node.func if isinstance(node, ast.Call) else node.value
+    return node.id if isinstance(node, ast.Name) else ""

@@ -15,7 +15,7 @@ from sim2real.identification.posterior import posterior_of
 from sim2real.logs.control_log import ControlLog
 from sim2real.policy import Bundle
 from sim2real.tasks import find_task
-from sim2real.testing import Plant, flown, recordings
+from sim2real.testing import PlantedGap, flown, recordings
 from sim2real.twin import Twin, twin_contract
 
 HORIZON_S = 0.5
@@ -92,7 +92,7 @@ class Case:
 
     @classmethod
     def of(
-        cls, task: str, plant: Plant, truth: Attribution, found: Attribution, *, drawn: int
+        cls, task: str, plant: PlantedGap, truth: Attribution, found: Attribution, *, drawn: int
     ) -> Case:
         """What two attributions of a plant say."""
         return cls(

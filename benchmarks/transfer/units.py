@@ -178,7 +178,8 @@ def _looped(sizes: Sizes, folder: Path, task: str, robot: str, strategy: str) ->
         LoopConfig(
             task=task,
             robot=robot,
-            strategy=strategy,  # type: ignore[arg-type]
+            # Names of results are stable; the strategy was called so when they were named.
+            strategy=strategy.replace("residual", "remainder"),  # type: ignore[arg-type]
             budget=str(sizes.plan.budget),
             first=sizes.first,
             seconds=sizes.plan.seconds,

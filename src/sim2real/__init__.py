@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from sim2real.lazy import attach
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 __all__ = [
     "Bundle",
     "Deployment",

@@ -55,7 +55,7 @@ def options_as(kind: type[OptionsT], **given: Any) -> OptionsT:
 def table_at(value: Any, where: str) -> Mapping[str, Any]:
     """`value` if it is a table, as read from TOML or JSON; else an error that says where."""
     if not isinstance(value, Mapping):
-        raise Sim2RealError(f"{where} must be a table, not {_brief(value)}")
+        raise Sim2RealError(f"{where} must be a table, not {brief(value)}")
     return value
 
 
@@ -64,7 +64,7 @@ def number_at(value: Any, where: str) -> float:
     whole = isinstance(value, int) and abs(value) > 1e300
     number = isinstance(value, int | float) and not isinstance(value, bool)
     if not number or whole or not math.isfinite(value):
-        raise Sim2RealError(f"{where} must be a number, not {_brief(value)}")
+        raise Sim2RealError(f"{where} must be a number, not {brief(value)}")
     return float(value)
 
 
@@ -73,7 +73,8 @@ def one_line(error: BaseException) -> str:
     return " ".join(str(error).split())[:300]
 
 
-def _brief(value: Any) -> str:
+def brief(value: object) -> str:
+    """A value as errors show it: not more than a line."""
     try:
         text = repr(value)
     except ValueError:  # a number of thousands of digits

@@ -6,12 +6,13 @@ import json
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator
+import tomllib
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from sim2real.errors import Sim2RealError
+from sim2real.errors import Sim2RealError, one_line, table_at
 
 
 @contextmanager
@@ -86,12 +87,27 @@ def write_json(path: Path | str, value: Any) -> None:
 
 def read_json(path: Path | str) -> Any:
     """The JSON value in the file; a missing or malformed file is a `Sim2RealError`."""
+    return _read(path, json.loads, "JSON")
+
+
+def read_toml(path: Path | str) -> dict[str, Any]:
+    """The tables of a TOML file; a missing or malformed file is a `Sim2RealError`."""
+    found: dict[str, Any] = _read(path, tomllib.loads, "TOML")
+    return found
+
+
+def read_table(path: Path) -> Mapping[str, Any]:
+    """The table in a file, JSON by its name or else TOML; anything else is a `Sim2RealError`."""
+    return table_at(read_json(path) if path.suffix == ".json" else read_toml(path), f"{path}")
+
+
+def _read(path: Path | str, parse: Callable[[str], Any], form: str) -> Any:
     try:
-        return json.loads(Path(path).read_text(encoding="utf-8"))
+        return parse(Path(path).read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise Sim2RealError(f"no such file: {path}") from None
     except (OSError, ValueError, RecursionError) as error:  # also a number of 5,000 digits
-        raise Sim2RealError(f"{path} is not readable JSON: {error}") from error
+        raise Sim2RealError(f"{path} is not readable {form}: {one_line(error)}") from error
 
 
 def _sync(path: Path) -> None:

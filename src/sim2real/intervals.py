@@ -12,10 +12,11 @@ from scipy import special, stats
 
 from sim2real.arrays import Floats, Ints
 from sim2real.errors import Sim2RealError
+from sim2real.plain import PlainData
 
 
 @dataclass(frozen=True)
-class Rate:
+class Rate(PlainData, also=("value",)):
     """A success rate with its interval."""
 
     successes: int
@@ -33,17 +34,6 @@ class Rate:
         return (
             f"{100 * self.value:.1f} % [{100 * self.low:.1f}, {100 * self.high:.1f}] (n = {self.n})"
         )
-
-    def to_dict(self) -> dict[str, float | int]:
-        """Plain data for JSON."""
-        return {
-            "value": self.value,
-            "low": self.low,
-            "high": self.high,
-            "n": self.n,
-            "successes": self.successes,
-            "confidence": self.confidence,
-        }
 
 
 def wilson(successes: int, n: int, *, confidence: float = 0.95) -> Rate:
@@ -109,7 +99,7 @@ def worth_of(won: Floats | Ints, n: Floats | Ints) -> float:
 
 
 @dataclass(frozen=True)
-class Difference:
+class Difference(PlainData):
     """By how much the second of two rates is higher than the first."""
 
     value: float
@@ -119,10 +109,6 @@ class Difference:
 
     def __str__(self) -> str:
         return f"{100 * self.value:+.1f} [{100 * self.low:+.1f}, {100 * self.high:+.1f}] points"
-
-    def to_dict(self) -> dict[str, float]:
-        """Plain data for JSON."""
-        return vars(self)
 
 
 def unpaired_difference(first: Rate, second: Rate) -> Difference:

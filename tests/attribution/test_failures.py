@@ -105,7 +105,7 @@ def test_failures_among_simulated_successes_are_not_reproduced():
         steps = SimpleNamespace(phases=lambda log: ())
         parts = [[log] * 5, real, np.zeros((5, 5)), steps, (simulated, trials), (simulated, trials)]
         twin = bundle_and_twin(TASK)[1]
-        return failures._explained(*parts, np.ones(2), twin).reproducible
+        return failures.explained_kind(*parts, np.ones(2), twin).reproducible
 
     assert reproduced(10.0) and not reproduced(0.0)
 
@@ -133,8 +133,8 @@ def test_values_of_an_identified_twin_are_taken_by_name():
     gain = "actuator/hinge/gain"
     known = Empirical(names=(gain,), samples=((1.45,), (1.45,)))
     other = replace(twin, parameters=tuple(reversed(twin.parameters)), posterior=known)
-    found = failures._allowed(twin, other, 64, 0)
-    plain = failures._allowed(twin, None, 64, 0)
+    found = failures.allowed_draws(twin, other, 64, 0)
+    plain = failures.allowed_draws(twin, None, 64, 0)
     moved = [p.name for k, p in enumerate(twin.parameters) if (found[:, k] != plain[:, k]).any()]
     assert moved == [gain]
     assert found[:, [p.name for p in twin.parameters].index(gain)].max() > 1.3
@@ -166,10 +166,10 @@ def test_a_weak_motor_is_found_from_its_failures(weak):
     assert found.failed >= 5 and "works in simulation but not on hardware" in names(found.diagnoses)
     kind = found.kinds[0]
     assert set(kind.episodes) <= {episode.id for episode in episodes}
-    assert not kind.met and kind.dimension == "actuation"
+    assert not kind.met_in_training and kind.dimension == "actuation"
     assert kind.values[0].parameter == "actuator/hinge/gain"
     assert kind.values[0].high < 0.8
-    assert Failures.of_dict(found.to_dict()) == found
+    assert Failures.from_dict(found.to_dict()) == found
     said = [one.do for one in advise(bundle_and_twin(TASK)[1], failures=found)]
     assert any("actuator/hinge/gain" in do for do in said)
 

@@ -21,7 +21,7 @@ from sim2real.attribution.complaints import Complaint
 from sim2real.attribution.confounded import ConfoundedDimensions, confounded_dimensions
 from sim2real.attribution.failures import Failures
 from sim2real.attribution.shapley import coalitions, game, shapley
-from sim2real.attribution.sparse_causes import _Chain, _Told, plausible
+from sim2real.attribution.sparse_causes import Likelihood, StateChain, plausible
 from sim2real.attribution.trajectory_error import attribute_trajectory
 from sim2real.cli.main import parse
 from sim2real.errors import Sim2RealError
@@ -137,11 +137,11 @@ def test_far_outside_its_ranges_a_robot_may_have_a_strong_motor_or_a_light_pole(
 def test_states_are_drawn_as_often_as_their_evidence_says():
     rng = np.random.default_rng(4)
     slopes = rng.normal(size=(3, 3)) * [2.0, 1.0, 0.4]
-    told = _Told(slopes @ slopes.T + np.eye(3), slopes @ rng.normal(size=3) * 2.0)
-    chain = _Chain(told, np.array([0, 0, 1]), np.random.default_rng(1))
+    told = Likelihood(slopes @ slopes.T + np.eye(3), slopes @ rng.normal(size=3) * 2.0)
+    chain = StateChain(told, np.array([0, 0, 1]), np.random.default_rng(1))
     visited = np.array([chain.sweep() for _ in range(6000)])
     states = np.array(list(product(range(5), repeat=3)))
-    weights = np.exp([chain._log_chance(state) for state in states])
+    weights = np.exp([chain.log_chance(state) for state in states])
     for off in coalitions(3):
         exact = weights[((states > 0) == off).all(axis=1)].sum() / weights.sum()
         assert ((visited > 0) == off).all(axis=1).mean() == pytest.approx(exact, abs=0.03)
@@ -151,11 +151,11 @@ def test_one_that_stands_in_for_another_is_found_among_many():
     # Two of twenty are told to the last digit together, and not at all apart.
     ratio = np.zeros(20)
     ratio[[3, 17]] = 1.0, 1.0
-    told = _Told(1e6 * np.outer(ratio, ratio) + 1e4 * np.diag(1 - ratio), 1e6 * 3.0 * ratio)
+    told = Likelihood(1e6 * np.outer(ratio, ratio) + 1e4 * np.diag(1 - ratio), 1e6 * 3.0 * ratio)
     shares = []
     for seed in range(4):
-        chain = _Chain(told, np.arange(20) // 10, np.random.default_rng(seed))
-        visited = np.array([chain.sweep() for _ in range(2000)])
+        chain = StateChain(told, np.arange(20) // 10, np.random.default_rng(seed))
+        visited = np.array([chain.sweep() for _ in range(400)])
         shares.append((visited[:, 3] > 0).mean())
     assert np.std(shares) < 0.05 and np.mean(shares) == pytest.approx(0.55, abs=0.1)
 
@@ -372,7 +372,7 @@ def test_what_is_told_only_together_is_said_once_and_advised_to_be_measured(twin
     assert "latency" in late.do
     assert measure.do.startswith(f"measure {GAIN} or {MASS} in another way")
     assert "train" in advise(twin, success=either())[1].do  # either is cured by the same training
-    assert Attribution.of_dict(json.loads(json.dumps(either().to_dict()))) == either()
+    assert Attribution.from_dict(json.loads(json.dumps(either().to_dict()))) == either()
 
 
 def test_an_attribution_is_plain_data():

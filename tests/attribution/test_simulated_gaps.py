@@ -9,8 +9,8 @@ import pytest
 import torch
 
 from sim2real.attribution.confounded import confounded_dimensions
-from sim2real.attribution.lost_success import _interval_of_sum, _resampled, attribute_success
-from sim2real.attribution.trajectory_error import _shares, attribute_trajectory
+from sim2real.attribution.lost_success import attribute_success, interval_of_sum, resampled_means
+from sim2real.attribution.trajectory_error import attribute_trajectory, resampled_shares
 from sim2real.cli.main import main
 from sim2real.data import Lake
 from sim2real.errors import Sim2RealError
@@ -140,11 +140,11 @@ def test_success_lost_to_a_delay_is_blamed_on_latency(pendulum):
 def test_trials_scatter_is_not_taken_for_robots_that_differ():
     rng = np.random.default_rng(0)
     same = 100.0 * (rng.uniform(size=(1, 40, 25)) < 0.5)
-    low, high = np.percentile(_resampled(same, 0), (2.5, 97.5))
+    low, high = np.percentile(resampled_means(same, 0), (2.5, 97.5))
     assert low < same.mean() < high and high - low < 20  # 25 trials alone would have it at 39
     rates = np.where(np.arange(40) % 2, 0.9, 0.1)[None, :, None]
     differ = 100.0 * (rng.uniform(size=(1, 40, 25)) < rates)
-    low, high = np.percentile(_resampled(differ, 0), (2.5, 97.5))
+    low, high = np.percentile(resampled_means(differ, 0), (2.5, 97.5))
     assert low < 20 and high > 80
 
 
@@ -155,7 +155,7 @@ def test_stand_ins_are_told_together_though_trials_scatter():
     which = (np.arange(32) % 2 == 0)[:, None]
     parts = np.stack([lost * which, lost * ~which])
     found = confounded_dimensions(
-        ("a", "b"), parts.mean(axis=(1, 2)).tolist(), partial(_interval_of_sum, parts, seed=0)
+        ("a", "b"), parts.mean(axis=(1, 2)).tolist(), partial(interval_of_sum, parts, seed=0)
     )
     assert [group.names for group in found] == [("a", "b")]
     assert found[0].low < lost.mean() < found[0].high < found[0].low + 25
@@ -237,7 +237,7 @@ def test_a_gap_in_a_single_stretch_has_an_interval_of_sensible_width():
     nobody[3] = 50.0
     nobody[[0, 1]] = -2.0, 1.0
     found[0, :, 3], found[1] = 50.0, 0.0
-    values, resampled = _shares(found, nobody, seed=0)
+    values, resampled = resampled_shares(found, nobody, seed=0)
     low, high = np.percentile(resampled, [2.5, 97.5], axis=1)
     assert values[0] == pytest.approx(100 * 50 / 49)
     assert low[0] == 0.0 and high[0] < 500  # no resample without the gap is divided by nothing

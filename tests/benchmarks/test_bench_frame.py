@@ -16,10 +16,10 @@ from benchmarks.benchmark import Benchmark, Measurement, Options, Result, Tolera
 from benchmarks.catalogue import BENCHMARKS
 from benchmarks.check import check
 from benchmarks.kept import shard_of, wholes_of
-from benchmarks.plain import of_plain, plain
-from benchmarks.run import Budget, Request, _side_by_side, run
+from benchmarks.run import Budget, Request, run, side_by_side
 from benchmarks.tables import write_tables
 from sim2real.errors import Sim2RealError
+from sim2real.plain import of_plain, plain
 
 ROOT = Path(__file__).parents[2]
 
@@ -191,7 +191,7 @@ def test_what_a_shard_lacks_is_said_and_left_to_another_machine(invented, capsys
     invented.lacking["b"] = "a recording"
     assert invented.run() == 0 and invented.ran == ["a", "c"]
     said = capsys.readouterr().err
-    assert "b is left out: it needs a recording" in said and "not measured yet (b" in said
+    assert "b is left out: it needs a recording" in said and "not measured yet: b;" in said
     assert not (invented.results / "invented.json").exists()
 
 
@@ -223,6 +223,12 @@ def test_a_canary_that_left_its_tolerance_asks_for_the_rest(invented, capsys):
     assert "invented.sum was 1, is 1.5" in said and "to be measured again: invented" in said
     assert shard_of("invented", "a", invented.results).data == {"value": 1.5}
     assert invented.run() == 0 and invented.ran == ["b", "c"]
+
+
+def test_a_check_asks_for_shards_that_are_missing(invented, capsys):
+    invented.run(shards=("a",))
+    assert invented.check() == 1 and invented.ran == []
+    assert "not measured yet: b, c" in capsys.readouterr().err
 
 
 def test_a_check_of_uncommitted_code_writes_nothing(invented):
@@ -266,7 +272,7 @@ def test_a_page_is_made_of_what_is_kept(invented):
 
 def test_a_mistake_is_one_line_and_exit_code_two(capsys):
     for words, said in ((["simm"], "'sim'"), (["sim", "data"], "one benchmark at a time"),
-                        (["sim", "--shards", "memry"], "'memory'")):  # fmt: skip
+                        (["sim", "--quick", "--shards", "memry"], "'memory'")):  # fmt: skip
         assert main(words) == 2
         error = capsys.readouterr().err.strip()
         assert said in error and "\n" not in error and error.startswith("error: ")
@@ -300,13 +306,13 @@ def test_kept_data_comes_back_as_it_was():
     data = json.loads(json.dumps(plain(result)))
     assert of_plain(Result, data) == result
     assert of_plain(Result, {"name": "a", "value": 2, "unit": "s"}).value == 2.0
-    with pytest.raises(Sim2RealError, match="has no whatever"):
+    with pytest.raises(Sim2RealError, match="has no 'whatever'"):
         of_plain(Sum, {"value": 1.0, "whatever": 2})
 
 
 @pytest.mark.slow
 def test_shards_side_by_side_give_what_they_give_in_turn():
     budget = Budget(60, 2, 1)
-    found = dict(_side_by_side("shape", ("package", "package"), Options(), budget))
+    found = dict(side_by_side("shape", ("package", "package"), Options(), budget))
     data, seconds = found["package"]
     assert len(data["results"]) == 9 and seconds > 0

@@ -7,7 +7,6 @@ import signal
 import subprocess
 import sys
 import time
-from pathlib import Path
 
 import pytest
 
@@ -79,7 +78,7 @@ def test_twin_show_prints_a_table(capsys):
 
 
 @pytest.mark.slow
-def test_train_evaluate_and_play_speak_json(tmp_path, capsys):
+def test_what_was_trained_is_evaluated_in_json_and_in_words(tmp_path, capsys):
     options = ["--worlds", "16", "--iterations", "2", "--out", str(tmp_path), "--json"]
     assert main(["train", "pendulum-swingup", *options]) == 0
     trained = json.loads(capsys.readouterr().out)
@@ -89,8 +88,6 @@ def test_train_evaluate_and_play_speak_json(tmp_path, capsys):
     assert evaluated["success"]["n"] == 12
     assert main(["evaluate", trained["run"], "--episodes", "12"]) == 0
     assert "body/pole/mass" in capsys.readouterr().out
-    assert main(["play", trained["run"], "--episodes", "1", "--size", "64", "48", "--json"]) == 0
-    assert Path(json.loads(capsys.readouterr().out)["video"]).exists()
 
 
 def test_tasks_are_listed(capsys):
@@ -99,7 +96,7 @@ def test_tasks_are_listed(capsys):
 
 
 @pytest.mark.slow
-def test_interrupting_leaves_a_run_that_resumes(tmp_path):
+def test_interrupting_leaves_a_run_that_resumes(tmp_path, capsys):
     command = [sys.executable, "-m", "sim2real.cli", "train", "pendulum-swingup", "--worlds", "64",
                "--iterations", "100000", "--out", str(tmp_path)]  # fmt: skip
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
@@ -107,7 +104,7 @@ def test_interrupting_leaves_a_run_that_resumes(tmp_path):
     deadline = time.time() + 60
     while time.time() < deadline and not list(events.glob("*/tensorboard/*")):
         time.sleep(0.2)
-    time.sleep(2)
+    time.sleep(0.5)
     process.send_signal(signal.SIGINT)
     out, _ = process.communicate(timeout=60)
     assert process.returncode == 130
@@ -117,8 +114,8 @@ def test_interrupting_leaves_a_run_that_resumes(tmp_path):
     config = json.loads((folder / "config.json").read_text())
     config["training"]["iterations"] = before + 2
     (folder / "config.json").write_text(json.dumps(config))
-    done = run("train", "--resume", str(folder), "--json")
-    assert json.loads(done.stdout)["iterations"] == before + 2
+    assert main(["train", "--resume", str(folder), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["iterations"] == before + 2
 
 
 def full_disk() -> None:

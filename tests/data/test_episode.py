@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from sim2real.data import Consent, Episode, Origin, Provenance, Signal
-from sim2real.data.resampling import held
+from sim2real.data.episode import held
 from sim2real.errors import Sim2RealError
 
 PERSON = Consent(participant="p1", scope=("training",), expires="2027-12-31")
@@ -103,7 +103,7 @@ def test_lying_time_stamps_are_kept_as_recorded():
         (lambda: Provenance(kind="simulatd"), "'simulated'"),
         (lambda: Provenance(kind="real", parameters={"m": float("nan")}), "must be a number"),
         (lambda: Provenance.from_dict({"kind": "real", "sreial": "7"}), "'serial'"),
-        (lambda: Provenance.from_dict({}), "needs a kind"),
+        (lambda: Provenance.from_dict({}), "needs 'kind'"),
         (lambda: Provenance.from_dict({"kind": "real", "parents": "abc"}), "must be a list"),
         (lambda: Provenance.from_dict({"kind": "real", "software": [1]}), "must be a table"),
         (lambda: Provenance.from_dict([]), "must be a table"),

@@ -13,7 +13,7 @@ from sim2real.evaluation.paired_outcomes import (
     paired_difference,
     unpaired_p,
 )
-from sim2real.evaluation.sequential import SequentialTest, _crossing
+from sim2real.evaluation.sequential import SequentialTest, crossing_chance
 from sim2real.evaluation.trial import Trial
 from sim2real.evaluation.trial_plan import discordant, paired_power, plan_trials, unpaired_power
 
@@ -74,9 +74,9 @@ def test_repeating_trials_of_the_same_conditions_does_not_make_the_difference_su
 @pytest.mark.parametrize("most", [20, 60, 200])
 def test_the_exact_boundary_spends_the_error_rate_and_no_more(most):
     planned, endless = SequentialTest(most=most), SequentialTest()
-    used = _crossing(planned.needed(most))
+    used = crossing_chance(planned.needed(most))
     assert 0.015 < used <= 0.025
-    assert _crossing(endless.needed(most)) < used
+    assert crossing_chance(endless.needed(most)) < used
     assert (planned.needed(most) <= endless.needed(most)).all()
 
 

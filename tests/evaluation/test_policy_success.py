@@ -1,6 +1,7 @@
 """Evaluation: honest intervals, and parameters that matter told from those that do not."""
 
 import json
+import shutil
 
 import numpy as np
 import pytest
@@ -13,9 +14,9 @@ from sim2real.evaluation.playback import play
 from sim2real.evaluation.policy_success import evaluate, summarise
 from sim2real.evaluation.simulated_trials import SimulatedTrials, run_trials
 from sim2real.intervals import wilson
-from sim2real.learn import TrainConfig, train
 from sim2real.report.plots import plot_evaluation
 from sim2real.tasks import find_task
+from tests.golden.cases import MADE
 
 
 def test_wilson_gives_the_textbook_interval():
@@ -102,8 +103,7 @@ def test_a_trial_depends_on_the_seed_and_its_number_alone():
 @pytest.fixture(scope="module")
 def short_run(tmp_path_factory):
     """A run that has learned next to nothing."""
-    out = tmp_path_factory.mktemp("runs")
-    return train(TrainConfig(task="pendulum-swingup", worlds=16, iterations=2, out=out)).run
+    return shutil.copytree(MADE / "run", tmp_path_factory.mktemp("runs") / "run")
 
 
 @pytest.mark.slow

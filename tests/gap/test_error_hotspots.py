@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from sim2real.gap.error_hotspots import _blocks, find_hotspots, ranked
+from sim2real.gap.error_hotspots import find_hotspots, neighbour_blocks, ranked
 from sim2real.gap.replayed_pairs import make_pairs
 from tests.gap_recordings import recorded
 from tests.simulated import bundle_and_twin
@@ -70,7 +70,7 @@ def test_places_of_a_right_twin_are_rare_however_many_are_looked_at(twin):
 def test_blocks_are_neighbours_of_one_recording(twin):
     pairs = short(twin, recorded(twin, count=2, seconds=5))
     many = replace(pairs, recording=np.repeat([0, 1, 2], [250, 100, 150]))
-    blocks = _blocks(many)
+    blocks = neighbour_blocks(many)
     assert (np.diff(blocks) >= 0).all()
     assert len(np.unique(blocks)) == 50  # of ten segments each, which is a second
     for block in np.unique(blocks):

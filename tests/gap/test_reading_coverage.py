@@ -8,7 +8,12 @@ import pytest
 
 from sim2real.cli.main import main
 from sim2real.errors import Sim2RealError
-from sim2real.gap.reading_coverage import _explained, _farthest, _share, range_coverage
+from sim2real.gap.reading_coverage import (
+    covered_share,
+    explained_share,
+    farthest_off,
+    range_coverage,
+)
 from sim2real.logs.control_log import ControlLog
 from sim2real.params import GaussianPosterior
 from tests.simulated import bundle_and_twin, simulate
@@ -88,8 +93,8 @@ def test_resampling_by_recording_is_wider_than_by_window_where_recordings_differ
     rng = np.random.default_rng(0)
     inside = np.repeat([20, 20, 20, 20, 20, 5], 10)
     of = np.full(60, 20)
-    by_recording = _share(inside, of, np.repeat(np.arange(6), 10), rng)
-    by_window = _share(inside, of, np.arange(60), rng)
+    by_recording = covered_share(inside, of, np.repeat(np.arange(6), 10), rng)
+    by_window = covered_share(inside, of, np.arange(60), rng)
     assert by_recording.value == by_window.value == pytest.approx(0.875)
     wide, narrow = (s.high - s.low for s in (by_recording, by_window))
     assert wide > 1.5 * narrow
@@ -98,8 +103,8 @@ def test_resampling_by_recording_is_wider_than_by_window_where_recordings_differ
 def test_a_real_window_among_its_like_is_explained_nineteen_times_of_twenty():
     rng = np.random.default_rng(0)
     pool = rng.standard_t(3, size=(65, 2000, 10, 1))  # no need to be normal
-    far = _farthest(pool[1:], pool[0], np.array([1e-9]))
-    assert _explained(far, np.arange(2000), rng).value == pytest.approx(0.954, abs=0.015)
+    far = farthest_off(pool[1:], pool[0], np.array([1e-9]))
+    assert explained_share(far, np.arange(2000), rng).value == pytest.approx(0.954, abs=0.015)
 
 
 def test_ranges_are_shown_with_what_goes_together(tmp_path, capsys):

@@ -72,10 +72,10 @@ def test_how_far_chance_shifts_a_prediction_follows_the_delay(pendulum, monkeypa
     plain = problem.errors(np.stack([here, there]))
 
     def shifted(x, trials):
-        predicted = problem._measured - plain[0]
+        predicted = problem.measured - plain[0]
         return np.repeat(predicted[None] + 0.1 + 0.5 * x[delay], trials, axis=0), predicted
 
-    monkeypatch.setattr(problem, "_by_chance", shifted)
+    monkeypatch.setattr(problem, "predicted_by_chance", shifted)
     assert problem.prepare_chance(here)
     shift = plain - problem.errors(np.stack([here, there]))
     told = np.isfinite(shift[0])

@@ -107,7 +107,7 @@ def test_a_twin_keeps_its_remainder_and_is_another_version(rotor, tmp_path):
 @pytest.mark.parametrize(
     ("spoil", "words"),
     [
-        (lambda d: d.pop("joints"), "not the remainder"),
+        (lambda d: d.pop("joints"), "needs 'joints'"),
         (lambda d: d["joints"][0].update(reach=0.0), "must be positive"),
         (lambda d: d["joints"][0].update(weights=[1.0, 2.0]), "a centre, a width and a weight"),
         (lambda d: d["joints"][0].update(joint="hing"), "no hinge or slide 'hing'"),

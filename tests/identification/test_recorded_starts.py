@@ -21,8 +21,8 @@ FAST = Starts(
 """Two states that no episode of the pendulum starts in by itself."""
 
 
-def env(starts=None, task="pendulum-swingup"):
-    return TaskEnv(find_task(task), worlds=2000, seed=3, starts=starts, threads=1)
+def env(starts=None, task="pendulum-swingup", worlds=2000):
+    return TaskEnv(find_task(task), worlds=worlds, seed=3, starts=starts, threads=1)
 
 
 def test_a_share_of_the_episodes_starts_where_the_robot_was_seen_and_the_others_as_before():
@@ -40,11 +40,11 @@ def test_a_share_of_the_episodes_starts_where_the_robot_was_seen_and_the_others_
 
 
 def test_episodes_that_follow_start_there_too():
-    some = env(FAST)
+    some = env(FAST, worlds=500)
     for _ in range(some.steps):
-        found = some.step(torch.zeros(2000, 1))
-    assert len(found.ended) == 2000
-    assert abs((some.worlds.state("qvel")[:, 0].abs() == 9.0).double().mean() - SHARE) < 0.04
+        found = some.step(torch.zeros(500, 1))
+    assert len(found.ended) == 500
+    assert abs((some.worlds.state("qvel")[:, 0].abs() == 9.0).double().mean() - SHARE) < 0.08
 
 
 @pytest.mark.parametrize("task", ["pendulum-swingup", "arm-reach"])

@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from sim2real.loop import KeptStep, LoopConfig, Store, explanation_process
-from sim2real.loop.explanation_process import ExplanationProcess, _ExplainingStore, _ExplainingWalk
+from sim2real.loop.explanation_process import ExplainingStore, ExplainingWalk, ExplanationProcess
 from sim2real.report.live_view import Live
 
 
@@ -26,7 +26,7 @@ def config(out, **options):
 def test_it_never_trains_and_never_moves_a_robot(tmp_path, kind):
     log = []
     with pytest.raises(SystemExit):
-        _ExplainingStore(tmp_path).run(step(kind, log))
+        ExplainingStore(tmp_path).run(step(kind, log))
     assert not log
 
 
@@ -34,9 +34,9 @@ def test_it_reads_what_is_done_explains_and_ends(tmp_path):
     log = []
     trained, explained = step("train", log), step("attribute", log)
     Store(tmp_path).run(trained)
-    store = _ExplainingStore(tmp_path)
+    store = ExplainingStore(tmp_path)
     store.run(trained)
-    walk = _ExplainingWalk(config(tmp_path), store, asked=2)
+    walk = ExplainingWalk(config(tmp_path), store, asked=2)
     walk.begin([])
     with pytest.raises(SystemExit):
         walk.begin([explained])
@@ -46,21 +46,21 @@ def test_it_reads_what_is_done_explains_and_ends(tmp_path):
 def test_where_nothing_is_done_yet_it_does_nothing_and_ends_by_itself(tmp_path):
     with ExplanationProcess(config(tmp_path), Store(tmp_path / "steps")) as found:
         found.begin([step("attribute", [])])
-        assert found._walks[0].wait(timeout=60) == 0
+        assert found.walks[0].wait(timeout=60) == 0
     assert not list(tmp_path.rglob("result.json"))
 
 
 def test_it_ends_with_the_loop(tmp_path):
     with ExplanationProcess(config(tmp_path), Store(tmp_path / "steps")) as found:
         found.begin([step("attribute", [])])
-    assert found._walks[0].poll() is not None
+    assert found.walks[0].poll() is not None
 
 
 def test_it_ends_where_the_loop_is_killed():
     code = (
         "import time; from sim2real.loop import explanation_process as beside;"
         " beside.sys.stdin.readline();"
-        " beside.threading.Thread(target=beside._end_with_loop, daemon=True).start();"
+        " beside.threading.Thread(target=beside.end_with_loop, daemon=True).start();"
         " print(flush=True); time.sleep(60)"
     )
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
@@ -76,11 +76,11 @@ def test_it_ends_where_the_loop_is_killed():
 def test_with_one_core_nothing_is_done_beside(tmp_path, monkeypatch):
     found = ExplanationProcess(config(tmp_path, threads=1), Store(tmp_path / "steps"))
     found.begin([step("attribute", [])])
-    assert not found._walks
+    assert not found.walks
     monkeypatch.setattr(explanation_process.os, "cpu_count", lambda: 1)
     found = ExplanationProcess(config(tmp_path), Store(tmp_path / "steps"))
     found.begin([step("attribute", [])])
-    assert not found._walks
+    assert not found.walks
 
 
 def test_a_live_view_tells_once_that_a_step_begins_and_keeps_no_step_of_its_own(capsys, tmp_path):

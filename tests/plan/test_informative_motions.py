@@ -12,11 +12,11 @@ from sim2real.identification.identifiability import from_information
 from sim2real.params import Empirical, GaussianPosterior
 from sim2real.plan.informative_motions import (
     CandidateMotion,
-    _greedy,
     advice,
     choose,
     information,
     known_information,
+    most_telling,
     possible,
 )
 from tests.repository import BUNDLES
@@ -60,19 +60,19 @@ def test_the_second_motion_is_the_one_that_adds_the_most_not_the_second_best():
         2: np.diag([0.0, 5.0])[None],
     }
     known, both = np.eye(2)[None], np.array([0, 1])
-    assert _greedy(known, told, [10.0, 10.0, 10.0], both, 2) == [0, 2]
+    assert most_telling(known, told, [10.0, 10.0, 10.0], both, 2) == [0, 2]
     # What is known already is worth nothing.
-    assert _greedy(known + told[0], told, [10.0, 10.0, 10.0], both, 1) == [2]
+    assert most_telling(known + told[0], told, [10.0, 10.0, 10.0], both, 1) == [2]
     # The same in half the time is worth twice as much.
-    assert _greedy(known, told, [10.0, 5.0, 10.0], both, 1) == [1]
+    assert most_telling(known, told, [10.0, 5.0, 10.0], both, 1) == [1]
     # Asked for the second parameter alone, only what tells it counts.
-    assert _greedy(known, told, [10.0, 10.0, 10.0], np.array([1]), 1) == [2]
+    assert most_telling(known, told, [10.0, 10.0, 10.0], np.array([1]), 1) == [2]
 
 
 def test_a_motion_that_tells_only_a_sum_is_worth_nothing_for_its_parts():
     told = {0: 1e4 * np.ones((1, 2, 2)), 1: np.diag([3.0, 0.0])[None]}
     known = 1e-3 * np.eye(2)[None]
-    assert _greedy(known, told, [1.0, 1.0], np.array([0]), 1) == [1]
+    assert most_telling(known, told, [1.0, 1.0], np.array([0]), 1) == [1]
 
 
 def test_what_the_posterior_knows_is_where_the_count_starts(pendulum):

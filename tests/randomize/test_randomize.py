@@ -72,7 +72,7 @@ def test_a_file_of_ranges_moves_what_it_names_and_leaves_the_rest(tmp_path):
     [
         ({"body/pole/mas": 0.5}, "'body/pole/mass'"),
         ({"body/pole/mass": 99.0}, "outside its bounds"),
-        ({"body/pole/mass": {"kind": "uniform"}}, "uniform distribution"),
+        ({"body/pole/mass": {"kind": "uniform"}}, "needs 'low'"),
         ([1, 2], "must be a table"),
     ],
 )

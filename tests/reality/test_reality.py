@@ -122,9 +122,23 @@ def test_doing_nothing_is_no_success(task):
     assert not device.succeeded()
 
 
-def test_a_pendulum_held_upright_is_a_success():
+@pytest.fixture
+def scenes(monkeypatch):
+    """What stands behind each device of a test."""
+    found = []
+
+    class Seen(Scene):
+        def __init__(self, *given):
+            super().__init__(*given)
+            found.append(self)
+
+    monkeypatch.setattr("sim2real.reality.device.Scene", Seen)
+    return found
+
+
+def test_a_pendulum_held_upright_is_a_success(scenes):
     device = started("pendulum-swingup")
-    plant = device._scene.plant
+    plant = scenes[-1].plant
     for _ in range(60):
         plant.place(np.array([np.pi]))
         device.send(np.zeros(1))
@@ -139,7 +153,7 @@ def test_a_current_loop_keeps_its_torque_until_the_voltage_is_used_up():
 
     def torque(speed: float) -> float:
         plant.volts = 11.0
-        return plant._torques([0.0], [speed])[0]
+        return plant.torques([0.0], [speed])[0]
 
     assert torque(0.0) == torque(5.0) == pytest.approx(motor)  # its command, times its strength
     # 11 V over 1.6 ohm and 0.3 N m/A, less what the turning motor gives back.
@@ -155,11 +169,11 @@ def test_time_may_pass_before_the_first_trial(task):
     assert device.state == "off" and not device.succeeded()
 
 
-def test_an_arm_is_held_until_its_drives_are_on_and_a_pendulum_swings():
+def test_an_arm_is_held_until_its_drives_are_on_and_a_pendulum_swings(scenes):
     for task, still in (("arm-push", True), ("pendulum-swingup", False)):
         device = Device(task, 3)
         device.reset(1)
-        plant = device._scene.plant
+        plant = scenes[-1].plant
         before = plant.angles.copy()
         device.enable()
         device.advance(device.now_s + 0.4)

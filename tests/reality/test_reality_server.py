@@ -11,6 +11,7 @@ import pytest
 import zmq
 
 from sim2real.errors import Sim2RealError
+from sim2real.reality.scene import Scene
 from sim2real.reality.server import Server
 from sim2real.robot import open_robot
 from sim2real.robot.remote import RemoteRobot
@@ -74,15 +75,22 @@ def test_a_robot_that_is_not_there_is_one_clear_error():
 def server():
     server = Server("pendulum-swingup", 2, virtual=True)
     yield server
-    server._socket.close()
+    server.answer(b'{"do": "quit"}')
+    server.serve()
 
 
 def test_it_listens_on_loopback_only(server):
-    assert server._socket.getsockopt(zmq.LAST_ENDPOINT).startswith(b"tcp://127.0.0.1:")
+    rows = [line.split()[1:4:2] for line in Path("/proc/net/tcp").read_text().splitlines()[1:]]
+    listening = "0A"
+    mine = f":{server.port:04X}"
+    assert {at for at, state in rows if state == listening and at.endswith(mine)} == {
+        f"0100007F{mine}"
+    }
 
 
 def test_no_answer_reveals_what_the_unit_is_made_of(server):
-    secrets = {f"{value:.6f}"[:7] for value in server._device._scene.plant.hidden.friction}
+    made_of = Scene("pendulum-swingup", 2).plant.hidden
+    secrets = {f"{value:.6f}"[:7] for value in made_of.friction}
     said = ""
     for message in ("hello", "enable", "observe", "judge", "stop"):
         said += json.dumps(server.answer(json.dumps({"do": message}).encode()))

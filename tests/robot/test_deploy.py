@@ -19,7 +19,7 @@ from sim2real.data import Lake
 from sim2real.data.formats.recording import read_recording
 from sim2real.errors import Sim2RealError
 from sim2real.policy import Bundle
-from sim2real.policy.bundle import _files, _manifest
+from sim2real.policy.bundle import seal
 from sim2real.robot import DeployConfig, OperatorStop, StandIn, deploy, open_robot
 from sim2real.robot.ladder import (
     LadderRecord,
@@ -42,16 +42,12 @@ def go(bundle, *words) -> int:
     return main(["deploy", str(bundle), *words])
 
 
-def reseal(folder: Path) -> None:
-    (folder / "manifest.json").write_bytes(_manifest(_files(folder)))
-
-
 def edit(folder: Path, name: str, change) -> None:
     """Change a JSON file of a bundle and its manifest, as someone who knows how would."""
     data = json.loads((folder / name).read_text())
     change(data)
     (folder / name).write_text(json.dumps(data))
-    reseal(folder)
+    seal(folder)
 
 
 @pytest.mark.slow

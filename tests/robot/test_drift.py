@@ -19,12 +19,12 @@ from sim2real.robot import (
     Recording,
     StandIn,
     Supervisor,
-    fly,
     watch_drift,
 )
 from sim2real.robot.drift.blame import causes, change_point
 from sim2real.robot.drift.monitor import HORIZON_S, DriftScores
 from sim2real.robot.drift.ranks import RankEvidence
+from sim2real.robot.runner import fly
 from tests.simulated import bundle_and_twin, simulate
 
 
@@ -151,7 +151,7 @@ def test_a_moved_parameter_of_an_arm_is_noticed_and_named(task, name, value):
     bundle, twin = bundle_and_twin(task)
     old = simulate(bundle, twin, count=12, seed=1)
     new = simulate(bundle, twin, count=8, seed=200, values={name: value})
-    episodes = [short(episode, 2.4) for episode in old + new]
+    episodes = [short(episode, 1.6) for episode in old + new]
     report = watch_drift(bundle, episodes, baseline=10, false_alarm=0.05)
     assert report.alarm is not None and report.alarm > 13
     assert abs(report.change - 13) <= 1

@@ -8,9 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sim2real.errors import Sim2RealError
+from sim2real.plain import of_plain
 from sim2real.policy import Bundle, Pilot, Runtime
 from sim2real.robot import Robot, StandIn, Supervisor, fly
-from sim2real.robot.driver_names import UNITS, DriverNames, DriverQuantity, read_names
+from sim2real.robot.driver_names import UNITS, DriverNames, DriverQuantity, DriverTables
 from sim2real.robot.lerobot import LeRobotRobot, from_config, read_file
 from tests.repository import BUNDLES, ROOT
 
@@ -75,7 +76,7 @@ class Fake:
 
 
 def names_of(**joints):
-    return read_names({"joints": joints or TWO}, "test")
+    return of_plain(DriverTables, {"joints": joints or TWO}).names
 
 
 TWO = {"a": {"key": "a.pos", "unit": "deg"}, "b": {"key": "b.pos", "unit": "deg", "sign": -1}}
@@ -239,25 +240,31 @@ HEAD = '[robot]\ntype = "so101_follower"\n'
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("[robot", "is not TOML"),
-        ("[joint]\n", r"unknown table \[joint\]; did you mean 'joints'"),
-        ("[joints]\n", r"\[robot\] must be a table"),
-        ("[robot]\nstop = 'hold'\n", "needs a type"),
+        ("[robot", "is not readable TOML"),
+        ("[joint]\n", "has no 'joint'; did you mean 'joints'"),
+        ("[joints]\n", "needs 'robot'"),
+        ("[robot]\nstop = 'hold'\n", "robot needs 'type'"),
         ("[robot]\ntype = 3\n", "type must be text"),
         ("[robot]\ntyp = 'x'\n", "has no 'typ'; did you mean 'type'"),
-        (HEAD + "stop = 'fall'\n", "stop is one of hold, limp"),
+        (HEAD + "stop = 'fall'\n", "stop: 'fall' is unknown; there are 'hold', 'limp'"),
         (HEAD, "names no joint"),
-        (HEAD + "[joints]\na = 3\n", "joint 'a' must be a table"),
-        (HEAD + "[joints]\na = {unit='deg'}\n", "joint 'a' needs key"),
+        (HEAD + "[joints]\na = 3\n", "'a' must be a table"),
+        (HEAD + "[joints]\na = {unit='deg'}\n", "'a' needs 'key'"),
         (
             HEAD + "[joints]\na = {key='a.pos', unit='dge'}\n",
             "unknown unit 'dge'; did you mean 'deg",
         ),
         (HEAD + "[joints]\na = {key='a.pos', unit='deg', sing=-1}\n", "no 'sing'; did you mean"),
-        (HEAD + "[joints]\na = {key='a.pos', unit='deg', sign=2}\n", "sign is 1 or -1"),
+        (
+            HEAD + "[joints]\na = {key='a.pos', unit='deg', sign=2}\n",
+            "sign: 2 is unknown; there are '-1', '1'",
+        ),
         (HEAD + "[joints]\na = {key='a.pos', unit='deg', scale=0}\n", "scale must be positive"),
         (HEAD + "[joints]\na = {key='a.pos', unit='percent'}\n", r"a range \[low, high\] belongs"),
-        (HEAD + "[joints]\na = {key='k', unit='percent', range=[1]}\n", r"range is \[low, high\]"),
+        (
+            HEAD + "[joints]\na = {key='k', unit='percent', range=[1]}\n",
+            "range must have 2 values, not 1",
+        ),
         (HEAD + "[joints]\na = {key='k', unit='percent', range=[2, 1]}\n", "low end is not below"),
         (HEAD + "[joints]\na = {key='k', unit='deg', offset='x'}\n", "offset must be a number"),
         (
@@ -272,7 +279,7 @@ def test_a_malformed_file_is_one_clear_line(tmp_path, text, words):
     with pytest.raises(Sim2RealError, match=words) as caught:
         read_file(path)
     assert "\n" not in str(caught.value)
-    with pytest.raises(Sim2RealError, match="cannot read"):
+    with pytest.raises(Sim2RealError, match="no such file"):
         read_file(tmp_path / "nothing.toml")
 
 
@@ -295,9 +302,8 @@ def test_without_lerobot_the_error_says_what_to_install(monkeypatch):
 
 
 def test_a_velocity_of_the_driver_is_taken_instead_of_a_difference():
-    names = read_names(
-        {"joints": TWO, "sensors": {"a_vel": {"key": "a.vel", "unit": "deg/s"}}}, "test"
-    )
+    own = {"a_vel": {"key": "a.vel", "unit": "deg/s"}}
+    names = of_plain(DriverTables, {"joints": TWO, "sensors": own}).names
     assert names.velocities == {"b_vel": "b_pos"} and names.sensors["a_vel"].key == "a.vel"
 
 

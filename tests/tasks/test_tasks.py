@@ -114,12 +114,12 @@ def test_the_actor_sees_measurements_and_never_the_truth(name):
     env = TaskEnv(task, worlds=2, source="nominal")
     before = env.actor.clone()
     env.worlds.measured += 0.37
-    actor, _ = env._observe(torch.arange(2))
+    actor, _ = env.observe(torch.arange(2))
     assert not torch.equal(actor, before)
     env.worlds.measured -= 0.37
     for field in ("qpos", "qvel"):
         env.worlds.state(field).add_(0.21)
-    truth_moved, _ = env._observe(torch.arange(2))
+    truth_moved, _ = env.observe(torch.arange(2))
     torch.testing.assert_close(truth_moved, before, atol=1e-5, rtol=0)
 
 

@@ -1,5 +1,7 @@
 """Twins: loading, saving, versions, and input that is not one."""
 
+from dataclasses import replace
+
 import pytest
 
 from sim2real.errors import Sim2RealError
@@ -40,7 +42,7 @@ def test_the_version_changes_with_every_part(make_twin):
 def test_a_new_version_knows_its_parent_and_leaves_it_alone(make_twin, tmp_path):
     folder = make_twin(MASS)
     twin = Twin.load(folder)
-    prior = twin.parameters[0].with_prior(Uniform(low=0.35, high=0.45))
+    prior = replace(twin.parameters[0], prior=Uniform(low=0.35, high=0.45))
     child = twin.with_parameters(prior).save(tmp_path / "child")
     assert child.parent == twin.version
     assert Twin.load(folder).version == twin.version
@@ -70,7 +72,7 @@ def test_a_folder_without_a_twin_is_refused(tmp_path):
 @pytest.mark.parametrize(
     ("toml", "words"),
     [
-        ("[parameters", "not TOML"),
+        ("[parameters", "not readable TOML"),
         ("[paramaters]", "parameters"),
         ('[parameters."body/arn/mass"]', "'arm'"),
         ('[parameters."body/arm/mas"]', "'mass'"),
@@ -95,7 +97,7 @@ def test_a_folder_without_a_twin_is_refused(tmp_path):
         ('[effects.actuator.hing]', "matches no actuator"),
         ('[effects.actuator.hinge]\ndelya = 0.1', "'delay'"),
         ('[effects.actuator.hinge]\ndelay = 0.1', "exceeds delay_max"),
-        ('[effects.sensor.hinge_pos]\nnoise = -1.0', "number >= 0"),
+        ('[effects.sensor.hinge_pos]\nnoise = -1.0', "must be at least 0"),
         ('[events.push]\nbody = "arn"', "'arm'"),
         ('[parameters."sensor/hinge_pos/noise"]\noperation = "scale"', "nominal value of zero"),
         ('[parameters."geom/block/friction[5]"]', "beyond the 3"),
@@ -104,7 +106,7 @@ def test_a_folder_without_a_twin_is_refused(tmp_path):
             'prior = {kind = "normal", mean = 0.4, std = 0.1}',
             "use a truncated-normal",
         ),
-        ('[channels]\ntheta = { unit = "rad" }', "needs a source"),
+        ('[channels]\ntheta = { unit = "rad" }', "needs 'source'"),
     ],
 )  # fmt: skip
 def test_a_malformed_twin_is_one_clear_error(make_twin, toml, words):

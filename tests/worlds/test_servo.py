@@ -74,7 +74,7 @@ def test_a_gain_in_volts_starts_from_the_torque_the_model_states(make_twin):
 @pytest.mark.parametrize(
     ("toml", "xml", "message"),
     [
-        (VOLTAGE.replace('"voltage"', '"steam"'), ARM, "'current' or 'voltage'"),
+        (VOLTAGE.replace('"voltage"', '"steam"'), ARM, "'current', 'voltage'"),
         ('[effects.actuator.hinge]\ndrive = "voltage"', ARM, "needs resistance"),
         (VOLTAGE, ARM.replace('kp="2.0"', 'kp="2.0" kv="0.1"'), "without kv"),
         (

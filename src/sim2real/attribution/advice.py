@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 from sim2real.attribution.attribution import Attribution, Cause, Share
 from sim2real.attribution.failures import Failures
 from sim2real.intervals import clopper_pearson
+from sim2real.plain import PlainData
 from sim2real.twin import Twin
 
 _OPEN = 5.0
@@ -19,16 +20,12 @@ _THERE = 40
 
 
 @dataclass(frozen=True, kw_only=True)
-class Advice:
+class Advice(PlainData):
     """One thing to do."""
 
     do: str
     why: str
     command: str = ""
-
-    def to_dict(self) -> dict[str, object]:
-        """Plain data for JSON."""
-        return asdict(self)
 
 
 def advise(
@@ -162,7 +159,7 @@ def _kinds(failures: Failures) -> Iterator[Advice]:
                 do=f"watch {first}, and train for longer",
                 why=f"{count} failures went like it, as the policy fails in the twin at any values",
             )
-        elif not kind.met:
+        elif not kind.met_in_training:
             value = kind.values[0]
             yield Advice(
                 do=f"let training draw {value.parameter} from {value.low:.3g} … {value.high:.3g}"
@@ -177,12 +174,12 @@ def _diagnosed(failures: Failures) -> Iterator[Advice]:
         if one.name == "works in one place but not another":
             yield Advice(
                 do=f"collect {_THERE} trials there: they tell its success to within 15 points",
-                why=str(one),
+                why=one.words,
             )
         elif one.name == "degrades over time":
             yield Advice(
                 do="look for drift: warming, wear, a battery that runs down",
-                why=str(one),
+                why=one.words,
                 command="sim2real drift BUNDLE --logs RECORDINGS",
             )
 

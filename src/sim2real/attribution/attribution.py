@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any, Literal
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar, Literal
 
 import numpy as np
 
@@ -12,6 +12,7 @@ from sim2real.arrays import Bools, Floats
 from sim2real.attribution.confounded import ConfoundedDimensions
 from sim2real.errors import Sim2RealError, nearest
 from sim2real.params import JointDistribution
+from sim2real.plain import PlainData, plain
 from sim2real.twin import Twin
 
 CONFIDENCE = 0.95
@@ -20,7 +21,6 @@ _NAMED = 3
 """Parameters that a sentence names."""
 _SURELY = 0.95
 """Probability of being off from which it is not told."""
-_NESTED = ("shares", "unexplained", "together")
 _TELLING = 0.1
 """Effect of a parameter, against the largest in its dimension, from which it is named."""
 
@@ -73,7 +73,7 @@ class Refit:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Share:
+class Share(PlainData, also=("clear",)):
     """One dimension's part, in the attribution's unit, with its 95 % interval."""
 
     name: str
@@ -96,9 +96,10 @@ class Share:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Attribution:
+class Attribution(PlainData, also=("confidence", "sentences")):
     """A gap in parts: the shares and what is unexplained sum to the whole."""
 
+    confidence: ClassVar[float] = CONFIDENCE
     of: Literal["trajectory", "success"]
     unit: str
     """'%' of the excess error, or 'points' of success."""
@@ -144,29 +145,10 @@ class Attribution:
 
     def to_dict(self) -> dict[str, object]:
         """Plain data for JSON."""
-        return {
-            **{k: v for k, v in vars(self).items() if k not in _NESTED},
-            "confidence": CONFIDENCE,
-            "shares": [asdict(share) | {"clear": share.clear} for share in self.shares],
-            "unexplained": None if self.unexplained is None else asdict(self.unexplained),
-            "together": [asdict(group) for group in self.together],
-            "sentences": self.sentences(),
-        }
-
-    @classmethod
-    def of_dict(cls, data: Mapping[str, Any]) -> Attribution:
-        """The attribution that `to_dict` gave."""
-        rest = data["unexplained"]
-        names = ("of", "unit", "whole", "before", "after", "samples", "draws")
-        return cls(
-            **{name: data[name] for name in names},
-            shares=tuple(_share(share) for share in data["shares"]),
-            unexplained=None if rest is None else _share(rest),
-            together=tuple(
-                ConfoundedDimensions(**group | {"names": tuple(group["names"])})
-                for group in data.get("together", ())
-            ),
-        )
+        told = super().to_dict()
+        if self.unexplained is not None:
+            told["unexplained"] = plain(vars(self.unexplained))  # nobody asks if it is clear
+        return told
 
     def alternatives(self, group: ConfoundedDimensions) -> list[Cause]:
         """The most telling parameter of each dimension in a group."""
@@ -255,15 +237,6 @@ def _because(share: Share) -> str:
     ]
     named = "; ".join(str(cause) for cause in telling[:_NAMED])
     return f": {named}" if named else ""
-
-
-def _share(data: Mapping[str, Any]) -> Share:
-    refit = data["refit"]
-    return Share(
-        **{name: data[name] for name in ("name", "value", "low", "high")},
-        causes=tuple(Cause(**cause) for cause in data["causes"]),
-        refit=None if refit is None else Refit(**refit),
-    )
 
 
 def _negated(share: Share) -> Share:

@@ -12,6 +12,7 @@ from scipy.stats import fisher_exact, mannwhitneyu
 from sim2real.data import Episode
 from sim2real.intervals import unpaired_difference, wilson
 from sim2real.logs import ControlLog
+from sim2real.plain import PlainData
 from sim2real.tasks import Task
 
 LEVEL = 0.05
@@ -58,7 +59,7 @@ class Attempt:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Complaint:
+class Complaint(PlainData, also=("words",)):
     """One complaint that the attempts uphold."""
 
     name: Literal[
@@ -69,7 +70,9 @@ class Complaint:
     why: str
     p_value: float
 
-    def __str__(self) -> str:
+    @property
+    def words(self) -> str:
+        """It in a sentence."""
         return f"{self.name}: {self.why} (p = {self.p_value:.2g})"
 
 

@@ -8,9 +8,8 @@ called like others only if it lies as near to them as they do to each other.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from scipy.stats import ks_2samp
@@ -31,6 +30,7 @@ from sim2real.data import Episode
 from sim2real.errors import Sim2RealError
 from sim2real.evaluation import SimulatedTrials, run_trials
 from sim2real.logs import ControlLog
+from sim2real.plain import PlainData
 from sim2real.randomize import drawn
 from sim2real.replay import best_guess
 from sim2real.tasks import Task
@@ -74,7 +74,7 @@ class ExplainingValue:
 
 
 @dataclass(frozen=True, kw_only=True)
-class FailureKind:
+class FailureKind(PlainData, also=("dimension", "met_in_training", "sentences")):
     """Failures that went alike, and what explains them."""
 
     episodes: tuple[str, ...]
@@ -91,7 +91,7 @@ class FailureKind:
     """What makes the twin fail in this way, the most telling first."""
 
     @property
-    def met(self) -> bool:
+    def met_in_training(self) -> bool:
         """Whether training had cases like it."""
         return self.in_training >= _UNLIKE
 
@@ -111,7 +111,7 @@ class FailureKind:
         """What is known of it, in plain words."""
         count = f"{len(self.episodes)} failure{'s' if len(self.episodes) > 1 else ''}"
         found = [f"{count} like {self.episodes[0][:8]}"]
-        if not self.met:
+        if not self.met_in_training:
             found.append("nothing in training went like it")
         else:
             found.append(f"training had such cases, of which {self.failed_alike:.0%} failed")
@@ -126,17 +126,9 @@ class FailureKind:
             )
         return found
 
-    def to_dict(self) -> dict[str, object]:
-        """Plain data for JSON."""
-        return asdict(self) | {
-            "dimension": self.dimension,
-            "met_in_training": self.met,
-            "sentences": self.sentences(),
-        }
-
 
 @dataclass(frozen=True, kw_only=True)
-class Failures:
+class Failures(PlainData, also=("sentences",)):
     """All failures of one policy on a robot, explained."""
 
     tried: int
@@ -147,31 +139,8 @@ class Failures:
     def sentences(self) -> list[str]:
         """What is known, in plain words."""
         found = [f"{self.failed} of {self.tried} attempts failed"]
-        found += [str(one) for one in self.diagnoses]
+        found += [one.words for one in self.diagnoses]
         return found + [", ".join(kind.sentences()) for kind in self.kinds]
-
-    def to_dict(self) -> dict[str, object]:
-        """Plain data for JSON."""
-        return {
-            "tried": self.tried,
-            "failed": self.failed,
-            "kinds": [kind.to_dict() for kind in self.kinds],
-            "diagnoses": [asdict(one) | {"words": str(one)} for one in self.diagnoses],
-            "sentences": self.sentences(),
-        }
-
-    @classmethod
-    def of_dict(cls, data: Mapping[str, Any]) -> Failures:
-        """The failures that `to_dict` gave."""
-        return cls(
-            tried=data["tried"],
-            failed=data["failed"],
-            kinds=tuple(_kind(kind) for kind in data["kinds"]),
-            diagnoses=tuple(
-                Complaint(name=one["name"], why=one["why"], p_value=one["p_value"])
-                for one in data["diagnoses"]
-            ),
-        )
 
 
 def failures_of(
@@ -214,13 +183,13 @@ def failures_of(
     found = complaints(attempts, simulated=(won, len(outcomes.success)))
     if not failed:
         return Failures(tried=len(attempts), failed=0, kinds=(), diagnoses=found)
-    rows = _allowed(twin, identified, worlds, seed)
+    rows = allowed_draws(twin, identified, worlds, seed)
     wide, draws = simulated(behaviours, "prior", rows, lambda k, of: report(of + k, 2 * of))
     real = together(behaviours, [attempt.log for attempt in failed])
     scale = scale_of(wide)
     between = distances(real, real, scale)
     explained = [
-        _explained(
+        explained_kind(
             [failed[k] for k in group], real[group], between[np.ix_(group, group)], behaviours,
             (trained, outcomes), (wide, draws), scale, twin,
         )
@@ -231,18 +200,7 @@ def failures_of(
     )
 
 
-def _kind(data: Mapping[str, Any]) -> FailureKind:
-    return FailureKind(
-        episodes=tuple(data["episodes"]),
-        phases=tuple(Phase(**phase) for phase in data["phases"]),
-        in_training=data["in_training"],
-        failed_alike=data["failed_alike"],
-        reproduced=data["reproduced"],
-        values=tuple(ExplainingValue(**value) for value in data["values"]),
-    )
-
-
-def _allowed(twin: Twin, identified: Twin | None, count: int, seed: int) -> Floats:
+def allowed_draws(twin: Twin, identified: Twin | None, count: int, seed: int) -> Floats:
     """(count, parameters) even draws between the ends of all priors and of what was identified."""
     found = drawn(twin, "prior", count=count, seed=seed).numpy().copy()
     if identified is None or identified.posterior is None:
@@ -304,7 +262,7 @@ class _Simulated:
         return np.concatenate(kept), trials
 
 
-def _explained(
+def explained_kind(
     failed: list[Attempt],
     real: Floats,
     between: Floats,

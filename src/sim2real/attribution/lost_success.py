@@ -76,11 +76,11 @@ def attribute_success(
     attempt = _Attempts(partial(run, threads=threads), who, base, moved, len(inside), report)
     won = np.stack([attempt(members) for members in inside])
     parts = np.concatenate([weights @ -won, won[-1:]]).reshape(-1, draws, each)
-    resampled = _resampled(parts, seed)
+    resampled = resampled_means(parts, seed)
     values = parts.mean(axis=(1, 2))
     low, high = interval_of(resampled)
     together = confounded_dimensions(
-        who.names, values[:-1].tolist(), partial(_interval_of_sum, parts, seed=seed)
+        who.names, values[:-1].tolist(), partial(interval_of_sum, parts, seed=seed)
     )
     effects = {
         column: 0.5 * float(attempt.costs(column).mean())
@@ -177,7 +177,7 @@ class _Attempts:
         self._report(self._asked * of + done, self._most * of)
 
 
-def _resampled(parts: Floats, seed: int) -> Floats:
+def resampled_means(parts: Floats, seed: int) -> Floats:
     """(parts, resamples) of what one robot's means may be, for parts (parts, draws, each)."""
     count, draws, each = parts.shape
     rng = np.random.default_rng(seed)
@@ -195,10 +195,10 @@ def _resampled(parts: Floats, seed: int) -> Floats:
     return np.asarray(found + rng.normal(size=found.shape) * 100.0 / (draws * each))
 
 
-def _interval_of_sum(parts: Floats, group: Group, *, seed: int) -> tuple[float, float]:
+def interval_of_sum(parts: Floats, group: Group, *, seed: int) -> tuple[float, float]:
     """95 % of what some parts may be together: what trials scatter is taken off their sum, not off
     each of them."""
-    return ends_of(_resampled(parts[list(group)].sum(axis=0, keepdims=True), seed)[0])
+    return ends_of(resampled_means(parts[list(group)].sum(axis=0, keepdims=True), seed)[0])
 
 
 def _unexplained(success: float, resampled: Floats, real: tuple[int, int], seed: int) -> Share:

@@ -81,8 +81,8 @@ def plausible(
     covariance = covariance[np.ix_(order, order)] / np.outer(scales, scales)
     of = np.repeat(np.arange(len(who.names)), [len(mine) for mine in who.columns])
     rng = np.random.default_rng(seed)
-    told = _Told.of(mean, covariance, rows)
-    chain = _Chain(told, of, rng)
+    told = Likelihood.of(mean, covariance, rows)
+    chain = StateChain(told, of, rng)
     states = np.array([chain.sweep() for _ in range(_SETTLING + _CHAIN)])[_SETTLING:]
     off = np.stack([(states[:, of == k] > 0).any(axis=1) for k in range(len(who.names))], axis=1)
     low, high = np.array([parameter.bounds for parameter in parameters]).T
@@ -113,7 +113,7 @@ def plausible(
 
 
 @dataclass(frozen=True)
-class _Told:
+class Likelihood:
     """What recordings say of parameters by themselves, in units of their priors' widths."""
 
     precision: Floats
@@ -121,7 +121,7 @@ class _Told:
     """Precision times mean."""
 
     @classmethod
-    def of(cls, mean: Floats, covariance: Floats, samples: float) -> _Told:
+    def of(cls, mean: Floats, covariance: Floats, samples: float) -> Likelihood:
         """From a posterior under priors of width one around zero; if its covariance is that of so
         many samples, chance in them is no information."""
         count = len(mean)
@@ -155,10 +155,10 @@ class _Told:
         return x
 
 
-class _Chain:
+class StateChain:
     """States of parameters, places in `_WIDTHS`, drawn by their chances one after the other."""
 
-    def __init__(self, told: _Told, of: Ints, rng: np.random.Generator) -> None:
+    def __init__(self, told: Likelihood, of: Ints, rng: np.random.Generator) -> None:
         """`of` (parameters,) is the dimension of each; all are right at first."""
         self._told, self._of, self._rng = told, of, rng
         self._chances = [_chances_of_numbers(int(size)) for size in np.bincount(of)]
@@ -210,11 +210,12 @@ class _Chain:
         swapped[[one, other]] = state[[other, one]]
         if (swapped >= self._widths).any():
             return
-        gain = self._log_chance(swapped) - self._log_chance(state)
+        gain = self.log_chance(swapped) - self.log_chance(state)
         if np.log(self._rng.uniform()) < gain:
             self.state = swapped
 
-    def _log_chance(self, state: Ints) -> float:
+    def log_chance(self, state: Ints) -> float:
+        """Log of a state's chance, but for a constant."""
         numbers = np.bincount(self._of, weights=state > 0).astype(int)
         found = sum(log[number] for log, number in zip(self._chances, numbers, strict=True))
         found -= np.log(self._widths[state > 0] - 1).sum()

@@ -88,7 +88,9 @@ def attribute_trajectory(
     # Less error is more worth.
     gained = np.tensordot(weights, -excess.errors, axes=1)
     gained[~drawn.off.T] = 0.0  # it is, but for the last digits
-    values, resampled = _shares(np.concatenate([gained, excess.errors[-1:]]), excess.nobody, seed)
+    values, resampled = resampled_shares(
+        np.concatenate([gained, excess.errors[-1:]]), excess.nobody, seed
+    )
     low, high = interval_of(resampled)
     return Attribution(
         of="trajectory",
@@ -204,7 +206,7 @@ class _Excess:
         return np.asarray(100 * total / self.nobody.sum())
 
 
-def _shares(found: Floats, nobody: Floats, seed: int) -> tuple[Floats, Floats]:
+def resampled_shares(found: Floats, nobody: Floats, seed: int) -> tuple[Floats, Floats]:
     """(parts,) values and (parts, resamples) what else they may be, in %, from found (parts, draws,
     segments) and errors (segments,)."""
     _, draws, segments = found.shape

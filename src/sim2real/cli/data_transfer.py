@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,17 +12,17 @@ from sim2real.cli.lake import open_lake
 from sim2real.cli.output import print_json, say, say_error
 from sim2real.data import (
     ChannelMap,
-    Checked,
     Episode,
+    LakeKeeper,
+    LogFault,
     Provenance,
     check_episodes,
     export_episodes,
     import_episodes,
     read_episodes,
-    unrepaired,
 )
-from sim2real.errors import Sim2RealError, table_at
-from sim2real.files import read_json
+from sim2real.errors import Sim2RealError
+from sim2real.files import read_table
 from sim2real.report import bar
 
 
@@ -80,7 +79,11 @@ def run_check(verb: DataCheck) -> int:
     for one in check_episodes(_to_check(verb), repair_in=verb.lake if verb.repair else ""):
         checked.append(one)
         if not verb.json:
-            _say_findings(one)
+            if one.findings:
+                say(f"episode {one.episode} from {one.source}")
+            _say_faults(one.findings)
+            if (fixed := one.repaired) is not None:
+                say(f"  repaired as episode {fixed.id} ({fixed.provenance.process})")
     bad = any(one.bad for one in checked)
     if verb.json:
         print_json({"episodes": [one.to_dict() for one in checked]})
@@ -102,7 +105,9 @@ def _to_check(verb: DataCheck) -> Iterator[tuple[str, Episode]]:
             raise Sim2RealError(f"no such file or folder, and not an episode's id: {start[:80]!r}")
     lake = open_lake(verb)
     ids = [lake.resolve(start) for start in starts]
-    for episode in lake.read(ids or unrepaired(lake, where=verb.where, repaired=verb.all)):
+    for episode in lake.read(
+        ids or LakeKeeper(lake).unrepaired(where=verb.where, repaired=verb.all)
+    ):
         yield episode.provenance.source.partition(" sha256:")[0] or verb.lake, episode
 
 
@@ -113,10 +118,8 @@ def _is_there(name: str) -> bool:
         return False
 
 
-def _say_findings(checked: Checked) -> None:
-    if checked.findings:
-        say(f"episode {checked.episode} from {checked.source}")
-    for finding in checked.findings:
+def _say_faults(faults: Iterable[LogFault]) -> None:
+    for finding in faults:
         place = finding.span
         where = (
             finding.channel if place.component is None else f"{finding.channel}[{place.component}]"
@@ -125,8 +128,6 @@ def _say_findings(checked: Checked) -> None:
             f"  {finding.severity}: {finding.kind}: {where},"
             f" {place.start_s:.4g}–{place.end_s:.4g} s: {finding.message}; {finding.remedy}"
         )
-    if (fixed := checked.repaired) is not None:
-        say(f"  repaired as episode {fixed.id} ({fixed.provenance.process})")
 
 
 def _reading(verb: Reading) -> dict[str, Any]:
@@ -143,18 +144,7 @@ def _base(verb: Reading) -> Provenance:
     """The provenance that the user gives."""
     given: dict[str, Any] = {"kind": verb.kind}
     if verb.provenance is not None:
-        given |= _table(verb.provenance)
+        given |= read_table(verb.provenance)
     base = Provenance.from_dict(given)
     named = {key: getattr(verb, key) for key in ("task", "robot", "serial", "site", "operator")}
     return replace(base, **{key: value for key, value in named.items() if value})
-
-
-def _table(path: Path) -> dict[str, Any]:
-    if path.suffix == ".json":
-        return dict(table_at(read_json(path), f"{path}"))
-    try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise Sim2RealError(f"cannot read {path}: {error.strerror or error}") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise Sim2RealError(f"{path} is not readable TOML: {error}") from None

@@ -18,7 +18,7 @@ def _show(found: Explanation, out: Path) -> None:
     failures = found.failures
     say(f"{failures.failed} of {failures.tried} attempts failed")
     for diagnosis in failures.diagnoses:
-        say(str(diagnosis))
+        say(diagnosis.words)
     for kind in failures.kinds:
         say("")
         for sentence in kind.sentences():

@@ -7,12 +7,11 @@ an order, a unit and a width; nothing is left to memory.
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, fields
-from typing import TypeVar
+from dataclasses import dataclass
 
-from sim2real.errors import Sim2RealError, nearest, table_at
+from sim2real.errors import Sim2RealError, table_at
+from sim2real.plain import AtLeastOne, PlainData, Positive
 
 SCHEMA = 1
 """Version of the contract's form; a newer one is refused."""
@@ -24,7 +23,7 @@ class SensorSpec:
 
     name: str
     unit: str
-    width: int
+    width: AtLeastOne
     kind: str = ""
     """What measures it: 'jointpos', 'gyro', 'framequat', …"""
     of: str = ""
@@ -44,7 +43,7 @@ class GoalSpec:
     """Something the robot is told to reach."""
 
     name: str
-    width: int
+    width: AtLeastOne
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,7 +53,7 @@ class TermSpec:
     name: str
     unit: str
     """Unit before scaling."""
-    width: int
+    width: AtLeastOne
     scale: float
     """The network sees value * scale."""
     sources: tuple[str, ...]
@@ -92,7 +91,7 @@ class CommandSpec:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Contract:
+class Contract(PlainData):
     """Everything that must agree between the simulated robot and the real one."""
 
     schema: int = SCHEMA
@@ -100,9 +99,9 @@ class Contract:
     robot: str
     """Name of the twin."""
     twin_version: str
-    rate_hz: float
+    rate_hz: Positive
     """Control rate [Hz]."""
-    history: int
+    history: AtLeastOne
     """Periods of observations the network sees."""
     history_order: str = "oldest first"
     episode_s: float = 0.0
@@ -138,70 +137,25 @@ class Contract:
             column += sensor.width
         return found
 
-    def to_dict(self) -> dict[str, object]:
-        """Plain data."""
-        return asdict(self)
-
     def to_json(self) -> str:
         """Indented JSON in a fixed order, so that two contracts can be compared line by line."""
         return json.dumps(self.to_dict(), indent=2, allow_nan=False) + "\n"
 
     @classmethod
-    def from_dict(cls, data: object) -> Contract:
+    def from_dict(cls, data: object, where: str = "contract") -> Contract:
         """The contract in plain data; a newer schema or a malformed one is a `Sim2RealError`."""
-        values = dict(table_at(data, "contract"))
-        schema = values.get("schema")
+        schema = table_at(data, where).get("schema")
         if not isinstance(schema, int) or isinstance(schema, bool) or schema < 1:
             raise Sim2RealError("the contract names no schema")
         if schema > SCHEMA:
             raise Sim2RealError(
                 f"the contract has schema {schema}, this version knows {SCHEMA}: update sim2real"
             )
-        for name, kind in _LISTS.items():
-            entries = values.get(name)
-            if not isinstance(entries, list):
-                raise Sim2RealError(f"contract: {name} must be a list")
-            values[name] = tuple(_made(kind, entry, f"contract: {name}") for entry in entries)
-        found = _made(cls, values, "contract")
-        if not (math.isfinite(found.rate_hz) and found.rate_hz > 0):
-            raise Sim2RealError(f"contract: rate_hz must be a positive number, not {found.rate_hz}")
-        return found
+        return super().from_dict(data, where)
 
     def differences(self, other: Contract) -> Iterator[str]:
         """What another contract says otherwise, a line each."""
         yield from _differences("", self.to_dict(), other.to_dict())
-
-
-_LISTS: dict[str, type] = {
-    "sensors": SensorSpec,
-    "goals": GoalSpec,
-    "observations": TermSpec,
-    "actions": ActionSpec,
-    "commands": CommandSpec,
-}
-_Spec = TypeVar("_Spec")
-_TYPES: dict[str, tuple[type, ...]] = {"str": (str,), "int": (int,), "float": (int, float)}
-
-
-def _made(kind: type[_Spec], data: object, where: str) -> _Spec:
-    values = dict(table_at(data, where))
-    known = {entry.name: entry for entry in fields(kind)}  # type: ignore[arg-type]
-    for name, value in values.items():
-        if name not in known:
-            raise Sim2RealError(f"{where} has no field {name!r}{nearest(name, known)}")
-        wanted = _TYPES.get(str(known[name].type))
-        if wanted is not None and (not isinstance(value, wanted) or isinstance(value, bool)):
-            raise Sim2RealError(f"{where}: {name} must be of type {known[name].type}")
-        if name == "sources":
-            if not isinstance(value, list | tuple) or not all(isinstance(v, str) for v in value):
-                raise Sim2RealError(f"{where}: sources must be a list of names")
-            values[name] = tuple(value)
-        if name in ("width", "history") and value < 1:
-            raise Sim2RealError(f"{where}: {name} must be at least 1")
-    try:
-        return kind(**values)
-    except TypeError as error:
-        raise Sim2RealError(f"{where}: {error}") from None
 
 
 def _differences(path: str, one: object, other: object) -> Iterator[str]:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import math
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass
 
-from sim2real.errors import Sim2RealError, nearest, number_at, table_at
+from sim2real.errors import Sim2RealError, number_at
+from sim2real.plain import High, Low, PlainData
 
 _MOST_PERIODS = 10.0
 
@@ -17,14 +18,14 @@ class JointLimits:
 
     name: str
     """Joint."""
-    position_low: float
-    position_high: float
-    velocity: float
-    acceleration: float
-    torque: float
-    command_low: float
-    command_high: float
-    command_rate: float
+    position_low: Low
+    position_high: High
+    velocity: High
+    acceleration: High
+    torque: High
+    command_low: Low
+    command_high: High
+    command_rate: High
     """Fastest change of the command a second."""
 
     def __post_init__(self) -> None:
@@ -40,17 +41,17 @@ class JointLimits:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Limits:
+class Limits(PlainData):
     """Limits of a robot under a policy."""
 
     joints: tuple[JointLimits, ...]
-    observation_low: tuple[float, ...]
-    observation_high: tuple[float, ...]
+    observation_low: tuple[Low, ...]
+    observation_high: tuple[High, ...]
     """Range of each number of the observation that training has seen, widened."""
     tool: str = ""
     """Site that must stay in the workspace; '' for none."""
-    workspace_low: tuple[float, ...] = ()
-    workspace_high: tuple[float, ...] = ()
+    workspace_low: tuple[Low, ...] = ()
+    workspace_high: tuple[High, ...] = ()
     """Corners of the box the tool stays in [m]."""
     stale_periods: float = 1.75
     """Age of the last reading that ends the run when none came [control periods]: one packet may be
@@ -75,50 +76,4 @@ class Limits:
 
     def to_json(self) -> str:
         """Indented JSON; what is unlimited is null."""
-        data = json.loads(json.dumps(asdict(self)), parse_constant=lambda _: None)
-        return json.dumps(data, indent=2, allow_nan=False) + "\n"
-
-    @classmethod
-    def from_dict(cls, data: object) -> Limits:
-        """Limits from plain data; malformed ones are a `Sim2RealError`."""
-        values = dict(table_at(data, "limits"))
-        known = {entry.name for entry in fields(cls)}
-        for name in values:
-            if name not in known:
-                raise Sim2RealError(f"limits have no field {name!r}{nearest(name, known)}")
-        joints = values.pop("joints", None)
-        if not isinstance(joints, list) or not joints:
-            raise Sim2RealError("limits: joints must be a list")
-        for name in ("observation_low", "observation_high", "workspace_low", "workspace_high"):
-            numbers = values.get(name, [])
-            if not isinstance(numbers, list):
-                raise Sim2RealError(f"limits: {name} must be a list")
-            sign = -1.0 if name.endswith("low") else 1.0
-            values[name] = tuple(_number(v, f"limits: {name}", sign) for v in numbers)
-        try:
-            return cls(joints=tuple(_joint(entry) for entry in joints), **values)
-        except TypeError as error:
-            raise Sim2RealError(f"limits: {error}") from None
-
-
-def _joint(data: object) -> JointLimits:
-    values = dict(table_at(data, "limits: joints"))
-    name = values.pop("name", None)
-    if not isinstance(name, str):
-        raise Sim2RealError("limits: a joint has no name")
-    known = {entry.name for entry in fields(JointLimits)}
-    for key in values:
-        if key not in known:
-            raise Sim2RealError(f"limits of joint {name!r}: no field {key!r}{nearest(key, known)}")
-    numbers = {
-        key: _number(value, f"limits of joint {name!r}: {key}", -1.0 if "low" in key else 1.0)
-        for key, value in values.items()
-    }
-    try:
-        return JointLimits(name=name, **numbers)
-    except TypeError as error:
-        raise Sim2RealError(f"limits of joint {name!r}: {error}") from None
-
-
-def _number(value: object, where: str, sign: float) -> float:
-    return sign * math.inf if value is None else number_at(value, where)
+        return json.dumps(self.to_dict(), indent=2, allow_nan=False) + "\n"

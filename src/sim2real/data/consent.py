@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 
-from sim2real.errors import Sim2RealError, nearest, table_at
+from sim2real.errors import Sim2RealError, nearest
+from sim2real.plain import PlainData
 
 SCOPES = ("training", "evaluation", "sharing")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Consent:
+class Consent(PlainData):
     """One person's agreement, as an episode carries it."""
 
     participant: str
@@ -48,27 +48,4 @@ class Consent:
 
     def to_dict(self) -> dict[str, object]:
         """Plain data."""
-        data: dict[str, object] = {"participant": self.participant, "scope": list(self.scope)}
-        return {**data, "expires": self.expires} if self.expires else data
-
-    @classmethod
-    def from_dict(cls, data: Mapping[str, object]) -> Consent:
-        """A consent from plain data; malformed data is a `Sim2RealError`."""
-        values: Mapping[str, object] = table_at(data, "consent")
-        unknown = sorted(set(values) - {"participant", "scope", "expires"})
-        if unknown:
-            raise Sim2RealError(
-                f"consent has no field {unknown[0]!r}"
-                f"{nearest(unknown[0], ('participant', 'scope', 'expires'))}"
-            )
-        scope = values.get("scope", ())
-        if isinstance(scope, str) or not isinstance(scope, Iterable):
-            raise Sim2RealError("consent: scope must be a list")
-        participant, expires = values.get("participant", ""), values.get("expires", "")
-        if isinstance(expires, date):  # from TOML
-            expires = expires.isoformat()[:10]
-        if not isinstance(participant, str) or not isinstance(expires, str):
-            raise Sim2RealError("consent: participant and expires must be text")
-        return cls(
-            participant=participant, scope=tuple(str(entry) for entry in scope), expires=expires
-        )
+        return {name: value for name, value in super().to_dict().items() if value != ""}

@@ -15,6 +15,7 @@ from sim2real.data.lake import Lake, quoted
 from sim2real.data.mixture import Mixture, Part
 from sim2real.data.provenance import Provenance
 from sim2real.errors import Sim2RealError
+from sim2real.plain import PlainData
 
 Report: TypeAlias = Callable[[int, int], None]
 
@@ -22,7 +23,7 @@ _AT_ONCE = 32
 
 
 @dataclass(frozen=True, kw_only=True)
-class Imported:
+class Imported(PlainData):
     """What came into a lake."""
 
     lake: str
@@ -34,11 +35,6 @@ class Imported:
     """How many of them the lake did not know."""
     problems: tuple[str, ...]
     """Why files, or the rest of one, were left out."""
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain data."""
-        lists = {"episodes": list(self.episodes), "problems": list(self.problems)}
-        return {**vars(self), **lists}
 
 
 def import_episodes(
@@ -110,17 +106,13 @@ def _append(lake: Lake, episodes: Iterable[Episode], ids: list[str]) -> None:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Exported:
+class Exported(PlainData):
     """What left a lake."""
 
     out: Path
     dataset: str
     """Id of the data set that it is on record as."""
     episodes: tuple[str, ...]
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain data."""
-        return {"out": str(self.out), "dataset": self.dataset, "episodes": list(self.episodes)}
 
 
 def export_episodes(
@@ -217,13 +209,3 @@ def check_episodes(
             fixed = repair_episode(episode, findings)
             Lake.create(repair_in).append([episode, fixed])
         yield Checked(episode=episode.id, source=source, findings=tuple(findings), repaired=fixed)
-
-
-def unrepaired(lake: Lake, *, where: str = "true", repaired: bool = False) -> list[str]:
-    """Ids of the episodes under an SQL condition, without those that were repaired already."""
-    fixed = "select unnest(parents) from episodes where process like 'repair%'"
-    left = "true" if repaired else f"id not in ({fixed})"
-    found: list[str] = lake.query(
-        f"select id from episodes where ({where}) and {left} order by added, id"
-    )["id"].to_pylist()
-    return found

@@ -130,7 +130,7 @@ class Lake:
         lake = cls(uri, storage_options=storage_options)
         if lake.storage.local:
             try:
-                Path(lake.storage.root).mkdir(parents=True, exist_ok=True)
+                lake.storage.path("").mkdir(parents=True, exist_ok=True)
             except OSError as error:
                 raise Sim2RealError(f"cannot create a lake at {uri}: {one_line(error)}") from None
         for name in reversed(_TABLES):  # the table of episodes last: where it exists, all do
@@ -405,13 +405,12 @@ class Lake:
         self, connection: duckdb.DuckDBPyConnection, view: str, name: str, version: int | None
     ) -> None:
         """Let DuckDB read the Parquet files of a table itself: it prunes, streams and spills."""
-        files = [self.storage.path(file) for file in self.tables[name].files(version)]
+        files = self.tables[name].files(version)
         if not files:
             connection.register(view, self.tables[name].schema.empty_table())
         elif self.storage.local:
-            connection.execute(
-                f"create view {view} as select * from read_parquet([{quoted(files)}])"
-            )
+            listed = quoted(str(self.storage.path(file)) for file in files)
+            connection.execute(f"create view {view} as select * from read_parquet([{listed}])")
         else:
             connection.register(
                 view, pads.dataset(files, filesystem=self.storage.files, format="parquet")

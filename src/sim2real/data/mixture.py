@@ -13,15 +13,16 @@ from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 import pyarrow as pa
 
 from sim2real.arrays import Ints
 from sim2real.data.lake import DATASETS, Lake, quoted
-from sim2real.errors import Sim2RealError, number_at, table_at
+from sim2real.errors import Sim2RealError, number_at
 from sim2real.files import read_json, write_json
+from sim2real.plain import PlainData
 
 _PERIOD = 100_000
 
@@ -33,7 +34,7 @@ class Part:
     name: str
     select: str
     """SQL that selects the ids: "select id from episodes where kind = 'real'"."""
-    weight: float
+    weight: int | float  # the id of a manifest tells 1 from 1.0
     """Share of each batch, relative to the other parts' weights."""
 
     def __post_init__(self) -> None:
@@ -89,7 +90,7 @@ class Mixture:
                     raise Sim2RealError(f"episode {id_} is in {seen[id_]!r} and in {part.name!r}")
             chosen.append(ids)
         lake.permit(list(seen), self.purpose)
-        frames = _frames(lake, list(seen), self.clock) if self.clock else {}
+        frames = frame_counts(lake, list(seen), self.clock) if self.clock else {}
         manifest = Manifest(
             name=self.name,
             lake=lake.storage.uri,
@@ -132,7 +133,7 @@ class MixtureBatch:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Manifest:
+class Manifest(PlainData):
     """What is in a mixture: enough to draw the same batches again."""
 
     name: str
@@ -203,11 +204,6 @@ class Manifest:
             frame=np.concatenate(frames)[order],
         )
 
-    def to_dict(self) -> dict[str, object]:
-        """Plain data for JSON."""
-        plain: dict[str, object] = json.loads(json.dumps(asdict(self)))
-        return plain
-
     def save(self, path: Path | str) -> None:
         """Write the manifest as JSON."""
         write_json(path, self.to_dict())
@@ -215,16 +211,7 @@ class Manifest:
     @classmethod
     def load(cls, path: Path | str) -> Manifest:
         """The manifest in a file; a malformed one is a `Sim2RealError`."""
-        # Any: the constructors check the types themselves.
-        data: dict[str, Any] = dict(table_at(read_json(path), f"{path}"))
-        try:
-            shares = tuple(
-                MixtureShare(**{**part, "ids": tuple(part["ids"]), "frames": tuple(part["frames"])})
-                for part in data.pop("parts")
-            )
-            return cls(**data, parts=shares)
-        except (KeyError, TypeError) as error:
-            raise Sim2RealError(f"{path} is not a manifest: {error}") from None
+        return cls.from_dict(read_json(path), f"{path}")
 
     def _counts(self, items: int) -> Ints:
         """How many of the first `items` items are from each part."""
@@ -283,7 +270,8 @@ def record_dataset(lake: Lake, manifest: Manifest) -> None:
         lake.tables["datasets"].append(pa.Table.from_pylist([row], schema=DATASETS))
 
 
-def _frames(lake: Lake, ids: list[str], clock: str) -> dict[str, int]:
+def frame_counts(lake: Lake, ids: list[str], clock: str) -> dict[str, int]:
+    """Samples of the clock channel in each episode; none in one of them is a `Sim2RealError`."""
     chosen = pa.table({"id": pa.array(ids, pa.string())})
     found = lake.query(
         "select episode, len(times) as n from stored_signals semi join chosen"

@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from enum import StrEnum
 from types import MappingProxyType
-from typing import Any
 
 from sim2real.data.consent import Consent
-from sim2real.errors import Sim2RealError, nearest, number_at, one_line, table_at
+from sim2real.errors import Sim2RealError, nearest, number_at, one_line
+from sim2real.plain import PlainData
 
 
 class Origin(StrEnum):
@@ -25,7 +25,7 @@ class Origin(StrEnum):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Provenance:
+class Provenance(PlainData):
     """Everything needed to trace an episode and to decide whether it may be used."""
 
     kind: Origin
@@ -62,7 +62,7 @@ class Provenance:
     """What each person in the recording has agreed to; empty without people."""
     source: str = ""
     """File it was imported from, as 'name sha256:…'; '' if none."""
-    software: Mapping[str, str] = field(default_factory=dict)
+    software: Mapping[str, object] = field(default_factory=dict)
     """Versions of the software that made it, by package."""
     commit: str = ""
     """Commit of the code that made it."""
@@ -134,24 +134,3 @@ class Provenance:
             allow_nan=False,
             ensure_ascii=False,
         )
-
-    @classmethod
-    def from_dict(cls, data: Mapping[str, object]) -> Provenance:
-        """Provenance from plain data; malformed data is a `Sim2RealError`."""
-        # Any: the constructor checks the types itself.
-        values: dict[str, Any] = dict(table_at(data, "provenance"))
-        known = {entry.name for entry in fields(cls)}
-        for name in values:
-            if name not in known:
-                raise Sim2RealError(f"provenance has no field {name!r}{nearest(name, known)}")
-        if "kind" not in values:
-            raise Sim2RealError("provenance needs a kind: simulated, real or generated")
-        for name in ("parents", "consent"):
-            if not isinstance(values.get(name, []), list | tuple):
-                raise Sim2RealError(f"provenance: {name} must be a list")
-        values["parents"] = tuple(str(entry) for entry in values.get("parents", ()))
-        values["consent"] = tuple(Consent.from_dict(entry) for entry in values.get("consent", ()))
-        for name in ("parameters", "calibration", "software"):
-            if name in values:
-                values[name] = dict(table_at(values[name], f"provenance: {name}"))
-        return cls(**values)

@@ -144,7 +144,7 @@ class SealedTable:
         """Rows of one data file; a damaged one is a `Sim2RealError`."""
         try:
             return pq.read_table(
-                self.storage.path(file),
+                file,
                 filesystem=self.storage.files,
                 schema=self.schema,
                 columns=columns,
@@ -370,7 +370,7 @@ class SealedTable:
         return f"seals/{self.name}"
 
     def _size(self, file: str) -> int:
-        return int(self.storage.files.get_file_info(self.storage.path(file)).size)
+        return int(self.storage.files.get_file_info(file).size)
 
     @property
     def _mark(self) -> str:

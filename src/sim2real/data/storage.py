@@ -16,7 +16,12 @@ import pyarrow.fs as pafs
 from sim2real.errors import Sim2RealError, one_line
 from sim2real.files import atomic_path
 
-_CHUNK = 1 << 22
+_S3 = {
+    "ACCESS_KEY_ID": "access_key",
+    "SECRET_ACCESS_KEY": "secret_key",
+    "SESSION_TOKEN": "session_token",
+    "REGION": "region",
+}
 
 
 class Storage:
@@ -34,7 +39,7 @@ class Storage:
         self.uri = str(Path(uri).absolute()) if self.local else uri.rstrip("/")
         self.options = dict(options) if options else None
         try:
-            self.files, self.root = _filesystem(self.uri, dict(options or {}))
+            self.files = _filesystem(self.uri, self.options or {})
         except (OSError, ValueError, pa.ArrowException) as error:
             raise Sim2RealError(f"{uri} cannot hold a lake: {one_line(error)}") from None
         self._holding = threading.local()
@@ -81,7 +86,7 @@ class Storage:
 
     def _opened(self, name: str, held: ExitStack) -> int | None:
         """A file to lock on; None where the lake cannot be written to."""
-        folder = Path(self.root) / "locks"
+        folder = self.path("locks")
         try:
             folder.mkdir(exist_ok=True)
             file = os.open(folder / name, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
@@ -98,15 +103,15 @@ class Storage:
         except (OSError, ValueError) as error:
             raise Sim2RealError(f"cannot {what}: {one_line(error)}") from None
 
-    def path(self, name: str) -> str:
-        """Path of a file for `self.files`."""
-        return f"{self.root}/{name}"
+    def path(self, name: str) -> Path:
+        """Path of a file on disk; of a local lake only."""
+        return Path(self.uri) / name
 
     def read(self, name: str) -> bytes:
         """Content of a file; one that cannot be read is a `Sim2RealError`."""
         with (
             self._trying(f"read {self.uri}/{name}"),
-            self.files.open_input_stream(self.path(name)) as file,
+            self.files.open_input_stream(name) as file,
         ):
             content: bytes = file.read()
         return content
@@ -119,24 +124,24 @@ class Storage:
             return
         with (
             self._trying(f"write {self.uri}/{name}"),
-            self.files.open_output_stream(self.path(name)) as file,
+            self.files.open_output_stream(name) as file,
         ):
             file.write(content)
 
     def delete(self, name: str) -> None:
         """Delete a file, if it exists."""
         with self._trying(f"delete {self.uri}/{name}"), suppress(FileNotFoundError):
-            self.files.delete_file(self.path(name))
+            self.files.delete_file(name)
 
     def delete_folder(self, name: str) -> None:
         """Delete a folder with everything in it."""
         with self._trying(f"delete {self.uri}/{name}"):
-            self.files.delete_dir(self.path(name))
+            self.files.delete_dir(name)
 
     def exists(self, name: str) -> bool:
         """Whether a file of that name exists."""
         with self._trying(f"list {self.uri}"):
-            found: bool = self.files.get_file_info(self.path(name)).type == pafs.FileType.File
+            found: bool = self.files.get_file_info(name).type == pafs.FileType.File
         return found
 
     def names(self, folder: str) -> list[str]:
@@ -144,20 +149,15 @@ class Storage:
 
         Temporary files of writers that are at work, or have died, are left out.
         """
-        found = [info.path[len(self.root) + 1 :] for info in self._infos(folder)]
+        found = [info.path for info in self._infos(folder)]
         return sorted(name for name in found if not _is_temporary(name))
 
     def leftovers(self) -> list[str]:
         """Names of temporary files; without writers at work, of those that died."""
-        return [
-            name
-            for info in self._infos("")
-            if _is_temporary(name := info.path[len(self.root) + 1 :])
-        ]
+        return [info.path for info in self._infos("") if _is_temporary(info.path)]
 
     def _infos(self, folder: str) -> list[pafs.FileInfo]:
-        where = self.path(folder).rstrip("/")
-        chosen = pafs.FileSelector(where, recursive=True, allow_not_found=True)
+        chosen = pafs.FileSelector(folder, recursive=True, allow_not_found=True)
         with self._trying(f"list {self.uri}"):
             found = self.files.get_file_info(chosen)
         return [info for info in found if info.type == pafs.FileType.File]
@@ -168,14 +168,11 @@ class Storage:
 
     def digest(self, name: str) -> str:
         """SHA-256 of a file's content."""
-        hasher = hashlib.sha256()
         with (
             self._trying(f"read {self.uri}/{name}"),
-            self.files.open_input_stream(self.path(name)) as file,
+            self.files.open_input_stream(name) as file,
         ):
-            while chunk := file.read(_CHUNK):
-                hasher.update(chunk)
-        return hasher.hexdigest()
+            return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _is_temporary(name: str) -> bool:
@@ -183,23 +180,17 @@ def _is_temporary(name: str) -> bool:
     return any(part.startswith(".") for part in name.split("/")) or name.endswith(".json.tmp")
 
 
-def _filesystem(uri: str, options: dict[str, str]) -> tuple[pafs.FileSystem, str]:
+def _filesystem(uri: str, options: dict[str, str]) -> pafs.FileSystem:
+    """The file system whose root is the address."""
     if "://" not in uri:
-        return pafs.LocalFileSystem(), uri
+        return pafs.SubTreeFileSystem(uri, pafs.LocalFileSystem())
     if not uri.startswith("s3://"):
         files, root = pafs.FileSystem.from_uri(uri)
-        return files, str(root)
-    named = {key: value for key, value in os.environ.items() if key.startswith("AWS_")} | options
-    given = {key.upper().removeprefix("AWS_"): value for key, value in named.items()}
-    endpoint = given.get("ENDPOINT_URL", "")
-    scheme, _, host = endpoint.rpartition("://")
-    chosen = {
-        "access_key": given.get("ACCESS_KEY_ID"),
-        "secret_key": given.get("SECRET_ACCESS_KEY"),
-        "session_token": given.get("SESSION_TOKEN"),
-        "region": given.get("REGION"),
-        "endpoint_override": host or None,
-        "scheme": scheme or None,
-    }
-    said = {key: value for key, value in chosen.items() if value is not None}
-    return pafs.S3FileSystem(**said), uri.removeprefix("s3://")
+        return pafs.SubTreeFileSystem(root, files)
+    named = {key: value for key, value in os.environ.items() if key.startswith("AWS_")}
+    given = {key.upper().removeprefix("AWS_"): value for key, value in (named | options).items()}
+    said = {name: given[key] for key, name in _S3.items() if key in given}
+    if endpoint := given.get("ENDPOINT_URL"):
+        scheme, _, said["endpoint_override"] = endpoint.rpartition("://")
+        said |= {"scheme": scheme} if scheme else {}
+    return pafs.SubTreeFileSystem(uri.removeprefix("s3://"), pafs.S3FileSystem(**said))

@@ -10,18 +10,17 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Collection, Iterator, Sequence
-from contextlib import ExitStack
 from pathlib import Path
-from typing import BinaryIO, TypedDict, cast
+from typing import TypedDict, cast
 
 import numpy as np
 import pyarrow as pa
 
 from sim2real.arrays import Array, Ints
 from sim2real.data.arrow_rows import read_channel
-from sim2real.data.episode import Signal
+from sim2real.data.episode import Signal, held
 from sim2real.data.lake import Lake, quoted
-from sim2real.data.resampling import held
+from sim2real.data.mixture import frame_counts
 from sim2real.data.sealed_table import Damage
 from sim2real.data.storage import Storage
 from sim2real.errors import Sim2RealError
@@ -75,7 +74,7 @@ class Windows:
         """
         if folder is None and not lake.storage.local:
             raise Sim2RealError("windows of a lake on object storage need a local folder")
-        root = Path(lake.storage.path(_CACHE)) if folder is None else Path(folder)
+        root = lake.storage.path(_CACHE) if folder is None else Path(folder)
         if not ids or not channels or len(set(channels)) < len(channels):
             raise Sim2RealError("windows need episodes, and channels without repeats")
         for missing in sorted(set(ids) - set(lake.present(ids))):
@@ -148,11 +147,9 @@ def _lay_out(
     folder: Path,
     report: Callable[[int, int], None],
 ) -> None:
-    frames: list[int] = []
-    with ExitStack() as files:
-        writers = _fill(lake, ids, channels, clock, folder, frames, files, report)
-        for writer in writers:
-            writer.finish(sum(frames))
+    counts = frame_counts(lake, ids, clock)
+    frames = [counts[id_] for id_ in ids]
+    _fill(lake, ids, channels, clock, folder, sum(frames), report)
     names = [f"{k}.npy" for k in range(len(channels))]
     digests = {name: Storage(str(folder)).digest(name) for name in names}
     index = _Index(ids=ids, channels=channels, frames=frames, sha256=digests)
@@ -167,11 +164,11 @@ def _fill(
     channels: list[str],
     clock: str,
     folder: Path,
-    frames: list[int],
-    files: ExitStack,
+    length: int,
     report: Callable[[int, int], None],
-) -> list[_Column]:
-    writers: dict[str, _Column] = {}
+) -> None:
+    files: dict[str, np.memmap[tuple[int, ...], np.dtype[np.generic]]] = {}
+    first = 0
     for begin in range(0, len(ids), _AT_ONCE):
         chosen = ids[begin : begin + _AT_ONCE]
         found = _signals(lake, chosen, {*channels, clock})
@@ -181,17 +178,25 @@ def _fill(
                 if name not in mine:
                     raise Sim2RealError(f"episode {id_} has no samples of channel {name!r}")
             at = mine[clock].times
-            frames.append(len(at))
             for k, name in enumerate(channels):
                 signal = mine[name]
+                if name not in files:
+                    files[name] = np.lib.format.open_memmap(
+                        folder / f"{k}.npy", "w+", signal.values.dtype, (length, *signal.shape)
+                    )
+                file = files[name]
+                if signal.values.dtype != file.dtype or signal.shape != file.shape[1:]:
+                    raise Sim2RealError(
+                        f"channel {name!r} of episode {id_} is {signal.values.dtype}{signal.shape},"
+                        f" others are {file.dtype}{file.shape[1:]}"
+                    )
                 same = np.array_equal(signal.times, at)
                 values = signal.values if same else signal.values[held(signal.times, at)]
-                if name not in writers:
-                    file = files.enter_context((folder / f"{k}.npy").open("wb"))
-                    writers[name] = _Column(file, values)
-                writers[name].add(id_, name, values)
+                file[first : first + len(at)] = values
+            first += len(at)
         report(min(begin + _AT_ONCE, len(ids)), len(ids))
-    return list(writers.values())
+    for file in files.values():
+        file.flush()
 
 
 def _signals(lake: Lake, ids: list[str], channels: set[str]) -> dict[str, dict[str, Signal]]:
@@ -208,35 +213,3 @@ def _signals(lake: Lake, ids: list[str], channels: set[str]) -> dict[str, dict[s
             mine = found.setdefault(rows["episode"][row].as_py(), {})
             mine[rows["channel"][row].as_py()] = signal
     return found
-
-
-class _Column:
-    """One channel of all episodes, written as a numpy file of a length that is known at the end."""
-
-    def __init__(self, file: BinaryIO, like: Array) -> None:
-        self._dtype, self._shape = like.dtype, like.shape[1:]
-        self._file = file
-        self._header(0)
-
-    def add(self, episode: str, channel: str, values: Array) -> None:
-        if values.dtype != self._dtype or values.shape[1:] != self._shape:
-            raise Sim2RealError(
-                f"channel {channel!r} of episode {episode} is {values.dtype}{values.shape[1:]},"
-                f" others are {self._dtype}{self._shape}"
-            )
-        self._file.write(np.ascontiguousarray(values).data)
-
-    def finish(self, frames: int) -> None:
-        self._file.seek(0)
-        self._header(frames)
-
-    def _header(self, frames: int) -> None:
-        # The header has room for any length, so that it can be written again at the end.
-        np.lib.format.write_array_header_1_0(
-            self._file,
-            {
-                "descr": np.lib.format.dtype_to_descr(self._dtype),
-                "fortran_order": False,
-                "shape": (frames, *self._shape),
-            },
-        )

@@ -19,10 +19,11 @@ import pyarrow.compute as pc
 from sim2real.data.lake import WITHDRAWALS, Lake
 from sim2real.data.windows import forget
 from sim2real.errors import Sim2RealError
+from sim2real.plain import PlainData
 
 
 @dataclass(frozen=True, kw_only=True)
-class Withdrawal:
+class Withdrawal(PlainData):
     """What was erased, and what had been made from it."""
 
     id: str
@@ -33,10 +34,6 @@ class Withdrawal:
     """Data sets and exports that contained one of them."""
     policies: tuple[str, ...]
     """Policies made from these data sets."""
-
-    def to_dict(self) -> dict[str, object]:
-        """Plain data for JSON."""
-        return asdict(self)
 
 
 def withdraw(lake: Lake, participant: str) -> Withdrawal:

@@ -41,12 +41,12 @@ def demo(config: DemoConfig) -> int:
     if config.json:
         sys.stdout.write(json.dumps(summary) + "\n")
         return 0
-    expected = closed.rounds[-1].expected
+    first, last = closed.rounds[0], closed.rounds[-1]
     _say(
-        f"\nin simulation    {_rate(summary['sim_success'])}\n"
-        f"on the robot     {_rate(summary['real_success_before'])}\n"
-        f"after the loop   {_rate(summary['real_success_after'])}\n"
-        f"from now on      {expected or 'nothing is known'}\n"
+        f"\nin simulation    {_rate(first.sim.result)}\n"
+        f"on the robot     {_rate(first.real.to_dict())}\n"
+        f"after the loop   {_rate(last.real.to_dict())}\n"
+        f"from now on      {last.expected or 'nothing is known'}\n"
         f"robot time       {closed.trials} trials and {closed.recorded_s:.0f} s of motion\n"
         f"report           {out / REPORT_FILE}\n"
         f"summary          {out / SUMMARY_FILE}\n"

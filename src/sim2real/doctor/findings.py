@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+
+from sim2real.plain import PlainData
 
 
 class Fault(StrEnum):
@@ -48,7 +49,7 @@ REMEDIES = {
 
 
 @dataclass(frozen=True, kw_only=True)
-class Finding:
+class Finding(PlainData, also=("remedy",)):
     """One fault of the interface."""
 
     fault: Fault
@@ -68,18 +69,11 @@ class Finding:
 
     def to_dict(self) -> dict[str, object]:
         """Plain data."""
-        return {
-            "fault": str(self.fault),
-            "where": list(self.where),
-            "evidence": self.evidence,
-            "remedy": self.remedy,
-            "confidence": round(self.confidence, 3),
-            "alternatives": [str(fault) for fault in self.alternatives],
-        }
+        return super().to_dict() | {"confidence": round(self.confidence, 3)}
 
 
 @dataclass(frozen=True, kw_only=True)
-class Diagnosis:
+class Diagnosis(PlainData, also=("verdict", "fine")):
     """What the doctor found in some logs of one robot under one policy."""
 
     findings: tuple[Finding, ...]
@@ -105,19 +99,6 @@ class Diagnosis:
         if self.findings:
             return f"{self.findings[0].fault}: {', '.join(self.findings[0].where)}"
         return self.physics
-
-    def to_dict(self) -> dict[str, object]:
-        """Plain data."""
-        return {
-            "verdict": self.verdict,
-            "fine": self.fine,
-            "findings": [finding.to_dict() for finding in self.findings],
-            "physics": self.physics,
-            "gap": self.gap if math.isfinite(self.gap) else None,
-            "logs": self.logs,
-            "periods": self.periods,
-            "notes": list(self.notes),
-        }
 
 
 def joined(per_log: Sequence[Sequence[Finding]]) -> tuple[Finding, ...]:

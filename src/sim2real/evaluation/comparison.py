@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -40,6 +40,7 @@ from sim2real.intervals import (
     unpaired_difference,
     wilson,
 )
+from sim2real.plain import PlainData, plain
 
 _MATCHED_ENOUGH = 0.8
 """Share of the smaller set that must have partners; a few left over do not make it unpaired."""
@@ -51,7 +52,7 @@ _Units = Sequence[tuple[Ints, Ints]]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Comparison:
+class Comparison(PlainData):
     """Two policies side by side."""
 
     first: Rate
@@ -81,21 +82,8 @@ class Comparison:
 
     def to_dict(self) -> dict[str, object]:
         """Plain data for JSON."""
-        return {
-            "first": self.first.to_dict(),
-            "second": self.second.to_dict(),
-            "paired": self.paired,
-            "pairs": self.pairs,
-            "wins": list(self.wins),
-            "unmatched": list(self.unmatched),
-            "difference": self.difference.to_dict(),
-            "p_value": self.p_value,
-            "test": self.test,
-            "sequential": {**asdict(self.sequential), "says": str(self.sequential)},
-            "by_unit": self.by_unit,
-            "unit_wins": list(self.unit_wins),
-            "notes": list(self.notes),
-        }
+        told = plain(self.sequential) | {"says": str(self.sequential)}
+        return super().to_dict() | {"sequential": told}
 
 
 def compare(

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from importlib.metadata import version
-
 import mujoco
 import numpy as np
 import torch
 from torch import Tensor
 
+from sim2real import __version__
 from sim2real.arrays import Floats
 from sim2real.data import Episode, Origin, Provenance, Signal
 from sim2real.tasks import TaskEnv
@@ -62,7 +61,7 @@ class EpisodeRecorder:
                 engine="mujoco",
                 engine_version=mujoco.__version__,
                 policy=policy,
-                software={"sim2real": version("sim2real")},
+                software={"sim2real": __version__},
             )
             rows = {name: column[world, : length[world]] for name, column in stacked.items()}
             outcome = "success" if bool(success[world]) else "failure"

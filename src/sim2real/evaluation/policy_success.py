@@ -17,6 +17,7 @@ from sim2real.evaluation.simulated_trials import SimulatedTrials, run_trials
 from sim2real.evaluation.trial_files import save_worlds
 from sim2real.files import write_json
 from sim2real.intervals import Rate, check_confidence, clustered, wilson
+from sim2real.plain import PlainData
 from sim2real.policy import open_twin
 from sim2real.twin import Twin
 
@@ -26,7 +27,7 @@ _BINS = 5
 
 
 @dataclass(frozen=True)
-class ParameterEffect:
+class ParameterEffect(PlainData):
     """Success along one parameter's range."""
 
     name: str
@@ -37,15 +38,6 @@ class ParameterEffect:
     p_value: float
     """Chance of so uneven a split between failed and successful draws if it did not matter
     (two-sided Mann-Whitney, Holm-corrected over the parameters)."""
-
-    def to_dict(self) -> dict[str, object]:
-        """Plain data for JSON."""
-        return {
-            "name": self.name,
-            "edges": list(self.edges),
-            "p_value": self.p_value,
-            "rates": [rate.to_dict() for rate in self.rates],
-        }
 
 
 @dataclass(frozen=True)

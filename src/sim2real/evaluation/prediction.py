@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
@@ -25,6 +25,7 @@ from sim2real.arrays import Floats, Ints
 from sim2real.errors import Sim2RealError
 from sim2real.evaluation.trial import Trial
 from sim2real.intervals import check_confidence
+from sim2real.plain import PlainData
 
 _FEWEST_DRAWS = 10
 _MOST_TRIALS = 10_000
@@ -38,7 +39,7 @@ _UNKNOWN = 64
 
 
 @dataclass(frozen=True, kw_only=True)
-class Prediction:
+class Prediction(PlainData):
     """The success rate of one robot that is yet to be tried."""
 
     mean: float
@@ -66,10 +67,6 @@ class Prediction:
             f" {self.trials} trials will show {100 * self.shown_low:.0f} to"
             f" {100 * self.shown_high:.0f} % ({100 * self.confidence:g} % sure)"
         )
-
-    def to_dict(self) -> dict[str, object]:
-        """Plain data for JSON."""
-        return asdict(self)
 
 
 def predict(

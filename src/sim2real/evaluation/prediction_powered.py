@@ -25,7 +25,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -40,6 +40,7 @@ from sim2real.intervals import (
     score_interval,
     worth_of,
 )
+from sim2real.plain import PlainData
 
 _CORNERS = 1.0
 """Trials' worth of the four corners that are added; fewer cover too little at ten real trials."""
@@ -47,7 +48,7 @@ _FEWEST = 5
 
 
 @dataclass(frozen=True, kw_only=True)
-class PoweredRate:
+class PoweredRate(PlainData, also=("narrowing",)):
     """Real success from few real and many simulated trials."""
 
     value: float
@@ -75,14 +76,6 @@ class PoweredRate:
             f"{100 * self.value:.1f} % [{100 * self.low:.1f}, {100 * self.high:.1f}], worth"
             f" {self.worth:.0f} real trials"
         )
-
-    def to_dict(self) -> dict[str, object]:
-        """Plain data for JSON."""
-        return {
-            **asdict(self),
-            "alone": self.alone.to_dict(),
-            "narrowing": self.narrowing,
-        }
 
 
 def powered_rate(

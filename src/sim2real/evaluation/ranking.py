@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 
 import numpy as np
 from scipy import stats
@@ -16,9 +16,10 @@ from scipy import stats
 from sim2real.arrays import Bools, Floats, Ints
 from sim2real.errors import Sim2RealError
 from sim2real.intervals import check_confidence
+from sim2real.plain import PlainData
 
-_RESAMPLES = 2_000
-_PERMUTATIONS = 5_000
+RESAMPLES = 2_000
+PERMUTATIONS = 5_000
 _ENOUGH = 5
 """Policies from which on resampling them says something."""
 _GROUPS = 3
@@ -31,7 +32,7 @@ _DIGITS = 9
 """Digits, of a group's range, to which scores differ; those behind are rounding."""
 _LARGEST = 1e100
 """Scores beyond it are no scores."""
-_AT_ONCE = 4_000_000
+AT_ONCE = 4_000_000
 """Pairs of policies, over resamples, that are looked at in one go."""
 MEASURES = ("pearson", "spearman", "kendall", "mmrv")
 
@@ -64,7 +65,7 @@ class RankMeasure:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Ranking:
+class Ranking(PlainData, also=("verdict",)):
     """How simulation's order of policies compares to reality's."""
 
     group: str
@@ -116,10 +117,6 @@ class Ranking:
         if self.tau_most is not None and self.tau_most < _USEFUL:
             return f"simulation does not rank these policies ({which})"
         return f"it is not shown that simulation ranks these policies ({chance})"
-
-    def to_dict(self) -> dict[str, object]:
-        """Plain data for JSON."""
-        return {**asdict(self), "verdict": self.verdict}
 
 
 def rank(
@@ -224,7 +221,7 @@ def _measures(sim: Floats, real: Floats, groups: Ints) -> dict[str, Floats]:
 
 def _many_measures(sim: Floats, real: Floats, groups: Ints) -> dict[str, Floats]:
     """Each measure of scores (resamples, policies), so many at a time as memory holds."""
-    parts = math.ceil(sim.size * sim.shape[1] / _AT_ONCE)
+    parts = math.ceil(sim.size * sim.shape[1] / AT_ONCE)
     split = zip(np.array_split(sim, parts), np.array_split(real, parts), strict=True)
     found = [_measures(*both, groups) for both in split]
     return {name: np.concatenate([part[name] for part in found]) for name in MEASURES}
@@ -305,10 +302,10 @@ def _with_intervals(
     values = _measures(sim, real, groups)
     drawn: dict[str, Floats] = {}
     if len(sim) >= _ENOUGH:
-        picks = np.empty((_RESAMPLES, len(sim)), dtype=int)
+        picks = np.empty((RESAMPLES, len(sim)), dtype=int)
         for group in np.unique(groups):
             inside = np.flatnonzero(groups == group)
-            picks[:, inside] = rng.choice(inside, size=(_RESAMPLES, len(inside)))
+            picks[:, inside] = rng.choice(inside, size=(RESAMPLES, len(inside)))
         drawn = _many_measures(sim[picks], real[picks], groups)
     elif retried is not None:
         drawn = _many_measures(np.broadcast_to(sim, retried.shape).copy(), retried, groups)
@@ -384,9 +381,9 @@ def _means(row: ScoredPolicy, rng: np.random.Generator) -> Floats:
     trials, n = np.array(row.real_trials), row.n_real or len(row.real_trials)
     if np.isin(trials, (0.0, 1.0)).all():
         chance = (row.real * n + 0.5) / (n + 1)  # no rate is known to be 0 or 1
-        return rng.binomial(n, chance, size=_RESAMPLES) / n
+        return rng.binomial(n, chance, size=RESAMPLES) / n
     error = float(trials.std(ddof=1)) / math.sqrt(n)
-    return row.real + error * rng.standard_t(n - 1, size=_RESAMPLES)
+    return row.real + error * rng.standard_t(n - 1, size=RESAMPLES)
 
 
 def _shown_wrong(order: Floats, retried: Floats, confidence: float) -> Bools:
@@ -403,7 +400,7 @@ def _by_chance(sim: Floats, real: Floats, groups: Ints, rng: np.random.Generator
 
     A pair counts by how far it is apart in reality: mistaking equals for each other is harmless.
     """
-    shuffled = np.broadcast_to(real, (_PERMUTATIONS, len(real))).copy()
+    shuffled = np.broadcast_to(real, (PERMUTATIONS, len(real))).copy()
     for group in np.unique(groups):
         inside = np.flatnonzero(groups == group)
         shuffled[:, inside] = rng.permuted(shuffled[:, inside], axis=1)
@@ -411,4 +408,4 @@ def _by_chance(sim: Floats, real: Floats, groups: Ints, rng: np.random.Generator
     # The sum over pairs of sign(sim_i - sim_j) (real_i - real_j), as one product.
     lead = ahead.sum(axis=1)
     as_good = shuffled @ lead >= real @ lead - 1e-9
-    return float((as_good.sum() + 1) / (_PERMUTATIONS + 1))
+    return float((as_good.sum() + 1) / (PERMUTATIONS + 1))

@@ -12,6 +12,7 @@ from sim2real.errors import Sim2RealError, nearest, number_at, table_at
 from sim2real.evaluation.ranking import Ranking, ScoredPolicy, rank, unranked
 from sim2real.evaluation.trial_files import number_in, read_rows, text_in
 from sim2real.files import read_json
+from sim2real.plain import PlainData
 
 _MOST_TRIALS = 10**9
 
@@ -29,7 +30,7 @@ class ScoreColumns:
 
 
 @dataclass(frozen=True, kw_only=True)
-class RankedTable:
+class RankedTable(PlainData, also=("verdict",), without=("confidence",)):
     """How well simulation ranks the policies of a table."""
 
     rankings: tuple[Ranking, ...]
@@ -39,13 +40,10 @@ class RankedTable:
     confidence: float
     """Of the intervals."""
 
-    def to_dict(self) -> dict[str, object]:
-        """Plain data."""
-        return {
-            "verdict": self.rankings[0].verdict,
-            "rankings": [ranking.to_dict() for ranking in self.rankings],
-            "left_out": list(self.left_out),
-        }
+    @property
+    def verdict(self) -> str:
+        """Of the first ranking."""
+        return self.rankings[0].verdict
 
 
 def rank_table(

@@ -220,12 +220,12 @@ def _exact_level(alpha: float, most: int) -> float:
     low, high = 0.0, math.log(1 / alpha)
     for _ in range(14):
         middle = (low + high) / 2
-        crossed = _crossing(_needed(middle, most))
+        crossed = crossing_chance(_needed(middle, most))
         low, high = (low, middle) if crossed <= alpha else (middle, high)
     return high
 
 
-def _crossing(needed: Ints) -> float:
+def crossing_chance(needed: Ints) -> float:
     """Chance that one side of a fair game crosses, whatever the other side does."""
     total, alive = 0.0, np.ones(1)
     for m in range(1, len(needed)):

@@ -14,10 +14,11 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from sim2real.data import Episode, Lake, Origin
+from sim2real.plain import PlainData
 
 if TYPE_CHECKING:
     from sim2real.evaluation.simulated_trials import SimulatedTrials
@@ -27,7 +28,7 @@ _NOTED = "condition:"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Trial:
+class Trial(PlainData):
     """How one attempt ended."""
 
     policy: str
@@ -43,10 +44,6 @@ class Trial:
     seed: int | None = None
     episode: str = ""
     """Id of its episode in a lake."""
-
-    def to_dict(self) -> dict[str, object]:
-        """Plain data for JSON."""
-        return asdict(self)
 
 
 def trials_of_worlds(trials: SimulatedTrials, *, policy: str) -> list[Trial]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 
 import numpy as np
 from scipy import stats
@@ -12,13 +12,14 @@ from scipy import stats
 from sim2real.errors import Sim2RealError
 from sim2real.evaluation.paired_outcomes import EXPECTED, MANY
 from sim2real.evaluation.sequential import SequentialTest
+from sim2real.plain import PlainData
 
 MOST = 2_000
 """Trials beyond which nobody goes to a robot."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class TrialPlan:
+class TrialPlan(PlainData):
     """Trials of each of two policies, by the way they are compared; None where it takes more than
     `MOST`."""
 
@@ -35,10 +36,6 @@ class TrialPlan:
     power: float
     """Chance of showing the difference that each of these reaches at least."""
     alpha: float
-
-    def to_dict(self) -> dict[str, object]:
-        """Plain data for JSON."""
-        return asdict(self)
 
 
 def plan_trials(

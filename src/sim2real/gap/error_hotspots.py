@@ -14,13 +14,14 @@ segments, which depend on each other, are resampled together.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
 
 from sim2real.arrays import Bools, Floats, Ints
 from sim2real.gap.replayed_pairs import ReplayedPairs
+from sim2real.plain import PlainData
 
 _RANGES = 8
 _FEWEST = 8
@@ -35,7 +36,7 @@ _MOST_RECORDINGS = 40
 
 
 @dataclass(frozen=True, kw_only=True)
-class Hotspot:
+class Hotspot(PlainData, also=("words",)):
     """The error of one channel in one range of something."""
 
     channel: str
@@ -69,10 +70,6 @@ class Hotspot:
         if self.along == "recording":
             return f"in recording {self.low:.0f}"
         return f"at {self.along} {_range(self.low, self.high)}{' ' if self.unit else ''}{self.unit}"
-
-    def to_dict(self) -> dict[str, object]:
-        """Plain data."""
-        return asdict(self) | {"words": self.words}
 
 
 @dataclass(frozen=True)
@@ -112,7 +109,7 @@ def _places(pairs: ReplayedPairs, seed: int) -> list[Hotspot]:
     real, made = _scores(pairs, made=False), _scores(pairs, made=True)
     channels = [spec for spec in pairs.real.log.contract.sensors if pairs.seen(spec.name)]
     excess = np.sqrt(real) - np.sqrt(made)
-    blocks = _blocks(pairs)
+    blocks = neighbour_blocks(pairs)
     ranges = [
         (variable, low, high, inside)
         for variable in _variables(pairs)
@@ -230,7 +227,7 @@ def _cut(variable: _Variable) -> Iterator[tuple[float, float, Bools]]:
             yield float(low), float(high), inside
 
 
-def _blocks(pairs: ReplayedPairs) -> Ints:
+def neighbour_blocks(pairs: ReplayedPairs) -> Ints:
     """(segments,) block of neighbours each belongs to, within one recording."""
     long = max(len(pairs.recording) // _BLOCKS, round(_BLOCK_S / pairs.horizon_s), 1)
     firsts = np.searchsorted(pairs.recording, pairs.recording)  # segments come in order

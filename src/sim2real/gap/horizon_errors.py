@@ -8,12 +8,13 @@ as it can be at the floor, and no use for prediction where staying is the better
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 
 import numpy as np
 
 from sim2real.arrays import Floats, Ints
 from sim2real.gap.replayed_pairs import ReplayedPairs
+from sim2real.plain import PlainData
 from sim2real.replay import clusters_of
 from sim2real.twin import SensorEffects
 
@@ -29,7 +30,7 @@ _LAG_LEAST, _LAG_MOST = 0.1, 0.5
 
 
 @dataclass(frozen=True, kw_only=True)
-class ChannelLag:
+class ChannelLag(PlainData, also=("told",)):
     """How far behind the prediction the robot is."""
 
     seconds: float
@@ -52,7 +53,7 @@ class ChannelLag:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ChannelGap:
+class ChannelGap(PlainData, also=("error", "predicts")):
     """Errors of one sensor's predictions, along the horizon; lists have one entry a period."""
 
     name: str
@@ -113,14 +114,11 @@ class ChannelGap:
 
     def to_dict(self) -> dict[str, object]:
         """Plain data."""
-        return asdict(self) | {
-            "error": self.error,
+        return super().to_dict() | {
             "error_in_noise": self.in_noise,
             "error_in_spread": self.in_spread,
             "rms_in_noise": [value / self.noise for value in self.rms],
             "rms_in_spread": [v / self.spread for v in self.rms] if self.moves else None,
-            "predicts": self.predicts,
-            "lag": None if self.lag is None else asdict(self.lag) | {"told": self.lag.told},
         }
 
 

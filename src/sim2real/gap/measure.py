@@ -24,6 +24,7 @@ from sim2real.gap.replayed_pairs import ReplayedPairs, make_pairs
 from sim2real.gap.thresholds import GAP_THRESHOLDS, GapThresholds
 from sim2real.gap.two_sample import EXCHANGES, FEWEST, Distance, adjusted, distances
 from sim2real.logs import ControlLog, aligned_logs
+from sim2real.plain import PlainData
 from sim2real.policy import open_twin
 from sim2real.randomize import drawn
 from sim2real.replay import seconds_of
@@ -41,7 +42,9 @@ _STAGES = 3
 
 
 @dataclass(frozen=True, kw_only=True)
-class Gap:
+class Gap(
+    PlainData, also=("verdict", "found", "p_value"), without=("places", "pairs", "draws", "level")
+):
     """What a twin and its robot differ by, as far as some logs tell."""
 
     twin: str
@@ -118,23 +121,10 @@ class Gap:
 
     def to_dict(self) -> dict[str, object]:
         """Plain data."""
-        return {
-            "twin": self.twin,
-            "version": self.version,
-            "verdict": self.verdict,
-            "found": self.found,
-            "p_value": self.p_value,
-            "horizon_s": self.horizon_s,
-            "recordings": list(self.recordings),
-            "seconds": self.seconds,
-            "segments": self.segments,
-            "diverged": self.diverged,
+        return super().to_dict() | {
             "channels": {channel.name: channel.to_dict() for channel in self.channels},
-            "distances": [distance.to_dict() for distance in self.distances],
             "places": [place.to_dict() for place in self.worst_places[:_LISTED]],
             "places_looked_at": len(self.places),
-            "coverage": None if self.coverage is None else self.coverage.to_dict(),
-            "notes": list(self.notes),
         }
 
     @property

@@ -20,6 +20,7 @@ from sim2real.contract import SensorSpec
 from sim2real.errors import Sim2RealError
 from sim2real.gap.thresholds import GAP_THRESHOLDS, GapThresholds
 from sim2real.logs import ControlLog
+from sim2real.plain import PlainData
 from sim2real.randomize import drawn
 from sim2real.replay import Replay, Replayer, clusters_of, log_of, seconds_of
 from sim2real.twin import Twin
@@ -44,7 +45,7 @@ class CoveredShare:
 
 
 @dataclass(frozen=True, kw_only=True)
-class SensorCoverage:
+class SensorCoverage(PlainData, also=("width", "verdict"), without=("name", "thresholds")):
     """How one sensor's readings lie among those that the ranges make possible."""
 
     name: str
@@ -73,21 +74,9 @@ class SensorCoverage:
         wide = self.width > limits.spread_most and self.inside.value > BAND
         return "too wide" if wide else "fine"
 
-    def to_dict(self) -> dict[str, object]:
-        """Plain data."""
-        return {
-            "unit": self.unit,
-            "inside": vars(self.inside),
-            "explained": vars(self.explained),
-            "spread": self.spread,
-            "error": self.error,
-            "width": self.width,
-            "verdict": self.verdict,
-        }
-
 
 @dataclass(frozen=True, kw_only=True)
-class RangeCoverage:
+class RangeCoverage(PlainData, also=("verdict",), without=("sensors", "replay")):
     """What the ranges cover of some logs."""
 
     source: str
@@ -113,16 +102,9 @@ class RangeCoverage:
 
     def to_dict(self) -> dict[str, object]:
         """Plain data."""
-        return {
-            "source": self.source,
-            "horizon_s": self.horizon_s,
-            "recordings": self.recordings,
-            "windows": self.windows,
+        return super().to_dict() | {
             "draws": len(self.replay.values),
-            "diverged": self.diverged,
-            "explained": vars(self.explained),
             "sensors": {sensor.name: sensor.to_dict() for sensor in self.sensors},
-            "verdict": self.verdict,
         }
 
 
@@ -180,7 +162,7 @@ def range_coverage(
         windows=len(replay.starts),
         diverged=int(draws - good.sum()),
         sensors=tuple(sensors),
-        explained=_explained(np.max(farthest, axis=0), clusters, rng),
+        explained=explained_share(np.max(farthest, axis=0), clusters, rng),
         replay=replay,
     )
 
@@ -203,20 +185,20 @@ def _of_sensor(
     edges = (0.5 - BAND / 2, 0.5, 0.5 + BAND / 2)
     low, middle, high = np.quantile(made, edges, axis=0, method="weibull")
     within = (real >= low - slack) & (real <= high + slack) & known
-    far = _farthest(made, real, slack)
+    far = farthest_off(made, real, slack)
     error, variance = (real - middle)[known], made.var(axis=0, ddof=1)[known]
     covered = SensorCoverage(
         name=spec.name,
         unit=spec.unit,
-        inside=_share(within.sum(axis=(1, 2)), known.sum(axis=(1, 2)), clusters, rng),
-        explained=_explained(far, clusters, rng),
+        inside=covered_share(within.sum(axis=(1, 2)), known.sum(axis=(1, 2)), clusters, rng),
+        explained=explained_share(far, clusters, rng),
         spread=float(np.sqrt(variance.mean())),
         error=float(np.sqrt(np.mean(error**2))),
     )
     return covered, far
 
 
-def _farthest(made: Floats, real: Floats, slack: Floats) -> Floats:
+def farthest_off(made: Floats, real: Floats, slack: Floats) -> Floats:
     """(1 + draws, windows) how far each window goes from the middle; the real one is the first.
 
     The middle and the spread are of all of them together, the real one included, so that it is like
@@ -227,13 +209,16 @@ def _farthest(made: Floats, real: Floats, slack: Floats) -> Floats:
     return np.asarray(np.where(np.isfinite(real), off, 0.0).max(axis=(2, 3)))
 
 
-def _explained(far: Floats, clusters: Ints, rng: np.random.Generator) -> CoveredShare:
+def explained_share(far: Floats, clusters: Ints, rng: np.random.Generator) -> CoveredShare:
+    """The share of windows that lie among 95 % of the draws; `far` is of `farthest_off`."""
     beyond = 1 + (far[1:] >= far[0]).sum(axis=0)
     within = beyond > (1 - BAND) * len(far)
-    return _share(within.astype(int), np.ones(len(within), dtype=int), clusters, rng)
+    return covered_share(within.astype(int), np.ones(len(within), dtype=int), clusters, rng)
 
 
-def _share(within: Ints, count: Ints, clusters: Ints, rng: np.random.Generator) -> CoveredShare:
+def covered_share(
+    within: Ints, count: Ints, clusters: Ints, rng: np.random.Generator
+) -> CoveredShare:
     """The share of `within` in `count` (windows,) each, resampled by cluster."""
     inside = np.bincount(clusters, weights=within)
     total = np.bincount(clusters, weights=count)

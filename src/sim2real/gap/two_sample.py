@@ -10,12 +10,13 @@ depend on each other, always go together.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 
 import numpy as np
 
 from sim2real.arrays import Floats, Ints
 from sim2real.gap.replayed_pairs import ReplayedPairs
+from sim2real.plain import PlainData
 from sim2real.replay import Replay
 
 EXCHANGES = 1999
@@ -34,7 +35,7 @@ FEWEST = 12
 
 
 @dataclass(frozen=True, kw_only=True)
-class Distance:
+class Distance(PlainData):
     """How far apart real and simulated samples of one kind are."""
 
     of: str
@@ -50,10 +51,6 @@ class Distance:
     accuracy_high: float
     """95 % interval over segments."""
     accuracy_p: float
-
-    def to_dict(self) -> dict[str, object]:
-        """Plain data."""
-        return asdict(self)
 
 
 def distances(pairs: ReplayedPairs, *, seed: int = 0) -> tuple[Distance, ...]:

@@ -1,4 +1,13 @@
-"""Identification: from real logs to a twin that knows what it does not know."""
+"""From recordings to a twin's next version, with a posterior that says what it does not know.
+
+`identify` fits the parameters that recordings can tell, checks the fit on held-back recordings,
+and keeps the new twin only if it predicts them better. `learn_remainder` covers what no parameter
+explains.
+
+>>> from sim2real.identification import IdentifyConfig
+>>> IdentifyConfig(twin="robot", logs=("log.csv",)).starts
+8
+"""
 
 from typing import TYPE_CHECKING
 

@@ -73,19 +73,19 @@ class LeastSquares(Unknowns):
         """(numbers,) standard deviation of a reading around the prediction, as now believed."""
         keep = spread_evenly(self._replayer.steps, _MOST_ROWS)
         self._rows = keep
-        self._measured = self._replayer.measured[:, keep]
-        self.valid = np.isfinite(self._measured)
+        self.measured = self._replayer.measured[:, keep]
+        self.valid = np.isfinite(self.measured)
         self._factor: tuple[Floats, Floats] | None = None
         self._moved = np.zeros((self.segments, self._replayer.coordinates))
         self._starts: Floats | None = None
         self._scatter: Floats | None = None
-        self._offset = np.zeros(self._measured.shape)
+        self._offset = np.zeros(self.measured.shape)
         # Delays have corners at whole time steps: a difference has to reach across them.
         across = 0.5 * self.twin.compile().model.opt.timestep
         delays = [across if p.name.endswith("/delay") else 0.0 for p in self.parameters]
         self._steps = np.maximum(_STEP, np.array(delays) / self.scales)
         self._delays = np.flatnonzero(delays)
-        self._offset_slopes = np.zeros((len(self._delays), *self._measured.shape))
+        self._offset_slopes = np.zeros((len(self._delays), *self.measured.shape))
         self._chance_at: Floats | None = None
         self._remembered: dict[bytes, Floats] = {}
 
@@ -106,7 +106,7 @@ class LeastSquares(Unknowns):
         found = copy.copy(self)
         found._replayer = self._replayer.part(chosen)
         found._chance = self._chance and self._chance.part(chosen)
-        found._measured, found.valid = self._measured[chosen], self.valid[chosen]
+        found.measured, found.valid = self.measured[chosen], self.valid[chosen]
         found._moved, found._factor = self._moved[chosen], None
         found._starts = None if self._starts is None else self._starts[:, chosen]
         found._scatter = None if self._scatter is None else self._scatter[:, chosen]
@@ -119,7 +119,7 @@ class LeastSquares(Unknowns):
     @property
     def segments(self) -> int:
         """Segments of all logs."""
-        return len(self._measured)
+        return len(self.measured)
 
     @property
     def starts(self) -> Ints:
@@ -135,7 +135,7 @@ class LeastSquares(Unknowns):
         if self._chance_at is not None:
             away = (x - self._chance_at)[:, self._delays]
             predicted += np.einsum("nd,dskm->nskm", away, self._offset_slopes)
-        error: Floats = self._measured - predicted
+        error: Floats = self.measured - predicted
         broken = ~np.isfinite(predicted) & self.valid
         error[broken] = np.inf
         return error
@@ -159,7 +159,7 @@ class LeastSquares(Unknowns):
         With `again` their effects are taken as known from last time, which was not far from x.
         """
         if self._scatter is None:
-            self._scatter = np.zeros((0, *self._measured.shape))
+            self._scatter = np.zeros((0, *self.measured.shape))
         if again and self._starts is not None:
             predicted = self._predicted(x[None])[0]
             starts = self._starts[: self._moved.shape[1]]
@@ -173,7 +173,7 @@ class LeastSquares(Unknowns):
         if self._chance_at is not None:
             away = (x - self._chance_at)[self._delays]
             offset = offset + np.einsum("d,dskm->skm", away, self._offset_slopes)
-        error = self._measured - predicted - offset
+        error = self.measured - predicted - offset
         seen = np.where(self.valid & np.isfinite(error), error / self.noise, 0.0)
         scaled = np.where(self.valid, effects / self.noise, 0.0)
         flat = np.clip(scaled, -BROKEN, BROKEN).reshape(len(effects), self.segments, -1)
@@ -196,7 +196,7 @@ class LeastSquares(Unknowns):
         if self._chance is None or (known is not None and np.abs(x - known).max() < _NEARLY):
             return False
         trials = _ROUGH_TRIALS if rough else _TRIALS
-        found, plain = self._by_chance(x, trials)
+        found, plain = self.predicted_by_chance(x, trials)
         mean = found.mean(axis=0)
         self._offset = np.nan_to_num(mean - plain)
         # Their mean is uncertain too.
@@ -209,13 +209,13 @@ class LeastSquares(Unknowns):
                 there = x.copy()
                 there[k] = np.clip(x[k] + side * self._steps[k], low[k], high[k])
                 # The same chance on both sides, so that few replays tell the difference.
-                found, plain = self._by_chance(there, _FEWER_TRIALS)
+                found, plain = self.predicted_by_chance(there, _FEWER_TRIALS)
                 off.append((there[k], found.mean(axis=0) - plain))
             (first, before), (last, after) = off
             self._offset_slopes[row] = np.nan_to_num((after - before) / (last - first))
         return True
 
-    def _by_chance(self, x: Floats, trials: int) -> tuple[Floats, Floats]:
+    def predicted_by_chance(self, x: Floats, trials: int) -> tuple[Floats, Floats]:
         """(trials, segments, rows, numbers) predictions with chance, and one without."""
         assert self._chance is not None
         values = self.whole(x[None])
@@ -267,7 +267,7 @@ class LeastSquares(Unknowns):
         points, spans = around(x, self._steps, self.bounds, central=central)
         different = (points != x).any(axis=1)
         different[0] = True
-        error = np.empty((len(points), *self._measured.shape))
+        error = np.empty((len(points), *self.measured.shape))
         error[different] = self.errors(points[different])
         error[~different] = error[0]
         with np.errstate(invalid="ignore"):

@@ -45,7 +45,7 @@ def export(
     run: ExportConfig | TrainResult | Path | str,
     *,
     report: Callable[[int, int], None] = lambda done, of: None,
-    **options: Any,
+    **options: Any,  # fields of ExportConfig
 ) -> Bundle:
     """Make a bundle of a training run; a graph that differs from the network is refused.
 

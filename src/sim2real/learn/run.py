@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import time
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from sim2real.errors import Sim2RealError
+from sim2real.errors import Sim2RealError, table_at
 from sim2real.files import read_json, write_json, write_text
 from sim2real.learn.train_config import TrainConfig
+from sim2real.plain import PlainData
 from sim2real.tasks import Training, find_task
 from sim2real.twin import Twin
 
@@ -16,7 +17,7 @@ CONFIG_FILE = "config.json"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Run:
+class Run(PlainData, without=("folder",)):
     """One training run: what it was asked for, and the folder it is kept in."""
 
     folder: Path
@@ -97,22 +98,8 @@ class Run:
         """The run in a folder."""
         if not (folder / CONFIG_FILE).is_file():
             raise Sim2RealError(f"{folder} is not a training run: it has no {CONFIG_FILE}")
-        data = read_json(folder / CONFIG_FILE)
-        try:
-            values = dict(data)
-            training = dict(values.pop("training"))
-            training["hidden"] = tuple(training["hidden"])
-            if (folder / values["source"]).is_file():
-                values["source"] = str(folder / values["source"])
-            for name in ("twin", "begin", "starts"):
-                values[name] = Path(values[name]) if values.get(name) else None
-            return cls(folder=folder, training=Training(**training), **values)
-        except (KeyError, TypeError, ValueError) as error:
-            raise Sim2RealError(f"{folder / CONFIG_FILE} is malformed: {error}") from None
-
-    def to_dict(self) -> dict[str, object]:
-        """The content of the run's configuration file."""
-        data = asdict(self)
-        del data["folder"]
-        paths = {"twin": self.twin, "begin": self.begin, "starts": self.starts}
-        return {**data, **{name: str(path) if path else None for name, path in paths.items()}}
+        file = folder / CONFIG_FILE
+        values = dict(table_at(read_json(file), str(file))) | {"folder": str(folder)}
+        found = cls.from_dict(values, str(file))
+        kept = folder / found.source
+        return replace(found, source=str(kept)) if kept.is_file() else found

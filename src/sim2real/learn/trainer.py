@@ -29,6 +29,7 @@ from sim2real.learn.run import Run
 from sim2real.learn.train_config import TrainConfig
 from sim2real.learn.vecenv import RslRlEnv
 from sim2real.params import Key, uniform
+from sim2real.plain import PlainData, plain
 from sim2real.randomize import AutomaticRanges
 from sim2real.tasks import Starts, Task, TaskEnv, add_task, find_task
 from sim2real.twin import Twin
@@ -60,7 +61,7 @@ class TrainProgress:
 
 
 @dataclass(frozen=True)
-class TrainResult:
+class TrainResult(PlainData):
     """How a training run ended."""
 
     run: Path
@@ -72,10 +73,6 @@ class TrainResult:
     seconds: float
     """Time spent training, over all its sessions."""
     diverged: int
-
-    def to_dict(self) -> dict[str, object]:
-        """Plain data for JSON."""
-        return {**vars(self), "run": str(self.run), "success": _plain(self.success)}
 
 
 class Trainer:
@@ -224,7 +221,7 @@ def train(
     *,
     twin: Twin | Path | str | None = None,
     report: Callable[[TrainProgress], None] = lambda progress: None,
-    **options: Any,
+    **options: Any,  # fields of TrainConfig
 ) -> TrainResult:
     """Train a policy for a task; Ctrl-C ends after the iteration, with a checkpoint to resume from.
 
@@ -293,7 +290,7 @@ def _trained(trainer: Trainer, report: Callable[[TrainProgress], None]) -> Train
             **result.to_dict(),
             "twin": trainer.env.twin.version,
             "worlds": run.training.worlds,
-            "history": [[_plain(value) for value in row] for row in trainer.history],
+            "history": plain(trainer.history),
             "ranges": {
                 "names": [parameter.name for parameter in trainer.env.twin.parameters],
                 "widths": trainer.widths,
@@ -301,11 +298,6 @@ def _trained(trainer: Trainer, report: Callable[[TrainProgress], None]) -> Train
         },
     )
     return result
-
-
-def _plain(value: float) -> float | None:
-    """A number for JSON, which has no nan."""
-    return None if math.isnan(value) else value
 
 
 def _log(writer: SummaryWriter, progress: TrainProgress, losses: dict[str, float]) -> None:

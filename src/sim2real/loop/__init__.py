@@ -35,9 +35,12 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
-    from sim2real.loop.circle import SUMMARY_FILE, LoopResult, Round, close_the_loop, lower_bound
+    from sim2real.loop.circle import SUMMARY_FILE, close_the_loop, lower_bound
     from sim2real.loop.loop_config import LoopConfig
-    from sim2real.loop.stages import Stages, episodes_of, prediction_of, run_of
+    from sim2real.loop.rounds import LoopResult, Round
+    from sim2real.loop.stages import Stages
+    from sim2real.loop.stages.base import episodes_of, run_of
+    from sim2real.loop.stages.policy import prediction_of
     from sim2real.loop.steps import RESULT_FILE, KeptResult, KeptStep, Store
     from sim2real.loop.strategies import policy_of, widened
 else:

@@ -1,4 +1,4 @@
-"""What a loop does with its robot: record it, let a policy up the ladder of trust, let it try."""
+"""What a loop does with its robot: record it, and let policies climb the ladder and try."""
 
 from __future__ import annotations
 
@@ -6,11 +6,12 @@ import hashlib
 import shutil
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Literal
 
 from sim2real.data import Episode, read_recording
 from sim2real.errors import Sim2RealError, table_at
 from sim2real.files import read_json
+from sim2real.loop.steps import StepResult
 from sim2real.robot import (
     DeployConfig,
     ExcitedRobot,
@@ -22,44 +23,46 @@ from sim2real.robot import (
 )
 
 MOTIONS = ("multisine", "chirp", "steps")
-"""What a robot is identified by."""
-_REALITY = Path(__file__).parent.parent / "reality"
-"""Program of the stand-in hardware, which nothing imports."""
-_LADDER = ("replay", "shadow", "limited")
-"""Steps before a policy may act freely."""
+"""Motions that a robot is identified from."""
+_UNITS = "9deaae158f408a5c"
+"""Names what units of stand-in hardware do. Whoever changes what a unit does changes this name, so
+that loops do not go on with what another unit did."""
+_Step = Literal["replay", "shadow", "limited", "full"]
+_LADDER: tuple[_Step, ...] = ("replay", "shadow", "limited")
+"""Steps that a policy takes before it may act freely."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class AttendedRobot:
-    """One robot, and who lets it move."""
+    """A robot, and the person who lets it move."""
 
     address: str
     task: str
     person: str
     force: bool = False
-    """Whether a policy that does not pass a step of the ladder may go on."""
+    """Whether a policy may go on that did not pass a step of the ladder."""
     prompts: OperatorPrompts
 
     @property
     def stands_in(self) -> bool:
-        """Whether it is stand-in hardware, which does the same again when it is asked again."""
+        """Whether it is stand-in hardware, which does the same again when asked again."""
         return self.address.startswith("unit:")
 
     @property
     def identity(self) -> dict[str, str]:
-        """What tells it from others: its address, and what stands behind it as far as is known."""
-        files: list[Path] = []
+        """What tells it from others: its address, and what is known to stand behind that."""
         if self.stands_in:
-            files = sorted(_REALITY.glob("*.py"))
-        elif self.address.startswith("lerobot:"):
-            files = [Path(self.address.partition(":")[2])]
-        digest = hashlib.sha256(b"".join(path.read_bytes() for path in files)).hexdigest()
-        return {"address": self.address, "behind": digest[:16] if files else ""}
+            return {"address": self.address, "behind": _UNITS}
+        if not self.address.startswith("lerobot:"):
+            return {"address": self.address, "behind": ""}
+        file = Path(self.address.partition(":")[2])
+        digest = hashlib.sha256(file.read_bytes()).hexdigest()
+        return {"address": self.address, "behind": digest[:16]}
 
     def record(
         self, folder: Path, *, twin: Path, rate_hz: float, seconds: float, seed: int
-    ) -> dict[str, Any]:
-        """Motions that tell its parameters, together so long."""
+    ) -> StepResult:
+        """Record motions that tell its parameters, `seconds` in all."""
         shutil.rmtree(folder, ignore_errors=True)
         robot = open_robot(self.address, task=self.task)
         robot.connect()
@@ -86,8 +89,8 @@ class AttendedRobot:
 
     def climb(
         self, folder: Path, bundle: Path, logs: list[Episode], goals: tuple[str, ...]
-    ) -> dict[str, Any]:
-        """What a bundle goes through before it acts freely; one that may not is an error."""
+    ) -> StepResult:
+        """Take a bundle up the ladder of trust; one that does not pass is a `Sim2RealError`."""
         taken = []
         for step in _LADDER:
             shutil.rmtree(folder / step, ignore_errors=True)
@@ -109,11 +112,11 @@ class AttendedRobot:
                 )
         return {"steps": taken, "passed": all(entry["passed"] for entry in taken)}
 
-    def attempt(self, folder: Path, bundle: Path, *, first: int, count: int) -> dict[str, Any]:
-        """Attempts with set-ups numbered from `first` on.
+    def attempt(self, folder: Path, bundle: Path, *, first: int, count: int) -> StepResult:
+        """Make attempts with set-ups numbered from `first` on.
 
-        Those that were made before an interruption count: people interrupt what goes badly, so to
-        forget them would flatter. Only stand-in hardware begins anew.
+        Attempts from before an interruption count: people interrupt what goes badly, so forgetting
+        them would flatter. Only stand-in hardware starts again.
         """
         if self.stands_in:
             shutil.rmtree(folder, ignore_errors=True)
@@ -136,21 +139,23 @@ class AttendedRobot:
                 " the rest"
             )
         return {
-            "success": [one["outcome"] == "success" for one in made],
-            "stopped": [one["stopped"] for one in made],
-            "episodes": [one["episode"] for one in made],
+            "success": [one.outcome == "success" for one in made],
+            "stopped": [one.stopped for one in made],
+            "episodes": [one.episode for one in made],
         }
 
     def _rearmed(self, why: str) -> bool:
-        """Whether somebody lets it go on after a stop; stand-in hardware always."""
+        """Whether somebody lets it go on after a stop; stand-in hardware always may."""
         asked = f"stopped: {why}; who re-arms it? [name, Enter to end]"
         return self.stands_in or bool(self.prompts.ask(asked).strip())
 
-    def _deployed(self, bundle: Path, folder: Path, step: str) -> DeployConfig:
+    def _deployed(
+        self, bundle: Path, folder: Path, step: Literal["replay", "shadow", "limited", "full"]
+    ) -> DeployConfig:
         return DeployConfig(
             bundle=bundle,
             robot=self.address,
-            step=step,  # type: ignore[arg-type]
+            step=step,
             execute=True,
             person=self.person,
             force=self.force,
@@ -158,8 +163,18 @@ class AttendedRobot:
         )
 
 
-def _attempts(folder: Path) -> list[dict[str, Any]]:
-    """Attempts that were recorded in a folder, in their order, however they ended."""
+@dataclass(frozen=True)
+class _Attempt:
+    """An attempt that was recorded."""
+
+    outcome: str
+    stopped: str
+    """Why it was stopped; '' where it came to its end."""
+    episode: str
+
+
+def _attempts(folder: Path) -> list[_Attempt]:
+    """The attempts that were recorded in a folder, in order, however they ended."""
     found = []
     for path in sorted(folder.rglob("trial-*.arrow")):
         try:
@@ -169,11 +184,6 @@ def _attempts(folder: Path) -> list[dict[str, Any]]:
             continue
         beside = path.with_suffix(".json")
         known = table_at(read_json(beside), str(beside)) if beside.is_file() else {}
-        found.append(
-            {
-                "outcome": episode.outcome,
-                "stopped": known.get("stopped", "the recording was cut off"),
-                "episode": episode.id,
-            }
-        )
+        stopped = str(known.get("stopped", "the recording was cut off"))
+        found.append(_Attempt(episode.outcome, stopped, episode.id))
     return found

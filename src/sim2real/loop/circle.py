@@ -1,31 +1,30 @@
-"""`sim2real loop`: the circle for one robot, until its target is met or its budget is spent.
+"""The circle for one robot, until its target is met or its budget is spent.
 
-Every stage is a kept step, so whatever is interrupted goes on by being called again. Attempts on
-the robot are made in batches. A policy whose first batch says that the target is out of reach is
-given up, and the next round identifies the robot from all that was recorded since; otherwise the
-rest of the budget is its test. The bound that ends the loop is for that number of attempts, fixed
-when the round began: it ends early only where even failures from then on could not change the
-answer, so looking does not flatter it. For the same reason a budget is not made larger later.
+The result of every stage is kept, so an interrupted loop goes on when it is called again. Attempts
+on the robot are made in batches. If the first batch says that the target is out of a policy's
+reach, the policy is given up, and the next round identifies the robot from all that was recorded
+since; otherwise the rest of the budget is its test. The bound that ends the loop is for that number
+of attempts, fixed when the round began: the loop ends early only if even failures from then on
+could not change the answer, so that looking does not flatter it. For the same reason a budget
+cannot be raised later.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from functools import partial
-from importlib.metadata import version
-from pathlib import Path
 from typing import Any
 
+from sim2real import __version__
 from sim2real.attribution import Advice, Attribution, Failures, advise
 from sim2real.errors import Sim2RealError, options_as, table_at
-from sim2real.evaluation import Prediction
 from sim2real.files import read_json, refuse_file, write_json
-from sim2real.intervals import Rate, clopper_pearson, wilson
+from sim2real.intervals import clopper_pearson
 from sim2real.loop.explanation_process import ExplanationProcess
 from sim2real.loop.loop_config import LoopConfig
-from sim2real.loop.stages import Stages, prediction_of
+from sim2real.loop.rounds import BATCH, LoopResult, Round
+from sim2real.loop.stages import Stages
 from sim2real.loop.steps import KeptResult, KeptStep, Store
 from sim2real.loop.strategies import policy_of
 from sim2real.robot import OperatorPrompts, open_robot
@@ -34,120 +33,8 @@ from sim2real.twin import Twin
 
 SUMMARY_FILE = "summary.json"
 PLAN_FILE = "plan.json"
-_BATCH = 10
-"""Attempts in one step."""
-_EXPECTED = 100
-"""Attempts from now on that are spoken of at the end."""
 _SURE = 0.95
 """One-sided confidence of bounds."""
-
-
-@dataclass
-class Round:
-    """One policy on the robot, with everything that led to it."""
-
-    policy: KeptResult
-    known: KeptResult | None
-    """The step that identified the robot, if one did."""
-    sim: KeptResult
-    ladder: KeptResult
-    draws: KeptResult | None = None
-    """How robots succeed that this one may be, where it was identified."""
-    batches: list[KeptResult] = field(default_factory=list)
-    asked: KeptStep | None = None
-    """The step that says why attempts failed, if any did."""
-    failures: KeptResult | None = None
-    """What it said."""
-
-    @property
-    def won(self) -> list[bool]:
-        """Outcome of every attempt."""
-        return [bool(outcome) for batch in self.batches for outcome in batch.result["success"]]
-
-    @property
-    def real(self) -> Rate:
-        """Success on the robot."""
-        return wilson(sum(self.won), len(self.won))
-
-    @property
-    def predicted(self) -> Prediction | None:
-        """What a batch of attempts will show, as it is known before the first."""
-        return prediction_of(self.draws, trials=_BATCH) if self.draws else None
-
-    @property
-    def expected(self) -> Prediction | None:
-        """What attempts will show from now on, as it is known after those that were made."""
-        return prediction_of(self.draws, trials=_EXPECTED, won=self.won) if self.draws else None
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain data."""
-        predicted, expected = self.predicted, self.expected
-        return {
-            "sim_success": self.sim.result,
-            "ladder": self.ladder.result,
-            "predicted": predicted.to_dict() if predicted else None,
-            "real_success": self.real.to_dict(),
-            "expected": expected.to_dict() if expected else None,
-            "failures": self.failures.result if self.failures else None,
-            "steps": [done.folder.name for done in self.steps],
-        }
-
-    @property
-    def steps(self) -> list[KeptResult]:
-        """Everything it is made of."""
-        steps = (self.policy, self.known, self.sim, self.draws, self.ladder, *self.batches)
-        return [done for done in (*steps, self.failures) if done]
-
-
-@dataclass(frozen=True, kw_only=True)
-class LoopResult:
-    """How a loop ended."""
-
-    task: str
-    robot: str
-    strategy: str
-    folder: Path
-    rounds: tuple[Round, ...]
-    recorded: KeptResult
-    attribution: KeptResult | None
-    advice: tuple[Advice, ...]
-    target: float
-    met: bool
-    why: str
-    """Why it ended, in a sentence."""
-
-    @property
-    def trials(self) -> int:
-        """Attempts that were made in all."""
-        return sum(len(one.won) for one in self.rounds)
-
-    @property
-    def recorded_s(self) -> float:
-        """Motion that was recorded beside them [s]."""
-        return float(self.recorded.result["seconds"])
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain data."""
-        first, last = self.rounds[0].to_dict(), self.rounds[-1].to_dict()
-        return {
-            "task": self.task,
-            "robot": self.robot,
-            "strategy": self.strategy,
-            "sim_success": first["sim_success"],
-            "real_success_before": first["real_success"],
-            "sim_success_after": last["sim_success"],
-            "predicted": last["predicted"],
-            "real_success_after": last["real_success"],
-            "expected": last["expected"],
-            "attribution": self.attribution.result if self.attribution else None,
-            "advice": [one.to_dict() for one in self.advice],
-            "target": self.target,
-            "met": self.met,
-            "why": self.why,
-            "trials": self.trials,
-            "recorded_s": self.recorded_s,
-            "rounds": [one.to_dict() for one in self.rounds],
-        }
 
 
 def close_the_loop(
@@ -156,7 +43,7 @@ def close_the_loop(
     store: Store | None = None,
     report: Callable[[KeptStep, KeptResult | None], None] = lambda step, done: None,
     prompts: OperatorPrompts | None = None,
-    **options: Any,
+    **options: Any,  # fields of LoopConfig
 ) -> LoopResult:
     """Close the gap to one robot, or go on with that: the whole circle for a task.
 
@@ -181,23 +68,12 @@ def walk(
     beside: ExplanationProcess,
     prompts: OperatorPrompts | None = None,
 ) -> LoopResult:
-    """Do every step of a loop, or read it where it is done; writes nothing else."""
-    task = find_task(config.task)
-    stages = Stages(
-        task=config.task,
-        robot=config.robot,
-        person=config.person or "loop",
-        seed=config.seed,
-        force=config.force,
-        threads=config.threads,
-        prompts=prompts or OperatorPrompts(),
-    )
-    iterations = config.iterations or task.training.iterations
-    share = task.again if config.again is None else config.again
-    again = max(1, round(share * iterations))
+    """Do every step of a loop, or read it where it is done; nothing else is written."""
+    stages = _stages(config, prompts)
+    iterations, again = _updates(config)
     nominal = stages.train("nominal", iterations=iterations)
     recorded = stages.record(seconds=config.seconds)
-    store.run(recorded)  # first, so that a robot that is not there is known before any training
+    store.run(recorded)  # first, so that a missing robot is noticed before any training
     rounds = [_begin(store, stages, nominal, None, recorded)]
     _attempt(store, stages, rounds, config.first)
     attributed, missing, better = None, "", True
@@ -214,12 +90,7 @@ def walk(
                 iterations=iterations,
                 again=again,
             )
-            policy, known = planned(config.strategy)
-            if known is not None:
-                told = store.run(known).result
-                missing = told["why"]
-                if not told.get("remainder", {"kept": True})["kept"]:
-                    policy, known = planned("identified")  # there is nothing more to know
+            policy, known, missing = _successor(store, planned, config.strategy)
             if config.explain:
                 rounds[-1].asked = _why_failed(stages, rounds[-1], known)
                 if known is not None and attributed is None and not missing:
@@ -228,13 +99,14 @@ def walk(
             better = not missing and policy.key != rounds[-1].policy.step.key
             if better:
                 rounds.append(_begin(store, stages, policy, known, recorded))
-        _attempt(store, stages, rounds, min(_BATCH, left))
+        _attempt(store, stages, rounds, min(BATCH, left))
     last = rounds[-1]
     if config.explain:
         last.asked = _why_failed(stages, last, last.known.step if last.known else None)
     for one in rounds:
         one.failures = store.run(one.asked) if one.asked else None
     attribution = store.run(attributed) if attributed else None
+    why = _why(last, config.target, left)
     return LoopResult(
         task=config.task,
         robot=config.robot,
@@ -246,13 +118,45 @@ def walk(
         advice=tuple(_advice(stages, rounds, attribution, config.target)),
         target=config.target,
         met=_met(last, config.target, left),
-        why=_why(last, config.target, left)
-        + (f"; the robot was not identified: {missing}" if missing else ""),
+        why=why + (f"; the robot was not identified: {missing}" if missing else ""),
     )
 
 
+def _stages(config: LoopConfig, prompts: OperatorPrompts | None) -> Stages:
+    return Stages(
+        task=config.task,
+        robot=config.robot,
+        person=config.person or "loop",
+        seed=config.seed,
+        force=config.force,
+        threads=config.threads,
+        prompts=prompts or OperatorPrompts(),
+    )
+
+
+def _updates(config: LoopConfig) -> tuple[int, int]:
+    """Updates of a policy that is trained from nothing, and of one that begins with a policy."""
+    task = find_task(config.task)
+    iterations = config.iterations or task.training.iterations
+    share = task.again if config.again is None else config.again
+    return iterations, max(1, round(share * iterations))
+
+
+def _successor(
+    store: Store, planned: Callable[[str], tuple[KeptStep, KeptStep | None]], strategy: str
+) -> tuple[KeptStep, KeptStep | None, str]:
+    """The next policy, the step that identifies the robot if one does, and why it could not."""
+    policy, known = planned(strategy)
+    if known is None:
+        return policy, None, ""
+    found = store.run(known).result
+    if not found.get("remainder", {"kept": True})["kept"]:
+        policy, known = planned("identified")  # there is nothing more to know
+    return policy, known, found["why"]
+
+
 def _plan(config: LoopConfig) -> None:
-    """Keep what was planned before anything was seen, and refuse another plan after it."""
+    """Keep what was planned before anything was seen; after that, refuse another plan."""
     plan = {
         "task": config.task,
         "robot": config.robot,
@@ -264,16 +168,22 @@ def _plan(config: LoopConfig) -> None:
         "iterations": config.iterations,
         "again": config.again,
         "seed": config.seed,
-        "software": version("sim2real"),
+        "software": __version__,
     }
     path = config.folder / PLAN_FILE
     if path.is_file():
         before = table_at(read_json(path), str(path))
-        other = [name for name, value in plan.items() if before.get(name) != value]
+        begun = before.get("software")
+        other = [name for name in plan if name != "software" and before.get(name) != plan[name]]
         if other:
             raise Sim2RealError(
                 f"{config.folder} is of a loop with another {', '.join(other)} ({path}): a test"
                 " that is changed once it was looked at proves nothing; begin another with --out"
+            )
+        if begun != __version__:
+            raise Sim2RealError(
+                f"{config.folder} was begun with sim2real {begun}, and this is {__version__}: go on"
+                " with that version, or begin another loop with --out"
             )
         return
     refuse_file(config.folder)
@@ -283,7 +193,7 @@ def _plan(config: LoopConfig) -> None:
 def _begin(
     store: Store, stages: Stages, policy: KeptStep, known: KeptStep | None, recorded: KeptStep
 ) -> Round:
-    """Evaluate and qualify a policy; a ladder that is not passed ends the loop."""
+    """Evaluate a policy and take it up the ladder; a ladder that is not passed ends the loop."""
     trained = store.run(policy)
     sim = store.run(stages.evaluate(policy))
     draws = store.run(stages.predict(policy, recorded)) if known else None
@@ -322,8 +232,8 @@ def _advice(
     lost = attribution.result["success"] if attribution else None
     return advise(
         Twin.load(stages.twin, check=False),
-        success=Attribution.of_dict(lost) if lost else None,
-        failures=Failures.of_dict(last.failures.result) if last.failures else None,
+        success=Attribution.from_dict(lost) if lost else None,
+        failures=Failures.from_dict(last.failures.result) if last.failures else None,
         identified=last.known.result if last.known else None,
         cured=last.known is not None,
         won=last.won,
@@ -332,7 +242,7 @@ def _advice(
 
 
 def lower_bound(won: list[bool]) -> float:
-    """Success that a robot has at least, 95 % sure."""
+    """Lower bound of a robot's success, 95 % sure."""
     return clopper_pearson(sum(won), len(won), confidence=2 * _SURE - 1).low
 
 
@@ -347,11 +257,11 @@ def _hopeless(one: Round, target: float) -> bool:
 
 
 def _why(one: Round, target: float, left: int) -> str:
-    """How it ended; what is said is what would hold if all attempts that are left failed."""
+    """How it ended, as it would hold if all attempts that are left failed."""
     won = one.won
     told = f"{sum(won)} of {len(won)} succeeded"
     bound = lower_bound([*won, *[False] * left])
-    least = math.floor(1000 * bound) / 10  # a bound that is rounded up is none
+    least = math.floor(1000 * bound) / 10  # rounded up, it would not be a bound
     if bound >= target:
         return f"{told}: at least {least:g} %, 95 % sure"
     return (

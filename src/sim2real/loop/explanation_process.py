@@ -2,8 +2,8 @@
 
 Training again needs no explanation, and takes one core. So a second process walks the same loop in
 the same folder: it reads the steps that are done, and ends when it has explained what there is to
-explain. Locks keep the two from doing one step twice. Whatever it leaves undone, by an error or by
-being killed, the loop does itself; and it ends with the loop, however that ends.
+explain. Locks keep the two from doing a step twice. What it leaves undone, because of an error or
+because it was killed, the loop does itself; and it ends with the loop, however that ends.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ from sim2real.loop.loop_config import LoopConfig
 from sim2real.loop.steps import KeptResult, KeptStep, Store
 
 _EXPLAINING = ("attribute", "failures")
-"""Kinds of steps that are done beside a loop."""
+"""Kinds of steps that it does."""
 
 
 class ExplanationProcess:
-    """Has steps done beside the loop, where there is a core to spare."""
+    """Does steps beside the loop, in processes of its own, where there is a core to spare."""
 
     def __init__(self, config: LoopConfig, store: Store) -> None:
         self._config = config
         self._store = store
-        self._walks: list[subprocess.Popen[str]] = []
+        self.walks: list[subprocess.Popen[str]] = []
         self._asked = 0
 
     def __enter__(self) -> ExplanationProcess:
@@ -40,13 +40,13 @@ class ExplanationProcess:
     def __exit__(
         self, kind: type[BaseException] | None, why: BaseException | None, at: TracebackType | None
     ) -> None:
-        """End what is still at work; all of it is done by now, or nobody waits for it."""
-        for walk in self._walks:
+        """End what still runs: by now it is done, or nobody waits for it."""
+        for walk in self.walks:
             walk.kill()
             walk.communicate()
 
     def begin(self, steps: list[KeptStep]) -> None:
-        """Begin to do steps that the loop will ask for later."""
+        """Start on steps that the loop will ask for later."""
         self._asked += 1
         if self._config.threads == 1 or os.cpu_count() == 1 or self._store.has(steps):
             return
@@ -64,16 +64,18 @@ class ExplanationProcess:
             "store": str(self._store.folder),
             "asked": self._asked,
         }
-        self._walks.append(walk)
+        self.walks.append(walk)
         assert walk.stdin is not None
         with suppress(BrokenPipeError):
             walk.stdin.write(json.dumps(told) + "\n")
             walk.stdin.flush()
 
 
-class _ExplainingStore(Store):
-    """Steps that are done, and those that explain; whatever else is missing ends the walk, for only
-    the loop itself trains, or moves a robot."""
+class ExplainingStore(Store):
+    """Reads steps that are done, and does those that explain.
+
+    Any other that is missing ends the walk: only the loop itself trains, or moves a robot.
+    """
 
     def _do(self, step: KeptStep, needs: tuple[KeptResult, ...], folder: Path) -> None:
         if step.kind not in _EXPLAINING:
@@ -81,8 +83,8 @@ class _ExplainingStore(Store):
         super()._do(step, needs, folder)
 
 
-class _ExplainingWalk(ExplanationProcess):
-    """The other side: does at once what it is asked for, up to the last of so many times."""
+class ExplainingWalk(ExplanationProcess):
+    """The other side: does at once what it is asked for, up to the last of `asked` times."""
 
     def __init__(self, config: LoopConfig, store: Store, asked: int) -> None:
         super().__init__(config, store)
@@ -98,17 +100,18 @@ class _ExplainingWalk(ExplanationProcess):
 
 
 def main() -> None:
-    """Walk the loop that standard input tells of, until it is explained or standard input ends."""
+    """Walk the loop that standard input describes, until it is explained or standard input ends."""
     from sim2real.loop.circle import walk
 
     told = json.loads(sys.stdin.readline())
-    threading.Thread(target=_end_with_loop, daemon=True).start()
+    threading.Thread(target=end_with_loop, daemon=True).start()
     config = LoopConfig(**told["config"] | {"out": Path(told["config"]["out"])})
-    store = _ExplainingStore(Path(told["store"]))
-    walk(config, store, beside=_ExplainingWalk(config, store, told["asked"]))
+    store = ExplainingStore(Path(told["store"]))
+    walk(config, store, beside=ExplainingWalk(config, store, told["asked"]))
 
 
-def _end_with_loop() -> None:
+def end_with_loop() -> None:
+    """End this process, whatever it does, once standard input ends."""
     os.read(sys.stdin.fileno(), 1)  # not by `sys.stdin`, which a waiting thread would keep locked
     os._exit(1)
 

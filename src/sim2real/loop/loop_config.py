@@ -32,7 +32,7 @@ class LoopConfig:
     """Attempts on the robot in all."""
     target: float = 0.9
     """Success on the robot that is aimed at: its lower bound, 95 % sure."""
-    strategy: Literal["nominal", "wide", "adr", "identified", "identified+residual"] = "identified"
+    strategy: Literal["nominal", "wide", "adr", "identified", "identified+remainder"] = "identified"
     """What the policy is trained in: the twin as written, its ranges doubled, ranges that grow by
     themselves, what was identified, or that and a learned remainder."""
     first: int = 10
@@ -71,24 +71,29 @@ class LoopConfig:
         """Attempts on the robot that the budget allows."""
         found = _BUDGET.match(self.budget)
         if not found or not 1 <= int(found[1]) <= _MOST_TRIALS:
-            raise Sim2RealError(f"--budget {self.budget!r} is not like 40-trials")
+            raise Sim2RealError(f"--budget must look like 40-trials, not {self.budget!r}")
         return int(found[1])
 
     def check(self) -> None:
-        """Refuse what cannot be, before anything is trained or moved."""
+        """Refuse impossible options before anything is trained or moved."""
         if not self.robot.startswith("unit:") and not (self.execute and self.person):
             raise Sim2RealError("a robot moves only with --execute, and --person says who lets it")
         if not 0 < self.target < 1:
-            raise Sim2RealError(f"--target {self.target:g} is no share between 0 and 1")
+            raise Sim2RealError(f"--target must be between 0 and 1, not {self.target:g}")
         if not 0 < self.first <= self.trials:
             raise Sim2RealError(
-                f"--first {self.first} is not from 1 to the {self.trials} attempts of --budget"
+                f"--first must be from 1 to the {self.trials} attempts of --budget,"
+                f" not {self.first}"
             )
         if not 0 < self.seconds <= _LONGEST_S:
-            raise Sim2RealError(f"--seconds {self.seconds:g} is not from 0 to {_LONGEST_S:g}")
+            raise Sim2RealError(
+                f"--seconds must be above 0 and at most {_LONGEST_S:g}, not {self.seconds:g}"
+            )
         if self.again is not None and not 0 < self.again <= _MOST_AGAIN:
-            raise Sim2RealError(f"--again {self.again:g} is not from 0 to {_MOST_AGAIN:g}")
+            raise Sim2RealError(
+                f"--again must be above 0 and at most {_MOST_AGAIN:g}, not {self.again:g}"
+            )
         if self.iterations is not None and self.iterations < 1:
-            raise Sim2RealError(f"--iterations {self.iterations}: a training has at least 1")
+            raise Sim2RealError(f"--iterations must be at least 1, not {self.iterations}")
         if self.seed < 0 or self.threads < 0:
-            raise Sim2RealError("--seed and --threads are not negative")
+            raise Sim2RealError("--seed and --threads must not be negative")

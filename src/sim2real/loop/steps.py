@@ -1,8 +1,8 @@
-"""Steps of work with results that are kept under what they were made from.
+"""Steps of work whose results are kept under what they were made from.
 
 A step is named by a hash of its kind, its inputs, the steps it needs and the software's version, so
-the same work is done once, and other inputs are other work. Its folder holds a result only when all
-of it is done: a killed step is done again, and may use what it had written.
+the same work is done once, and work with other inputs has another name. Its folder holds a result
+only when all of it is done: a killed step is done again, and may use what it had written.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from sim2real import __version__
 from sim2real.errors import Sim2RealError
 from sim2real.files import read_json, write_json
 
@@ -27,13 +27,17 @@ _LONG = 12
 """Digits of a step's hash in the name of its folder."""
 
 
+StepResult = dict[str, Any]
+"""What a step found, as JSON has it: of another form for each kind of step."""
+
+
 @dataclass(frozen=True)
 class KeptResult:
     """A step that is done."""
 
     step: KeptStep
     folder: Path
-    result: dict[str, Any]
+    result: StepResult
     seconds: float
     """Time it took when it was done."""
     kept: bool
@@ -42,17 +46,15 @@ class KeptResult:
 
 @dataclass(frozen=True, kw_only=True)
 class KeptStep:
-    """Work that is decided by its kind, its inputs and the steps before it."""
+    """A piece of work that its kind, its inputs and the steps before it determine."""
 
     kind: str
-    """As `train`; also the begin of the folder's name."""
-    inputs: Mapping[str, Any]
+    """As `train`; the folder's name begins with it."""
+    inputs: Mapping[str, object]
     """Plain data that the result depends on."""
     needs: tuple[KeptStep, ...] = ()
-    work: Callable[[Path, tuple[KeptResult, ...]], dict[str, Any]] = field(
-        repr=False, compare=False
-    )
-    """Does it in a folder, with what it needs; gives the result, in plain data.
+    work: Callable[[Path, tuple[KeptResult, ...]], StepResult] = field(repr=False, compare=False)
+    """Does it in a folder, with the results it needs, and returns its result.
 
     The folder may hold what an interrupted attempt has left.
     """
@@ -64,7 +66,7 @@ class KeptStep:
             "kind": self.kind,
             "inputs": self.inputs,
             "needs": [need.key for need in self.needs],
-            "software": version("sim2real"),
+            "software": __version__,
         }
         text = json.dumps(content, sort_keys=True, allow_nan=False)
         return hashlib.sha256(text.encode()).hexdigest()
@@ -84,13 +86,13 @@ class Store:
         *,
         report: Callable[[KeptStep, KeptResult | None], None] = lambda step, done: None,
     ) -> None:
-        """`report` is told (step, None) when a step begins and (step, done) when it ends."""
+        """`report` gets (step, None) when a step begins and (step, result) when it ends."""
         self.folder = folder
         self._report = report
         self._done: dict[str, KeptResult] = {}
 
     def run(self, step: KeptStep) -> KeptResult:
-        """The step's result; it, and what it needs, is done only if it has not been."""
+        """The step's result; the step and what it needs are done only if they have not been."""
         if step.key in self._done:
             return self._done[step.key]
         needs = tuple(self.run(need) for need in step.needs)
@@ -137,7 +139,7 @@ class Store:
 
 @contextmanager
 def _alone(folder: Path) -> Iterator[None]:
-    """Whoever else wants to do the step in this folder waits; a process that dies lets go."""
+    """Let others who want to do the step in this folder wait; a process that dies lets go."""
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / ".lock").open("w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)

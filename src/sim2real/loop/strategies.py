@@ -57,7 +57,7 @@ def policy_of(
         source = "prior" if strategy == "wide" else "adr"
         wide = stages.widen(widened)
         return stages.train(source, twin=wide, iterations=iterations + again), None
-    remainder = strategy.endswith("+residual")
+    remainder = strategy.endswith("+remainder")
     known = stages.identify(recorded)
     if remainder:
         known = stages.remainder(known, recorded)

@@ -34,8 +34,6 @@ __all__ = [
     "TruncatedNormal",
     "Uniform",
     "dimension_of",
-    "distribution_from_dict",
-    "joint_from_dict",
     "normal_block",
     "split_path",
     "uniform",
@@ -52,14 +50,12 @@ if TYPE_CHECKING:
         Normal,
         TruncatedNormal,
         Uniform,
-        distribution_from_dict,
     )
     from sim2real.params.draws import DrawTable, Key, normal_block, uniform, uniform_block
     from sim2real.params.joint import (
         Empirical,
         GaussianPosterior,
         JointDistribution,
-        joint_from_dict,
     )
     from sim2real.params.parameter import Parameter, split_path
 else:

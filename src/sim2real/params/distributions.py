@@ -1,7 +1,7 @@
 """Distributions of one parameter.
 
-Every distribution gives `quantile`, `log_prob` and `support`; `sample` is the quantile of a
-keyed uniform draw, so a draw is a pure function of its key whatever the distribution. All of
+Every distribution gives `quantile` and `support`; `sample` is the quantile of a keyed uniform
+draw, so a draw is a pure function of its key whatever the distribution. All of
 them work on torch tensors of any device and shape, in float64.
 """
 
@@ -9,24 +9,22 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import ClassVar
 
 import torch
 from torch import Tensor
 
-from sim2real.errors import Sim2RealError, nearest
+from sim2real.errors import Sim2RealError
 from sim2real.params.draws import Key, uniform
-
-_HALF_LOG_2PI = 0.5 * math.log(2 * math.pi)
+from sim2real.plain import PlainData
 
 
 @dataclass(frozen=True, kw_only=True)
-class Distribution(ABC):
+class Distribution(PlainData, ABC):
     """A probability distribution over the value of one parameter."""
 
-    kind: ClassVar[str]
+    kind: ClassVar[str] = ""
     """Name in files."""
 
     @property
@@ -38,17 +36,9 @@ class Distribution(ABC):
     def quantile(self, p: Tensor) -> Tensor:
         """The value below which a share `p` in (0, 1) of the draws lies."""
 
-    @abstractmethod
-    def log_prob(self, x: Tensor) -> Tensor:
-        """Natural logarithm of the density (of the probability, for discrete ones) at `x`."""
-
     def sample(self, key: Key, *, worlds: Tensor, episodes: Tensor) -> Tensor:
         """One draw a world: a function of (key, world, episode) alone."""
         return self.quantile(uniform(key, worlds=worlds, episodes=episodes))
-
-    def to_dict(self) -> dict[str, object]:
-        """Plain data for JSON or TOML."""
-        return {"kind": self.kind, **asdict(self)}
 
     def _refuse(self, why: str) -> None:
         raise Sim2RealError(f"{self.kind} distribution: {why}")
@@ -67,9 +57,6 @@ class Fixed(Distribution):
 
     def quantile(self, p: Tensor) -> Tensor:
         return torch.full_like(p, self.value)
-
-    def log_prob(self, x: Tensor) -> Tensor:
-        return torch.where(x == self.value, torch.zeros_like(x), -math.inf)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,11 +77,6 @@ class Uniform(Distribution):
 
     def quantile(self, p: Tensor) -> Tensor:
         return self.low + (self.high - self.low) * p
-
-    def log_prob(self, x: Tensor) -> Tensor:
-        inside = (x >= self.low) & (x <= self.high)
-        level = torch.full_like(x, -math.log(self.high - self.low))
-        return torch.where(inside, level, -math.inf)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -117,12 +99,6 @@ class LogUniform(Distribution):
         span = math.log(self.high / self.low)
         return torch.clamp(self.low * torch.exp(span * p), self.low, self.high)
 
-    def log_prob(self, x: Tensor) -> Tensor:
-        inside = (x >= self.low) & (x <= self.high)
-        safe = torch.where(inside, x, self.low)
-        density = -torch.log(safe) - math.log(math.log(self.high / self.low))
-        return torch.where(inside, density, -math.inf)
-
 
 @dataclass(frozen=True, kw_only=True)
 class Normal(Distribution):
@@ -143,10 +119,6 @@ class Normal(Distribution):
     def quantile(self, p: Tensor) -> Tensor:
         value: Tensor = self.mean + self.std * torch.special.ndtri(p)
         return value
-
-    def log_prob(self, x: Tensor) -> Tensor:
-        z = (x - self.mean) / self.std
-        return -0.5 * z * z - math.log(self.std) - _HALF_LOG_2PI
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -188,12 +160,6 @@ class TruncatedNormal(Distribution):
         z = sign * torch.special.ndtri(below_low + (below_high - below_low) * p)
         return torch.clamp(self.mean + self.std * z, self.low, self.high)
 
-    def log_prob(self, x: Tensor) -> Tensor:
-        below_low, below_high, _ = self._edges()
-        z = (x - self.mean) / self.std
-        density = -0.5 * z * z - math.log(self.std * abs(below_high - below_low)) - _HALF_LOG_2PI
-        return torch.where((x >= self.low) & (x <= self.high), density, -math.inf)
-
 
 @dataclass(frozen=True, kw_only=True)
 class Choice(Distribution):
@@ -223,43 +189,3 @@ class Choice(Distribution):
         edges = torch.cumsum(weights, 0) / weights.sum()
         index = torch.searchsorted(edges, p.double().contiguous()).clamp(max=len(self.values) - 1)
         return torch.tensor(self.values, dtype=torch.float64, device=p.device)[index]
-
-    def log_prob(self, x: Tensor) -> Tensor:
-        values = torch.tensor(self.values, dtype=torch.float64, device=x.device)
-        weights = torch.tensor(self.weights, dtype=torch.float64, device=x.device)
-        share = (x.unsqueeze(-1) == values).double() @ (weights / weights.sum())
-        return torch.log(share)
-
-    def to_dict(self) -> dict[str, object]:
-        return {"kind": self.kind, "values": list(self.values), "weights": list(self.weights)}
-
-
-_KINDS: dict[str, type[Distribution]] = {
-    cls.kind: cls for cls in (Fixed, Uniform, LogUniform, Normal, TruncatedNormal, Choice)
-}
-
-
-def distribution_from_dict(data: object) -> Distribution:
-    """The distribution that `to_dict` described; malformed data is a `Sim2RealError`."""
-    if not isinstance(data, Mapping) or "kind" not in data:
-        raise Sim2RealError(f"a distribution is a table with a 'kind', got {data!r}")
-    kind = str(data["kind"])
-    if kind not in _KINDS:
-        raise Sim2RealError(f"unknown distribution {kind!r}{nearest(kind, _KINDS)}")
-    cls = _KINDS[kind]
-    fields = {name: value for name, value in data.items() if name != "kind"}
-    known = set(cls.__dataclass_fields__)
-    for name in fields:
-        if name not in known:
-            raise Sim2RealError(
-                f"{kind} distribution: unknown field {name!r}{nearest(name, known)}"
-            )
-    try:
-        if cls is Choice:
-            return Choice(**{name: tuple(value) for name, value in fields.items()})
-        numbers = {name: float(value) for name, value in fields.items()}
-        if not all(math.isfinite(value) for value in numbers.values()):
-            raise Sim2RealError(f"{kind} distribution: every field must be finite, got {numbers}")
-        return cls(**numbers)
-    except (TypeError, ValueError, OverflowError) as error:
-        raise Sim2RealError(f"{kind} distribution: {error}") from None

@@ -6,7 +6,6 @@ row of values, one column a parameter, with their correlations kept.
 
 from __future__ import annotations
 
-import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import lru_cache
@@ -15,8 +14,9 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from sim2real.errors import Sim2RealError, nearest, table_at
+from sim2real.errors import Sim2RealError
 from sim2real.params.draws import DrawTable, Key, uniform
+from sim2real.plain import PlainData
 
 _TRIES = 16
 
@@ -27,10 +27,10 @@ def _table(names: tuple[str, ...], seed: int, device: torch.device) -> DrawTable
 
 
 @dataclass(frozen=True, kw_only=True)
-class JointDistribution(ABC):
+class JointDistribution(PlainData, ABC):
     """A probability distribution over several named parameters."""
 
-    kind: ClassVar[str]
+    kind: ClassVar[str] = ""
     names: tuple[str, ...]
     """Parameters, in the order of the columns."""
 
@@ -39,20 +39,12 @@ class JointDistribution(ABC):
         """(worlds, names) values, each row a function of (seed, world, episode) alone."""
 
     @abstractmethod
-    def log_prob(self, x: Tensor) -> Tensor:
-        """(rows,) log density of (rows, names) values."""
-
-    @abstractmethod
     def quantile(self, p: Tensor) -> Tensor:
         """(len(p), names) marginal quantiles."""
 
     @abstractmethod
     def support(self) -> list[tuple[float, float]]:
         """Smallest and largest possible value of each parameter."""
-
-    @abstractmethod
-    def to_dict(self) -> dict[str, object]:
-        """Plain data for JSON or TOML."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -97,14 +89,6 @@ class GaussianPosterior(JointDistribution):
         result = rows[first, torch.arange(len(worlds), device=device)]
         return torch.clamp(result, low, high)
 
-    def log_prob(self, x: Tensor) -> Tensor:
-        """Density of the uncut Gaussian inside the bounds, -inf outside (not renormalised)."""
-        root = self._root(x.device)
-        z = torch.linalg.solve_triangular(root, (x - self._row(self.mean, x.device)).T, upper=False)
-        norm = torch.log(torch.diagonal(root)).sum() + 0.5 * len(self.names) * math.log(2 * math.pi)
-        inside = (x >= self._row(self.low, x.device)) & (x <= self._row(self.high, x.device))
-        return torch.where(inside.all(-1), -0.5 * (z * z).sum(0) - norm, -math.inf)
-
     def quantile(self, p: Tensor) -> Tensor:
         """Marginal quantiles of the uncut Gaussian, clamped to the bounds."""
         matrix = torch.tensor(self.covariance, dtype=torch.float64, device=p.device)
@@ -114,16 +98,6 @@ class GaussianPosterior(JointDistribution):
 
     def support(self) -> list[tuple[float, float]]:
         return list(zip(self.low, self.high, strict=True))
-
-    def to_dict(self) -> dict[str, object]:
-        return {
-            "kind": self.kind,
-            "names": list(self.names),
-            "mean": list(self.mean),
-            "covariance": [list(row) for row in self.covariance],
-            "low": list(self.low),
-            "high": list(self.high),
-        }
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -153,12 +127,6 @@ class Empirical(JointDistribution):
         index = torch.searchsorted(torch.cumsum(weights, 0), p).clamp(max=len(self.samples) - 1)
         return samples[index]
 
-    def log_prob(self, x: Tensor) -> Tensor:
-        """Log probability of rows that are samples; -inf for any other row."""
-        samples, weights = self._tensors(x.device)
-        same = (x[:, None, :] == samples).all(-1).double()
-        return torch.log(same @ weights)
-
     def quantile(self, p: Tensor) -> Tensor:
         samples, weights = self._tensors(p.device)
         values, order = samples.sort(dim=0)
@@ -168,39 +136,3 @@ class Empirical(JointDistribution):
 
     def support(self) -> list[tuple[float, float]]:
         return [(min(column), max(column)) for column in zip(*self.samples, strict=True)]
-
-    def to_dict(self) -> dict[str, object]:
-        return {
-            "kind": self.kind,
-            "names": list(self.names),
-            "samples": [list(row) for row in self.samples],
-            "weights": list(self.weights),
-        }
-
-
-def joint_from_dict(data: object) -> JointDistribution:
-    """The joint distribution that `to_dict` described; malformed data is a `Sim2RealError`."""
-    kinds = {"gaussian": GaussianPosterior, "empirical": Empirical}
-    table = table_at(data, "a posterior")
-    kind = str(table.get("kind"))
-    if kind not in kinds:
-        raise Sim2RealError(f"unknown joint distribution {kind!r}{nearest(kind, kinds)}")
-    try:
-        names = tuple(str(name) for name in table["names"])
-        if kind == "gaussian":
-            mean, low, high = (
-                tuple(float(value) for value in table[field]) for field in ("mean", "low", "high")
-            )
-            covariance = tuple(tuple(float(v) for v in row) for row in table["covariance"])
-            return GaussianPosterior(
-                names=names, mean=mean, covariance=covariance, low=low, high=high
-            )
-        return Empirical(
-            names=names,
-            samples=tuple(tuple(float(v) for v in row) for row in table["samples"]),
-            weights=tuple(float(v) for v in table.get("weights", ())),
-        )
-    except KeyError as error:
-        raise Sim2RealError(f"{kind} posterior: field {error} is missing") from None
-    except (TypeError, ValueError, OverflowError, RuntimeError) as error:
-        raise Sim2RealError(f"{kind} posterior: {error}") from None

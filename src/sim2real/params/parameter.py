@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
-from sim2real.errors import Sim2RealError, nearest
+from sim2real.errors import Sim2RealError, nearest, table_at
 from sim2real.params.dimension import KINDS, Dimension, dimension_of
-from sim2real.params.distributions import Distribution, Fixed, distribution_from_dict
+from sim2real.params.distributions import Distribution
+from sim2real.plain import High, Low, of_plain
 
 OPERATIONS = ("set", "scale", "add")
 _PATH = re.compile(r"^[a-z]+/[^/\s]+/[a-z_0-9]+(\[\d+\])?$")
@@ -35,7 +35,7 @@ class Parameter:
     """How the value meets the model: 'set' it, 'scale' the nominal by it, or 'add' it."""
     nominal: float
     """The value that stands for the model as written (1 for 'scale', 0 for 'add')."""
-    bounds: tuple[float, float] = (-math.inf, math.inf)
+    bounds: tuple[Low, High] = (-math.inf, math.inf)
     """Values outside are refused, by draws and by fits."""
     prior: Distribution
     """What is believed before any data."""
@@ -84,49 +84,15 @@ class Parameter:
     @classmethod
     def from_dict(cls, name: str, data: object, *, nominal: float | None = None) -> Parameter:
         """Read a parameter; `nominal` serves 'set' parameters that do not state their own."""
-        if not isinstance(data, Mapping):
-            raise Sim2RealError(f"{name}: expected a table of fields, got {data!r}")
-        known = {"dimension", "unit", "operation", "nominal", "bounds", "prior"}
-        for field in data:
-            if field not in known:
-                raise Sim2RealError(f"{name}: unknown field {field!r}{nearest(field, known)}")
         kind, _, attribute = split_path(name)
-        if kind not in KINDS:
-            raise Sim2RealError(f"{name}: unknown kind {kind!r}{nearest(kind, KINDS)}")
-        stated = data.get("dimension")
-        if stated is not None and stated not in list(Dimension):
-            raise Sim2RealError(
-                f"{name}: unknown dimension {stated!r}{nearest(str(stated), list(Dimension))}"
-            )
-        operation = str(data.get("operation", "set"))
-        value = data.get("nominal", {"scale": 1.0, "add": 0.0}.get(operation, nominal))
+        values = dict(table_at(data, name))
+        usual = {"scale": 1.0, "add": 0.0}.get(str(values.get("operation")), nominal)
+        value = values.setdefault("nominal", usual)
         if value is None:
             raise Sim2RealError(f"{name}: no nominal value is given, and the model has none")
-        try:
-            number = float(value)
-            low, high = (float(bound) for bound in data.get("bounds", (-math.inf, math.inf)))
-        except (TypeError, ValueError, OverflowError):
-            raise Sim2RealError(
-                f"{name}: nominal must be a number and bounds two numbers"
-            ) from None
-        prior = data.get("prior")
-        try:
-            given = Fixed(value=number) if prior is None else distribution_from_dict(prior)
-        except Sim2RealError as error:
-            raise Sim2RealError(f"{name}: {error}") from None
-        return cls(
-            name=name,
-            dimension=Dimension(stated) if stated else dimension_of(kind, attribute),
-            unit=str(data.get("unit", "")),
-            operation=operation,
-            nominal=number,
-            bounds=(low, high),
-            prior=given,
-        )
-
-    def with_prior(self, prior: Distribution) -> Parameter:
-        """The same parameter with another prior."""
-        return replace(self, prior=prior)
+        values.setdefault("dimension", dimension_of(kind, attribute) if kind in KINDS else "")
+        values.setdefault("prior", {"kind": "fixed", "value": value})
+        return of_plain(cls, values | {"name": name}, name)
 
 
 def split_path(name: str) -> tuple[str, str, str]:

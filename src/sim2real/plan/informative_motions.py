@@ -148,13 +148,13 @@ def choose(
     whole = found
     if draws > 1:
         # The other vectors are simulated only for motions that may be chosen.
-        likely = sorted(_greedy(known, found, lengths, columns, short))
+        likely = sorted(most_telling(known, found, lengths, columns, short))
         others = {k: told(k, slice(1, None)) for k in likely}
         whole = {k: np.concatenate([found[k], m]) for k, m in others.items() if m is not None}
     if not whole:
         raise Sim2RealError("the twin diverges in every motion: is it stable at all?")
     known = np.repeat(known, len(values), axis=0)
-    chosen = _greedy(known, whole, lengths, columns, motions)
+    chosen = most_telling(known, whole, lengths, columns, motions)
     return MotionPlan(
         names=names,
         units=tuple(p.unit for p in unknowns.parameters),
@@ -182,7 +182,7 @@ def _motions(
         yield PlannedMotion(name=candidates[k].name, seconds=lengths[k], std=std, gain=gain)
 
 
-def _greedy(
+def most_telling(
     known: Floats,
     told: dict[int, Floats],
     lengths: Sequence[float],

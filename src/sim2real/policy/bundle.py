@@ -15,7 +15,7 @@ from typing import NotRequired, TypedDict, cast
 from sim2real.contract import Contract, Limits
 from sim2real.errors import Sim2RealError, table_at
 from sim2real.files import atomic_folder, read_json
-from sim2real.twin import TWIN_FILE, Twin
+from sim2real.twin import Twin
 
 SCHEMA = 1
 GRAPHS = ("observe", "policy", "act", "rest")
@@ -91,7 +91,7 @@ class Bundle:
         if (folder / _MANIFEST).read_bytes() != _manifest(listed):
             raise Sim2RealError(f"{folder}: {_MANIFEST} has changed since it was exported")
         contract = Contract.from_dict(read_json(folder / "contract.json"))
-        limits = Limits.from_dict(read_json(folder / "limits.json"))
+        limits = Limits.from_dict(read_json(folder / "limits.json"), "limits")
         _fit(folder, contract, limits)
         told = table_at(read_json(folder / "provenance.json"), "provenance")
         provenance = cast(ExportProvenance, dict(told))  # sealed by the manifest, as exported
@@ -119,7 +119,7 @@ def open_twin(source: Twin | Bundle | Path | str) -> Twin:
     if isinstance(source, Bundle) or Bundle.is_bundle(source):
         return Twin.load(Bundle.open(source).twin)
     saved = Path(source) / "twin"
-    return Twin.load(saved if (saved / TWIN_FILE).is_file() else source)
+    return Twin.load(saved if Twin.is_twin(saved) else source)
 
 
 def write_bundle(
@@ -140,8 +140,13 @@ def write_bundle(
         text = json.dumps(provenance, indent=2, sort_keys=True, allow_nan=False)
         (temporary / "provenance.json").write_text(text + "\n", encoding="utf-8")
         twin.save(temporary / "twin")
-        (temporary / _MANIFEST).write_bytes(_manifest(_files(temporary)))
+        seal(temporary)
     return Bundle.open(folder)
+
+
+def seal(folder: Path) -> None:
+    """Write the manifest of a bundle's folder: the hash of every file, and the id made of them."""
+    (folder / _MANIFEST).write_bytes(_manifest(_files(folder)))
 
 
 def _files(folder: Path) -> dict[str, str]:

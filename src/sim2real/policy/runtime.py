@@ -66,7 +66,7 @@ class Runtime:
 
 
 class Pilot:
-    """One robot's policy: remembers what it saw and sent, and gives a command a period."""
+    """One robot's policy: remembers what it saw and sent, and gives a command each period."""
 
     def __init__(self, runtime: Runtime) -> None:
         self.runtime = runtime

@@ -7,8 +7,7 @@ same row, whatever else is drawn.
 
 from __future__ import annotations
 
-import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Protocol
 
@@ -16,7 +15,7 @@ import torch
 from torch import Tensor
 
 from sim2real.errors import Sim2RealError, nearest, number_at, table_at
-from sim2real.files import read_json
+from sim2real.files import read_table
 from sim2real.params import (
     Distribution,
     DrawTable,
@@ -24,8 +23,6 @@ from sim2real.params import (
     JointDistribution,
     Parameter,
     Uniform,
-    distribution_from_dict,
-    joint_from_dict,
 )
 from sim2real.twin import Twin
 
@@ -180,9 +177,12 @@ def _from_file(twin: Twin, path: Path, *, seed: int, device: torch.device | str)
 
     Parameters the file does not name keep their nominal value.
     """
-    data = _read_table(path)
+    table = read_table(path)
+    data = table_at(table.get("parameters", table), f"{path}: parameters")
     if "names" in data:
-        return FromPosterior(twin.parameters, joint_from_dict(data), seed=seed, device=device)
+        return FromPosterior(
+            twin.parameters, JointDistribution.from_dict(data, f"{path}"), seed=seed, device=device
+        )
     chosen: list[Distribution] = [Fixed(value=p.nominal) for p in twin.parameters]
     valid = [parameter.name for parameter in twin.parameters]
     for name, value in data.items():
@@ -194,7 +194,7 @@ def _from_file(twin: Twin, path: Path, *, seed: int, device: torch.device | str)
         if isinstance(value, int | float):
             chosen[column] = Fixed(value=number_at(value, f"{path}: {name}"))
         else:
-            chosen[column] = distribution_from_dict(value)
+            chosen[column] = Distribution.from_dict(value, f"{path}: {name}")
         low, high = twin.parameters[column].bounds
         least, most = chosen[column].support
         if least < low - 1e-9 or most > high + 1e-9:
@@ -203,15 +203,3 @@ def _from_file(twin: Twin, path: Path, *, seed: int, device: torch.device | str)
                 f" {low:g} .. {high:g}"
             )
     return Independent(twin.parameters, chosen, device=device)
-
-
-def _read_table(path: Path) -> Mapping[str, object]:
-    if path.suffix == ".json":
-        data = read_json(path)
-    else:
-        try:
-            data = tomllib.loads(path.read_text(encoding="utf-8"))
-        except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-            raise Sim2RealError(f"{path} is not readable TOML: {error}") from None
-    table = table_at(data, f"{path}, which")
-    return table_at(table.get("parameters", table), f"{path}: parameters")

@@ -7,7 +7,6 @@ a while ago. What is wrong with the link or the commands ends in the device's ow
 from __future__ import annotations
 
 from collections import deque
-from typing import Any
 
 import numpy as np
 
@@ -108,7 +107,7 @@ class Device:
             late += 0.3
         self._pending.append((self.now_s + max(late, 0.0), command))
 
-    def read(self) -> dict[str, Any] | None:
+    def read(self) -> dict[str, object] | None:
         """Readings and their age [s]; None where the packet is lost."""
         hidden = self._scene.plant.hidden
         if self._faulty("dropped link") or self._rng.random() < hidden.lost:
@@ -124,7 +123,7 @@ class Device:
         earlier_s, before, _ = self._at(time_s - hidden.velocity_window_s)
         speeds = (angles - before) / max(time_s - earlier_s, 1e-6)
         plant = self._scene.plant
-        found: dict[str, Any] = {
+        found: dict[str, object] = {
             "@age": self.now_s - time_s,
             "@torque": plant.currents().tolist(),
             "@command": plant.command.tolist(),

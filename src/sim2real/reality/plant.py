@@ -15,7 +15,7 @@ from pathlib import Path
 import mujoco
 import numpy as np
 
-from sim2real.arrays import Floats
+from sim2real.arrays import Floats, Ints
 from sim2real.reality.unit_truth import UnitTruth, draw
 
 
@@ -59,7 +59,7 @@ class _Shaft:
     zero: float
 
 
-class Plant:
+class UnitBody:
     """One unit in motion. `command` is a torque [N m] or a position target [rad] a joint."""
 
     def __init__(self, robot: str, number: int, model: Path, drive: Drive) -> None:
@@ -135,7 +135,7 @@ class Plant:
             self.time_s += step
             return
         hidden, angles, speeds = self.hidden, self._angles.tolist(), self._speeds.tolist()
-        torques = self._torques(angles, speeds)
+        torques = self.torques(angles, speeds)
         warm = 1.0 - hidden.warming * self.warmth
         driven, loss = [], []
         for shaft, torque, angle, speed in zip(self._shafts, torques, angles, speeds, strict=True):
@@ -153,7 +153,7 @@ class Plant:
         moving = min(1.0, sum(abs(speed) for speed in speeds) / len(speeds))
         self.warmth += step / hidden.warm_time_s * (moving - self.warmth)
 
-    def _torques(self, angles: Sequence[float], speeds: Sequence[float]) -> list[float]:
+    def torques(self, angles: Sequence[float], speeds: Sequence[float]) -> list[float]:
         """Torque of each drive."""
         drive, volts = self._drive, self.volts
         if self.damped:
@@ -251,7 +251,7 @@ class Plant:
         mujoco.mj_setConst(model, mujoco.MjData(model))
 
 
-def _run(addresses: Floats) -> slice:
+def _run(addresses: Ints) -> slice:
     """Addresses that follow one another, as a slice: a view of it costs next to nothing."""
     first, count = int(addresses[0]), len(addresses)
     assert (addresses == np.arange(first, first + count)).all()

@@ -10,7 +10,7 @@ import mujoco
 import numpy as np
 
 from sim2real.arrays import Floats
-from sim2real.reality.plant import Drive, Plant
+from sim2real.reality.plant import Drive, UnitBody
 
 _TASKS = Path(__file__).parent.parent / "tasks"
 _SERVO = Drive(
@@ -71,7 +71,7 @@ class Scene:
 
     def __init__(self, task: str, number: int) -> None:
         self.task, self.bench = task, BENCHES[task]
-        self.plant = Plant(self.bench.robot, number, self.bench.model, self.bench.drive)
+        self.plant = UnitBody(self.bench.robot, number, self.bench.model, self.bench.drive)
         self.goals: dict[str, list[float]] = {}
         self._since_s: float | None = None
         self._set_up = False

@@ -11,7 +11,6 @@ import math
 import os
 import time
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 import zmq
@@ -22,6 +21,8 @@ from sim2real.reality.device import FAULTS, WATCHDOG_S, Device
 LONGEST_MESSAGE = 1 << 16
 _LONGEST_WAIT_S = 60.0
 _FARTHEST = 1e3
+_Message = dict[str, object]
+"""A request or an answer, as JSON has it."""
 
 
 class Server:
@@ -33,7 +34,7 @@ class Server:
     def __init__(self, task: str, number: int, *, virtual: bool, port: int = 0) -> None:
         self._device = Device(task, number)
         self._task, self._number, self._virtual = task, number, virtual
-        self._socket: Any = zmq.Context.instance().socket(zmq.REP)
+        self._socket: zmq.Socket[bytes] = zmq.Context.instance().socket(zmq.REP)
         self._socket.setsockopt(zmq.LINGER, 0)
         self._socket.setsockopt(zmq.MAXMSGSIZE, LONGEST_MESSAGE)
         try:
@@ -46,7 +47,7 @@ class Server:
             raise Sim2RealError(f"cannot listen on port {port}: {error}") from None
         self._begin = time.monotonic()
         self._going = True
-        self._verbs: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
+        self._verbs: dict[str, Callable[[_Message], _Message]] = {
             "hello": self._hello,
             "reset": self._reset,
             "enable": self._enable,
@@ -73,7 +74,7 @@ class Server:
         answer = self.answer(frames[0]) if len(frames) == 1 else {"error": "one frame a message"}
         self._socket.send(json.dumps(answer).encode())
 
-    def answer(self, raw: bytes) -> dict[str, Any]:
+    def answer(self, raw: bytes) -> _Message:
         """The answer to one message, whatever it is."""
         try:
             message = json.loads(raw)
@@ -85,7 +86,7 @@ class Server:
         except (ValueError, TypeError, KeyError, RecursionError, OverflowError) as error:
             return {"error": f"malformed message: {type(error).__name__}"}
 
-    def _hello(self, _: dict[str, Any]) -> dict[str, Any]:
+    def _hello(self, _: _Message) -> _Message:
         device = self._device
         return {
             "robot": self._task,
@@ -98,21 +99,21 @@ class Server:
             **self._state(),
         }
 
-    def _reset(self, message: dict[str, Any]) -> dict[str, Any]:
+    def _reset(self, message: _Message) -> _Message:
         seed = message["seed"]
         if not isinstance(seed, int) or not 0 <= seed < 2**32:
             return {"error": "a seed is a whole number from 0 on"}
         return {"goals": self._device.reset(seed), **self._state()}
 
-    def _enable(self, _: dict[str, Any]) -> dict[str, Any]:
+    def _enable(self, _: _Message) -> _Message:
         self._device.enable()
         return self._state()
 
-    def _observe(self, _: dict[str, Any]) -> dict[str, Any]:
+    def _observe(self, _: _Message) -> _Message:
         found = self._device.read()
         return {"readings": found, **self._state()}
 
-    def _command(self, message: dict[str, Any]) -> dict[str, Any]:
+    def _command(self, message: _Message) -> _Message:
         given = message["values"]
         names = self._device.names
         if not isinstance(given, dict) or set(given) != set(names):
@@ -123,11 +124,11 @@ class Server:
         self._device.send(values)
         return {"sent": dict(zip(names, values.tolist(), strict=True)), **self._state()}
 
-    def _stop(self, _: dict[str, Any]) -> dict[str, Any]:
+    def _stop(self, _: _Message) -> _Message:
         self._device.stop()
         return self._state()
 
-    def _wait(self, message: dict[str, Any]) -> dict[str, Any]:
+    def _wait(self, message: _Message) -> _Message:
         until = _number(message["until_s"])
         if not self._virtual:
             return {"error": "this clock is real: it does not wait"}
@@ -136,24 +137,24 @@ class Server:
         self._device.advance(until)
         return self._state()
 
-    def _judge(self, _: dict[str, Any]) -> dict[str, Any]:
+    def _judge(self, _: _Message) -> _Message:
         device = self._device
         judged = {"success": device.succeeded(), "moved_blind_s": device.moved_blind_s}
         return {**judged, **self._state()}
 
-    def _fault(self, message: dict[str, Any]) -> dict[str, Any]:
+    def _fault(self, message: _Message) -> _Message:
         kind, after = message["kind"], _number(message.get("after_s", 0.0))
-        if kind not in FAULTS or not 0 <= after < 1e6:
+        if not isinstance(kind, str) or kind not in FAULTS or not 0 <= after < 1e6:
             return {"error": f"faults are {', '.join(FAULTS)}, after some seconds"}
         self._device.fault(kind, after)
         return self._state()
 
-    def _quit(self, _: dict[str, Any]) -> dict[str, Any]:
+    def _quit(self, _: _Message) -> _Message:
         self._device.stop("the server ends")
         self._going = False
         return self._state()
 
-    def _state(self) -> dict[str, Any]:
+    def _state(self) -> _Message:
         device = self._device
         return {
             "now_s": device.now_s,
@@ -163,7 +164,7 @@ class Server:
         }
 
 
-def _number(value: Any) -> float:
+def _number(value: object) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise TypeError("not a number")
     number = float(value)

@@ -154,7 +154,7 @@ def _attributed(closed: LoopResult) -> Iterator[str]:
         if "shares" not in data:
             yield f"<p>{sentence(data['why'])}</p>"
             continue
-        found = Attribution.of_dict(data)
+        found = Attribution.from_dict(data)
         yield _figure(picture(waterfall(found), words), words, tried)
         yield "<ul>" + "".join(f"<li>{sentence(s)}</li>" for s in found.sentences()) + "</ul>"
 
@@ -247,12 +247,12 @@ def _failed(closed: LoopResult) -> Iterator[str]:
     for number, one in enumerate(closed.rounds):
         if one.failures is None:
             continue
-        found = Failures.of_dict(one.failures.result)
+        found = Failures.from_dict(one.failures.result)
         yield f"<h2>Why attempts failed, {_name(number)}</h2>"
         lines = [f"{found.failed} of {found.tried} attempts failed"]
         if unjudged := len(one.won) - found.tried:
             lines.append(f"{unjudged} more were not judged, and count as failed above")
-        lines += [str(diagnosis) for diagnosis in found.diagnoses]
+        lines += [one.words for one in found.diagnoses]
         yield "<ul>" + "".join(f"<li>{sentence(line)}</li>" for line in lines) + "</ul>"
         for kind in found.kinds:
             links = ", ".join(f"<a href='#{e}'>{e[:8]}</a>" for e in kind.episodes)

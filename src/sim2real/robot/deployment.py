@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 
 from sim2real.arrays import Reals
 from sim2real.intervals import Rate, wilson
+from sim2real.plain import PlainData
 from sim2real.robot.ladder import LadderRecord
 
 
@@ -33,7 +34,7 @@ class AttemptRecord:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Deployment:
+class Deployment(PlainData, also=("success",)):
     """What came of one call."""
 
     step: str
@@ -56,22 +57,6 @@ class Deployment:
         judged = [trial for trial in self.trials if trial.outcome]
         won = sum(trial.outcome == "success" for trial in judged)
         return wilson(won, len(judged)) if judged else None
-
-    def to_dict(self) -> dict[str, object]:
-        """Plain data."""
-        success = self.success
-        return {
-            "step": self.step,
-            "robot": self.robot,
-            "serial": self.serial,
-            "execute": self.execute,
-            "skipped": self.skipped,
-            "ended": self.ended,
-            "success": success.to_dict() if success else None,
-            "record": asdict(self.record) if self.record else None,
-            "folder": str(self.folder) if self.folder else None,
-            "trials": [asdict(trial) for trial in self.trials],
-        }
 
 
 @dataclass(frozen=True, kw_only=True)

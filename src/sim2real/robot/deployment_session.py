@@ -7,11 +7,11 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict, replace
 from datetime import UTC, datetime
-from importlib.metadata import version
 from pathlib import Path
 
 import numpy as np
 
+from sim2real import __version__
 from sim2real.contract import Limits
 from sim2real.data import Lake, Origin, Provenance, read_recording
 from sim2real.errors import Sim2RealError, one_line
@@ -283,7 +283,7 @@ class DeploymentSession:
             serial=self._robot.serial,
             site=config.site,
             operator=config.person,
-            software={"sim2real": version("sim2real")},
+            software={"sim2real": __version__},
             recorded=datetime.now(UTC).isoformat(timespec="milliseconds"),
             process=f"deploy: {config.step}",
         )

@@ -6,19 +6,21 @@ moving steps hold only for the robot they were taken with.
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Literal, get_args
 
 import numpy as np
 
 from sim2real.arrays import Reals
 from sim2real.contract import Limits
-from sim2real.errors import Sim2RealError, table_at
+from sim2real.errors import Sim2RealError
 from sim2real.files import read_json, write_json
+from sim2real.plain import PlainData
 from sim2real.policy import Bundle
 
-STEPS = ("replay", "shadow", "limited", "full")
+LadderStepName = Literal["replay", "shadow", "limited", "full"]
+STEPS: tuple[LadderStepName, ...] = get_args(LadderStepName)
 _SLOW = 0.25
 """Share of the command's rate in the step `limited`."""
 _SMALL = 0.25
@@ -28,10 +30,10 @@ _FAST = 0.75
 
 
 @dataclass(frozen=True, kw_only=True)
-class LadderRecord:
+class LadderRecord(PlainData):
     """One step taken with a bundle."""
 
-    step: str
+    step: LadderStepName
     passed: bool
     why: str = ""
     """Why it did not pass."""
@@ -58,29 +60,15 @@ class LadderRecord:
 def write_record(bundle: Bundle, record: LadderRecord) -> None:
     """Keep a record beside the bundle."""
     stamp = record.time.replace(":", "").replace("-", "").replace("+0000", "")
-    write_json(bundle.records / f"{stamp}-{record.step}.json", asdict(record))
+    write_json(bundle.records / f"{stamp}-{record.step}.json", record.to_dict())
 
 
 def read_records(bundle: Bundle) -> list[LadderRecord]:
     """All records of a bundle, the oldest first; a malformed one is a `Sim2RealError`."""
-    found = []
-    known = {entry.name for entry in fields(LadderRecord)}
-    for path in sorted(bundle.records.glob("*.json")):
-        values = dict(table_at(read_json(path), str(path)))
-        if not set(values) <= known or values.get("step") not in STEPS:
-            raise Sim2RealError(f"{path} is not a record of the ladder")
-        if not isinstance(values.get("passed"), bool):
-            raise Sim2RealError(f"{path} does not say whether it passed")
-        texts = ("why", "bundle", "robot", "serial", "person", "skipped", "time")
-        if not all(isinstance(values.get(name, ""), str) for name in texts) or not isinstance(
-            values.get("episodes", []), list
-        ):
-            raise Sim2RealError(f"{path} is not a record of the ladder")
-        values["episodes"] = tuple(values.get("episodes", ()))
-        try:
-            found.append(LadderRecord(**values))
-        except TypeError as error:
-            raise Sim2RealError(f"{path} is not a record of the ladder: {error}") from None
+    found = [
+        LadderRecord.from_dict(read_json(path), str(path))
+        for path in sorted(bundle.records.glob("*.json"))
+    ]
     return sorted(found, key=lambda record: record.time)
 
 

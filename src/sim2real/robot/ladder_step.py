@@ -22,7 +22,7 @@ def deploy(
     *,
     logs: Logs = (),
     prompts: OperatorPrompts | None = None,
-    **options: Any,
+    **options: Any,  # fields of DeployConfig
 ) -> Deployment:
     """Do one step of the ladder of trust with a bundle; nothing is sent unless told to `execute`.
 

@@ -7,18 +7,19 @@ file.
 from __future__ import annotations
 
 import pkgutil
-import tomllib
 from collections import deque
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
-from sim2real.errors import Sim2RealError, nearest, one_line, table_at
+from sim2real.errors import Sim2RealError, nearest, one_line
+from sim2real.files import read_toml
+from sim2real.plain import of_plain
 from sim2real.robot.connect import WallClock
-from sim2real.robot.driver_names import DriverNames, read_names
+from sim2real.robot.driver_names import DriverNames, DriverTables
 from sim2real.robot.protocol import ControlClock
 
 STOPS = ("hold", "limp")
@@ -27,8 +28,6 @@ VELOCITY_SPAN_S = 0.015
 """Shortest time a velocity is taken over [s]."""
 _OLDEST_S = 1.0
 _TRIES = 3
-_TABLES = {"robot", "joints", "sensors", "commands"}
-_HEADER = {"type", "stop", "module", "config"}
 
 
 class LeRobotDriver(Protocol):
@@ -285,46 +284,29 @@ class LeRobotRobot:
 
 
 @dataclass(frozen=True, kw_only=True)
-class RobotFile:
-    """What a robot's TOML file says."""
+class RobotHeader:
+    """How LeRobot knows a robot."""
 
-    path: Path
     type: str
-    """LeRobot's name of the robot."""
-    names: DriverNames
-    stop: str = "hold"
+    """LeRobot's name of the robot, like "so101_follower"."""
+    stop: Literal["hold", "limp"] = "hold"
+    """One of `STOPS`."""
     module: str = ""
     """Package that brings the robot, where it is not LeRobot's own."""
     config: Mapping[str, object] = field(default_factory=dict)
     """Fields of LeRobot's own configuration of it."""
 
 
+@dataclass(frozen=True, kw_only=True)
+class RobotFile(DriverTables):
+    """What a robot's TOML file says."""
+
+    robot: RobotHeader
+
+
 def read_file(path: Path) -> RobotFile:
     """The robot described in a TOML file; a malformed one is a `Sim2RealError` of one line."""
-    try:
-        data = tomllib.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise Sim2RealError(f"cannot read {path}: {error.strerror or error}") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise Sim2RealError(f"{path} is not TOML: {one_line(error)}") from None
-    for table in data:
-        if table not in _TABLES:
-            raise Sim2RealError(f"{path}: unknown table [{table}]{nearest(table, _TABLES)}")
-    header = table_at(data.get("robot"), f"{path}: [robot]")
-    for key in header:
-        if key not in _HEADER:
-            raise Sim2RealError(f"{path}: [robot] has no {key!r}{nearest(key, _HEADER)}")
-    texts = {key: header.get(key, "") for key in ("type", "module")}
-    texts["stop"] = header.get("stop", "hold")
-    for key, value in texts.items():
-        if not isinstance(value, str):
-            raise Sim2RealError(f"{path}: [robot] {key} must be text")
-    if not texts["type"]:
-        raise Sim2RealError(f'{path}: [robot] needs a type, like "so101_follower"')
-    if texts["stop"] not in STOPS:
-        raise Sim2RealError(f"{path}: [robot] stop is one of {', '.join(STOPS)}")
-    config = dict(table_at(header.get("config", {}), f"{path}: [robot.config]"))
-    return RobotFile(path=path, names=read_names(data, str(path)), config=config, **texts)
+    return of_plain(RobotFile, read_toml(path), str(path))
 
 
 def from_config(path: Path) -> LeRobotRobot:
@@ -333,25 +315,24 @@ def from_config(path: Path) -> LeRobotRobot:
     Without LeRobot, or with a type or a setting it does not know, it is a `Sim2RealError`.
     """
     file = read_file(path)
-    robot = _build(file)
-    return LeRobotRobot(robot, names=file.names, stop=file.stop)
+    return LeRobotRobot(_build(path, file.robot), names=file.names, stop=file.robot.stop)
 
 
-def _build(file: RobotFile) -> LeRobotDriver:
+def _build(path: Path, file: RobotHeader) -> LeRobotDriver:
     try:
         robots = import_module("lerobot.robots")
         make = import_module("lerobot.robots.utils").make_robot_from_config
         draccus = import_module("draccus")
     except ImportError as error:
         raise Sim2RealError(
-            f"{file.path} needs LeRobot here, and it cannot be imported ({one_line(error)}):"
+            f"{path} needs LeRobot here, and it cannot be imported ({one_line(error)}):"
             " pip install lerobot, with the extra of your motors, such as lerobot[feetech]"
         ) from None
     if file.module:
         try:
             import_module(file.module)
         except ImportError as error:
-            raise Sim2RealError(f"{file.path}: module {file.module}: {one_line(error)}") from None
+            raise Sim2RealError(f"{path}: module {file.module}: {one_line(error)}") from None
     known = robots.RobotConfig.get_known_choices()
     failed = ""
     for entry in pkgutil.iter_modules(robots.__path__, "lerobot.robots."):
@@ -365,13 +346,11 @@ def _build(file: RobotFile) -> LeRobotDriver:
         known = robots.RobotConfig.get_known_choices()
     if file.type not in known:
         raise Sim2RealError(
-            f"{file.path}: LeRobot has no robot {file.type!r}{nearest(file.type, known)}{failed}"
+            f"{path}: LeRobot has no robot {file.type!r}{nearest(file.type, known)}{failed}"
         )
     try:
         config = draccus.decode(robots.RobotConfig, {"type": file.type, **file.config})
         robot: LeRobotDriver = make(config)
         return robot
     except Exception as error:
-        raise Sim2RealError(
-            f"{file.path}: LeRobot refuses [robot.config]: {one_line(error)}"
-        ) from None
+        raise Sim2RealError(f"{path}: LeRobot refuses [robot.config]: {one_line(error)}") from None

@@ -31,7 +31,7 @@ _AT_ONCE = 25
 
 
 class Recording:
-    """A file that grows by a row a period.
+    """A file that grows by a row per period.
 
     Rows are encoded every few periods; a thread of its own writes, and waits for the disk.
     """
@@ -61,7 +61,7 @@ class Recording:
 
     @classmethod
     def of(cls, contract: Contract, path: Path, source: Provenance) -> Recording:
-        """Begin a recording of what a robot under a contract reads, is told and is sent."""
+        """Begin a recording of a robot's readings, goals and commands by its contract."""
         units = {f"sensor/{sensor.name}": sensor.unit for sensor in contract.sensors}
         units |= {f"goal/{goal.name}": "" for goal in contract.goals}
         command = contract.commands[0].unit if contract.commands else ""

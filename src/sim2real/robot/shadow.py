@@ -7,13 +7,14 @@ mode measures how often the two agree, and how often the policy was outside of i
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 
 import numpy as np
 
 from sim2real.arrays import Bools, Floats, Reals
 from sim2real.contract import Contract, Limits
 from sim2real.errors import Sim2RealError
+from sim2real.plain import PlainData
 from sim2real.robot.protocol import Robot
 from sim2real.robot.readings import in_order
 from sim2real.robot.runner import Controller
@@ -26,7 +27,7 @@ _MOST_OUTSIDE = 0.02
 
 
 @dataclass(frozen=True, kw_only=True)
-class Agreement:
+class Agreement(PlainData):
     """How a policy compares with what was really sent; tuples have a number per command."""
 
     periods: int
@@ -45,15 +46,6 @@ class Agreement:
     """Share of periods in which the policy's command would have been limited."""
     absurd: int
     """Periods in which its command was not a number."""
-
-    def to_dict(self) -> dict[str, object]:
-        """Plain data; what is not a number is null."""
-        return {
-            name: [None if not np.isfinite(v) else v for v in value]
-            if isinstance(value, tuple)
-            else value
-            for name, value in asdict(self).items()
-        }
 
     def wrong(self) -> str:
         """Why it should not go on to act; '' if it may."""

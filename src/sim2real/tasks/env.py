@@ -107,7 +107,7 @@ class TaskEnv:
         self.worlds.memory["frames"] = frame[:, None, :].repeat(1, task.history, 1)
         self._everyone = torch.arange(worlds, device=self.device)
         self._reset(self._everyone)
-        self.actor, self.critic = self._observe(self._everyone)
+        self.actor, self.critic = self.observe(self._everyone)
         self.actor_width, self.critic_width = self.actor.shape[1], self.critic.shape[1]
 
     def _remember(self, task: type[Task]) -> None:
@@ -133,7 +133,7 @@ class TaskEnv:
     def reset(self) -> tuple[Tensor, Tensor]:
         """Start a new episode in every world; (actor, critic) observations."""
         self._reset(self._everyone)
-        self.actor, self.critic = self._observe(self._everyone)
+        self.actor, self.critic = self.observe(self._everyone)
         return self.actor, self.critic
 
     def step(self, action: Tensor) -> EnvStep:
@@ -162,11 +162,11 @@ class TaskEnv:
         if len(ended):
             if self._keep_final:
                 past = memory["frames"].clone()
-                final, _ = self._observe(ended[:0])
+                final, _ = self.observe(ended[:0])
                 memory["frames"].copy_(past)
             self.sampler.observe(ended, success[ended])
             self._reset(ended)
-        self.actor, self.critic = self._observe(ended)
+        self.actor, self.critic = self.observe(ended)
         return EnvStep(
             actor=self.actor,
             critic=self.critic,
@@ -210,7 +210,7 @@ class TaskEnv:
             self._starter.write(ids, p[:, -1])
         self.worlds.begin(ids)
 
-    def _observe(self, started: Tensor) -> tuple[Tensor, Tensor]:
+    def observe(self, started: Tensor) -> tuple[Tensor, Tensor]:
         """(actor, critic) observations; the past of worlds just `started` is their first frame."""
         frame, frames = self._frame(), self.worlds.memory["frames"]
         if self.task.history > 1:

@@ -14,8 +14,9 @@ import torch
 from torch import Tensor
 
 from sim2real.arrays import Floats
-from sim2real.errors import Sim2RealError, table_at
+from sim2real.errors import Sim2RealError
 from sim2real.files import read_json, write_json
+from sim2real.plain import of_plain, plain
 from sim2real.worlds import Worlds
 
 STARTS_FILE = "starts.json"
@@ -37,21 +38,17 @@ class Starts:
 
     def save(self, path: Path) -> None:
         """Write them as JSON."""
-        write_json(path, {part: getattr(self, part).tolist() for part in _PARTS})
+        write_json(path, plain(self))
 
     @classmethod
     def load(cls, path: Path) -> Starts:
         """The states in a file; a malformed one is a `Sim2RealError`."""
-        content = table_at(read_json(path), str(path))
-        try:
-            arrays = {part: np.array(content[part], dtype=float) for part in _PARTS}
-        except (KeyError, TypeError, ValueError) as error:
-            raise Sim2RealError(f"{path} holds no states to start from: {error}") from None
-        rows = {len(array) if array.ndim == 2 else -1 for array in arrays.values()}
-        numbers = all(np.isfinite(array).all() for array in arrays.values())
-        if len(rows) != 1 or rows <= {-1, 0} or not numbers:
+        found = of_plain(cls, read_json(path), str(path))
+        arrays = [getattr(found, part) for part in _PARTS]
+        rows = {len(array) if array.ndim == 2 else -1 for array in arrays}
+        if len(rows) != 1 or rows <= {-1, 0} or not all(np.isfinite(a).all() for a in arrays):
             raise Sim2RealError(f"{path}: qpos, qvel and command are rows of numbers, one a state")
-        return cls(**arrays)
+        return found
 
 
 class Starter:

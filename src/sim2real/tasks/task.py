@@ -212,7 +212,7 @@ class Task(ABC):
         """(worlds,) reward of the period just simulated."""
 
     def failed(self) -> Tensor | None:
-        """(worlds,) whether there is no going on; None for a task that cannot fail early."""
+        """(worlds,) whether the episode cannot go on; None for a task that cannot fail early."""
         return None
 
     @abstractmethod

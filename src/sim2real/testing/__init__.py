@@ -22,7 +22,7 @@ from sim2real.lazy import attach
 __all__ = [
     "LEVELS",
     "FaultyRobot",
-    "Plant",
+    "PlantedGap",
     "clear_multisine",
     "flown",
     "inject",
@@ -38,6 +38,6 @@ if TYPE_CHECKING:
     from sim2real.testing.broken_robot import FaultyRobot
     from sim2real.testing.faults import LEVELS, inject, possible
     from sim2real.testing.motions import clear_multisine, multisine, recordings
-    from sim2real.testing.plants import Plant, flown, plant, planted_twin, truths_of
+    from sim2real.testing.plants import PlantedGap, flown, plant, planted_twin, truths_of
 else:
     __getattr__, __dir__ = attach(__name__, __file__)

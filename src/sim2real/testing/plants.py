@@ -18,7 +18,7 @@ from sim2real.twin import Twin
 
 
 @dataclass(frozen=True, kw_only=True)
-class Plant:
+class PlantedGap:
     """One world, as an analysis should find it."""
 
     values: np.ndarray
@@ -29,7 +29,7 @@ class Plant:
     """Dimensions that do not."""
 
 
-def plant(twin: Twin, rng: np.random.Generator) -> Plant:
+def plant(twin: Twin, rng: np.random.Generator) -> PlantedGap:
     """Draw some dimensions from their priors, and leave at least one as it is.
 
     Only parameters that a prediction depends on are drawn; all others are nominal.
@@ -42,7 +42,7 @@ def plant(twin: Twin, rng: np.random.Generator) -> Plant:
         for column in who.columns[dimension]:
             chance = torch.tensor([rng.uniform()], dtype=torch.float64)
             values[column] = float(twin.parameters[column].prior.quantile(chance)[0])
-    return Plant(
+    return PlantedGap(
         values=values,
         off=tuple(name for k, name in enumerate(who.names) if k in off),
         right=tuple(name for k, name in enumerate(who.names) if k not in off),

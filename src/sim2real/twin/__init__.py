@@ -19,7 +19,6 @@ from sim2real.lazy import attach
 
 __all__ = [
     "REMAINDER_FEATURES",
-    "TWIN_FILE",
     "ActuatorEffects",
     "Applier",
     "Channel",
@@ -66,7 +65,7 @@ if TYPE_CHECKING:
         Remainder,
         one_way_joints,
     )
-    from sim2real.twin.twin import TWIN_FILE, Channel, Twin
+    from sim2real.twin.twin import Channel, Twin
     from sim2real.twin.units import control_unit, sensor_unit
 else:
     __getattr__, __dir__ = attach(__name__, __file__)

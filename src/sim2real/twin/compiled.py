@@ -1,4 +1,4 @@
-"""What paths lead to: the model with what stands beside it, and the numbers a path moves."""
+"""A twin as compiled, and the numbers in it that a parameter's path leads to."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Address:
 
 @dataclass(frozen=True)
 class CompiledTwin:
-    """A model with what stands beside it, where paths are looked up."""
+    """A twin's model with what stands beside it: effects, events and a learned remainder."""
 
     model: mujoco.MjModel
     effects: Effects
@@ -53,6 +53,7 @@ class CompiledTwin:
 
 
 def components(name: str, width: int, index: int | None) -> list[int]:
+    """The components of a vector that a path names: one, or all where it has no index."""
     if index is not None:
         if index >= width:
             raise Sim2RealError(f"{name}: index {index} is beyond the {width} components")
@@ -61,6 +62,7 @@ def components(name: str, width: int, index: int | None) -> list[int]:
 
 
 def split_index(attribute: str) -> tuple[str, int | None]:
+    """(name, index) of an attribute: `ipos[2]` is ("ipos", 2)."""
     if "[" not in attribute:
         return attribute, None
     stem, index = attribute[:-1].split("[")

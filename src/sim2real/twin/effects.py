@@ -14,54 +14,52 @@ from __future__ import annotations
 import fnmatch
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, fields, replace
-from typing import Any, TypeVar
+from dataclasses import dataclass, replace
+from typing import Any, Literal, TypeVar
 
 import mujoco
 
-from sim2real.errors import Sim2RealError, nearest, number_at, table_at
+from sim2real.errors import Sim2RealError, nearest, table_at
+from sim2real.plain import NotNegative, of_plain
 
 _LUGRE_STIFFNESS = 200.0
 _LONGEST_DELAY_S = 10.0
 _BACKLASH_SUFFIX = "_backlash"
 _FRICTION_SUFFIX = "_stribeck"
-_WORDS = {"encoder": ("motor", "output"), "drive": ("current", "voltage")}
-"""Effects that are one of a few words."""
-_SIGNED = ("bias", "friction_asymmetry", "damping_asymmetry")
 
 
 @dataclass(frozen=True, kw_only=True)
 class ActuatorEffects:
     """Between a command leaving the policy and the force at the joint."""
 
-    delay: float = 0.0
+    delay: NotNegative = 0.0
     """Mean delay [s], fractional, held by the engine; below one physics step, one step."""
-    delay_jitter: float = 0.0
+    delay_jitter: NotNegative = 0.0
     """Half-width of the uniform jitter around the mean, redrawn each period [s]."""
-    delay_max: float = 0.0
+    delay_max: NotNegative = 0.0
     """Longest delay the history buffer can hold [s]; asking for more is an error."""
-    resistance: float = 0.0
+    resistance: NotNegative = 0.0
     """Of a DC motor in place of an ideal servo or motor [ohm]; needs the next two as well."""
-    motorconst: float = 0.0
+    motorconst: NotNegative = 0.0
     """Torque constant of that motor at the joint [N m/A]."""
-    voltage_limit: float = 0.0
+    voltage_limit: NotNegative = 0.0
     """Supply voltage: torque fades with speed as the back-EMF uses it up [V]."""
-    drive: str = "current"
+    drive: Literal["current", "voltage"] = "current"
     """What a servo's firmware makes of an error: a "current", whose torque no speed changes, or a
     "voltage", as hobby servos do: the back-EMF brakes, and `kp` is in V/rad."""
-    quantum: float = 0.0
+    quantum: NotNegative = 0.0
     """Step of the command's resolution [control units]; 0 for none."""
-    slew: float = math.inf
+    slew: NotNegative = math.inf
     """Fastest change of the command [control units/s]."""
-    acceleration: float = math.inf
+    acceleration: NotNegative = math.inf
     """Fastest change of that change: servos' firmware goes to a goal in a trapezoid of speed
     [control units/s^2]."""
-    settle: float = math.inf
+    settle: NotNegative = math.inf
     """Time for which a command must stay the same to be taken at once, with any acceleration [s];
     some firmware does so with a goal it is sent again."""
-    period: float = 0.0
+    period: NotNegative = 0.0
     """Time between commands the device accepts [s]; 0 accepts every one."""
-    missed: float = 0.0
+    missed: NotNegative = 0.0
     """Probability that a command is lost and the last one stays."""
 
 
@@ -69,25 +67,25 @@ class ActuatorEffects:
 class SensorEffects:
     """Between a quantity and what the robot's computer reads of it."""
 
-    delay: float = 0.0
+    delay: NotNegative = 0.0
     """Mean delay [s], fractional, held by the engine."""
-    delay_jitter: float = 0.0
+    delay_jitter: NotNegative = 0.0
     """Half-width of the uniform jitter around the mean, redrawn each period [s]."""
-    delay_max: float = 0.0
+    delay_max: NotNegative = 0.0
     """Longest delay the history buffer can hold [s]; asking for more is an error."""
-    noise: float = 0.0
+    noise: NotNegative = 0.0
     """Standard deviation of white noise [sensor units]."""
     bias: float = 0.0
     """Constant offset [sensor units]."""
-    walk: float = 0.0
+    walk: NotNegative = 0.0
     """Growth of the bias's random walk [sensor units / sqrt(s)]."""
-    scale: float = 1.0
+    scale: NotNegative = 1.0
     """Ratio of reading to quantity."""
-    quantum: float = 0.0
+    quantum: NotNegative = 0.0
     """Step of the reading's resolution [sensor units]; 0 for none."""
-    period: float = 0.0
+    period: NotNegative = 0.0
     """Time between new readings [s]; between them the last one is repeated. 0: always new."""
-    dropout: float = 0.0
+    dropout: NotNegative = 0.0
     """Probability that a reading is lost and the last one is repeated."""
 
 
@@ -95,19 +93,19 @@ class SensorEffects:
 class JointEffects:
     """What the gear adds at a joint."""
 
-    backlash: float = 0.0
+    backlash: NotNegative = 0.0
     """Free play between motor and load [rad or m], the whole width; 0 for no such joint."""
-    encoder: str = "motor"
+    encoder: Literal["motor", "output"] = "motor"
     """Which side of the play the joint's position and velocity sensors sit on."""
-    static_friction: float = 0.0
+    static_friction: NotNegative = 0.0
     """Break-away friction of the Stribeck element [N m or N]; 0 for no such element."""
-    coulomb_friction: float = 0.0
+    coulomb_friction: NotNegative = 0.0
     """Sliding friction of the Stribeck element [N m or N]."""
-    stribeck_velocity: float = 0.1
+    stribeck_velocity: NotNegative = 0.1
     """Speed at which friction falls from static towards sliding [rad/s or m/s]."""
-    load_friction: float = 0.0
+    load_friction: NotNegative = 0.0
     """Extra friction for each unit of force the gear carries [ratio]."""
-    load_friction_quadratic: float = 0.0
+    load_friction_quadratic: NotNegative = 0.0
     """Extra friction for the square of that force [1/(N m) or 1/N]."""
     friction_asymmetry: float = 0.0
     """Share by which dry friction is higher in the positive direction, and lower in the other."""
@@ -338,23 +336,14 @@ def _read(
     data: Mapping[str, object], group: str, cls: type[_Kind], valid: Iterable[str]
 ) -> dict[str, _Kind]:
     """Tables of one group, later patterns refining earlier ones."""
-    known = {field.name: field.type for field in fields(cls)}
     valid = [name for name in valid if name]
-    merged: dict[str, dict[str, Any]] = {}  # values were checked, field by field
+    merged: dict[str, dict[str, Any]] = {}
     for pattern, table in table_at(data.get(group, {}), f"[effects.{group}]").items():
         where = f"[effects.{group}.{pattern}]"
         matched = fnmatch.filter(valid, pattern)
         if not matched:
             raise Sim2RealError(f"{where} matches no {group}{nearest(pattern, valid)}")
-        for field, value in table_at(table, where).items():
-            if field not in known:
-                raise Sim2RealError(f"{where}: unknown effect {field!r}{nearest(field, known)}")
-            if field in _WORDS:
-                if value not in _WORDS[field]:
-                    one, other = _WORDS[field]
-                    raise Sim2RealError(f"{where}: {field} is {one!r} or {other!r}, not {value!r}")
-            elif number_at(value, f"{where}: {field}") < 0 and field not in _SIGNED:
-                raise Sim2RealError(f"{where}: {field} = {value!r} must be a number >= 0")
+        of_plain(cls, table, where)
         for name in matched:
             merged.setdefault(name, {}).update(table)
     return {name: cls(**table) for name, table in merged.items()}

@@ -11,14 +11,15 @@ from typing import ClassVar
 
 import mujoco
 
-from sim2real.errors import Sim2RealError, nearest, number_at, table_at
+from sim2real.errors import Sim2RealError, nearest, table_at
+from sim2real.plain import PlainData
 
 
 @dataclass(frozen=True, kw_only=True)
-class Event:
+class Event(PlainData):
     """Something that acts on one body."""
 
-    kind: ClassVar[str]
+    kind: ClassVar[str] = ""
     body: str
     """The body it acts on."""
 
@@ -49,9 +50,6 @@ class Wind(Event):
     """Drag coefficient times the area it meets [m^2]."""
 
 
-_KINDS: dict[str, type[Event]] = {"push": Push, "wind": Wind}
-
-
 def event_attributes(event: Event) -> dict[str, float]:
     """The event's numbers by name."""
     return {name: value for name, value in asdict(event).items() if name != "body"}
@@ -62,23 +60,11 @@ def read_events(data: Mapping[str, object], model: mujoco.MjModel) -> dict[str, 
     bodies = [model.body(i).name for i in range(1, model.nbody)]
     events: dict[str, Event] = {}
     for name, table in data.items():
-        values = dict(table_at(table, f"[events.{name}]"))
-        kind = str(values.pop("kind", name))
-        if kind not in _KINDS:
-            raise Sim2RealError(f"[events.{name}]: unknown kind {kind!r}{nearest(kind, _KINDS)}")
-        known = _KINDS[kind].__dataclass_fields__
-        for field in values:
-            if field not in known:
-                raise Sim2RealError(
-                    f"[events.{name}]: unknown field {field!r}{nearest(field, known)}"
-                )
-        body = values.get("body")
-        if body not in bodies:
+        where = f"[events.{name}]"
+        event = Event.from_dict({"kind": name} | dict(table_at(table, where)), where)
+        if event.body not in bodies:
             raise Sim2RealError(
-                f"[events.{name}]: the model has no body {body!r}{nearest(str(body), bodies)}"
+                f"{where}: the model has no body {event.body!r}{nearest(event.body, bodies)}"
             )
-        for field, value in values.items():
-            if field != "body":
-                number_at(value, f"[events.{name}]: {field}")
-        events[name] = _KINDS[kind](**values)
+        events[name] = event
     return events

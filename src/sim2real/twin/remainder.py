@@ -7,19 +7,19 @@ that was never recorded gets no remainder: the twin is then what its parameters 
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import ClassVar
 
 import mujoco
 import numpy as np
 import torch
 from torch import Tensor
 
-from sim2real.errors import Sim2RealError, nearest, number_at
+from sim2real.errors import Sim2RealError, nearest
 from sim2real.files import read_json
+from sim2real.plain import PlainData
 
 _ONE_WAY = (int(mujoco.mjtJoint.mjJNT_HINGE), int(mujoco.mjtJoint.mjJNT_SLIDE))
 _FAR = 1e6
@@ -51,28 +51,12 @@ class JointRemainder:
     turns: bool = False
     """Whether positions a whole turn apart are the same."""
 
-    @classmethod
-    def from_dict(cls, data: Mapping[str, object]) -> JointRemainder:
-        """From plain data; raises KeyError, TypeError or ValueError where it is malformed."""
-        return cls(
-            joint=str(data["joint"]),
-            scales=_numbers(data["scales"]),
-            centres=tuple(
-                tuple(None if math.isnan(value) else value for value in centre)
-                for centre in _rows(data["centres"])
-            ),
-            widths=_numbers(data["widths"]),
-            weights=_numbers(data["weights"]),
-            seen=_rows(data["seen"]),
-            reach=number_at(data["reach"], "reach"),
-            turns=bool(data["turns"]),
-        )
-
 
 @dataclass(frozen=True, kw_only=True)
-class Remainder:
+class Remainder(PlainData, also=("features",)):
     """Learned forces of a twin's joints; all have equally many centres."""
 
+    features: ClassVar[tuple[str, ...]] = REMAINDER_FEATURES
     joints: tuple[JointRemainder, ...]
 
     def __post_init__(self) -> None:
@@ -81,17 +65,17 @@ class Remainder:
                 (len(getattr(j, name)), len(p)) for j in self.joints for p in getattr(j, name)
             }
             if len(shapes) != 1 or {width for _, width in shapes} != {len(REMAINDER_FEATURES)}:
-                raise ValueError(
+                raise Sim2RealError(
                     f"{name} of all joints must be equally many, of {REMAINDER_FEATURES}"
                 )
         for j in self.joints:
             if not len(j.centres) == len(j.widths) == len(j.weights):
-                raise ValueError(f"{j.joint}: every bump has a centre, a width and a weight")
+                raise Sim2RealError(f"{j.joint}: every bump has a centre, a width and a weight")
             if (
                 len(j.scales) != len(REMAINDER_FEATURES)
                 or not min(*j.scales, *j.widths, j.reach) > 0
             ):
-                raise ValueError(f"{j.joint}: scales, widths and reach must be positive")
+                raise Sim2RealError(f"{j.joint}: scales, widths and reach must be positive")
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -106,18 +90,7 @@ class Remainder:
     @classmethod
     def load(cls, path: Path) -> Remainder:
         """The remainder in a file; a malformed one is a `Sim2RealError`."""
-        data = read_json(path)
-        try:
-            return cls(joints=tuple(JointRemainder.from_dict(d) for d in data["joints"]))
-        except (KeyError, TypeError, ValueError) as error:
-            raise Sim2RealError(f"{path} is not the remainder of a twin: {error!r}") from None
-
-    def to_dict(self) -> dict[str, object]:
-        """Plain data."""
-        return {
-            "features": list(REMAINDER_FEATURES),
-            "joints": [asdict(joint) for joint in self.joints],
-        }
+        return cls.from_dict(read_json(path), str(path))
 
     def check(self, model: mujoco.MjModel) -> None:
         """Refuse a remainder of joints that the model does not have."""
@@ -201,15 +174,3 @@ def _flat(places: Tensor, one: Tensor, turns: Tensor) -> Tensor:
 def one_way_joints(model: mujoco.MjModel) -> list[str]:
     """Hinges and slides of a model, the joints that may have a remainder."""
     return [model.joint(k).name for k in range(model.njnt) if int(model.jnt_type[k]) in _ONE_WAY]
-
-
-def _numbers(values: object) -> tuple[float, ...]:
-    return tuple(np.asarray(values, dtype=float).ravel().tolist())
-
-
-def _rows(values: object) -> tuple[tuple[float, ...], ...]:
-    """Rows of numbers, with nan for null."""
-    table = np.asarray(values, dtype=float)
-    if table.ndim != 2:
-        raise ValueError("it needs rows of equally many numbers")
-    return tuple(tuple(row) for row in table.tolist())

@@ -10,7 +10,6 @@ import hashlib
 import json
 import math
 import shutil
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -20,9 +19,10 @@ import mujoco
 import tomli_w
 
 from sim2real.arrays import Floats
-from sim2real.errors import Sim2RealError, nearest, number_at, one_line, table_at
-from sim2real.files import atomic_folder, read_json, write_json
-from sim2real.params import JointDistribution, Parameter, joint_from_dict
+from sim2real.errors import Sim2RealError, nearest
+from sim2real.files import atomic_folder, read_json, read_toml, write_json
+from sim2real.params import JointDistribution, Parameter
+from sim2real.plain import of_plain, plain
 from sim2real.twin.address import nominal_of
 from sim2real.twin.compiled import CompiledTwin
 from sim2real.twin.effects import Effects, add_to_spec, read_effects
@@ -34,8 +34,6 @@ from sim2real.twin.remainder import Remainder
 TWIN_FILE = "twin.toml"
 POSTERIOR_FILE = "posterior.json"
 REMAINDER_FILE = "remainder.json"
-_TABLES = {"twin", "effects", "events", "channels", "parameters"}
-_HEADER = {"name", "model", "base", "parent"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,6 +46,28 @@ class Channel:
     """Unit of the model's quantity."""
     scale: float = 1.0
     offset: float = 0.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class TwinHeader:
+    """The `[twin]` table."""
+
+    model: str
+    """File of the MJCF, in the twin's folder."""
+    name: str = ""
+    parent: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TwinFile:
+    """What `twin.toml` says."""
+
+    twin: TwinHeader
+    effects: Mapping[str, Mapping[str, Mapping[str, object]]] = field(default_factory=dict)
+    events: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
+    channels: Mapping[str, Channel | str] = field(default_factory=dict)
+    """A text is the source of a channel that differs in its name alone."""
+    parameters: Mapping[str, object] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,6 +95,11 @@ class Twin:
     """What parameters could not explain, if that was learned; worlds use it when asked to."""
 
     @classmethod
+    def is_twin(cls, folder: Path) -> bool:
+        """Whether a folder looks like a twin."""
+        return (folder / TWIN_FILE).is_file()
+
+    @classmethod
     def load(cls, path: Path | str, *, check: bool = True) -> Twin:
         """Read the twin in a folder (or described by a TOML file).
 
@@ -84,29 +109,30 @@ class Twin:
         file = path / TWIN_FILE if path.is_dir() else path
         if not file.is_file():
             raise Sim2RealError(f"no twin at {path}: {file} does not exist")
-        data = _read_tables(file)
-        header = data.get("twin", {})
-        model = header.get("model")
-        if not isinstance(model, str):
-            raise Sim2RealError(f'{file}: [twin] needs model = "….xml"')
-        folder = file.parent
+        data = of_plain(TwinFile, _read_tables(file), str(file))
+        header, folder = data.twin, file.parent
         posterior, remainder = None, None
         if path.is_dir() and (folder / POSTERIOR_FILE).exists():
-            posterior = joint_from_dict(read_json(folder / POSTERIOR_FILE))
+            posterior = JointDistribution.from_dict(
+                read_json(folder / POSTERIOR_FILE), "a posterior"
+            )
         if path.is_dir() and (folder / REMAINDER_FILE).exists():
             remainder = Remainder.load(folder / REMAINDER_FILE)
         twin = cls(
-            name=str(header.get("name", folder.resolve().name)),
+            name=header.name or folder.resolve().name,
             folder=folder,
-            files=tuple(model_files(folder, model)),
-            parent=str(header.get("parent", "")),
-            effects=data.get("effects", {}),
-            events=data.get("events", {}),
-            channels=_read_channels(file, data.get("channels", {})),
+            files=tuple(model_files(folder, header.model)),
+            parent=header.parent,
+            effects=data.effects,
+            events=data.events,
+            channels={
+                name: Channel(source=one) if isinstance(one, str) else one
+                for name, one in data.channels.items()
+            },
             posterior=posterior,
             remainder=remainder,
         )
-        twin = replace(twin, parameters=twin._read_parameters(data.get("parameters", {})))
+        twin = replace(twin, parameters=twin._read_parameters(data.parameters))
         if check:
             from sim2real.twin.probe import check_effects
 
@@ -131,15 +157,11 @@ class Twin:
     def to_dict(self) -> dict[str, object]:
         """The content of `twin.toml`."""
         model = self.files[0].relative_to(self.folder.resolve())
-        channels = {
-            name: {"source": c.source, "unit": c.unit, "scale": c.scale, "offset": c.offset}
-            for name, c in self.channels.items()
-        }
         return {
             "twin": {"name": self.name, "model": str(model), "parent": self.parent},
             "effects": dict(self.effects),
             "events": dict(self.events),
-            "channels": channels,
+            "channels": plain(self.channels),
             "parameters": {p.name: p.to_dict() for p in self.parameters},
         }
 
@@ -220,7 +242,7 @@ class Twin:
     def _read_parameters(self, data: Mapping[str, object]) -> tuple[Parameter, ...]:
         # The model must take its per-world form before nominal values are read from it.
         compiled = self.compile()
-        prepare_model(compiled.model, _paths(data))
+        prepare_model(compiled.model, list(data))
         return tuple(
             Parameter.from_dict(name, table, nominal=nominal_of(compiled, name))
             for name, table in data.items()
@@ -261,32 +283,14 @@ def _inertial(model: mujoco.MjModel, body: str) -> tuple[Floats, Floats, Floats,
     return mass, inertia, pos, quat
 
 
-def _paths(data: Mapping[str, object]) -> list[str]:
-    if not isinstance(data, Mapping):
-        raise Sim2RealError(f"[parameters] must hold tables, not {data!r}")
-    return list(data)
-
-
 _Tables = dict[str, Any]  # tables of tables, as TOML has them; whoever reads one checks it
 
 
 def _read_tables(file: Path, *, depth: int = 0) -> _Tables:
     """The TOML of a twin, with the tables of its `base` file (same folder) underneath."""
-    try:
-        data = tomllib.loads(file.read_text(encoding="utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise Sim2RealError(f"{file} is not TOML: {one_line(error)}") from None
-    except OSError as error:
-        raise Sim2RealError(f"cannot read {file}: {error.strerror}") from None
-    for table, value in data.items():
-        if table not in _TABLES:
-            raise Sim2RealError(f"{file}: unknown table [{table}]{nearest(table, _TABLES)}")
-        if not isinstance(value, dict):
-            raise Sim2RealError(f"{file}: {table} must be a table")
-    for key in data.get("twin", {}):
-        if key not in _HEADER:
-            raise Sim2RealError(f"{file}: [twin] has no {key!r}{nearest(key, _HEADER)}")
-    base = data.get("twin", {}).pop("base", None)
+    data = read_toml(file)
+    header = data.get("twin")
+    base = header.pop("base", None) if isinstance(header, dict) else None
     if base is None:
         return data
     if depth > 8:
@@ -302,23 +306,3 @@ def _merge(under: _Tables, over: _Tables) -> _Tables:
         both = isinstance(value, dict) and isinstance(merged.get(key), dict)
         merged[key] = _merge(merged[key], value) if both and "kind" not in value else value
     return merged
-
-
-def _read_channels(file: Path, data: Mapping[str, object]) -> dict[str, Channel]:
-    channels = {}
-    known = Channel.__dataclass_fields__
-    for name, table in data.items():
-        where = f"{file}: channel {name!r}"
-        values = dict(table_at({"source": table} if isinstance(table, str) else table, where))
-        for key in values:
-            if key not in known:
-                raise Sim2RealError(f"{where} has no {key!r}{nearest(key, known)}")
-        if not isinstance(values.get("source"), str):
-            raise Sim2RealError(f"{where} needs a source")
-        channels[name] = Channel(
-            source=values["source"],
-            unit=str(values.get("unit", "")),
-            scale=number_at(values.get("scale", 1.0), f"{where}: scale"),
-            offset=number_at(values.get("offset", 0.0), f"{where}: offset"),
-        )
-    return channels

@@ -233,7 +233,7 @@ def test_a_reader_that_dies_or_hangs_is_an_error_and_the_next_file_is_read(tmp_p
             child = tmp_path / "child.py"
             child.write_text(f"input(); {code}")
             with monkeypatch.context() as patch:
-                patch.setattr("sim2real.data.formats.hdf5.read._READER_PROCESS", child)
+                patch.setattr("sim2real.data.formats.hdf5.read.READER_PROCESS", child)
                 reader.close()
                 with pytest.raises(Sim2RealError, match=r"a\.hdf5: damaged"):
                     list(read(path))

@@ -49,5 +49,5 @@ def restored(
         str(about.get("outcome", "")),
     )
     if episode.id != about.get("id"):
-        raise Sim2RealError(f"{where} is damaged: its content does not match its id")
+        raise Sim2RealError(f"{where} has changed since sim2real wrote it")
     return episode

@@ -8,12 +8,13 @@ parameters that would explain it as well are named together.
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 
 import numpy as np
 from scipy import stats
 
 from sim2real.arrays import Floats, Reals
+from sim2real.plain import PlainData
 
 _ALIKE = 0.9
 """Share of what the best parameter explains that makes another as good."""
@@ -25,7 +26,7 @@ _LEAST_EXPLAINED = 0.1
 
 
 @dataclass(frozen=True, kw_only=True)
-class DriftCause:
+class DriftCause(PlainData):
     """One parameter that has moved, or a group of which one has."""
 
     name: str
@@ -41,10 +42,6 @@ class DriftCause:
     """Share of the change it explains together with the causes before it, 0..1."""
     alike: tuple[str, ...] = ()
     """Other parameters that would explain it as well."""
-
-    def to_dict(self) -> dict[str, object]:
-        """Plain data."""
-        return asdict(self)
 
 
 def change_point(scores: Floats, baseline: int) -> int:

@@ -22,9 +22,10 @@ import numpy as np
 
 from sim2real.arrays import Floats
 from sim2real.data import Episode, Logs, read_logs
-from sim2real.errors import Sim2RealError, number_at, table_at
+from sim2real.errors import Sim2RealError, table_at
 from sim2real.files import read_json, write_json
 from sim2real.logs import ControlLog
+from sim2real.plain import PlainData
 from sim2real.policy import Bundle
 from sim2real.replay import Sensitivity, open_parameters, prior_std, sensitivity
 from sim2real.robot.drift.blame import DriftCause, causes, change_point
@@ -67,7 +68,23 @@ class DriftScores:
 
 
 @dataclass(frozen=True, kw_only=True)
-class DriftVerdict:
+class _MonitorState(PlainData):
+    """What is kept of a monitor."""
+
+    schema: int = SCHEMA
+    bundle: str
+    twin: str
+    baseline: int
+    false_alarm: float
+    names: tuple[str, ...]
+    scales: Floats
+    information: Floats
+    """(parameters, parameters)."""
+    episodes: tuple[DriftScores, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class DriftVerdict(PlainData):
     """What is known after an episode."""
 
     number: int
@@ -81,20 +98,9 @@ class DriftVerdict:
     alarm: bool
     """Whether the threshold has been reached, now or before."""
 
-    def to_dict(self) -> dict[str, object]:
-        """Plain data."""
-        return {
-            "number": self.number,
-            "episode": self.episode,
-            "evidence": self.evidence,
-            "threshold": self.threshold,
-            "telling": self.telling,
-            "alarm": self.alarm,
-        }
-
 
 @dataclass(frozen=True, kw_only=True)
-class DriftReport:
+class DriftReport(PlainData, also=("drifted",)):
     """Whether, when and in what a robot has drifted."""
 
     bundle: str
@@ -117,20 +123,6 @@ class DriftReport:
         """Whether there was an alarm."""
         return self.alarm is not None
 
-    def to_dict(self) -> dict[str, object]:
-        """Plain data."""
-        return {
-            "bundle": self.bundle,
-            "baseline": self.baseline,
-            "false_alarm": self.false_alarm,
-            "drifted": self.drifted,
-            "alarm": self.alarm,
-            "change": self.change,
-            "causes": [cause.to_dict() for cause in self.causes],
-            "skipped": list(self.skipped),
-            "verdicts": [verdict.to_dict() for verdict in self.verdicts],
-        }
-
 
 class DriftMonitor:
     """Watches one deployed bundle on one robot, episode by episode, for weeks."""
@@ -144,7 +136,7 @@ class DriftMonitor:
         false_alarm: float,
         baseline: int,
     ) -> None:
-        """A monitor of the parameters `names`; use `start`, `empty` or `load`."""
+        """A monitor of the parameters `names`; use `empty` or `load`."""
         if not 0 < false_alarm < 1:
             raise Sim2RealError(f"a false alarm rate of {false_alarm:g} is not between 0 and 1")
         if baseline < LEAST_BASELINE:
@@ -167,22 +159,6 @@ class DriftMonitor:
         self.verdicts: list[DriftVerdict] = []
         self._information = np.zeros((len(names), len(names)))
         self._streams: list[RankEvidence] = []
-
-    @classmethod
-    def start(
-        cls,
-        bundle: Bundle,
-        baseline: Sequence[Episode],
-        *,
-        false_alarm: float = 0.01,
-        report: Report = lambda done, of: None,
-    ) -> DriftMonitor:
-        """A monitor that compares with the robot as it was in the `baseline` episodes."""
-        monitor = cls.empty(bundle, baseline=len(baseline), false_alarm=false_alarm)
-        for done, episode in enumerate(baseline, 1):
-            monitor.add(episode)
-            report(done, len(baseline))
-        return monitor
 
     @classmethod
     def empty(cls, bundle: Bundle, *, baseline: int, false_alarm: float = 0.01) -> DriftMonitor:
@@ -254,61 +230,43 @@ class DriftMonitor:
 
     def save(self, path: Path | str) -> None:
         """Write everything a later `load` needs to go on, whole or not at all."""
-        write_json(
-            path,
-            {
-                "schema": SCHEMA,
-                "bundle": self.bundle.id,
-                "twin": self.twin.version,
-                "baseline": self.baseline,
-                "false_alarm": self.false_alarm,
-                "names": list(self.names),
-                "scales": self.scales.tolist(),
-                "information": self._information.tolist(),
-                "episodes": [
-                    {
-                        "episode": scores.episode,
-                        "alone": _plain(scores.alone),
-                        "spread": _plain(scores.spread),
-                        "shift": _plain(scores.shift),
-                    }
-                    for scores in self.scores
-                ],
-            },
+        state = _MonitorState(
+            bundle=self.bundle.id,
+            twin=self.twin.version,
+            baseline=self.baseline,
+            false_alarm=self.false_alarm,
+            names=self.names,
+            scales=self.scales,
+            information=self._information,
+            episodes=tuple(self.scores),
         )
+        write_json(path, state.to_dict())
 
     @classmethod
     def load(cls, path: Path | str, bundle: Bundle) -> DriftMonitor:
         """The monitor saved in a file; one of another bundle or twin is a `Sim2RealError`."""
-        data = table_at(read_json(path), f"{path}")
-        if data.get("schema") != SCHEMA:
+        data = read_json(path)
+        if table_at(data, f"{path}").get("schema") != SCHEMA:
             raise Sim2RealError(f"{path} is not a monitor of this version of sim2real")
-        if data.get("bundle") != bundle.id:
+        state = _MonitorState.from_dict(data, f"{path}")
+        if state.bundle != bundle.id:
             raise Sim2RealError(f"{path} watches another bundle: start a new baseline for this one")
-        try:
-            monitor = cls(
-                bundle,
-                names=tuple(str(name) for name in data["names"]),
-                scales=np.array(data["scales"], dtype=float),
-                false_alarm=number_at(data["false_alarm"], f"{path}: false_alarm"),
-                baseline=int(data["baseline"]),
-            )
-            nothing = np.zeros_like(monitor._information)
-            for entry in data["episodes"]:
-                numbers = {
-                    name: np.array(entry[name], dtype=float)
-                    for name in ("alone", "spread", "shift")
-                }
-                scores = DriftScores(episode=str(entry["episode"]), **numbers)
-                if len(scores.watched) != len(monitor.watched):
-                    raise ValueError("a number too few or too many")
-                monitor.take(scores, nothing)
-            information = np.array(data["information"], dtype=float)
-            if information.shape != nothing.shape:
-                raise ValueError("information of another shape")
-            monitor._information = information
-        except (KeyError, TypeError, ValueError) as error:
-            raise Sim2RealError(f"{path} is damaged: {error}") from None
+        monitor = cls(
+            bundle,
+            names=state.names,
+            scales=state.scales,
+            false_alarm=state.false_alarm,
+            baseline=state.baseline,
+        )
+        nothing = np.zeros_like(monitor._information)
+        few, many = len(monitor.names), len(monitor.watched)
+        shapes = {(s.alone.shape, s.shift.shape, s.spread.shape) for s in state.episodes}
+        fits = shapes <= {((few,), (few,), (many - 2 * few,))}
+        if not fits or state.information.shape != nothing.shape:
+            raise Sim2RealError(f"{path} is damaged: numbers too few or too many")
+        for scores in state.episodes:
+            monitor.take(scores, nothing)
+        monitor._information = state.information
         return monitor
 
     def take(self, scores: DriftScores, information: Floats) -> None:
@@ -386,7 +344,3 @@ def _condensed(twin: Twin, bundle: Bundle, episode: Episode) -> Sensitivity:
     """What an episode says about the twin's parameters."""
     log = ControlLog.of(episode, bundle.contract, twin.channels)
     return sensitivity(twin, log, horizon_s=HORIZON_S)
-
-
-def _plain(numbers: Floats) -> list[float | None]:
-    return [float(number) if np.isfinite(number) else None for number in numbers]

@@ -19,7 +19,7 @@ from sim2real.robot.excite.plan import ExcitationPlan
 from sim2real.twin import Twin
 
 CLEAR_M = 0.01
-"""Distance a planned motion keeps from what it could hit [m]: a real arm sags, and is off."""
+"""Distance that a planned motion keeps from what it could hit [m]: a real arm sags."""
 SPEED_SHARE = 0.6
 """Part of a speed limit that the simulated twin may reach; the real robot may be livelier."""
 _STEP = 0.03

@@ -1,8 +1,8 @@
 """Motions that excite a robot for identification, within its limits by construction.
 
-A plan is a table of commands, a row a control period. It begins with the command that rests at the
-present pose and ends at rest. Every joint's motion is a shape without a size; it is made as large
-as the wanted amplitude, the command's range, rate and acceleration allow, and no larger.
+A plan is a table of commands, a row per control period. It begins with the command that rests at
+the present pose and ends at rest. Every joint's motion is a shape without a size; it is made as
+large as the wanted amplitude, the command's range, rate and acceleration allow, and no larger.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ class Envelope:
 
 @dataclass(frozen=True, kw_only=True)
 class ExcitationPlan:
-    """Commands that excite a robot, a row a control period."""
+    """Commands that excite a robot, a row per control period."""
 
     motion: str
     rate_hz: float
@@ -184,7 +184,7 @@ def _parts(envelope: Envelope, amplitude: Floats | float, seconds: float) -> Flo
     if not ((parts >= 0) & (parts <= 1)).all():
         raise Sim2RealError("an amplitude is a part of the range, from 0 to 1")
     parts[parts < _LEAST] = 0.0
-    # A joint that is held to next to no speed is one that must not move.
+    # A joint with next to no speed limit is one that must not move.
     parts[envelope.rate * seconds < STOP_MARGIN * (envelope.high - envelope.low)] = 0.0
     return parts
 

@@ -174,8 +174,8 @@ def prepare_motion(
 
     Without readings it begins in the twin's default pose. A joint that would bring the robot near
     something, or would get too fast, gets a smaller amplitude. Where that leaves little of it, the
-    motion first goes towards the twin's default pose. It ends at `home` (commands,), by default
-    where it starts. If not even a twentieth of the amplitude is clear, it is a `Sim2RealError`.
+    motion first goes towards the twin's default pose. It ends at `home` (commands,), by default its
+    start. If not even a twentieth of the amplitude is clear, it is a `Sim2RealError`.
     """
     contract, clearance = subject.contract, subject.clearance
     envelope = subject.envelope(speed=speed)
@@ -210,15 +210,18 @@ def prepare_motion(
         if plan and (best is None or plan.amplitude.sum() > best.plan.amplitude.sum()):
             reduced = problems[0] if problems else ""
             best = PreparedMotion(plan=plan, amplitude=amplitude, reduced=reduced, moved=moved)
-        if best:
-            moving = best.plan.amplitude[best.plan.amplitude > 0]
-            if moving.min(initial=1) >= _ENOUGH * amplitude:
-                break
+        if best and _moving(best.plan).min(initial=1) >= _ENOUGH * amplitude:
+            break
     if best is None:
         raise Sim2RealError(
             f"no {motion} from here is clear: {problems[-1]}; bring the robot to another pose"
         )
     return best
+
+
+def _moving(plan: ExcitationPlan) -> Floats:
+    """(moving joints,) amplitudes of the joints that move."""
+    return plan.amplitude[plan.amplitude > 0]
 
 
 def _clear_plan(
@@ -335,27 +338,20 @@ def play_motions(
     """
     if execute and not person:
         raise Sim2RealError("only a person lets a robot move: say who with --person")
-    contract, clock = subject.contract, clock_of(robot)
+    planned = partial(
+        prepare_motion,
+        subject,
+        seconds=seconds,
+        amplitude=amplitude,
+        joints=joints,
+        speed=speed,
+        seed=seed,
+    )
+    clock = clock_of(robot)
     home: Floats | None = None
-
-    def planned(motion: str, readings: Floats) -> PreparedMotion:
-        nonlocal home
-        home = resting(contract, readings) if home is None else home
-        return prepare_motion(
-            subject,
-            motion,
-            readings,
-            seconds=seconds,
-            amplitude=amplitude,
-            joints=joints,
-            speed=speed,
-            seed=seed,
-            home=home,
-        )
-
     for motion in motions:
-        prepared = _planned_where_it_is(
-            partial(planned, motion), robot, contract, clock, execute=execute
+        prepared, home = _planned_where_it_is(
+            partial(planned, motion), robot, subject.contract, clock, home=home, execute=execute
         )
         show(prepared)
         if execute:
@@ -376,19 +372,22 @@ def play_motions(
 
 
 def _planned_where_it_is(
-    planned: Callable[[Floats], PreparedMotion],
+    planned: Callable[..., PreparedMotion],
     robot: Robot,
     contract: Contract,
     clock: ControlClock,
     *,
+    home: Floats | None,
     execute: bool,
-) -> PreparedMotion:
-    """A motion planned from where the robot is, and again if it has sunk in the meantime."""
-    if not execute:
-        return planned(first_readings(robot, contract, clock))
+) -> tuple[PreparedMotion, Floats]:
+    """A motion planned from where the robot is, again if it has sunk meanwhile, and its `home`."""
     attempt = 1
     while True:
-        prepared = planned(make_ready(robot, contract, clock))
+        readings = (make_ready if execute else first_readings)(robot, contract, clock)
+        home = resting(contract, readings) if home is None else home
+        prepared = planned(readings, home=home)
+        if not execute:
+            return prepared, home
         # A robot that hears nothing during planning may stop by itself, and sink.
         readings = make_ready(robot, contract, clock)
         try:
@@ -398,4 +397,4 @@ def _planned_where_it_is(
                 raise
             attempt += 1
         else:
-            return prepared
+            return prepared, home

@@ -1,4 +1,4 @@
-"""A robot moved so that its recordings tell its parameters: from its address to its episodes."""
+"""Recording a robot for identification, from its address to its episodes."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Any
 
 from sim2real.contract import Contract
 from sim2real.data import Lake
@@ -45,7 +44,7 @@ class RecordedMotions:
         """Whether a motion did not come to its end."""
         return any(recorded.flight.stopped for recorded in self.kept)
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """Plain data."""
         return {
             "executed": self.executed,
@@ -73,7 +72,7 @@ def record_motions(
 ) -> RecordedMotions:
     """Plan the motions that are asked for, and with `execute` play and record them.
 
-    `show` is told of each motion before it is played. Without a robot it is a dry run from the
+    `show` gets each motion before it is played. Without a robot it is a dry run from the
     twin's default pose; without `execute` one from where the robot is, and nothing is sent.
     """
     subject = ExcitedRobot.open(request.subject, rate_hz=request.rate_hz, speed=request.speed)

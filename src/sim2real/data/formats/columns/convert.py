@@ -106,7 +106,7 @@ def _in_si(channel: ChannelSource, values: Array) -> tuple[Array, str]:
     """Values in SI, and their unit; values that need no change keep their type."""
     factor, offset, unit = si_unit(channel.unit) if channel.convert else (1.0, 0.0, channel.unit)
     if channel.signed_bits:
-        values = _signed(values, channel.signed_bits)
+        values = signed_register(values, channel.signed_bits)
     # What overflows becomes infinite, as it would in the recorder.
     with np.errstate(all="ignore"):
         if (channel.scale, channel.offset) != (1.0, 0.0):
@@ -123,7 +123,7 @@ def _in_si(channel: ChannelSource, values: Array) -> tuple[Array, str]:
     return values, unit
 
 
-def _signed(values: Array, bits: int) -> Array:
+def signed_register(values: Array, bits: int) -> Array:
     """Unsigned readings of a register as signed numbers."""
     half = 2 ** (bits - 1)
     with np.errstate(all="ignore"):

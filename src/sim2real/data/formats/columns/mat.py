@@ -1,7 +1,7 @@
 """Numeric arrays of MATLAB files (level 5, which `save` writes up to -v7).
 
 Only numbers, logicals and text are read. Sizes are checked against the bytes there are, so that a
-damaged or hostile file takes no more memory than its content.
+damaged or hostile file takes no more memory than its content; scipy's reader crashes on some.
 """
 
 from __future__ import annotations

@@ -107,34 +107,26 @@ def _own_episodes(table: ColumnTable) -> Iterator[Episode]:
 def _head(
     archive: zipfile.ZipFile, info: zipfile.ZipInfo
 ) -> tuple[tuple[int, ...], np.dtype[np.generic]]:
-    with archive.open(info) as file:
-        shape, _, dtype, _ = _read_head(io.BytesIO(file.read(2**16)))
-    return shape, dtype
-
-
-def _read_head(file: io.BytesIO) -> tuple[tuple[int, ...], bool, np.dtype[np.generic], int]:
-    version = np.lib.format.read_magic(file)
-    reader = {
+    readers = {
         (1, 0): np.lib.format.read_array_header_1_0,
         (2, 0): np.lib.format.read_array_header_2_0,
-    }.get(version)
-    if reader is None:
-        raise Sim2RealError(f"an array has the unknown version {version}")
-    shape, fortran, dtype = reader(file)
-    return shape, fortran, dtype, file.tell()
+    }
+    with archive.open(info) as file:
+        version = np.lib.format.read_magic(file)
+        if version not in readers:
+            raise Sim2RealError(f"an array has the unknown version {version}")
+        shape, _, dtype = readers[version](file)
+    return shape, dtype
 
 
 def _array(archive: zipfile.ZipFile, info: zipfile.ZipInfo, dtype: str = "") -> Array:
     """The member as an array; anything but plain numbers or text is a `Sim2RealError`."""
     name = info.filename.removesuffix(".npy")
-    content = archive.read(info)
-    shape, fortran, kind, start = _read_head(io.BytesIO(content))
+    shape, kind = _head(archive, info)
     if kind.kind not in "biufUS" or kind.hasobject:
         raise Sim2RealError(f"array {name!r} holds {kind} instead of numbers")
-    if (
-        any(side < 0 for side in shape)
-        or kind.itemsize * int(np.prod(shape, dtype=object)) != len(content) - start
-    ):
+    if kind.itemsize * int(np.prod(shape, dtype=object)) > info.file_size:
         raise Sim2RealError(f"array {name!r}: its shape {shape} does not fit its bytes")
-    found = np.frombuffer(content, kind, offset=start) if kind.itemsize else np.zeros(shape, kind)
-    return found.reshape(shape, order="F" if fortran else "C")
+    with archive.open(info) as file:
+        found: Array = np.lib.format.read_array(file, allow_pickle=False)
+    return found

@@ -268,10 +268,11 @@ def _plain(path: Path, base: Provenance, rate_hz: float) -> Iterator[Episode]:
     if len(times) != 1 and rate_hz <= 0:
         what = "several columns may be the time" if times else "no column has the name of a time"
         raise Sim2RealError(f"{what}: a channel map is needed{table.listing()}")
-    clock = ClockSource(rate_hz=rate_hz, stated_hz=rate_hz)
     if len(times) == 1:
         name, found = next(iter(times.items()))
         clock = ClockSource(columns=(name,), unit=found[3] or "s", stated_hz=rate_hz)
+    else:
+        clock = ClockSource(rate_hz=rate_hz)
     channels: dict[str, ChannelSource] = {}
     for name in table.names:
         if (name,) == clock.columns or (name in table.scalars and len(table.names) > 2):

@@ -39,7 +39,7 @@ ALOHA_HZ = 50.0
 OWN = "sim2real"
 """Group with what `write_hdf5` writes beyond robomimic's layout."""
 _BLOCK_FRAMES = 16
-_READER_PROCESS = Path(__file__).with_name("reader_process.py")
+READER_PROCESS = Path(__file__).with_name("reader_process.py")
 _PICTURES_MIN_PIXELS = 8
 
 
@@ -184,7 +184,7 @@ class Hdf5Reader:
             self.close()
             # As a file, not as a module: importing the package would take longer than h5py.
             self._child = subprocess.Popen(
-                [sys.executable, "-P", str(_READER_PROCESS)],
+                [sys.executable, "-P", str(READER_PROCESS)],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,

@@ -18,8 +18,8 @@ CHUNK_FILES = 1000
 DATA_MB = 100
 """Size a Parquet file may grow to [MiB]."""
 FILE = "chunk-{chunk_index:03d}/file-{file_index:03d}"
-_DATA_BYTES = DATA_MB << 20
-_BATCH_BYTES = 16 << 20
+DATA_BYTES = DATA_MB << 20
+BATCH_BYTES = 16 << 20
 
 
 def placed(number: int) -> dict[str, int]:
@@ -43,7 +43,7 @@ class DataFiles:
         """Add an episode's columns; `row` will say where they are."""
         self.batch.append((columns, row))
         self.bytes += sum(values.nbytes for values in columns.values())
-        if self.bytes >= _BATCH_BYTES:
+        if self.bytes >= BATCH_BYTES:
             self._flush()
 
     def finish(self) -> None:
@@ -58,7 +58,7 @@ class DataFiles:
         table = pa.table(
             {n: _column(np.concatenate([columns[n] for columns, _ in self.batch])) for n in names}
         )
-        full = self.writer and self.path.stat().st_size + self.bytes >= _DATA_BYTES
+        full = self.writer and self.path.stat().st_size + self.bytes >= DATA_BYTES
         if self.writer is None or full:
             if self.writer is not None:
                 self.writer.close()
@@ -87,7 +87,7 @@ def write_episodes(
         for key in entries[0]:
             columns[f"stats/{name}/{key}"] = _nested(np.stack([entry[key] for entry in entries]))
     table = pa.table(columns)
-    each = max(1, table.num_rows * _DATA_BYTES // max(table.nbytes, 1))
+    each = max(1, table.num_rows * DATA_BYTES // max(table.nbytes, 1))
     for number, start in enumerate(range(0, table.num_rows, each)):
         part = table.slice(start, each)
         for name, value in placed(number).items():

@@ -10,7 +10,13 @@ import json
 from collections.abc import Callable
 
 import numpy as np
-from google.protobuf import descriptor_pb2, descriptor_pool, message, message_factory
+from google.protobuf import (
+    descriptor_database,
+    descriptor_pb2,
+    descriptor_pool,
+    message,
+    message_factory,
+)
 from google.protobuf.descriptor import FieldDescriptor
 
 from sim2real.data.formats.mcap import ros2
@@ -29,22 +35,23 @@ def decoder_of(channel: McapChannel) -> Decoder:
 
     Raises `NotUnderstood` for an unknown encoding and a `Sim2RealError` for a damaged schema.
     """
-    schema = channel.schema
+    name, schema = channel.schema_name, channel.schema_encoding
     if channel.encoding == "json":
-        return _decode_json
-    if channel.encoding == "protobuf" and schema and schema.encoding == "protobuf":
-        return _protobuf_decoder(schema.name, schema.data)
-    if channel.encoding == "cdr" and schema and schema.encoding in ("ros2msg", "ros2idl"):
+        return decode_json
+    if channel.encoding == "protobuf" and schema == "protobuf":
+        return _protobuf_decoder(name, channel.schema)
+    if channel.encoding == "cdr" and schema in ("ros2msg", "ros2idl"):
         try:
-            types = ros2.parse_types(schema.name, schema.encoding, schema.data.decode("utf-8"))
+            types = ros2.parse_types(name, schema, channel.schema.decode("utf-8"))
         except UnicodeDecodeError:
-            raise Sim2RealError(f"the definition of {schema.name} is not text") from None
-        return lambda data: ros2.decode(data, schema.name, types)
-    written = channel.encoding + (f" with a {schema.encoding} schema" if schema else "")
+            raise Sim2RealError(f"the definition of {name} is not text") from None
+        return lambda data: ros2.decode(data, name, types)
+    written = channel.encoding + (f" with a {schema} schema" if schema else "")
     raise NotUnderstood(written or "without an encoding")
 
 
-def _decode_json(data: bytes) -> dict[str, object]:
+def decode_json(data: bytes) -> dict[str, object]:
+    """The object in a JSON message; any other value is put under 'value'."""
     try:
         found = json.loads(data)
     except (ValueError, RecursionError) as error:
@@ -54,9 +61,10 @@ def _decode_json(data: bytes) -> dict[str, object]:
 
 def _protobuf_decoder(name: str, descriptors: bytes) -> Decoder:
     try:
-        files = {f.name: f for f in descriptor_pb2.FileDescriptorSet.FromString(descriptors).file}
-        pool = descriptor_pool.DescriptorPool()
-        _add(pool, files, set(), list(files))
+        files = descriptor_database.DescriptorDatabase()
+        for file in descriptor_pb2.FileDescriptorSet.FromString(descriptors).file:
+            files.Add(file)
+        pool = descriptor_pool.DescriptorPool(files)
         kind = message_factory.GetMessageClass(pool.FindMessageTypeByName(name))
     except (message.DecodeError, KeyError, TypeError, ValueError, RecursionError) as error:
         raise Sim2RealError(f"the definition of {name} is damaged: {one_line(error)}") from None
@@ -68,20 +76,6 @@ def _protobuf_decoder(name: str, descriptors: bytes) -> Decoder:
             raise Sim2RealError(f"a message of {name} is damaged: {error}") from None
 
     return decode
-
-
-def _add(
-    pool: descriptor_pool.DescriptorPool,
-    files: dict[str, descriptor_pb2.FileDescriptorProto],
-    done: set[str],
-    wanted: list[str],
-) -> None:
-    """Add files to the pool, each after the ones it imports."""
-    for name in wanted:
-        if name in files and name not in done:
-            done.add(name)
-            _add(pool, files, done, list(files[name].dependency))
-            pool.Add(files[name])
 
 
 def _table(found: message.Message) -> dict[str, object]:

@@ -11,23 +11,23 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
+from mcap.records import Attachment, Metadata
 
 from sim2real.arrays import Array
 from sim2real.data.episode import Episode, Signal
-from sim2real.data.formats.mcap.records import (
-    CutOff,
-    McapAttachment,
-    McapMessage,
-    McapMetadata,
-    Record,
-)
+from sim2real.data.formats.mcap.decode import decode_json
+from sim2real.data.formats.mcap.records import CutOff, McapMessage, Record
+from sim2real.data.formats.round_trip import restored
 from sim2real.data.provenance import Provenance
 from sim2real.data.video import Video
 from sim2real.errors import Sim2RealError, number_at, one_line
 
 OWN = "sim2real"
+CUT_OFF = "read up to where the file was cut off"
+"""How an episode was made that is the begin of a file."""
 _DTYPES = frozenset(
     ["|b1", "|i1", "|u1", "<i2", "<u2", "<i4", "<u4", "<i8", "<u8", "<f2", "<f4", "<f8"]
 )
@@ -71,7 +71,7 @@ def exact(values: list[object], dtype: np.dtype[np.generic], shape: tuple[int, .
     return found
 
 
-def own_episode(records: Iterable[Record], where: str, source: str) -> Episode:
+def own_episode(records: Iterable[Record], source: str) -> Episode:
     """The episode that `write_mcap` wrote; of a truncated file, what is left of it."""
     notes: dict[str, str] = {}
     rows: dict[str, list[dict[str, object]]] = {}
@@ -80,61 +80,48 @@ def own_episode(records: Iterable[Record], where: str, source: str) -> Episode:
     for record in records:
         if isinstance(record, CutOff):
             cut_off = True
-        elif isinstance(record, McapMetadata) and record.name == OWN:
-            notes = record.values
-        elif isinstance(record, McapAttachment):
+        elif isinstance(record, Metadata) and record.name == OWN:
+            notes = record.metadata
+        elif isinstance(record, Attachment):
             films[record.name] = record.data
         elif isinstance(record, McapMessage):
-            rows.setdefault(record.channel.topic, []).append(_row(record, where))
+            rows.setdefault(record.channel.topic, []).append(decode_json(record.data))
     try:
-        return _built(notes, rows, films, cut_off=cut_off, where=where, source=source)
+        channels = _channels(json.loads(notes["channels"]), rows, films, cut_off=cut_off)
+        about = {**notes, "provenance": json.loads(notes["provenance"])}
+        if not cut_off:
+            return restored(about, channels, "its content")
+        provenance = replace(
+            Provenance.from_dict(about["provenance"]),
+            parents=(notes["id"],),
+            process=CUT_OFF,
+            source=source,
+        )
+        return Episode(channels, provenance, notes["outcome"])
     except _DAMAGE as error:
-        raise Sim2RealError(f"{where}: its metadata are damaged: {one_line(error)}") from None
+        raise Sim2RealError(f"its metadata are damaged: {one_line(error)}") from None
 
 
-def _row(message: McapMessage, where: str) -> dict[str, object]:
-    try:
-        found = json.loads(message.data)
-        if isinstance(found, dict):
-            return found
-    except (ValueError, RecursionError):
-        pass
-    raise Sim2RealError(f"{where}: topic {message.channel.topic!r}: a message is damaged")
-
-
-def _built(
-    notes: dict[str, str],
+def _channels(
+    notes: dict[str, dict[str, Any]],
     rows: dict[str, list[dict[str, object]]],
     films: dict[str, bytes],
     *,
     cut_off: bool,
-    where: str,
-    source: str,
-) -> Episode:
-    provenance = Provenance.from_dict(json.loads(notes["provenance"]))
-    if cut_off:
-        provenance = replace(
-            provenance,
-            parents=(notes["id"],),
-            process="read up to where the file was cut off",
-            source=source,
-        )
+) -> dict[str, Signal | Video]:
     channels: dict[str, Signal | Video] = {}
-    for topic, entry in json.loads(notes["channels"]).items():
+    for topic, entry in notes.items():
         found = rows.get(topic, [])
         times = exact([row["time"] for row in found], np.dtype("<f8"), ()).astype(np.float64)
-        stated_hz = number_at(entry["stated_hz"], f"{where}: rate of {topic}")
+        stated_hz = number_at(entry["stated_hz"], f"rate of {topic}")
         if "film" in entry:
             if cut_off and (entry["film"] not in films or len(found) != entry["frames"]):
                 continue  # a video is there completely or not at all
             channels[entry["name"]] = Video(times, films[entry["film"]], stated_hz)
             continue
         if entry["dtype"] not in _DTYPES:
-            raise Sim2RealError(f"{where}: topic {topic!r} has an unknown type")
+            raise Sim2RealError(f"topic {topic!r} has an unknown type")
         shape = tuple(int(n) for n in entry["shape"])
         values = exact([row["value"] for row in found], np.dtype(entry["dtype"]), shape)
         channels[entry["name"]] = Signal(times, values, str(entry["unit"]), stated_hz)
-    episode = Episode(channels, provenance, notes["outcome"])
-    if not cut_off and episode.id != notes["id"]:
-        raise Sim2RealError(f"{where} has changed since sim2real wrote it: its content is damaged")
-    return episode
+    return channels

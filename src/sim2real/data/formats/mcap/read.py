@@ -15,13 +15,14 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
+from mcap.records import Metadata
 
 from sim2real.arrays import Array, Floats
 from sim2real.data.episode import Episode, Signal, channel_name
 from sim2real.data.formats.file_errors import naming
 from sim2real.data.formats.film import video_of
 from sim2real.data.formats.mcap.decode import Decoder, NotUnderstood, decoder_of
-from sim2real.data.formats.mcap.lossless import OWN, own_episode
+from sim2real.data.formats.mcap.lossless import CUT_OFF, OWN, own_episode
 from sim2real.data.formats.mcap.pictures import (
     as_depth,
     as_picture,
@@ -29,14 +30,7 @@ from sim2real.data.formats.mcap.pictures import (
     is_picture_schema,
     not_understood,
 )
-from sim2real.data.formats.mcap.records import (
-    CutOff,
-    McapChannel,
-    McapMessage,
-    McapMetadata,
-    Record,
-    records,
-)
+from sim2real.data.formats.mcap.records import CutOff, McapChannel, McapMessage, records
 from sim2real.data.formats.mcap.ros2 import short_name
 from sim2real.data.formats.mcap.ros_units import units_of
 from sim2real.data.provenance import Provenance
@@ -111,45 +105,49 @@ class _Topic:
 
     def __init__(self, channel: McapChannel, decode: Decoder) -> None:
         self.channel, self.decode = channel, decode
-        schema = channel.schema
-        self.type = short_name(schema.name) if schema and "/" in schema.name else ""
+        self.name = channel.topic
+        schema = channel.schema_name
+        self.type = short_name(schema) if "/" in schema else ""
         self.units = units_of(self.type)
-        self.pictures = bool(schema) and is_picture_schema(schema.name if schema else "")
+        self.pictures = is_picture_schema(schema)
         self.depth = False
         self.series: dict[str, _Series] = {}
         self.log_ns: list[int] = []
         self.stamp_ns: list[int] = []
         self.joints: list[str] = []
         self.skipped: set[str] = set()
+        self.where = f"topic {self.name!r}"
+
+    def decoded(self, message: McapMessage) -> dict[str, object]:
+        try:
+            return self.decode(message.data)
+        except Sim2RealError as error:
+            raise Sim2RealError(f"{self.where}: {error}") from None
 
 
 class _Recording:
     def __init__(self, path: Path, content: mmap.mmap) -> None:
         self.path, self.content = path, content
-        self.topics: list[_Topic] = []
-        self.by_number: dict[int, tuple[McapChannel, _Topic | None]] = {}
+        self.topics: dict[McapChannel, _Topic] = {}
         self.unread: dict[str, str] = {}
         self.cut_off = False
 
     def episode(self, base: Provenance, source: str) -> Episode:
-        first = next(self._records(), None)
-        if isinstance(first, McapMetadata) and first.name == OWN:
-            return own_episode(self._records(), str(self.path), source)
-        for record in self._records():
+        first = next(records(self.content), None)
+        if isinstance(first, Metadata) and first.name == OWN:
+            return own_episode(records(self.content), source)
+        for record in records(self.content):
             if isinstance(record, CutOff):
                 self.cut_off = True
             elif isinstance(record, McapMessage):
                 self._take(record)
         return self._built(base, source)
 
-    def _records(self) -> Iterator[Record]:
-        return records(self.content, str(self.path))
-
     def _take(self, message: McapMessage) -> None:
         topic = self._topic(message.channel)
         if topic is None:
             return
-        table = self._decoded(topic, message)
+        table = topic.decoded(message)
         if topic.type == _JOINTS:
             table = self._joints(topic, table)
         topic.log_ns.append(message.log_time_ns)
@@ -159,58 +157,38 @@ class _Recording:
         if topic.pictures:
             reason = not_understood(table)
             if reason:
-                self._leave(topic.channel.topic, reason)
+                self._leave(topic.name, reason)
                 return
             topic.depth = topic.depth or is_depth(table)
             if topic.depth:
                 series = topic.series.setdefault("", _Series())
-                series.add(len(topic.log_ns) - 1, as_depth(table, self._where(topic)))
+                series.add(len(topic.log_ns) - 1, as_depth(table, topic.where))
             return
         for name, value in _leaves(table):
             if name not in topic.series:
-                if sum(len(t.series) for t in self.topics) >= _CHANNELS_MAX:
-                    raise Sim2RealError(f"{self.path} has more than {_CHANNELS_MAX} channels")
+                if sum(len(t.series) for t in self.topics.values()) >= _CHANNELS_MAX:
+                    raise Sim2RealError(f"more than {_CHANNELS_MAX} channels")
                 topic.series[name] = _Series()
             topic.series[name].add(len(topic.log_ns) - 1, value)
         topic.skipped.update(_texts(table))
 
     def _topic(self, channel: McapChannel) -> _Topic | None:
         """What is read from the channel's topic; None if it is left out."""
-        known = self.by_number.get(channel.id)
-        if known is None or known[0] is not channel:
-            known = (channel, self._opened(channel))
-            self.by_number[channel.id] = known
-        topic = known[1]
-        return None if topic is None or topic.channel.topic in self.unread else topic
-
-    def _opened(self, channel: McapChannel) -> _Topic | None:
-        for topic in self.topics:
-            if topic.channel.same(channel):
-                return topic
         if channel.topic in self.unread:
             return None
-        try:
-            topic = _Topic(channel, decoder_of(channel))
-        except NotUnderstood as reason:
-            self._leave(channel.topic, str(reason))
-            return None
-        except Sim2RealError as error:
-            raise Sim2RealError(f"{self.path}: topic {channel.topic!r}: {error}") from None
-        self.topics.append(topic)
-        return topic
+        if channel not in self.topics:
+            try:
+                self.topics[channel] = _Topic(channel, decoder_of(channel))
+            except NotUnderstood as reason:
+                self._leave(channel.topic, str(reason))
+                return None
+            except Sim2RealError as error:
+                raise Sim2RealError(f"topic {channel.topic!r}: {error}") from None
+        return self.topics[channel]
 
     def _leave(self, topic: str, reason: str) -> None:
         _log.warning("%s: topic %s is left out: it is %s", self.path, topic, reason)
         self.unread[topic] = reason
-
-    def _decoded(self, topic: _Topic, message: McapMessage) -> dict[str, object]:
-        try:
-            return topic.decode(message.data)
-        except Sim2RealError as error:
-            raise Sim2RealError(f"{self._where(topic)}: {error}") from None
-
-    def _where(self, topic: _Topic) -> str:
-        return f"{self.path}: topic {topic.channel.topic!r}"
 
     def _joints(self, topic: _Topic, table: dict[str, object]) -> dict[str, object]:
         """The joint state in the order of the first; that of other joints is left out."""
@@ -231,7 +209,7 @@ class _Recording:
         return moved
 
     def _built(self, base: Provenance, source: str) -> Episode:
-        topics = [t for t in self.topics if t.log_ns and t.channel.topic not in self.unread]
+        topics = [t for t in self.topics.values() if t.log_ns and t.name not in self.unread]
         start_ns = min((ns for topic in topics for ns in topic.log_ns), default=0)
         channels: dict[str, Signal | Video] = {}
         clocks: dict[str, str] = {}
@@ -241,23 +219,21 @@ class _Recording:
             before = len(channels)
             for name, channel in self._channels(topic, times):
                 if name in channels:
-                    raise Sim2RealError(
-                        f"{self.path}: two fields would both be the channel {name!r}"
-                    )
+                    raise Sim2RealError(f"two fields would both be the channel {name!r}")
                 channels[name] = channel
                 if topic.joints:
                     names[name] = topic.joints
             if len(channels) > before:
-                clocks[topic.channel.topic] = clock
+                clocks[topic.name] = clock
             if topic.joints:
                 topic.skipped.discard("name")  # the calibration has the names
             if topic.skipped:
                 left = ", ".join(sorted(topic.skipped)[:8])
-                _log.warning("%s: left out: %s", self._where(topic), left)
+                _log.warning("%s: %s: left out: %s", self.path, topic.where, left)
         if not channels:
             why = "".join(f"; topic {topic!r} is {why}" for topic, why in self.unread.items())
             whole = " before it is cut off" if self.cut_off else ""
-            raise Sim2RealError(f"{self.path} contains no numbers or images{whole}{why[:300]}")
+            raise Sim2RealError(f"no numbers or images{whole}{why[:300]}")
         calibration: dict[str, object] = {
             **base.calibration,
             "clocks": clocks,
@@ -265,12 +241,12 @@ class _Recording:
         }
         if names:
             calibration["names"] = names
-        process = "read up to where the file was cut off" if self.cut_off else base.process
+        process = CUT_OFF if self.cut_off else base.process
         found = replace(base, source=source, calibration=calibration, process=process)
         return Episode(channels, found)
 
     def _channels(self, topic: _Topic, times: Floats) -> Iterator[tuple[str, Signal | Video]]:
-        prefix = channel_name(topic.channel.topic.strip("/"))
+        prefix = channel_name(topic.name.strip("/"))
         if topic.pictures and not topic.depth:
             yield prefix, self._video(topic, times)
             return
@@ -286,13 +262,9 @@ class _Recording:
 
     def _video(self, topic: _Topic, times: Floats) -> Video:
         """The topic's video; images are read again one by one, as they may not fit in memory."""
-        where = self._where(topic)
-        messages = (
-            r
-            for r in self._records()
-            if isinstance(r, McapMessage) and r.channel.same(topic.channel)
-        )
-        return video_of(times, (as_picture(self._decoded(topic, m), where) for m in messages))
+        found = (record for record in records(self.content) if isinstance(record, McapMessage))
+        messages = (message for message in found if message.channel == topic.channel)
+        return video_of(times, (as_picture(topic.decoded(m), topic.where) for m in messages))
 
 
 def _times(topic: _Topic, start_ns: int) -> tuple[Floats, str]:

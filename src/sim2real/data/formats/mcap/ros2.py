@@ -1,7 +1,8 @@
 """ROS 2 messages: parses definitions (.msg and .idl) and decodes CDR bytes by them.
 
 No code is generated from a definition. Sizes in a message are checked against the bytes that are
-left before anything is read.
+left before anything is read, and arrays keep the type that was sent. No library does all of this:
+mcap-ros2-support knows no IDL and believes any size, rosbags compiles code from the definitions.
 """
 
 from __future__ import annotations

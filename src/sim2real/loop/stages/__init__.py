@@ -1,0 +1,13 @@
+"""The stages of the loop, each a step whose result is kept: see `steps`.
+
+Paths in results are relative to the step's folder.
+"""
+
+from sim2real.loop.stages.explanation import ExplanationStages
+from sim2real.loop.stages.policy import PolicyStages
+from sim2real.loop.stages.robot import RobotStages
+from sim2real.loop.stages.twin import TwinStages
+
+
+class Stages(PolicyStages, RobotStages, TwinStages, ExplanationStages):
+    """Makes the steps of a loop for one task and one robot."""

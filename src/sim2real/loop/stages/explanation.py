@@ -1,0 +1,67 @@
+"""Steps that explain: what the gap is made of, and why attempts failed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from sim2real.attribution import Failures, attribute, explain_failures
+from sim2real.loop.stages.base import StagesBase, episodes_of, run_of
+from sim2real.loop.steps import KeptResult, KeptStep, StepResult
+
+_TRIED = 8
+"""Attempts per robot and combination from which lost success is attributed."""
+
+
+class ExplanationStages(StagesBase):
+    """Makes the steps of a loop that explain, and change nothing."""
+
+    def attribute(
+        self, policy: KeptStep, known: KeptStep, recorded: KeptStep, tried: tuple[KeptStep, ...]
+    ) -> KeptStep:
+        """What the error on recordings, and the success lost by a policy, is made of."""
+
+        def work(folder: Path, done: tuple[KeptResult, ...]) -> StepResult:
+            policy_, known_, recorded_, *tried_ = done
+            won = [outcome for one in tried_ for outcome in one.result["success"]]
+            found = attribute(
+                self.twin,
+                episodes_of(recorded_),
+                identified=known_.folder / "twin",
+                policy=run_of(policy_),
+                real=(sum(won), len(won)),
+                each=_TRIED,
+                seed=self.seed,
+                threads=self.threads,
+                report=self.report,
+            )
+            assert found.success is not None
+            # A twin that is right has no error to share out.
+            error = found.trajectory.to_dict() if found.trajectory else {"why": found.why}
+            return {"error": error, "success": found.success.to_dict()}
+
+        inputs = {"task": self.task, "seed": self.seed}
+        needs = (policy, known, recorded, *tried)
+        return KeptStep(kind="attribute", inputs=inputs, needs=needs, work=work)
+
+    def failures(
+        self, policy: KeptStep, known: KeptStep | None, tried: tuple[KeptStep, ...]
+    ) -> KeptStep:
+        """Why attempts of a policy failed, with what is `known` of the robot by now."""
+
+        def work(folder: Path, done: tuple[KeptResult, ...]) -> StepResult:
+            attempts = done[1:] if known is None else done[2:]
+            episodes = [episode for one in attempts for episode in episodes_of(one)]
+            if not any(episode.outcome for episode in episodes):  # nobody judged them
+                return Failures(tried=0, failed=0, kinds=(), diagnoses=()).to_dict()
+            found = explain_failures(
+                run_of(done[0]),
+                episodes,
+                identified=None if known is None else done[1].folder / "twin",
+                seed=4_000_000 + self.seed,
+                threads=self.threads,
+                report=self.report,
+            )
+            return found.failures.to_dict()
+
+        needs = (policy, *tried) if known is None else (policy, known, *tried)
+        return KeptStep(kind="failures", inputs={"seed": self.seed}, needs=needs, work=work)
