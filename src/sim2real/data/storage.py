@@ -37,6 +37,8 @@ class Storage:
             raise Sim2RealError(f"{uri!r} cannot hold a lake: unprintable characters")
         self.local = "://" not in uri
         self.uri = str(Path(uri).absolute()) if self.local else uri.rstrip("/")
+        if not self.local and "://" not in self.uri:
+            raise Sim2RealError(f"{uri} cannot hold a lake: it names no bucket")
         self.options = dict(options) if options else None
         try:
             self.files = _filesystem(self.uri, self.options or {})
