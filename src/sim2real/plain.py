@@ -93,15 +93,20 @@ class PlainData:
     """A dataclass that can say what it is made of.
 
     `also` names properties, and methods without arguments, that are told beside the fields, and
-    `without` names fields that are not told. A class variable `kind`, '' in a base class, is told,
+    `without` names fields that are not told. A `lenient` class passes over names that it does not
+    know, as in files of others. A class variable `kind`, '' in a base class, is told,
     too: by it, data of the base class become the right heir.
     """
 
     _also: ClassVar[tuple[str, ...]] = ()
     _without: ClassVar[tuple[str, ...]] = ()
+    _lenient: ClassVar[bool] = False
 
-    def __init_subclass__(cls, *, also: Sequence[str] = (), without: Sequence[str] = ()) -> None:
+    def __init_subclass__(
+        cls, *, also: Sequence[str] = (), without: Sequence[str] = (), lenient: bool = False
+    ) -> None:
         super().__init_subclass__()
+        cls._lenient = lenient
         cls._also = (*cls._also, *also)
         cls._without = (*cls._without, *without)
 
@@ -123,10 +128,8 @@ def plain(value: Any) -> Any:
 
     Numbers that JSON does not know are None. What is made of nothing that is known stays itself.
     """
-    if isinstance(value, PlainData):
-        return value.to_dict()
     if is_dataclass(value) and not isinstance(value, type):
-        return _told(value)
+        return value.to_dict() if hasattr(value, "to_dict") else _told(value)
     if isinstance(value, Mapping):
         return {plain(key): plain(part) for key, part in value.items()}
     if isinstance(value, list | tuple):
@@ -280,7 +283,7 @@ def _made(kind: type, data: object, where: str) -> object:
     for name in getattr(kind, "_also", ()):
         values.pop(name, None)
     for name in values:
-        if name not in declared:
+        if name not in declared and not getattr(kind, "_lenient", False):
             raise Sim2RealError(f"{where} has no {name!r}{nearest(str(name), declared)}")
     found = {}
     for name, (part, hint) in declared.items():

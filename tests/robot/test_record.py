@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import mujoco
@@ -332,8 +333,8 @@ def test_every_motion_is_played_to_the_end_on_stand_in_hardware(task, unit, tmp_
         robot.reset(unit)
         found = list(
             play_motions(
-                subject, robot, MOTIONS, tmp_path, person="ana", execute=True, seconds=4.0,
-                show=plans.append,
+                subject, robot, MOTIONS, tmp_path, person="ana", execute=True,
+                planned=partial(prepare_motion, seconds=4.0), show=plans.append,
             )
         )  # fmt: skip
         assert robot.state == "tripped" and robot.why == "asked to"
@@ -381,7 +382,7 @@ def test_an_operator_keeps_what_was_recorded_until_he_stopped_it(tmp_path):
         found = list(
             play_motions(
                 subject, robot, ("steps", "chirp"), tmp_path, person="ana", execute=True,
-                seconds=3.0, operator_stop=lambda: next(presses),
+                planned=partial(prepare_motion, seconds=3.0), operator_stop=lambda: next(presses),
             )
         )  # fmt: skip
         assert robot.state == "tripped"

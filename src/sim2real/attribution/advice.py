@@ -119,7 +119,7 @@ def _unexplained(success: Attribution) -> Iterator[Advice]:
             do="learn the remainder, and look where the twin is still off",
             why=f"{rest.value:.0f} points of success [{rest.low:.0f}, {rest.high:.0f}] are lost to"
             " effects that no parameter of the twin describes",
-            command="sim2real loop TASK --robot ROBOT --strategy identified+residual;"
+            command="sim2real loop TASK --robot ROBOT --strategy identified+remainder;"
             " sim2real gap TWIN --logs RECORDINGS",
         )
 

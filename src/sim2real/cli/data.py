@@ -18,7 +18,7 @@ from sim2real.cli.data_options import (
     DataVersions,
 )
 from sim2real.cli.lake import open_lake, user
-from sim2real.cli.output import print_json, print_table, say, shorten
+from sim2real.cli.output import answer, print_json, print_table, say, shorten
 from sim2real.data import Label, Lake, LakeKeeper, Signal
 from sim2real.errors import Sim2RealError
 from sim2real.report import bar, curve, plot_episode
@@ -28,18 +28,15 @@ _MOST_CURVES = 8
 
 def run_query(verb: DataQuery) -> int:
     """Ask with SQL; 0."""
-    answer = open_lake(verb).query(verb.sql, version=verb.version)
+    found = open_lake(verb).query(verb.sql, version=verb.version)
     try:
-        columns = [column.to_pylist() for column in answer.columns]
+        columns = [column.to_pylist() for column in found.columns]
     except (OverflowError, ValueError) as error:
         raise Sim2RealError(f"the answer cannot be shown: {error}") from None
-    names = answer.column_names
+    names = found.column_names
     rows = list(zip(*columns, strict=True))
-    if verb.json:
-        print_json([dict(zip(names, row, strict=True)) for row in rows])
-    else:
-        print_table(names, rows)
-    return 0
+    told = [dict(zip(names, row, strict=True)) for row in rows]
+    return answer(told, lambda: print_table(names, rows), json=verb.json)
 
 
 def run_ls(verb: DataLs) -> int:
@@ -123,11 +120,9 @@ def _range(values: Any) -> str:
 def run_versions(verb: DataVersions) -> int:
     """List the versions; 0."""
     rows = open_lake(verb).versions()
-    if verb.json:
-        print_json(rows)
-    else:
-        print_table(("version", "when", "episodes"), ([*row.values()] for row in rows))
-    return 0
+    columns = ("version", "when", "episodes")
+    cells = [row.values() for row in rows]
+    return answer(rows, lambda: print_table(columns, cells), json=verb.json)
 
 
 def run_stats(verb: DataStats) -> int:
@@ -159,11 +154,8 @@ def run_label(verb: DataLabel) -> int:
         supersedes=lake.resolve_label(verb.supersedes) if verb.supersedes else "",
     )
     lake.label(label)
-    if verb.json:
-        print_json({"label": label.id, "episode": label.episode})
-    else:
-        say(f"label {label.id} on episode {label.episode}")
-    return 0
+    told = {"label": label.id, "episode": label.episode}
+    return answer(told, f"label {label.id} on episode {label.episode}", json=verb.json)
 
 
 def run_lineage(verb: DataLineage) -> int:
@@ -190,7 +182,7 @@ def run_verify(verb: DataVerify) -> int:
     with bar("verify", quiet=verb.json) as report:
         damage = LakeKeeper(lake).verify(report=report)
     if verb.json:
-        print_json({"sound": not damage, "damage": [vars(one) for one in damage]})
+        print_json({"sound": not damage, "damage": damage})
     else:
         for one in damage:
             say(f"{one.file}: {one.message}")
@@ -202,8 +194,5 @@ def run_compact(verb: DataCompact) -> int:
     """Merge small files; 0."""
     lake = open_lake(verb)
     fewer = lake.compact()
-    if verb.json:
-        print_json({"files_fewer": fewer, "version": lake.version})
-    else:
-        say(f"{fewer} files fewer; version {lake.version}")
-    return 0
+    told = {"files_fewer": fewer, "version": lake.version}
+    return answer(told, f"{fewer} files fewer; version {lake.version}", json=verb.json)

@@ -9,7 +9,7 @@ from typing import Any
 
 from sim2real.cli.data_options import DataCheck, DataExport, DataImport, Reading
 from sim2real.cli.lake import open_lake
-from sim2real.cli.output import print_json, say, say_error
+from sim2real.cli.output import answer, print_json, say, say_error
 from sim2real.data import (
     ChannelMap,
     Episode,
@@ -30,14 +30,9 @@ def run_import(verb: DataImport) -> int:
     """Import files; 2 where some could not be read, and were left out."""
     with bar("import", quiet=verb.json) as report:
         found = import_episodes(verb.paths, verb.lake, report=report, **_reading(verb))
-    if verb.json:
-        print_json(found.to_dict())
-    else:
-        known = len(found.episodes) - found.new
-        say(
-            f"{found.new} episodes imported into {verb.lake}"
-            + (f", {known} known" if known else "")
-        )
+    known = len(found.episodes) - found.new
+    more = f", {known} known" if known else ""
+    answer(found, f"{found.new} episodes imported into {verb.lake}{more}", json=verb.json)
     for text in found.problems:
         say_error(text)
     return 2 if found.problems else 0
@@ -59,11 +54,8 @@ def run_export(verb: DataExport) -> int:
             version=verb.version,
             report=report,
         )
-    if verb.json:
-        print_json(found.to_dict())
-    else:
-        say(f"{len(found.episodes)} episodes written to {verb.out}; data set {found.dataset}")
-    return 0
+    words = f"{len(found.episodes)} episodes written to {verb.out}; data set {found.dataset}"
+    return answer(found, words, json=verb.json)
 
 
 def _pair(text: str) -> tuple[str, str]:
@@ -86,7 +78,7 @@ def run_check(verb: DataCheck) -> int:
                 say(f"  repaired as episode {fixed.id} ({fixed.provenance.process})")
     bad = any(one.bad for one in checked)
     if verb.json:
-        print_json({"episodes": [one.to_dict() for one in checked]})
+        print_json({"episodes": checked})
     elif not bad:
         say(f"nothing wrong in {len(checked)} episodes")
     return 1 if bad else 0

@@ -31,7 +31,7 @@ def run_deploy(config: DeployConfig) -> int:
         )
         found = deploy(config, prompts=prompts)
     if config.json:
-        print_json(found.to_dict())
+        print_json(found)
     else:
         _show(found, Bundle.open(config.bundle).contract, rows, config)
     if found.ended.startswith("signal"):

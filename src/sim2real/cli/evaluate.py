@@ -45,7 +45,7 @@ def run_evaluate(config: EvaluateConfig) -> int:
     found.save(folder)
     plot_evaluation(folder / "evaluation.png", found)
     if config.json:
-        print_json(found.to_dict())
+        print_json(found)
     else:
         _show_evaluation(found)
         say(f"written: {folder}")

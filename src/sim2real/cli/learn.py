@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sim2real.cli.output import print_json, say
+from sim2real.cli.output import answer, print_json, say
 from sim2real.cli.twin_options import Tasks
 from sim2real.evaluation import PlayConfig, play
 from sim2real.learn import ExportConfig, TrainConfig, export, train
@@ -13,12 +13,8 @@ from sim2real.tasks import find_task, task_names
 def run_tasks(config: Tasks) -> int:
     """List the tasks; 0."""
     found = {name: (find_task(name).__doc__ or "").strip().splitlines()[0] for name in task_names()}
-    if config.json:
-        print_json(found)
-    else:
-        for name, text in found.items():
-            say(f"{name:20s} {text}")
-    return 0
+    lines = [f"{name:20s} {text}" for name, text in found.items()]
+    return answer(found, "\n".join(lines), json=config.json)
 
 
 def run_train(config: TrainConfig) -> int:
@@ -27,7 +23,7 @@ def run_train(config: TrainConfig) -> int:
         result = train(config, report=report)
     plot_run(result.run)
     if config.json:
-        print_json(result.to_dict())
+        print_json(result)
     else:
         state = "finished" if result.finished else "interrupted"
         say(
@@ -44,26 +40,19 @@ def run_play(config: PlayConfig) -> int:
     """Film, or show; 0."""
     with bar("play", quiet=config.json or config.viewer) as report:
         path, outcomes = play(config, report=report)
-    if config.json:
-        print_json({"video": str(path) if path else None, "success": outcomes})
-    else:
-        say(f"{sum(outcomes)} of {len(outcomes)} episodes succeeded")
-        if path:
-            say(f"video: {path}")
-    return 0
+    words = f"{sum(outcomes)} of {len(outcomes)} episodes succeeded"
+    words += f"\nvideo: {path}" if path else ""
+    return answer({"video": path, "success": outcomes}, words, json=config.json)
 
 
 def run_export(config: ExportConfig) -> int:
     """Make the bundle; 0."""
     with bar("export", quiet=config.json) as report:
         bundle = export(config, report=report)
-    if config.json:
-        print_json({"bundle": str(bundle.folder), "id": bundle.id, **bundle.provenance})
-    else:
-        worst = max(bundle.provenance["largest_difference"].values())
-        say(f"bundle: {bundle.folder}")
-        say(
-            f"id {bundle.id[:32]}; farthest from the trained network {worst:.1e} on"
-            f" {bundle.provenance['observations']:,} observations"
-        )
-    return 0
+    worst = max(bundle.provenance["largest_difference"].values())
+    words = (
+        f"bundle: {bundle.folder}\nid {bundle.id[:32]}; farthest from the trained network"
+        f" {worst:.1e} on {bundle.provenance['observations']:,} observations"
+    )
+    told = {"bundle": bundle.folder, "id": bundle.id, **bundle.provenance}
+    return answer(told, words, json=config.json)

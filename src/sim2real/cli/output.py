@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
-import math
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from decimal import Decimal
 from typing import Any
+
+from sim2real.plain import plain
 
 
 def say(text: str) -> None:
@@ -32,9 +33,20 @@ def ask(text: str) -> str:
     return sys.stdin.readline()
 
 
-def print_json(value: Any) -> None:
+def print_json(value: object) -> None:
     """Print one JSON value; numbers that JSON does not know become null."""
-    sys.stdout.write(json.dumps(_finite(value), default=str) + "\n")
+    sys.stdout.write(json.dumps(plain(value), default=_other) + "\n")
+
+
+def answer(found: object, words: str | Callable[[], object], *, json: bool) -> int:
+    """Print what was found: as JSON, or in words; 0."""
+    if json:
+        print_json(found)
+    elif isinstance(words, str):
+        say(words)
+    else:
+        words()
+    return 0
 
 
 def print_table(
@@ -77,15 +89,8 @@ def _cell(value: Any) -> str:
     return shorten(str(value), 200)
 
 
-def _finite(value: Any) -> Any:
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
+def _other(value: object) -> object:
+    """What a database gives, as JSON has it."""
     if isinstance(value, Decimal):
         return int(value) if value == value.to_integral_value() else float(value)
-    if isinstance(value, bytes):
-        return f"{len(value)} bytes"
-    if isinstance(value, dict):
-        return {key: _finite(part) for key, part in value.items()}
-    if isinstance(value, list | tuple):
-        return [_finite(part) for part in value]
-    return value
+    return f"{len(value)} bytes" if isinstance(value, bytes) else str(value)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sim2real.cli.output import print_json, print_table, say
+from sim2real.cli.output import answer, print_json, print_table, say
 from sim2real.cli.twin_options import TwinLint, TwinShow
 from sim2real.twin import Twin, lint
 
@@ -30,11 +30,6 @@ def run_show(config: TwinShow) -> int:
 def run_lint(config: TwinLint) -> int:
     """Lint a twin; 1 if there are warnings."""
     findings = lint(Twin.load(config.folder))
-    if config.json:
-        print_json([vars(finding) for finding in findings])
-    else:
-        for finding in findings:
-            say(f"{finding.severity}: {finding.place}: {finding.message}; {finding.remedy}")
-        if not findings:
-            say("nothing to complain about")
+    lines = [f"{one.severity}: {one.place}: {one.message}; {one.remedy}" for one in findings]
+    answer(findings, "\n".join(lines) or "nothing to complain about", json=config.json)
     return 1 if any(finding.severity == "warning" for finding in findings) else 0

@@ -40,7 +40,8 @@ class Doctor:
         self._channels = Twin.load(bundle.twin).channels
         self._physics: PhysicalReference | None = None
         self._bounds: ReadingBounds | None = None
-        self._why_not = ""
+        self.without_physics = ""
+        """Why the robot's motion could not be checked."""
 
     def diagnose(
         self,
@@ -68,8 +69,8 @@ class Doctor:
             report(done + 1, len(episodes))
         known = [gap for gap in gaps if np.isfinite(gap)]
         gap = float(np.median(known)) if known else float("nan")
-        if self._why_not:
-            notes.append(self._why_not)
+        if self.without_physics:
+            notes.append(self.without_physics)
         faults = joined(found)
         return Diagnosis(
             findings=faults,
@@ -100,14 +101,14 @@ class Doctor:
         return findings, physics.gap(physics.motions(log))
 
     def _reference(self) -> PhysicalReference | None:
-        if self._physics is None and not self._why_not:
+        if self._physics is None and not self.without_physics:
             try:
                 self._physics = PhysicalReference(self.interface, self.thresholds)
                 self._bounds = ReadingBounds(
                     self._physics.reference, self._physics.excited, self.bundle.limits
                 )
             except Sim2RealError as error:
-                self._why_not = f"the robot's motion was not checked: {error}"
+                self.without_physics = f"the robot's motion was not checked: {error}"
         return self._physics
 
     def _saturation(self, log: ControlLog) -> list[Finding]:
@@ -141,10 +142,11 @@ def diagnose(
     The simulated reference is made once per bundle and process.
     """
     bundle = Bundle.open(bundle)
-    doctor = _DOCTORS.get((bundle.id, thresholds))
-    if doctor is None:
-        doctor = _DOCTORS[bundle.id, thresholds] = Doctor(bundle, thresholds=thresholds)
-    return doctor.diagnose(read_logs(logs), report=report)
+    doctor = _DOCTORS.get((bundle.id, thresholds)) or Doctor(bundle, thresholds=thresholds)
+    found = doctor.diagnose(read_logs(logs), report=report)
+    if not doctor.without_physics:
+        _DOCTORS[bundle.id, thresholds] = doctor
+    return found
 
 
 def _physics_words(gap: float, usual: float) -> str:

@@ -322,10 +322,7 @@ def play_motions(
     *,
     person: str,
     execute: bool,
-    seconds: float = 20.0,
-    amplitude: float = 0.5,
-    joints: Sequence[str] = (),
-    speed: float | None = None,
+    planned: Callable[..., PreparedMotion] = prepare_motion,
     seed: int = 0,
     operator_stop: Callable[[], bool] = lambda: False,
     show: Callable[[PreparedMotion], None] = lambda prepared: None,
@@ -333,25 +330,21 @@ def play_motions(
 ) -> Iterator[RecordedMotion]:
     """Play motions on a connected robot, a file `FOLDER/MOTION.arrow` each; dry without `execute`.
 
-    Each is planned from where the robot is and shown. All end where the first one began, so that an
-    arm does not sink from one to the next. A motion that ends early ends them all.
+    Each is `planned` from where the robot is and shown. All end where the first one began, so that
+    an arm does not sink from one to the next. A motion that ends early ends them all.
     """
     if execute and not person:
         raise Sim2RealError("only a person lets a robot move: say who with --person")
-    planned = partial(
-        prepare_motion,
-        subject,
-        seconds=seconds,
-        amplitude=amplitude,
-        joints=joints,
-        speed=speed,
-        seed=seed,
-    )
     clock = clock_of(robot)
     home: Floats | None = None
     for motion in motions:
         prepared, home = _planned_where_it_is(
-            partial(planned, motion), robot, subject.contract, clock, home=home, execute=execute
+            partial(planned, subject, motion, seed=seed),
+            robot,
+            subject.contract,
+            clock,
+            home=home,
+            execute=execute,
         )
         show(prepared)
         if execute:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 
 from sim2real.contract import Contract
@@ -125,10 +126,7 @@ def _with(
             folder or Path(),
             person=request.person,
             execute=request.execute,
-            seconds=request.seconds,
-            amplitude=request.amplitude,
-            joints=request.joints,
-            speed=request.speed,
+            planned=_planned(request),
             seed=request.seed,
             operator_stop=stopped,
             show=planned,
@@ -152,15 +150,15 @@ def _motions(request: RecordConfig) -> tuple[str, ...]:
 
 
 def _from_default(request: RecordConfig, subject: ExcitedRobot) -> tuple[PreparedMotion, ...]:
-    return tuple(
-        prepare_motion(
-            subject,
-            motion,
-            seconds=request.seconds,
-            amplitude=request.amplitude,
-            joints=request.joints,
-            speed=request.speed,
-            seed=request.seed,
-        )
-        for motion in _motions(request)
+    planned = _planned(request)
+    return tuple(planned(subject, motion, seed=request.seed) for motion in _motions(request))
+
+
+def _planned(request: RecordConfig) -> Callable[..., PreparedMotion]:
+    return partial(
+        prepare_motion,
+        seconds=request.seconds,
+        amplitude=request.amplitude,
+        joints=request.joints,
+        speed=request.speed,
     )

@@ -8,11 +8,17 @@ recorded with less.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 
 from sim2real.errors import Sim2RealError
 from sim2real.robot.connect import clock_of
-from sim2real.robot.excite.record import ExcitedRobot, RecordedMotion, play_motions
+from sim2real.robot.excite.record import (
+    ExcitedRobot,
+    RecordedMotion,
+    play_motions,
+    prepare_motion,
+)
 from sim2real.robot.operator import OperatorStop
 from sim2real.robot.protocol import Robot
 
@@ -57,8 +63,7 @@ def record_series(
             folder / f"after-stop-{stops}" if stops else folder,
             person=person,
             execute=True,
-            seconds=each,
-            amplitude=amplitude,
+            planned=partial(prepare_motion, seconds=each, amplitude=amplitude),
             seed=seed,
             operator_stop=operator_stop,
             report=report,

@@ -153,17 +153,3 @@ def read_text(file: Path) -> str:
         raise Sim2RealError(f"no such file: {file}") from None
     except (OSError, UnicodeDecodeError) as error:
         raise Sim2RealError(f"{file} is not readable text: {error}") from None
-
-
-def count_at(value: object, where: str) -> int:
-    """`value` if it is a whole number of at least 0; else an error that says where."""
-    if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value < 1 << 53:
-        raise Sim2RealError(f"{where} must be a whole number, not {str(value)[:100]!r}")
-    return value
-
-
-def text_at(value: object, where: str) -> str:
-    """`value` if it is text; else an error that says where."""
-    if not isinstance(value, str):
-        raise Sim2RealError(f"{where} must be text, not {str(value)[:100]!r}")
-    return value

@@ -14,6 +14,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
+from typing import Annotated
 
 import numpy as np
 import pyarrow as pa
@@ -25,19 +26,18 @@ from sim2real.data.formats.film import Film, decoded_picture, video_of
 from sim2real.data.formats.lerobot.files import (
     INDEX_FEATURES,
     TIME_FEATURE,
-    count_at,
     filled,
     numeric_column,
     picture_column,
     read_json,
     read_parquet,
     read_text,
-    text_at,
 )
 from sim2real.data.formats.lerobot.sidecar import SIDECAR, ChannelEntry, EpisodeEntry, Sidecar
 from sim2real.data.provenance import Provenance
 from sim2real.data.video import Video
 from sim2real.errors import Sim2RealError, number_at, table_at
+from sim2real.plain import AtLeastOne, Count, Key, PlainData, Positive
 
 
 def read_lerobot(path: Path, *, base: Provenance) -> Iterator[Episode]:
@@ -64,76 +64,63 @@ def read_lerobot(path: Path, *, base: Provenance) -> Iterator[Episode]:
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Info:
-    """What `meta/info.json` says."""
+class _Feature(PlainData, lenient=True):
+    """What `meta/info.json` says of a feature."""
 
-    folder: Path
-    major: int
-    fps: float
-    robot: str
-    data_path: str
-    video_path: str
-    chunks_size: int
-    features: Mapping[str, Mapping[str, object]]
-
-    @classmethod
-    def load(cls, folder: Path) -> _Info:
-        where = folder / "meta/info.json"
-        info = table_at(read_json(where), str(where))
-        version = re.match(r"^v?(\d+)\.", str(info.get("codebase_version")))
-        if not version or version[1] not in ("2", "3"):
-            raise Sim2RealError(
-                f"{where}: LeRobot version {info.get('codebase_version')!r} cannot be read, only"
-                " 2.0, 2.1 and 3.0"
-            )
-        fps = number_at(info.get("fps"), f"{where}: fps")
-        if not 0 < fps < 1e6:
-            raise Sim2RealError(f"{where}: fps cannot be {fps:g}")
-        features = {
-            name: table_at(feature, f"{where}: feature {name}")
-            for name, feature in table_at(info.get("features"), f"{where}: features").items()
-        }
-        for name, feature in features.items():
-            if not isinstance(feature.get("dtype"), str):
-                raise Sim2RealError(f"{where}: feature {name} has no dtype")
-        chunks_size = info.get("chunks_size", 1000)
-        if not isinstance(chunks_size, int) or chunks_size < 1:
-            raise Sim2RealError(f"{where}: chunks_size must be a whole number, not {chunks_size!r}")
-        return cls(
-            folder=folder,
-            major=int(version[1]),
-            fps=fps,
-            robot=text_at(info.get("robot_type") or "", f"{where}: robot_type"),
-            data_path=text_at(info.get("data_path"), f"{where}: data_path"),
-            video_path=text_at(info.get("video_path") or "", f"{where}: video_path"),
-            chunks_size=chunks_size,
-            features=features,
-        )
-
-    def of(self, *kinds: str) -> list[str]:
-        """Names of the features whose dtype is one of `kinds`."""
-        return [name for name, feature in self.features.items() if feature["dtype"] in kinds]
+    dtype: str
+    names: object = None
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Row:
+class _Info(PlainData, lenient=True):
+    """What `meta/info.json` says."""
+
+    folder: Path
+    codebase_version: str
+    fps: Positive
+    robot_type: str | None = None
+    data_path: str
+    video_path: str | None = None
+    chunks_size: AtLeastOne = 1000
+    features: Mapping[str, _Feature]
+
+    @classmethod
+    def load(cls, folder: Path) -> _Info:
+        where = str(folder / "meta/info.json")
+        told = table_at(read_json(folder / "meta/info.json"), where)
+        info = cls.from_dict({**told, "folder": str(folder)}, where)
+        if not re.match(r"^v?[23]\.", info.codebase_version):
+            raise Sim2RealError(
+                f"{where}: LeRobot version {info.codebase_version!r} cannot be read, only 2.0, 2.1"
+                " and 3.0"
+            )
+        if not info.fps < 1e6:
+            raise Sim2RealError(f"{where}: fps cannot be {info.fps:g}")
+        return info
+
+    @property
+    def many(self) -> bool:
+        """Whether a file holds many episodes, as since version 3."""
+        return self.codebase_version.removeprefix("v").startswith("3")
+
+    def of(self, *kinds: str) -> list[str]:
+        """Names of the features whose dtype is one of `kinds`."""
+        return [name for name, feature in self.features.items() if feature.dtype in kinds]
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Row(PlainData, lenient=True):
     """An episode's row in the metadata."""
 
-    index: int
-    length: int
-    tasks: tuple[str, ...]
+    index: Annotated[Count, Key("episode_index")]
+    length: Count
+    tasks: tuple[str, ...] | None = None
     fields: Mapping[str, object]
     """All fields, which the path templates refer to."""
 
     @classmethod
     def of(cls, fields: Mapping[str, object], where: str) -> _Row:
-        tasks = fields.get("tasks") or []
-        if not isinstance(tasks, list) or not all(isinstance(task, str) for task in tasks):
-            raise Sim2RealError(f"{where}: tasks must be a list of texts")
-        index = count_at(fields.get("episode_index"), f"{where}: episode_index")
-        length = count_at(fields.get("length"), f"{where}: length")
-        checked = {**fields, "episode_index": index, "length": length}
-        return cls(index=index, length=length, tasks=tuple(tasks), fields=checked)
+        return cls.from_dict({**fields, "fields": fields}, where)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -149,7 +136,7 @@ class _Place:
 
 
 def _places(folder: Path, info: _Info) -> Iterator[_Place]:
-    rows = _rows_v3(folder, info) if info.major == 3 else _rows_v2(folder, info)
+    rows = _rows_v3(folder, info) if info.many else _rows_v2(folder, info)
     for row in rows:
         where, fields = f"{folder}: episode {row.index}", row.fields
         data_path = filled(info.data_path, {**fields, **_numbers_at(fields, "data/", where)})
@@ -161,10 +148,10 @@ def _places(folder: Path, info: _Info) -> Iterator[_Place]:
             )
             if not 0 <= begin < 1e9:
                 raise Sim2RealError(f"{where}: {key} begins at {begin:g} s")
-            film = filled(info.video_path, {**fields, **numbers, "video_key": key})
+            film = filled(info.video_path or "", {**fields, **numbers, "video_key": key})
             films[key] = (film, begin)
         yield _Place(
-            index=row.index, length=row.length, tasks=row.tasks, data=data_path, films=films
+            index=row.index, length=row.length, tasks=row.tasks or (), data=data_path, films=films
         )
 
 
@@ -172,8 +159,11 @@ def _numbers_at(row: Mapping[str, object], prefix: str, where: str) -> dict[str,
     """The chunk and file numbers in a row of version 3; none for version 2."""
     found = {}
     for name in ("chunk_index", "file_index"):
+        value = row.get(prefix + name, 0)
+        if not isinstance(value, int) or isinstance(value, bool) or value < 0:
+            raise Sim2RealError(f"{where}: {prefix}{name} must be a whole number, not {value!r}")
         if prefix + name in row:
-            found[name] = count_at(row[prefix + name], f"{where}: {prefix}{name}")
+            found[name] = value
     return found
 
 
@@ -226,7 +216,7 @@ class _DataFile:
     def load(cls, folder: Path, path: PurePosixPath, info: _Info) -> _DataFile:
         file = folder / path
         cameras = info.of("image")
-        wanted = [n for n, f in info.features.items() if f["dtype"] not in ("video", "string")]
+        wanted = [n for n, f in info.features.items() if f.dtype not in ("video", "string")]
         table = read_parquet(file, [*wanted, "timestamp", "episode_index"])
         absent = [name for name in wanted if name not in table.column_names]
         if absent:
@@ -278,7 +268,7 @@ def _episode(
     channels: dict[str, Signal | Video] = {}
     for feature, values in data.columns.items():
         if feature not in (*INDEX_FEATURES, TIME_FEATURE):
-            channel = note.channel(feature) if note else ChannelEntry(name=channel_name(feature))
+            channel = _entry(note, feature, where)
             shape = values.shape[1:] if channel.shape is None else channel.shape
             picked = values[rows]
             if picked[0].size != math.prod(shape):
@@ -287,7 +277,7 @@ def _episode(
             signal = Signal(times, picked.reshape(count, *shape), channel.unit, stated_hz)
             _put(channels, channel.name, signal, where)
     for feature in (*place.films, *data.pictures):
-        channel = note.channel(feature) if note else ChannelEntry(name=channel_name(feature))
+        channel = _entry(note, feature, where)
         if feature in place.films:
             video = _cut(info, place, feature, films, times)
         else:
@@ -310,6 +300,15 @@ def _episode(
             f"{where} has changed since sim2real wrote it: without {SIDECAR} it is read as it is"
         )
     return found
+
+
+def _entry(note: EpisodeEntry | None, feature: str, where: str) -> ChannelEntry:
+    """What is known of the channel in a feature."""
+    if note is None:
+        return ChannelEntry(name=channel_name(feature))
+    if feature not in note.layout:
+        raise Sim2RealError(f"{where}: {SIDECAR} does not know the feature {feature!r}")
+    return note.layout[feature]
 
 
 def _put(
@@ -354,13 +353,13 @@ def _times(data: _DataFile, rows: slice, fps: float, note: EpisodeEntry | None) 
 
 
 def _provenance(info: _Info, data: _DataFile, place: _Place, base: Provenance) -> Provenance:
-    names = {n: f["names"] for n, f in info.features.items() if f.get("names") is not None}
+    names = {n: f.names for n, f in info.features.items() if f.names is not None}
     calibration = {**base.calibration, "names": names} if names else base.calibration
     name = f"{info.folder.name}/{data.path}#{place.index}"
     return replace(
         base,
         task=base.task or "; ".join(place.tasks),
-        robot=base.robot or info.robot,
+        robot=base.robot or info.robot_type or "",
         calibration=calibration,
         source=f"{name} sha256:{data.sha256}",
     )
