@@ -1,6 +1,7 @@
 """The doctor names what was broken in a log, and nothing where nothing was."""
 
 import json
+import shutil
 from dataclasses import replace
 
 import numpy as np
@@ -8,7 +9,7 @@ import pytest
 
 from sim2real.cli.doctor import run_doctor
 from sim2real.contract import SensorSpec, TermSpec
-from sim2real.data import Episode, Provenance, Signal
+from sim2real.data import Episode, Provenance, Signal, read_logs
 from sim2real.data.formats.recording import read_recording
 from sim2real.doctor.doctor import Doctor, diagnose
 from sim2real.doctor.doctor_config import DoctorConfig
@@ -22,6 +23,7 @@ from sim2real.logs.control_log import ControlLog
 from sim2real.policy import Bundle, Pilot, Runtime
 from sim2real.robot import Recording, StandIn, Supervisor, fly
 from sim2real.testing import FaultyRobot, inject, possible
+from tests.golden.cases import MADE
 from tests.repository import BUNDLES
 
 TASKS = ("pendulum-swingup", "arm-reach", "arm-push")
@@ -287,3 +289,16 @@ def test_channels_in_each_others_places_are_found_also_where_one_rests():
 def test_equal_series_have_no_relation():
     true = np.random.default_rng(0).normal(0, 1, (50, 4))
     assert relate(true + 1e-6, true, np.ones(50, dtype=bool), ["a"] * 4) == []
+
+
+def test_a_bundle_that_moved_between_two_looks_is_compared_with_its_worlds_all_the_same(tmp_path):
+    """A log that fails the first checks needs no reference; the next one does, from elsewhere."""
+    pilot = Episode(
+        channels={"sensor/hinge_pos": Signal([0.0, 0.02], [[0.0], [0.1]])},
+        provenance=Provenance(kind="real"),
+    )
+    first = shutil.copytree(BUNDLES / "pendulum-swingup", tmp_path / "first")
+    diagnose(first, [pilot])
+    shutil.rmtree(first)
+    log = read_logs([str(MADE / "flown")])
+    assert "not checked" not in " ".join(diagnose(BUNDLES / "pendulum-swingup", log).notes)

@@ -40,8 +40,7 @@ class Doctor:
         self._channels = Twin.load(bundle.twin).channels
         self._physics: PhysicalReference | None = None
         self._bounds: ReadingBounds | None = None
-        self.without_physics = ""
-        """Why the robot's motion could not be checked."""
+        self._why_not = ""
 
     def diagnose(
         self,
@@ -69,8 +68,8 @@ class Doctor:
             report(done + 1, len(episodes))
         known = [gap for gap in gaps if np.isfinite(gap)]
         gap = float(np.median(known)) if known else float("nan")
-        if self.without_physics:
-            notes.append(self.without_physics)
+        if self._why_not:
+            notes.append(self._why_not)
         faults = joined(found)
         return Diagnosis(
             findings=faults,
@@ -100,15 +99,20 @@ class Doctor:
         )
         return findings, physics.gap(physics.motions(log))
 
+    @property
+    def complete(self) -> bool:
+        """Whether all that it needs of its bundle was read, and its reference simulated."""
+        return self._physics is not None
+
     def _reference(self) -> PhysicalReference | None:
-        if self._physics is None and not self.without_physics:
+        if self._physics is None and not self._why_not:
             try:
                 self._physics = PhysicalReference(self.interface, self.thresholds)
                 self._bounds = ReadingBounds(
                     self._physics.reference, self._physics.excited, self.bundle.limits
                 )
             except Sim2RealError as error:
-                self.without_physics = f"the robot's motion was not checked: {error}"
+                self._why_not = f"the robot's motion was not checked: {error}"
         return self._physics
 
     def _saturation(self, log: ControlLog) -> list[Finding]:
@@ -144,7 +148,7 @@ def diagnose(
     bundle = Bundle.open(bundle)
     doctor = _DOCTORS.get((bundle.id, thresholds)) or Doctor(bundle, thresholds=thresholds)
     found = doctor.diagnose(read_logs(logs), report=report)
-    if not doctor.without_physics:
+    if doctor.complete:  # one that has yet to read its bundle might not find it again
         _DOCTORS[bundle.id, thresholds] = doctor
     return found
 
