@@ -6,6 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 import sim2real
 from benchmarks.shape import Package
 
@@ -103,6 +105,7 @@ def test_the_room_of_data_loads_its_heavy_libraries_when_they_are_used():
     assert done.stdout.strip() == "[] True"
 
 
+@pytest.mark.slow
 def test_the_package_is_imported_without_heavy_libraries_and_loads_names_as_they_are_asked_for():
     code = (
         "import sys, sim2real; "
@@ -115,11 +118,13 @@ def test_the_package_is_imported_without_heavy_libraries_and_loads_names_as_they
     assert done.stdout.split("\n")[:3] == ["[]", "True", "[]"]
 
 
+@pytest.mark.slow
 def test_rooms_know_only_the_front_doors_of_others():
     package = Package.read(ROOT)
     assert not list(package.deep_imports())
 
 
+@pytest.mark.slow
 def test_a_name_of_the_package_is_what_it_says_whatever_was_imported_before():
     code = (
         "import pkgutil, importlib, inspect, sim2real as s2r\n"

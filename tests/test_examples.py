@@ -62,6 +62,7 @@ def run(tmp_path, *arguments):
     return done.stdout
 
 
+@pytest.mark.slow
 def test_a_csv_log_of_ones_own_gives_a_gap(tmp_path):
     said = run(tmp_path, "own_robot_from_csv.py")
     assert "the twin is off by" in said and "shoulder_pos: off by" in said

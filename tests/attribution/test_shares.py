@@ -106,6 +106,7 @@ def ratio_told(twin, gain):
     )
 
 
+@pytest.mark.slow
 def test_a_gain_that_a_mass_could_stand_in_for_is_not_blamed_on_the_mass(twin):
     found = ratio_told(twin, 1.12)
     mass = dict(zip(found.names, found.mean, strict=True))[MASS]
@@ -120,6 +121,7 @@ def test_a_gain_that_a_mass_could_stand_in_for_is_not_blamed_on_the_mass(twin):
     assert drawn.ranges[1, column] == pytest.approx(1.12, abs=0.01)
 
 
+@pytest.mark.slow
 def test_far_outside_its_ranges_a_robot_may_have_a_strong_motor_or_a_light_pole(twin):
     # By the prior alone a light pole is thousands of times as likely: its range is wider.
     found = ratio_told(twin, 1.5)
@@ -134,6 +136,7 @@ def test_far_outside_its_ranges_a_robot_may_have_a_strong_motor_or_a_light_pole(
     assert np.abs(again.chance - drawn.chance).max() < 0.1  # the chain has settled
 
 
+@pytest.mark.slow
 def test_states_are_drawn_as_often_as_their_evidence_says():
     rng = np.random.default_rng(4)
     slopes = rng.normal(size=(3, 3)) * [2.0, 1.0, 0.4]
@@ -147,6 +150,7 @@ def test_states_are_drawn_as_often_as_their_evidence_says():
         assert ((visited > 0) == off).all(axis=1).mean() == pytest.approx(exact, abs=0.03)
 
 
+@pytest.mark.slow
 def test_one_that_stands_in_for_another_is_found_among_many():
     # Two of twenty are told to the last digit together, and not at all apart.
     ratio = np.zeros(20)
@@ -160,6 +164,7 @@ def test_one_that_stands_in_for_another_is_found_among_many():
     assert np.std(shares) < 0.05 and np.mean(shares) == pytest.approx(0.55, abs=0.1)
 
 
+@pytest.mark.slow
 def test_what_a_bound_forbids_is_not_blamed(twin):
     # Gain and delay are told together only: four widths less, of which a delay cannot be one.
     delay = "actuator/hinge/delay"
@@ -177,6 +182,7 @@ def test_what_a_bound_forbids_is_not_blamed(twin):
     assert delays.min() > -1.3 and (delays == 0).mean() > 0.3  # most often it is right
 
 
+@pytest.mark.slow
 def test_chance_in_few_samples_is_not_taken_for_knowledge(twin):
     open_ = open_parameters(twin)
     rng = np.random.default_rng(0)
@@ -224,6 +230,7 @@ def test_dimensions_whose_sum_alone_is_known_are_told_together():
     assert not grouped(np.concatenate([one, 1.0 - one + noise[:1]]))
 
 
+@pytest.mark.slow
 def test_dimensions_that_are_right_stay_exactly_so(twin):
     found = belief(twin, {GAIN: 1.1})
     who = dimensions_of(twin, found.names)

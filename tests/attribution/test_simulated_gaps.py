@@ -41,6 +41,7 @@ def by_name(found):
     return {share.name: share for share in found.shares}
 
 
+@pytest.mark.slow
 def test_the_error_goes_to_what_is_off_and_shares_sum_to_all_of_it(pendulum):
     _, twin = pendulum
     truth = {GAIN: 1.2, BIAS: 0.018}
@@ -57,6 +58,7 @@ def test_the_error_goes_to_what_is_off_and_shares_sum_to_all_of_it(pendulum):
     assert shares["actuation"].causes[0].effect > 5
 
 
+@pytest.mark.slow
 def test_what_no_dimension_explains_is_unexplained(pendulum):
     _, twin = pendulum
     # The robot's friction is far off, but only its gain was identified, and found right.
@@ -66,6 +68,7 @@ def test_what_no_dimension_explains_is_unexplained(pendulum):
     assert found.unexplained.value > 50 and found.unexplained.low > 0
 
 
+@pytest.mark.slow
 def test_a_parameter_that_does_harm_only_with_another_is_named(pendulum, monkeypatch):
     _, twin = pendulum
     after = twin.with_posterior(belief(twin, {MASS: 0.4, DELAY: 0.05}))
@@ -85,6 +88,7 @@ def test_a_parameter_that_does_harm_only_with_another_is_named(pendulum, monkeyp
     assert all(cause.effect == 0.0 for cause in shares["dynamics"].causes[1:])
 
 
+@pytest.mark.slow
 def test_a_twin_that_is_right_has_nothing_to_attribute(pendulum):
     _, twin = pendulum
     after = twin.with_posterior(belief(twin))

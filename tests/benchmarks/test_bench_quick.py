@@ -1,17 +1,13 @@
 """Every benchmark works: its `--quick` gives figures of the right names, and keeps none of them."""
 
 import json
-import os
-from pathlib import Path
 
 import pytest
 
 from benchmarks.__main__ import main
 from benchmarks.catalogue import BENCHMARKS
 from benchmarks.machine import RESULTS
-
-ROOT = Path(__file__).parents[2]
-DATA = Path(os.environ.get("SIM2REAL_REAL_DATA", ROOT.parent / "shared" / "real"))
+from tests.repository import REAL_DATA, want
 
 
 def kept(name):
@@ -24,10 +20,10 @@ def kept(name):
 @pytest.mark.parametrize("name", [benchmark.name for benchmark in BENCHMARKS])
 def test_a_quick_run_gives_figures_and_keeps_none(name, capsys):
     before = kept(name)
-    code = main([name, "--quick", "--json", "--data", str(DATA)])
+    code = main([name, "--quick", "--json", "--data", str(REAL_DATA)])
     said = capsys.readouterr()
     if code == 2 and "can be tried here" in said.err:
-        pytest.skip(said.err.splitlines()[0])
+        pytest.skip(want("extra bench", said.err.splitlines()[0]))
     assert code == 0
     found = json.loads(said.out)
     assert found["bench"] == name and found["results"]

@@ -1,16 +1,12 @@
 """The benchmark on real recordings says what is missing, and what a number is against."""
 
-import os
-from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
 from benchmarks.__main__ import main
 from benchmarks.real.bench import DATA_SETS, result
-
-ROOT = Path(__file__).parents[2]
-DATA = Path(os.environ.get("SIM2REAL_REAL_DATA", ROOT.parent / "shared" / "real"))
+from tests.repository import REAL_DATA, skip_without_data
 
 
 def test_recordings_that_are_not_there_are_said(tmp_path, capsys):
@@ -33,9 +29,9 @@ def test_a_result_stands_beside_its_target_and_what_was_published():
 @pytest.mark.parametrize("name", DATA_SETS)
 def test_nothing_that_is_scored_was_fitted(name):
     module = DATA_SETS[name]
-    train, test = module.train_files(DATA), module.test_files(DATA)
+    train, test = module.train_files(REAL_DATA), module.test_files(REAL_DATA)
     if not train:
-        pytest.skip(f"no recordings of {name} in {DATA}")
+        skip_without_data(REAL_DATA / name)
     # A data set of one recording is scored as its authors do, on the record it was fitted to.
     assert len(train) == 1 or not set(train) & set(test)
 

@@ -359,6 +359,7 @@ def test_what_was_made_from_data_without_consent_is_refused_too(lake):
         Windows.of(lake, [made.id], channels=["q"])
 
 
+@pytest.mark.slow
 def test_writers_compactions_and_withdrawals_at_once_lose_nothing(tmp_path):
     uri = tmp_path / "lake"
     Lake.create(uri).append([filmed(50), filmed(51, "p-ana")])

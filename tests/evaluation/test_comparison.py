@@ -133,6 +133,7 @@ def test_trials_that_share_no_condition_are_compared_unpaired():
     assert compare(trials([1, 0]), trials([1, 1]), by_order=True).paired
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("matching", "apart"), [(True, 0), (False, 0), (False, 100)])
 def test_policies_that_are_equal_over_draws_are_rarely_told_apart(matching, apart):
     """Each policy is far better on half of the draws; ten trials a draw are not ten robots."""
@@ -248,6 +249,7 @@ def test_power_of_many_trials_is_that_of_the_tests_that_are_used():
     assert unpaired_power(n, *rates) == pytest.approx(chance, abs=1e-6)
 
 
+@pytest.mark.slow
 def test_a_plan_says_which_of_its_numbers_are_too_large():
     found = plan_trials(0.5, 0.55)
     assert 1500 < found.unpaired < 1700 and found.paired <= 2000

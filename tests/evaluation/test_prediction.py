@@ -208,6 +208,7 @@ def test_a_simulation_that_never_fails_makes_no_robot_better_than_its_attempts_s
         assert found.low <= won / 30 <= found.high + 1e-3
 
 
+@pytest.mark.slow
 def test_robots_that_fail_for_reasons_no_twin_knows_are_predicted_once_they_tried():
     rng, inside, unaware = RNG(7), 0, 0
     for _ in range(200):

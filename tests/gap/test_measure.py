@@ -69,6 +69,7 @@ def test_a_robot_that_is_later_than_predicted_shows_its_lag(twin):
         assert channel.lag.dominates and channel.lag.low > 0.03
 
 
+@pytest.mark.slow
 def test_more_friction_is_the_verdict_with_a_channel_a_size_and_a_chance(rubbing):
     _, gap = rubbing
     assert gap.found and gap.p_value < 0.01
@@ -82,6 +83,7 @@ def test_more_friction_is_the_verdict_with_a_channel_a_size_and_a_chance(rubbing
     assert len(told["recordings"]) == 4 and told["coverage"] is None
 
 
+@pytest.mark.slow
 def test_a_right_twin_has_no_gap(twin):
     gap = measure(twin, recorded(twin, seconds=10, seed=5), threads=1, seed=5)
     assert not gap.found and gap.verdict.startswith("no gap is found in 40 s")

@@ -39,6 +39,7 @@ def test_a_share_of_the_episodes_starts_where_the_robot_was_seen_and_the_others_
     assert torch.equal(some.worlds.state("ctrl")[:, 0], moved.double())
 
 
+@pytest.mark.slow
 def test_episodes_that_follow_start_there_too():
     some = env(FAST, worlds=500)
     for _ in range(some.steps):

@@ -14,6 +14,7 @@ from sim2real.data import Provenance
 from sim2real.data.formats.lerobot.read import read_lerobot
 from sim2real.data.formats.lerobot.write import write_lerobot
 from tests.data.formats.test_lerobot import RATE, episode
+from tests.repository import want
 
 HERE = Path(__file__).parent
 PYTHON = HERE.parents[1] / ".venv-interop/bin/python"
@@ -21,7 +22,7 @@ BASE = Provenance(kind="real")
 
 pytestmark = [
     pytest.mark.slow,
-    pytest.mark.skipif(not PYTHON.exists(), reason="scripts/interop-env has not been run"),
+    pytest.mark.skipif(not PYTHON.exists(), reason=want("LeRobot", "run scripts/interop-env")),
 ]
 
 

@@ -12,13 +12,15 @@ from pathlib import Path
 
 import pytest
 
+from tests.repository import want
+
 HERE = Path(__file__).parent
 SO101 = HERE.parents[1] / "examples/robots/so101.toml"
 SITE = next((HERE.parents[1] / ".venv-interop/lib").glob("python3.*/site-packages"), None)
 
 pytestmark = [
     pytest.mark.slow,
-    pytest.mark.skipif(SITE is None, reason="scripts/interop-env has not been run"),
+    pytest.mark.skipif(SITE is None, reason=want("LeRobot", "run scripts/interop-env")),
 ]
 BENCH = """
 [robot]

@@ -47,6 +47,7 @@ class Cut:
             raise KeyboardInterrupt
 
 
+@pytest.mark.slow
 def test_attempts_on_a_robot_that_were_interrupted_count(address, bundle, tmp_path):
     folder = tmp_path / "attempts"
     with pytest.raises(KeyboardInterrupt):
@@ -69,6 +70,7 @@ def test_a_recording_that_was_cut_off_before_it_moved_does_not_stop_the_next(
     assert len(found["success"]) == 1
 
 
+@pytest.mark.slow
 def test_stand_in_hardware_begins_a_batch_anew(bundle, tmp_path):
     folder = tmp_path / "attempts"
     whole = at("unit:4").attempt(folder, bundle, first=0, count=3)

@@ -43,6 +43,7 @@ def test_it_reads_what_is_done_explains_and_ends(tmp_path):
     assert log == ["train", "attribute"] and Store(tmp_path).has([trained, explained])
 
 
+@pytest.mark.slow
 def test_where_nothing_is_done_yet_it_does_nothing_and_ends_by_itself(tmp_path):
     with ExplanationProcess(config(tmp_path), Store(tmp_path / "steps")) as found:
         found.begin([step("attribute", [])])

@@ -195,6 +195,7 @@ def test_a_robot_that_was_swapped_is_noticed_and_one_that_was_not_raises_no_alar
     assert abs(report.change - (same + 1)) <= 1
 
 
+@pytest.mark.slow
 def test_a_monitor_that_is_saved_goes_on_as_if_it_never_stopped(pendulum, tmp_path):
     bundle, _, episodes, found = pendulum
     whole = monitor_of(bundle, found[:12], baseline=8)
@@ -208,6 +209,7 @@ def test_a_monitor_that_is_saved_goes_on_as_if_it_never_stopped(pendulum, tmp_pa
         again.add(episodes[0])
 
 
+@pytest.mark.slow
 def test_a_state_of_another_bundle_or_a_damaged_one_is_refused(pendulum, tmp_path):
     bundle, _, _, found = pendulum
     file = tmp_path / "monitor.json"
@@ -257,6 +259,7 @@ def test_the_change_is_dated():
     assert abs(change_point(scores, 20) - 29) <= 1
 
 
+@pytest.mark.slow
 def test_an_episode_that_is_too_short_to_replay_is_left_out_and_said_to_be(pendulum):
     bundle, _, episodes, _ = pendulum
     given = [*episodes[:3], short(episodes[3], 0.1), *episodes[4:8]]
@@ -265,6 +268,7 @@ def test_an_episode_that_is_too_short_to_replay_is_left_out_and_said_to_be(pendu
     assert len(report.skipped) == 1 and "shorter horizon" in report.skipped[0]
 
 
+@pytest.mark.slow
 def test_mistakes_are_told(pendulum):
     bundle, _, episodes, _ = pendulum
     with pytest.raises(Sim2RealError, match="not more than the baseline"):

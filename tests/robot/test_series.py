@@ -27,6 +27,7 @@ def recorded(robot, folder, **options):
     return record_series(subject, robot, ("multisine", "chirp", "steps"), folder, **settings)
 
 
+@pytest.mark.slow
 def test_what_was_stopped_is_recorded_again_with_less(strong, tmp_path):
     found = recorded(strong, tmp_path)
     stopped = [one for one in found if one.flight.stopped]
@@ -38,11 +39,13 @@ def test_what_was_stopped_is_recorded_again_with_less(strong, tmp_path):
     assert {one.path.stem for one in found} == {"multisine", "chirp", "steps"}
 
 
+@pytest.mark.slow
 def test_a_robot_that_nobody_re_arms_stays_stopped(strong, tmp_path):
     with pytest.raises(Sim2RealError, match="stopped while it was recorded: joint hinge"):
         recorded(strong, tmp_path, rearm=lambda why: False)
 
 
+@pytest.mark.slow
 def test_a_robot_that_is_stopped_again_and_again_is_left_alone(strong, tmp_path, monkeypatch):
     monkeypatch.setattr(series, "_STOPS", 1)
     with pytest.raises(Sim2RealError, match="stopped while it was recorded"):
