@@ -1,12 +1,11 @@
 """The whole circle for one robot: train, deploy, record, identify, train again, prove.
 
-The robot is stand-in hardware. Stopped anywhere, the same call goes on where it was.
+Run:  python examples/close_the_loop.py [--quick] [--out FOLDER]
 
-    python close_the_loop.py [--quick] [--out FOLDER]
+The robot is stand-in hardware. Stopped anywhere, the same command goes on where it was.
 """
 
 import argparse
-import tempfile
 from dataclasses import replace
 from pathlib import Path
 
@@ -19,8 +18,8 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="too short to close anything")
     parser.add_argument("--out", type=Path, help="folder of all results")
     given = parser.parse_args()
-    out = given.out or Path(tempfile.mkdtemp())
-    how = LoopConfig(task="pendulum-swingup", robot="unit:2028", out=out)
+
+    how = LoopConfig(task="pendulum-swingup", robot="unit:2028", out=given.out)
     if given.quick:
         how = replace(
             how, iterations=1, seconds=6.0, budget="2", first=2, explain=False, force=True

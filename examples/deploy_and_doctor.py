@@ -1,9 +1,9 @@
-"""A policy on a robot, and a look at whether their interface is what the policy was promised.
+"""A policy on a robot, and whether the interface between them is what the policy was promised.
 
-The robot is stand-in hardware: a process of its own that no twin knows. For yours, say its
-address instead of `unit:7`.
+Run:  python examples/deploy_and_doctor.py [--robot ADDRESS]
 
-    python deploy_and_doctor.py
+The robot is stand-in hardware, a process of its own that no twin knows. A robot of yours should
+climb the ladder of trust first, one `step=` after the other: replay, shadow, limited, full.
 """
 
 import argparse
@@ -13,21 +13,23 @@ from pathlib import Path
 
 import sim2real as s2r
 
-HERE = Path(__file__).parent
+BUNDLES = Path(__file__).parent / "bundles"
 
 
 def main() -> None:
-    argparse.ArgumentParser(description=__doc__).parse_args()
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--robot", default="unit:7", help="another unit of stand-in hardware")
+    robot = parser.parse_args().robot
     folder = Path(tempfile.mkdtemp())
     # A copy: what a bundle did on a robot is kept in the bundle.
-    bundle = shutil.copytree(HERE / "bundles" / "pendulum-swingup", folder / "bundle")
+    bundle = shutil.copytree(BUNDLES / "pendulum-swingup", folder / "bundle")
 
-    dry = s2r.deploy(bundle, robot="unit:7", seconds=1.0)
+    dry = s2r.deploy(bundle, robot=robot, seconds=1.0)
     print(f"dry run on {dry.robot} {dry.serial}: nothing was sent")
 
-    # `force` skips the steps that a robot of yours should climb first: replay, shadow, limited.
+    # `force` skips the steps of the ladder that are missing; that is on record.
     done = s2r.deploy(
-        bundle, robot="unit:7", execute=True, person="me", force=True, trials=3, out=folder / "out"
+        bundle, robot=robot, execute=True, person="me", force=True, trials=3, out=folder / "out"
     )
     print(f"{sum(trial.outcome == 'success' for trial in done.trials)} of 3 trials succeeded")
 

@@ -1,6 +1,8 @@
 """What are the robot's mass, damping and delay? A twin identified from logs, and how sure that is.
 
-python identify_and_posterior.py [--out FOLDER]
+Run:  python examples/identify_and_posterior.py [--out FOLDER]
+
+`arm_robot` plays the robot; it knows the truth, so the answer can be compared with it.
 """
 
 import argparse
@@ -12,7 +14,7 @@ from arm_robot import DAMPING, DELAY_S, MASS_KG, write_log
 import sim2real as s2r
 from sim2real.randomize import drawn
 
-HERE = Path(__file__).parent
+ARM = Path(__file__).parent / "arm"
 
 
 def main() -> None:
@@ -22,11 +24,11 @@ def main() -> None:
     folder = Path(tempfile.mkdtemp())
     logs = [write_log(folder / f"run-{seed}.csv", seconds=8, seed=seed) for seed in range(2)]
 
-    found = s2r.identify(HERE / "arm", logs, channels=HERE / "arm" / "channels.toml", starts=2)
+    found = s2r.identify(ARM, logs, channels=ARM / "channels.toml", starts=2)
 
     truth = dict(zip(found.values, (MASS_KG, DAMPING, DELAY_S), strict=True))
     for (name, value), std in zip(found.values.items(), found.posterior.std, strict=True):
-        print(f"{name}: {value:.3f} ± {1.96 * std:.3f} (it is {truth[name]:.3f})")
+        print(f"{name}: {value:.3f} ± {1.96 * std:.1g} (it is {truth[name]:.3f})")
     print(f"error on what was held back: {found.check.ratio:.2f} times what it was")
     print("robots that this one may be, three of them:")
     for row in drawn(found.twin, "posterior", count=3).tolist():

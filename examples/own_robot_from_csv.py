@@ -1,6 +1,9 @@
-"""How far is a twin from its robot? From a CSV log of one's own to the answer.
+"""How far is a twin from its robot? From CSV logs of your own to the answer.
 
-python own_robot_from_csv.py
+Run:  python examples/own_robot_from_csv.py [--logs FOLDER]
+
+`arm/twin.toml` is the twin; `arm/channels.toml` says which column of the logs is which of its
+channels, in which unit. Without logs of yours, `arm_robot` plays the robot and writes one.
 """
 
 import argparse
@@ -11,17 +14,15 @@ from arm_robot import write_log
 
 import sim2real as s2r
 
-HERE = Path(__file__).parent
+ARM = Path(__file__).parent / "arm"
 
 
 def main() -> None:
-    argparse.ArgumentParser(description=__doc__).parse_args()
-    folder = Path(tempfile.mkdtemp())
-    write_log(folder / "run-1.csv")  # yours lies there already
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--logs", type=Path, help="folder of CSV logs")
+    logs = parser.parse_args().logs or write_log(Path(tempfile.mkdtemp()) / "run-1.csv")
 
-    # The map says which column is which channel, in which unit; channels have the twin's names.
-    logs = s2r.read_logs(folder, channels=HERE / "arm" / "channels.toml")
-    gap = s2r.measure_gap(HERE / "arm", logs)
+    gap = s2r.measure_gap(ARM, logs, channels=ARM / "channels.toml")
 
     print(gap.verdict)
     for channel in gap.channels:

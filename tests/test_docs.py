@@ -6,24 +6,38 @@ arguments out, so its verb and its options are looked up in the help.
 """
 
 import contextlib
-import importlib
 import io
 import re
 import shlex
 import shutil
-import subprocess
-import sys
 import tomllib
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
+import sim2real
+from benchmarks.__main__ import main as benchmarks
+from benchmarks.catalogue import BENCHMARKS
 from sim2real.cli import main
 from sim2real.cli.main import parse
+from sim2real.errors import Sim2RealError, options_as
+from sim2real.loop import LoopConfig
 from sim2real.reality.__main__ import main as reality
-from tests.doc_pages import PAGES, Block, Command, blocks, commands, dotted_names, mentions
+from tests.doc_pages import (
+    COMMENTED,
+    PAGES,
+    Block,
+    Command,
+    blocks,
+    commands,
+    commented,
+    mentions,
+    name_of,
+    past_front_doors,
+)
 from tests.repository import BUNDLES, REAL_DATA, ROOT, skip_without_data
 
 MADE = ROOT / "tests" / "golden" / "made"
@@ -44,9 +58,9 @@ RUN = {
 SLOW = ("deploy", "doctor")
 
 
-def shown(kind):
-    """What all pages show, as parameters of a test."""
-    return [pytest.param(one, id=one.name) for page in PAGES for one in kind(page)]
+def shown(kind, pages=PAGES):
+    """What pages show, as parameters of a test."""
+    return [pytest.param(one, id=one.name) for page in pages for one in kind(page)]
 
 
 def words_of(command: Command) -> list[str]:
@@ -61,7 +75,7 @@ def reader(tmp_path, monkeypatch):
     )
     for made, place in (
         ("arm", "runs/first"), ("log.csv", "log.csv"), ("simulated.csv", "sim.csv"),
-        ("real.csv", "real.csv"), ("evaluated", "sim/0.3kg"),
+        ("real.csv", "real.csv"), ("motions", "runs/motions"),
     ):  # fmt: skip
         copy = shutil.copytree if (MADE / made).is_dir() else shutil.copy
         (tmp_path / place).parent.mkdir(parents=True, exist_ok=True)
@@ -78,20 +92,25 @@ def said(call, *words) -> tuple[int, str]:
     out = io.StringIO()
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(out):
         try:
-            code = int(call(list(words)) is None)  # a parser gives what it read
+            given = call(list(words))  # an exit code, or what a parser has read
+            code = given if isinstance(given, int) else int(given is None)
         except SystemExit as end:
             code = int(end.code or 0)
+        except Sim2RealError as error:  # which the program tells in a line
+            out.write(f"{error}\n")
+            code = 2
     return code, out.getvalue()
 
 
 # --- Commands ---
 
 
-@pytest.mark.parametrize("command", shown(commands))
+@pytest.mark.parametrize("command", shown(commands) + shown(commented, COMMENTED))
 def test_a_command_of_a_page_is_one(command):
     program, *_ = words_of(command)
     if program == "make":
         known = set(re.findall(r"^([\w-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+        known |= {f"bench-{one.name}" for one in BENCHMARKS}
         assert set(words_of(command)[1:]) <= known
     elif program == "pip":
         extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
@@ -118,27 +137,24 @@ def test_a_command_in_a_sentence_has_a_verb_and_options_that_exist(command):
 def assert_in_help(command: Command) -> None:
     """The verb has a help of its own, and every option stands in it."""
     for program, *words in command.variants():
-        until = [k for k, word in enumerate(words) if not re.fullmatch(r"[a-z][a-z0-9-]*", word)]
-        verb = words[: min(until, default=len(words))]
-        text = help_of(program, words, verb)
-        usage = " ".join(text.split())
-        assert not re.match(r"usage: [^\[]+\[-h\] \{", usage) or not verb, f"no verb {verb}: {text}"
-        for option in (word for word in words if word.startswith("--")):
+        given = words[2:] if program == "python" else words  # without `-m benchmarks`
+        until = [k for k, word in enumerate(given) if not re.fullmatch(r"[a-z][a-z0-9-]*", word)]
+        verb = given[: min(until, default=len(given))]
+        text = help_of(program, verb)
+        for option in (word for word in given if word.startswith("--")):
             assert re.search(rf"{re.escape(option)}\b", text), f"{option} of {verb}: {text}"
 
 
-def help_of(program: str, words: list[str], verb: list[str]) -> str:
-    """What `--help` says of a verb."""
+def help_of(program: str, verb: list[str]) -> str:
+    """What `--help` says of a verb; of the benchmarks, if all that is named is one."""
     if program == "python":
-        if not (ROOT / "benchmarks" / "__main__.py").is_file():
-            pytest.skip("there is no package of benchmarks")
-        done = subprocess.run(
-            [sys.executable, *words[:2], *verb[2:], "--help"],
-            capture_output=True, text=True, cwd=ROOT, check=False,
-        )  # fmt: skip
-        assert done.returncode == 0, done.stderr
-        return done.stdout
-    code, text = said(reality if program == "sim2real-reality" else parse, *verb, "--help")
+        assert set(verb) <= {"check", "tables", *(one.name for one in BENCHMARKS)}
+        runs, verb = benchmarks, []
+    elif program == "sim2real-reality":
+        runs = reality
+    else:
+        runs = parse if verb else main
+    code, text = said(runs, *verb, "--help")
     assert code == 0, text
     return text
 
@@ -173,7 +189,7 @@ def test_a_comparison_prints_what_its_page_shows(reader, capsys):
 
 def test_commands_that_are_wrong_are_found():
     def wrong(text, check):
-        with pytest.raises(AssertionError):
+        with pytest.raises((AssertionError, Sim2RealError)):
             check(Command(page="p", line=1, text=text))
 
     for text in ("sim2real deplyo BUNDLE", "sim2real deploy BUNDLE --robt R", "make tset",
@@ -183,6 +199,9 @@ def test_commands_that_are_wrong_are_found():
         "sim2real data imprt …",
         "sim2real deploy --robt",
         "sim2real twin shw|lint FOLDER",
+        "sim2real-reality serv",
+        "python -m benchmarks doctr",
+        "python -m benchmarks doctor --qick",
     ):
         wrong(text, assert_in_help)
 
@@ -202,18 +221,9 @@ def my_robot(folder: Path) -> None:
 
 
 def pendulum() -> dict:
-    """A twin, and logs of its motions that are long enough to be learned from."""
-    from sim2real.data.formats.recording import read_recording
-    from sim2real.logs.alignment import aligned
-    from sim2real.twin import Twin
-
+    """A twin in a folder of the reader's."""
     shutil.copytree(BUNDLES / "pendulum-swingup" / "twin", "my-robot")
-    twin = Twin.load("my-robot")
-    known = ("joint/hinge/damping", "actuator/hinge/delay")
-    twin = replace(twin, parameters=tuple(twin.parameter(name) for name in known))
-    motions = ("chirp", "steps", "targets")
-    episodes = [read_recording(MADE / "motions" / f"{name}.arrow") for name in motions]
-    return {"twin": twin, "logs": [aligned(episode, twin) for episode in episodes]}
+    return {}
 
 
 def recording() -> dict:
@@ -274,6 +284,14 @@ def worlds() -> dict:
     return {"values": nominal.repeat(1024, 1), "command": torch.zeros(1024, 1)}
 
 
+def loads() -> dict:
+    """Parameter files of loads, as `sim.csv` is made of."""
+    for mass in (0.5, 0.6):
+        Path("loads").mkdir(exist_ok=True)
+        Path(f"loads/{mass}kg.toml").write_text(f'"body/pole/mass" = {mass}\n')
+    return {}
+
+
 def task() -> dict:
     """What a file with a task imports, beside a twin."""
     import torch
@@ -285,42 +303,43 @@ def task() -> dict:
             "__file__": str(Path("my-robot/task.py").resolve())}  # fmt: skip
 
 
-def outcomes() -> dict:
-    """A simulator of the reader's, and what one robot did."""
-
-    def simulate(values):
-        return values[:, :1] + 0.1 * np.random.default_rng(0).normal(size=(len(values), 2))
-
-    return {"simulate": simulate, "outcomes_of_this_robot": np.array([0.02, 0.02])}
-
-
 BEFORE = {
     "check.md": [faulty],
     "data.md": [recording, mixed],
+    "evaluate.md": [loads],
     "formats.md": [motion],
     "worlds.md": [worlds],
     "tasks.md": [task, dict],
     "twin.md": [pendulum],
-    "identify.md": [pendulum, dict, outcomes],
+    "identify.md": [pendulum],
 }
 """What a page takes for granted before each of its blocks; nothing where it is not named."""
-SMALL = {
-    "sim2real.identification.cma_es.search": {"generations": 3, "population": 6},
-    "sim2real.identification.neural.neural_posterior": {"simulations": 100, "rounds": 1},
-    "sim2real.identification.neural.learn": {"simulations": 100},
+QUICK = {
+    "identify": {"starts": 1, "parameters": ("joint/hinge/damping", "actuator/hinge/delay")},
+    "train": {"iterations": 2, "worlds": 64},
+    "evaluate": {"episodes": 20},
+    "attribute": {"draws": 2, "each": 2, "segments": 6},
+    "export": {"observations": 100},
+    "deploy": {"seconds": 2.0},
 }
-"""Options that take minutes as pages have them."""
-PYTHON = {page.name: [b for b in blocks(page) if b.language == "python"] for page in PAGES}
+"""Options of functions that take minutes as pages have them."""
+PYTHON = {name_of(page): [b for b in blocks(page) if b.language == "python"] for page in PAGES}
+
+
+@pytest.mark.parametrize(
+    "block", [pytest.param(b, id=b.name) for found in PYTHON.values() for b in found]
+)
+def test_the_python_of_a_page_imports_through_front_doors(block):
+    assert not past_front_doors(block.text)
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("page", [name for name, found in PYTHON.items() if found])
 def test_the_python_of_a_page_runs(page, reader, monkeypatch):
-    for name, options in SMALL.items():
-        module, _, attribute = name.rpartition(".")
-        room = importlib.import_module(module)
-        monkeypatch.setattr(room, attribute, quicker(getattr(room, attribute), **options))
+    for name, options in QUICK.items():
+        monkeypatch.setattr(sim2real, name, quicker(getattr(sim2real, name), **options))
+    monkeypatch.setattr(sim2real, "close_the_loop", loop_as_asked)
     names: dict[str, object] = {"__name__": page}
     before = BEFORE.get(page, [dict] * len(PYTHON[page]))
     for prepare, block in zip(before, PYTHON[page], strict=True):
@@ -331,6 +350,12 @@ def test_the_python_of_a_page_runs(page, reader, monkeypatch):
 def quicker(function, **options):
     """The function with options of ours, whatever it is given."""
     return lambda *given, **named: function(*given, **(named | options))
+
+
+def loop_as_asked(task, **options):
+    """How a loop would end whose options are right; the examples walk one."""
+    options_as(LoopConfig, task=task, **options).check()
+    return SimpleNamespace(why="the target is met")
 
 
 @pytest.mark.slow
@@ -364,9 +389,3 @@ def test_toml_and_sql_of_pages_are_read(reader):
             Path("channels.toml").write_text(block.text)
             (known,) = ChannelMap.load("channels.toml").recordings
             assert list(known.channels) == list(table["channels"])
-
-
-@pytest.mark.parametrize("name", sorted({name for page in PAGES for name in dotted_names(page)}))
-def test_a_module_that_a_page_names_is_there(name):
-    module, _, attribute = name.rpartition(".")
-    assert hasattr(importlib.import_module(module), attribute) or importlib.util.find_spec(name)

@@ -6,7 +6,7 @@
     found = s2r.identify("twins/arm", "logs/")
     run = s2r.train("arm-reach", twin=found.twin, source="posterior")
     print(s2r.evaluate(run).success)
-    print(s2r.attribute("twins/arm", "logs/", identified=found.twin, policy=run))
+    print(*s2r.attribute("twins/arm", "logs/", identified=found.twin).parts)
 
 Functions take values, or where they are kept, and give values that know `to_dict` and, where there
 is something to keep, `save`. Each name is loaded when it is first used.

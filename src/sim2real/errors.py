@@ -4,8 +4,16 @@ from __future__ import annotations
 
 import difflib
 import math
+import re
 from collections.abc import Iterable, Mapping
-from typing import Any
+from dataclasses import fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+    OptionsT = TypeVar("OptionsT", bound=DataclassInstance)
 
 
 class Sim2RealError(Exception):
@@ -29,6 +37,19 @@ def nearest(name: str, valid: Iterable[str], *, most: int = 3) -> str:
     if 0 < len(names) <= 8:
         return f"; there are {', '.join(repr(n) for n in names)}"
     return ""
+
+
+def options_as(kind: type[OptionsT], **given: Any) -> OptionsT:
+    """A verb's options as a user of the library gives them: paths may be text.
+
+    A name that is no option is a `Sim2RealError`.
+    """
+    types = {field.name: str(field.type) for field in fields(kind)}
+    for name in given.keys() - types.keys():
+        raise Sim2RealError(f"there is no option {name!r}{nearest(name, types)}")
+    paths = {name for name in given if re.search(r"\bPath\b", types[name])}
+    texts = {name for name in paths if isinstance(given[name], str)}
+    return kind(**{name: Path(v) if name in texts else v for name, v in given.items()})
 
 
 def table_at(value: Any, where: str) -> Mapping[str, Any]:

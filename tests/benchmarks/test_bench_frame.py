@@ -306,7 +306,7 @@ def test_kept_data_comes_back_as_it_was():
     data = json.loads(json.dumps(plain(result)))
     assert of_plain(Result, data) == result
     assert of_plain(Result, {"name": "a", "value": 2, "unit": "s"}).value == 2.0
-    with pytest.raises(Sim2RealError, match="has no whatever"):
+    with pytest.raises(Sim2RealError, match="has no 'whatever'"):
         of_plain(Sum, {"value": 1.0, "whatever": 2})
 
 

@@ -13,6 +13,7 @@ from sim2real.cli.main import main, parse
 from sim2real.cli.verbs import VERBS, find_verb, help_text
 from sim2real.doctor.doctor import diagnose
 from sim2real.doctor.doctor_config import DoctorConfig
+from sim2real.errors import Sim2RealError, options_as
 from sim2real.evaluation.comparison import compare
 from sim2real.evaluation.evaluation_configs import (
     CompareConfig,
@@ -31,6 +32,7 @@ from sim2real.gap.ranges import look_at_ranges
 from sim2real.gap.ranges_config import RangesConfig
 from sim2real.identification.identified_twin import identify
 from sim2real.identification.identify_config import IdentifyConfig
+from sim2real.learn import TrainConfig
 from sim2real.plan.motion_plan import plan_motions
 from sim2real.plan.plan_config import PlanConfig
 from sim2real.robot.drift.drift_config import DriftConfig
@@ -108,6 +110,13 @@ def test_options_are_arguments_with_the_same_defaults(config, function):
             assert parameter.default is inspect.Parameter.empty
         else:  # '' and () stand on the command line for what is not given
             assert (parameter.default or None) == (field.default or None)
+
+
+def test_from_python_paths_may_be_text_and_a_wrong_option_is_told_the_nearest():
+    asked = options_as(TrainConfig, task="arm-reach", out="runs", begin=Path("run"), worlds=4)
+    assert asked == TrainConfig(task="arm-reach", out=Path("runs"), begin=Path("run"), worlds=4)
+    with pytest.raises(Sim2RealError, match="no option 'iteratons'; did you mean 'iterations'"):
+        options_as(TrainConfig, iteratons=3)
 
 
 def test_a_folder_that_is_not_empty_is_refused_before_the_work(tmp_path, capsys):

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from sim2real.data import Consent, Episode, Origin, Provenance, Signal
-from sim2real.data.resampling import held
+from sim2real.data.episode import held
 from sim2real.errors import Sim2RealError
 
 PERSON = Consent(participant="p1", scope=("training",), expires="2027-12-31")

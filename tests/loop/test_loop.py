@@ -229,7 +229,7 @@ def test_what_is_expected_in_the_end_knows_the_attempts_and_what_was_predicted_d
     told = played(tmp_path, [False] * 10 + [True] * 27 + [False] * 3, budget="40").to_dict()
     assert told["predicted"]["low"] > 0.99 and told["predicted"]["real"] == [0, 0]
     assert told["expected"]["low"] < 0.85 < told["expected"]["mean"] < 0.92
-    assert told["expected"]["real"] == (27, 30)
+    assert told["expected"]["real"] == [27, 30]
 
 
 @pytest.mark.parametrize("kept", (True, False))

@@ -26,14 +26,16 @@ TASKS = ("pendulum-swingup", "arm-reach", "arm-push")
 
 
 @pytest.fixture(scope="module")
-def runs(tmp_path_factory):
+def runs(made_once):
     """A run of each task that has learned next to nothing, and its bundle."""
-    out = tmp_path_factory.mktemp("runs")
-    found = {}
-    for task in TASKS:
-        run = train(TrainConfig(task=task, worlds=16, iterations=2, out=out)).run
-        found[task] = (run, export(ExportConfig(run=run, observations=1000)))
-    return found
+
+    def make(folder):
+        for task in TASKS:
+            run = train(TrainConfig(task=task, worlds=16, iterations=2, out=folder)).run
+            export(ExportConfig(run=run, observations=1000))
+
+    made = {run.parent.name: run for run in made_once("policies", make).glob("*/*")}
+    return {task: (made[task], Bundle.open(made[task] / "bundle")) for task in TASKS}
 
 
 @pytest.fixture

@@ -1,4 +1,15 @@
-"""What a gap is made of: shares of the error and of the lost success, by dimension."""
+"""What a gap is made of: shares of the prediction error and of the lost success, by dimension.
+
+`attribute` shares them out with intervals; `explain_failures` says why attempts failed, and
+`advise` what to do next.
+
+>>> from sim2real.attribution import dimensions_of
+>>> from sim2real.tasks import find_task
+>>> from sim2real.twin import Twin
+>>> twin = Twin.load(find_task("pendulum-swingup").twin)
+>>> dimensions_of(twin, [parameter.name for parameter in twin.parameters]).names
+('dynamics', 'actuation', 'latency', 'sensing', 'environment')
+"""
 
 from typing import TYPE_CHECKING
 

@@ -3,7 +3,7 @@
 Recordings are replayed in short segments. In each replay some dimensions have values that were
 identified, the others those of the twin as it was; all combinations are tried, and Shapley's shares
 say what each dimension takes away from the error. Values come from draws of what was identified in
-which dimensions may be right (`parsimony`), shares from each draw alone: where the recordings
+which dimensions may be right (`SparseCauses`), shares from each draw alone: where the recordings
 cannot tell two dimensions apart the draws give the error now to one, now to the other, and both
 intervals are wide. A refit with each combination would instead let a dimension that is right stand
 in for one that is wrong and is left out, and never give it nothing; refits are kept as evidence

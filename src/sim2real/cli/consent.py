@@ -5,7 +5,7 @@ from __future__ import annotations
 from sim2real.cli.data_options import ConsentGrant, ConsentLs, ConsentWithdraw
 from sim2real.cli.lake import open_lake, user
 from sim2real.cli.output import answer, print_json, print_table, say
-from sim2real.data import Consent, affected, participants, withdraw
+from sim2real.data import Consent, LakeKeeper
 
 
 def run_grant(verb: ConsentGrant) -> int:
@@ -20,7 +20,7 @@ def run_grant(verb: ConsentGrant) -> int:
 
 def run_ls(verb: ConsentLs) -> int:
     """List the agreements in force; 0."""
-    listed = participants(open_lake(verb))
+    listed = LakeKeeper(open_lake(verb)).participants()
     columns = ("participant", "episodes", "scope", "expires", "from")
     rows = [row.values() for row in listed]
     return answer(listed, lambda: print_table(columns, rows), json=verb.json)
@@ -30,10 +30,10 @@ def run_withdraw(verb: ConsentWithdraw) -> int:
     """Erase a person's data; 0."""
     lake = open_lake(verb)
     if verb.dry_run:
-        ids = sorted(affected(lake, verb.participant))
+        ids = sorted(LakeKeeper(lake).affected(verb.participant))
         words = f"{len(ids)} episodes would be erased from every version; nothing is done yet"
         return answer({"dry_run": True, "episodes": ids}, words, json=verb.json)
-    gone = withdraw(lake, verb.participant)
+    gone = LakeKeeper(lake).withdraw(verb.participant)
     if verb.json:
         print_json(gone)
         return 0

@@ -19,7 +19,7 @@ from sim2real.cli.data_options import (
 )
 from sim2real.cli.lake import open_lake, user
 from sim2real.cli.output import answer, print_json, print_table, say, shorten
-from sim2real.data import Label, Lake, Signal, counted, described, listed, verify
+from sim2real.data import Label, Lake, LakeKeeper, Signal
 from sim2real.errors import Sim2RealError
 from sim2real.report import bar, curve, plot_episode
 
@@ -41,7 +41,9 @@ def run_query(verb: DataQuery) -> int:
 
 def run_ls(verb: DataLs) -> int:
     """List episodes; 0."""
-    rows = listed(open_lake(verb), where=verb.where, limit=verb.limit, version=verb.version)
+    rows = LakeKeeper(open_lake(verb)).episodes(
+        where=verb.where, limit=verb.limit, version=verb.version
+    )
     if verb.json:
         print_json(rows)
         return 0
@@ -67,7 +69,7 @@ def run_show(verb: DataShow) -> int:
     """Show an episode, with its curves in the terminal or in a picture; 0."""
     lake = open_lake(verb)
     episode = lake.get(lake.resolve(verb.id))
-    told = described(lake, episode, verb.channels)
+    told = LakeKeeper(lake).episode(episode, verb.channels)
     if verb.png is not None:
         try:
             plot_episode(verb.png, episode, list(told["channels"]))
@@ -125,7 +127,7 @@ def run_versions(verb: DataVersions) -> int:
 
 def run_stats(verb: DataStats) -> int:
     """Count what is there; 0."""
-    told = counted(open_lake(verb))
+    told = LakeKeeper(open_lake(verb)).totals()
     if verb.json:
         print_json(told)
         return 0
@@ -178,7 +180,7 @@ def run_verify(verb: DataVerify) -> int:
     if not lake.storage.names("episodes"):
         raise Sim2RealError(f"no lake at {verb.lake}")
     with bar("verify", quiet=verb.json) as report:
-        damage = verify(lake, report=report)
+        damage = LakeKeeper(lake).verify(report=report)
     if verb.json:
         print_json({"sound": not damage, "damage": damage})
     else:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,14 +12,14 @@ from sim2real.cli.lake import open_lake
 from sim2real.cli.output import answer, print_json, say, say_error
 from sim2real.data import (
     ChannelMap,
-    Checked,
     Episode,
+    LakeKeeper,
+    LogFault,
     Provenance,
     check_episodes,
     export_episodes,
     import_episodes,
     read_episodes,
-    unrepaired,
 )
 from sim2real.errors import Sim2RealError
 from sim2real.files import read_table
@@ -71,7 +71,11 @@ def run_check(verb: DataCheck) -> int:
     for one in check_episodes(_to_check(verb), repair_in=verb.lake if verb.repair else ""):
         checked.append(one)
         if not verb.json:
-            _say_findings(one)
+            if one.findings:
+                say(f"episode {one.episode} from {one.source}")
+            _say_faults(one.findings)
+            if (fixed := one.repaired) is not None:
+                say(f"  repaired as episode {fixed.id} ({fixed.provenance.process})")
     bad = any(one.bad for one in checked)
     if verb.json:
         print_json({"episodes": checked})
@@ -93,7 +97,9 @@ def _to_check(verb: DataCheck) -> Iterator[tuple[str, Episode]]:
             raise Sim2RealError(f"no such file or folder, and not an episode's id: {start[:80]!r}")
     lake = open_lake(verb)
     ids = [lake.resolve(start) for start in starts]
-    for episode in lake.read(ids or unrepaired(lake, where=verb.where, repaired=verb.all)):
+    for episode in lake.read(
+        ids or LakeKeeper(lake).unrepaired(where=verb.where, repaired=verb.all)
+    ):
         yield episode.provenance.source.partition(" sha256:")[0] or verb.lake, episode
 
 
@@ -104,10 +110,8 @@ def _is_there(name: str) -> bool:
         return False
 
 
-def _say_findings(checked: Checked) -> None:
-    if checked.findings:
-        say(f"episode {checked.episode} from {checked.source}")
-    for finding in checked.findings:
+def _say_faults(faults: Iterable[LogFault]) -> None:
+    for finding in faults:
         place = finding.span
         where = (
             finding.channel if place.component is None else f"{finding.channel}[{place.component}]"
@@ -116,8 +120,6 @@ def _say_findings(checked: Checked) -> None:
             f"  {finding.severity}: {finding.kind}: {where},"
             f" {place.start_s:.4g}–{place.end_s:.4g} s: {finding.message}; {finding.remedy}"
         )
-    if (fixed := checked.repaired) is not None:
-        say(f"  repaired as episode {fixed.id} ({fixed.provenance.process})")
 
 
 def _reading(verb: Reading) -> dict[str, Any]:

@@ -20,14 +20,13 @@ from sim2real.lazy import attach
 
 __all__ = [
     "ChannelMap",
-    "Checked",
     "Consent",
     "Episode",
     "Label",
     "Lake",
+    "LakeKeeper",
     "LogFault",
     "Logs",
-    "Manifest",
     "Mixture",
     "Origin",
     "Part",
@@ -35,25 +34,15 @@ __all__ = [
     "Signal",
     "Video",
     "Windows",
-    "affected",
     "bad_samples",
     "check_episode",
     "check_episodes",
-    "counted",
-    "described",
     "export_episodes",
-    "held",
     "import_episodes",
-    "listed",
-    "participants",
-    "quoted",
     "read_episodes",
     "read_logs",
     "read_recording",
     "repair_episode",
-    "unrepaired",
-    "verify",
-    "withdraw",
     "write_episodes",
 ]
 
@@ -61,26 +50,17 @@ if TYPE_CHECKING:
     from sim2real.data.check import LogFault, bad_samples, check_episode, repair_episode
     from sim2real.data.consent import Consent
     from sim2real.data.episode import Episode, Signal
-    from sim2real.data.exchange import (
-        Checked,
-        check_episodes,
-        export_episodes,
-        import_episodes,
-        unrepaired,
-    )
+    from sim2real.data.exchange import check_episodes, export_episodes, import_episodes
     from sim2real.data.formats import read_episodes, write_episodes
     from sim2real.data.formats.channel_map import ChannelMap
     from sim2real.data.formats.recording import read_recording
     from sim2real.data.labels import Label
-    from sim2real.data.lake import Lake, quoted
+    from sim2real.data.lake import Lake
     from sim2real.data.logs import Logs, read_logs
-    from sim2real.data.mixture import Manifest, Mixture, Part
-    from sim2real.data.overview import counted, described, listed, participants
+    from sim2real.data.mixture import Mixture, Part
+    from sim2real.data.overview import LakeKeeper
     from sim2real.data.provenance import Origin, Provenance
-    from sim2real.data.resampling import held
-    from sim2real.data.verification import verify
     from sim2real.data.video import Video
     from sim2real.data.windows import Windows
-    from sim2real.data.withdrawal import affected, withdraw
 else:
     __getattr__, __dir__ = attach(__name__, __file__)

@@ -15,7 +15,7 @@ from types import MappingProxyType
 
 import numpy as np
 
-from sim2real.arrays import Array, Floats
+from sim2real.arrays import Array, Floats, Ints
 from sim2real.data.provenance import Provenance
 from sim2real.data.video import Video, median_rate_hz
 from sim2real.errors import Sim2RealError, nearest, one_line
@@ -28,6 +28,20 @@ def channel_name(text: str) -> str:
     """`text` as the name of a channel: characters that a name cannot have become '_'."""
     name = re.sub(r"[^A-Za-z0-9_.:/\-]", "_", text)
     return name if re.match(r"[A-Za-z0-9_]", name) else f"_{name}"
+
+
+def held(times: Floats, at: Floats) -> Ints:
+    """Index of the latest sample at or before each of the times `at`: a zero-order hold.
+
+    Before the first sample, it is the first. Of samples with the same time stamp the last one
+    counts; time stamps that are not finite are ignored. Without any other, a `Sim2RealError`.
+    """
+    good = np.flatnonzero(np.isfinite(times))
+    if not len(good):
+        raise Sim2RealError("a channel has no finite time stamp")
+    order = good[np.argsort(times[good], kind="stable")]
+    place = np.searchsorted(times[order], at, side="right") - 1
+    return np.asarray(order[np.maximum(place, 0)])
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,6 +79,10 @@ class Signal:
         object.__setattr__(self, "stated_hz", float(self.stated_hz))
         object.__setattr__(self, "times", times)
         object.__setattr__(self, "values", values)
+
+    def held(self, at: Floats) -> Ints:
+        """Index of the latest sample at or before each time, else of the first; see `held`."""
+        return held(self.times, at)
 
     @property
     def shape(self) -> tuple[int, ...]:

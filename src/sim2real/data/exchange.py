@@ -209,13 +209,3 @@ def check_episodes(
             fixed = repair_episode(episode, findings)
             Lake.create(repair_in).append([episode, fixed])
         yield Checked(episode=episode.id, source=source, findings=tuple(findings), repaired=fixed)
-
-
-def unrepaired(lake: Lake, *, where: str = "true", repaired: bool = False) -> list[str]:
-    """Ids of the episodes under an SQL condition, without those that were repaired already."""
-    fixed = "select unnest(parents) from episodes where process like 'repair%'"
-    left = "true" if repaired else f"id not in ({fixed})"
-    found: list[str] = lake.query(
-        f"select id from episodes where ({where}) and {left} order by added, id"
-    )["id"].to_pylist()
-    return found

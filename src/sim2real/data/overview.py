@@ -1,12 +1,17 @@
-"""What is in a lake, for people to look at."""
+"""What people ask of a lake: what is in it, whether it is sound, and to forget them."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 from sim2real.data.episode import Episode
 from sim2real.data.lake import Lake
+from sim2real.data.sealed_table import Damage
+from sim2real.data.verification import verify
+from sim2real.data.withdrawal import Withdrawal, affected, withdraw
 
 _LISTED = "id, kind, task, robot, verdict, duration_s, samples, channels, added"
 _GROUPS = """
@@ -23,70 +28,97 @@ select tag, value, start_s, end_s, who, created, id from current_labels
 """
 
 
-def listed(
-    lake: Lake, *, where: str = "true", limit: int = 50, version: int | None = None
-) -> list[dict[str, Any]]:
-    """Rows of at most `limit` episodes under an SQL condition, the newest first."""
-    sql = (
-        f"select {_LISTED} from episodes join verdicts using (id) where {where}"
-        f" order by added desc, id limit {limit}"
-    )
-    found: list[dict[str, Any]] = lake.query(sql, version=version).to_pylist()
-    return found
+@dataclass(frozen=True)
+class LakeKeeper:
+    """A lake as people look at it and look after it."""
 
+    lake: Lake
 
-def counted(lake: Lake) -> dict[str, Any]:
-    """How much there is, in all and (`groups`) by kind, task, robot and outcome."""
-    return {
-        **lake.query(_TOTALS).to_pylist()[0],
-        "labels": lake.query("select count(*) as n from current_labels")["n"][0].as_py(),
-        "version": lake.version,
-        "bytes": lake.storage.size(),
-        "groups": lake.query(_GROUPS).to_pylist(),
-    }
+    def episodes(
+        self, *, where: str = "true", limit: int = 50, version: int | None = None
+    ) -> list[dict[str, Any]]:
+        """Rows of at most `limit` episodes under an SQL condition, the newest first."""
+        sql = (
+            f"select {_LISTED} from episodes join verdicts using (id) where {where}"
+            f" order by added desc, id limit {limit}"
+        )
+        found: list[dict[str, Any]] = self.lake.query(sql, version=version).to_pylist()
+        return found
 
-
-def described(lake: Lake, episode: Episode, channels: tuple[str, ...] = ()) -> dict[str, Any]:
-    """An episode in plain data: provenance, labels, and facts of some channels, or of all."""
-    chosen = {name: episode.channels.get(name) or episode[name] for name in channels}
-    return {
-        "id": episode.id,
-        "outcome": episode.outcome,
-        "start_s": episode.start_s,
-        "duration_s": episode.duration_s,
-        "provenance": episode.provenance.to_dict(),
-        "channels": {
-            name: {
-                "unit": channel.unit,
-                "shape": list(channel.shape),
-                "samples": len(channel.times),
-                "rate_hz": channel.rate_hz,
-                "stated_hz": channel.stated_hz,
-            }
-            for name, channel in (chosen or episode.channels).items()
-        },
-        "labels": lake.query(_LABELS.format(id=episode.id)).to_pylist(),
-    }
-
-
-def participants(lake: Lake) -> list[dict[str, Any]]:
-    """Who is in the recordings: what each agreed to, and in how many episodes they are."""
-    found = lake.query("select provenance from episodes where len(participants) > 0").to_pylist()
-    rows: dict[str, dict[str, Any]] = {}
-    for entry in found:
-        for carried in json.loads(entry["provenance"])["consent"]:
-            row = rows.setdefault(carried["participant"], {"episodes": 0, **carried})
-            row["episodes"] += 1
-    for name, consent in lake.consents().items():
-        rows[name] = {"episodes": rows.get(name, {}).get("episodes", 0), **consent.to_dict()}
-        rows[name]["granted"] = True
-    return [
-        {
-            "participant": name,
-            "episodes": row["episodes"],
-            "scope": row["scope"],
-            "expires": row.get("expires"),
-            "from": "granted" if row.get("granted") else "as its episodes carry",
+    def totals(self) -> dict[str, Any]:
+        """How much there is, in all and (`groups`) by kind, task, robot and outcome."""
+        return {
+            **self.lake.query(_TOTALS).to_pylist()[0],
+            "labels": self.lake.query("select count(*) as n from current_labels")["n"][0].as_py(),
+            "version": self.lake.version,
+            "bytes": self.lake.storage.size(),
+            "groups": self.lake.query(_GROUPS).to_pylist(),
         }
-        for name, row in sorted(rows.items())
-    ]
+
+    def episode(self, episode: Episode, channels: tuple[str, ...] = ()) -> dict[str, Any]:
+        """An episode in plain data: provenance, labels, and facts of some channels, or of all."""
+        chosen = {name: episode.channels.get(name) or episode[name] for name in channels}
+        return {
+            "id": episode.id,
+            "outcome": episode.outcome,
+            "start_s": episode.start_s,
+            "duration_s": episode.duration_s,
+            "provenance": episode.provenance.to_dict(),
+            "channels": {
+                name: {
+                    "unit": channel.unit,
+                    "shape": list(channel.shape),
+                    "samples": len(channel.times),
+                    "rate_hz": channel.rate_hz,
+                    "stated_hz": channel.stated_hz,
+                }
+                for name, channel in (chosen or episode.channels).items()
+            },
+            "labels": self.lake.query(_LABELS.format(id=episode.id)).to_pylist(),
+        }
+
+    def participants(self) -> list[dict[str, Any]]:
+        """Who is in the recordings: what each agreed to, and in how many episodes they are."""
+        found = self.lake.query(
+            "select provenance from episodes where len(participants) > 0"
+        ).to_pylist()
+        rows: dict[str, dict[str, Any]] = {}
+        for entry in found:
+            for carried in json.loads(entry["provenance"])["consent"]:
+                row = rows.setdefault(carried["participant"], {"episodes": 0, **carried})
+                row["episodes"] += 1
+        for name, consent in self.lake.consents().items():
+            known = rows.get(name, {})
+            rows[name] = {"episodes": known.get("episodes", 0), **consent.to_dict()}
+            rows[name]["granted"] = True
+        return [
+            {
+                "participant": name,
+                "episodes": row["episodes"],
+                "scope": row["scope"],
+                "expires": row.get("expires"),
+                "from": "granted" if row.get("granted") else "as its episodes carry",
+            }
+            for name, row in sorted(rows.items())
+        ]
+
+    def unrepaired(self, *, where: str = "true", repaired: bool = False) -> list[str]:
+        """Ids of the episodes under an SQL condition, without those that were repaired already."""
+        fixed = "select unnest(parents) from episodes where process like 'repair%'"
+        left = "true" if repaired else f"id not in ({fixed})"
+        found: list[str] = self.lake.query(
+            f"select id from episodes where ({where}) and {left} order by added, id"
+        )["id"].to_pylist()
+        return found
+
+    def affected(self, participant: str) -> set[str]:
+        """Ids of the episodes that a withdrawal of a participant would erase."""
+        return affected(self.lake, participant)
+
+    def withdraw(self, participant: str) -> Withdrawal:
+        """Erase a participant's data from every version and file; see `withdrawal`."""
+        return withdraw(self.lake, participant)
+
+    def verify(self, *, report: Callable[[int, int], None] = lambda done, of: None) -> list[Damage]:
+        """What has changed since it was written; see `verification`."""
+        return verify(self.lake, report=report)

@@ -4,26 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from sim2real.arrays import Array, Floats, Ints
-from sim2real.data.episode import Episode
+from sim2real.arrays import Array, Floats
+from sim2real.data.episode import Episode, held
 from sim2real.errors import Sim2RealError
 
 MOST_CUT = 0.05
 """Largest share of an episode that may be cut off because not all channels cover it."""
-
-
-def held(times: Floats, at: Floats) -> Ints:
-    """Index of the latest sample at or before each of the times `at`: a zero-order hold.
-
-    Before the first sample, it is the first. Of samples with the same time stamp the last one
-    counts; time stamps that are not finite are ignored. Without any other, a `Sim2RealError`.
-    """
-    good = np.flatnonzero(np.isfinite(times))
-    if not len(good):
-        raise Sim2RealError("a channel has no finite time stamp")
-    order = good[np.argsort(times[good], kind="stable")]
-    place = np.searchsorted(times[order], at, side="right") - 1
-    return np.asarray(order[np.maximum(place, 0)])
 
 
 def common_times(episode: Episode, *, clock: str = "", rate_hz: float = 0.0) -> Floats:

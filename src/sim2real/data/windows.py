@@ -18,10 +18,9 @@ import pyarrow as pa
 
 from sim2real.arrays import Array, Ints
 from sim2real.data.arrow_rows import read_channel
-from sim2real.data.episode import Signal
+from sim2real.data.episode import Signal, held
 from sim2real.data.lake import Lake, quoted
 from sim2real.data.mixture import frame_counts
-from sim2real.data.resampling import held
 from sim2real.data.sealed_table import Damage
 from sim2real.data.storage import Storage
 from sim2real.errors import Sim2RealError

@@ -20,8 +20,8 @@ from sim2real.doctor.impossible_readings import ReadingBounds
 from sim2real.doctor.log_clocks import clock_findings
 from sim2real.doctor.physical_faults import PhysicalReference
 from sim2real.doctor.software_chain import SoftwareChain
+from sim2real.doctor.thresholds import DOCTOR_THRESHOLDS, DoctorThresholds
 from sim2real.errors import Sim2RealError
-from sim2real.gap import DOCTOR_THRESHOLDS, DoctorThresholds
 from sim2real.logs import ControlLog
 from sim2real.policy import Bundle
 from sim2real.twin import Twin

@@ -6,7 +6,7 @@ import numpy as np
 
 from sim2real.arrays import Bools
 from sim2real.doctor.findings import Fault, Finding
-from sim2real.gap import DoctorThresholds
+from sim2real.doctor.thresholds import DoctorThresholds
 from sim2real.logs import ControlLog
 
 

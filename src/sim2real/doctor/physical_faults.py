@@ -17,7 +17,7 @@ from sim2real.doctor.graph_interface import GraphInterface
 from sim2real.doctor.joint_response import JointMotion, JointResponseModel
 from sim2real.doctor.resting_positions import RestingPositions
 from sim2real.doctor.simulated_reference import ReferenceEpisodes, simulated
-from sim2real.gap import DOCTOR_THRESHOLDS, DoctorThresholds
+from sim2real.doctor.thresholds import DOCTOR_THRESHOLDS, DoctorThresholds
 from sim2real.logs import ControlLog
 from sim2real.twin import Twin
 

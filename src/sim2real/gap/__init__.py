@@ -1,4 +1,12 @@
-"""The gap between a simulated robot and the real one: measured, and its causes named."""
+"""How far a twin is off its robot: on which channel, how far ahead, where, and whether it shows.
+
+`measure_gap` replays real logs in the twin and compares; `look_at_ranges` says whether the ranges
+that training draws from cover what the robot did.
+
+>>> from sim2real.gap import two_figures
+>>> two_figures(0.01234), two_figures(1234.5)
+('0.012', '1,200')
+"""
 
 from typing import TYPE_CHECKING
 
@@ -6,12 +14,11 @@ from sim2real.lazy import attach
 
 __all__ = [
     "BAND",
-    "DOCTOR_THRESHOLDS",
     "STRONG",
     "ChannelGap",
-    "DoctorThresholds",
     "Gap",
     "GapConfig",
+    "GapThresholds",
     "Hotspot",
     "RangeCoverage",
     "Ranges",
@@ -40,6 +47,6 @@ if TYPE_CHECKING:
     )
     from sim2real.gap.ranges_config import RangesConfig
     from sim2real.gap.reading_coverage import RangeCoverage, SensorCoverage, range_coverage
-    from sim2real.gap.thresholds import DOCTOR_THRESHOLDS, DoctorThresholds
+    from sim2real.gap.thresholds import GapThresholds
 else:
     __getattr__, __dir__ = attach(__name__, __file__)

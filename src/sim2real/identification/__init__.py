@@ -1,4 +1,13 @@
-"""Identification: from real logs to a twin that knows what it does not know."""
+"""From recordings to a twin's next version, with a posterior that says what it does not know.
+
+`identify` fits the parameters that recordings can tell, checks the fit on held-back recordings,
+and keeps the new twin only if it predicts them better. `learn_remainder` covers what no parameter
+explains.
+
+>>> from sim2real.identification import IdentifyConfig
+>>> IdentifyConfig(twin="robot", logs=("log.csv",)).starts
+8
+"""
 
 from typing import TYPE_CHECKING
 
@@ -8,6 +17,7 @@ __all__ = [
     "Identifiability",
     "Identification",
     "IdentifyConfig",
+    "IdentifyThresholds",
     "LeastSquares",
     "costs_of",
     "identify",
@@ -29,5 +39,6 @@ if TYPE_CHECKING:
     from sim2real.identification.parameter_scatter import scattered
     from sim2real.identification.recorded_starts import seen_states, tells_state
     from sim2real.identification.robust_loss import tempered, weight
+    from sim2real.identification.thresholds import IdentifyThresholds
 else:
     __getattr__, __dir__ = attach(__name__, __file__)

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from sim2real.contract import CommandSpec, Contract, JointLimits, Limits
-from sim2real.errors import Sim2RealError
+from sim2real.errors import Sim2RealError, options_as
 from sim2real.learn import Policy, TrainResult
 from sim2real.learn.export_config import ExportConfig
 from sim2real.learn.onnx_graphs import (
@@ -51,8 +51,9 @@ def export(
 
     `options` are those of `ExportConfig`, or it is given whole.
     """
-    config = run if isinstance(run, ExportConfig) else ExportConfig(run=_folder(run), **options)
-    return _exported(config, report)
+    if not isinstance(run, ExportConfig):
+        run = options_as(ExportConfig, run=_folder(run), **options)
+    return _exported(run, report)
 
 
 def _folder(run: TrainResult | Path | str) -> Path:

@@ -16,7 +16,7 @@ import torch
 from rsl_rl.algorithms import PPO
 from torch.utils.tensorboard import SummaryWriter
 
-from sim2real.errors import Sim2RealError
+from sim2real.errors import Sim2RealError, options_as
 from sim2real.files import write_json
 from sim2real.learn.checkpoint import (
     Checkpoint,
@@ -252,7 +252,7 @@ def _asked(
         add_task(task)
         task = task.name
     folder = None if twin is None or isinstance(twin, Twin) else Path(twin)
-    return TrainConfig(task=task, twin=folder, **options)
+    return options_as(TrainConfig, task=task, twin=folder, **options)
 
 
 def _trained(trainer: Trainer, report: Callable[[TrainProgress], None]) -> TrainResult:

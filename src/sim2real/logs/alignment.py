@@ -14,7 +14,7 @@ import numpy as np
 
 from sim2real.arrays import Floats
 from sim2real.contract import Contract
-from sim2real.data import ChannelMap, Episode, Logs, Signal, held, read_logs
+from sim2real.data import ChannelMap, Episode, Logs, Signal, read_logs
 from sim2real.errors import Sim2RealError
 from sim2real.logs.cleaning import channels_of, usable
 from sim2real.logs.control_log import ControlLog
@@ -82,7 +82,7 @@ def _resampled(episode: Episode, twin: Twin, contract: Contract, period: float) 
             continue
         if kind != "reading" or clean.values.dtype.kind == "b":
             known = grid >= clean.times[0] - 1e-9
-            values = clean.values[held(clean.times, grid[known] + 1e-9)]
+            values = clean.values[clean.held(grid[known] + 1e-9)]
             channels[name] = Signal(grid[known], values, clean.unit, 1.0 / period)
         else:
             channels[name] = _interpolated(clean, grid, period)

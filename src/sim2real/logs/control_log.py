@@ -9,7 +9,7 @@ import numpy as np
 
 from sim2real.arrays import Bools, Floats
 from sim2real.contract import Contract
-from sim2real.data import Episode, Signal, held
+from sim2real.data import Episode, Signal
 from sim2real.errors import Sim2RealError
 from sim2real.twin import Channel
 
@@ -252,7 +252,7 @@ def _at(signal: Signal | None, times: Floats, width: int) -> tuple[Floats, Bools
     values = signal.values.reshape(len(signal.values), -1).astype(float)
     if values.shape[1] != width:
         return nothing
-    rows = held(signal.times, times + 1e-9)
+    rows = signal.held(times + 1e-9)
     known = times + 1e-9 >= np.nanmin(signal.times)
     found = np.where(known[:, None], values[rows], np.nan)
     new = np.concatenate([[True], rows[1:] != rows[:-1]]) & known

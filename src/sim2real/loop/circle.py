@@ -18,7 +18,7 @@ from typing import Any
 
 from sim2real import __version__
 from sim2real.attribution import Advice, Attribution, Failures, advise
-from sim2real.errors import Sim2RealError, table_at
+from sim2real.errors import Sim2RealError, options_as, table_at
 from sim2real.files import read_json, refuse_file, write_json
 from sim2real.intervals import clopper_pearson
 from sim2real.loop.explanation_process import ExplanationProcess
@@ -50,8 +50,8 @@ def close_the_loop(
     `options` are those of `LoopConfig`, or it is given whole. Loops with one `store` share their
     steps. `report` is called as steps begin and end; `prompts` speak with the person at the robot.
     """
-    config = task if isinstance(task, LoopConfig) else LoopConfig(task=task, **options)
-    open_robot(config.robot, task=config.task)  # refuse an address of no robot before any training
+    config = task if isinstance(task, LoopConfig) else options_as(LoopConfig, task=task, **options)
+    open_robot(config.robot, task=config.task)  # refuse what is no robot before any training
     config.check()
     _plan(config)
     store = store or Store(config.folder / "steps", report=report)

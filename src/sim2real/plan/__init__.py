@@ -1,4 +1,12 @@
-"""TODO."""
+"""What to record next: motions that tell a twin's parameters apart.
+
+`plan_motions` simulates candidate motions inside the robot's limits and picks those whose
+recordings are expected to tell most, as commands for `record`.
+
+>>> from sim2real.plan import PlanConfig
+>>> PlanConfig(twin="robot").motions
+4
+"""
 
 from typing import TYPE_CHECKING
 

@@ -1,4 +1,17 @@
-"""TODO."""
+"""A recorded log replayed in a twin: what the twin says would have happened, against what did.
+
+Segments are cut from a log with their measured starting states, the recorded commands are applied
+to many worlds at once, and residuals answer to the twin's parameters by finite differences.
+
+>>> from sim2real.replay import best_guess, open_parameters
+>>> from sim2real.tasks import find_task
+>>> from sim2real.twin import Twin
+>>> twin = Twin.load(find_task("pendulum-swingup").twin)
+>>> [parameter.name for parameter in open_parameters(twin)][:2]
+['body/pole/mass', 'body/pole/ipos[2]']
+>>> len(best_guess(twin)) == len(twin.parameters)
+True
+"""
 
 from typing import TYPE_CHECKING
 

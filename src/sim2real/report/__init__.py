@@ -1,4 +1,12 @@
-"""What people look at: plots, videos and tables."""
+"""What people look at: pages, plots and progress bars, made of results.
+
+A page is one HTML file with its style and pictures in it.
+
+>>> import numpy as np
+>>> from sim2real.report import curve
+>>> curve(np.arange(5.0), np.array([0.0, 1.0, 2.0, 1.0, 0.0]), width=5, height=1)
+['⡀⠂⠈⠐⢀']
+"""
 
 from typing import TYPE_CHECKING
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from sim2real.data import Episode, Lake, Logs, read_logs
-from sim2real.errors import Sim2RealError, nearest
+from sim2real.errors import Sim2RealError, nearest, options_as
 from sim2real.policy import Bundle
 from sim2real.robot.deploy_config import DeployConfig
 from sim2real.robot.deployment import Deployment, OperatorPrompts
@@ -33,7 +33,7 @@ def deploy(
         config, bundle = bundle, Bundle.open(bundle.bundle)
     else:
         bundle = Bundle.open(bundle)
-        config = DeployConfig(bundle=bundle.folder, **options)
+        config = options_as(DeployConfig, bundle=bundle.folder, **options)
     prompts = prompts or OperatorPrompts()
     if config.step == "replay" and not (logs or config.logs):
         raise Sim2RealError("replay needs recordings: --logs FILE …")

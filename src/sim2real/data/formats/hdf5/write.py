@@ -17,11 +17,11 @@ import h5py
 import numpy as np
 
 from sim2real.arrays import Floats
-from sim2real.data.episode import Episode, Signal
+from sim2real.data.episode import Episode, Signal, held
 from sim2real.data.formats.film import frames_at, video_of
 from sim2real.data.formats.hdf5.read import OWN
 from sim2real.data.formats.round_trip import described, stored
-from sim2real.data.resampling import common_times, held, sampled
+from sim2real.data.resampling import common_times, sampled
 from sim2real.data.video import Video
 from sim2real.errors import Sim2RealError, one_line
 from sim2real.files import atomic_path

@@ -18,7 +18,7 @@ from typing import NotRequired, TypedDict
 import numpy as np
 
 from sim2real.arrays import Array, Floats
-from sim2real.data.episode import Episode, Signal
+from sim2real.data.episode import Episode, Signal, held
 from sim2real.data.formats.film import frame_times, frames_at, retimed, video_of
 from sim2real.data.formats.lerobot.files import INDEX_FEATURES, TIME_FEATURE
 from sim2real.data.formats.lerobot.sidecar import SIDECAR
@@ -32,7 +32,7 @@ from sim2real.data.formats.lerobot.tables import (
     write_episodes,
     write_tasks,
 )
-from sim2real.data.resampling import common_times, held, sampled
+from sim2real.data.resampling import common_times, sampled
 from sim2real.data.video import Video, video_stream
 from sim2real.errors import Sim2RealError
 from sim2real.files import atomic_folder
