@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 from typing import Generic, TypeVar, cast
+
+from sim2real.plain import PlainData
 
 T = TypeVar("T")
 
@@ -18,7 +20,7 @@ def report(text: str) -> None:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Result:
+class Result(PlainData, also=("met",)):
     """One number, with what it is compared to."""
 
     name: str
@@ -40,12 +42,6 @@ class Result:
             return None
         sign, number = self.target.split()
         return self.value >= float(number) if sign == ">=" else self.value <= float(number)
-
-    def to_dict(self) -> dict[str, object]:
-        """Plain data for JSON."""
-        found = asdict(self)
-        note = found.pop("note")
-        return {**found, "met": self.met, "note": note}
 
 
 @dataclass(frozen=True, kw_only=True)

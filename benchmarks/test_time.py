@@ -11,7 +11,7 @@ from benchmarks.benchmark import Options, Result, report, side_by_side
 from benchmarks.machine import ROOT
 from sim2real.errors import Sim2RealError
 
-_QUICK = (sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "tests/test_distributions.py")
+_QUICK = (sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "tests/params")
 
 
 def _shards(options: Options) -> tuple[str, ...]:

@@ -6,18 +6,20 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from sim2real.attribution import failures
+from sim2real.attribution import explanation
 from sim2real.attribution.advice import advise
 from sim2real.attribution.attempt_behaviour import Behaviours, kinds
 from sim2real.attribution.complaints import Attempt, complaints
-from sim2real.attribution.failures import UNKNOWN, FailureKind, Failures, failures_of
+from sim2real.attribution.explanation import explain_failures
+from sim2real.attribution.failures import UNKNOWN, FailureKind, Failures
 from sim2real.data import Signal
 from sim2real.errors import Sim2RealError
+from sim2real.evaluation import open_policy
 from sim2real.logs.control_log import ControlLog
 from sim2real.params import Empirical, Uniform
-from sim2real.tasks import find_task
 from sim2real.twin import twin_contract
-from tests.simulated import bundle_and_twin, policy_of, simulate
+from tests.golden.cases import MADE
+from tests.simulated import bundle_and_twin, simulate
 
 TASK = "pendulum-swingup"
 
@@ -105,7 +107,7 @@ def test_failures_among_simulated_successes_are_not_reproduced():
         steps = SimpleNamespace(phases=lambda log: ())
         parts = [[log] * 5, real, np.zeros((5, 5)), steps, (simulated, trials), (simulated, trials)]
         twin = bundle_and_twin(TASK)[1]
-        return failures.explained_kind(*parts, np.ones(2), twin).reproducible
+        return explanation.explained_kind(*parts, np.ones(2), twin).reproducible
 
     assert reproduced(10.0) and not reproduced(0.0)
 
@@ -124,7 +126,7 @@ def test_advice_on_failures_knows_what_nothing_reproduces_from_what_anything_doe
         (advice,) = advise(bundle_and_twin(TASK)[1], failures=found)
         return advice.why
 
-    assert "at any values" in advised(kind())
+    assert "at any parameter values" in advised(kind())
     assert "nothing in the twin" in advised(kind(reproduced=0.0))
 
 
@@ -133,8 +135,8 @@ def test_values_of_an_identified_twin_are_taken_by_name():
     gain = "actuator/hinge/gain"
     known = Empirical(names=(gain,), samples=((1.45,), (1.45,)))
     other = replace(twin, parameters=tuple(reversed(twin.parameters)), posterior=known)
-    found = failures.allowed_draws(twin, other, 64, 0)
-    plain = failures.allowed_draws(twin, None, 64, 0)
+    found = explanation.allowed_draws(twin, other, 64, 0)
+    plain = explanation.allowed_draws(twin, None, 64, 0)
     moved = [p.name for k, p in enumerate(twin.parameters) if (found[:, k] != plain[:, k]).any()]
     assert moved == [gain]
     assert found[:, [p.name for p in twin.parameters].index(gain)].max() > 1.3
@@ -154,10 +156,8 @@ def weak():
             for p in twin.parameters
         ),
     )
-    found = failures_of(
-        wide, find_task(TASK), policy_of(bundle), kept, source="nominal", worlds=400
-    )
-    return kept, found
+    opened = replace(open_policy(bundle, params="nominal"), twin=wide)
+    return kept, explain_failures(opened, kept, worlds=400).failures
 
 
 @pytest.mark.slow
@@ -194,11 +194,11 @@ def test_what_no_value_reproduces_is_unknown(weak):
         )
         for episode in episodes
     ]
-    found = failures_of(twin, find_task(TASK), policy_of(bundle), odd, source="nominal", worlds=200)
+    opened = replace(open_policy(bundle, params="nominal"), twin=twin)
+    found = explain_failures(opened, odd, worlds=200).failures
     assert {kind.dimension for kind in found.kinds} == {UNKNOWN}
 
 
 def test_recordings_without_outcomes_are_refused():
-    bundle, twin = bundle_and_twin(TASK)
-    with pytest.raises(Sim2RealError, match="how its attempt ended"):
-        failures_of(twin, find_task(TASK), policy_of(bundle), [], source="nominal")
+    with pytest.raises(Sim2RealError, match="how its trial ended"):
+        explain_failures(bundle_and_twin(TASK)[0], [str(MADE / "motions")])

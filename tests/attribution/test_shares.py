@@ -362,15 +362,15 @@ def either():
 def test_what_is_told_only_together_is_said_once_and_advised_to_be_measured(twin):
     first, second = either().sentences()
     assert first == (
-        "actuation and dynamics cost 51 [48, 60] points together, and the recordings do not tell"
-        f" which of them: {GAIN} is 1.44, not 1 (with a chance of 70 %), or {MASS} is 0.4 kg, not"
+        "actuation and dynamics cost 51 [48, 60] points together, and the recordings cannot"
+        f" separate them: {GAIN} is 1.44, not 1 (with a chance of 70 %), or {MASS} is 0.4 kg, not"
         " 0.57 (with a chance of 60 %)"
     )
     assert second.startswith("latency costs 31")
     told = {"identifiability": {"shrinkage": {GAIN: 0.7}, "identifiable": ()}}
     late, measure = advise(twin, success=either(), identified=told, cured=True)
     assert "latency" in late.do
-    assert measure.do.startswith(f"measure {GAIN} or {MASS} in another way")
+    assert measure.do.startswith(f"measure {GAIN} or {MASS} by other means")
     assert "train" in advise(twin, success=either())[1].do  # either is cured by the same training
     assert Attribution.from_dict(json.loads(json.dumps(either().to_dict()))) == either()
 

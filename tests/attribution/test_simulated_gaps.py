@@ -47,7 +47,7 @@ def test_the_error_goes_to_what_is_off_and_shares_sum_to_all_of_it(pendulum):
     after = twin.with_posterior(belief(twin, truth))
     found = attribute_trajectory(twin, after, recorded(twin, truth), draws=6, segments=8, threads=1)
     shares = by_name(found)
-    assert found.top.name == "actuation"
+    assert found.shares[0].name == "actuation"
     assert shares["actuation"].clear and shares["sensing"].clear
     assert not shares["dynamics"].clear and not shares["latency"].clear
     total = sum(share.value for share in found.shares) + found.unexplained.value
@@ -125,8 +125,8 @@ def test_success_lost_to_a_delay_is_blamed_on_latency(pendulum):
         threads=1,
         report=lambda a, b: done.append((a, b)),
     )
-    assert found.top.name == "latency" and found.top.value > 10
-    assert found.top.causes[0].name == DELAY
+    assert found.shares[0].name == "latency" and found.shares[0].value > 10
+    assert found.shares[0].causes[0].name == DELAY
     total = sum(share.value for share in found.shares)
     assert total == pytest.approx(found.before - found.after)
     assert found.whole == pytest.approx(found.before - 20.0)

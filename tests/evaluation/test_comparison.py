@@ -223,7 +223,7 @@ def test_trials_that_the_sequential_test_leaves_out_are_told():
 def test_what_cannot_be_compared_is_refused():
     with pytest.raises(Sim2RealError, match="B has no trial"):
         compare(trials([1]), [])
-    with pytest.raises(Sim2RealError, match="simulation and of robots"):
+    with pytest.raises(Sim2RealError, match="simulated and real trials"):
         compare(trials([1]), trials([1], source="sim"))
     with pytest.raises(Sim2RealError, match="more than the 3 planned"):
         compare(trials([1] * 5), trials([1] * 5), most=3)

@@ -70,7 +70,7 @@ def test_predict_uses_draws_and_real_trials(tmp_path, capsys):
     plain = [{"success": row["success"]} for row in real]
     other = answer(capsys, "predict", sim_file, "--real", table(tmp_path / "plain.csv", plain))
     assert other["expected"]["mean"] == found["expected"]["mean"] and "real" not in other
-    assert other["note"].startswith("nothing by condition: ")
+    assert other["note"].startswith("no estimate by condition: ")
     assert main(["predict", sim_file]) == 0
     assert "20 trials will show" in capsys.readouterr().out
 
@@ -147,21 +147,21 @@ def test_a_comparison_says_what_was_compared_and_how(tmp_path, capsys):
 def test_power_says_which_plans_are_too_long(capsys):
     assert main(["power", "--from", "0.5", "--to", "0.55"]) == 0
     said = capsys.readouterr().out
-    assert "under conditions of their own" in said and "more than 2000 at most" in said
+    assert "under independent conditions" in said and "more than 2000 at most" in said
 
 
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
         (["compare", "nowhere", "nowhere"], "no such log"),
-        (["compare", "{both}", "{both}@b"], "trials of 2 policies; say which"),
+        (["compare", "{both}", "{both}@b"], "trials of 2 policies; choose one"),
         (["compare", "{both}@c", "{both}@b"], "no policy 'c'"),
         (["compare", "{both}@a", "{both}@b", "--source", "sim"], "no simulated trial"),
         (["compare", "nowhere", "nowhere", "--confidence", "2"], "not between 0 and 1"),
         (["predict", "nowhere", "--confidence", "nan"], "not between 0 and 1"),
         (["predict", "nowhere", "--trials", "1000000"], "about 1 to 10,000 trials"),
         (["evaluate", "nowhere", "--confidence", "nan"], "not between 0 and 1"),
-        (["evaluate", "nowhere", "--seed", "-1"], "seed of -1"),
+        (["evaluate", "nowhere", "--seed", "-1"], "got -1"),
         (["power", "--from", "0.6", "--to", "0.9", "--alpha", "nan"], "not between 0 and 1"),
         (["compare", "{both}@a", "{both}@b", "--most", "5"], "more than the 5 planned"),
         (["rank", "nowhere.csv"], "no such file"),
@@ -170,8 +170,8 @@ def test_power_says_which_plans_are_too_long(capsys):
             ["rank", "{both}", "--sim", "success", "--real", "success", "--n-real", "trails"],
             "no column 'trails'",
         ),
-        (["compare", "", "{both}@b"], "'' names no trials"),
-        (["evaluate", "nowhere", "--seed", str(10**30)], "seed of 1"),
+        (["compare", "", "{both}@b"], "'' is not a file"),
+        (["evaluate", "nowhere", "--seed", str(10**30)], "got 1000"),
         (["power", "--from", "0.6", "--to", "0.6"], "the same"),
         (["predict", "{both}@a"], "no simulated trial"),
     ],

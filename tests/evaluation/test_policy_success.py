@@ -68,7 +68,7 @@ def test_equal_values_leave_no_bin_empty():
     [
         ({"confidence": 2.0}, "confidence of 2.0"),
         ({"confidence": float("nan")}, "confidence of nan"),
-        ({"seed": -1}, "seed of -1"),
+        ({"seed": -1}, "--seed must be from 0"),
         ({"episodes": 0}, "at least 1"),
     ],
 )

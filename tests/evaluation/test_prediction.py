@@ -6,7 +6,8 @@ from scipy import stats
 
 from benchmarks.evaluate import Plan, Robot, counted
 from sim2real.errors import Sim2RealError
-from sim2real.evaluation.prediction import counts_of, predict
+from sim2real.evaluation.paired_outcomes import unit_counts
+from sim2real.evaluation.prediction import predict
 from sim2real.evaluation.prediction_powered import of_trials, powered_rate
 from sim2real.evaluation.trial import Trial
 from sim2real.intervals import wilson
@@ -91,7 +92,7 @@ def test_real_trials_find_their_predictions_by_condition():
         of_trials([*real, Trial(policy="p", success=True)], simulated)
     deployed = [Trial(policy="p", success=True, condition="seed 0 on S1")] * 10
     with pytest.raises(
-        Sim2RealError, match=r"'seed 0 on S1', simulated is 'c0'.*`condition` of both"
+        Sim2RealError, match=r"'seed 0 on S1', simulated: 'c0'.*`condition` of both"
     ):
         of_trials(deployed, simulated)
 
@@ -185,7 +186,7 @@ def test_a_prediction_needs_several_episodes_a_draw():
 
 def test_trials_are_counted_by_draw():
     rows = [("a", 1), ("b", 0), ("a", 0), ("b", 1), ("a", 1)]
-    won, tried = counts_of([Trial(policy="p", success=bool(s), unit=u) for u, s in rows])
+    won, tried = unit_counts([Trial(policy="p", success=bool(s), unit=u) for u, s in rows])
     assert (won.tolist(), tried.tolist()) == ([2, 1], [3, 2])
 
 

@@ -51,7 +51,7 @@ def test_the_verdict_follows_the_order():
     assert bad.verdict.startswith("simulation does not rank these policies, it misleads (0 of 21")
     assert few.verdict.startswith("it is not shown")
     (flat,) = rank(scored([0.1, 0.2, 0.3, 0.4], [0.1 + 0.2, 0.3, 0.3, 0.3]))
-    assert flat.verdict.startswith("nothing to rank: reality does not tell")
+    assert flat.verdict.startswith("nothing to rank: these policies do equally well")
     assert (good.loss, bad.loss) == (0.0, pytest.approx(0.8))
 
 
@@ -60,7 +60,7 @@ def test_a_weak_relation_is_not_enough_to_choose_by():
     sim = rng.random(80)
     (found,) = rank(scored(sim, 0.2 * sim + 0.5 * rng.random(80)))
     assert found.p_value < 0.01 and found.measures["kendall"].value < 0.3
-    assert found.verdict.startswith("simulation tells something about the order")
+    assert found.verdict.startswith("simulation says something about the order")
 
 
 @pytest.mark.parametrize("order", [slice(None), slice(None, None, -1)])
@@ -164,7 +164,7 @@ def test_a_group_of_one_policy_is_named_as_left_out():
     [
         (["--confidence", "2"], "a confidence of 2.0 is not between 0 and 1"),
         (["--confidence", "nan"], "a confidence of nan is not between 0 and 1"),
-        (["--seed", "-1"], "a seed of -1 is none"),
+        (["--seed", "-1"], "--seed must not be negative, got -1"),
     ],
 )
 def test_an_option_that_is_none_is_one_line(tmp_path, capsys, options, words):
@@ -220,7 +220,7 @@ def test_two_tables_are_joined_by_name(tmp_path):
     path.write_text(json.dumps({"sim": {"g": {"a": 1, "b": 0}}, "real": {"g": {"b": 0.5, "c": 1}}}))
     found, left_out = read_scored(path)
     assert found == [ScoredPolicy(policy="b", group="g", sim=0.0, real=0.5)]
-    assert left_out == ["g a: only in one of the two", "g c: only in one of the two"]
+    assert left_out == ["g a: only in one of the tables", "g c: only in one of the tables"]
 
 
 @pytest.mark.parametrize(
@@ -233,8 +233,12 @@ def test_two_tables_are_joined_by_name(tmp_path):
         ("t.csv", "policy,sim,real,n_real\na,1,1,1e20\n", "n_real must be a whole number"),
         ("t.json", '[{"policy": "a", "sim": 1, "real": 1' + 400 * "0" + "}]", "must be a number"),
         ("t.csv", "policy,sim,real,n_real\na,1,7,2\n", "must be from 0 to 1"),
-        ("t.csv", "policy,sim,real\na,.5,.5\na,.9,.9\n", "tell them apart with --group"),
-        ("t.csv", "policy,sim,real,n_real\na,1,1,2\na,1,1,\n", "only some say of how many"),
+        (
+            "t.csv",
+            "policy,sim,real\na,.5,.5\na,.9,.9\n",
+            "separate them by columns named with --group",
+        ),
+        ("t.csv", "policy,sim,real,n_real\na,1,1,2\na,1,1,\n", "only some state their number"),
         ("t.json", '{"sim": {}}', "no table 'real'"),
         ("t.json", '{"sim": {"a": "x"}, "real": {}}', "must be a number"),
         ("t.json", "[1]", "list of rows"),

@@ -79,8 +79,8 @@ def test_a_damaged_evaluation_is_refused(tried, tmp_path):
 @pytest.mark.parametrize(
     ("column", "value", "words"),
     [
-        ("per_seed", 0, "0 trials a seed"),
-        ("each", 0, "0 a draw"),
+        ("per_seed", 0, "0 trials per seed"),
+        ("each", 0, "0 per draw"),
         ("success", np.full(20, np.nan), "success must be 1 or 0"),
         ("success", np.ones(50, dtype=bool), "different lengths"),
         ("names", np.array(["x", "y"]), "different lengths"),

@@ -100,11 +100,11 @@ def test_a_run_keeps_where_it_starts(tmp_path):
     ("text", "words"),
     [
         ("[]", "must be a table"),
-        ('{"qpos": [[1]], "qvel": [[1]]}', "no states to start from"),
+        ('{"qpos": [[1]], "qvel": [[1]]}', "needs 'command'"),
         ('{"qpos": [[1]], "qvel": [[1], [2]], "command": [[0]]}', "rows of numbers"),
         ('{"qpos": [], "qvel": [], "command": []}', "rows of numbers"),
         ('{"qpos": [[null]], "qvel": [[1]], "command": [[0]]}', "rows of numbers"),
-        ('{"qpos": [["a"]], "qvel": [[1]], "command": [[0]]}', "no states to start from"),
+        ('{"qpos": [["a"]], "qvel": [[1]], "command": [[0]]}', "qpos must be numbers"),
     ],
 )
 def test_a_malformed_file_says_so(tmp_path, text, words):

@@ -216,7 +216,7 @@ def test_what_is_malformed_is_refused_with_one_line(bundle, capsys):
         ("limits.json", lambda d: d["joints"][0].update(command_rate=None), "must be a number"),
         ("limits.json", lambda d: d.update(stale_periods="x"), "must be a number"),
         ("limits.json", lambda d: d.update(overrun_periods=1e9), "not up to 10"),
-        ("contract.json", lambda d: d.update(rate_hz=0.0), "rate_hz must be a positive"),
+        ("contract.json", lambda d: d.update(rate_hz=0.0), "rate_hz must be more than 0"),
         ("contract.json", lambda d: d.update(schema=9), "update sim2real"),
     ],
 )

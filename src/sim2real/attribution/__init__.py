@@ -1,7 +1,7 @@
 """What a gap is made of: shares of the prediction error and of the lost success, by dimension.
 
-`attribute` shares them out with intervals; `explain_failures` says why attempts failed, and
-`advise` what to do next.
+`attribute` gives the shares with intervals, `explain_failures` says why trials failed, and `advise`
+what to do next.
 
 >>> from sim2real.attribution import dimensions_of
 >>> from sim2real.tasks import find_task

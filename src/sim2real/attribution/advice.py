@@ -6,17 +6,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sim2real.attribution.attribution import Attribution, Cause, Share
+from sim2real.attribution.attribution import Attribution, Cause
 from sim2real.attribution.failures import Failures
 from sim2real.intervals import clopper_pearson
 from sim2real.plain import PlainData
 from sim2real.twin import Twin
 
-_OPEN = 5.0
-"""Points of success that an unclear share may still cost, from which it is worth knowing."""
+_WORTH_KNOWING = 5.0
+"""Points of success that a dimension may cost for it to be worth a recording."""
 _MOST_TRIALS = 500
 _THERE = 40
-"""Trials whose interval is no wider than 15 points either way, whatever they show."""
+"""Trials that give a rate to within 15 points, whatever it is."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,29 +38,29 @@ def advise(
     won: Sequence[bool] = (),
     target: float | None = None,
 ) -> list[Advice]:
-    """Advice about a policy that was trained in `twin` as it is.
+    """Advice about a policy that was trained in `twin` before identification.
 
-    `identified` is the result of an identification in plain data, `cured` whether a policy has been
-    trained in it since, and `won` are the outcomes of the newest policy on the robot.
+    `identified` is the result of an identification as plain data, `cured` whether a policy has been
+    trained in the identified twin since, `won` the outcomes of the newest policy on the robot.
     """
     found: list[Advice] = []
     if success is not None:
         found += _ranges(twin, success, cured=cured)
-        found += _told_together(success, cured=cured)
+        found += _confounded(success, cured=cured)
         found += _unexplained(success)
-        found += _not_told(success, identified or {})
+        found += _undetermined(success, identified or {})
     if failures is not None:
         found += _kinds(failures)
-        found += _diagnosed(failures)
+        found += _complaints(failures)
     if won and target is not None:
         found += _more_trials(won, target)
     return found
 
 
 def _ranges(twin: Twin, success: Attribution, *, cured: bool) -> Iterator[Advice]:
-    """Dimensions that cost success, by parameters outside, or inside, what training can draw."""
+    """For dimensions that cost success: wider ranges if the robot lies outside, else training."""
     priors = {p.name: p.prior.support for p in twin.parameters}
-    for share in _told_alone(success):
+    for share in success.separable:
         if not share.clear or share.value <= 0:
             continue
         cost = f"{share.name} costs {share.value:.0f} points of success"
@@ -71,8 +71,8 @@ def _ranges(twin: Twin, success: Attribution, *, cured: bool) -> Iterator[Advice
             yield Advice(
                 do=f"widen {len(wider)} range{'s' if len(wider) > 1 else ''} of {share.name}:"
                 f" {'; '.join(wider)}",
-                why=f"{cost}, and the robot was identified outside of what training can draw"
-                + (": the next of its kind may be like it" if cured else ""),
+                why=f"{cost}, and the identified robot lies outside the range that training draws"
+                " from" + ("; other robots of its kind may, too" if cured else ""),
             )
         elif not cured:
             yield _train_again(cost + (f": {likely[0]}" if likely else ""))
@@ -80,14 +80,14 @@ def _ranges(twin: Twin, success: Attribution, *, cured: bool) -> Iterator[Advice
 
 def _train_again(why: str) -> Advice:
     return Advice(
-        do="train in worlds of the posterior",
+        do="train in worlds drawn from the posterior",
         why=why,
         command="sim2real train TASK --twin IDENTIFIED --source posterior --begin RUN",
     )
 
 
 def _wider(cause: Cause, low: float, high: float) -> str:
-    """The range that holds a parameter; nothing where it is in the old one."""
+    """A range that contains the identified value; '' where `low` to `high` does."""
     if low <= cause.after <= high:
         return ""
     scale, unit = cause.shown
@@ -95,14 +95,8 @@ def _wider(cause: Cause, low: float, high: float) -> str:
     return f"{cause.name} to {least:.3g} … {most:.3g}{unit}"
 
 
-def _told_alone(success: Attribution) -> list[Share]:
-    """Shares of dimensions that the recordings tell from all others."""
-    grouped = {name for group in success.together for name in group.names}
-    return [share for share in success.shares if share.name not in grouped]
-
-
-def _told_together(success: Attribution, *, cured: bool) -> Iterator[Advice]:
-    """What tells dimensions apart that cost success; training needs no such knowledge."""
+def _confounded(success: Attribution, *, cured: bool) -> Iterator[Advice]:
+    """What separates confounded dimensions; training can do without."""
     for group in success.together:
         if group.value <= 0:
             continue
@@ -111,9 +105,9 @@ def _told_together(success: Attribution, *, cured: bool) -> Iterator[Advice]:
             yield _train_again(cost)
         if causes := success.alternatives(group):
             yield Advice(
-                do=f"measure {' or '.join(cause.name for cause in causes)} in another way than by"
-                " these motions, and write it into the twin",
-                why=f"{cost}, and the recordings do not tell which of them: "
+                do=f"measure {' or '.join(cause.name for cause in causes)} by other means than"
+                " these motions, and enter the value in the twin",
+                why=f"{cost}, and the recordings cannot separate them: "
                 + ", or ".join(str(cause) for cause in causes),
             )
 
@@ -123,24 +117,24 @@ def _unexplained(success: Attribution) -> Iterator[Advice]:
     if rest is not None and rest.clear and rest.value > 0:
         yield Advice(
             do="learn the remainder, and look where the twin is still off",
-            why=f"{rest.value:.0f} points of success [{rest.low:.0f}, {rest.high:.0f}] are lost by"
-            " what no parameter of the twin describes",
-            command="sim2real loop TASK --robot ROBOT --strategy identified+residual;"
+            why=f"{rest.value:.0f} points of success [{rest.low:.0f}, {rest.high:.0f}] are lost to"
+            " effects that no parameter of the twin describes",
+            command="sim2real loop TASK --robot ROBOT --strategy identified+remainder;"
             " sim2real gap TWIN --logs RECORDINGS",
         )
 
 
-def _not_told(success: Attribution, identified: Mapping[str, Any]) -> Iterator[Advice]:
-    """Parameters that recordings did not tell, in dimensions that may matter."""
-    told = identified.get("identifiability", {})
-    lost = [n for n in told.get("shrinkage", ()) if n not in told.get("identifiable", ())]
-    for share in _told_alone(success):
-        mine = [cause.name for cause in share.causes if cause.name in lost]
-        if mine and not share.clear and share.high > _OPEN:
+def _undetermined(success: Attribution, identified: Mapping[str, Any]) -> Iterator[Advice]:
+    """Parameters that the recordings did not determine, in dimensions that may matter."""
+    known = identified.get("identifiability", {})
+    open_ = [n for n in known.get("shrinkage", ()) if n not in known.get("identifiable", ())]
+    for share in success.separable:
+        mine = [cause.name for cause in share.causes if cause.name in open_]
+        if mine and not share.clear and share.high > _WORTH_KNOWING:
             yield Advice(
-                do=f"record motions that tell {', '.join(mine[:3])}",
-                why=f"{share.name} may cost up to {share.high:.0f} points, and the recordings do"
-                " not tell",
+                do=f"record motions that identify {', '.join(mine[:3])}",
+                why=f"{share.name} may cost up to {share.high:.0f} points of success, and these"
+                " recordings do not determine it",
                 command="sim2real identify plan TWIN --parameters "
                 + " ".join(f"'{n}'" for n in mine[:3]),
             )
@@ -152,42 +146,43 @@ def _kinds(failures: Failures) -> Iterator[Advice]:
         if not kind.reproducible:
             yield Advice(
                 do=f"watch {first} and record more like it",
-                why=f"{count} failures went like it, and nothing in the twin reproduces them",
+                why=f"{count} failures look like it, and nothing in the twin reproduces them",
             )
         elif not kind.values:
             yield Advice(
-                do=f"watch {first}, and train for longer",
-                why=f"{count} failures went like it, as the policy fails in the twin at any values",
+                do=f"watch {first}, and train longer",
+                why=f"{count} failures look like it, and the policy fails like this in the twin at"
+                " any parameter values",
             )
         elif not kind.met_in_training:
             value = kind.values[0]
             yield Advice(
                 do=f"let training draw {value.parameter} from {value.low:.3g} … {value.high:.3g}"
                 f" {value.unit}".rstrip(),
-                why=f"{count} failures went as nothing did in training; the twin fails so with"
-                f" these values ({kind.dimension})",
+                why=f"{count} failures look like nothing in training; the twin fails in the same"
+                f" way with these values ({kind.dimension})",
             )
 
 
-def _diagnosed(failures: Failures) -> Iterator[Advice]:
+def _complaints(failures: Failures) -> Iterator[Advice]:
     for one in failures.diagnoses:
         if one.name == "works in one place but not another":
             yield Advice(
-                do=f"collect {_THERE} trials there: they tell its success to within 15 points",
-                why=one.words,
+                do=f"run {_THERE} trials there: they give the success rate to within 15 points",
+                why=str(one),
             )
         elif one.name == "degrades over time":
             yield Advice(
-                do="look for drift: warming, wear, a battery that runs down",
-                why=one.words,
+                do="look for drift: heat, wear, a battery running down",
+                why=str(one),
                 command="sim2real drift BUNDLE --logs RECORDINGS",
             )
 
 
 def _more_trials(won: Sequence[bool], target: float) -> Iterator[Advice]:
-    """How many attempts show the target, if the policy is as good as it has been.
+    """How many new trials would show the target, if the policy goes on succeeding as often.
 
-    They are new ones: to go on with a test until it is passed would flatter.
+    New ones, because a test that runs until it is passed flatters.
     """
     rate = sum(won) / len(won)
     if clopper_pearson(sum(won), len(won), confidence=0.9).low >= target:
@@ -195,8 +190,8 @@ def _more_trials(won: Sequence[bool], target: float) -> Iterator[Advice]:
     for n in range(1, _MOST_TRIALS):
         if clopper_pearson(int(rate * n), n, confidence=0.9).low >= target:
             yield Advice(
-                do=f"test this policy in {n} new attempts",
-                why=f"{sum(won)} of {len(won)} succeeded; if that goes on, {n} show at least"
+                do=f"test this policy in {n} new trials",
+                why=f"{sum(won)} of {len(won)} succeeded; at that rate {n} trials show at least"
                 f" {target:.0%}, 95 % sure",
                 command=f"sim2real deploy BUNDLE --robot ROBOT --step full --trials {n} --execute"
                 " --person NAME",

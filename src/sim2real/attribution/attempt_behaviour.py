@@ -1,8 +1,8 @@
-"""How attempts went, in numbers that can be compared: real ones and simulated ones alike.
+"""How a trial went, in numbers that compare real and simulated ones.
 
-An attempt is cut into equal windows. In each, every reading and command has a mean and a spread;
-after its end an attempt stays as it ended, and says so. Distances are root mean squares over all of
-it, each number in units of how much it varies among simulated attempts.
+A trial is cut into equal windows, and each window holds the mean and the spread of every reading
+and command. Windows after the end repeat the last values, with a flag. Distances are root mean
+squares over all numbers, each in units of its spread among simulated trials.
 """
 
 from __future__ import annotations
@@ -21,20 +21,20 @@ from sim2real.arrays import Floats, Ints
 from sim2real.logs import ControlLog
 
 _WINDOWS = 10
-"""Windows of an attempt of full length."""
+"""Windows of a trial of full length."""
 _WORTH = 0.08
-"""Share of an attempt's variation that one more phase has to explain."""
+"""Share of a trial's variation that one more phase must explain."""
 _FINE = 6
-"""Steps within a window, for phases."""
+"""Steps per window when looking for phases."""
 _KINDS = 4
-"""Kinds of failures at most."""
+"""Most kinds of failures."""
 _APART = 0.5
-"""Silhouette above which failures are of several kinds: clusters of a reasonable structure."""
+"""Silhouette above which failures are of several kinds."""
 
 
 @dataclass(frozen=True)
 class Phase:
-    """A part of an attempt in which it went on in one way."""
+    """A part of a trial between two changes of its motion."""
 
     begin_s: float
     end_s: float
@@ -45,19 +45,19 @@ class Phase:
 
 
 class Behaviours:
-    """Makes attempts at one task comparable."""
+    """Makes trials of one task comparable."""
 
     def __init__(self, model: mujoco.MjModel, seconds: float) -> None:
-        """Attempts last at most `seconds`."""
+        """Trials last at most `seconds`."""
         self._model = model
         self._seconds = seconds
 
-    def of(self, log: ControlLog) -> Floats:
-        """(windows, numbers) mean and spread of each channel, and whether it had ended."""
-        return self._windows(log, _WINDOWS)
+    def of(self, logs: Sequence[ControlLog]) -> Floats:
+        """(n, windows, numbers) mean and spread of each channel, and whether the trial is over."""
+        return np.stack([self._windows(log, _WINDOWS) for log in logs])
 
     def phases(self, log: ControlLog) -> tuple[Phase, ...]:
-        """The attempt cut where it changes most: as few phases as explain most of it."""
+        """The trial cut where it changes most, into as few phases as explain most of it."""
         fine = _WINDOWS * _FINE
         cells = self._windows(log, fine)
         length_s = float(log.times[-1] - log.times[0])
@@ -72,8 +72,7 @@ class Behaviours:
         )
 
     def _windows(self, log: ControlLog, count: int) -> Floats:
-        channels = np.concatenate([self._channels(log), log.command], axis=1)
-        channels = _filled(channels)
+        channels = _filled(np.concatenate([self._channels(log), log.command], axis=1))
         times = log.times - log.times[0]
         place = np.minimum((times / self._seconds * count).astype(int), count - 1)
         width = channels.shape[1]
@@ -88,7 +87,7 @@ class Behaviours:
         return found
 
     def _channels(self, log: ControlLog) -> Floats:
-        """Readings, with angles that turn freely as a sine and a cosine."""
+        """Readings, with freely turning angles as sine and cosine."""
         columns: list[Floats] = []
         for spec in log.contract.sensors:
             part = log.readings[:, log.column(spec.name)]
@@ -105,7 +104,7 @@ class Behaviours:
         )
 
     def _words(self, log: ControlLog, begin_s: float, end_s: float) -> str:
-        """How a part went: what moved most, how much of its own range, and the commands."""
+        """A phase in words: which reading moved most, over how much of its range, and commands."""
         times = log.times - log.times[0]
         rows = (times >= begin_s) & (times < end_s + 1e-9)
         readings = _filled(log.readings)
@@ -116,42 +115,42 @@ class Behaviours:
         if moved[most] < 0.15:
             words = "nearly at rest"
         else:
-            words = f"{names[most]} goes through {moved[most]:.0%} of its range"
+            words = f"{names[most]} covers {moved[most]:.0%} of its range"
             turns = int((np.diff(np.sign(np.diff(readings[rows, most]))) != 0).sum())
             seconds = max(end_s - begin_s, 1e-9)
             if turns / seconds > 6:
-                words += f", to and fro {turns / seconds / 2:.0f} times a second"
+                words += f", oscillating {turns / seconds / 2:.0f} times a second"
         low = np.array([spec.low for spec in log.contract.commands])
         high = np.array([spec.high for spec in log.contract.commands])
         room = np.maximum(high - low, 1e-9)
         sent = log.command[rows]
         limit = (sent <= low + 0.01 * room) | (sent >= high - 0.01 * room)
         share = float(limit.any(axis=1).mean()) if len(sent) else 0.0
-        return words + (f", a command at its limit for {share:.0%}" if share > 0.2 else "")
+        return words + (f", a command at its limit {share:.0%} of the time" if share > 0.2 else "")
 
 
 def distances(one: Floats, other: Floats, scale: Floats) -> Floats:
-    """(m, n) root mean square distances between attempts (m | n, windows, numbers)."""
+    """(m, n) root mean square distances between trials (m | n, windows, numbers)."""
     a, b = ((x / scale).reshape(len(x), -1) for x in (one, other))
     square = (a**2).sum(axis=1)[:, None] + (b**2).sum(axis=1)[None] - 2 * a @ b.T
     return np.asarray(np.sqrt(np.maximum(square, 0.0) / a.shape[1]))
 
 
 def scale_of(attempts: Floats) -> Floats:
-    """(numbers,) how much each number varies among attempts (n, windows, numbers)."""
+    """(numbers,) how much each number varies among trials (n, windows, numbers)."""
     spread = attempts.std(axis=(0, 1))
     return np.asarray(np.maximum(spread, 1e-3 * max(float(spread.max()), 1e-9)))
 
 
 def nearest_distance(between: Floats, *, itself: bool = False) -> Floats:
-    """(m,) mean distance to the few nearest in (m, n); `itself` leaves the diagonal out."""
+    """(m,) mean distance to the five nearest in (m, n); `itself` leaves out the diagonal."""
     few = 5
     ordered = np.sort(between, axis=1)[:, 1:] if itself else np.sort(between, axis=1)
     return np.asarray(ordered[:, :few].mean(axis=1))
 
 
 def kinds(between: Floats) -> list[Ints]:
-    """Groups of failures by their distances (n, n), the largest first; one where none stand out."""
+    """Groups of failures by their distances (n, n), the largest first; one if none stands out."""
     count = len(between)
     if count < 4:
         return [np.arange(count)]
@@ -183,19 +182,14 @@ def _silhouette(between: Floats, labels: Ints) -> float:
 
 
 def _changes(cells: Floats) -> list[int]:
-    """Rows at which means of standardised cells (n, numbers) change, each worth its phase."""
+    """Rows at which the means of standardised cells (n, numbers) change."""
     search = ruptures.Binseg(model="l2", min_size=2, jump=1).fit(cells)
     changes: list[int] = search.predict(pen=_WORTH * max(float((cells**2).sum()), 1e-12))
     return changes[:-1]
 
 
 def _filled(values: Floats) -> Floats:
-    """Rows with what is unknown held from before it, or zero."""
+    """Rows with unknown numbers held from the row before, or zero."""
     known = np.isfinite(values)
     rows = np.maximum.accumulate(np.where(known, np.arange(len(values))[:, None], 0), axis=0)
     return np.nan_to_num(np.take_along_axis(values, rows, axis=0))
-
-
-def together(behaviours: Behaviours, logs: Sequence[ControlLog]) -> Floats:
-    """(n, windows, numbers) of several attempts."""
-    return np.stack([behaviours.of(log) for log in logs])

@@ -11,10 +11,9 @@ import tyro
 
 @dataclass(frozen=True, kw_only=True)
 class AttributeConfig:
-    """Say which dimensions make a twin predict its robot wrongly, and which cost a policy its
-    success.
+    """Say which dimensions cause a twin's prediction error, and which cost a policy its success.
 
-    A twin that was not identified is identified from the logs first.
+    A twin without a posterior is identified from the logs first.
     """
 
     twin: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="TWIN")]
@@ -22,13 +21,11 @@ class AttributeConfig:
     logs: tuple[str, ...]
     """Recordings of the robot: files, folders of them, or lakes."""
     identified: Path | None = None
-    """Folder of the same twin, identified, or of `sim2real identify`; TWIN's own posterior by
-    default."""
+    """Folder of the identified twin, or of `sim2real identify`; TWIN's own posterior by default."""
     policy: Path | None = None
     """Folder of a training run or a bundle: attribute its lost success too."""
     real: str = ""
-    """Successes of that policy on the robot, as 12/20: what is missing beyond them is
-    unexplained."""
+    """Successes of that policy on the robot, as 12/20; the rest of what it loses is unexplained."""
     out: Path | None = None
     """Folder for result.json and plots; `runs/attribute/TWIN/TIME` by default."""
     channels: Path | None = None
@@ -38,13 +35,13 @@ class AttributeConfig:
     horizon_s: float = 0.5
     """Time that the twin predicts ahead [s]."""
     segments: int = 32
-    """Stretches of the recordings that are replayed, at most."""
+    """Most segments of the recordings to replay."""
     draws: int = 32
-    """Draws of what was identified."""
+    """Draws of the posterior."""
     each: int = 16
-    """Trials of the policy, a draw and combination of dimensions."""
+    """Trials of the policy for each draw and combination of dimensions."""
     refits: bool = False
-    """Also refit every combination of dimensions: whether others could stand in."""
+    """Also refit every combination of dimensions, to see whether others could stand in."""
     seed: int = 0
     threads: int = 0
     """Threads of the simulation; 0 for all cores."""
@@ -54,17 +51,17 @@ class AttributeConfig:
 
 @dataclass(frozen=True, kw_only=True)
 class FailuresConfig:
-    """Say why attempts of a policy on a robot failed: in phases, by kind, with what reproduces them
+    """Say why trials of a policy on a robot failed: in phases, by kind, with what reproduces them
     in the twin, and what to do about it."""
 
     policy: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="POLICY")]
     """Folder of a training run or a bundle."""
     logs: tuple[str, ...]
-    """Its attempts on the robot, each with its outcome: files, folders of them, or lakes."""
+    """Its trials on the robot, each with an outcome: files, folders of them, or lakes."""
     identified: Path | None = None
-    """Folder of its twin, identified, or of `sim2real identify`: those values are tried too."""
+    """Folder of its identified twin, or of `sim2real identify`: tries those values too."""
     worlds: int = 512
-    """Simulated attempts that those of the robot are compared with, twice."""
+    """Simulated trials to compare with: as many with training's draws as over the whole prior."""
     out: Path | None = None
     """Also write the result here, as JSON."""
     seed: int = 0

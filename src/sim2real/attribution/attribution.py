@@ -1,4 +1,4 @@
-"""What an attribution says: a share a dimension, what is behind it, and what nobody explains."""
+"""The result of an attribution: a share for each dimension, its causes, and what is unexplained."""
 
 from __future__ import annotations
 
@@ -20,30 +20,30 @@ CONFIDENCE = 0.95
 _NAMED = 3
 """Parameters that a sentence names."""
 _SURELY = 0.95
-"""Probability of being off from which it is not told."""
+"""Probability of being off above which a sentence leaves it out."""
 _TELLING = 0.1
-"""Effect of a parameter, against the largest in its dimension, from which it is named."""
+"""Effect of a parameter, relative to the largest in its dimension, above which it is named."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Cause:
-    """A parameter that was identified, and what it does by itself."""
+    """An identified parameter, and its effect by itself."""
 
     name: str
     unit: str
     before: float
-    """Value in the twin as it was."""
+    """Value in the twin before identification."""
     after: float
-    """Median of what was identified, where it is off."""
+    """Median of the identified values, given that the parameter is off."""
     low: float
     high: float
-    """95 % interval of that."""
+    """95 % interval of those."""
     chance: float = 1.0
     """Probability that it is off at all."""
     effect: float | None = None
-    """In the attribution's unit, and as often as it is off: of the error, what goes if this
-    parameter alone takes its identified value; of success, the mean of what that costs and of what
-    comes back if all others have theirs and this one has not."""
+    """In the attribution's unit, times the probability that it is off. Of the error: what
+    disappears if this parameter alone takes its identified value. Of success: the mean of what that
+    costs, and of what comes back if this parameter alone returns to its old value."""
 
     def __str__(self) -> str:
         scale, unit = self.shown
@@ -53,23 +53,23 @@ class Cause:
 
     @property
     def shown(self) -> tuple[float, str]:
-        """Factor and unit, with a space, in which values are shown."""
+        """Factor and unit, with a leading space, in which values are shown."""
         over, _, under = self.unit.partition("/")
         if self.unit == "s":
             return 1e3, " ms"
-        return 1.0, "" if over == under else f" {self.unit}"  # a ratio of the same has none
+        return 1.0, "" if over == under else f" {self.unit}"  # N m/N m is no unit
 
 
 @dataclass(frozen=True, kw_only=True)
 class Refit:
-    """Errors that refits leave, in % of the excess error of the twin as it was."""
+    """Errors left by refits, in % of the excess error before identification."""
 
     alone: float
     """Left if only this dimension may move."""
     without: float
-    """Left if all others may move, and this one may not: small if others can stand in for it."""
+    """Left if all others may move and this one may not: small if others can stand in for it."""
     share: float
-    """Shapley share [%] of what refits explain, which counts standing in for others."""
+    """Shapley share [%] of what refits explain, standing in for others included."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,7 +81,7 @@ class Share(PlainData, also=("clear",)):
     low: float
     high: float
     causes: tuple[Cause, ...] = ()
-    """Its parameters, the most telling first."""
+    """Its parameters, the largest effect first."""
     refit: Refit | None = None
 
     @property
@@ -90,14 +90,14 @@ class Share(PlainData, also=("clear",)):
         return self.low > 0 or self.high < 0
 
     def tenths(self) -> tuple[float, float, float]:
-        """(value, low, high) as they are shown; zero has no sign."""
+        """(value, low, high) rounded for display; zero has no sign."""
         value, low, high = (round(v, 1) + 0.0 for v in (self.value, self.low, self.high))
         return value, low, high
 
 
 @dataclass(frozen=True, kw_only=True)
 class Attribution(PlainData, also=("confidence", "sentences")):
-    """A gap in parts: the shares and what is unexplained sum to the whole."""
+    """A gap in parts: the shares and the unexplained part sum to the whole."""
 
     confidence: ClassVar[float] = CONFIDENCE
     of: Literal["trajectory", "success"]
@@ -106,39 +106,38 @@ class Attribution(PlainData, also=("confidence", "sentences")):
     whole: float
     """The gap in that unit: 100 %, or the success lost."""
     before: float
-    """Of the twin as it was: excess error a reading [variances of its noise], or success [%]."""
+    """Excess error per reading [noise variances], or success [%], before identification."""
     after: float
     """The same with everything identified."""
     shares: tuple[Share, ...]
     """The largest first."""
     unexplained: Share | None
-    """What is left with everything identified; None where reality's success is not known."""
+    """What is left with everything identified; None where the real success rate is not known."""
     samples: int
     """Segments, or trials, that each combination of dimensions was simulated with."""
     draws: int
     """Draws of the posterior."""
     together: tuple[ConfoundedDimensions, ...] = ()
-    """Dimensions that the recordings do not tell apart."""
+    """Dimensions that the recordings cannot separate."""
 
     @property
-    def top(self) -> Share:
-        """The dimension with the largest share."""
-        return self.shares[0]
+    def separable(self) -> list[Share]:
+        """Shares of dimensions that are not confounded with others."""
+        grouped = {name for group in self.together for name in group.names}
+        return [share for share in self.shares if share.name not in grouped]
 
     def sentences(self) -> list[str]:
-        """A plain sentence for each share that is not zero by its interval, or the largest; those
-        that are told only together have one sentence."""
-        grouped = {name for group in self.together for name in group.names}
-        alone = [share for share in self.shares if share.name not in grouped]
-        chosen = [share for share in alone if share.clear]
+        """A sentence for each share whose interval excludes zero, or else for the largest;
+        confounded dimensions share one."""
+        chosen = [share for share in self.separable if share.clear]
         if not chosen and not self.together:
-            chosen = [self.top]
-        told = [(group.value, self._grouped(group)) for group in self.together]
-        told += [
+            chosen = [self.shares[0]]
+        said = [(group.value, self._grouped(group)) for group in self.together]
+        said += [
             (share.value, f"{share.name} {self._amount(share)}{_because(share)}")
             for share in chosen
         ]
-        lines = [line for _, line in sorted(told, key=lambda one: -one[0])]
+        lines = [line for _, line in sorted(said, key=lambda one: -one[0])]
         if self.unexplained is not None and self.unexplained.clear:
             lines.append(f"unexplained: {_interval(self.unexplained)} {self.unit}")
         return lines
@@ -151,7 +150,7 @@ class Attribution(PlainData, also=("confidence", "sentences")):
         return told
 
     def alternatives(self, group: ConfoundedDimensions) -> list[Cause]:
-        """The most telling parameter of each dimension in a group."""
+        """The parameter with the largest effect of each dimension in a group."""
         shares = {share.name: share for share in self.shares}
         named = [shares[name].causes[:1] for name in group.names]
         return [cause for causes in named for cause in causes if cause.chance > 0]
@@ -160,8 +159,8 @@ class Attribution(PlainData, also=("confidence", "sentences")):
         whole = Share(name=group.title, value=group.value, low=group.low, high=group.high)
         causes = ", or ".join(str(cause) for cause in self.alternatives(group))
         return (
-            f"{group.title} {self._amount(whole, several=True)} together, and the recordings do not"
-            f" tell which of them{': ' + causes if causes else ''}"
+            f"{group.title} {self._amount(whole, several=True)} together, and the recordings cannot"
+            f" separate them{': ' + causes if causes else ''}"
         )
 
     def _amount(self, share: Share, *, several: bool = False) -> str:
@@ -174,15 +173,15 @@ class Attribution(PlainData, also=("confidence", "sentences")):
 
 @dataclass(frozen=True, kw_only=True)
 class Dimensions:
-    """Who takes part: the dimensions of parameters that were identified."""
+    """The dimensions of the identified parameters: the players of the Shapley game."""
 
     names: tuple[str, ...]
     columns: tuple[tuple[int, ...], ...]
-    """Columns of the twin's parameters, a tuple a dimension."""
+    """Columns of the twin's parameters, a tuple for each dimension."""
 
     def moved(self, base: Floats, drawn: Floats, inside: Bools) -> Floats:
-        """(…, coalitions, parameters) `base`, with `drawn` (…, parameters) where a coalition's
-        dimensions are; `inside` (coalitions, dimensions) says which."""
+        """(…, coalitions, parameters) `base`, with `drawn` (…, parameters) in the dimensions of
+        each coalition; `inside` (coalitions, dimensions) bool."""
         taken = np.zeros((len(inside), base.shape[-1]), dtype=bool)
         for dimension, columns in enumerate(self.columns):
             taken[:, list(columns)] = inside[:, dimension, None]
@@ -199,11 +198,10 @@ def dimensions_of(twin: Twin, names: Sequence[str]) -> Dimensions:
 
 
 def identified(before: Twin, after: Twin) -> JointDistribution:
-    """What was identified of `before`; where it was not, or of another twin, a `Sim2RealError`."""
+    """The posterior of `after`, a `Sim2RealError` if it has none or one of other parameters."""
     if after.posterior is None:
         raise Sim2RealError(
-            f"twin {after.name!r} has no posterior: identify it first, nothing can be attributed to"
-            " values that nobody knows"
+            f"twin {after.name!r} has no posterior, which an attribution needs: identify it first"
         )
     known = [parameter.name for parameter in before.parameters]
     for name in after.posterior.names:
@@ -216,7 +214,7 @@ def identified(before: Twin, after: Twin) -> JointDistribution:
 
 
 def interval_of(resampled: Floats) -> tuple[Floats, Floats]:
-    """(low, high) ends of 95 % of what a share may be, (…, resamples)."""
+    """(low, high) ends of the 95 % interval of resampled shares (…, resamples)."""
     low, high = np.percentile(resampled, (50 * (1 - CONFIDENCE), 50 * (1 + CONFIDENCE)), axis=-1)
     return low, high
 

@@ -16,23 +16,23 @@ from sim2real.plain import PlainData
 from sim2real.tasks import Task
 
 LEVEL = 0.05
-"""P-value below which a complaint is upheld, corrected for the number of things looked at."""
+"""P-value below which a complaint is upheld, corrected for the number of comparisons."""
 _LEAST = 4
-"""Attempts of each outcome that a place is looked for with."""
+"""Fewest trials of each outcome for a test."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Attempt:
-    """One attempt on a robot."""
+    """One trial on a robot."""
 
     log: ControlLog
     won: bool
     unit: str
-    """Serial number of the robot, and where it stood."""
+    """Serial number of the robot, and its site."""
     recorded: str
-    """When it began; '' where nobody noted it."""
+    """Start time; '' if not recorded."""
     began: dict[str, float]
-    """How it began, by name: goals and first readings."""
+    """Goals and first readings, by name."""
 
     @classmethod
     def of(cls, episode: Episode, log: ControlLog, task: type[Task]) -> Attempt:
@@ -48,7 +48,7 @@ class Attempt:
             for k, value in enumerate(log.readings[0, log.column(spec.name)]):
                 name = spec.name if spec.width == 1 else f"{spec.name}[{k}]"
                 if np.isfinite(value):
-                    began[f"{name} at the begin"] = float(value)
+                    began[f"{name} at the start"] = float(value)
         return cls(
             log=log,
             won=episode.outcome == "success",
@@ -60,7 +60,7 @@ class Attempt:
 
 @dataclass(frozen=True, kw_only=True)
 class Complaint(PlainData, also=("words",)):
-    """One complaint that the attempts uphold."""
+    """One complaint that the trials uphold."""
 
     name: Literal[
         "works in simulation but not on hardware",
@@ -70,14 +70,17 @@ class Complaint(PlainData, also=("words",)):
     why: str
     p_value: float
 
+    def __str__(self) -> str:
+        return f"{self.name}: {self.why} (p = {self.p_value:.2g})"
+
     @property
     def words(self) -> str:
-        """It in a sentence."""
-        return f"{self.name}: {self.why} (p = {self.p_value:.2g})"
+        """The sentence, for plain data."""
+        return str(self)
 
 
 def complaints(attempts: Sequence[Attempt], *, simulated: tuple[int, int]) -> tuple[Complaint, ...]:
-    """What attempts uphold; `simulated` are successes and trials where the policy was trained."""
+    """The complaints that the trials uphold; `simulated` are successes and trials in training."""
     return (
         *_only_simulated(attempts, simulated),
         *_in_places(attempts),
@@ -101,7 +104,7 @@ def _only_simulated(attempts: Sequence[Attempt], simulated: tuple[int, int]) -> 
 
 
 def _in_places(attempts: Sequence[Attempt]) -> Iterator[Complaint]:
-    """How attempts began, and on which robot, against how they ended."""
+    """Start conditions, and robots, against outcomes."""
     won = np.array([attempt.won for attempt in attempts])
     if min(won.sum(), (~won).sum()) < _LEAST:
         return
@@ -115,8 +118,8 @@ def _in_places(attempts: Sequence[Attempt]) -> Iterator[Complaint]:
         p_value = float(mannwhitneyu(good, bad).pvalue)
         way = "high" if np.median(bad) > np.median(good) else "low"
         why = (
-            f"failures come where {name} is {way}: {np.median(bad):.3g} in the middle of those"
-            f" that failed, {np.median(good):.3g} of those that succeeded"
+            f"trials fail where {name} is {way}: median {np.median(bad):.3g} of those that failed,"
+            f" {np.median(good):.3g} of those that succeeded"
         )
         found.append((p_value, why))
     units = sorted({attempt.unit for attempt in attempts})
@@ -126,7 +129,8 @@ def _in_places(attempts: Sequence[Attempt]) -> Iterator[Complaint]:
                  [(won & ~here).sum(), (~won & ~here).sum()]]  # fmt: skip
         p_value = float(fisher_exact(table, alternative="less").pvalue)
         mine, others = won[here], won[~here]
-        why = f"{wilson(int(mine.sum()), len(mine))} on {unit or 'a robot without a name'}," + (
+        why = (
+            f"{wilson(int(mine.sum()), len(mine))} on {unit or 'a robot without a name'},"
             f" {wilson(int(others.sum()), len(others))} on others"
         )
         found.append((p_value, why))
@@ -149,7 +153,7 @@ def _degrading(attempts: Sequence[Attempt]) -> Iterator[Complaint]:
         half = len(won) // 2
         yield Complaint(
             name="degrades over time",
-            why=f"{wilson(int(won[:half].sum()), half)} in the first half of the attempts,"
+            why=f"{wilson(int(won[:half].sum()), half)} in the first half of the trials,"
             f" {wilson(int(won[half:].sum()), len(won) - half)} in the second",
             p_value=p_value,
         )

@@ -1,27 +1,28 @@
-"""Dimensions that recordings tell only together: a heavier pole is a weaker motor.
+"""Dimensions that recordings cannot separate: a heavier pole looks like a weaker motor.
 
-Each of them then has a share that may be nearly all or nearly nothing, while their sum is known.
-The sum is what can be said, and that something else than these recordings has to tell the rest.
+Each of them may have nearly all of their joint share or nearly none, but the sum is known, so the
+sum is reported; only other measurements can separate them.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
 _NARROWER = 0.5
-"""Width of the interval of a sum, against the widest of its parts, from which they go together."""
+"""Largest width of a sum's interval, relative to that of its widest part, to make a group."""
 _WIDE = 5.0
 """Width [% of the error, or points of success] below which a share is known well enough."""
 
 Group = tuple[int, ...]
-"""Places of some dimensions."""
+"""Indices of some dimensions."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ConfoundedDimensions:
-    """What some dimensions make together, in the attribution's unit, with its 95 % interval."""
+    """The joint share of some dimensions, in the attribution's unit, with its 95 % interval."""
 
     names: tuple[str, ...]
     """The largest first."""
@@ -31,7 +32,7 @@ class ConfoundedDimensions:
 
     @property
     def title(self) -> str:
-        """Their names in a row."""
+        """Their names as a list in words."""
         return " and ".join([", ".join(self.names[:-1]), self.names[-1]])
 
 
@@ -40,10 +41,10 @@ def confounded_dimensions(
     values: Sequence[float],
     interval: Callable[[Group], tuple[float, float]],
 ) -> tuple[ConfoundedDimensions, ...]:
-    """Groups of dimensions, as small as can be, whose sum is known far better than its parts.
+    """The smallest groups of dimensions whose sum is known far better than its parts.
 
-    `values` (dimensions,) are their shares, and `interval` gives that of the sum of some. None of
-    a group is known to within its own size, and their sum is, and is not zero.
+    `values` (dimensions,) are their shares; `interval` gives the interval of the sum of some. No
+    member of a group is known to within its own size, but the sum is, and excludes zero.
     """
 
     def width(group: Group) -> float:
@@ -60,7 +61,7 @@ def confounded_dimensions(
         ratios = {
             group: width(group) / max(widths[k] for k in group)
             for group in combinations(unknown, size)
-            if width(group) <= abs(total(group)) and _excludes_zero(*interval(group))
+            if width(group) <= abs(total(group)) and math.prod(interval(group)) > 0
         }
         for group in sorted(ratios, key=lambda group: ratios[group]):
             taken = {k for other in found for k in other}
@@ -76,7 +77,3 @@ def confounded_dimensions(
             )
         )
     return tuple(groups)
-
-
-def _excludes_zero(low: float, high: float) -> bool:
-    return low > 0 or high < 0

@@ -1,19 +1,57 @@
-"""Why attempts of a policy on its robot failed, and what to do about it."""
+"""Why trials of a policy on its robot failed, found by comparison with simulated trials.
+
+Failed trials are grouped into kinds by how they went. For each kind: did training contain anything
+like it, and which parameter values make the twin fail in the same way? Both answers may be
+"unknown": a trial counts as similar to others only if it lies as near to them as they lie to each
+other.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from scipy.stats import ks_2samp
+
+from sim2real.arrays import Floats
 from sim2real.attribution.advice import Advice, advise
-from sim2real.attribution.failures import Failures, failures_of
-from sim2real.data import Logs, read_logs
-from sim2real.evaluation import PolicySource, open_policy
+from sim2real.attribution.attempt_behaviour import (
+    Behaviours,
+    distances,
+    kinds,
+    nearest_distance,
+    scale_of,
+)
+from sim2real.attribution.complaints import Attempt, complaints
+from sim2real.attribution.failures import ExplainingValue, FailureKind, Failures
+from sim2real.data import Episode, Logs, read_logs
+from sim2real.errors import Sim2RealError
+from sim2real.evaluation import (
+    OpenedPolicy,
+    PolicySource,
+    SimulatedTrials,
+    open_policy,
+    run_trials,
+)
 from sim2real.files import write_json
+from sim2real.logs import ControlLog
 from sim2real.policy import open_twin
-from sim2real.twin import Twin
+from sim2real.randomize import drawn
+from sim2real.replay import best_guess
+from sim2real.twin import Twin, twin_contract
+
+_NEAREST = 0.05
+"""Share of the simulated trials that count as most similar to a failure."""
+_LEAST_NEAREST = 20
+_LEAST = 8
+"""Fewest simulated trials to judge similarity by."""
+_TELLING = 0.01
+"""Corrected p-value below which a parameter separates similar trials from the others."""
+_RANGE = (0.05, 0.5, 0.95)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,23 +80,168 @@ def explain_failures(
     threads: int = 0,
     report: Callable[[int, int], None] = lambda done, of: None,
 ) -> Explanation:
-    """Say why attempts of a policy failed: in phases, by kind, with what reproduces them.
+    """Say why trials of a policy failed: in phases, by kind, with what reproduces them.
 
-    The attempts say how they ended. They are compared with `worlds` simulated ones as in training,
-    and as many over all values that the prior allows, or that were `identified`.
+    The logs state how each trial ended. They are compared with `worlds` simulated trials in the
+    worlds of training, and with as many over all values that the prior allows or that were
+    `identified`.
     """
+    if worlds < 1 or seed < 0:
+        raise Sim2RealError("--worlds must be at least 1, and --seed must not be negative")
     opened = open_policy(policy)
-    failures = failures_of(
-        opened.twin,
+    task, twin = opened.task, opened.twin
+    judged = [e for e in read_logs(logs) if e.outcome in ("success", "failure")]
+    if not judged:
+        raise Sim2RealError(
+            "none of these recordings states how its trial ended: deploy judges trials, or label"
+            " them with `sim2real data label`"
+        )
+    contract = twin_contract(twin, task.rate_hz)
+    attempts = [Attempt.of(e, ControlLog.of(e, contract, twin.channels), task) for e in judged]
+    behaviours = Behaviours(twin.compile().model, task.episode_s)
+    tried = partial(_tried, opened, behaviours, worlds=worlds, seed=seed, threads=threads)
+    trained = tried(opened.source, None, report=lambda k, of: report(k, 2 * of))
+    failed = [attempt for attempt in attempts if not attempt.won]
+    explained: list[FailureKind] = []
+    if failed:
+        rows = allowed_draws(
+            twin, None if identified is None else open_twin(identified), worlds, seed
+        )
+        allowed = tried("prior", rows, report=lambda k, of: report(of + k, 2 * of))
+        real = behaviours.of([attempt.log for attempt in failed])
+        scale = scale_of(allowed[0])
+        between = distances(real, real, scale)
+        explained = [
+            explained_kind(
+                [failed[k] for k in group], real[group], between[np.ix_(group, group)], behaviours,
+                trained, allowed, scale, twin,
+            )
+            for group in kinds(between)
+        ]  # fmt: skip
+    success = trained[1].success
+    failures = Failures(
+        tried=len(attempts),
+        failed=len(failed),
+        kinds=tuple(explained),
+        diagnoses=complaints(attempts, simulated=(int(success.sum()), len(success))),
+    )
+    return Explanation(failures=failures, advice=tuple(advise(twin, failures=failures)))
+
+
+def allowed_draws(twin: Twin, identified: Twin | None, count: int, seed: int) -> Floats:
+    """(count, parameters) uniform draws over the range of all priors and of what was identified."""
+    found = drawn(twin, "prior", count=count, seed=seed).numpy().copy()
+    if identified is None or identified.posterior is None:
+        return found
+    known = drawn(identified, "posterior", count=count, seed=seed).numpy()
+    columns = {parameter.name: k for k, parameter in enumerate(identified.parameters)}
+    rng = np.random.default_rng(seed)
+    for k, parameter in enumerate(twin.parameters):
+        if parameter.name in identified.posterior.names:
+            both = np.concatenate([found[:, k], known[:, columns[parameter.name]]])
+            found[:, k] = rng.uniform(both.min(), both.max(), count)
+    return found
+
+
+def _tried(
+    opened: OpenedPolicy,
+    behaviours: Behaviours,
+    source: str,
+    rows: Floats | None,
+    *,
+    worlds: int,
+    seed: int,
+    threads: int,
+    report: Callable[[int, int], None],
+) -> tuple[Floats, SimulatedTrials]:
+    """Simulated trials of the policy, and their behaviour (trials, windows, numbers)."""
+    contract = twin_contract(opened.twin, opened.task.rate_hz)
+    kept: list[Floats] = []
+
+    def keep(episodes: list[Episode]) -> None:
+        kept.append(behaviours.of([ControlLog.of(e, contract) for e in episodes]))
+
+    trials = run_trials(
         opened.task,
         opened.policy,
-        read_logs(logs),
-        source=opened.source,
-        remainder=opened.remainder,
-        identified=None if identified is None else open_twin(identified),
-        worlds=worlds,
+        episodes=worlds,
         seed=seed,
+        source="prior" if source == "adr" else source,
+        rows=rows,
+        twin=opened.twin,
+        remainder=opened.remainder,
         threads=threads,
+        keep=keep,
         report=report,
     )
-    return Explanation(failures=failures, advice=tuple(advise(opened.twin, failures=failures)))
+    return np.concatenate(kept), trials
+
+
+def explained_kind(
+    failed: Sequence[Attempt],
+    real: Floats,
+    between: Floats,
+    behaviours: Behaviours,
+    training: tuple[Floats, SimulatedTrials],
+    allowed: tuple[Floats, SimulatedTrials],
+    scale: Floats,
+    twin: Twin,
+) -> FailureKind:
+    """One kind of failure against simulated trials in training and over all allowed values."""
+    typical = int(np.argmin(between.sum(axis=1)))
+    order = [typical, *(k for k in range(len(failed)) if k != typical)]
+    to_trained = distances(real, training[0], scale)
+    to_allowed = distances(real, allowed[0], scale)
+    lost = ~allowed[1].success
+    alike = np.argsort(to_trained.mean(axis=0))[:_LEAST_NEAREST]
+    return FailureKind(
+        episodes=tuple(failed[k].log.episode for k in order),
+        phases=behaviours.phases(failed[typical].log),
+        in_training=_as_isolated(to_trained, training[0], scale),
+        failed_alike=float(1.0 - training[1].success[alike].mean()),
+        reproduced=_as_isolated(to_allowed[:, lost], allowed[0][lost], scale),
+        values=_values(to_allowed, allowed[1], twin),
+    )
+
+
+def _as_isolated(between: Floats, simulated: Floats, scale: Floats) -> float:
+    """Share of simulated trials at least as far from their nearest as the median failure is."""
+    if len(simulated) < _LEAST:
+        return 0.0  # too few to be similar to any
+    among = nearest_distance(distances(simulated, simulated, scale), itself=True)
+    mine = float(np.median(nearest_distance(between)))
+    return float((1 + (among >= mine).sum()) / (1 + len(among)))
+
+
+def _values(between: Floats, trials: SimulatedTrials, twin: Twin) -> tuple[ExplainingValue, ...]:
+    """Parameters whose values differ between the trials most similar to the failures and others."""
+    failures = np.flatnonzero(~trials.success)
+    if len(failures) < _LEAST:
+        return ()
+    count = max(_LEAST_NEAREST, round(_NEAREST * len(trials.success)))
+    count = min(count, max(_LEAST, len(failures) // 2))
+    order = failures[np.argsort(between[:, failures].mean(axis=0))]
+    known = best_guess(twin)
+    chosen = np.zeros(len(trials.success), dtype=bool)
+    chosen[order[:count]] = True
+    moving = [k for k in range(len(trials.names)) if np.ptp(trials.values[:, k]) > 0]
+    found = []
+    for k in moving:
+        like, other = trials.values[chosen, k], trials.values[~chosen, k]
+        p_value = min(1.0, float(ks_2samp(like, other).pvalue) * len(moving))
+        if p_value < _TELLING:
+            parameter = twin.parameters[k]
+            low, middle, high = np.quantile(like, _RANGE)
+            found.append(
+                ExplainingValue(
+                    parameter=parameter.name,
+                    dimension=str(parameter.dimension),
+                    unit=parameter.unit,
+                    low=float(low),
+                    middle=float(middle),
+                    high=float(high),
+                    before=float(known[k]),
+                    p_value=p_value,
+                )
+            )
+    return tuple(sorted(found, key=lambda value: value.p_value))

@@ -28,20 +28,19 @@ class GapAttribution:
     """The shares of the error and, for a policy, of the success that it loses."""
 
     before: Twin
-    """The twin as it was."""
     after: Twin
-    """The same, identified."""
+    """The same twin, identified."""
     identified: bool
-    """Whether that was done just now, from the same logs."""
+    """Whether this call identified it, from the same logs."""
     trajectory: Attribution | None
-    """Of the error of predictions; None where there is none to share out, and see `why`."""
+    """Of the prediction error; None if there is none to share out, for the reason in `why`."""
     success: Attribution | None
-    """Of the lost success; None where no policy was named."""
+    """Of the lost success; None without a policy."""
     why: str = ""
 
     @property
     def parts(self) -> tuple[Attribution, ...]:
-        """What was found."""
+        """The attributions that were made."""
         return tuple(part for part in (self.trajectory, self.success) if part is not None)
 
     def to_dict(self) -> dict[str, Any]:
@@ -55,7 +54,7 @@ class GapAttribution:
         }
 
     def save(self, folder: Path | str) -> None:
-        """Write `result.json` into a folder, and the twin if it was identified just now."""
+        """Write `result.json` into a folder, and the twin if this call identified it."""
         if self.identified:
             self.after.save(Path(folder) / "twin")
         write_json(Path(folder) / "result.json", self.to_dict())
@@ -79,20 +78,23 @@ def attribute(
     threads: int = 0,
     report: Report = lambda done, of: None,
 ) -> GapAttribution:
-    """Say which dimensions make a twin predict its robot wrongly, and which cost a policy success.
+    """Say which dimensions cause a twin's prediction error, and which cost a policy its success.
 
-    `identified` is the same twin, identified; by default the twin's own posterior, or else it is
-    identified from the logs first. `real` are successes and trials of `policy` on the robot: what
-    is missing beyond the identified worlds is unexplained. At most `segments` stretches of
-    `horizon_s` are replayed with `draws` of what was identified, and the policy is tried `each`
-    times a draw in every combination of dimensions. `refits` fits every combination anew, to see
-    whether others could stand in.
+    `identified` is the same twin, identified; by default the twin with its own posterior, or else
+    one that is identified from the logs first. `real` are successes and trials of `policy` on the
+    robot: what it loses beyond the identified worlds is unexplained. At most `segments` segments of
+    `horizon_s` are replayed with `draws` draws of the posterior, and the policy is tried `each`
+    times per draw in every combination of dimensions. With `refits`, every combination is also
+    refitted, to see whether others could stand in.
     """
-    _check(segments=segments, each=each, draws=draws, seed=seed, threads=threads)
+    if min(segments, each) < 1 or draws < 2:
+        raise Sim2RealError("--segments and --each must be at least 1, and --draws at least 2")
+    if seed < 0 or threads < 0:
+        raise Sim2RealError("--seed and --threads must not be negative")
     if not 0 < horizon_s < math.inf:
-        raise Sim2RealError(f"--horizon-s {horizon_s} is no time")
+        raise Sim2RealError(f"--horizon-s must be a positive number of seconds, not {horizon_s}")
     if real is not None and policy is None:
-        raise Sim2RealError("--real is of a policy: name it with --policy")
+        raise Sim2RealError("--real needs --policy, the policy that these trials are of")
     twin = open_twin(twin)
     opened = None if policy is None else _opened(policy, twin)
     episodes = read_logs(logs, channels=channels)
@@ -109,7 +111,7 @@ def attribute(
     except Sim2RealError as none:
         if opened is None:
             raise
-        why = str(none)  # what differs may show in the success only
+        why = str(none)  # the difference may show in the success only
     if opened is not None:
         success = attribute_success(
             before, after, opened.task, opened.policy, source=opened.source, real=real, draws=draws,
@@ -120,16 +122,8 @@ def attribute(
     )
 
 
-def _check(*, segments: int, each: int, draws: int, seed: int, threads: int) -> None:
-    """Refuse what cannot be, before anything is read."""
-    if min(segments, each) < 1 or draws < 2:
-        raise Sim2RealError("--segments and --each are at least 1, and --draws 2")
-    if seed < 0 or threads < 0:
-        raise Sim2RealError("--seed and --threads are not negative")
-
-
 def _opened(policy: PolicySource, twin: Twin) -> OpenedPolicy:
-    """The policy, if it is one for that twin."""
+    """The policy, if it was trained for that twin."""
     opened = open_policy(policy)
     if opened.twin.name != twin.name:
         name = policy if isinstance(policy, Path | str) else "this"
@@ -149,7 +143,7 @@ def _before_and_after(
     threads: int,
     report: Report,
 ) -> tuple[Twin, Twin, bool]:
-    """(the twin as it was, as it was identified, whether that was done just now)."""
+    """(the twin before identification, after it, whether it was done here)."""
     if identified is not None:
         return twin, open_twin(identified), False
     if twin.posterior is not None:

@@ -1,10 +1,10 @@
 """Which dimensions of the gap cost a policy its success.
 
 The policy is tried in worlds where some dimensions have identified values and the others those it
-was trained with; all combinations are tried, and Shapley's shares say how much success each
-dimension takes away. A trial has the same start, the same noise and the same draws in every
-combination, so that nothing but the dimension differs. A draw of the posterior is one robot that
-the real one may be, and is tried several times: intervals are of that one robot's share.
+was trained with, in all combinations; Shapley values say how much success each dimension costs. A
+trial has the same start, noise and draws in every combination, so that only the dimension differs.
+Each draw of the posterior is one robot that the real one may be, and is tried several times:
+intervals are for that one robot's share.
 """
 
 from __future__ import annotations
@@ -36,10 +36,9 @@ from sim2real.tasks import Task
 from sim2real.twin import Twin
 
 _RESAMPLED = 4000
-"""Resamples of trials and draws behind an interval."""
+"""Resamples of trials and draws for an interval."""
 _LOOKED_INTO = 2
-"""Dimensions whose parameters are also tried one at a time, in the worlds of training and out of
-the identified ones."""
+"""Dimensions whose parameters are also tried one at a time."""
 
 
 def attribute_success(
@@ -59,11 +58,14 @@ def attribute_success(
     """Shares [points of success] of what a policy loses from `before` to `after`, by dimension.
 
     `source` is where the policy's training drew parameters of `before` from; `after` is the same
-    twin, identified. `real` are successes and trials of the real robot: what is then missing beyond
-    the identified worlds is unexplained. Each of `draws` robots is tried `each` times in every
+    twin, identified. `real` are successes and trials of the real robot: what it loses beyond the
+    identified worlds is unexplained. Each of `draws` robots is tried `each` times in every
     combination.
     """
-    _refuse(draws, each, real)
+    if draws < 2 or each < 1:
+        raise Sim2RealError(f"{draws} draws of {each} trials are too few for an interval")
+    if real is not None and not 0 <= real[0] <= real[1] > 0:
+        raise Sim2RealError(f"{real[0]} successes in {real[1]} real trials is not a success rate")
     posterior = identified(before, after)
     who = dimensions_of(before, posterior.names)
     inside, weights = game(len(who.names), seed=seed)
@@ -111,8 +113,8 @@ def _looked_into(
     high: Floats,
     together: tuple[ConfoundedDimensions, ...],
 ) -> list[int]:
-    """Columns of parameters that are also tried by themselves: of the largest clear shares, and of
-    those that are told only together."""
+    """Columns of parameters that are also tried one at a time: of the dimensions with the largest
+    clear shares, and of confounded ones."""
     order = np.argsort(-np.abs(values[: len(who.names)]))
     clear = [int(k) for k in order if low[k] > 0 or high[k] < 0] or [int(order[0])]
     grouped = [who.names.index(name) for group in together for name in group.names]
@@ -120,16 +122,8 @@ def _looked_into(
     return [column for k in chosen for column in who.columns[k]]
 
 
-def _refuse(draws: int, each: int, real: tuple[int, int] | None) -> None:
-    """Refuse numbers of trials that tell nothing, or cannot be."""
-    if draws < 2 or each < 1:
-        raise Sim2RealError(f"{draws} draws of {each} trials are too few for an interval")
-    if real is not None and not 0 <= real[0] <= real[1] > 0:
-        raise Sim2RealError(f"{real[0]} successes in {real[1]} real trials cannot be")
-
-
 class _Attempts:
-    """Trials of the policy where some dimensions have moved; what was tried is remembered."""
+    """Trials of the policy where some dimensions have moved; results are cached."""
 
     def __init__(
         self,
@@ -140,8 +134,8 @@ class _Attempts:
         combinations: int,
         report: Callable[[int, int], None],
     ) -> None:
-        """`run` tries `rows`; `base` and `moved` (trials, parameters) are those of training, and of
-        the robot."""
+        """`run` tries `rows`; `base` and `moved` (trials, parameters) are the values in training
+        and of the robot."""
         self._run, self._who, self._report = run, who, report
         self._base, self._moved = base, moved
         self._known: dict[bytes, Floats] = {}
@@ -155,8 +149,8 @@ class _Attempts:
         return self._tried(self._rows(members))
 
     def costs(self, column: int) -> Floats:
-        """(trials,) success that one parameter costs: what it costs alone, and what comes back if
-        only it is as in training. What is harmless alone may be what others need to do harm."""
+        """(trials,) success that one parameter costs alone, plus what comes back if only it returns
+        to training. A parameter that is harmless alone may be what makes others harmful."""
         alone, without = self._rows(self._none), self._rows(self._all)
         alone[:, column], without[:, column] = self._moved[:, column], self._base[:, column]
         costs = self(self._none) - self._tried(alone)
@@ -178,31 +172,30 @@ class _Attempts:
 
 
 def resampled_means(parts: Floats, seed: int) -> Floats:
-    """(parts, resamples) of what one robot's means may be, for parts (parts, draws, each)."""
+    """(parts, resamples) possible means of one robot, for parts (parts, draws, each)."""
     count, draws, each = parts.shape
     rng = np.random.default_rng(seed)
     means = parts.mean(axis=2)
     middle = means.mean(axis=1, keepdims=True)
     counts = rng.multinomial(draws, np.full(draws, 1 / draws), size=_RESAMPLED)
     found = means @ counts.T / draws
-    # Robots differ by less than their few trials do: as much as trials scatter is taken off.
+    # Few trials exaggerate how much robots differ: take off the scatter of the trials.
     scatter = means.var(axis=1, ddof=1)
     chance = parts.var(axis=2, ddof=1).mean(axis=1) / each if each > 1 else np.zeros(count)
     kept = np.sqrt(np.maximum(1 - chance / np.maximum(scatter, 1e-12), 0.0))
     one = rng.integers(draws, size=_RESAMPLED)
     found = found + kept[:, None] * (means - middle)[:, one]
-    # Trials without any difference do not show that there is none.
+    # Finding no difference in so few trials does not prove that there is none.
     return np.asarray(found + rng.normal(size=found.shape) * 100.0 / (draws * each))
 
 
 def interval_of_sum(parts: Floats, group: Group, *, seed: int) -> tuple[float, float]:
-    """95 % of what some parts may be together: what trials scatter is taken off their sum, not off
-    each of them."""
+    """95 % interval of a sum of parts: the scatter of trials is taken off the sum, not off each."""
     return ends_of(resampled_means(parts[list(group)].sum(axis=0, keepdims=True), seed)[0])
 
 
 def _unexplained(success: float, resampled: Floats, real: tuple[int, int], seed: int) -> Share:
-    """What the real robot loses beyond the identified worlds [points]."""
+    """Success that the real robot loses beyond the identified worlds [points]."""
     won, tried = real
     rng = np.random.default_rng(seed + 1)
     rates = 100 * rng.beta(won + 0.5, tried - won + 0.5, size=len(resampled))

@@ -8,19 +8,19 @@ from sim2real.arrays import Bools, Floats
 from sim2real.identification import LeastSquares, costs_of, tempered, weight
 
 _ROUNDS = 6
-"""Gauss-Newton steps of all refits together."""
+"""Gauss-Newton steps; all refits take them in one batch."""
 _SPAN = 0.05
-"""Step of a derivative, in standard deviations of the prior."""
+"""Finite-difference step, in standard deviations of the prior."""
 _STIFF = 1e-2
-"""Damping at first, against the information of each parameter."""
+"""Initial damping, relative to the information on each parameter."""
 
 
 def refits(problem: LeastSquares, free: Bools, *, begin: Floats) -> Floats:
     """(n, fitted) the best fits, each with the parameters `free` (n, fitted) bool; others at zero.
 
-    As the problem counts, which must be prepared: starts and noise stay as they are, so that what
-    different refits leave can be compared. Begun from `begin` (fitted,), or from the center where
-    that is better. The prior counts, as it does in a fit.
+    In the problem's units. The problem must be prepared: starts and noise stay as they are, so that
+    the errors of different refits compare. Each starts from `begin` (fitted,), or from the center
+    if that is better, and includes the prior, as a fit does.
     """
     low, high = problem.bounds
     points = np.where(free, np.clip(begin, low, high), 0.0)
@@ -43,7 +43,7 @@ def refits(problem: LeastSquares, free: Bools, *, begin: Floats) -> Floats:
 
 
 def _linearised(problem: LeastSquares, points: Floats) -> tuple[Floats, Floats]:
-    """Whitened residuals (n, segments, k) and slopes (n, fitted, segments, k), in one batch."""
+    """Whitened residuals (n, segments, k) and their slopes (n, fitted, segments, k)."""
     low, high = problem.bounds
     count, fitted = points.shape
     steps = np.where(high - points >= points - low, _SPAN, -_SPAN)  # away from the nearer bound

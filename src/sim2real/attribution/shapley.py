@@ -9,9 +9,9 @@ import numpy as np
 from sim2real.arrays import Bools, Floats
 
 _MOST_EXACT = 6
-"""Players up to whom every coalition is formed."""
+"""Most players for which every coalition is formed."""
 _ORDERS = 32
-"""Orders of joining that are tried where players are more."""
+"""Random orders of joining for more players."""
 
 
 def coalitions(players: int) -> Bools:
@@ -21,15 +21,14 @@ def coalitions(players: int) -> Bools:
 
 
 def shapley(worth: Floats) -> Floats:
-    """(players, …) Shapley values of games; coalition c, as in `coalitions`, is worth worth[c].
+    """(players, …) Shapley values of games in which coalition c of `coalitions` is worth worth[c].
 
     A player's share is what it adds when it joins, averaged over all orders of joining. The shares
-    sum to what all together are worth above none, and a player that never adds anything gets
-    nothing.
+    sum to the worth of all players minus that of none; a player that never adds anything gets none.
     """
     players = len(worth).bit_length() - 1
     if len(worth) != 2**players:
-        raise ValueError(f"{len(worth)} coalitions are not all of a number of players")
+        raise ValueError(f"{len(worth)} coalitions: their number must be a power of two")
     inside = coalitions(players)
     size = inside.sum(axis=1)
     shares = []
@@ -46,9 +45,9 @@ def shapley(worth: Floats) -> Floats:
 def game(players: int, *, seed: int = 0) -> tuple[Bools, Floats]:
     """(coalitions (n, players) bool, weights (players, n)): weights @ worth are Shapley values.
 
-    All coalitions where players are few; else those of some random orders of joining, each with its
-    reverse, which cancels most of what chance does. The first coalition is of nobody and the last
-    of all, and shares sum to what all are worth above none either way.
+    All coalitions of few players; of more, those of some random orders of joining, each with its
+    reverse, which cancels most of the sampling error. The first coalition is empty, the last is
+    complete, and shares sum to the difference of their worths either way.
     """
     if players <= _MOST_EXACT:
         inside = coalitions(players)

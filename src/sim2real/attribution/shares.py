@@ -1,4 +1,4 @@
-"""Shares of dimensions, with the parameters that are behind them."""
+"""Shares of dimensions, with the parameters that cause them."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ def shares_of(
 ) -> tuple[Share, ...]:
     """A share for each dimension, the largest first.
 
-    `values` and `ends` begin with those of the dimensions. `drawn` says what their parameters are
-    where they are off; `effects` are of parameters by column, where they are known.
+    `values` and `ends` (dimensions or more,) are shares and their intervals, `drawn` the values of
+    parameters that are off, and `effects` those of some parameters, by column.
     """
     guess = best_guess(before)
 

@@ -1,20 +1,18 @@
-"""What is off at all: draws of what was identified in which the rest is right.
+"""Which dimensions are off at all: draws of the posterior in which the others are exactly right.
 
-A posterior moves every parameter a little, and where recordings tell only a combination (a mass and
-a motor's gain) it moves all of them, as the prior likes it. A dimension that is right would so get
-a share of the blame, and where a robot lies outside of what anybody wrote down, the prior would
-decide which.
+A posterior moves every parameter a little, and where recordings determine only a combination (a
+mass and a motor's gain), it moves all of them by as much as their priors allow. A dimension that is
+right would then get a share of the blame.
 
-Here a dimension is believed to be right or off, with equal chances before the recordings; if it is
-off, any number of its parameters is, and any of them. A parameter that is right is so up to a small
-part of its prior's width; one that is off is one, two, four or eight times as far off as its prior
-says, for ranges are written by people; what recordings do not tell, even if all else were known, is
-off by no more than its prior says. Values beyond their bounds cannot be, so states that would need
-them count as much less. How much the recordings speak for each of these states is
-the evidence of the twin refitted in it: it pays for a better fit, and charges for every parameter
-that would have had room to move and did not. With a Gaussian posterior the evidence of every state
-follows from the one fit of everything, and states are drawn by it (Gibbs). Where recordings cannot
-tell two parameters apart, draws move now one and now the other.
+Here each dimension is either right or off, with prior probability one half; if it is off, any of
+its parameters may be. A parameter that is right still deviates by a small part of its prior's
+width. One that is off deviates by one, two, four or eight widths, because people write priors; a
+parameter that the recordings would not determine even with all others known gets one width only.
+Values outside their bounds are ruled out. The evidence (marginal likelihood) of each of these
+states rewards a better fit and penalises every parameter that was free to move and did not. With a
+Gaussian posterior, the evidence of every state follows from the one fit of all parameters, and
+states are drawn in proportion to it (Gibbs sampling). Where recordings cannot separate two
+parameters, some draws move one and some the other.
 """
 
 from __future__ import annotations
@@ -32,23 +30,23 @@ from sim2real.replay import best_guess, prior_std
 from sim2real.twin import Twin
 
 _WIDTHS = np.array([0.1, 1.0, 2.0, 4.0, 8.0])
-"""Spread of what is right, and of what is off, against that of its prior."""
+"""Spreads of a parameter that is right and of one that is off, relative to its prior's."""
 _DECLARED = 1
-"""Place of the prior's own spread among them."""
+"""Index of the prior's own spread among them."""
 _LEAST = 1e-4
-"""Standard deviation, against that of the prior, below which no posterior is believed to be."""
-_TOLD = 0.05
-"""What recordings tell along a direction, against the prior, below which it is nothing: the last
-digits of a posterior that is as wide as its prior are chance, and would be taken for a pull."""
+"""Smallest standard deviation of a posterior that is believed, relative to the prior's."""
+_KNOWN = 0.05
+"""Information along a direction, relative to the prior's, below which it counts as none: the last
+digits of a posterior as wide as its prior are chance, and would look like a pull."""
 _CHAIN, _SETTLING, _SWAPS = 2048, 256, 8
-"""Sweeps that are kept, sweeps before them, and exchanges of two parameters' states in a sweep."""
+"""Sweeps that are kept, sweeps before them, and exchanges of two parameters' states per sweep."""
 _FARTHEST = 10.0
 """Distance, in widths of the prior, beyond which no value is drawn."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class SparseCauses:
-    """Draws of who is off, and how far."""
+    """Draws of which parameters are off, and how far."""
 
     values: Floats
     """(draws, parameters) values of all parameters."""
@@ -59,8 +57,8 @@ class SparseCauses:
     moved: Floats
     """(parameters,) probability that each parameter is off."""
     ranges: Floats
-    """(3, parameters) low end, median and high end of 95 % of its values where it is off; as it was
-    where it never is."""
+    """(3, parameters) median and ends of the 95 % interval of each parameter where it is off, low
+    end first; its old value if it never is."""
 
 
 def plausible(
@@ -68,8 +66,8 @@ def plausible(
 ) -> SparseCauses:
     """Draws of the identified values in which a dimension may be right; see the module.
 
-    'Right' is as in `before`, whose priors are those that the posterior was found with; a draw has
-    a dimension that is right exactly there.
+    A dimension that is right in a draw has exactly the values of `before`, whose priors are those
+    that the posterior was found with.
     """
     base = best_guess(before)
     columns = np.array([column for mine in who.columns for column in mine])
@@ -81,20 +79,20 @@ def plausible(
     covariance = covariance[np.ix_(order, order)] / np.outer(scales, scales)
     of = np.repeat(np.arange(len(who.names)), [len(mine) for mine in who.columns])
     rng = np.random.default_rng(seed)
-    told = Likelihood.of(mean, covariance, rows)
-    chain = StateChain(told, of, rng)
+    likelihood = Likelihood.of(mean, covariance, rows)
+    chain = StateChain(likelihood, of, rng)
     states = np.array([chain.sweep() for _ in range(_SETTLING + _CHAIN)])[_SETTLING:]
     off = np.stack([(states[:, of == k] > 0).any(axis=1) for k in range(len(who.names))], axis=1)
     low, high = np.array([parameter.bounds for parameter in parameters]).T
     low = np.maximum((low - base[columns]) / scales, -_FARTHEST)
     high = np.minimum((high - base[columns]) / scales, _FARTHEST)
-    drawn = [told.draw(_WIDTHS[s], some[of], rng) for s, some in zip(states, off, strict=True)]
-    x = np.array(drawn)
+    both = zip(states, off, strict=True)
+    x = np.array([likelihood.draw(_WIDTHS[state], some[of], rng) for state, some in both])
     within = ((states == 0) | ((x >= low) & (x <= high))).all(axis=1)
-    if within.sum() >= draws:  # else there is nothing better than the nearest that can be
+    if within.sum() >= draws:  # else clip all of them
         states, off, x = states[within], off[within], x[within]
     rows = base[columns] + scales * x.clip(low, high)
-    # Evenly spaced along where they differ most, so that a chance of one half is half of the draws.
+    # Evenly spaced along their main direction: a probability of one half is half of the draws.
     _, _, directions = np.linalg.svd(x - x.mean(axis=0), full_matrices=False)
     alike = np.lexsort([x @ directions[0], *off.T])
     levels = (np.arange(draws) + rng.uniform()) / draws
@@ -114,7 +112,7 @@ def plausible(
 
 @dataclass(frozen=True)
 class Likelihood:
-    """What recordings say of parameters by themselves, in units of their priors' widths."""
+    """What the recordings alone say about parameters, in units of their priors' widths."""
 
     precision: Floats
     pull: Floats
@@ -122,14 +120,14 @@ class Likelihood:
 
     @classmethod
     def of(cls, mean: Floats, covariance: Floats, samples: float) -> Likelihood:
-        """From a posterior under priors of width one around zero; if its covariance is that of so
-        many samples, chance in them is no information."""
+        """From a posterior under priors of width one around zero. If its covariance was estimated
+        from a number of samples, their scatter does not count as information."""
         count = len(mean)
         whole = np.linalg.inv(covariance + _LEAST**2 * np.eye(count))
-        chance = _TOLD
+        chance = _KNOWN
         if samples > 1:
-            # The inverse of a sampled covariance is too large on average, its largest eigenvalue
-            # even more so: Hartlap's factor, and the edge of Marchenko and Pastur.
+            # The inverse of a sampled covariance is too large on average, and its largest
+            # eigenvalue even more so: Hartlap's factor, and the Marchenko-Pastur edge.
             whole *= max((samples - count - 2) / (samples - 1), 1 / samples)
             chance += 1 / max(1 - math.sqrt(min(count / samples, 0.9)), 0.05) ** 2 - 1
         values, vectors = np.linalg.eigh(whole - np.eye(count))
@@ -138,14 +136,14 @@ class Likelihood:
         return cls((along * values[kept]) @ along.T, along @ (along.T @ (whole @ mean)))
 
     def log_evidence(self, widths: Floats) -> float:
-        """Of priors of those widths, but for a constant."""
+        """Log evidence under priors of those widths, up to a constant."""
         whole = self.precision + np.diag(1 / widths**2)
         _, size = np.linalg.slogdet(whole)
         fit = self.pull @ np.linalg.solve(whole, self.pull)
         return float(0.5 * fit - 0.5 * size - np.log(widths).sum())
 
     def draw(self, widths: Floats, some: Bools, rng: np.random.Generator) -> Floats:
-        """(parameters,) a draw with priors of those widths; zero where `some` is not."""
+        """(parameters,) a draw under priors of those widths; zero where `some` is False."""
         x = np.zeros(len(widths))
         if some.any():
             precision = self.precision[np.ix_(some, some)] + np.diag(1 / widths[some] ** 2)
@@ -156,19 +154,19 @@ class Likelihood:
 
 
 class StateChain:
-    """States of parameters, places in `_WIDTHS`, drawn by their chances one after the other."""
+    """Gibbs sampler of the parameters' states, which are indices into `_WIDTHS`."""
 
-    def __init__(self, told: Likelihood, of: Ints, rng: np.random.Generator) -> None:
+    def __init__(self, likelihood: Likelihood, of: Ints, rng: np.random.Generator) -> None:
         """`of` (parameters,) is the dimension of each; all are right at first."""
-        self._told, self._of, self._rng = told, of, rng
+        self._likelihood, self._of, self._rng = likelihood, of, rng
         self._chances = [_chances_of_numbers(int(size)) for size in np.bincount(of)]
-        # What nothing is told of is off by no more than its prior says.
-        known = np.diag(told.precision) >= 1.0
+        # A parameter that the recordings do not determine gets no more than its prior's width.
+        known = np.diag(likelihood.precision) >= 1.0
         self._widths = np.where(known, len(_WIDTHS), _DECLARED + 1)
         self.state = np.zeros(len(of), dtype=int)
 
     def sweep(self) -> Floats:
-        """(parameters,) the state after each of them was drawn anew."""
+        """(parameters,) the state after each of them was drawn again."""
         self._resample()
         for _ in range(max(_SWAPS, len(self.state))):
             self._exchange()
@@ -177,8 +175,9 @@ class StateChain:
     def _resample(self) -> None:
         """Draw each parameter's state, given those of all others."""
         state, of = self.state, self._of
-        covariance = np.linalg.inv(self._told.precision + np.diag(1 / _WIDTHS[state] ** 2))
-        mean = covariance @ self._told.pull
+        known = self._likelihood
+        covariance = np.linalg.inv(known.precision + np.diag(1 / _WIDTHS[state] ** 2))
+        mean = covariance @ known.pull
         for j in self._rng.permutation(len(state)):
             others = int((state[of == of[j]] > 0).sum()) - int(state[j] > 0)
             narrower = 1 / _WIDTHS**2 - 1 / _WIDTHS[state[j]] ** 2
@@ -196,8 +195,8 @@ class StateChain:
                 covariance = covariance - step * np.outer(covariance[j], covariance[j])
 
     def _exchange(self) -> None:
-        """Let one that is off exchange its state with another that is right or otherwise off, as
-        often as the evidence says (Metropolis): what stands in for another is found so."""
+        """Exchange the state of a parameter that is off with that of another (Metropolis step);
+        this finds parameters that can stand in for each other."""
         state = self.state
         if not state.any():
             return
@@ -219,20 +218,19 @@ class StateChain:
         numbers = np.bincount(self._of, weights=state > 0).astype(int)
         found = sum(log[number] for log, number in zip(self._chances, numbers, strict=True))
         found -= np.log(self._widths[state > 0] - 1).sum()
-        return float(found) + self._told.log_evidence(_WIDTHS[state])
+        return float(found) + self._likelihood.log_evidence(_WIDTHS[state])
 
 
 def _chances_of_numbers(size: int) -> Floats:
-    """(size + 1,) log chance of a set of so many parameters that are off, in a dimension of `size`:
-    half for none, and half shared out evenly among numbers, then among sets of a number."""
+    """(size + 1,) log prior of a set of 0, 1, … parameters being off in a dimension of `size`: one
+    half for none; the other half evenly among the numbers, then among the sets of a number."""
     numbers = np.arange(1, size + 1)
     sets = gammaln(size + 1) - gammaln(numbers + 1) - gammaln(size - numbers + 1)
     return np.concatenate([[np.log(0.5)], np.log(0.5 / size) - sets])
 
 
 def _moments(posterior: JointDistribution) -> tuple[Floats, Floats, float]:
-    """(mean, covariance, samples that they are of) of a posterior; no samples where they are its
-    own."""
+    """(mean, covariance, samples) of a posterior; 0 samples if it is given by those moments."""
     if isinstance(posterior, GaussianPosterior):
         return np.array(posterior.mean), np.array(posterior.covariance), 0.0
     assert isinstance(posterior, Empirical)

@@ -1,17 +1,16 @@
-"""Which dimensions of the gap make a twin predict a robot wrongly.
+"""Which dimensions of the gap cause a twin's prediction error.
 
-Recordings are replayed in short segments. In each replay some dimensions have values that were
-identified, the others those of the twin as it was; all combinations are tried, and Shapley's shares
-say what each dimension takes away from the error. Values come from draws of what was identified in
-which dimensions may be right (`SparseCauses`), shares from each draw alone: where the recordings
-cannot tell two dimensions apart the draws give the error now to one, now to the other, and both
-intervals are wide. A refit with each combination would instead let a dimension that is right stand
-in for one that is wrong and is left out, and never give it nothing; refits are kept as evidence
-beside the shares (`refits`).
+Recordings are replayed in short segments. In each replay some dimensions have identified values and
+the others those of the old twin, in all combinations; Shapley values say how much error each
+dimension removes. The identified values are draws in which dimensions may be right
+(`sparse_causes`), and each draw gives its own shares: where the recordings cannot separate two
+dimensions, some draws blame one and some the other, and both intervals are wide. A refit of each
+combination would instead let a dimension that is right stand in for one that is wrong and held
+fixed; refits are reported as evidence beside the shares (`refits`).
 
-An error is what a whitened residual's robust square is above the one that noise makes. The noise is
-what the twin declares, not what the fit left: what the twin cannot explain is no noise. Only where
-the identified twin leaves less than the declared noise, that is the floor.
+An error is the robust square of a whitened residual beyond the one that noise causes. The noise is
+what the twin declares, not what the fit left: an effect that the twin cannot explain is not noise.
+Where the identified twin leaves less than the declared noise, that is the floor.
 """
 
 from __future__ import annotations
@@ -43,13 +42,12 @@ from sim2real.logs import ControlLog
 from sim2real.replay import best_guess, open_parameters
 from sim2real.twin import Twin
 
-HORIZON_S = 0.5
 _SURE = 3.0
-"""Excess error, in standard deviations of what noise alone would make, to speak of a gap."""
+"""Least excess error for a gap, in standard deviations of what noise alone would cause."""
 _LEAST_WHOLE = 0.25
-"""Share of the gap that a resample must have at least: few stretches may hold all of it."""
+"""Least share of the gap in a resample; a few segments may contain all of it."""
 _RESAMPLED = 4000
-"""Resamples of segments and draws behind an interval."""
+"""Resamples of segments and draws for an interval."""
 
 
 def attribute_trajectory(
@@ -57,7 +55,7 @@ def attribute_trajectory(
     after: Twin,
     logs: Sequence[ControlLog],
     *,
-    horizon_s: float = HORIZON_S,
+    horizon_s: float = 0.5,
     draws: int = 32,
     segments: int = 32,
     with_refits: bool = False,
@@ -67,27 +65,35 @@ def attribute_trajectory(
 ) -> Attribution:
     """Shares [%] of the excess error of `before` on logs, by dimension; see the module.
 
-    `after` is the same twin, identified: its posterior is drawn from `draws` times. At most
-    `segments` stretches of `horizon_s` are replayed, spread over the logs. With `with_refits` each
+    `after` is the same twin, identified; `draws` values are drawn from its posterior. At most
+    `segments` segments of `horizon_s` are replayed, spread over the logs. With `with_refits` each
     combination of dimensions is refitted too. A twin that predicts the logs within their noise has
-    nothing to attribute: a `Sim2RealError`.
+    no error to attribute: a `Sim2RealError`.
     """
     posterior = identified(before, after)
-    problem = _problem(before, posterior.names, logs, horizon_s, threads).part(segments)
+    fitted = tuple(p.name for p in open_parameters(before) if p.name in posterior.names)
+    if not fitted:
+        raise Sim2RealError(
+            f"no prediction of twin {before.name!r} depends on the identified parameters"
+        )
+    problem = LeastSquares(before, logs, horizon_s, fitted=fitted, threads=threads).part(segments)
     who = dimensions_of(before, problem.names)
     base, middle = best_guess(before), best_guess(after)
-    squares = Squares(problem, middle)
+    x = problem.counted(middle)
+    problem.prepare(x)
+    problem.prepare_chance(x)
+    problem.prepare(x)
     inside, weights = game(len(who.names), seed=seed)
     drawn = plausible(before, posterior, who, draws=draws, seed=seed)
-    excess = _Excess(squares, _errors(squares, who, base, drawn, inside, report))
+    excess = _Excess(problem, _errors(problem, who, base, drawn, inside, report))
     if not excess.clear:
         raise Sim2RealError(
-            f"twin {before.name!r} predicts these recordings within the noise of their readings:"
-            " there is no error to attribute"
+            f"twin {before.name!r} predicts these recordings to within sensor noise: there is no"
+            " error to attribute"
         )
-    # Less error is more worth.
+    # A coalition is worth more the less error it leaves.
     gained = np.tensordot(weights, -excess.errors, axes=1)
-    gained[~drawn.off.T] = 0.0  # it is, but for the last digits
+    gained[~drawn.off.T] = 0.0  # up to rounding it already is
     values, resampled = resampled_shares(
         np.concatenate([gained, excess.errors[-1:]]), excess.nobody, seed
     )
@@ -101,7 +107,7 @@ def attribute_trajectory(
         shares=shares_of(
             before, who, drawn, values, (low, high),
             effects=_effects(problem, who, base, drawn, excess),
-            refits=_refits(problem, who, problem.counted(middle), excess) if with_refits else {},
+            refits=_refits(problem, who, x, excess) if with_refits else {},
         ),
         unexplained=Share(
             name="unexplained", value=float(values[-1]), low=float(low[-1]), high=float(high[-1])
@@ -116,18 +122,8 @@ def attribute_trajectory(
     )  # fmt: skip
 
 
-def _problem(
-    twin: Twin, names: Sequence[str], logs: Sequence[ControlLog], horizon_s: float, threads: int
-) -> LeastSquares:
-    """The logs with those of the named parameters that predictions depend on."""
-    fitted = tuple(p.name for p in open_parameters(twin) if p.name in names)
-    if not fitted:
-        raise Sim2RealError(f"no prediction of twin {twin.name!r} depends on what was identified")
-    return LeastSquares(twin, logs, horizon_s, fitted=fitted, threads=threads)
-
-
 def _errors(
-    squares: Squares,
+    problem: LeastSquares,
     who: Dimensions,
     base: Floats,
     drawn: SparseCauses,
@@ -137,9 +133,10 @@ def _errors(
     """(coalitions, draws, segments) errors where the dimensions `inside` have drawn values."""
     found = []
     for number, (row, off) in enumerate(zip(drawn.values, drawn.off, strict=True)):
-        # Those that are right change nothing when they join.
+        # A dimension that is right changes nothing when it joins.
         rows, place = np.unique(inside & off, axis=0, return_inverse=True)
-        found.append(squares(who.moved(base, row, rows))[place.ravel()])
+        x = problem.counted(who.moved(base, row, rows))
+        found.append(_squares(problem, x)[place.ravel()])
         report(number + 1, len(drawn.values))
     return np.stack(found, axis=1)
 
@@ -151,7 +148,7 @@ def _effects(
     drawn: SparseCauses,
     excess: _Excess,
 ) -> dict[int, float]:
-    """By column, the error [%] that goes if a parameter alone is what it is where it is off."""
+    """Error [%] that each parameter removes alone, times the probability that it is off."""
     columns = [column for mine in who.columns for column in mine]
     alone = np.repeat(base[None], len(columns), axis=0)
     alone[np.arange(len(columns)), columns] = drawn.ranges[1, columns]
@@ -159,56 +156,40 @@ def _effects(
     return dict(zip(columns, gone.tolist(), strict=True))
 
 
-class Squares:
-    """Robust squares of whitened residuals, segment by segment; noise alone makes one a reading."""
-
-    def __init__(self, problem: LeastSquares, middle: Floats) -> None:
-        """Starts are estimated, and noise carried along, at values `middle` (parameters,)."""
-        self._problem = problem
-        x = problem.counted(middle)
-        problem.prepare(x)
-        problem.prepare_chance(x)
-        problem.prepare(x)
-        self.seen: Floats = problem.valid.reshape(problem.segments, -1).sum(axis=1)
-        """(segments,) numbers that were measured."""
-
-    def __call__(self, values: Floats) -> Floats:
-        """(n, segments) sums for values (n, parameters)."""
-        return self.of(self._problem.counted(values))
-
-    def of(self, x: Floats) -> Floats:
-        """(n, segments) sums for x (n, fitted) as the problem counts."""
-        return np.asarray((tempered(self._problem.residuals(x)) ** 2).sum(axis=2))
+def _squares(problem: LeastSquares, x: Floats) -> Floats:
+    """(n, segments) robust squares of residuals at x (n, fitted); noise makes about 1 a reading."""
+    return np.asarray((tempered(problem.residuals(x)) ** 2).sum(axis=2))
 
 
 class _Excess:
-    """Errors beyond what noise makes of them, of every combination of dimensions."""
+    """Errors beyond noise, of every combination of dimensions."""
 
-    def __init__(self, squares: Squares, errors: Floats) -> None:
-        """From `errors` (coalitions, draws, segments) with their noise; the first are of nobody,
-        the last of all."""
-        self._squares = squares
-        self.readings = int(squares.seen.sum())
+    def __init__(self, problem: LeastSquares, errors: Floats) -> None:
+        """From `errors` (coalitions, draws, segments), noise included; the first coalition is
+        empty, the last complete."""
+        self._problem = problem
+        seen = problem.valid.reshape(problem.segments, -1).sum(axis=1)
+        self.readings = int(seen.sum())
         self._floor = min(1.0, float(errors[-1].mean(axis=0).sum()) / self.readings)
-        self.errors: Floats = errors - self._floor * squares.seen
+        self.errors: Floats = errors - self._floor * seen
         """(coalitions, draws, segments)."""
         self.nobody: Floats = self.errors[0, 0]
-        """(segments,) of the twin as it was."""
+        """(segments,) of the old twin."""
 
     @property
     def clear(self) -> bool:
-        """Whether there is any that noise alone would not make."""
+        """Whether there is more than noise alone would cause."""
         return bool(self.nobody.sum() >= _SURE * math.sqrt(2 * self.readings))
 
     def left(self, x: Floats) -> Floats:
-        """(n,) what is left of it [%] for x (n, fitted)."""
-        total: Floats = self._squares.of(x).sum(axis=1) - self._floor * self.readings
+        """(n,) share of the old twin's excess error that is left [%] at x (n, fitted)."""
+        total: Floats = _squares(self._problem, x).sum(axis=1) - self._floor * self.readings
         return np.asarray(100 * total / self.nobody.sum())
 
 
 def resampled_shares(found: Floats, nobody: Floats, seed: int) -> tuple[Floats, Floats]:
-    """(parts,) values and (parts, resamples) what else they may be, in %, from found (parts, draws,
-    segments) and errors (segments,)."""
+    """(parts,) values and (parts, resamples) resampled ones, in %, from `found` (parts, draws,
+    segments) and the old twin's errors (segments,)."""
     _, draws, segments = found.shape
     rng = np.random.default_rng(seed)
     counts = rng.multinomial(segments, np.full(segments, 1 / segments), size=_RESAMPLED)
@@ -224,7 +205,7 @@ def _refits(
     begin: Floats,
     excess: _Excess,
 ) -> dict[str, Refit]:
-    """What refits of each combination of dimensions leave [%], by dimension."""
+    """Error left by refits of each combination of dimensions [%], by dimension."""
     inside, weights = game(len(who.names))
     names = [parameter.name for parameter in problem.twin.parameters]
     dimension = {column: k for k, columns in enumerate(who.columns) for column in columns}

@@ -6,7 +6,7 @@ written whole or not at all, and printed as JSON or text.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import Field, fields
 from datetime import datetime
 from inspect import signature
@@ -36,7 +36,20 @@ class Found(Protocol):
         """Plain data; of one that goes to a folder with `twin`, the twin's name."""
 
 
+class Said(Found, Protocol):
+    """What an analysis gives, if it says it in sentences."""
+
+    def sentences(self) -> Iterable[str]:
+        """What was found, a line each."""
+
+
 R = TypeVar("R", bound=Found)
+
+
+def say_sentences(found: Said, out: Path) -> None:
+    """Print what was found, a line each."""
+    for line in found.sentences():
+        say(line)
 
 
 def carry_out(

@@ -16,9 +16,9 @@ def run_failures(config: FailuresConfig) -> int:
 
 def _show(found: Explanation, out: Path) -> None:
     failures = found.failures
-    say(f"{failures.failed} of {failures.tried} attempts failed")
+    say(f"{failures.failed} of {failures.tried} trials failed")
     for diagnosis in failures.diagnoses:
-        say(diagnosis.words)
+        say(str(diagnosis))
     for kind in failures.kinds:
         say("")
         for sentence in kind.sentences():

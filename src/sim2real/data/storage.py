@@ -36,6 +36,8 @@ class Storage:
         if not uri.isprintable():
             raise Sim2RealError(f"{uri!r} cannot hold a lake: unprintable characters")
         self.local = "://" not in uri
+        if not self.local and not uri.partition("://")[2].strip("/"):
+            raise Sim2RealError(f"{uri} cannot hold a lake: it names no bucket")
         self.uri = str(Path(uri).absolute()) if self.local else uri.rstrip("/")
         self.options = dict(options) if options else None
         try:

@@ -1,8 +1,8 @@
 """Compares what a bundle's contract promises with what logs show, and names the fault.
 
-Three looks, each deeper than the one before, and a deeper one only where those before are clean:
-names and clocks; the software chain, recomputed exactly; the robot's motion against the twin's.
-What is normal is learned from the twin's own worlds, so nothing is tuned to a task.
+There are three checks, each made only if those before it find nothing: names and clocks; the
+software chain, recomputed exactly; the robot's motion against the twin's. What is normal is learned
+from the twin's own worlds, so nothing is tuned to a task.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from sim2real.twin import Twin
 
 _OTHERWISE_DRIVEN = ("deploy: shadow", "deploy: limited")
 _SATURATED_MORE = 0.4
-"""Share of actions at their limit beyond the most that any simulated episode shows."""
+"""Share of actions at their limit, beyond that of any simulated episode, that is a fault."""
 
 
 class Doctor:
@@ -40,7 +40,8 @@ class Doctor:
         self._channels = Twin.load(bundle.twin).channels
         self._physics: PhysicalReference | None = None
         self._bounds: ReadingBounds | None = None
-        self._why_not = ""
+        self.without_physics = ""
+        """Why the robot's motion could not be checked."""
 
     def diagnose(
         self,
@@ -48,9 +49,9 @@ class Doctor:
         *,
         report: Callable[[int, int], None] = lambda done, of: None,
     ) -> Diagnosis:
-        """What is wrong with the interface in these logs of one robot; none is an error."""
+        """What is wrong with the interface in these logs of one robot, at least one."""
         if not episodes:
-            raise Sim2RealError("there is no log to look at")
+            raise Sim2RealError("there is no log to diagnose")
         found: list[list[Finding]] = []
         notes: list[str] = []
         gaps: list[float] = []
@@ -58,9 +59,9 @@ class Doctor:
         for done, episode in enumerate(episodes):
             log = ControlLog.of(episode, self.bundle.contract, self._channels)
             if episode.provenance.process in _OTHERWISE_DRIVEN:
-                # What was sent is not what the policy asked for, by intention.
+                # What was sent differs from what the policy asked for on purpose.
                 log = replace(log, wanted=None, action=None, observation=None)
-                notes.append("of shadow and limited runs only the motion was looked at")
+                notes.append("of shadow and limited runs, only the motion was checked")
             periods += len(log.times)
             findings, gap = self._log(log, notes)
             found.append(findings)
@@ -68,8 +69,8 @@ class Doctor:
             report(done + 1, len(episodes))
         known = [gap for gap in gaps if np.isfinite(gap)]
         gap = float(np.median(known)) if known else float("nan")
-        if self._why_not:
-            notes.append(self._why_not)
+        if self.without_physics:
+            notes.append(self.without_physics)
         faults = joined(found)
         return Diagnosis(
             findings=faults,
@@ -100,14 +101,14 @@ class Doctor:
         return findings, physics.gap(physics.motions(log))
 
     def _reference(self) -> PhysicalReference | None:
-        if self._physics is None and not self._why_not:
+        if self._physics is None and not self.without_physics:
             try:
                 self._physics = PhysicalReference(self.interface, self.thresholds)
                 self._bounds = ReadingBounds(
                     self._physics.reference, self._physics.excited, self.bundle.limits
                 )
             except Sim2RealError as error:
-                self._why_not = f"the robot's motion was not looked at: {error}"
+                self.without_physics = f"the robot's motion was not checked: {error}"
         return self._physics
 
     def _saturation(self, log: ControlLog) -> list[Finding]:
@@ -118,15 +119,12 @@ class Doctor:
         most = float(np.nanmax(self._physics.at_limit))
         if share <= max(most + _SATURATED_MORE, self.thresholds.saturated_share):
             return []
-        return [
-            Finding(
-                fault=Fault.SATURATED,
-                where=tuple(action.name for action in self.bundle.contract.actions),
-                evidence=f"{100 * share:.0f} % of the actions stand at their limit; in the twin's"
-                f" worlds it is {100 * most:.0f} % at most.",
-                confidence=0.6,
-            )
-        ]
+        evidence = (
+            f"{100 * share:.0f} % of the actions are at their limit; in the twin's worlds at most"
+            f" {100 * most:.0f} % are."
+        )
+        names = tuple(action.name for action in self.bundle.contract.actions)
+        return [Finding(Fault.SATURATED, names, evidence, 0.6)]
 
 
 _DOCTORS: dict[tuple[str, DoctorThresholds], Doctor] = {}
@@ -141,13 +139,14 @@ def diagnose(
 ) -> Diagnosis:
     """What is wrong with the interface between a bundle and the robot that made these logs.
 
-    The reference that physics is compared with is simulated once a bundle and process.
+    The simulated reference is made once per bundle and process.
     """
     bundle = Bundle.open(bundle)
-    doctor = _DOCTORS.get((bundle.id, thresholds))
-    if doctor is None:
-        doctor = _DOCTORS[bundle.id, thresholds] = Doctor(bundle, thresholds=thresholds)
-    return doctor.diagnose(read_logs(logs), report=report)
+    doctor = _DOCTORS.get((bundle.id, thresholds)) or Doctor(bundle, thresholds=thresholds)
+    found = doctor.diagnose(read_logs(logs), report=report)
+    if not doctor.without_physics:
+        _DOCTORS[bundle.id, thresholds] = doctor
+    return found
 
 
 def _physics_words(gap: float, usual: float) -> str:
@@ -155,10 +154,10 @@ def _physics_words(gap: float, usual: float) -> str:
         return "the interface is fine; the motion was too short to compare with the twin"
     if gap <= usual:
         return (
-            "nothing differs: the interface is fine, and the robot moves as the twin's worlds do"
+            "the interface is fine, and the robot moves like the twin's worlds"
             f" ({gap:.2f} times their usual misfit)"
         )
     return (
-        "the interface is fine, the difference is physics:"
-        f" the twin misses the robot's motion by {gap:.2f} times the usual misfit of its own worlds"
+        "the interface is fine, the difference is physics: the twin's misfit on this robot is"
+        f" {gap:.2f} times the usual misfit of its own worlds"
     )

@@ -15,7 +15,7 @@ class DoctorConfig:
 
     Names permuted joints, flipped signs, degrees, offsets, scales, quaternion order, reversed
     history, a lost normaliser, delays, a slow loop, frozen channels, saturation, a wrong pose and
-    missing sensors, with evidence and a remedy; or says that the difference is physics.
+    missing sensors, with evidence and a remedy, or says that the difference is physics.
     """
 
     bundle: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="BUNDLE")]

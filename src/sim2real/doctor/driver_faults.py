@@ -1,10 +1,9 @@
-"""Faults of a driver as corrections of a joint's motion: which makes it a normal one again?"""
+"""Faults of a driver as corrections of a joint's motion: which one makes it normal again?"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from functools import partial
 
 import numpy as np
 
@@ -14,140 +13,131 @@ from sim2real.doctor.joint_response import JointMotion
 from sim2real.doctor.signal_relations import DEGREES
 
 OFFSETS = (0.03, 0.06, 0.09, 0.13, 0.17, 0.22, 0.3, 0.4, 0.55)
-"""Zero errors that are tried, both ways [rad or m]."""
+"""Zero errors to try, both ways [rad or m]."""
 LEAST_OFFSET = 0.12
 """Smaller ones are calibration, sag and friction, not a fault of the interface."""
 LEAST_FACTOR = 1.3
-"""Smaller ones are within what motors and gears differ by."""
+"""Smaller factors are within what motors and gears differ by."""
 LEAST_TORQUE = 2.2
 """The same for torques: friction, heat and a low battery take more than half of one."""
 FACTORS = (1.1, 1.2, 1.35, 1.5, 1.75, 2.0, 2.5, 3.0, 4.0, 6.0, 10.0)
-"""Scales that are tried, and their inverses."""
+"""Scales to try, with their inverses."""
 DELAYS = (1, 2, 3, 4, 5, 6, 8)
-"""Delays that are tried [periods]."""
+"""Delays to try [periods]."""
 
 Correct = Callable[[JointMotion], JointMotion]
 
 
 @dataclass(frozen=True)
 class Hypothesis:
-    """A fault of one joint, and the motion as it would be without it."""
+    """A fault of one joint, and how to undo it."""
 
     fault: Fault
     what: str
     """'readings', 'position', 'speed' or 'command'."""
     value: float
-    """Factor, offset, periods, or number of the joint whose readings these are."""
+    """Factor, offset, periods, or index of the joint whose readings these are."""
     correct: Correct
-    factors: tuple[float, float] = (1.0, 1.0)
-    """How much the correction enlarges position and speed."""
+    factor: float = 1.0
+    """How much the correction enlarges the readings that it changes."""
     least: float = LEAST_FACTOR
     """Smaller factors count as physics."""
 
     @property
     def apart(self) -> bool:
         """Whether it sets a joint's position and speed readings at odds with each other."""
-        alone = self.what in ("position", "speed") and self.fault is not Fault.OFFSET
-        return alone
+        return self.what in ("position", "speed") and self.fault is not Fault.OFFSET
 
     @property
     def benign(self) -> bool:
-        """Whether it is so small that it counts as physics."""
+        """Whether it is small enough to count as physics."""
         if self.fault is Fault.OFFSET:
             return abs(self.value) < LEAST_OFFSET
         return self.fault is Fault.SCALE and 1 / self.least < self.value < self.least
 
-
-def _enlarged(what: str, factor: float) -> tuple[float, float]:
-    return (
-        factor if what in ("readings", "position") else 1.0,
-        factor if what in ("readings", "speed") else 1.0,
-    )
-
-
-def scaled(motion: JointMotion, what: str, factor: float) -> JointMotion:
-    """Readings or commands multiplied by a factor."""
-    if what == "command":
-        return replace(motion, command=motion.command * factor)
-    position = motion.position * factor if what in ("readings", "position") else motion.position
-    speed = motion.speed
-    if speed is not None and what in ("readings", "speed"):
-        speed = speed * factor
-    return replace(motion, position=position, speed=speed)
-
-
-def earlier(motion: JointMotion, what: str, periods: int) -> JointMotion:
-    """Readings as many periods earlier as they came late."""
-
-    def moved(series: Floats) -> Floats:
-        ahead = np.full_like(series, np.nan)
-        if periods < series.shape[1]:
-            ahead[:, :-periods] = series[:, periods:]
-        return ahead
-
-    position = moved(motion.position) if what in ("readings", "position") else motion.position
-    weight = moved(motion.weight) if what in ("readings", "position") else motion.weight
-    speed = motion.speed
-    if speed is not None and what in ("readings", "speed"):
-        speed = moved(speed)
-    return replace(motion, position=position, speed=speed, weight=weight)
+    @property
+    def fee(self) -> float:
+        """Added to the misfit of the corrected motion: a smaller motion would else look normal."""
+        return -float(np.log(abs(self.factor)))
 
 
 def single_joint(has_speed: bool, servo: bool) -> Iterator[Hypothesis]:
-    """Faults that need no other joint; the likelier first."""
+    """Faults of one joint alone; the likelier first."""
     parts = ("readings", "position", "speed") if has_speed else ("readings",)
     for what in parts:
         yield Hypothesis(Fault.SIGN, what, -1.0, _scaling(what, -1.0))
     for what in (*parts, "command"):
         for factor in (DEGREES, 1.0 / DEGREES):
             inverse = 1.0 / factor
-            yield Hypothesis(
-                Fault.DEGREES, what, factor, _scaling(what, inverse), _enlarged(what, inverse)
-            )
+            enlarged = 1.0 if what == "command" else inverse
+            yield Hypothesis(Fault.DEGREES, what, factor, _scaling(what, inverse), enlarged)
     for what in parts[1:]:
-        for periods in DELAYS[1:]:  # one period is what a filter of the drive may take
-            yield Hypothesis(
-                Fault.OBSERVATION_DELAYED, what, periods,
-                partial(earlier, what=what, periods=periods),
-            )  # fmt: skip
+        for periods in DELAYS[1:]:  # a filter in the drive may take one period
+            yield Hypothesis(Fault.OBSERVATION_DELAYED, what, periods, _advancing(what, periods))
     for size in OFFSETS:
         for offset in (size, -size):
-            yield Hypothesis(
-                Fault.OFFSET, "position", offset,
-                partial(_moved, offset=offset),
-            )  # fmt: skip
+            yield Hypothesis(Fault.OFFSET, "position", offset, _shifting(offset))
     for what in (*parts, "command"):
         least = LEAST_FACTOR if servo or what != "command" else LEAST_TORQUE
         for size in FACTORS:
             for factor in (size, 1.0 / size):
-                inverse = factor if what == "command" else 1.0 / factor
-                yield Hypothesis(
-                    Fault.SCALE, what, factor, _scaling(what, inverse), _enlarged(what, inverse),
-                    least,
-                )  # fmt: skip
+                if what == "command":
+                    yield Hypothesis(Fault.SCALE, what, factor, _scaling(what, factor), least=least)
+                    continue
+                inverse = 1.0 / factor
+                yield Hypothesis(Fault.SCALE, what, factor, _scaling(what, inverse), inverse, least)
 
 
-def swaps(count: int, own: int, has_speed: bool) -> Iterator[tuple[Hypothesis, int]]:
+def swaps(motions: list[JointMotion], own: int) -> Iterator[Hypothesis]:
     """The readings of joint `own` are those of another."""
-    for other in range(count):
+    has_speed = motions[own].speed is not None
+    for other in range(len(motions)):
         if other != own:
             for what in ("readings", "position", "speed") if has_speed else ("readings",):
-                yield Hypothesis(Fault.PERMUTED, what, other, lambda m: m), other
+                yield Hypothesis(Fault.PERMUTED, what, other, _replacing(what, motions[other]))
 
 
-def swapped(mine: JointMotion, other: JointMotion, what: str) -> JointMotion:
-    """A motion with another joint's readings."""
-    position, speed = mine.position, mine.speed
+def earlier(motion: JointMotion, what: str, periods: int) -> JointMotion:
+    """The motion with readings taken a number of periods earlier."""
+
+    def ahead(series: Floats) -> Floats:
+        found = np.full_like(series, np.nan)
+        if periods < series.shape[1]:
+            found[:, :-periods] = series[:, periods:]
+        return found
+
+    moved = _changed(motion, what, ahead)
+    return moved if what == "speed" else replace(moved, weight=ahead(motion.weight))
+
+
+def _changed(motion: JointMotion, what: str, change: Callable[[Floats], Floats]) -> JointMotion:
+    """The motion with its position, speed or command changed; 'readings' are the first two."""
+    if what == "command":
+        return replace(motion, command=change(motion.command))
+    position, speed = motion.position, motion.speed
     if what in ("readings", "position"):
-        position = other.position
-    if what in ("readings", "speed"):
-        speed = other.speed
-    return replace(mine, position=position, speed=speed)
-
-
-def _moved(motion: JointMotion, offset: float) -> JointMotion:
-    return replace(motion, position=motion.position - offset)
+        position = change(position)
+    if what in ("readings", "speed") and speed is not None:
+        speed = change(speed)
+    return replace(motion, position=position, speed=speed)
 
 
 def _scaling(what: str, factor: float) -> Correct:
-    return lambda motion: scaled(motion, what, factor)
+    return lambda motion: _changed(motion, what, lambda series: series * factor)
+
+
+def _shifting(offset: float) -> Correct:
+    return lambda motion: _changed(motion, "position", lambda series: series - offset)
+
+
+def _advancing(what: str, periods: int) -> Correct:
+    return lambda motion: earlier(motion, what, periods)
+
+
+def _replacing(what: str, other: JointMotion) -> Correct:
+    """Take position, speed or both from another joint."""
+    if what == "position":
+        return lambda motion: replace(motion, position=other.position)
+    if what == "speed":
+        return lambda motion: replace(motion, speed=other.speed)
+    return lambda motion: replace(motion, position=other.position, speed=other.speed)

@@ -1,4 +1,4 @@
-"""Faults from relations: what was done to which channel, in the words of a finding."""
+"""From signal relations to findings: which fault changed which channel."""
 
 from __future__ import annotations
 
@@ -11,25 +11,25 @@ from sim2real.doctor.graph_interface import InputColumn
 from sim2real.doctor.signal_relations import RelationKind, SignalRelation
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class ExplainedColumns:
-    """What was done to some columns of one kind of channel."""
+    """How the broken columns of some channels are explained."""
 
     columns: tuple[InputColumn, ...]
     relations: list[SignalRelation]
-    whole: bool
+    whole: bool = True
     """Whether nothing is left unexplained."""
 
     @property
     def cost(self) -> float:
-        """How far-fetched it is: one cause for few columns is best."""
+        """How far-fetched the explanation is: one cause for few columns is best."""
         kinds = {(self.columns[r.column].channel, r.kind) for r in self.relations}
         unknown = sum(r.kind is RelationKind.UNKNOWN for r in self.relations)
         return len(kinds) + 0.01 * len(self.relations) + 5.0 * unknown + 10.0 * (not self.whole)
 
 
 def named(explained: ExplainedColumns) -> list[Finding]:
-    """Findings for relations, columns with the same fault together."""
+    """A finding for each fault, with all columns that have it."""
     by_fault: dict[Fault, list[SignalRelation]] = {}
     for relation in explained.relations:
         fault = _fault(relation, explained)
@@ -37,19 +37,10 @@ def named(explained: ExplainedColumns) -> list[Finding]:
     found = []
     for fault, relations in by_fault.items():
         names = tuple(explained.columns[r.column].name for r in relations)
-        channel = explained.columns[relations[0].column].channel
-        sure = float(
-            np.mean([r.share if r.kind is not RelationKind.UNKNOWN else 0.3 for r in relations])
-        )
-        found.append(
-            Finding(
-                fault=fault,
-                where=names,
-                evidence=_evidence(relations, explained, channel),
-                confidence=sure,
-                alternatives=_alternatives(fault, channel),
-            )
-        )
+        shares = [r.share if r.kind is not RelationKind.UNKNOWN else 0.3 for r in relations]
+        evidence = _evidence(relations, explained.columns)
+        others = _ALTERNATIVES.get(fault, ())
+        found.append(Finding(fault, names, evidence, float(np.mean(shares)), others))
     return sorted(found, key=lambda f: -f.confidence * len(f.where))
 
 
@@ -59,24 +50,13 @@ def _fault(relation: SignalRelation, explained: ExplainedColumns) -> Fault:
     of_action = column.channel in ("action", "command")
     if kind is RelationKind.ABSENT:
         return Fault.STALE if of_action else Fault.MISSING
-    if (
-        kind is RelationKind.STUCK
-        and column.group == "action"
-        and abs(abs(relation.value) - 1) < 1e-6
-    ):
+    at_limit = column.group == "action" and abs(abs(relation.value) - 1) < 1e-6
+    if kind is RelationKind.STUCK and at_limit:
         return Fault.SATURATED
-    if kind in (RelationKind.STUCK, RelationKind.HELD):
-        return Fault.STALE
     if kind is RelationKind.SHIFTED:
         return Fault.ACTION_DELAYED if of_action else Fault.OBSERVATION_DELAYED
     if kind is RelationKind.PERMUTED:
         return Fault.QUATERNION if column.quaternion else Fault.PERMUTED
-    if kind is RelationKind.NEGATED:
-        return Fault.SIGN
-    if kind is RelationKind.DEGREES:
-        return Fault.DEGREES
-    if kind is RelationKind.CLIPPED:
-        return Fault.SATURATED
     if kind is RelationKind.OFFSET:
         together = [
             r
@@ -87,22 +67,24 @@ def _fault(relation: SignalRelation, explained: ExplainedColumns) -> Fault:
             column.channel == "command" or (column.channel == "observation" and len(together) > 1)
         )
         return Fault.POSE if pose else Fault.OFFSET
-    return Fault.SCALE
+    return _FAULTS.get(kind, Fault.SCALE)
 
 
-def _alternatives(fault: Fault, channel: str) -> tuple[Fault, ...]:
-    if fault is Fault.POSE:
-        return (Fault.OFFSET,)
-    if fault is Fault.OFFSET:
-        return (Fault.POSE,)
-    if fault is Fault.MISSING:
-        return (Fault.STALE,)
-    return ()
-
-
+_FAULTS = {
+    RelationKind.STUCK: Fault.STALE,
+    RelationKind.HELD: Fault.STALE,
+    RelationKind.NEGATED: Fault.SIGN,
+    RelationKind.DEGREES: Fault.DEGREES,
+    RelationKind.CLIPPED: Fault.SATURATED,
+}
+_ALTERNATIVES = {
+    Fault.POSE: (Fault.OFFSET,),
+    Fault.OFFSET: (Fault.POSE,),
+    Fault.MISSING: (Fault.STALE,),
+}
 _WORDS = {
-    RelationKind.ABSENT: "is always zero or no number",
-    RelationKind.STUCK: "has one value ({value:.4g}) in the whole log",
+    RelationKind.ABSENT: "is always zero or NaN",
+    RelationKind.STUCK: "keeps one value ({value:.4g}) in the whole log",
     RelationKind.SHIFTED: "is {value:+.0f} period(s) late",
     RelationKind.PERMUTED: "holds the values of {other}",
     RelationKind.NEGATED: "has the opposite sign",
@@ -110,36 +92,37 @@ _WORDS = {
     RelationKind.OFFSET: "is off by {value:+.4g}",
     RelationKind.SCALED: "is {value:.4g} times what it should be",
     RelationKind.HELD: "repeats its last value where it should have changed",
-    RelationKind.CLIPPED: "is cut off at its largest and smallest values",
+    RelationKind.CLIPPED: "is clipped at its largest and smallest values",
     RelationKind.AFFINE: "is scaled by {value:.4g} and shifted",
     RelationKind.UNKNOWN: "disagrees in a way that no single fault explains",
 }
 
 
-def _evidence(relations: list[SignalRelation], explained: ExplainedColumns, channel: str) -> str:
+_SOURCES = {
+    "reading": "the value that the network's observation was computed from",
+    "goal": "the value that the network's observation was computed from",
+    "observation": "the observation computed from the readings",
+    "action": "the network's output for the logged observation",
+    "command": "the command computed from the logged action",
+}
+
+
+def _evidence(relations: list[SignalRelation], columns: tuple[InputColumn, ...]) -> str:
     first = relations[0]
-    columns = explained.columns
+    column = columns[first.column]
     other = columns[int(first.value)].name if first.kind is RelationKind.PERMUTED else ""
     how = _WORDS[first.kind].format(value=first.value, other=other)
     more = f", and {len(relations) - 1} more like it" if len(relations) > 1 else ""
-    source = {
-        "reading": "what the network's observation was computed from",
-        "goal": "what the network's observation was computed from",
-        "observation": "what the readings give",
-        "action": "what the network gives for the logged observation",
-        "command": "what the logged action gives",
-    }[channel]
     share = 100 * float(np.mean([r.share for r in relations]))
     return (
-        f"{channel.capitalize()} {columns[first.column].name} {how}{more}, against {source}"
-        f" (explains {share:.0f} % of the periods that disagree)."
+        f"{column.channel.capitalize()} {column.name} {how}{more}, compared with"
+        f" {_SOURCES[column.channel]} (explains {share:.0f} % of the periods that disagree)."
     )
 
 
 def merged(found: list[Finding]) -> list[Finding]:
-    """The same fault once, where several links show it."""
+    """Each fault once, even if several links show it."""
     kept: dict[Fault, Finding] = {}
     for finding in found:
-        if finding.fault not in kept:
-            kept[finding.fault] = finding
+        kept.setdefault(finding.fault, finding)
     return sorted(kept.values(), key=lambda f: -f.confidence * len(f.where))

@@ -1,9 +1,9 @@
-"""What the doctor can say: a named fault with its evidence and remedy, or that there is none."""
+"""What the doctor reports: named faults with evidence and remedy, or that there are none."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from sim2real.plain import PlainData
@@ -40,7 +40,7 @@ REMEDIES = {
     Fault.NORMALISER: "Give the network raw observations: the normaliser is inside policy.onnx.",
     Fault.OBSERVATION_DELAYED: "Read the newest sample each period; look for queues and filters.",
     Fault.ACTION_DELAYED: "Send the action in the period it was computed in; look for queues.",
-    Fault.RATE: "Make the loop fast enough for the contract's rate, or train for the rate it has.",
+    Fault.RATE: "Make the loop fast enough for the contract's rate, or train at the rate it has.",
     Fault.STALE: "Check cable, bus and driver of the channel; stop the robot on stale readings.",
     Fault.SATURATED: "Check gains and limits: a policy at its limits no longer controls.",
     Fault.POSE: "Use the contract's default pose as the zero of observations and commands.",
@@ -48,13 +48,13 @@ REMEDIES = {
 }
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Finding(PlainData, also=("remedy",)):
     """One fault of the interface."""
 
     fault: Fault
     where: tuple[str, ...]
-    """Channels, joints or columns it shows in."""
+    """Channels, joints or columns that show it."""
     evidence: str
     """What the log shows, in numbers."""
     confidence: float
@@ -77,16 +77,16 @@ class Diagnosis(PlainData, also=("verdict", "fine")):
     """What the doctor found in some logs of one robot under one policy."""
 
     findings: tuple[Finding, ...]
-    """The most probable first; empty where the interface is fine."""
+    """The most probable first; empty if the interface is fine."""
     logs: int
     periods: int
     physics: str
-    """How far the robot's motion is from the twin's, in words; '' where a fault was found."""
+    """How far the robot's motion is from the twin's, in words; '' if a fault was found."""
     gap: float
-    """Error of the twin's prediction of these logs, in units of what its own worlds show; about
-    one where nothing differs, nan where it could not be measured."""
+    """Error of the twin's prediction of these logs, relative to that of its own worlds: about one
+    if nothing differs, nan if it could not be measured."""
     notes: tuple[str, ...] = ()
-    """What could not be looked at."""
+    """What could not be checked."""
 
     @property
     def fine(self) -> bool:
@@ -102,10 +102,10 @@ class Diagnosis(PlainData, also=("verdict", "fine")):
 
 
 def joined(per_log: Sequence[Sequence[Finding]]) -> tuple[Finding, ...]:
-    """Findings of several logs of one robot as one list: the same fault once, widest support first.
+    """Findings of several logs of one robot: each fault once, the best supported first.
 
-    A fault of the interface is in every log; what shows in a small part of many logs is an event
-    of these logs, and comes last.
+    An interface fault is in every log; what shows in a few of many logs is an event in those, and
+    comes last.
     """
     by_fault: dict[Fault, list[Finding]] = {}
     for findings in per_log:
@@ -114,22 +114,16 @@ def joined(per_log: Sequence[Sequence[Finding]]) -> tuple[Finding, ...]:
     result, weight = [], {}
     for fault, found in by_fault.items():
         strongest = max(found, key=lambda f: f.confidence)
-        where = tuple(dict.fromkeys(name for f in found for name in f.where))
-        also = tuple(
-            a for a in dict.fromkeys(a for f in found for a in f.alternatives) if a != fault
-        )
+        others = dict.fromkeys(a for f in found for a in f.alternatives if a != fault)
         logs = sum(any(f.fault == fault for f in findings) for findings in per_log)
-        evidence = strongest.evidence
-        if len(per_log) > 1:
-            evidence += f" In {logs} of {len(per_log)} logs."
+        seen = f" In {logs} of {len(per_log)} logs." if len(per_log) > 1 else ""
         weight[fault] = strongest.confidence * logs
         result.append(
-            Finding(
-                fault=fault,
-                where=where,
-                evidence=evidence,
-                confidence=strongest.confidence,
-                alternatives=also,
+            replace(
+                strongest,
+                where=tuple(dict.fromkeys(name for f in found for name in f.where)),
+                evidence=strongest.evidence + seen,
+                alternatives=tuple(others),
             )
         )
     return tuple(sorted(result, key=lambda f: -weight[f.fault]))

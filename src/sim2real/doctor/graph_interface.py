@@ -1,7 +1,7 @@
-"""What a bundle's graphs do with their inputs, found by trying them.
+"""How a bundle's graphs depend on their inputs, found by probing them.
 
 `observe` takes readings, goals, the last action and the last command. Most of its outputs are
-linear in a few of these, so what was really given to it can be worked out from what came out.
+linear in a few of these, so its real inputs can be solved for from its outputs.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ _STEP = 0.05
 
 @dataclass(frozen=True, kw_only=True)
 class InputColumn:
-    """One number that goes in or comes out."""
+    """One number of an input or an output."""
 
     name: str
-    """As a person would call it: 'elbow_flex_pos', 'cube_pos[1]', 'last action wrist_roll'."""
+    """For people: 'elbow_flex_pos', 'cube_pos[1]', 'last action wrist_roll'."""
     channel: str
     """'reading', 'goal', 'action', 'command' or 'observation'."""
     group: str
-    """Columns of one group could be taken for each other."""
+    """Columns of one group could be mistaken for each other."""
     quaternion: bool = False
     position: bool = False
     """Whether it is a joint's position."""
@@ -36,7 +36,7 @@ class InputColumn:
 
 @dataclass(frozen=True, kw_only=True)
 class GraphInterface:
-    """A bundle's graphs with what is known about them."""
+    """A bundle's graphs, and how their outputs depend on their inputs."""
 
     bundle: Bundle
     runtime: Runtime
@@ -49,15 +49,15 @@ class GraphInterface:
     linear: Bools
     """(outputs,) whether an output is linear in all of its inputs."""
     solve: Floats
-    """(inputs, linear outputs) from differences of outputs to those of inputs."""
+    """(inputs, linear outputs) maps differences of outputs to differences of inputs."""
     solvable: Bools
-    """(inputs,) whether an input can be worked out in this way."""
+    """(inputs,) whether an input can be solved for in this way."""
     normaliser: tuple[Floats, Floats] | None
-    """Mean and scale (input width,) that the network's first layers take off and divide by."""
+    """Mean and scale (input width,) that the network's first layers subtract and divide by."""
 
     @classmethod
     def of(cls, bundle: Bundle, *, runtime: Runtime | None = None) -> GraphInterface:
-        """The interface of a bundle; `runtime` where its graphs are loaded already."""
+        """The interface of a bundle; `runtime` if its graphs are loaded already."""
         runtime, contract = runtime or Runtime(bundle), bundle.contract
         inputs = _inputs(contract)
         slopes = _slopes(runtime, contract, len(inputs))
@@ -85,14 +85,14 @@ class GraphInterface:
         """Observation (rows, outputs) for inputs (rows, inputs)."""
         parts = np.split(np.nan_to_num(inputs), _ends(self.bundle.contract), axis=1)
         found = self.runtime.observe(*parts).astype(float)
-        # What depends on a number that is not known is not known.
+        # An output that depends on an unknown input is unknown.
         unknown = ~np.isfinite(inputs)
         if unknown.any():
             found[(unknown.astype(int) @ self.depends.T.astype(int)) > 0] = np.nan
         return found
 
     def stacked(self, frames: Floats) -> Floats:
-        """The network's input (rows, history * frame), oldest first; the first frame fills up."""
+        """The network's input (rows, history * frame), oldest first; the first frame repeats."""
         history = self.bundle.contract.history
         places = np.arange(len(frames))[:, None] + np.arange(1 - history, 1)
         return np.asarray(frames[np.maximum(places, 0)].reshape(len(frames), -1))
@@ -158,7 +158,7 @@ def _outputs(contract: Contract) -> tuple[InputColumn, ...]:
 
 
 def _slopes(runtime: Runtime, contract: Contract, count: int) -> Floats:
-    """(points, outputs, inputs) derivatives of the observation at a few places."""
+    """(points, outputs, inputs) derivatives of the observation at some random points."""
     rng = np.random.default_rng(0)
     points = rng.normal(0.0, 0.5, (_POINTS, count))
     moved = (
@@ -171,7 +171,7 @@ def _slopes(runtime: Runtime, contract: Contract, count: int) -> Floats:
 
 
 def _normaliser(bundle: Bundle) -> tuple[Floats, Floats] | None:
-    """Mean and scale of a network that begins with (obs - mean) / scale; None for others."""
+    """Mean and scale of a network that starts with (obs - mean) / scale; None for others."""
     graph = onnx.load_model_from_string(bundle.graph("policy")).graph
     constants = {i.name: onnx.numpy_helper.to_array(i).astype(float) for i in graph.initializer}
     width = bundle.contract.input_width

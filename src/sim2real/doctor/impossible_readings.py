@@ -1,11 +1,12 @@
 """Readings that no world of the twin gives: a unit, a sign or an order shows in a single row.
 
-This needs no motion, so it also speaks where the supervisor stopped the robot at once.
+This needs no motion, so it works even if the supervisor stopped the robot at once.
 """
 
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable
 
 import numpy as np
 
@@ -17,9 +18,9 @@ from sim2real.doctor.simulated_reference import ReferenceEpisodes
 from sim2real.logs import ControlLog
 
 _START_SLACK = 0.6
-"""How far a joint may start from where worlds start: an arm without power sags [rad or m]."""
+"""How far a joint may start outside the worlds' starts: an unpowered arm sags [rad or m]."""
 _ELSEWHERE = 1.2
-"""A start this far from all worlds' is another pose."""
+"""A start this far outside is another pose."""
 
 
 class ReadingBounds:
@@ -38,11 +39,11 @@ class ReadingBounds:
         self._low, self._high = np.nanmin(rows, axis=0), np.nanmax(rows, axis=0)
 
     def findings(self, log: ControlLog) -> list[Finding]:
-        """Faults that the pose at the start and the place of things show."""
+        """Faults that show in the starting pose, or in readings of positions and orientations."""
         return self._start(log) or self._placed(log)
 
     def units(self, log: ControlLog, far: float) -> list[Finding]:
-        """Readings in another unit: so many times beyond the largest of all worlds."""
+        """Readings in another unit: more than `far` times the largest of all worlds."""
         largest = np.nan_to_num(np.abs(log.readings)).max(axis=0)
         by_fault: dict[Fault, list[tuple[str, float]]] = {}
         for sensor in log.contract.sensors:
@@ -56,17 +57,15 @@ class ReadingBounds:
             angle = sensor.unit.startswith("rad")
             fault = Fault.DEGREES if angle and ratio < 2.0 * DEGREES else Fault.SCALE
             by_fault.setdefault(fault, []).append((f"sensor/{sensor.name}", ratio))
-        return [
-            Finding(
-                fault=fault,
-                where=tuple(name for name, _ in found),
-                evidence=f"{found[0][0]} reads up to {max(r for _, r in found):.3g} times what any"
-                f" of the twin's worlds gives; a degree is {DEGREES:.1f} to the radian.",
-                confidence=0.9,
-                alternatives=(Fault.SCALE,) if fault is Fault.DEGREES else (),
+        findings = []
+        for fault, found in by_fault.items():
+            evidence = (
+                f"{found[0][0]} reads up to {max(r for _, r in found):.3g} times the largest value"
+                f" in any of the twin's worlds; one radian is {DEGREES:.1f} degrees."
             )
-            for fault, found in by_fault.items()
-        ]
+            others = (Fault.SCALE,) if fault is Fault.DEGREES else ()
+            findings.append(Finding(fault, tuple(n for n, _ in found), evidence, 0.9, others))
+        return findings
 
     def _start(self, log: ControlLog) -> list[Finding]:
         columns, names = [], []
@@ -87,43 +86,29 @@ class ReadingBounds:
         if not odd.any():
             return []
         where = tuple(n for n, o in zip(names, odd, strict=True) if o)
-        told = f"{where[0]} starts at {at[odd][0]:.2f}, the twin's worlds at {middle[odd][0]:.2f}"
+        here = f"{where[0]} starts at {at[odd][0]:.2f}, the twin's worlds at {middle[odd][0]:.2f}"
 
         def excess(pose: Floats) -> float:
             return float(np.maximum(0.0, away(pose)).sum())
-
-        def finding(
-            fault: Fault, where: tuple[str, ...], how: str, confidence: float, *others: Fault
-        ) -> list[Finding]:
-            return [
-                Finding(
-                    fault=fault,
-                    where=where,
-                    evidence=f"{told}{how}",
-                    confidence=confidence,
-                    alternatives=others,
-                )
-            ]
 
         flipped = np.where(odd, -at, at)
         order = min(_orders(len(at)), key=lambda o: excess(at[o]), default=list(range(len(at))))
         enough = 0.4 * excess(at)
         if excess(flipped) < min(enough, excess(at[order]) + 0.1):
-            how = "; with the opposite sign it would start where they do."
-            return finding(Fault.SIGN, where, how, 0.6, Fault.POSE, Fault.PERMUTED)
+            evidence = f"{here}; with the opposite sign it would match."
+            return [Finding(Fault.SIGN, where, evidence, 0.6, (Fault.POSE, Fault.PERMUTED))]
         if excess(at[order]) < enough:
             mixed = ", ".join(names[k] for k in order)
-            how = f"; in the order {mixed} all joints would start where they do."
+            evidence = f"{here}; in the order {mixed} all joints would match."
             moved = tuple(names[k] for k in range(len(at)) if order[k] != k)
-            return finding(Fault.PERMUTED, moved, how, 0.6, Fault.POSE)
+            return [Finding(Fault.PERMUTED, moved, evidence, 0.6, (Fault.POSE,))]
         if away(at).max() > _ELSEWHERE:
-            far = float(spread[odd][0])
-            how = f", and none of them farther than {far:.2f} from there."
-            return finding(Fault.POSE, where, how, 0.5, Fault.OFFSET)
+            evidence = f"{here}, none of them farther than {float(spread[odd][0]):.2f} from there."
+            return [Finding(Fault.POSE, where, evidence, 0.5, (Fault.OFFSET,))]
         return []
 
     def _placed(self, log: ControlLog) -> list[Finding]:
-        """Sensors of no joint: vectors that lie where no world has them."""
+        """Vectors of sensors without a joint that lie where no world has them."""
         for sensor in log.contract.sensors:
             if sensor.kind in ("jointpos", "jointvel") or sensor.width < 2:
                 continue
@@ -143,33 +128,31 @@ class ReadingBounds:
             if not len(values) or inside(values) > 0.5:
                 continue
             fault, how = _replaced(values, inside, quaternion=bool(sensor.quaternion))
-            return [
-                Finding(
-                    fault=fault,
-                    where=(f"sensor/{sensor.name}",),
-                    evidence=f"sensor/{sensor.name} lies outside of where the twin's worlds have it"
-                    f" in {100 * (1 - inside(values)):.0f} % of the periods; {how}.",
-                    confidence=0.6,
-                    alternatives=(Fault.OFFSET,) if fault is not Fault.OFFSET else (),
-                )
-            ]
+            name = f"sensor/{sensor.name}"
+            evidence = (
+                f"{name} lies outside its range in the twin's worlds in"
+                f" {100 * (1 - inside(values)):.0f} % of the periods; {how}."
+            )
+            others = () if fault is Fault.OFFSET else (Fault.OFFSET,)
+            return [Finding(fault, (name,), evidence, 0.6, others)]
         return []
 
 
-def _replaced(values: Floats, inside: object, *, quaternion: bool) -> tuple[Fault, str]:
-    """What brings a vector back to where it should be."""
-    assert callable(inside)
+def _replaced(
+    values: Floats, inside: Callable[[Floats], float], *, quaternion: bool
+) -> tuple[Fault, str]:
+    """What brings a vector back into its range."""
     width = values.shape[1]
     if quaternion and max(inside(np.roll(values, k, axis=1)) for k in (1, -1)) > 0.9:
-        return Fault.QUATERNION, "with its parts in another order it does not"
+        return Fault.QUATERNION, "with its components in another order it does not"
     for k in range(width):
         signs = np.ones(width)
         signs[k] = -1.0
         if inside(values * signs) > 0.9:
-            return Fault.SIGN, f"with part {k} negated it does not"
+            return Fault.SIGN, f"with component {k} negated it does not"
     for order in itertools.islice(itertools.permutations(range(width)), 1, 24):
         if inside(values[:, list(order)]) > 0.9:
-            return Fault.PERMUTED, f"with its parts in the order {list(order)} it does not"
+            return Fault.PERMUTED, f"with its components in the order {list(order)} it does not"
     for factor in (1e-3, 1e3, 1e-2, 1e2, 1 / DEGREES, DEGREES):
         if inside(values * factor) > 0.9:
             return Fault.SCALE, f"multiplied by {factor:.3g} it does not"
@@ -177,7 +160,7 @@ def _replaced(values: Floats, inside: object, *, quaternion: bool) -> tuple[Faul
 
 
 def _orders(count: int) -> list[list[int]]:
-    """Ways to mix joints up: two swapped, all turned by one, reversed."""
+    """Ways to mix up joints: two swapped, all shifted by one, reversed."""
     plain = list(range(count))
     found = []
     for one in range(count):

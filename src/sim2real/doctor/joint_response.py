@@ -1,8 +1,8 @@
-"""How a robot's joints answer to its commands, as a linear model learned from simulated episodes.
+"""How a robot's joints respond to commands: a linear model learned from simulated episodes.
 
-For each commanded joint two things are predicted: how far its position reading moves within a short
+It predicts two things for each commanded joint: how far its position reading moves within a short
 time, from the commands around it, its speed and its weight; and its speed reading, from its
-positions. What a log does otherwise is either other physics or a broken interface.
+positions. A log that differs has other physics or a broken interface.
 """
 
 from __future__ import annotations
@@ -19,27 +19,27 @@ from sim2real.doctor.simulated_reference import ReferenceEpisodes
 from sim2real.twin import Twin
 
 _AHEAD_S = 0.12
-"""How far the motion is predicted."""
+"""Time ahead that the motion is predicted [s]."""
 _BACK_S = 0.10
-"""How far back commands still matter: delays of the bus and of the drive."""
+"""Time for which past commands matter: delays of the bus and of the drive [s]."""
 _SPEED_BACK = 2
 """Period of the first row of speeds: two differences of positions lie before it."""
 _TABLE = 1441
 _NEAR_M = 0.015
-"""What is nearer than this may touch: calibration is not better [m]."""
+"""Geoms nearer than this may touch, as calibration is no better [m]."""
 _STOP = 0.04
-"""A joint this near to its stop may rest on it [rad or m]."""
+"""A joint this close to its stop may rest on it [rad or m]."""
 _STIRRED = 0.05
-"""Share of its range that a joint must have gone through to be judged."""
+"""Share of its range that a joint must cover to be judged."""
 _LED = 0.05
-"""A servo that is sent farther than this overcomes its friction [rad or m]."""
+"""A servo whose command is farther away than this overcomes its friction [rad or m]."""
 _BENDS = (0.5, 0.9)
-"""Quantiles of the command's lead at which the answer may bend: drives saturate."""
+"""Quantiles of the command's lead at which the response may bend: drives saturate."""
 
 
 @dataclass(frozen=True)
 class ServoJoint:
-    """A commanded joint and the columns that are about it."""
+    """A commanded joint and its columns."""
 
     name: str
     command: int
@@ -61,7 +61,7 @@ class JointMotion:
     weight: Floats
     """Torque of gravity at the joint [N m or N]."""
     free: Bools
-    """Whether nothing fixed is near the robot, and the joint is off its stops."""
+    """Whether nothing fixed is near the robot and the joint is off its stops."""
 
 
 def joints_of(contract: Contract, twin: Twin) -> list[ServoJoint]:
@@ -93,7 +93,7 @@ def joints_of(contract: Contract, twin: Twin) -> list[ServoJoint]:
 
 
 class Posture:
-    """What the twin's nominal model says about joint angles: gravity, and whether it touches."""
+    """Gravity and possible contact at given joint angles, from the twin's nominal model."""
 
     def __init__(self, twin: Twin, joints: list[ServoJoint]) -> None:
         self._model = copy.copy(twin.compile().model)
@@ -113,7 +113,7 @@ class Posture:
         self._high = np.where(limited, model.jnt_range[ids, 1] - _STOP, np.inf)
 
     def __call__(self, positions: Floats) -> tuple[Floats, Bools]:
-        """Torques of gravity (..., joints) and whether joints are free, of the positions' shape."""
+        """Gravity torques (..., joints), and whether joints are free, of the positions' shape."""
         off_stops = (positions > self._low) & (positions < self._high)
         if self._table is None:
             weight, near = self._exact(positions)
@@ -122,7 +122,7 @@ class Posture:
         return np.interp(turned, *self._table), off_stops
 
     def gravity(self, positions: Floats) -> Floats:
-        """Torques of gravity alone."""
+        """Gravity torques alone."""
         return self(positions)[0]
 
     def _exact(self, positions: Floats) -> tuple[Floats, Bools]:
@@ -167,18 +167,17 @@ def _can_touch(model: mujoco.MjModel, joints: list[ServoJoint]) -> Bools:
 
 @dataclass(frozen=True, kw_only=True)
 class JointResiduals:
-    """Residuals of one joint's model, (episodes, rows) in units of what is usual."""
+    """Residuals of one joint's model, (episodes, rows), in units of their usual size."""
 
     travel: Floats
     speed: Floats | None
     predicted: Floats
-    """Predicted travel over usual error: how far the joint should have gone."""
+    """Predicted travel, over the usual error."""
 
     def loss(self, periods: int, back: int, *, speed: bool) -> Floats:
-        """(episodes, periods) robust misfit of each period, about 1 as a rule; nan where unknown.
+        """(episodes, periods) robust misfit of the travel, or of the speed; nan where unknown.
 
-        Of the travel, or of the speed. It grows with the logarithm of the error: no single event
-        decides.
+        Usually about 1. It grows with the logarithm of the error, so no single event decides.
         """
         found = np.full((len(self.travel), periods), np.nan)
         if not speed:
@@ -226,22 +225,22 @@ class JointResponseModel:
     def reweighed(self, motion: JointMotion, joint: ServoJoint) -> JointMotion:
         """The motion with gravity at its own positions, where it is the only joint.
 
-        A position servo hides gravity, and other joints' part in it; there it stays as it was.
+        Behind a position servo, or with several joints, the motion stays as it is.
         """
         if joint.servo or len(self.joints) > 1:
             return motion
         return replace(motion, weight=self.posture.gravity(motion.position[:, :, None])[:, :, 0])
 
     def stirred(self, motion: JointMotion, k: int) -> bool:
-        """Whether the joint went far enough in the first episode to be judged at all."""
+        """Whether the joint moves far enough in the first episode to be judged."""
         span = float(np.ptp(np.nanquantile(self.reference[-1][k].position, (0.02, 0.98))))
         known = motion.position[0][np.isfinite(motion.position[0])]
         return len(known) > 1 and float(np.ptp(known)) > _STIRRED * span
 
     def moving(self, motion: JointMotion, k: int) -> Bools:
-        """(episodes, periods) whether the joint's reading goes clearly on from there.
+        """(episodes, periods) whether the joint's reading clearly changes from there on.
 
-        A joint that rests may be held by friction or by the table: it tells nothing of a driver.
+        A joint at rest may be held by friction or by the table and says nothing about a driver.
         """
         usual = self._weights[k][1]
         gone = np.full(motion.position.shape, np.nan)
@@ -250,13 +249,13 @@ class JointResponseModel:
         )
         found: Bools = np.nan_to_num(np.abs(gone)) > 2.0 * usual
         if not self.joints[k].servo:
-            # A torque that moves nothing tells too; a servo may be held by the table.
+            # A torque that moves nothing is evidence, too; a servo may be held by the table.
             predicted = np.nan_to_num(np.abs(self.answer(motion, k).predicted))
             found[:, self.back : self.back + predicted.shape[1]] |= predicted > 2.0
         return found
 
     def speeding(self, motion: JointMotion, k: int) -> Bools:
-        """(episodes, periods) whether position or speed reading say that the joint moves."""
+        """(episodes, periods) whether the position or the speed reading shows motion."""
         found = self.moving(motion, k)
         if motion.speed is not None:
             gone = np.nan_to_num(np.abs(motion.speed)) * self.ahead * self.period_s
@@ -264,16 +263,16 @@ class JointResponseModel:
         return found
 
     def free(self, motion: JointMotion) -> Bools:
-        """(episodes, periods) whether nothing was in the way until the end of the prediction."""
+        """(episodes, periods) whether nothing is in the way until the end of the prediction."""
         free = motion.free.copy()
         for later in range(1, self.ahead + 1):
             free[:, :-later] &= motion.free[:, later:]
         return free
 
     def follows(self, motion: JointMotion, moving: Bools) -> float:
-        """Share of the first episode's moving periods in which a servo goes where it is sent.
+        """Share of the first episode's moving periods in which a servo moves towards its command.
 
-        nan with too few periods in which it was sent anywhere.
+        nan with too few periods in which the command is away from the joint.
         """
         lead = motion.command[0] - motion.position[0]
         lead = np.concatenate([[np.nan], lead[:-1]])  # commands take about a period to act
@@ -283,7 +282,7 @@ class JointResponseModel:
         return float((np.sign(lead[use]) == np.sign(gone[use])).mean()) if use.sum() > 4 else np.nan
 
     def answer(self, motion: JointMotion, k: int) -> JointResiduals:
-        """How a motion differs from what is usual of joint number `k`."""
+        """How a motion differs from the model of joint `k`."""
         weights, usual, speed_weights, speed_usual = self._weights[k]
         features, travel = self._features(motion, self.joints[k])
         predicted = features @ weights
@@ -327,11 +326,11 @@ class JointResponseModel:
             at(motion.weight, 0), np.ones_like(here),
         ]  # fmt: skip
         if joint.servo:
-            # The command that acts on the way, late by about a delay.
+            # The command that acts on the way, after about the delay.
             acting = np.mean([at(motion.command, k) for k in range(-1, ahead - 1)], axis=0) - here
             columns += [np.clip(acting, -b, b) for b in self._bends[self.joints.index(joint)]]
         if not joint.servo and len(self.joints) == 1:
-            # Gravity changes on the way: where it is halfway, and nearly there.
+            # Gravity changes on the way: take it at two later positions.
             for share in (0.4, 0.8):
                 later = here + share * ahead * self.period_s * at(speed, 0)
                 columns.append(self.posture.gravity(later[..., None])[..., 0])
@@ -353,7 +352,7 @@ class JointResponseModel:
 
 
 def _fit(sets: list[tuple[Floats, Floats]], free: list[Bools]) -> tuple[Floats, float]:
-    """Least squares over all sets of episodes; the weights, and the usual error."""
+    """Least squares over all sets of episodes: (weights, usual error)."""
     tables, targets = [], []
     for (features, target), may in zip(sets, free, strict=True):
         use = np.isfinite(features).all(axis=-1) & np.isfinite(target) & may[:, : target.shape[1]]
@@ -361,22 +360,19 @@ def _fit(sets: list[tuple[Floats, Floats]], free: list[Bools]) -> tuple[Floats, 
         targets.append(target[use])
     rows, wanted = np.concatenate(tables), np.concatenate(targets)
     size = np.maximum(np.abs(rows).mean(axis=0), 1e-9)
-    # As much weight on the policy's own episodes as on the others together.
+    # The policy's own episodes weigh as much as the others together.
     share = np.concatenate([np.full(len(t), 1.0 / max(1, len(t))) for t in targets])
     matrix = rows / size * np.sqrt(share)[:, None]
     ridge = 1e-4 * np.eye(matrix.shape[1])
     weights = np.linalg.solve(matrix.T @ matrix + ridge, matrix.T @ (wanted * np.sqrt(share)))
     weights = weights / size
     errors = [_usual(table, target, weights) for table, target in zip(tables, targets, strict=True)]
-    # A joint that the policy leaves alone is known by the other episodes.
+    # A joint that the policy does not move is known from the other episodes.
     return weights, max(errors[0], 0.3 * errors[-1], 1e-6)
 
 
 def _usual(table: Floats, target: Floats, weights: Floats) -> float:
-    """Root mean square of the errors without outliers, in the rows with motion.
-
-    At rest nearly nothing is to be predicted, and nothing is learned.
-    """
+    """Root mean square error without outliers, of the rows with motion."""
     error = target - table @ weights
     error = error[np.abs(target) >= np.quantile(np.abs(target), 0.6)]
     return float(np.sqrt(np.mean(np.square(np.clip(error, *np.quantile(error, (0.02, 0.98)))))))

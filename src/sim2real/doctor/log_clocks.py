@@ -1,4 +1,4 @@
-"""Names and clocks: what a log lacks, how fast its loop was, and what it stopped hearing."""
+"""Names and clocks: channels that a log lacks, a slow loop, and readings that are not renewed."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from sim2real.logs import ControlLog
 
 
 def clock_findings(log: ControlLog, limits: DoctorThresholds) -> list[Finding]:
-    """Faults that show without any physics: missing channels, a slow loop, readings not renewed."""
+    """Faults that show without any physics: missing channels, a slow loop, stale readings."""
     return [*_missing(log), *_rate(log, limits), *_unread(log, limits)]
 
 
@@ -22,22 +22,15 @@ def _missing(log: ControlLog) -> list[Finding]:
         values = log.readings[:, log.column(sensor.name)]
         if sensor.name not in log.missing and not np.isfinite(values).any():
             empty.append(f"sensor/{sensor.name}")
-    if not absent and not empty:
-        return []
     parts = []
     if absent:
         parts.append(f"the log has no channel {', '.join(absent)}")
     if empty:
         parts.append(f"{', '.join(empty)} never holds a number of the contract's shape")
-    return [
-        Finding(
-            fault=Fault.MISSING,
-            where=tuple(absent + empty),
-            evidence=f"The contract wants {len(log.contract.sensors)} sensors;"
-            f" {' and '.join(parts)}.",
-            confidence=1.0,
-        )
-    ]
+    if not parts:
+        return []
+    evidence = f"The contract has {len(log.contract.sensors)} sensors; {' and '.join(parts)}."
+    return [Finding(Fault.MISSING, tuple(absent + empty), evidence, 1.0)]
 
 
 def _rate(log: ControlLog, limits: DoctorThresholds) -> list[Finding]:
@@ -50,16 +43,13 @@ def _rate(log: ControlLog, limits: DoctorThresholds) -> list[Finding]:
     if max(usual, mean) <= limits.slow_loop * promised:
         return []
     missed = float((steps > 1.5 * promised).mean())
-    return [
-        Finding(
-            fault=Fault.RATE,
-            where=("clock",),
-            evidence=f"A period lasts {1e3 * usual:.1f} ms (median; mean {1e3 * mean:.1f} ms) where"
-            f" the contract promises {1e3 * promised:.1f} ms: {1.0 / mean:.1f} Hz instead of"
-            f" {log.contract.rate_hz:g} Hz. {100 * missed:.0f} % of them are longer by half.",
-            confidence=1.0,
-        )
-    ]
+    evidence = (
+        f"A control period lasts {1e3 * usual:.1f} ms (median; mean {1e3 * mean:.1f} ms), and the"
+        f" contract promises {1e3 * promised:.1f} ms: {1.0 / mean:.1f} Hz instead of"
+        f" {log.contract.rate_hz:g} Hz. {100 * missed:.0f} % of the periods are more than half as"
+        " long again."
+    )
+    return [Finding(Fault.RATE, ("clock",), evidence, 1.0)]
 
 
 def _unread(log: ControlLog, limits: DoctorThresholds) -> list[Finding]:
@@ -74,19 +64,12 @@ def _unread(log: ControlLog, limits: DoctorThresholds) -> list[Finding]:
             worst, longest = max(worst, float(old.mean())), max(longest, run)
     if not names:
         return []
-    return [
-        Finding(
-            fault=Fault.STALE,
-            where=tuple(names),
-            evidence=f"No new reading in {100 * worst:.0f} % of the periods, up to {longest} in a"
-            " row.",
-            confidence=1.0,
-        )
-    ]
+    evidence = f"No new reading in {100 * worst:.0f} % of the periods, up to {longest} in a row."
+    return [Finding(Fault.STALE, tuple(names), evidence, 1.0)]
 
 
 def _longest(flags: Bools) -> int:
-    """Longest run of true."""
+    """Longest run of True."""
     longest = run = 0
     for flag in flags:
         run = run + 1 if flag else 0

@@ -1,7 +1,7 @@
-"""Driver faults that only physics shows: the log agrees with itself, the robot does not obey.
+"""Driver faults that only physics shows: the log is consistent, but the robot does not obey.
 
-A hypothesis corrects a joint's motion. It is accepted when the corrected motion is more normal than
-the logged one by far more than the same correction improves any clean simulated episode.
+A hypothesis corrects a joint's motion. It is accepted if the correction makes the motion more
+normal, by far more than it improves any clean simulated episode.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from sim2real.arrays import Bools, Floats
-from sim2real.doctor.driver_faults import DELAYS, Hypothesis, earlier, single_joint, swapped, swaps
+from sim2real.doctor.driver_faults import DELAYS, Hypothesis, earlier, single_joint, swaps
 from sim2real.doctor.findings import Fault, Finding
 from sim2real.doctor.graph_interface import GraphInterface
 from sim2real.doctor.joint_response import JointMotion, JointResponseModel
@@ -22,19 +22,20 @@ from sim2real.logs import ControlLog
 from sim2real.twin import Twin
 
 _MARGIN = 0.4
-"""How much more than every clean simulated episode a correction must improve the misfit."""
+"""How much more a correction must improve the misfit than it improves any clean episode."""
 _EXACT = (Fault.SIGN, Fault.PERMUTED)
 _DELAYS = (Fault.OBSERVATION_DELAYED, Fault.ACTION_DELAYED)
 _LATE_MARGIN = 0.3
-"""The same for delays, which buses differ by."""
+"""The same for delays, in which buses differ."""
 _FOLLOWS, _STRAYS = 0.85, 0.6
-"""Share of the moving periods in which a servo must go where it is sent, and where it does not."""
+"""Share of the moving periods above which a servo follows its command, and below which it does
+not."""
 _PARTS = 2
-"""Parts of a motion that a fault must show in, each."""
+"""Parts of a motion; a fault must show in each."""
 _FEWEST = 12
-"""Moving periods that a judgement needs."""
+"""Fewest moving periods for a verdict."""
 _STUCK = 5
-"""Periods in a row with one value before a reading can count as stuck."""
+"""Fewest equal readings in a row that can count as stuck."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,7 +47,7 @@ class AcceptedFault:
     gain: float
     """Improvement of the misfit."""
     left: float
-    """Misfit that remains."""
+    """Remaining misfit."""
 
 
 @dataclass(frozen=True)
@@ -56,18 +57,17 @@ class TriedHypothesis:
     hypothesis: Hypothesis
     before: Floats
     after: Floats
-    fee: float
-    """Part of `after` that is only for the motion being enlarged."""
+    """Includes the hypothesis' fee."""
     corrected: JointMotion
 
 
 class PhysicalReference:
-    """What is normal for a bundle's robot, and how to tell what is not."""
+    """What is normal for a bundle's robot, and tests for what is not."""
 
     def __init__(
         self, interface: GraphInterface, thresholds: DoctorThresholds = DOCTOR_THRESHOLDS
     ) -> None:
-        """Simulate the reference; a `Sim2RealError` where the task is not known here."""
+        """Simulate the reference; a `Sim2RealError` if the task is not installed here."""
         contract = interface.bundle.contract
         twin = Twin.load(interface.bundle.twin)
         self._contract = contract
@@ -104,9 +104,9 @@ class PhysicalReference:
         )
 
     def _losses(self, motion: JointMotion, k: int, moving: Bools, *, speed: bool = False) -> Floats:
-        """(episodes, parts) misfit of joint `k` in the parts of its moving time, in their order.
+        """(episodes, parts) misfit of joint `k` in each part of its moving time.
 
-        A fault of the interface is there all the time; a collision is not.
+        An interface fault is there all the time; a collision is not.
         """
         loss = self.model.answer(motion, k).loss(
             motion.position.shape[1], self.model.back, speed=speed
@@ -126,7 +126,7 @@ class PhysicalReference:
         )
 
     def gap(self, motions: list[JointMotion]) -> float:
-        """Misfit of a log in units of what the reference shows; nan where it is too short."""
+        """Misfit of a log relative to the reference's; nan if the log is too short."""
         costs = np.array(
             [np.mean(self._losses(m, k, self.model.moving(m, k))[0]) for k, m in enumerate(motions)]
         )
@@ -136,14 +136,14 @@ class PhysicalReference:
         return float(np.mean(costs[known]) / np.mean(self.usual[known]))
 
     def findings(self, log: ControlLog) -> list[Finding]:
-        """Faults that physics shows in a log whose software chain is whole."""
+        """Faults that physics shows in a log whose software chain is intact."""
         motions = self.motions(log)
         found = self._frozen(log, motions)
         if found:
             return found
         named = [n for k in range(len(motions)) if (n := self._joint(motions, k)) is not None]
         mixed = [n for n in named if n.hypothesis.fault is Fault.PERMUTED]
-        if len(mixed) == 1:  # nobody changes places alone
+        if len(mixed) == 1:  # a swap takes two
             named.remove(mixed[0])
         late = self._delay(motions)
         strongest: dict[Fault, float] = {}
@@ -156,7 +156,7 @@ class PhysicalReference:
         resting = self._resting.findings(motions)
         best = max(strongest, key=lambda f: strongest[f])
         if resting and resting[0].fault in _EXACT and best not in (*_EXACT, *_DELAYS):
-            # A sign or an order leaves no number free; a zero or a factor fits nearly anything.
+            # A sign or an order has no free number; a zero or a factor fits nearly anything.
             return resting
         top = max(strongest.values())
         order = sorted(strongest, key=lambda f: -strongest[f])
@@ -174,29 +174,21 @@ class PhysicalReference:
         base, base_free = (self._losses(motion, k, rows) for rows in (moving, free))
         turning = self._losses(motion, k, speeding, speed=True)
         found = []
-        for h in single_joint(motion.speed is not None, joint.servo):
+        alone = single_joint(motion.speed is not None, joint.servo)
+        for h in [*alone, *swaps(motions, k)]:
             corrected = self.model.reweighed(h.correct(motion), joint)
-            # Without it, whatever makes a motion smaller would make it more normal.
-            fee = -float(np.log(np.abs(h.factors)).max(initial=0.0, where=np.array(h.factors) > 1))
-            fee -= float(np.log(np.abs(h.factors)).min(initial=0.0, where=np.array(h.factors) < 1))
+            before, rows = base, moving
             if h.apart:
                 # Position against speed: nothing outside of the robot can make them disagree.
-                after = self._losses(corrected, k, speeding, speed=True) + fee
-                found.append(TriedHypothesis(h, turning, after, fee, corrected))
-                continue
-            # What a table does to an arm looks like a zero error or a weak drive.
-            touchy = h.fault in (Fault.OFFSET, Fault.SCALE)
-            after = self._losses(corrected, k, free if touchy else moving) + fee
-            found.append(TriedHypothesis(h, base_free if touchy else base, after, fee, corrected))
-        for h, other in swaps(len(motions), k, motion.speed is not None):
-            corrected = swapped(motion, motions[other], h.what)
-            if h.apart:
-                both = speeding | self.model.speeding(corrected, k)
-                after = self._losses(corrected, k, both, speed=True)
-                found.append(TriedHypothesis(h, turning, after, 0.0, corrected))
-                continue
-            both = moving | self.model.moving(corrected, k)
-            found.append(TriedHypothesis(h, base, self._losses(corrected, k, both), 0.0, corrected))
+                before, rows = turning, speeding
+            elif h.fault in (Fault.OFFSET, Fault.SCALE):
+                # Contact with a table looks like a zero error or a weak drive.
+                before, rows = base_free, free
+            if h.fault is Fault.PERMUTED:
+                busy = self.model.speeding if h.apart else self.model.moving
+                rows = rows | busy(corrected, k)
+            after = self._losses(corrected, k, rows, speed=h.apart) + h.fee
+            found.append(TriedHypothesis(h, before, after, corrected))
         return found
 
     def _joint(self, motions: list[JointMotion], k: int) -> AcceptedFault | None:
@@ -208,7 +200,7 @@ class PhysicalReference:
         accepted = []
         for tried, most in zip(self._tried(motions, k), self._most[k], strict=True):
             h = tried.hypothesis
-            before, left = float(np.mean(tried.before)), float(np.mean(tried.after)) - tried.fee
+            before, left = float(np.mean(tried.before)), float(np.mean(tried.after)) - h.fee
             odd, worst = (
                 (self._odd_speed[k], self._worst_speed[k])
                 if h.apart
@@ -217,31 +209,26 @@ class PhysicalReference:
             if not before > odd + _MARGIN:
                 continue
             normal = left < worst + _MARGIN
-            if servo and not h.apart and h.fault in (Fault.SIGN, Fault.PERMUTED):
-                # Sent far off, a drive saturates and no model fits; but it goes where it is sent.
+            if servo and not h.apart and h.fault in _EXACT:
+                # Sent far off, a drive saturates and no model fits, but it still follows.
                 both = moving | self.model.moving(tried.corrected, k)
                 would = self.model.follows(tried.corrected, both)
                 normal = would > _FOLLOWS and follows < _STRAYS
             if normal and _persistent(tried.before - tried.after)[0] > max(0.0, most) + _MARGIN:
-                accepted.append(
-                    AcceptedFault(
-                        joint=self.model.joints[k].name,
-                        hypothesis=h,
-                        gain=float(np.mean(tried.before - tried.after)),
-                        left=left,
-                    )
-                )
+                gain = float(np.mean(tried.before - tried.after))
+                name = self.model.joints[k].name
+                accepted.append(AcceptedFault(joint=name, hypothesis=h, gain=gain, left=left))
         if not accepted:
             return None
-        # Position against speed is the surer evidence.
+        # Position against speed is the stronger evidence.
         accepted = [n for n in accepted if n.hypothesis.apart] or accepted
         best = max(n.gain for n in accepted)
         chosen = next(n for n in accepted if n.gain >= best - _MARGIN)
         return None if chosen.hypothesis.benign else chosen
 
     def _late(self, motions: list[JointMotion], periods: int) -> tuple[Floats, Floats]:
-        """(episodes,) gain that most joints show, and what misfit is left over the worst usual one,
-        with readings so many periods earlier."""
+        """(episodes,) gain of most joints, and misfit left beyond the worst normal one, with
+        readings taken a number of periods earlier."""
         gains, left = [], []
         for k, motion in enumerate(motions):
             moved = earlier(motion, "readings", periods)
@@ -249,7 +236,7 @@ class PhysicalReference:
             parts = self._losses(moved, k, self.model.moving(moved, k) & self.model.free(motion))
             gains.append(np.mean(base - parts, axis=1))
             left.append(np.mean(parts, axis=1) - self._worst[k])
-        # A delay is in all joints; one that hardly moved is no witness.
+        # A delay is in all joints, but one that hardly moved does not show it.
         return _shared(gains, 0.3), _shared(left, 0.5)
 
     def _delay(self, motions: list[JointMotion]) -> tuple[int, float] | None:
@@ -263,43 +250,39 @@ class PhysicalReference:
         return best
 
     def _late_finding(self, log: ControlLog, periods: int, gain: float) -> Finding:
-        # A delay line that was empty at first gives its first reading again and again.
+        # A delay line that was empty at first repeats its first reading.
         first = log.readings[: periods + 1]
         repeated = len(first) > 1 and bool((first[1:] == first[:1]).all())
         fault, other = Fault.ACTION_DELAYED, Fault.OBSERVATION_DELAYED
         if repeated:
             fault, other = other, fault
-        return Finding(
-            fault=fault,
-            where=("all joints",),
-            evidence=f"The joints answer {periods} period(s)"
+        evidence = (
+            f"The joints respond {periods} period(s)"
             f" ({1e3 * periods / log.contract.rate_hz:.0f} ms) later than in any of the twin's"
-            f" worlds (misfit better by {gain:.2f} when readings are taken earlier).",
-            confidence=0.7,
-            alternatives=(other,),
+            f" worlds (taking the readings earlier improves the misfit by {gain:.2f})."
         )
+        return Finding(fault, ("all joints",), evidence, 0.7, (other,))
 
     def _finding(self, fault: Fault, named: list[AcceptedFault]) -> Finding:
         first = max(named, key=lambda n: n.gain)
         hypothesis = first.hypothesis
-        value = hypothesis.value
+        what, value = hypothesis.what, hypothesis.value
         how = {
-            Fault.SIGN: f"its {hypothesis.what} are negated",
-            Fault.DEGREES: f"its {hypothesis.what} are taken as {value:.3g} times too large",
-            Fault.SCALE: f"its {hypothesis.what} are taken as {value:.3g} times too large",
-            Fault.OFFSET: f"its zero is moved by {-value:+.2f}",
-            Fault.OBSERVATION_DELAYED: f"its {hypothesis.what} is taken {value:.0f} periods before",
+            Fault.SIGN: f"its {what} negated",
+            Fault.DEGREES: f"its {what} divided by {value:.3g}",
+            Fault.SCALE: f"its {what} divided by {value:.3g}",
+            Fault.OFFSET: f"its zero moved by {-value:+.2f}",
+            Fault.OBSERVATION_DELAYED: f"its {what} taken {value:.0f} periods earlier",
         }.get(fault, "")
         if fault is Fault.PERMUTED:
-            how = f"it is given the {hypothesis.what} of {self.model.joints[int(value)].name}"
-        return Finding(
-            fault=fault,
-            where=tuple(n.joint for n in named),
-            evidence=f"Joint {first.joint} moves as in the twin's worlds when {how}: misfit"
-            f" {first.left:.2f} instead of {first.left + first.gain:.2f}.",
-            confidence=float(np.clip(first.gain / (first.gain + first.left), 0.3, 0.95)),
-            alternatives=(Fault.POSE,) if fault is Fault.OFFSET else (),
+            how = f"the {what} of {self.model.joints[int(value)].name}"
+        evidence = (
+            f"Joint {first.joint} moves as in the twin's worlds with {how}: misfit"
+            f" {first.left:.2f} instead of {first.left + first.gain:.2f}."
         )
+        sure = float(np.clip(first.gain / (first.gain + first.left), 0.3, 0.95))
+        others = (Fault.POSE,) if fault is Fault.OFFSET else ()
+        return Finding(fault, tuple(n.joint for n in named), evidence, sure, others)
 
     def _frozen(self, log: ControlLog, motions: list[JointMotion]) -> list[Finding]:
         stuck: dict[Fault, list[tuple[str, float, int]]] = {}
@@ -315,26 +298,23 @@ class PhysicalReference:
         found = []
         for fault, entries in stuck.items():
             name, size, length = max(entries, key=lambda e: e[1])
-            found.append(
-                Finding(
-                    fault=fault,
-                    where=tuple(entry[0] for entry in entries),
-                    evidence=f"The reading {name} keeps one value for {length} periods while the"
-                    f" joint's other reading says that it moved by {size:.2f}.",
-                    confidence=0.9,
-                    alternatives=(Fault.STALE if fault is Fault.MISSING else Fault.MISSING,),
-                )
+            evidence = (
+                f"The reading {name} keeps one value for {length} periods while the joint's other"
+                f" reading shows that it moved by {size:.2f}."
             )
+            other = Fault.STALE if fault is Fault.MISSING else Fault.MISSING
+            names = tuple(entry[0] for entry in entries)
+            found.append(Finding(fault, names, evidence, 0.9, (other,)))
         return found
 
 
 def _persistent(gains: Floats) -> Floats:
-    """(episodes,) the least of the gains in the parts (episodes, parts) of a motion."""
+    """(episodes,) the smallest gain among the parts (episodes, parts) of a motion."""
     return np.asarray(np.min(gains, axis=1))
 
 
 def _shared(values: list[Floats], share: float) -> Floats:
-    """(episodes,) quantile over joints of what is known; nan where less than half of them is."""
+    """(episodes,) quantile over joints; nan where fewer than half of them are known."""
     stacked = np.array(values)
     enough = np.isfinite(stacked).sum(axis=0) >= max(1, len(values) / 2)
     found = [_quantile(column, share) for column in stacked.T]
@@ -342,21 +322,19 @@ def _shared(values: list[Floats], share: float) -> Floats:
 
 
 def _quantile(values: Floats, share: float) -> float:
-    """A quantile of what is known; nan where nothing is."""
+    """A quantile of the finite values; nan without any."""
     known = values[np.isfinite(values)]
     return float(np.quantile(known, share)) if len(known) else float("nan")
 
 
 def _most(gains: Floats) -> float:
-    """The most that a correction improves a clean episode by."""
+    """The most by which a correction improves a clean episode."""
     return float(np.nanmax(gains)) if np.isfinite(gains).any() else 0.0
 
 
 def _stuck(motion: JointMotion, episode: int, period_s: float) -> tuple[float, str, int]:
-    """How far position and speed disagree while one of them repeats exactly.
-
-    In radians or metres; which of them repeats; and for how many periods.
-    """
+    """(disagreement of position and speed while one of them repeats exactly [rad or m], which of
+    them repeats, for how many periods)."""
     best = (0.0, "position", 0)
     if motion.speed is None:
         return best
@@ -367,7 +345,7 @@ def _stuck(motion: JointMotion, episode: int, period_s: float) -> tuple[float, s
             moved = position[begin:end] - position[begin]
             said = 0.5 * (gone[begin:end] + gone[begin + 1 : end + 1])
             size = float(np.abs(np.nan_to_num(moved - (said - said[0]))).max())
-            # A lost packet repeats one reading: a period's travel is no disagreement.
+            # A lost packet repeats one reading: ignore one period of travel.
             size -= float(np.nanmax(np.abs(speed[begin:end]), initial=0.0)) * period_s
             if size > best[0]:
                 best = (size, what, end - begin)
@@ -375,7 +353,7 @@ def _stuck(motion: JointMotion, episode: int, period_s: float) -> tuple[float, s
 
 
 def _runs(series: Floats) -> list[tuple[int, int]]:
-    """Stretches (begin, end) of one value that are long enough to be suspicious."""
+    """(begin, end) of runs of one value that are long enough to be suspicious."""
     same = np.concatenate([[False], series[1:] == series[:-1], [False]])
     edges = np.flatnonzero(same[1:] != same[:-1])
     pairs = zip(edges[::2], edges[1::2], strict=True)

@@ -1,7 +1,7 @@
-"""Where position servos come to rest: away from their command, something is wrong with the scale.
+"""Where position servos come to rest.
 
-A servo that nothing holds stops at its command but for sag and friction. One that stops elsewhere
-has another zero, sign, unit or order than the command; a table in its way is left out.
+A servo that nothing holds rests at its command, up to sag and friction. One that rests elsewhere
+has another zero, sign, unit or order than its command. Rest against a table or a stop is left out.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from sim2real.doctor.findings import Fault, Finding
 from sim2real.doctor.joint_response import JointMotion, JointResponseModel
 
 _FEWEST = 8
-"""Periods of rest that are needed."""
+"""Fewest periods of rest."""
 _SLACK = 0.1
-"""How much farther than in any of the twin's worlds a servo may rest from its command."""
+"""How much farther from its command a servo may rest than in any of the twin's worlds."""
 _SAME = 0.06
-"""How near two positions are that count as one [rad or m]."""
+"""Largest difference of two positions that count as equal [rad or m]."""
 
 
 class RestingPositions:
@@ -27,7 +27,7 @@ class RestingPositions:
         self._most = [self._farthest(motion, k) for k, motion in enumerate(model.reference[0])]
 
     def findings(self, motions: list[JointMotion]) -> list[Finding]:
-        """Faults that the places where servos rest show."""
+        """Faults that show in where servos rest."""
         places = [self._place(motion, k, 0) for k, motion in enumerate(motions)]
         odd = {
             k: place
@@ -40,17 +40,13 @@ class RestingPositions:
         fault, alternatives = self._fault(odd, ends)
         first = max(odd, key=lambda k: abs(odd[k][0] - odd[k][1]))
         command, position = odd[first]
-        return [
-            Finding(
-                fault=fault,
-                where=tuple(self._model.joints[k].name for k in odd),
-                evidence=f"Joint {self._model.joints[first].name} rests at {position:.2f} with a"
-                f" command of {command:.2f} and nothing in its way; in the twin's worlds it rests"
-                f" within {self._most[first]:.2f} of its command.",
-                confidence=0.7,
-                alternatives=alternatives,
-            )
-        ]
+        evidence = (
+            f"Joint {self._model.joints[first].name} rests at {position:.2f} with a command of"
+            f" {command:.2f} and nothing in its way; in the twin's worlds it rests within"
+            f" {self._most[first]:.2f} of its command."
+        )
+        names = tuple(self._model.joints[k].name for k in odd)
+        return [Finding(fault, names, evidence, 0.7, alternatives)]
 
     def _fault(
         self,
@@ -77,13 +73,13 @@ class RestingPositions:
         return Fault.OFFSET, others
 
     def _place(self, motion: JointMotion, k: int, episode: int) -> tuple[float, float] | None:
-        """Command and position of a servo at rest; None where it never rests freely."""
+        """Command and position of a servo at rest; None if it never rests freely."""
         if not self._model.joints[k].servo:
             return None
         moving = self._model.speeding(motion, k)[episode]
         free = self._model.free(motion)[episode]
         command, position = motion.command[episode], motion.position[episode]
-        # The command must have rested too, or the joint is on its way.
+        # The command must rest too, else the joint is still on its way.
         still = np.abs(np.diff(command, prepend=command[0])) < 0.02
         ahead = self._model.ahead
         rest = ~moving & free & still & np.isfinite(command) & np.isfinite(position)
@@ -98,7 +94,7 @@ class RestingPositions:
 
 
 def _end(motion: JointMotion) -> tuple[float, float]:
-    """Command and position of a joint in the second half of the first episode, on the whole."""
+    """Median command and position of a joint in the second half of the first episode."""
     half = motion.position.shape[1] // 2
     known = np.isfinite(motion.command[0, half:]) & np.isfinite(motion.position[0, half:])
     if not known.any():

@@ -1,7 +1,7 @@
-"""How a logged series differs from what it should be: shifted, swapped, negated, scaled, frozen, …
+"""How a logged signal differs from the true one: shifted, swapped, negated, scaled, frozen, …
 
-Both series are known number by number, so a relation either explains the rows or does not; nothing
-here is statistical.
+Both are known exactly, so a relation either explains a row or does not; nothing here is
+statistical.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ from sim2real.arrays import Bools, Floats
 _Number = TypeVar("_Number", bound=np.generic)
 
 TOLERANCE = 1e-4
-"""Farthest that numbers may differ which are the same, absolute and relative: float32 and text."""
+"""Absolute and relative difference up to which numbers are equal: float32 and text round."""
 ENOUGH = 0.9
 """Share of the rows that an explanation must explain."""
 LONGEST_SHIFT = 10
-"""Farthest that a series is looked for in time [periods]."""
+"""Longest shift in time to try [periods]."""
 DEGREES = 180.0 / np.pi
 
 
 class RelationKind(StrEnum):
-    """What was done to a series; earlier ones are preferred where several explain it."""
+    """What happened to a signal; if several kinds explain it, the first is preferred."""
 
     ABSENT = "absent"
     """Always zero, or never a number."""
@@ -41,7 +41,7 @@ class RelationKind(StrEnum):
     OFFSET = "offset"
     SCALED = "scaled"
     HELD = "held"
-    """Repeats its last value where it should have changed."""
+    """Repeats its last value where it should change."""
     CLIPPED = "clipped"
     AFFINE = "affine"
     """Scaled and offset."""
@@ -50,18 +50,18 @@ class RelationKind(StrEnum):
 
 @dataclass(frozen=True)
 class SignalRelation:
-    """What was done to one column."""
+    """What happened to one column."""
 
     kind: RelationKind
     column: int
     value: float = 0.0
-    """Periods late, factor, offset, or the column whose values stand here."""
+    """Delay in periods, factor, offset, or the column whose values these are."""
     share: float = 0.0
     """Share of the disagreeing rows that it explains."""
 
 
 def same(one: Floats, other: Floats) -> Bools:
-    """Whether numbers are the same, element by element; what is no number is never the same."""
+    """Whether numbers are equal, element by element; nan is never equal."""
     size = np.maximum(np.abs(one), np.abs(other))
     return np.abs(one - other) <= TOLERANCE * (1.0 + size)
 
@@ -75,10 +75,10 @@ def broken_columns(logged: Floats, true: Floats, rows: Bools) -> list[int]:
 
 
 def relate(logged: Floats, true: Floats, rows: Bools, groups: list[str]) -> list[SignalRelation]:
-    """What was done to each broken column of `logged` (rows, columns) to differ from `true`.
+    """What happened to each broken column of `logged` (rows, columns), compared with `true`.
 
-    `rows` (rows,) are those where both are known; columns with one name in `groups` could have been
-    taken for each other.
+    `rows` (rows,) bool are those where both are known. Columns of the same group in `groups` could
+    have been swapped.
     """
     found = []
     for column in broken_columns(logged, true, rows):
@@ -94,7 +94,8 @@ def relate(logged: Floats, true: Floats, rows: Bools, groups: list[str]) -> list
 def _completed(
     found: list[SignalRelation], logged: Floats, true: Floats, rows: Bools, groups: list[str]
 ) -> list[SignalRelation]:
-    """A resting channel looks stuck or absent in another's place; in a permutation it is not."""
+    """Reads columns that look stuck or scaled as part of a permutation, if there is one: a channel
+    at rest looks like that in another's place."""
     if not any(r.kind is RelationKind.PERMUTED for r in found):
         return found
     resting = (
@@ -162,7 +163,7 @@ def _column(
 
 
 def best(tried: list[SignalRelation], column: int) -> SignalRelation:
-    """The relation that explains the most; of those within two in a hundred, the first."""
+    """The relation that explains the most; of those within two percent of it, the first."""
     top = max((r.share for r in tried), default=0.0)
     if top < ENOUGH:
         return SignalRelation(RelationKind.UNKNOWN, column)
@@ -170,7 +171,7 @@ def best(tried: list[SignalRelation], column: int) -> SignalRelation:
 
 
 def shifted(series: NDArray[_Number], periods: int) -> NDArray[_Number]:
-    """The series `periods` later, its first (or last) values repeated."""
+    """The signal `periods` later; its first (or last) value is repeated."""
     places = np.clip(np.arange(len(series)) - periods, 0, len(series) - 1)
     return series[places]
 
@@ -197,17 +198,17 @@ def _affine(mine: Floats, should: Floats, window: Bools, column: int) -> SignalR
 
 
 def _held(mine: Floats, wrong: Bools) -> float:
-    """Share of the wrong rows that repeat the row before, or are zero all of a sudden."""
+    """Share of the wrong rows that repeat the row before, or suddenly are zero."""
     before = shifted(mine, 1)
     repeats = (mine == before) | (mine == 0.0) | ~np.isfinite(mine)
-    # The first wrong row of a stretch may hold a value from anywhere.
+    # The first of several wrong rows may hold any value.
     begins = wrong & ~np.concatenate([[False], wrong[:-1]])
     use = wrong & ~(begins & ~repeats)
     return float(repeats[use].mean()) if use.sum() > 1 else 0.0
 
 
 def _clipped(mine: Floats, should: Floats, wrong: Bools) -> float:
-    """Share of the wrong rows that stand at the largest or smallest value."""
+    """Share of the wrong rows that are at the largest or smallest value."""
     above = wrong & (should > mine) & (mine >= np.nanmax(mine) - TOLERANCE)
     below = wrong & (should < mine) & (mine <= np.nanmin(mine) + TOLERANCE)
     return float((above | below).sum() / max(1, wrong.sum()))
@@ -220,18 +221,16 @@ def search(
     error: Callable[[Floats], Floats],
     wrong: Bools,
 ) -> SignalRelation:
-    """What was done to a column that is only seen through a function.
+    """What happened to a column of which only a function is observed.
 
-    `error` gives, for a guess of what the column should be (rows,), how far the function then is
-    from what was seen (rows,); `wrong` are the rows where it is off as it stands.
+    `error` gives, for a guess of the true column (rows,), how far the function is from what was
+    observed (rows,); `wrong` are the rows where it is off for the logged column.
     """
     mine = logged[:, column]
     where = np.flatnonzero(wrong)
     window = np.zeros(len(mine), dtype=bool)
     window[where[0] : where[-1] + 1] = True
     window &= np.isfinite(mine)
-    if not window.any():
-        return SignalRelation(RelationKind.ABSENT, column, share=1.0)
     if (mine[window] == 0.0).all():
         return SignalRelation(RelationKind.ABSENT, column, share=1.0)
 
@@ -263,7 +262,7 @@ def search(
 
 
 def _minimum(cost: Callable[[float], float], grid: Floats) -> float:
-    """Where a cost is least: on a grid, then on ever finer ones around the best."""
+    """Where a cost is smallest: on a grid, then on finer and finer ones around the best point."""
     for _ in range(6):
         costs = [cost(float(x)) for x in grid]
         k = int(np.argmin(costs))

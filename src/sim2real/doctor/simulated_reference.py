@@ -1,12 +1,11 @@
-"""What is normal: the bundle's policy in the worlds of its own twin, drawn wider than usual.
+"""What is normal: the bundle's policy in worlds of its own twin, drawn wider than usual.
 
-Thresholds of the doctor come from here, so that none is set by hand for a task.
+The doctor takes its thresholds from here, so none is set by hand for a task.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import torch
@@ -14,14 +13,14 @@ from torch import Tensor
 
 from sim2real.arrays import Floats
 from sim2real.doctor.graph_interface import GraphInterface
-from sim2real.randomize import Sampler
+from sim2real.randomize import KeyedSampler, Sampler
 from sim2real.tasks import TaskEnv, find_task
 from sim2real.twin import Twin
 
 _SEED = 7_000_000
 _EXCITED_PERIODS = 120
 _JUMP = 0.12
-"""Chance that a command jumps in a period."""
+"""Probability that a command jumps in a period."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,14 +35,14 @@ class ReferenceEpisodes:
     """(episodes, periods, actions)"""
 
 
-class _Wider:
+class _Wider(KeyedSampler):
     """A sampler's draws, farther from the nominal values; delays are anywhere in their bounds.
 
-    How late a bus is, nobody writes down, and a robot that is late is no fault of its interface.
+    Nobody writes down how late a bus is, and lateness alone is no interface fault.
     """
 
     def __init__(self, inner: Sampler, twin: Twin, *, worlds: int, wider: float) -> None:
-        """`wider` is by how much the draws are farther off."""
+        """Draws are `wider` times as far from the nominal values."""
         self._inner, self._wider = inner, wider
         self.streams = inner.streams
         self._nominal = torch.tensor([p.nominal for p in twin.parameters], dtype=torch.float64)
@@ -59,29 +58,19 @@ class _Wider:
         wider = self._nominal + self._wider * (drawn - self._nominal)
         anywhere = self._low + self._shares[worlds] * (self._high - self._low)
         wider = torch.where(self._late, anywhere, wider)
-        # Never below a fifth of the nominal value: no robot is without mass or friction.
+        # Never below a fifth of the nominal value: every robot has mass and friction.
         least = torch.where(self._nominal > 0, 0.2 * self._nominal, self._low)
         return torch.minimum(torch.maximum(wider, torch.maximum(self._low, least)), self._high)
-
-    def observe(self, worlds: Tensor, success: Tensor) -> None:
-        """Nothing is learned from it."""
-
-    def state_dict(self) -> dict[str, Any]:
-        return {}
-
-    def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Nothing to restore."""
 
 
 def simulated(
     interface: GraphInterface, *, worlds: int, wider: float
 ) -> tuple[ReferenceEpisodes, ReferenceEpisodes]:
-    """Episodes of the bundle's policy in worlds of its twin, and of commands that jump about.
+    """Episodes of the bundle's policy in worlds of its twin, and of jumping commands.
 
-    Parameters are drawn so many times `wider` than the twin's prior.
-
-    The second kind shows how the robot answers when it is driven otherwise than by a healthy
-    policy. A `Sim2RealError` where the bundle's task is unknown here.
+    Parameters are drawn `wider` times as wide as the twin's prior. The second kind shows how the
+    robot responds to other commands than a healthy policy's. A bundle of a task that is not
+    installed here is a `Sim2RealError`.
     """
     bundle = interface.bundle
     task = find_task(bundle.contract.task)

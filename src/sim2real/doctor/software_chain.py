@@ -1,8 +1,7 @@
 """The software between sensors and actuators, recomputed: it is exact, so every break is a fault.
 
-readings -> observation -> action -> wanted -> command. Each link is computed again from the one
-before it with the bundle's own graphs. Where the log says otherwise, the relation between the two
-names what was done to the channel.
+readings -> observation -> action -> wanted -> command. Each link is recomputed from the one before
+with the bundle's own graphs. Where the log differs, the relation of the two names the fault.
 """
 
 from __future__ import annotations
@@ -13,6 +12,7 @@ from dataclasses import replace
 import numpy as np
 
 from sim2real.arrays import Bools, Floats, Reals
+from sim2real.contract import ActionSpec
 from sim2real.doctor.fault_naming import ExplainedColumns, merged, named
 from sim2real.doctor.findings import Fault, Finding
 from sim2real.doctor.graph_interface import GraphInterface, InputColumn
@@ -31,11 +31,11 @@ from sim2real.doctor.signal_relations import (
 from sim2real.logs import ControlLog
 
 _NEW_AT_LIMIT = 0.2
-"""Share of the free actions brought to their limit that makes it 'saturated', not 'scaled'."""
+"""Share of the free actions brought to their limit above which they are saturated, not scaled."""
 
 
 class SoftwareChain:
-    """The links of one log."""
+    """The links of the chain in one log."""
 
     def __init__(self, interface: GraphInterface, log: ControlLog) -> None:
         self._interface, self._log = interface, log
@@ -57,74 +57,57 @@ class SoftwareChain:
         self.notes: list[str] = []
 
     def findings(self) -> list[Finding]:
-        """Everything that the chain breaks with, links in their order."""
+        """All breaks of the chain, from readings to commands."""
         found = self._observation()
         found += self._action(edited=bool(found or self._fed_back))
         found += self._command(found)
-        # Last actions and commands are part of an observation: what is wrong with them shows there
-        # too, but is told by the links that make them, if they can.
+        # The last action and command are part of an observation, so their faults show there too;
+        # the links that make them name them better, if they can.
         return merged(found or self._fed_back)
 
     def _observation(self) -> list[Finding]:
         frames, computed, rows = self._frames, self._computed, self._known
         if frames is None:
-            self.notes.append("the log has no observation: readings are not checked against it")
+            self.notes.append("the log has no observation to check the readings against")
             return []
         if not broken_columns(frames, computed, rows):
             return []
         found = self._normalised(frames, computed, rows)
         if found:
             return found
+        outputs = self._interface.outputs
         outer = ExplainedColumns(
-            columns=self._interface.outputs,
-            relations=relate(frames, computed, rows, [c.group for c in self._interface.outputs]),
-            whole=True,
+            outputs, relate(frames, computed, rows, [c.group for c in outputs])
         )
         inner = self._given(frames, computed, rows)
         chosen = min((inner, outer), key=lambda e: e.cost)
         if chosen is inner:
             self._seen = self._corrected(frames, computed)
-        fed_back = ("action", "command")
-        self._misshown = named(
-            replace(
-                outer,
-                relations=[
-                    r for r in outer.relations if outer.columns[r.column].channel in fed_back
-                ],
-            )
-        )
-        kept: dict[bool, list[SignalRelation]] = {True: [], False: []}
-        for relation in chosen.relations:
-            column = chosen.columns[relation.column]
-            kept[column.channel in fed_back].append(relation)
-        self._fed_back = named(replace(chosen, relations=kept[True]))
-        return named(replace(chosen, relations=kept[False]))
+        self._misshown, _ = _by_origin(outer)
+        self._fed_back, others = _by_origin(chosen)
+        return others
 
     def _normalised(self, frames: Floats, computed: Floats, rows: Bools) -> list[Finding]:
-        """Observations that were normalised before the network, or 'denormalised'."""
+        """Observations that were normalised outside the network, or denormalised."""
         if self._interface.normaliser is None:
             return []
         mean, scale = (part[-frames.shape[1] :] for part in self._interface.normaliser)
         for guess, how in (
-            ((computed - mean) / scale, "normalised before it reached the network, which does it"),
+            ((computed - mean) / scale, "normalised before the network, which normalises it again"),
             (computed * scale + mean, "scaled back by the normaliser's mean and deviation"),
         ):
             wrong = broken_columns(frames, guess, rows)
             if len(wrong) <= 0.1 * frames.shape[1]:
                 share = float(same(frames, guess)[rows].mean())
-                return [
-                    Finding(
-                        fault=Fault.NORMALISER,
-                        where=("observation",),
-                        evidence=f"The logged observation is the contract's, {how}:"
-                        f" {100 * share:.0f} % of its numbers agree then.",
-                        confidence=share,
-                    )
-                ]
+                evidence = (
+                    f"The logged observation is the contract's, {how}: then {100 * share:.0f} % of"
+                    " its numbers agree."
+                )
+                return [Finding(Fault.NORMALISER, ("observation",), evidence, share)]
         return []
 
     def _given(self, frames: Floats, computed: Floats, rows: Bools) -> ExplainedColumns:
-        """The same difference as one of what was given to `observe`."""
+        """The same difference, explained by other inputs of `observe`."""
         face = self._interface
         turned = self._turned(frames, rows)
         if turned is not None:
@@ -145,10 +128,10 @@ class SoftwareChain:
                 for o in np.flatnonzero(face.depends[:, r.column])
             }
             left = [o for o in left if o not in explained]
-        return ExplainedColumns(columns=face.inputs, relations=relations, whole=not left)
+        return ExplainedColumns(face.inputs, relations, whole=not left)
 
     def _turned(self, frames: Floats, rows: Bools) -> ExplainedColumns | None:
-        """Quaternions with their parts in another order, whatever is computed from them."""
+        """Quaternions with their components in another order."""
         face = self._interface
         for group in {c.group for c in face.inputs if c.quaternion}:
             columns = [k for k, c in enumerate(face.inputs) if c.group == group]
@@ -160,11 +143,11 @@ class SoftwareChain:
                         SignalRelation(RelationKind.PERMUTED, k, columns[(n + turn) % 4], 1.0)
                         for n, k in enumerate(columns)
                     ]
-                    return ExplainedColumns(columns=face.inputs, relations=relations, whole=True)
+                    return ExplainedColumns(face.inputs, relations)
         return None
 
     def _corrected(self, frames: Floats, computed: Floats) -> Floats:
-        """What `observe` was given, as far as its linear outputs tell."""
+        """The inputs of `observe`, as far as its linear outputs determine them."""
         face = self._interface
         off = np.nan_to_num(frames - computed)[:, face.linear] @ face.solve.T
         return self._inputs + np.where(face.solvable, off, 0.0)
@@ -177,7 +160,7 @@ class SoftwareChain:
         rows: Bools,
         groups: list[str],
     ) -> list[SignalRelation]:
-        """Relations of inputs that only curved outputs show, such as an angle's sine."""
+        """Relations of inputs that only nonlinear outputs show, such as an angle's sine."""
         face = self._interface
         found = []
         for column in np.flatnonzero(~face.solvable & face.depends[left].any(axis=0)):
@@ -202,7 +185,7 @@ class SoftwareChain:
     def _action(self, *, edited: bool) -> list[Finding]:
         log, face = self._log, self._interface
         if log.action is None:
-            self.notes.append("the log has no action: the network is not checked")
+            self.notes.append("the log has no action to check the network with")
             return []
         frames = self._frames if self._frames is not None else self._computed
         rows = self._known & _past_known(frames, self._known, log.contract.history)
@@ -219,16 +202,14 @@ class SoftwareChain:
         if agrees(given):
             return []
         if edited and agrees(face.stacked(self._computed)):
-            # The network was shown what the log says otherwise: the logged observation is wrong.
+            # The network saw the right observation; only the logged one is wrong.
             self._fed_back = self._misshown or self._fed_back
             return []
         found = self._network(given, agrees, rows)
         if found:
             return found
         raw = face.runtime.policy(given).astype(float)
-        columns = tuple(
-            InputColumn(name=a.name, channel="action", group="action") for a in log.contract.actions
-        )
+        columns = tuple(column for column in face.inputs if column.channel == "action")
         relations = relate(log_action, _clipped(raw), rows, [c.group for c in columns])
         plain = (RelationKind.SHIFTED, RelationKind.PERMUTED, RelationKind.NEGATED)
         if not any(r.kind in plain for r in relations):
@@ -241,25 +222,19 @@ class SoftwareChain:
                 return shown
         if edited and any(r.kind is RelationKind.UNKNOWN for r in relations):
             return []
-        return named(ExplainedColumns(columns=columns, relations=relations, whole=True))
+        return named(ExplainedColumns(columns, relations))
 
     def _network(
         self, given: Floats, agrees: Callable[[Floats], bool], rows: Bools
     ) -> list[Finding]:
         """Faults inside the network's own software: the order of its history, its normaliser."""
         face = self._interface
-        contract = face.bundle.contract
-        parts = given.reshape(len(given), contract.history, -1)
-        if contract.history > 1 and agrees(parts[:, ::-1].reshape(len(given), -1)):
-            return [
-                Finding(
-                    fault=Fault.HISTORY,
-                    where=("observation",),
-                    evidence=f"The network gives the logged actions when its {contract.history}"
-                    " periods are stacked newest first.",
-                    confidence=1.0,
-                )
-            ]
+        history = face.bundle.contract.history
+        parts = given.reshape(len(given), history, -1)
+        gives = "The network gives the logged actions"
+        if history > 1 and agrees(parts[:, ::-1].reshape(len(given), -1)):
+            evidence = f"{gives} when its {history} periods are stacked newest first."
+            return [Finding(Fault.HISTORY, ("observation",), evidence, 1.0)]
         if face.normaliser is not None:
             mean, scale = face.normaliser
             for guess, how in (
@@ -267,38 +242,23 @@ class SoftwareChain:
                 ((given - mean) / scale, "with its normaliser applied twice"),
             ):
                 if agrees(guess):
-                    return [
-                        Finding(
-                            fault=Fault.NORMALISER,
-                            where=("policy",),
-                            evidence=f"The network gives the logged actions {how}, in all of"
-                            f" {int(rows.sum())} periods.",
-                            confidence=1.0,
-                        )
-                    ]
+                    evidence = f"{gives} {how}, in all {int(rows.sum())} periods."
+                    return [Finding(Fault.NORMALISER, ("policy",), evidence, 1.0)]
         return []
 
     def _shown(self, frames: Floats, agrees: Callable[[Floats], bool]) -> list[Finding]:
-        """What the network was shown instead of the logged observation."""
+        """What the network saw instead of the logged observation."""
         face = self._interface
         outputs = face.outputs
 
         def finding(fault: Fault, where: list[str], how: str) -> list[Finding]:
-            return [
-                Finding(
-                    fault=fault,
-                    where=tuple(where),
-                    evidence=f"The network gives the logged actions when {how}.",
-                    confidence=0.95,
-                )
-            ]
+            evidence = f"The network gives the logged actions when {how}."
+            return [Finding(fault, tuple(where), evidence, 0.95)]
 
         for k in range(1, LONGEST_SHIFT + 1):
             if agrees(face.stacked(shifted(frames, k))):
-                return finding(
-                    Fault.OBSERVATION_DELAYED, ["observation"],
-                    f"it is shown the observation of {k} period(s) before",
-                )  # fmt: skip
+                how = f"it sees the observation of {k} period(s) earlier"
+                return finding(Fault.OBSERVATION_DELAYED, ["observation"], how)
         blocks = [[c] for c in range(len(outputs))] + [
             [c for c, o in enumerate(outputs) if o.group == group]
             for group in dict.fromkeys(o.group for o in outputs)
@@ -325,7 +285,7 @@ class SoftwareChain:
         return []
 
     def _command(self, before: list[Finding]) -> list[Finding]:
-        """Wanted from the action, and the command from what was wanted."""
+        """The wanted command from the action, and the sent one from the wanted one."""
         log, contract = self._log, self._log.contract
         columns = tuple(
             InputColumn(
@@ -348,26 +308,22 @@ class SoftwareChain:
             if kept is not None or held is not None or not computed or said:
                 return []
             relations = relate(sent, computed[0], self._known, groups)
-            return named(ExplainedColumns(columns=columns, relations=relations, whole=True))
+            return named(ExplainedColumns(columns, relations))
         if broken_columns(sent, self._limited(wanted), self._known):
             if said and kept is None and held is None:
                 return []
             # Of the two that differ, the one that the action explains is right.
             pair = (sent, wanted) if held is None or kept is not None else (wanted, sent)
-            return named(
-                ExplainedColumns(
-                    columns=columns, relations=relate(*pair, self._known, groups), whole=True
-                )
-            )
+            return named(ExplainedColumns(columns, relate(*pair, self._known, groups)))
         if kept is not None or said or not computed:
             return []
         relations = relate(wanted, computed[0], self._known, groups)
         if before and any(r.kind is RelationKind.UNKNOWN for r in relations):
             return []
-        return named(ExplainedColumns(columns=columns, relations=relations, whole=True))
+        return named(ExplainedColumns(columns, relations))
 
     def _wanted(self) -> list[Floats]:
-        """What `act` gives, from the log as it is and as the observation shows it."""
+        """Outputs of `act`, for the logged inputs and for those that the observation shows."""
         log, face = self._log, self._interface
         actions = []
         if log.action is not None:
@@ -391,7 +347,7 @@ class SoftwareChain:
         return found
 
     def _limited(self, wanted: Floats) -> Floats:
-        """What the supervisor lets through of it."""
+        """The wanted command after the supervisor's limits."""
         joints = self._interface.bundle.limits.joints
         rate_hz = self._log.contract.rate_hz
         step = np.array([joint.command_rate for joint in joints]) / rate_hz
@@ -399,8 +355,17 @@ class SoftwareChain:
         allowed = np.where(np.isfinite(last), np.clip(wanted, last - step, last + step), wanted)
         low = np.array([joint.command_low for joint in joints])
         limited: Floats = np.clip(allowed, low, np.array([joint.command_high for joint in joints]))
-        # An unlimited command is the usual case; where both agree it does not matter.
+        # Usually nothing is limited; where wanted and sent agree it does not matter.
         return np.where(same(self._log.command, wanted), wanted, limited)
+
+
+def _by_origin(explained: ExplainedColumns) -> tuple[list[Finding], list[Finding]]:
+    """Findings about fed-back actions and commands, and about everything else."""
+    kept: dict[bool, list[SignalRelation]] = {True: [], False: []}
+    for relation in explained.relations:
+        kept[explained.columns[relation.column].channel in ("action", "command")].append(relation)
+    back, others = (named(replace(explained, relations=kept[fed])) for fed in (True, False))
+    return back, others
 
 
 def _frames(log: ControlLog) -> Floats | None:
@@ -411,14 +376,14 @@ def _frames(log: ControlLog) -> Floats | None:
 
 
 def _followed(log: ControlLog) -> Bools:
-    """(periods,) whether the period before is in the log too."""
+    """(periods,) whether the log has the period before, too."""
     steps = np.diff(log.times, prepend=np.nan)
     usual = np.nanmedian(steps) if len(steps) > 1 else np.nan
     return np.nan_to_num(steps, nan=np.inf) < 1.5 * usual
 
 
 def _past_known(frames: Floats, known: Bools, history: int) -> Bools:
-    """(periods,) whether all periods that the network sees are in the log, and are numbers."""
+    """(periods,) whether the log has all periods that the network sees, as finite numbers."""
     whole: Bools = np.all(np.isfinite(frames), axis=1)
     found = whole.copy()
     for k in range(1, history):
@@ -434,9 +399,9 @@ def _clipped(action: Reals) -> Floats:
 
 
 def _saturated(
-    action: Floats, raw: Floats, rows: Bools, specs: tuple[object, ...]
+    action: Floats, raw: Floats, rows: Bools, specs: tuple[ActionSpec, ...]
 ) -> list[Finding]:
-    """Actions that are the network's, multiplied until they stand at their limit."""
+    """Actions of the network that a gain brings to their limit."""
     names, factors, limits = [], [], np.zeros(action.shape[1])
     for column in broken_columns(action, _clipped(raw), rows):
         mine, gave = action[rows, column], raw[rows, column]
@@ -445,12 +410,12 @@ def _saturated(
         inner = (np.abs(mine) < 0.999 * limit) & (np.abs(gave) > 1e-3)
         factor = float(np.median(mine[inner] / gave[inner])) if inner.any() else np.inf
         guess = np.clip(factor * gave, low, high) if inner.any() else limit * np.sign(gave)
-        if limit > 1.001:  # beyond the clip: multiplied after it
+        if limit > 1.001:  # the gain acts after the clipping
             return []
         constant = np.ptp(mine) == 0 and limit > 0.999
         if not constant and (float(same(mine, guess).mean()) < ENOUGH or abs(factor) <= 1.0):
             return []
-        names.append(getattr(specs[column], "name", str(column)))
+        names.append(specs[column].name)
         factors.append(factor)
     at_limit = (np.abs(action[rows]) > 0.999 * limits)[:, limits > 0]
     would = (np.abs(raw[rows]) > 0.999)[:, limits > 0]
@@ -458,13 +423,8 @@ def _saturated(
     already = float(would.mean()) if names else 1.0
     if not names or share - already < _NEW_AT_LIMIT * (1.0 - already):
         return []
-    return [
-        Finding(
-            fault=Fault.SATURATED,
-            where=tuple(names),
-            evidence=f"The action stands at its limit in {100 * share:.0f} % of the periods;"
-            f" the network's own output, multiplied by {np.median(factors):.3g}, explains it.",
-            confidence=0.95,
-            alternatives=(Fault.SCALE,),
-        )
-    ]
+    evidence = (
+        f"The action is at its limit in {100 * share:.0f} % of the periods; the network's own"
+        f" output, multiplied by {np.median(factors):.3g}, explains it."
+    )
+    return [Finding(Fault.SATURATED, tuple(names), evidence, 0.95, (Fault.SCALE,))]

@@ -1,8 +1,8 @@
 """Trials of worlds and robots: success rates with intervals, comparison, ranking, prediction.
 
-`evaluate` runs a policy in randomised worlds; `compare` says whether B is better than A;
-`rank_table` whether simulation ranks policies as reality does; `plan_trials` how many trials show
-a difference.
+`evaluate` runs a policy in randomised worlds, `compare` says whether B is better than A,
+`rank_table` whether simulation ranks policies as reality does, and `plan_trials` how many trials
+show a difference.
 
 >>> from sim2real.evaluation import plan_trials
 >>> plan_trials(0.6, 0.8).unpaired
@@ -14,13 +14,9 @@ from typing import TYPE_CHECKING
 from sim2real.lazy import attach
 
 __all__ = [
-    "MEASURES",
-    "MOST",
     "CompareConfig",
-    "Comparison",
     "EvaluateConfig",
     "Evaluation",
-    "Expectation",
     "OpenedPolicy",
     "PlayConfig",
     "PolicySource",
@@ -28,11 +24,8 @@ __all__ = [
     "PredictConfig",
     "Prediction",
     "RankConfig",
-    "RankMeasure",
     "RankedTable",
-    "Ranking",
     "SimulatedTrials",
-    "TrialPlan",
     "compare",
     "evaluate",
     "expect",
@@ -41,13 +34,12 @@ __all__ = [
     "play",
     "predict",
     "rank_table",
-    "results_folder",
     "run_trials",
     "video",
 ]
 
 if TYPE_CHECKING:
-    from sim2real.evaluation.comparison import Comparison, compare
+    from sim2real.evaluation.comparison import compare
     from sim2real.evaluation.evaluation_configs import (
         CompareConfig,
         EvaluateConfig,
@@ -56,15 +48,14 @@ if TYPE_CHECKING:
         PredictConfig,
         RankConfig,
     )
-    from sim2real.evaluation.expectation import Expectation, expect
-    from sim2real.evaluation.opened import OpenedPolicy, PolicySource, open_policy, results_folder
+    from sim2real.evaluation.expectation import expect
+    from sim2real.evaluation.opened import OpenedPolicy, PolicySource, open_policy
     from sim2real.evaluation.playback import play
     from sim2real.evaluation.policy_film import video
     from sim2real.evaluation.policy_success import Evaluation, evaluate
     from sim2real.evaluation.prediction import Prediction, predict
-    from sim2real.evaluation.ranking import MEASURES, Ranking, RankMeasure
     from sim2real.evaluation.ranking_table import RankedTable, rank_table
     from sim2real.evaluation.simulated_trials import SimulatedTrials, run_trials
-    from sim2real.evaluation.trial_plan import MOST, TrialPlan, plan_trials
+    from sim2real.evaluation.trial_plan import plan_trials
 else:
     __getattr__, __dir__ = attach(__name__, __file__)

@@ -1,9 +1,9 @@
-"""Is B better than A? Everything there is to say from two sets of trials.
+"""Is B better than A? The answer from two sets of trials.
 
-Trials of one robot, or of one draw of parameters, are alike. Where robots or draws are many and
-some were tried several times, they are what counts: rates and their difference have the scatter
-from robot to robot, and tests have one vote a robot, by which policy succeeds more often on it.
-Trials of one robot, or of a few, count by themselves: that is about those robots.
+Trials of one robot, or of one draw of parameters, are correlated. If there are enough robots or
+draws and some were tried several times, they are what counts: rates and their difference include
+the scatter between robots, and in the tests each robot has one vote, for the policy that succeeds
+more often on it. Trials of fewer robots count one by one, and the result is about those robots.
 """
 
 from __future__ import annotations
@@ -43,12 +43,12 @@ from sim2real.intervals import (
 from sim2real.plain import PlainData, plain
 
 _MATCHED_ENOUGH = 0.8
-"""Share of the smaller set that must have partners; a few left over do not make it unpaired."""
+"""Share of the smaller set that must have partners for a paired comparison."""
 _FEWEST_UNITS = 5
-"""Robots or draws from which on they are what counts."""
+"""Fewest robots or draws that are compared instead of trials."""
 
 _Units = Sequence[tuple[Ints, Ints]]
-"""Of A and of B: successes and trials of each robot or draw."""
+"""For A and B: successes and trials of each robot or draw."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,7 +60,7 @@ class Comparison(PlainData):
     paired: bool
     """Whether trials share conditions and were compared pair by pair."""
     pairs: int
-    """Pairs that were compared: of one condition, or in the order of the trials."""
+    """Pairs that were compared: by condition, or else in the order of the trials."""
     wins: tuple[int, int]
     """Pairs in which only A, and only B, succeeded."""
     unmatched: tuple[int, int]
@@ -68,17 +68,36 @@ class Comparison(PlainData):
     difference: Difference
     """Success of B minus A: paired bootstrap, or Newcombe's interval."""
     p_value: float
-    """That neither is better, as if these were all trials ever."""
+    """That neither is better, valid if no more trials are made."""
     test: str
-    """The test that `p_value` is of."""
+    """Name of the test behind `p_value`."""
     sequential: SequentialVerdict
-    """What may be said by one who looks after every trial."""
+    """A verdict that is valid after every trial."""
     by_unit: int = 0
-    """Robots or draws that were compared, each by all of its trials; 0 where trials count."""
+    """Robots or draws that were compared, each by all of its trials; 0 if trials count."""
     unit_wins: tuple[int, int] = (0, 0)
-    """Of those, on how many A, and B, succeeded more often."""
+    """Robots or draws on which A, and B, succeeded more often."""
     notes: tuple[str, ...] = ()
-    """What limits this comparison, a sentence each."""
+    """Limits of this comparison, a sentence each."""
+
+    def sentences(self) -> Iterator[str]:
+        """The result, a line each; the verdict comes last."""
+        yield f"A: {self.first}"
+        yield f"B: {self.second}"
+        p_value = f"p {self.p_value:.2g} ({self.test}) if no more trials are made"
+        yield f"B - A: {self.difference}, {p_value}"
+        if not self.paired:
+            yield "conditions do not match: compared as independent trials"
+        else:
+            yield f"{self.pairs} pairs: {self.wins[0]} won by A alone, {self.wins[1]} by B alone"
+            if any(self.unmatched):
+                a, b = self.unmatched
+                yield f"without a partner: {a} trials of A, {b} of B"
+        if self.by_unit:
+            wins = f"A on {self.unit_wins[0]}, B on {self.unit_wins[1]}"
+            yield f"{self.by_unit} {self.sequential.counted}: more success of {wins}"
+        yield from self.notes
+        yield str(self.sequential)
 
     def to_dict(self) -> dict[str, object]:
         """Plain data for JSON."""
@@ -96,11 +115,10 @@ def compare(
     by_order: bool = False,
     seed: int = 0,
 ) -> Comparison:
-    """Compare two policies: pair by pair where their conditions match, else as independent.
+    """Compare two policies: pair by pair if their conditions match, else as independent.
 
-    `most` is the number of trials of each after which no more are made, where that was planned.
-    `source` takes only simulated or only real trials. `by_order` says that the k-th trials of both
-    began alike.
+    `most` is the planned number of trials of each policy, if there is one. `source` takes only
+    simulated or only real trials. `by_order` says that the k-th trials of both started alike.
     """
     check_confidence(confidence)
     first, second = open_trials(a, world=source), open_trials(b, world=source)
@@ -145,21 +163,21 @@ def compare(
 
 
 def _refuse(first: Sequence[Trial], second: Sequence[Trial]) -> None:
-    """Refuse what cannot be compared."""
+    """Refuse sets of trials that cannot be compared."""
     for name, trials in (("A", first), ("B", second)):
         if not trials:
-            raise Sim2RealError(f"{name} has no trial that was judged")
+            raise Sim2RealError(f"{name} has no trial with an outcome")
     if len({trial.source for trial in (*first, *second)}) > 1:
         raise Sim2RealError(
-            "trials of simulation and of robots are not compared with each other; say which to take"
-            " with --source"
+            "simulated and real trials cannot be compared with each other; choose one kind with"
+            " --source"
         )
 
 
 def _paired_up(
     first: Sequence[Trial], second: Sequence[Trial], *, by_unit: bool, by_order: bool
 ) -> tuple[PairedOutcomes, bool, bool]:
-    """(pairs, whether the two of one began alike, whether only their robot or draw says so)."""
+    """(pairs, whether pairs share a condition, robot or draw, whether only robot or draw match)."""
     pairs = (in_order if by_order else matched)(first, second, by_unit=by_unit)
     enough = max(1.0, _MATCHED_ENOUGH * min(len(first), len(second)))
     if by_order or len(pairs) >= enough:
@@ -180,14 +198,14 @@ def _repeated(units: _Units) -> bool:
 
 
 def _differences(units: _Units) -> Floats:
-    """(units,) success on the k-th robot or draw of B minus that on the k-th of A: others."""
+    """(units,) success on the k-th robot or draw of B minus that on the k-th of A."""
     first, second = (won / tried for won, tried in units)
     fewer = min(len(first), len(second))
     return np.asarray(second[:fewer] - first[:fewer])
 
 
 def _plan_of_units(most: int | None, pairs: int, units: int) -> int | None:
-    """Robots or draws in a plan of `most` trials, where so many pairs were of so many units."""
+    """Robots or draws in a plan of `most` trials, if `units` of them gave `pairs` pairs."""
     if most is None:
         return None
     if pairs > most:
@@ -212,10 +230,11 @@ def _notes(
     tried = [len(first), len(second)]
     if by_unit:
         tried = [len(of_each) for of_each, _ in units]
-        yield f"trials of one of the {kind} are alike: {kind} were compared, each by all its trials"
-        yield f"look at the last line once, when all {kind} have had their trials"
+        one = kind.removesuffix("s")
+        yield f"trials of one {one} are correlated: {kind} were compared, each by all its trials"
+        yield f"look at the last line only once, when all {kind} have had their trials"
         if by_name:
-            yield f"{kind} match by name; how their trials began nobody noted"
+            yield f"{kind} match by name; their trials have no recorded conditions"
     elif _repeated(units):
         named = max(len({t.unit for t in trials if t.unit}) for trials in (first, second))
         if named > 1:

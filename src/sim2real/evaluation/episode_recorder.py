@@ -1,4 +1,4 @@
-"""What worlds measured and did, kept as episodes with their provenance."""
+"""Records worlds as episodes with their provenance."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from sim2real.twin import control_unit, sensor_unit
 
 
 class EpisodeRecorder:
-    """Grows by a row each control period: readings at its begin, and the action from then on."""
+    """Adds a row per control period: the readings at its start, and the action during it."""
 
     def __init__(self, env: TaskEnv) -> None:
         self._env = env
@@ -23,7 +23,7 @@ class EpisodeRecorder:
         self._running: list[Tensor] = []
 
     def add(self, action: Tensor, running: Tensor) -> None:
-        """Keep one period of the worlds that are still `running` (worlds,)."""
+        """Add one period of the worlds that are still `running` (worlds,)."""
         env, worlds = self._env, self._env.worlds
         clipped = torch.nan_to_num(action).clamp(-1.0, 1.0)
         self._rows.append(
@@ -40,7 +40,7 @@ class EpisodeRecorder:
         self._running.append(running.clone())
 
     def episodes(self, values: Tensor, *, success: Tensor, policy: str) -> list[Episode]:
-        """One episode a world; `values` are the draws (worlds, parameters)."""
+        """One episode per world; `values` (worlds, parameters) are the draws."""
         env = self._env
         stacked = {
             name: torch.stack([row[name] for row in self._rows], dim=1).cpu().numpy()

@@ -1,4 +1,4 @@
-"""What to expect of a robot: from simulated trials, and from real ones where there are any."""
+"""What to expect of a robot, from simulated trials and, if there are any, real ones."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from functools import partial
 from typing import Any
 
 from sim2real.errors import Sim2RealError
-from sim2real.evaluation.prediction import Prediction, check_trials, counts_of, predict
+from sim2real.evaluation.paired_outcomes import unit_counts
+from sim2real.evaluation.prediction import Prediction, check_trials, predict
 from sim2real.evaluation.prediction_powered import PoweredRate, of_trials
 from sim2real.evaluation.trial_source import TrialSource, open_trials
 from sim2real.intervals import check_confidence
@@ -16,35 +17,35 @@ from sim2real.intervals import check_confidence
 
 @dataclass(frozen=True, kw_only=True)
 class Expectation:
-    """How often a robot will succeed; what could not be said is None, and in `missing`."""
+    """How often a robot will succeed; a part that could not be computed is None."""
 
     prediction: Prediction | None
-    """From simulated trials alone, by draws: before the robot was tried."""
+    """From simulated trials alone, by draws, before the robot was tried."""
     expected: Prediction | None
-    """The same, knowing the real trials."""
+    """The same, given the real trials."""
     powered: PoweredRate | None
-    """Success of the real trials, with simulation of the same conditions."""
+    """Success in the real trials, with simulation of the same conditions."""
     real: int
-    """Real trials that were known."""
+    """Number of real trials."""
     missing: tuple[str, ...]
+    """Why parts are None."""
 
     def sentences(self) -> Iterator[str]:
         """What is known, a line each."""
         if self.prediction is not None:
-            draws = self.prediction.draws
-            yield f"one robot, of {draws} that it may be: {self.prediction}"
+            yield f"one robot, from {self.prediction.draws} draws: {self.prediction}"
         if self.expected is not None:
-            yield f"knowing {self.real} real trials: {self.expected}"
+            yield f"given {self.real} real trials: {self.expected}"
         if self.powered is not None:
             yield f"real trials alone: {self.powered.alone}"
             yield f"with simulation of the same conditions: {self.powered}"
         yield from self.missing
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain data; without what could not be said."""
-        found = {"prediction": self.prediction, "expected": self.expected, "real": self.powered}
-        told: dict[str, Any] = {k: one.to_dict() for k, one in found.items() if one is not None}
-        return told | ({"note": "; ".join(self.missing)} if self.missing else {})
+        """Plain data, without the parts that are None."""
+        parts = {"prediction": self.prediction, "expected": self.expected, "real": self.powered}
+        found: dict[str, Any] = {k: one.to_dict() for k, one in parts.items() if one is not None}
+        return found | ({"note": "; ".join(self.missing)} if self.missing else {})
 
 
 def expect(
@@ -56,9 +57,9 @@ def expect(
 ) -> Expectation:
     """Predict what `trials` trials of a robot will show; `real` ones of that robot narrow it down.
 
-    Simulated trials say by their draws how robots differ that the real one may be, and by their
-    conditions what real trials of the same conditions are worth. Where they say neither, that is a
-    `Sim2RealError`.
+    The draws of simulated trials show how much the robots differ that the real one may be; their
+    conditions show what real trials of the same conditions are worth. Simulated trials with neither
+    are a `Sim2RealError`.
     """
     check_confidence(confidence)
     check_trials(trials)
@@ -67,10 +68,11 @@ def expect(
     robots = sorted({trial.unit for trial in tried if trial.unit})
     if len(robots) > 1:
         raise Sim2RealError(
-            f"--real is of one robot, and {real} has trials of {len(robots)}:"
+            f"--real takes trials of one robot, and {real} has trials of {len(robots)}:"
             f" {', '.join(robots[:3])}"
         )
-    asked = partial(predict, *counts_of(drawn), trials=trials, confidence=confidence)
+    counts = unit_counts([trial for trial in drawn if trial.unit])
+    asked = partial(predict, *counts, trials=trials, confidence=confidence)
     before, after, powered, missing = None, None, None, []
     try:
         before = asked()
@@ -82,7 +84,7 @@ def expect(
         try:
             powered = of_trials(tried, drawn, confidence=confidence)
         except Sim2RealError as error:
-            missing.append(f"nothing by condition: {error}")
+            missing.append(f"no estimate by condition: {error}")
     if before is None and powered is None:
         raise Sim2RealError("; ".join(missing))
     return Expectation(

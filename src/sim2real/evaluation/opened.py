@@ -1,4 +1,4 @@
-"""A policy opened for use in worlds, wherever it is kept."""
+"""A policy of a training run or a bundle, opened for use in worlds."""
 
 from __future__ import annotations
 
@@ -29,6 +29,8 @@ class OpenedPolicy:
     twin: Twin
     remainder: bool
     """Whether the twin's learned remainder acts."""
+    records: Path
+    """Folder for results about this policy."""
 
 
 PolicySource: TypeAlias = OpenedPolicy | Bundle | TrainResult | Path | str
@@ -40,8 +42,8 @@ def open_policy(
 ) -> OpenedPolicy:
     """The policy of a training run or a bundle.
 
-    `params` is where its worlds' parameters come from, by default what it was trained with;
-    `remainder` lets the learned remainder act also where it was trained without.
+    `params` is where its worlds' parameters come from, by default what it was trained with. With
+    `remainder` the learned remainder acts even if the policy was trained without.
     """
     if isinstance(source, OpenedPolicy):
         return source
@@ -57,6 +59,7 @@ def open_policy(
             source=params or bundle.provenance["source"],
             twin=Twin.load(bundle.twin),
             remainder=remainder or bool(bundle.provenance.get("remainder")),
+            records=bundle.records,
         )
     policy = Policy.open(source)
     run, task = policy.run, find_task(policy.run.task)
@@ -68,9 +71,5 @@ def open_policy(
         source="prior" if wanted == "adr" else wanted,  # the widest an automatic range may become
         twin=Twin.load(run.twin or task.twin),
         remainder=remainder or run.remainder,
+        records=Path(source),
     )
-
-
-def results_folder(source: Path) -> Path:
-    """Where results about the policy of a training run or a bundle go."""
-    return (Bundle.open(source).records if Bundle.is_bundle(source) else source) / "evaluate"

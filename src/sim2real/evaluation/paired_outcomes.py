@@ -1,7 +1,7 @@
 """Two policies tried under the same conditions.
 
-What both do alike at a condition says nothing about which is better, so only pairs in which one
-succeeds and the other fails count. That is worth many trials where conditions decide much.
+Pairs in which both succeed or both fail say nothing about which policy is better, so only the
+others count. If conditions matter much, this saves many trials.
 """
 
 from __future__ import annotations
@@ -19,10 +19,9 @@ from sim2real.intervals import Difference, check_confidence
 
 _RESAMPLES = 10_000
 MANY = 40_000
-"""Product of two numbers of trials beyond which Barnard's test takes too long."""
+"""Product of the two numbers of trials beyond which Barnard's test takes too long."""
 EXPECTED = 5
-"""Successes and failures to be expected of both, from which on the chi-squared test is as good as
-an exact one."""
+"""Fewest expected successes and failures of both for the chi-squared test."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,7 +33,7 @@ class PairedOutcomes:
     second: Bools
     """(pairs,) bool: the second policy succeeded."""
     conditions: Ints
-    """(pairs,) number of the condition that both began in, or of the robot or draw they share."""
+    """(pairs,) index of the condition that both started in, or of the robot or draw they share."""
 
     def __len__(self) -> int:
         return len(self.first)
@@ -48,10 +47,10 @@ class PairedOutcomes:
 def matched(
     first: Sequence[Trial], second: Sequence[Trial], *, by_unit: bool = False
 ) -> PairedOutcomes:
-    """Trials of the same condition paired, in the order of the first policy's trials.
+    """Trials of the same condition, paired, in the order of the first policy's trials.
 
-    Where a condition was tried several times, the k-th trials go together; what has no partner is
-    left out. With `by_unit`, pairs of one robot or draw have the same number.
+    If a condition was tried several times, the k-th trials of both are a pair; trials without a
+    partner are left out. With `by_unit`, pairs of one robot or draw share an index.
     """
     waiting: dict[str, list[Trial]] = defaultdict(list)
     for trial in reversed(second):
@@ -62,7 +61,7 @@ def matched(
 
 
 def matched_units(first: Sequence[Trial], second: Sequence[Trial]) -> PairedOutcomes:
-    """Trials of the same robot or draw paired in their order, numbered by it."""
+    """Trials of the same robot or draw, paired in their order, with its index."""
     named = [[replace(t, condition=t.unit) for t in trials] for trials in (first, second)]
     return matched(*named, by_unit=True)
 
@@ -70,16 +69,16 @@ def matched_units(first: Sequence[Trial], second: Sequence[Trial]) -> PairedOutc
 def in_order(
     first: Sequence[Trial], second: Sequence[Trial], *, by_unit: bool = False
 ) -> PairedOutcomes:
-    """The k-th trials of both paired, as if each pair were a condition of its own.
+    """The k-th trials of both, paired, each pair as its own condition.
 
-    With `by_unit`, pairs of one robot or draw have the same number.
+    With `by_unit`, pairs of one robot or draw share an index.
     """
     both = list(zip(first, second, strict=False))
     return _pairs(both, _pair_units(both) if by_unit else range(len(both)))
 
 
 def unit_counts(trials: Sequence[Trial]) -> tuple[Ints, Ints]:
-    """(units,) successes and trials of each robot or draw, in the order they come."""
+    """(units,) successes and trials of each robot or draw, in order of appearance."""
     units = _units(trials)
     tried = Counter(units)
     won = Counter(unit for unit, trial in zip(units, trials, strict=True) if trial.success)
@@ -87,7 +86,7 @@ def unit_counts(trials: Sequence[Trial]) -> tuple[Ints, Ints]:
 
 
 def _units(trials: Iterable[Trial]) -> list[str]:
-    """Names of robots or draws; a trial of which nobody noted it is one of its own."""
+    """Names of robots or draws; a trial without one counts as its own."""
     return [trial.unit or f"trial {k}" for k, trial in enumerate(trials)]
 
 
@@ -107,7 +106,8 @@ def _pairs(both: Sequence[tuple[Trial, Trial]], conditions: Iterable[Hashable]) 
 def mcnemar(pairs: PairedOutcomes) -> float:
     """Two-sided p-value of McNemar's exact test that neither policy is better.
 
-    If both succeed equally often at every condition, each pair they differ in is a fair coin.
+    If both succeed equally often under every condition, each pair in which they differ is a toss of
+    a fair coin.
     """
     only_first, only_second = pairs.wins
     if only_first + only_second == 0:
@@ -120,10 +120,10 @@ def paired_difference(
 ) -> Difference:
     """Success of the second minus the first, with a bootstrap interval over conditions.
 
-    Among few pairs, some outcome may not have been seen yet, and resampling never shows what was
-    not seen. So half a pair of each of the four outcomes is added before resampling (Agresti and
-    Min's remedy): the interval of twenty pairs without a difference is not a point. Where pairs of
-    a condition are alike, the half is one of as many as tell as much as a pair that stands alone.
+    Few pairs may lack some outcome, and resampling never shows an outcome that was not seen. So
+    half a pair of each of the four outcomes is added before resampling (Agresti and Min): twenty
+    pairs without a difference still have an interval. Where pairs of a condition are correlated,
+    the half is of as many pairs as are worth an independent one.
     """
     check_confidence(confidence)
     sums, sizes = by_condition(pairs)
@@ -143,8 +143,8 @@ def paired_difference(
 
 
 def votes(differences: Floats) -> PairedOutcomes:
-    """One pair a robot or draw, won by the first policy where the difference of success (units,) is
-    negative, by the second where it is positive, and by none where it is 0."""
+    """One pair per robot or draw, won by the first policy if the difference of success (units,) is
+    negative, by the second if it is positive, and by neither if it is 0."""
     return PairedOutcomes(differences < 0, differences > 0, np.arange(len(differences)))
 
 
@@ -156,8 +156,8 @@ def by_condition(pairs: PairedOutcomes) -> tuple[Floats, Floats]:
 
 
 def _alike(pairs: PairedOutcomes) -> float:
-    """Pairs of a condition that tell as much as one that stands alone: 1 where pairs are
-    independent, and all of a condition where no two are seen to differ."""
+    """Pairs of one condition that are worth an independent pair: 1 if pairs are independent, all of
+    a condition if no two of them differ."""
     sums, sizes = by_condition(pairs)
     ahead = pairs.second.astype(float) - pairs.first
     alone = float(ahead.var()) * len(pairs)
@@ -167,10 +167,10 @@ def _alike(pairs: PairedOutcomes) -> float:
 
 
 def unpaired_p(successes: tuple[int, int], n: tuple[int, int]) -> tuple[float, str]:
-    """Two-sided p-value that two independent rates are the same, and the test it is of.
+    """Two-sided p-value that two independent rates are equal, and the name of its test.
 
-    Barnard's exact test; for many trials, where that takes too long, the chi-squared test if
-    enough successes and failures are to be expected of both, else Fisher's exact test.
+    Barnard's exact test; for many trials, which take it too long, the chi-squared test if enough
+    successes and failures of both are expected, else Fisher's exact test.
     """
     table = np.array([successes, (n[0] - successes[0], n[1] - successes[1])])
     if (table.sum(axis=1) == 0).any():

@@ -1,4 +1,4 @@
-"""Filming a policy."""
+"""Films a policy."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from sim2real.tasks import Camera, TaskEnv
 
 @contextmanager
 def video(path: Path, *, rate_hz: float) -> Iterator[Callable[[NDArray[np.uint8]], None]]:
-    """A function that appends pictures to an mp4, which appears when the block ends."""
+    """A function that appends pictures to an mp4; the file appears when the block ends."""
     with atomic_path(path) as temporary, av.open(str(temporary), "w", format="mp4") as container:
         stream = container.add_stream("h264", rate=Fraction(rate_hz).limit_denominator(1000))
         stream.pix_fmt = "yuv420p"
@@ -42,7 +42,7 @@ def film(
     size: tuple[int, int] = (640, 480),
     report: Callable[[int, int], None] = lambda done, of: None,
 ) -> list[bool]:
-    """Film world 0 over whole episodes; the outcome of each."""
+    """Film world 0 for a number of episodes; the outcome of each."""
     camera = Camera(env, width=size[0], height=size[1])
     outcomes: list[bool] = []
     try:

@@ -1,9 +1,9 @@
-"""How often a policy succeeds, and at which parameter values it does not."""
+"""How often a policy succeeds, and at which parameter values it fails."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -16,13 +16,13 @@ from sim2real.evaluation.opened import PolicySource, open_policy
 from sim2real.evaluation.simulated_trials import SimulatedTrials, run_trials
 from sim2real.evaluation.trial_files import save_worlds
 from sim2real.files import write_json
-from sim2real.intervals import Rate, check_confidence, clustered, wilson
+from sim2real.intervals import Rate, check_confidence, clustered, holm, wilson
 from sim2real.plain import PlainData
 from sim2real.policy import open_twin
 from sim2real.twin import Twin
 
 _SEEDS = 2**62
-"""Seeds, a few in a row, that files of trials can hold."""
+"""Largest seed plus one; files of trials can hold a few more."""
 _BINS = 5
 
 
@@ -32,25 +32,27 @@ class ParameterEffect(PlainData):
 
     name: str
     edges: tuple[float, ...]
-    """Borders of the bins: fifths of the trials, or the values of a choice."""
+    """Edges of the bins: fifths of the trials, or the values of a choice."""
     rates: tuple[Rate, ...]
     """Success in each bin."""
     p_value: float
-    """Chance of so uneven a split between failed and successful draws if it did not matter
-    (two-sided Mann-Whitney, Holm-corrected over the parameters)."""
+    """That failed and successful draws have the same distribution (two-sided Mann-Whitney,
+    Holm-corrected over the parameters)."""
 
 
 @dataclass(frozen=True)
 class Evaluation:
-    """A policy's success with what it depends on."""
+    """A policy's success, and the parameters that it depends on."""
 
     trials: SimulatedTrials
     source: str
     success: Rate
     effects: tuple[ParameterEffect, ...]
-    """One for each parameter that varied, the most telling first."""
+    """One for each parameter that varied, the smallest p-value first."""
     policy: str = ""
     """Id of the policy."""
+    folder: Path = Path("evaluate")
+    """Default folder for results: inside the training run, or in the bundle's records."""
 
     def save(self, folder: Path | str) -> None:
         """Write `evaluation.json`, and every trial with its draw to `trials.npz`, into a folder."""
@@ -87,16 +89,16 @@ def evaluate(
 ) -> Evaluation:
     """Try a policy in randomised worlds it has never seen: how often it succeeds, and where not.
 
-    The worlds are those it was trained for, or of another `twin`, with parameters from `params`;
-    `each` episodes in a row share them. `seed` is unlike those of training. Every episode is also
-    kept in `lake`, if one is named.
+    The worlds are of the twin it was trained for, or of another `twin`, with parameters from
+    `params`; `each` consecutive episodes share them. `seed` differs from training's. Every episode
+    is also kept in `lake`, if there is one.
     """
     if episodes < 1:
         raise Sim2RealError(f"--episodes must be at least 1, got {episodes}")
     if not 0 <= seed < _SEEDS:
-        raise Sim2RealError(f"a seed of {seed} is none: it is from 0 to {_SEEDS - 1}")
+        raise Sim2RealError(f"--seed must be from 0 to {_SEEDS - 1}, got {seed}")
     if threads < 0:
-        raise Sim2RealError("--threads is not negative")
+        raise Sim2RealError(f"--threads must not be negative, got {threads}")
     check_confidence(confidence)
     opened = open_policy(policy, params=params, remainder=remainder)
     if lake is not None and not isinstance(lake, Lake):
@@ -115,16 +117,15 @@ def evaluate(
         each=each,
         report=report,
     )
-    return summarise(trials, source=opened.source, confidence=confidence, policy=opened.id)
+    found = summarise(trials, source=opened.source, confidence=confidence)
+    return replace(found, policy=opened.id, folder=opened.records / "evaluate")
 
 
-def summarise(
-    trials: SimulatedTrials, *, source: str, confidence: float = 0.95, policy: str = ""
-) -> Evaluation:
+def summarise(trials: SimulatedTrials, *, source: str, confidence: float = 0.95) -> Evaluation:
     """Rates and tests from trials.
 
-    Trials that share a draw are not independent: the interval knows, and of each draw only the
-    first trial tells what success depends on.
+    Trials that share a draw are not independent: the interval takes that into account, and the
+    tests use only the first trial of each draw.
     """
     check_confidence(confidence)
     n = len(trials.success)
@@ -135,7 +136,8 @@ def summarise(
         values = trials.values[:: trials.each, column]
         if np.ptp(values) > 0 and len(first) >= 2 * _BINS:
             effects.append(_effect(name, values, first, confidence))
-    effects = _holm(effects)
+    corrected = holm([effect.p_value for effect in effects])
+    effects = [replace(one, p_value=p) for one, p in zip(effects, corrected, strict=True)]
     return Evaluation(
         trials=trials,
         source=source,
@@ -145,7 +147,6 @@ def summarise(
         if trials.each > 1
         else wilson(int(trials.success.sum()), n, confidence=confidence),
         effects=tuple(sorted(effects, key=lambda effect: effect.p_value)),
-        policy=policy,
     )
 
 
@@ -157,7 +158,7 @@ def _effect(name: str, values: Floats, success: Bools, confidence: float) -> Par
     else:
         edges = np.unique(np.quantile(values, np.linspace(0, 1, _BINS + 1)))
         which = np.clip(np.searchsorted(edges, values, side="right") - 1, 0, len(edges) - 2)
-        # Among equal values a bin may stay empty: the one below it takes its range.
+        # With equal values a bin may stay empty: the one below takes its range.
         filled, which = np.unique(which, return_inverse=True)
         edges = np.append(edges[filled], edges[-1])
     rates = [
@@ -169,15 +170,3 @@ def _effect(name: str, values: Floats, success: Bools, confidence: float) -> Par
     if len(failed) and len(won):
         p_value = float(stats.mannwhitneyu(failed, won).pvalue)
     return ParameterEffect(name, tuple(float(e) for e in edges), tuple(rates), p_value)
-
-
-def _holm(effects: list[ParameterEffect]) -> list[ParameterEffect]:
-    """Holm's correction: among many parameters, some look telling by chance."""
-    order = sorted(range(len(effects)), key=lambda k: effects[k].p_value)
-    corrected = list(effects)
-    largest = 0.0
-    for rank, k in enumerate(order):
-        effect = effects[k]
-        largest = max(largest, min(1.0, effect.p_value * (len(effects) - rank)))
-        corrected[k] = ParameterEffect(effect.name, effect.edges, effect.rates, largest)
-    return corrected

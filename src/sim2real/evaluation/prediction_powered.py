@@ -1,4 +1,4 @@
-"""Prediction-powered inference: many simulated outcomes make few real ones tell more.
+"""Prediction-powered inference: many simulated outcomes make a few real ones go further.
 
 Each real trial has a prediction: how often simulation succeeds under the same condition. Many more
 conditions were simulated and never tried. Real success is the mean of the real outcomes, corrected
@@ -6,19 +6,19 @@ by how easy the tried conditions were for the simulation,
 
     success = mean(real) - weight * (mean(predicted) - mean(simulated)),
 
-which is right whatever the simulation is worth, for any weight; the weight that makes it narrowest
-is the slope of outcomes on predictions (PPI++ of Angelopoulos, Duchi and Zrnic, 2023). A simulation
-that is wrong by a constant costs nothing, and one that knows nothing gets no weight.
+which is unbiased for any weight, whatever the simulation is worth; the weight that makes it
+narrowest is the slope of outcomes on predictions (PPI++ of Angelopoulos, Duchi and Zrnic, 2023). A
+simulation that is off by a constant costs nothing, and one that knows nothing gets no weight.
 
 With ten or twenty real trials the normal approximation of that paper misses too often: trials may
 agree with their predictions by chance, and success near one leaves no failures to see. So
-correlation and slope are found with one more pair, spread evenly over success and failure at one
-standard deviation below and above the mean prediction, where nothing correlates; and the interval
-is Wilson's, for as many trials as would tell as much without the simulation. It is Wilson's own
-where the predictions do not help.
+correlation and slope are estimated with one more pair, spread evenly over success and failure at
+one standard deviation below and above the mean prediction, which adds no correlation; and the
+interval is Wilson's for the number of trials that would be worth as much without the simulation. It
+is Wilson's own where the predictions do not help.
 
-Real trials of one condition are alike: conditions are what counts, each with its share of
-successes, and trials beyond the first of each tell as much as the shares scatter less for them.
+Real trials of one condition are correlated, so conditions are what counts, each with its share of
+successes.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ from sim2real.intervals import (
 from sim2real.plain import PlainData
 
 _CORNERS = 1.0
-"""Trials' worth of the four corners that are added; fewer cover too little at ten real trials."""
+"""Trials that the four added corners are worth; with less, coverage is too low at ten trials."""
 _FEWEST = 5
 
 
@@ -56,19 +56,19 @@ class PoweredRate(PlainData, also=("narrowing",)):
     high: float
     confidence: float
     weight: float
-    """How far the simulation is followed; 0 for not at all."""
+    """How far the simulation is trusted; 0 for not at all."""
     correlation: float
-    """Of outcomes and predictions, drawn a little towards 0."""
+    """Of outcomes and predictions, shrunk a little towards 0."""
     worth: float
-    """Real trials that would tell as much without the simulation."""
+    """Real trials that would be worth as much without the simulation."""
     alone: Rate
-    """The rate from the real trials alone, with its Wilson interval, by condition where conditions
+    """The rate from the real trials alone, with its Wilson interval; by condition if conditions
     were tried several times."""
     n_simulated: int
 
     @property
     def narrowing(self) -> float:
-        """Width of the interval against that of the real trials alone."""
+        """Width of the interval, relative to that of the real trials alone."""
         return (self.high - self.low) / (self.alone.high - self.alone.low)
 
     def __str__(self) -> str:
@@ -89,9 +89,9 @@ def powered_rate(
     """Real success rate from `real` outcomes (n,), each with its prediction in `predicted` (n,),
     and `simulated` predictions (N,) of other conditions.
 
-    Predictions are success rates from 0 to 1, outcomes 0 or 1; or the successes in `tried` (n,)
-    trials of each condition. The tried conditions must have been chosen as the simulated ones were,
-    and no prediction may have been fitted to the real outcomes.
+    Predictions are success rates from 0 to 1; outcomes are 0 or 1, or the successes in `tried` (n,)
+    trials of each condition. The tried conditions must have been chosen in the same way as the
+    simulated ones, and no prediction may have been fitted to the real outcomes.
     """
     check_confidence(confidence)
     won = np.asarray(real, dtype=float)
@@ -108,8 +108,8 @@ def powered_rate(
     n, many = len(y), len(others)
     if n < _FEWEST or many < n:
         raise Sim2RealError(
-            f"{n} real and {many} simulated conditions are too few: at least {_FEWEST} real ones,"
-            " and more simulated ones"
+            f"{n} real and {many} simulated conditions are too few: at least {_FEWEST} real ones"
+            " and more simulated ones are needed"
         )
     alone = clustered(won, times, confidence=confidence)
     # In standard deviations from the mean of all simulated conditions.
@@ -136,7 +136,7 @@ def powered_rate(
 
 
 def _with_corners(y: Floats, u: Floats) -> tuple[float, float]:
-    """Slope and correlation of outcomes on standardised predictions, with the corners added."""
+    """Slope and correlation of outcomes on standardised predictions, corners included."""
     weights = np.append(np.ones(len(y)), [_CORNERS / 4] * 4)
     y, u = np.append(y, [0.0, 0.0, 1.0, 1.0]), np.append(u, [-1.0, 1.0, -1.0, 1.0])
     both = np.cov(y, u, aweights=weights, ddof=0)
@@ -153,20 +153,20 @@ def _shares(values: ArrayLike, what: str) -> Floats:
 def of_trials(
     real: Sequence[Trial], simulated: Sequence[Trial], *, confidence: float = 0.95
 ) -> PoweredRate:
-    """Real success from trials of one policy; the prediction of a condition is how often simulation
+    """Real success from trials of one policy; a condition's prediction is how often simulation
     succeeded under it.
 
-    Conditions that were not tried in reality are the many others. Real trials whose condition was
-    not simulated cannot be used, and are a `Sim2RealError`: leaving them out would choose.
+    Real trials whose condition was not simulated are a `Sim2RealError`: leaving them out would be a
+    selection.
     """
     predicted, outcomes = _by_condition(simulated), _by_condition(real)
     missing = [trial.condition for trial in real if trial.condition not in predicted]
     if missing:
         noted = f"{missing[0]!r}" if missing[0] else "none"
-        known = f", simulated is {next(iter(predicted))!r}" if predicted else ""
+        known = f", simulated: {next(iter(predicted))!r}" if predicted else ""
         raise Sim2RealError(
             f"{len(missing)} of {len(real)} real trials have conditions that were not simulated"
-            f" (noted is {noted}{known}); give trials that begin alike the same name in the column"
+            f" (recorded: {noted}{known}); give trials that start alike the same name in the column"
             " `condition` of both files, or in a lake by a label: note 'condition: NAME'"
         )
     return powered_rate(
@@ -179,7 +179,7 @@ def of_trials(
 
 
 def _by_condition(trials: Sequence[Trial]) -> dict[str, list[bool]]:
-    """Outcomes of each condition that was noted."""
+    """Outcomes by condition, of the trials that have one."""
     found: dict[str, list[bool]] = defaultdict(list)
     for trial in trials:
         if trial.condition:

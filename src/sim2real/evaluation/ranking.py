@@ -1,7 +1,7 @@
 """Does simulation rank policies as reality does?
 
-Success in simulation need not be success in reality: what counts for choosing a policy is their
-order, and how much is lost where the order is wrong.
+Success rates in simulation may be wrong: to choose a policy, only their order matters, and how much
+is lost where the order is wrong.
 """
 
 from __future__ import annotations
@@ -21,19 +21,19 @@ from sim2real.plain import PlainData
 RESAMPLES = 2_000
 PERMUTATIONS = 5_000
 _ENOUGH = 5
-"""Policies from which on resampling them says something."""
+"""Fewest policies to resample."""
 _GROUPS = 3
-"""Groups from which on they are left out one at a time, not their policies."""
+"""Fewest groups for a jackknife over groups; with fewer it is over their policies."""
 _LEVEL = 0.05
-"""Chance of a false claim that is taken."""
+"""Significance level."""
 _USEFUL = 1 / 3
-"""Kendall's tau from which on one may choose by simulation: two thirds of the pairs are right."""
+"""Least Kendall's tau for choosing by simulation: two thirds of the pairs in the right order."""
 _DIGITS = 9
-"""Digits, of a group's range, to which scores differ; those behind are rounding."""
+"""Significant digits of a score within its group's range; the rest is rounding."""
 _LARGEST = 1e100
-"""Scores beyond it are no scores."""
+"""Largest score."""
 AT_ONCE = 4_000_000
-"""Pairs of policies, over resamples, that are looked at in one go."""
+"""Pairs of policies, times resamples, per batch: a limit on memory."""
 MEASURES = ("pearson", "spearman", "kendall", "mmrv")
 
 
@@ -48,9 +48,9 @@ class ScoredPolicy:
     group: str = ""
     """Task, robot or edition: only policies of one group are compared."""
     real_trials: tuple[float, ...] = ()
-    """Each real trial's score, where they are known."""
+    """Each real trial's score, if they are known."""
     n_real: int = 0
-    """Number of real trials behind a success rate; 0 where it is not known."""
+    """Number of real trials behind a success rate; 0 if unknown."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,19 +58,28 @@ class RankMeasure:
     """One number with its interval."""
 
     value: float | None
-    """None where it does not exist: no correlation without variation."""
+    """None if it does not exist, as a correlation without variation."""
     low: float | None = None
     high: float | None = None
-    """None where too little is known for an interval."""
+    """None if there is too little data for an interval."""
+
+    @property
+    def shown(self) -> str:
+        """The value as text."""
+        return "none" if self.value is None else f"{self.value:.3f}"
+
+    def __str__(self) -> str:
+        ends = "" if self.low is None else f" [{self.low:.2f}, {self.high:.2f}]"
+        return self.shown + ends
 
 
 @dataclass(frozen=True, kw_only=True)
 class Ranking(PlainData, also=("verdict",)):
-    """How simulation's order of policies compares to reality's."""
+    """How simulation's order of policies compares with reality's."""
 
     group: str
-    """'' for all groups together: then policies are compared within their groups, and scores
-    count in ranges of their group, from its worst to its best."""
+    """'' for all groups together: policies are still compared within their groups, and scores are
+    scaled from 0, the worst of the group, to 1, the best."""
     policies: int
     measures: dict[str, RankMeasure]
     """Pearson, Spearman, Kendall (tau-b) and the mean maximum rank violation."""
@@ -81,29 +90,29 @@ class Ranking(PlainData, also=("verdict",)):
     wrong: int
     """And in the opposite order."""
     untold: int
-    """Pairs that differ in reality, but not in simulation."""
+    """Pairs that differ in reality but not in simulation."""
     tau_most: float | None
-    """What Kendall's tau is at most: with every pair right that its trials do not show to be
-    wrong; where they are not known, over policies; None where nothing is."""
+    """Upper bound of Kendall's tau: every pair counts as right that its trials do not show to be
+    wrong; without known trials, the upper end over policies; None with neither."""
     p_value: float
-    """Chance of so good an order, pairs weighted by how far they are apart in reality, if
-    simulation said nothing: permutation test, one-sided."""
+    """Probability of an order this good, pairs weighted by their difference in reality, if
+    simulation carried no information: permutation test, one-sided."""
     loss: float
-    """Real score given away by taking simulation's best policies instead of reality's, the mean
-    over groups, and over policies that simulation calls equally good."""
+    """Real score lost by choosing simulation's best policies instead of reality's: the mean over
+    groups, and over policies that simulation rates equal."""
     pooled_pearson: float | None = None
-    """Pearson over all groups as if they were one; for scores of one scale only."""
+    """Pearson over all groups as if they were one; only meaningful for scores of one scale."""
 
     @property
     def verdict(self) -> str:
-        """In plain words."""
+        """The result in one sentence."""
         pairs, kendall = self.right + self.wrong, self.measures["kendall"]
         which = f"{self.right} of {pairs} pairs in the right order"
         chance = f"{which}, p {self.p_value:.2g}"
         if pairs == 0 and self.untold:
             return "simulation cannot tell these policies apart"
         if pairs == 0 or kendall.value is None:
-            return "nothing to rank: reality does not tell these policies apart"
+            return "nothing to rank: these policies do equally well in reality"
         if self.tau_most is not None and self.tau_most < 0:
             return f"simulation does not rank these policies, it misleads ({which})"
         if self.p_value <= _LEVEL:
@@ -111,7 +120,7 @@ class Ranking(PlainData, also=("verdict",)):
             if surely and kendall.value >= _USEFUL:
                 return f"simulation ranks these policies ({chance})"
             return (
-                "simulation tells something about the order of these policies, but not enough to"
+                "simulation says something about the order of these policies, but not enough to"
                 f" choose by ({chance})"
             )
         if self.tau_most is not None and self.tau_most < _USEFUL:
@@ -122,18 +131,18 @@ class Ranking(PlainData, also=("verdict",)):
 def rank(
     scored: Sequence[ScoredPolicy], *, confidence: float = 0.95, seed: int = 0
 ) -> list[Ranking]:
-    """A ranking for each group of two policies or more; of several, all together come first.
+    """A ranking for each group of two or more policies; with several, all together come first.
 
     See `unranked` for the others.
     """
     check_confidence(confidence)
     if seed < 0:
-        raise Sim2RealError(f"a seed of {seed} is none: it is 0 or more")
+        raise Sim2RealError(f"--seed must not be negative, got {seed}")
     for row in scored:
         if not max(abs(row.sim), abs(row.real)) < _LARGEST:
             raise Sim2RealError(
                 f"policy {row.policy!r} scores {row.sim:g} in simulation and {row.real:g} in"
-                " reality: these are no scores"
+                " reality: scores must be finite numbers"
             )
     compared = {name: rows for name, rows in _by_group(scored).items() if len(rows) > 1}
     if not compared:
@@ -157,9 +166,9 @@ def unranked(scored: Sequence[ScoredPolicy]) -> list[str]:
 def mmrv(sim: Floats, real: Floats, alike: Bools | None = None) -> Floats:
     """(...) mean maximum rank violation of scores (..., policies).
 
-    A policy's violation by another is how far they are apart in reality if simulation has them
-    in another order; the worst of each policy is averaged. `alike` (policies, policies) says which
-    may be compared.
+    Two policies that simulation puts in the wrong order violate by their difference in reality; the
+    largest violation of each policy is averaged. `alike` (policies, policies) says which may be
+    compared.
     """
     behind_sim = sim[..., :, None] < sim[..., None, :]
     behind_real = real[..., :, None] < real[..., None, :]
@@ -178,12 +187,12 @@ def _by_group(scored: Sequence[ScoredPolicy]) -> dict[str, list[ScoredPolicy]]:
 
 @dataclass(frozen=True)
 class _Scale:
-    """From the scores of each policy's group to 0 for its worst and 1 for its best."""
+    """Maps scores of each policy's group to 0 for its worst and 1 for its best."""
 
     worst: Floats
     """(policies,) lowest score of the group."""
     span: Floats
-    """(policies,) range of the group's scores; infinite where all of them are alike."""
+    """(policies,) range of the group's scores; infinite if all are equal."""
 
     @classmethod
     def of(cls, scores: Floats, groups: Ints) -> _Scale:
@@ -197,12 +206,12 @@ class _Scale:
         return cls(worst, span)
 
     def __call__(self, scores: Floats) -> Floats:
-        """(..., policies) scores on this scale, without their rounding."""
+        """(..., policies) scores on this scale, rounding errors removed."""
         return np.round((scores - self.worst) / self.span, _DIGITS)
 
 
 def _measures(sim: Floats, real: Floats, groups: Ints) -> dict[str, Floats]:
-    """Each measure of scaled scores (..., policies), within groups; nan where there is none."""
+    """Each measure of scaled scores (..., policies), within groups; nan where it does not exist."""
     alike = groups[:, None] == groups[None, :]
     member = alike / alike.sum(axis=1)
     ranks = [np.empty_like(sim), np.empty_like(real)]
@@ -220,7 +229,7 @@ def _measures(sim: Floats, real: Floats, groups: Ints) -> dict[str, Floats]:
 
 
 def _many_measures(sim: Floats, real: Floats, groups: Ints) -> dict[str, Floats]:
-    """Each measure of scores (resamples, policies), so many at a time as memory holds."""
+    """Each measure of scores (resamples, policies), in batches that fit into memory."""
     parts = math.ceil(sim.size * sim.shape[1] / AT_ONCE)
     split = zip(np.array_split(sim, parts), np.array_split(real, parts), strict=True)
     found = [_measures(*both, groups) for both in split]
@@ -240,7 +249,7 @@ def _rank(rows: Sequence[ScoredPolicy], name: str, confidence: float, seed: int)
     scale = _Scale.of(raw_real, groups)
     sim, real = _Scale.of(raw_sim, groups)(raw_sim), scale(raw_real)
     several = groups.max() > 0
-    # One group's violations and losses are told in its own scores.
+    # A single group's violations and losses are in its own scores.
     unit = 1.0 if several or np.isinf(scale.span[0]) else float(scale.span[0])
     rng = np.random.default_rng(seed)
     retried = _retried(rows, rng)
@@ -277,7 +286,7 @@ def _pooled(sim: Floats, real: Floats) -> float | None:
 
 
 def _loss(sim: Floats, real: Floats, groups: Ints) -> float:
-    """Score given away by simulation's best policies of each group; of equals, any may be taken."""
+    """Score lost by choosing simulation's best policies of each group; the mean of equal ones."""
     lost = []
     for group in np.unique(groups):
         mine, shown = real[groups == group], sim[groups == group]
@@ -296,8 +305,8 @@ def _with_intervals(
 ) -> dict[str, RankMeasure]:
     """Each measure with its interval; violations times `unit`.
 
-    Over policies, whose scatter holds that of their trials too; for a few policies over their
-    trials, where those are known.
+    Over policies, whose scatter includes that of their trials; with few policies, over their trials
+    if those are known.
     """
     values = _measures(sim, real, groups)
     drawn: dict[str, Floats] = {}
@@ -326,7 +335,7 @@ def _measure(value: float, drawn: Floats | None, confidence: float) -> RankMeasu
         return RankMeasure(value=None)
     if drawn is None:
         return RankMeasure(value=value)
-    # A correlation that a resample does not have could be any.
+    # A correlation that does not exist in a resample could be anything.
     unknown = np.isnan(drawn)
     low = np.quantile(np.where(unknown, -1.0, drawn), 0.5 - confidence / 2)
     high = np.quantile(np.where(unknown, 1.0, drawn), 0.5 + confidence / 2)
@@ -338,9 +347,9 @@ def _violation_interval(
 ) -> tuple[float, float] | None:
     """Interval of the mean maximum rank violation: a jackknife of its root, with Student's t.
 
-    Groups are left out one at a time, or the policies of each where there are few groups.
-    Resampling would not do: the worst among fewer distinct policies is smaller. None where nothing
-    is violated, or a group has too few policies to leave one out.
+    It leaves out one group at a time, or one policy if there are few groups. Resampling would bias
+    it: the maximum over fewer distinct policies is smaller. None without any violation, or if a
+    group has too few policies to leave one out.
     """
 
     def root(kept: Ints) -> float:
@@ -369,25 +378,25 @@ def _violation_interval(
 
 
 def _retried(rows: Sequence[ScoredPolicy], rng: np.random.Generator) -> Floats | None:
-    """(resamples, policies) real scores that these policies may have, by the scatter of their
-    trials; None where that of some is not known."""
+    """(resamples, policies) possible real scores of these policies, by the scatter of their trials;
+    None if that is unknown for some."""
     if any(len(row.real_trials) < 2 and not row.n_real for row in rows):
         return None
     return np.stack([_means(row, rng) for row in rows], axis=1)
 
 
 def _means(row: ScoredPolicy, rng: np.random.Generator) -> Floats:
-    """(resamples,) real scores that one policy may have."""
+    """(resamples,) possible real scores of one policy."""
     trials, n = np.array(row.real_trials), row.n_real or len(row.real_trials)
     if np.isin(trials, (0.0, 1.0)).all():
-        chance = (row.real * n + 0.5) / (n + 1)  # no rate is known to be 0 or 1
+        chance = (row.real * n + 0.5) / (n + 1)  # no rate is certain to be 0 or 1
         return rng.binomial(n, chance, size=RESAMPLES) / n
     error = float(trials.std(ddof=1)) / math.sqrt(n)
     return row.real + error * rng.standard_t(n - 1, size=RESAMPLES)
 
 
 def _shown_wrong(order: Floats, retried: Floats, confidence: float) -> Bools:
-    """(policies, policies) whether trials show that simulation's order of two is wrong."""
+    """(policies, policies) whether the trials show that simulation's order of two is wrong."""
     found = np.zeros(order.shape, dtype=bool)
     for k, mine in enumerate(order):
         wrong = mine * (retried[:, [k]] - retried) < 0
@@ -396,9 +405,9 @@ def _shown_wrong(order: Floats, retried: Floats, confidence: float) -> Bools:
 
 
 def _by_chance(sim: Floats, real: Floats, groups: Ints, rng: np.random.Generator) -> float:
-    """Chance that shuffling reality within groups gives an order at least as good.
+    """Probability that shuffling reality within groups gives an order at least as good.
 
-    A pair counts by how far it is apart in reality: mistaking equals for each other is harmless.
+    A pair counts by its difference in reality: mixing up near equals is harmless.
     """
     shuffled = np.broadcast_to(real, (PERMUTATIONS, len(real))).copy()
     for group in np.unique(groups):

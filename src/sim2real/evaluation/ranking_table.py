@@ -1,15 +1,15 @@
-"""Tables of policies with their success in simulation and in reality."""
+"""Tables of policies with their scores in simulation and in reality."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
 from sim2real.errors import Sim2RealError, nearest, number_at, table_at
-from sim2real.evaluation.ranking import Ranking, ScoredPolicy, rank, unranked
+from sim2real.evaluation.ranking import MEASURES, Ranking, ScoredPolicy, rank, unranked
 from sim2real.evaluation.trial_files import number_in, read_rows, text_in
 from sim2real.files import read_json
 from sim2real.plain import PlainData
@@ -19,13 +19,13 @@ _MOST_TRIALS = 10**9
 
 @dataclass(frozen=True, kw_only=True)
 class ScoreColumns:
-    """Names of the columns; those of JSON without rows are the names of its two tables."""
+    """Names of the columns; in JSON with two tables, `sim` and `real` are their names."""
 
     policy: str = "policy"
     sim: str = "sim"
     real: str = "real"
     group: tuple[str, ...] = ()
-    """Columns that tell groups apart; `group` or `task` by default, where there is one."""
+    """Columns that define groups; by default `group` or `task`, if there is one."""
     n_real: str = "n_real"
 
 
@@ -34,9 +34,9 @@ class RankedTable(PlainData, also=("verdict",), without=("confidence",)):
     """How well simulation ranks the policies of a table."""
 
     rankings: tuple[Ranking, ...]
-    """One a group of policies; of several groups, all together come first."""
+    """One per group of policies; with several groups, all together come first."""
     left_out: tuple[str, ...]
-    """What of the table was not used, and why."""
+    """Rows that were not used, and why."""
     confidence: float
     """Of the intervals."""
 
@@ -44,6 +44,32 @@ class RankedTable(PlainData, also=("verdict",), without=("confidence",)):
     def verdict(self) -> str:
         """Of the first ranking."""
         return self.rankings[0].verdict
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Heads of `rows`."""
+        return ("group", "policies", *MEASURES, "loss")
+
+    def rows(self) -> Iterator[tuple[object, ...]]:
+        """The measures of each ranking, for a table."""
+        for one in self.rankings:
+            values = [one.measures[name].shown for name in MEASURES]
+            yield (self._name(one), one.policies, *values, f"{one.loss:.3f}")
+
+    def sentences(self) -> Iterator[str]:
+        """Verdicts and intervals, a line each."""
+        yield from (f"left out: {reason}" for reason in self.left_out)
+        if len(self.rankings) > 1:
+            yield "of all, mmrv and loss are on each group's own scale, from 0 to 1"
+        for one in self.rankings:
+            yield f"{self._name(one)}: {one.verdict}".removeprefix(": ")
+        first = self.rankings[0]
+        if first.over:
+            intervals = ", ".join(f"{name} {first.measures[name]}" for name in MEASURES)
+            yield f"{100 * self.confidence:g} % intervals over {first.over}: {intervals}"
+
+    def _name(self, ranking: Ranking) -> str:
+        return ranking.group or ("all, within groups" if len(self.rankings) > 1 else "")
 
 
 def rank_table(
@@ -74,10 +100,10 @@ def rank_table(
 def read_scored(
     path: Path, columns: ScoreColumns | None = None
 ) -> tuple[list[ScoredPolicy], list[str]]:
-    """Policies of a CSV or JSON table, and what was left out and why.
+    """Policies of a CSV or JSON table, and the rows that were left out, with the reason.
 
-    A row is a policy, or one real trial of it: rows of the same policy and group are trials. JSON
-    may also be two tables, `sim` and `real`, each of policies or of groups of policies.
+    A row is a policy, or one real trial of it: several rows of one policy and group are trials.
+    JSON may also be two tables, `sim` and `real`, each of policies or of groups of policies.
     """
     columns = columns or ScoreColumns()
     if path.suffix == ".json":
@@ -131,16 +157,16 @@ def _of_rows(
 def _scored(
     path: Path, group: str, policy: str, entries: list[tuple[float, float, int]]
 ) -> ScoredPolicy:
-    """One policy of its rows: real trials, or numbers of them that are added up."""
+    """One policy from its rows: real trials, or numbers of trials to add up."""
     sim, real, counts = (np.array(column) for column in zip(*entries, strict=True))
     whose = f"{path}: {len(entries)} rows of policy {policy!r}" + (f" in {group}" if group else "")
     if np.ptp(sim) > 0 and not np.isin(sim, (0.0, 1.0)).all():
         raise Sim2RealError(
-            f"{whose} have scores from {sim.min():g} to {sim.max():g} in simulation: name the"
-            " columns that tell them apart with --group"
+            f"{whose} have scores from {sim.min():g} to {sim.max():g} in simulation: separate them"
+            " by columns named with --group"
         )
     if counts.any() and not counts.all():
-        raise Sim2RealError(f"{whose}, and only some say of how many real trials they are")
+        raise Sim2RealError(f"{whose}, and only some state their number of real trials")
     counted = bool(counts.all())
     return ScoredPolicy(
         policy=policy,
@@ -161,7 +187,7 @@ def _of_tables(
             raise Sim2RealError(f"{path} has no table {name!r}{nearest(name, data)}")
         tables.append(_flat(data[name], f"{path}: {name}"))
     sim, real = tables
-    left_out = [f"{' '.join(key).strip()}: only in one of the two" for key in sim.keys() ^ real]
+    left_out = [f"{' '.join(key).strip()}: only in one of the tables" for key in sim.keys() ^ real]
     scored = [
         ScoredPolicy(group=key[0], policy=key[1], sim=sim[key], real=real[key])
         for key in real
@@ -171,7 +197,7 @@ def _of_tables(
 
 
 def _flat(table: object, where: str) -> dict[tuple[str, str], float]:
-    """(group, policy) to score, of a table of policies or of groups of them."""
+    """Scores by (group, policy), from a table of policies or of groups of policies."""
     found = {}
     for name, value in table_at(table, where).items():
         if isinstance(value, Mapping):

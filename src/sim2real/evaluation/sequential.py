@@ -1,16 +1,16 @@
-"""Comparing two policies while trials come in: stop as soon as it is clear, with few errors.
+"""Comparing two policies while trials come in: stop as soon as the result is clear.
 
-Looking at a p-value after every trial and stopping when it is small finds a difference where there
-is none, sooner or later nearly always. Here is what may be looked at after every pair.
+Whoever looks at a p-value after every trial, and stops when it is small, almost surely finds a
+difference some day even where there is none. This test may be read after every pair.
 
-Only pairs in which one policy succeeds and the other fails count. If B is not better than A, each
-of those is won by B with a chance of at most 1/2, whatever came before. Evidence for B is how much
-likelier the wins so far are under "B wins more than half", averaged over how much more, than under
-"half": under "half" it is a martingale that begins at 1 (a fair game), so by Ville's inequality it
-ever reaches 1/a with a chance of at most a. A and B have half of `alpha` each. With a last pair
-after which no more trials are made, the boundary that is crossed with a chance of a within so many
-pairs is found exactly, by counting paths: lower than Ville's, so decisions come sooner. Fewer
-deciding pairs than pairs, or a B that is worse, only make crossing rarer.
+Only pairs in which one policy succeeds and the other fails count. If B is not better than A, it
+wins each of those with probability at most 1/2, whatever came before. The evidence for B is how
+much likelier the wins so far are if B wins more than half, averaged over how much more, than if it
+wins half. In the latter case it is a martingale that starts at 1, so by Ville's inequality it ever
+reaches 1/a with probability at most a. A and B have half of `alpha` each. With a planned last pair,
+the boundary that is crossed with probability a within the plan is found exactly, by counting paths;
+it is lower than Ville's, so decisions come sooner. Fewer deciding pairs than pairs, or a B that is
+worse, only make crossing rarer.
 
 Trials that do not share conditions may be paired in their order: B wins more of the deciding pairs
 if and only if it succeeds more often.
@@ -30,23 +30,24 @@ from sim2real.errors import Sim2RealError
 from sim2real.evaluation.paired_outcomes import PairedOutcomes
 
 _SHAPE = 2.0
-"""Shape of the Beta distribution, cut at half, that evidence is averaged over: of those tried, the
-one with few trials at differences of 20 to 30 points."""
+"""Shape of the Beta distribution, cut at half, that evidence is averaged over: it needs the fewest
+trials at differences of 20 to 30 points."""
 _LONGEST = 2_000
-"""Pairs beyond which nothing is planned."""
+"""Most pairs in a plan."""
 _AHEAD = 500
-"""Pairs that are forecast where no last one is planned."""
+"""Pairs to forecast without a plan."""
 _FUTURES = 500
+"""Simulated futures of a forecast."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class SequentialTest:
-    """A boundary that evidence crosses with a chance of at most `alpha` if there is nothing."""
+    """A boundary that evidence crosses with probability at most `alpha` if neither is better."""
 
     alpha: float = 0.05
-    """Chance, ever, of calling either policy better when neither is; half for each."""
+    """Probability of ever calling a policy better when neither is; half for each."""
     most: int | None = None
-    """Last pair after which no more trials are made; None to go on for ever."""
+    """Pairs in the plan; None for no end."""
 
     def __post_init__(self) -> None:
         if not 0 < self.alpha < 1:
@@ -55,14 +56,14 @@ class SequentialTest:
             raise Sim2RealError(f"a plan is for 1 to {_LONGEST} pairs, not {self.most}")
 
     def needed(self, deciding: int) -> Ints:
-        """(deciding + 1,) wins after which a policy is better, by number of deciding pairs."""
+        """(deciding + 1,) wins that show that a policy is better, by number of deciding pairs."""
         level = math.log(2 / self.alpha)
         if self.most is not None:
             level = _exact_level(self.alpha / 2, self.most)
         return _needed(level, deciding)
 
     def read(self, pairs: PairedOutcomes, *, seed: int = 0) -> SequentialVerdict:
-        """What may be said after these pairs, taken in their order."""
+        """The verdict after these pairs, taken in their order."""
         if self.most is not None and len(pairs) > self.most:
             raise more_than_planned(len(pairs), self.most)
         decided = self.decision(pairs)
@@ -76,7 +77,7 @@ class SequentialTest:
         )
 
     def decision(self, pairs: PairedOutcomes) -> tuple[str, int] | None:
-        """('A' or 'B', the pair after which it was clear); None while it is not."""
+        """('A' or 'B', the pair after which it was clear); None before that."""
         first = np.cumsum(pairs.first & ~pairs.second)
         second = np.cumsum(pairs.second & ~pairs.first)
         needed = self.needed(len(pairs))[first + second]
@@ -92,7 +93,7 @@ class SequentialTest:
     def _forecast(
         self, pairs: PairedOutcomes, rng: np.random.Generator
     ) -> tuple[float, int | None]:
-        """Chance of a decision, and the pairs that half of the futures need for one."""
+        """Probability of a decision, and the pairs after which half of the futures have one."""
         wins = pairs.wins
         left = self._left(pairs)
         seen = np.array([wins[0], wins[1], len(pairs) - sum(wins)]) + 0.5
@@ -109,16 +110,16 @@ class SequentialTest:
         return float(decided.mean()), middle if middle <= left else None
 
     def operating(self, first_only: float, second_only: float) -> tuple[float, float]:
-        """(chance of a right decision for the second, mean pairs) of a test with a last pair.
+        """(probability of a decision for the second, mean pairs) of a test with a plan. Exact.
 
-        `first_only` and `second_only` are the chances that a pair is won by either. Exact.
+        `first_only` and `second_only` are the probabilities that either wins a pair.
         """
         if self.most is None:
-            raise Sim2RealError("a test without a last pair has no size; say how many at most")
+            raise Sim2RealError("a test without a plan has no power: set `most`")
         deciding = first_only + second_only
         if deciding <= 0:
             return 0.0, float(self.most)
-        up, down = _stopped(self.needed(self.most), second_only / deciding)
+        up, down = _stopped(self.needed(self.most), second_only / deciding, both=True)
         steps = np.arange(self.most + 1)
         share = stats.binom.pmf(steps[None, :], steps[:, None], deciding)  # (pairs, deciding)
         going = 1.0 - share @ (up + down)
@@ -130,19 +131,19 @@ class SequentialVerdict:
     """Where a sequential comparison stands."""
 
     pairs: int
-    """Pairs it took, or that were seen so far."""
+    """Pairs until the decision, or so far."""
     better: str = ""
-    """'A' or 'B'; '' where it is not clear."""
+    """'A' or 'B'; '' if it is not clear."""
     done: bool = False
     """Whether to stop."""
     chance: float | None = None
-    """Of a decision within `ahead` more pairs, if things go on as they did."""
+    """Probability of a decision within `ahead` more pairs, if they go on like those so far."""
     ahead: int = 0
-    """Pairs that are left of the plan, or that were looked ahead without one."""
+    """Pairs left in the plan, or in the forecast without one."""
     more: int | None = None
-    """Pairs until a decision in half of the futures; None where that is farther than `ahead`."""
+    """Pairs until half of the futures have a decision; None if more than `ahead`."""
     counted: str = "pairs"
-    """What counts as a pair: a pair of trials, or all trials of one of the 'draws' or 'robots'."""
+    """What counts as a pair: 'pairs' of trials, or all trials of one of the 'draws' or 'robots'."""
 
     def __str__(self) -> str:
         if self.better:
@@ -152,52 +153,45 @@ class SequentialVerdict:
         what = "trials of each" if self.counted == "pairs" else self.counted
         if self.more is None:
             return (
-                f"go on only if it matters: a decision within {self.ahead} more {what} has"
-                f" a chance of {100 * (self.chance or 0.0):.0f} %"
+                f"go on only if it matters: the probability of a decision within {self.ahead} more"
+                f" {what} is {100 * (self.chance or 0.0):.0f} %"
             )
         return f"go on: about {self.more} more {what}"
 
 
 def more_than_planned(pairs: int, most: int) -> Sim2RealError:
-    """The mistake of going on beyond a plan."""
+    """The error of going on beyond the plan."""
     return Sim2RealError(
         f"{pairs} pairs are more than the {most} planned; the error rate holds for the plan"
     )
 
 
-def _log_evidence(wins: Floats, losses: Floats) -> Floats:
-    """Log of the fair game's wealth after so many wins and losses."""
-    a, b = _SHAPE + wins, _SHAPE + losses
-    found: Floats = (
-        math.log(2)
-        + special.betaln(a, b)
-        - special.betaln(_SHAPE, _SHAPE)
-        + stats.beta.logsf(0.5, a, b)
-        + (wins + losses) * math.log(2)
-    )
-    return found
-
-
 @lru_cache(maxsize=256)
 def _needed(level: float, deciding: int) -> Ints:
-    """(deciding + 1,) fewest wins with that much evidence; more than all where none are enough."""
+    """(deciding + 1,) fewest wins with that much evidence; more than all if none are enough."""
     found = np.empty(deciding + 1, dtype=int)
     low = 0
     for m in range(deciding + 1):
         # One more pair never lowers the wins needed, and raises them by at most one.
-        while low <= m and _evidence_at(low, m) < level:
+        while low <= m and _log_evidence(low, m) < level:
             low += 1
         found[m] = low
     return found
 
 
 @lru_cache(maxsize=200_000)
-def _evidence_at(wins: int, deciding: int) -> float:
-    return float(_log_evidence(np.array(wins), np.array(deciding - wins)))
+def _log_evidence(wins: int, deciding: int) -> float:
+    """Log of the martingale after so many wins in so many deciding pairs."""
+    a, b = _SHAPE + wins, _SHAPE + deciding - wins
+    found = math.log(2) + special.betaln(a, b) - special.betaln(_SHAPE, _SHAPE)
+    return float(found + stats.beta.logsf(0.5, a, b) + deciding * math.log(2))
 
 
-def _stopped(needed: Ints, chance: float) -> tuple[Floats, Floats]:
-    """(deciding + 1,) chances that the second, and the first, were called better by then."""
+def _stopped(needed: Ints, chance: float, *, both: bool) -> tuple[Floats, Floats]:
+    """(deciding + 1,) probabilities that the second, and the first, was called better by then.
+
+    Unless `both` may be, only the second is ever called better.
+    """
     most = len(needed) - 1
     up, down = np.zeros(most + 1), np.zeros(most + 1)
     alive = np.ones(1)  # by wins of the second
@@ -207,7 +201,7 @@ def _stopped(needed: Ints, chance: float) -> tuple[Floats, Floats]:
         moved[:-1] += (1 - chance) * alive
         up[m] = up[m - 1] + moved[needed[m] :].sum()
         moved[needed[m] :] = 0.0
-        lost = max(0, m - int(needed[m]) + 1)
+        lost = max(0, m - int(needed[m]) + 1) if both else 0
         down[m] = down[m - 1] + moved[:lost].sum()
         moved[:lost] = 0.0
         alive = moved
@@ -216,7 +210,7 @@ def _stopped(needed: Ints, chance: float) -> tuple[Floats, Floats]:
 
 @lru_cache(maxsize=64)
 def _exact_level(alpha: float, most: int) -> float:
-    """Lowest evidence that one side crosses within `most` fair pairs with a chance of `alpha`."""
+    """Lowest evidence that one side reaches within `most` fair pairs with probability `alpha`."""
     low, high = 0.0, math.log(1 / alpha)
     for _ in range(14):
         middle = (low + high) / 2
@@ -226,13 +220,5 @@ def _exact_level(alpha: float, most: int) -> float:
 
 
 def crossing_chance(needed: Ints) -> float:
-    """Chance that one side of a fair game crosses, whatever the other side does."""
-    total, alive = 0.0, np.ones(1)
-    for m in range(1, len(needed)):
-        moved = np.zeros(m + 1)
-        moved[1:] += 0.5 * alive
-        moved[:-1] += 0.5 * alive
-        total += float(moved[needed[m] :].sum())
-        moved[needed[m] :] = 0.0
-        alive = moved
-    return total
+    """Probability that one side of a fair game crosses, whatever the other side does."""
+    return float(_stopped(needed, 0.5, both=False)[0][-1])

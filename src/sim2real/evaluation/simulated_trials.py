@@ -1,4 +1,4 @@
-"""Trials: attempts at a task, each with its parameters and its outcome."""
+"""Simulated trials of a policy, each with its parameters and its outcome."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -15,7 +14,7 @@ from sim2real.arrays import Bools, Floats
 from sim2real.data import Episode
 from sim2real.errors import Sim2RealError
 from sim2real.evaluation.episode_recorder import EpisodeRecorder
-from sim2real.randomize import Sampler, drawn
+from sim2real.randomize import KeyedSampler, Sampler, drawn
 from sim2real.tasks import Task, TaskEnv
 from sim2real.twin import Twin
 
@@ -24,7 +23,7 @@ _MOST_WORLDS = 1024
 
 @dataclass(frozen=True)
 class SimulatedTrials:
-    """Many attempts with their draws: row k of each array is trial k."""
+    """Many trials with their draws: row k of each array is trial k."""
 
     task: str
     twin: str
@@ -39,11 +38,11 @@ class SimulatedTrials:
     reward: Floats
     """(trials,) sum of rewards."""
     diverged: Bools
-    """(trials,) bool: the simulation broke down; a failure."""
+    """(trials,) bool: the simulation diverged, which counts as a failure."""
     per_seed: int = _MOST_WORLDS
-    """Trials under one seed; those after them are under the next."""
+    """Trials with one seed; those after them have the next."""
     each: int = 1
-    """Trials in a row that share a draw."""
+    """Consecutive trials that share a draw."""
 
 
 def run_trials(
@@ -62,11 +61,10 @@ def run_trials(
     each: int = 1,
     report: Callable[[int, int], None] = lambda done, of: None,
 ) -> SimulatedTrials:
-    """Try a policy in `episodes` worlds, each for one episode; `each` in a row share a draw.
+    """Try a policy in `episodes` worlds for one episode each; `each` consecutive ones share a draw.
 
-    Trial k depends on the seed, `each` and k alone, not on how many others there are. `rows`
-    (draws, parameters) are tried instead of draws of `source`. `keep` is given what happened as
-    episodes, made by the policy `policy_id`.
+    Trial k depends only on the seed, `each` and k, not on how many others there are. `rows` (draws,
+    parameters) replace draws of `source`. `keep` gets the trials as episodes of policy `policy_id`.
     """
     if not 1 <= each <= _MOST_WORLDS:
         raise Sim2RealError(f"a draw is tried 1 to {_MOST_WORLDS} times, not {each}")
@@ -109,13 +107,13 @@ def run_trials(
 
 
 def _given(twin: Twin, source: str, rows: Floats | None, draws: range, seed: int) -> Tensor:
-    """(draws, parameters) of those `rows`, or new ones from the source where there are none."""
+    """(draws, parameters) of `rows`, or without rows new ones from the source."""
     if rows is None:
         return drawn(twin, source, count=len(draws), seed=seed)
     return torch.from_numpy(rows[draws.start : draws.stop])
 
 
-class _Shared:
+class _Shared(KeyedSampler):
     """Gives `each` neighbouring worlds the same row: one robot that is tried several times."""
 
     def __init__(self, sampler: Sampler, rows: Tensor, each: int) -> None:
@@ -125,16 +123,6 @@ class _Shared:
     def values(self, p: Tensor, worlds: Tensor, episodes: Tensor) -> Tensor:
         """(n, parameters) values, the same in every episode."""
         return self._rows[worlds // self._each]
-
-    def observe(self, worlds: Tensor, success: Tensor) -> None:
-        """Given rows do not learn."""
-
-    def state_dict(self) -> dict[str, Any]:
-        """Nothing: the rows were given."""
-        return {}
-
-    def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Nothing to restore."""
 
 
 def _report_part(

@@ -1,12 +1,12 @@
-"""One attempt at a task in one form, whether a simulated world or a robot made it.
+"""One trial, in the same form for a simulated world and a robot.
 
-Two trials with the same `condition` began alike: the same draw of parameters, the same goals, the
-same start. That is what pairs them in a comparison. A condition is never guessed: trials whose
-begin nobody noted have none, and are compared unpaired.
+Two trials with the same `condition` started alike: the same draw of parameters, the same goals, the
+same start. Comparisons pair such trials. A condition is never guessed: trials without a recorded
+start have none and are compared unpaired.
 
-A bench and a simulation draw their starts each in its own way, so a seed never pairs a real trial
-with a simulated one. Who set both up alike says so, by the same name: the column `condition` of a
-file, or in a lake a note 'condition: NAME' on the episode.
+A test bench and a simulation draw their starts in different ways, so a seed never pairs a real
+trial with a simulated one. To pair them, give both the same name: in the column `condition` of a
+file, or in a lake by a note 'condition: NAME' on the episode.
 """
 
 from __future__ import annotations
@@ -24,30 +24,30 @@ if TYPE_CHECKING:
     from sim2real.evaluation.simulated_trials import SimulatedTrials
 
 _NOTED = "condition:"
-"""Begin of a note on an episode that names how it began."""
+"""Prefix of a note that names the condition of an episode."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Trial(PlainData):
-    """How one attempt ended."""
+    """How one trial ended."""
 
     policy: str
     """Id of the policy that acted."""
     success: bool
     condition: str = ""
-    """Id of how it began; '' where nobody noted it."""
+    """Id of its start conditions; '' if they were not recorded."""
     source: Literal["sim", "real"] = "real"
     reward: float | None = None
-    """Sum of rewards; None where nobody counted."""
+    """Sum of rewards; None if unknown."""
     unit: str = ""
-    """Which robot: a serial number, or the draw of parameters that made the world."""
+    """The robot's serial number, or the world's draw of parameters."""
     seed: int | None = None
     episode: str = ""
     """Id of its episode in a lake."""
 
 
 def trials_of_worlds(trials: SimulatedTrials, *, policy: str) -> list[Trial]:
-    """Trials of simulated worlds; the draw is the unit, and the condition with seed and world."""
+    """Trials of simulated worlds; the unit is the draw, the condition is seed, world and draw."""
     units = [_draw(trials.names, row) for row in trials.values]
     return [
         Trial(
@@ -64,12 +64,12 @@ def trials_of_worlds(trials: SimulatedTrials, *, policy: str) -> list[Trial]:
 
 
 def trials_of_episodes(episodes: Iterable[Episode]) -> list[Trial]:
-    """Trials of simulated or real episodes; those that nobody judged are left out."""
+    """Trials of simulated or real episodes; those without an outcome are left out."""
     return [_of_provenance(e.id, e.provenance.to_dict(), e.outcome) for e in episodes if e.outcome]
 
 
 def trials_of_lake(lake: Lake, *, where: str = "true") -> list[Trial]:
-    """Trials of the episodes in a lake, judged by their current label or else their outcome.
+    """Trials of the episodes in a lake, with the outcome of their current label, or else their own.
 
     A current note 'condition: NAME' on an episode is its condition.
     """

@@ -1,4 +1,4 @@
-"""Trials in files: CSV or JSON rows, or what an evaluation has written."""
+"""Trials in files: CSV or JSON rows, or the output of an evaluation."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ _BROKEN = (
     OSError, ValueError, LookupError, TypeError, EOFError, RuntimeError, MemoryError, BadZipFile,
     zlib.error,
 )  # fmt: skip
-"""What numpy and zipfile raise over a file that is damaged, or holds something else."""
+"""What numpy and zipfile raise for a file that is damaged or of another kind."""
 
 
 def write_trials(path: Path, trials: Sequence[Trial]) -> None:
-    """Write trials as CSV, a row each."""
+    """Write trials as CSV, one row each."""
     text = StringIO()
     writer = csv.DictWriter(text, [field.name for field in fields(Trial)])
     writer.writeheader()
@@ -39,8 +39,8 @@ def write_trials(path: Path, trials: Sequence[Trial]) -> None:
 def read_trials(path: Path) -> list[Trial]:
     """Trials from CSV, from a JSON list of rows, or from the folder of an evaluation.
 
-    A row needs `success`; the other columns are the fields of a `Trial`. Anything else is a
-    `Sim2RealError` that names the row.
+    A row needs `success`; the other columns are the fields of a `Trial`. A bad row is a
+    `Sim2RealError` that names it.
     """
     if path.is_dir() or path.name == "trials.npz":
         return _of_evaluation(path / "trials.npz" if path.is_dir() else path)
@@ -98,7 +98,7 @@ def _of_row(row: Mapping[str, object], where: str, name: str) -> Trial:
 
 
 def text_in(value: object) -> str:
-    """What a cell says, without spaces around it; nothing is ''."""
+    """The text of a cell without surrounding spaces; '' for an empty one."""
     return "" if value is None else str(value).strip()
 
 
@@ -116,7 +116,7 @@ def number_in(value: object, where: str) -> float | None:
 
 
 def save_worlds(path: Path, trials: SimulatedTrials, *, policy: str) -> None:
-    """Keep trials of worlds, with every draw, as the `trials.npz` that `read_trials` reads."""
+    """Write trials of worlds, with every draw, as the `trials.npz` that `read_trials` reads."""
     with atomic_path(path) as temporary, temporary.open("wb") as file:
         np.savez(
             file,
@@ -160,9 +160,9 @@ def _of_evaluation(path: Path) -> list[Trial]:
 
 
 def _check(trials: SimulatedTrials) -> None:
-    """Refuse trials whose columns do not fit together; the caller names the file."""
+    """Refuse trials whose columns do not match; the caller names the file."""
     if trials.per_seed < 1 or trials.each < 1:
-        raise ValueError(f"{trials.per_seed} trials a seed, {trials.each} a draw")
+        raise ValueError(f"{trials.per_seed} trials per seed, {trials.each} per draw")
     rows, columns = trials.values.shape
     lengths = {rows, *(len(column) for column in (trials.success, trials.reward, trials.diverged))}
     if len(lengths) > 1 or columns != len(trials.names):

@@ -1,9 +1,9 @@
-"""How many trials it takes to show a difference, before any is made."""
+"""How many trials it takes to show a difference, planned before the first."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,27 +15,39 @@ from sim2real.evaluation.sequential import SequentialTest
 from sim2real.plain import PlainData
 
 MOST = 2_000
-"""Trials beyond which nobody goes to a robot."""
+"""Most trials of a practical plan."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class TrialPlan(PlainData):
-    """Trials of each of two policies, by the way they are compared; None where it takes more than
-    `MOST`."""
+    """Trials of each of two policies, by kind of comparison; None for more than `MOST`."""
 
     unpaired: int | None
-    """Under conditions of their own, in one go (the test of `unpaired_p`)."""
+    """Under independent conditions, in one go (the test of `unpaired_p`)."""
     paired: int | None
     """Under the same conditions, in one go (McNemar's test)."""
     sequential: float | None
-    """Under the same conditions, stopping when it is clear: on average."""
+    """Under the same conditions, stopping when the result is clear: on average."""
     sequential_most: int | None
-    """And at most."""
+    """The same, at most."""
     sequential_equal: float | None
-    """On average where there is no difference, when nearly all of them are made."""
+    """The same on average if there is no difference, when nearly all of them are made."""
     power: float
-    """Chance of showing the difference that each of these reaches at least."""
+    """Least probability of showing the difference."""
     alpha: float
+
+    def sentences(self) -> Iterator[str]:
+        """The plan, a line each."""
+        many = f"more than {MOST}"
+        average = "" if self.sequential is None else f"{self.sequential:.0f} on average, "
+        power = f"{100 * self.power:g} %"
+        yield f"trials of each policy to show the difference with a probability of {power}:"
+        yield f"  {self.unpaired or many} under independent conditions"
+        yield f"  {self.paired or many} under the same conditions, pair by pair"
+        yield (
+            f"  {average}{self.sequential_most or many} at most, under the same conditions,"
+            " stopping when it is clear"
+        )
 
 
 def plan_trials(
@@ -46,18 +58,18 @@ def plan_trials(
     alpha: float = 0.05,
     correlation: float = 0.0,
 ) -> TrialPlan:
-    """Trials that show that success differs, if it is `first` and `second`.
+    """Trials that it takes to show the difference between success rates `first` and `second`.
 
-    `correlation` is that of two outcomes under the same condition: 0 where conditions decide
-    nothing, near 1 where they decide all. Two-sided at `alpha`. All numbers are exact. What takes
-    more than `MOST` trials is None; where all does, that is a `Sim2RealError`.
+    `correlation` is that of the two outcomes under the same condition: 0 if conditions do not
+    matter, near 1 if they decide everything. Two-sided at `alpha`. All numbers are exact. A
+    comparison that takes more than `MOST` trials is None; if all do, that is a `Sim2RealError`.
     """
     for name, value in (("power", power), ("alpha", alpha)):
         if not 0 < value < 1:
             raise Sim2RealError(f"{name} {value} is not between 0 and 1")
     only_first, only_second = discordant(first, second, correlation)
     if first == second:
-        raise Sim2RealError(f"{first} and {second} are the same: no number of trials shows that")
+        raise Sim2RealError(f"{first} and {second} are the same: there is no difference to show")
 
     def sequential(n: int) -> float:
         return SequentialTest(alpha=alpha, most=n).operating(*chances)[0]
@@ -68,7 +80,7 @@ def plan_trials(
     most = _smallest(sequential, power)
     if unpaired is None and paired is None and most is None:
         raise Sim2RealError(
-            f"more than {MOST} trials are needed; a larger difference, or less power"
+            f"this takes more than {MOST} trials; plan for a larger difference or less power"
         )
     test = None if most is None else SequentialTest(alpha=alpha, most=most)
     same = sum(chances) / 2
@@ -84,20 +96,20 @@ def plan_trials(
 
 
 def discordant(first: float, second: float, correlation: float = 0.0) -> tuple[float, float]:
-    """Chances that only the first, and only the second, of a pair succeeds."""
+    """Probabilities that only the first, and only the second, of a pair succeeds."""
     for value in (first, second):
         if not 0 <= value <= 1:
             raise Sim2RealError(f"a success rate of {value} is not between 0 and 1")
     if not -1 <= correlation <= 1:
         raise Sim2RealError(f"a correlation of {correlation} is not between -1 and 1")
     both = first * second + correlation * math.sqrt(first * (1 - first) * second * (1 - second))
-    # Two rates that differ cannot agree perfectly: the nearest to it that there is.
+    # Two different rates cannot agree perfectly: take the nearest possible.
     both = min(max(both, 0.0, first + second - 1), first, second)
     return first - both, second - both
 
 
 def paired_power(n: int, only_first: float, only_second: float, *, alpha: float = 0.05) -> float:
-    """Chance that McNemar's exact test of `n` pairs shows that the second is better."""
+    """Probability that McNemar's exact test of `n` pairs shows that the second is better."""
     deciding = only_first + only_second
     if deciding <= 0:
         return 0.0
@@ -109,10 +121,10 @@ def paired_power(n: int, only_first: float, only_second: float, *, alpha: float 
 
 
 def unpaired_power(n: int, first: float, second: float, *, alpha: float = 0.05) -> float:
-    """Chance that the test of `unpaired_p`, with `n` trials each, shows a difference.
+    """Probability that the test of `unpaired_p`, with `n` trials each, shows a difference.
 
-    Tables are taken into the rejected region in the order of their pooled z, as long as the chance
-    of the region stays below `alpha` at every common rate.
+    Tables enter the rejection region in the order of their pooled z, as long as its probability
+    stays below `alpha` at every common rate.
     """
     if n * n > MANY:
         return _power_of_many(n, first, second, alpha)
@@ -131,7 +143,7 @@ def unpaired_power(n: int, first: float, second: float, *, alpha: float = 0.05) 
 
 
 def _power_of_many(n: int, first: float, second: float, alpha: float) -> float:
-    """The same of the chi-squared test, and of Fisher's where too little is to be expected."""
+    """The same for the chi-squared test, and for Fisher's where expected counts are small."""
     k = np.arange(n + 1)
     a, b = k[:, None], k[None, :]
     both = a + b
@@ -145,7 +157,7 @@ def _power_of_many(n: int, first: float, second: float, alpha: float) -> float:
 
 
 def _smallest(reached: Callable[[int], float], power: float) -> int | None:
-    """The smallest size with that power, to the saw-tooth of whole numbers; None beyond `MOST`."""
+    """The smallest size with that power, up to its saw-tooth; None beyond `MOST`."""
     low, high = 1, 2
     while reached(high) < power:
         low, high = high, high * 2

@@ -1,4 +1,4 @@
-"""Trials wherever they are kept."""
+"""Trials, wherever they are kept."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from sim2real.evaluation.trial_files import read_trials
 
 TrialSource: TypeAlias = Sequence[Trial] | Path | str
 """Trials, or where they are kept: a folder of `evaluate`, recordings, a lake, or a CSV or JSON file
-of trials; FILE@POLICY takes one policy's of several."""
+of trials; FILE@POLICY selects one policy's trials."""
 
 
 def open_trials(source: TrialSource, *, world: Literal["sim", "real"] | None = None) -> list[Trial]:
-    """Trials of one policy; only simulated or only real ones where `world` says so.
+    """Trials of one policy; only simulated or only real ones if `world` says so.
 
-    A place that holds none, or those of several policies, is a `Sim2RealError`.
+    A source without any, or with several policies, is a `Sim2RealError`.
     """
     if not isinstance(source, Path | str):
         return [trial for trial in source if world in (None, trial.source)]
@@ -29,7 +29,7 @@ def open_trials(source: TrialSource, *, world: Literal["sim", "real"] | None = N
     trials = [trial for trial in _read(path) if world in (None, trial.source)]
     if not trials:
         kind = {"sim": "simulated ", "real": "real "}.get(world or "", "")
-        raise Sim2RealError(f"{path} holds no {kind}trial that was judged")
+        raise Sim2RealError(f"{path} holds no {kind}trial with an outcome")
     policies = sorted({trial.policy for trial in trials})
     if policy:
         trials = [trial for trial in trials if trial.policy == policy]
@@ -37,14 +37,14 @@ def open_trials(source: TrialSource, *, world: Literal["sim", "real"] | None = N
             raise Sim2RealError(f"{path} has no policy {policy!r}{nearest(policy, policies)}")
     elif len(policies) > 1:
         raise Sim2RealError(
-            f"{path} holds trials of {len(policies)} policies; say which, as {path}@{policies[0]}"
+            f"{path} holds trials of {len(policies)} policies; choose one, as {path}@{policies[0]}"
         )
     return trials
 
 
 def _read(text: str) -> list[Trial]:
     if not text:
-        raise Sim2RealError("'' names no trials")
+        raise Sim2RealError("'' is not a file, a folder or a lake of trials")
     path = Path(text)
     if "://" in text or (path / "episodes").is_dir():
         return trials_of_lake(Lake.open(text))

@@ -55,7 +55,21 @@ class Sampler(Protocol):
         ...
 
 
-class Independent:
+class KeyedSampler:
+    """A sampler that learns nothing: its draws are keyed, so there is nothing to restore."""
+
+    def observe(self, worlds: Tensor, success: Tensor) -> None:
+        """Ignore how episodes ended."""
+
+    def state_dict(self) -> dict[str, Tensor]:
+        """Nothing."""
+        return {}
+
+    def load_state_dict(self, state: dict[str, Tensor]) -> None:
+        """Nothing to restore."""
+
+
+class Independent(KeyedSampler):
     """Every parameter from a distribution of its own."""
 
     def __init__(
@@ -87,16 +101,6 @@ class Independent:
         for column, distribution in self._others:
             values[:, column] = distribution.quantile(p[:, column])
         return values
-
-    def observe(self, worlds: Tensor, success: Tensor) -> None:
-        """Ranges that do not learn."""
-
-    def state_dict(self) -> dict[str, Tensor]:
-        """Nothing: draws are keyed."""
-        return {}
-
-    def load_state_dict(self, state: dict[str, Tensor]) -> None:
-        """Nothing to restore."""
 
 
 class FromPosterior(Independent):

@@ -23,7 +23,7 @@ _WORDS = {
     "remainder": "learning what no parameter explains",
     "attribute": "attributing the gap",
     "predict": "predicting success on the robot",
-    "failures": "asking why attempts failed",
+    "failures": "finding out why trials failed",
 }
 
 

@@ -248,11 +248,11 @@ def _failed(closed: LoopResult) -> Iterator[str]:
         if one.failures is None:
             continue
         found = Failures.from_dict(one.failures.result)
-        yield f"<h2>Why attempts failed, {_name(number)}</h2>"
-        lines = [f"{found.failed} of {found.tried} attempts failed"]
+        yield f"<h2>Why trials failed, {_name(number)}</h2>"
+        lines = [f"{found.failed} of {found.tried} trials failed"]
         if unjudged := len(one.won) - found.tried:
             lines.append(f"{unjudged} more were not judged, and count as failed above")
-        lines += [one.words for one in found.diagnoses]
+        lines += [str(diagnosis) for diagnosis in found.diagnoses]
         yield "<ul>" + "".join(f"<li>{sentence(line)}</li>" for line in lines) + "</ul>"
         for kind in found.kinds:
             links = ", ".join(f"<a href='#{e}'>{e[:8]}</a>" for e in kind.episodes)
