@@ -70,7 +70,7 @@ class NullIs:
 
 
 @dataclass(frozen=True)
-class Key:
+class WrittenAs:
     """A mark of a field that files know by another name."""
 
     name: str
@@ -94,8 +94,8 @@ class PlainData:
 
     `also` names properties, and methods without arguments, that are told beside the fields, and
     `without` names fields that are not told. A `lenient` class passes over names that it does not
-    know, as in files of others. A class variable `kind`, '' in a base class, is told,
-    too: by it, data of the base class become the right heir.
+    know, as in files of others. A class variable `kind`, '' in a base class, is told, too: by it,
+    data of the base class become the right heir.
     """
 
     _also: ClassVar[tuple[str, ...]] = ()
@@ -192,22 +192,22 @@ def _value(kind: object, data: object, where: str) -> object:
     return _single(kind, data, where)
 
 
-_NAMES: dict[object, str] = {str: "text", bool: "true or false", int: "a whole number"}
+_SINGLE: dict[object, tuple[type, str]] = {
+    str: (str, "text"), Path: (str, "text"), bool: (bool, "true or false"),
+    int: (int, "a whole number"),
+}  # fmt: skip
 
 
 def _single(kind: object, data: object, where: str) -> object:
     """A number, a text or a truth; of what is none of these, the data as it is."""
     if kind is float:
         return number_at(data, where)
-    if kind is Path and isinstance(data, str):
-        return Path(data)
     if kind is str and isinstance(data, date):  # TOML has a type for it
         return data.isoformat()
-    if kind in _NAMES and (
-        not isinstance(data, cast(type, kind)) or (kind is int and isinstance(data, bool))
-    ):
-        raise Sim2RealError(f"{where} must be {_NAMES[kind]}, not {brief(data)}")
-    return data
+    wanted, name = _SINGLE.get(kind, (object, ""))
+    if not isinstance(data, wanted) or (kind is int and isinstance(data, bool)):
+        raise Sim2RealError(f"{where} must be {name}, not {brief(data)}")
+    return Path(data) if kind is Path and isinstance(data, str) else data
 
 
 def _marked(kind: object, marks: Sequence[object], data: object, where: str) -> object:
@@ -306,7 +306,7 @@ def _declared(kind: type) -> dict[str, tuple[Field[object], object]]:
     for part in fields(kind):
         if part.init:
             marks = getattr(hints[part.name], "__metadata__", ())
-            name = next((mark.name for mark in marks if isinstance(mark, Key)), part.name)
+            name = next((mark.name for mark in marks if isinstance(mark, WrittenAs)), part.name)
             found[name] = (part, hints[part.name])
     return found
 

@@ -27,7 +27,7 @@ from sim2real.data.formats.file_errors import naming
 from sim2real.data.provenance import Provenance
 from sim2real.errors import Sim2RealError, nearest, table_at
 from sim2real.files import read_toml
-from sim2real.plain import Alone, Count, Key, NotNegative, of_plain
+from sim2real.plain import Alone, Count, NotNegative, WrittenAs, of_plain
 from sim2real.units import si_unit
 
 DTYPES = ("float64", "float32", "float16", "int64", "int32", "int16", "int8", "uint64", "uint32",
@@ -39,7 +39,7 @@ PLACES = ("@file", "@folder", "@array", "@repeat")
 class ScalarSource:
     """A value from the recording itself: a scalar of the file, or a name."""
 
-    source: Annotated[str, Key("from")]
+    source: Annotated[str, WrittenAs("from")]
     """Name of a scalar in the file, or one of @file, @folder, @array, @repeat."""
     match: str = ""
     """Pattern whose first group is the value; '' for the whole text."""
@@ -55,7 +55,7 @@ class ScalarSource:
             raise Sim2RealError("'match' needs one group in brackets, such as '^([a-z]+)_'")
 
 
-Columns = Annotated[tuple[str, ...], Alone(), Key("from")]
+Columns = Annotated[tuple[str, ...], Alone(), WrittenAs("from")]
 Rate = NotNegative | ScalarSource
 """A number [Hz], or where the recording has it."""
 
@@ -105,7 +105,7 @@ class ChannelSource:
     """Shape of one sample, if it is not a plain list."""
     file: str = ""
     """File in the folder that holds it, where several files make one episode."""
-    clock: Annotated[ClockSource | None, Key("time")] = None
+    clock: Annotated[ClockSource | None, WrittenAs("time")] = None
     """Its own time stamps, if they differ from those of the recording."""
 
     def __post_init__(self) -> None:
@@ -138,7 +138,7 @@ class RecordingMap:
     """Whether the first axis of the arrays counts repeats, each of them an episode."""
     skip: Count = 0
     """Leading rows to skip."""
-    clock: Annotated[ClockSource, Key("time")]
+    clock: Annotated[ClockSource, WrittenAs("time")]
     channels: Mapping[str, ChannelSource]
     provenance: Mapping[str, object] = field(default_factory=dict)
     """Fields of the provenance; each `ScalarSource` is looked up in the recording."""

@@ -37,7 +37,7 @@ from sim2real.data.formats.lerobot.sidecar import SIDECAR, ChannelEntry, Episode
 from sim2real.data.provenance import Provenance
 from sim2real.data.video import Video
 from sim2real.errors import Sim2RealError, number_at, table_at
-from sim2real.plain import AtLeastOne, Count, Key, PlainData, Positive
+from sim2real.plain import AtLeastOne, Count, PlainData, Positive, WrittenAs
 
 
 def read_lerobot(path: Path, *, base: Provenance) -> Iterator[Episode]:
@@ -64,7 +64,7 @@ def read_lerobot(path: Path, *, base: Provenance) -> Iterator[Episode]:
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Feature(PlainData, lenient=True):
+class _FeatureInfo(PlainData, lenient=True):
     """What `meta/info.json` says of a feature."""
 
     dtype: str
@@ -82,7 +82,7 @@ class _Info(PlainData, lenient=True):
     data_path: str
     video_path: str | None = None
     chunks_size: AtLeastOne = 1000
-    features: Mapping[str, _Feature]
+    features: Mapping[str, _FeatureInfo]
 
     @classmethod
     def load(cls, folder: Path) -> _Info:
@@ -112,7 +112,7 @@ class _Info(PlainData, lenient=True):
 class _Row(PlainData, lenient=True):
     """An episode's row in the metadata."""
 
-    index: Annotated[Count, Key("episode_index")]
+    index: Annotated[Count, WrittenAs("episode_index")]
     length: Count
     tasks: tuple[str, ...] | None = None
     fields: Mapping[str, object]
