@@ -160,19 +160,11 @@ def _fault(
     columns = np.flatnonzero(marks.any(axis=0))
     one = signal.shape and len(columns) == 1
     first, last = int(rows[0]), int(rows[-1])
-    stamp = np.nan_to_num(signal.times[[first, last]], posinf=0.0, neginf=0.0)
     where = f"component {columns[0]}: " if one else ""
     return LogFault(
         kind=kind,
         channel=name,
-        span=FaultSpan(
-            component=int(columns[0]) if one else None,
-            start_s=float(stamp[0]),
-            end_s=float(stamp[1]),
-            first=first,
-            last=last,
-            count=len(rows),
-        ),
+        span=FaultSpan.of(signal.times, first, last, len(rows), int(columns[0]) if one else None),
         message=where + message,
         remedy=remedy,
         # With more than half of the samples gone there is too little to interpolate between.

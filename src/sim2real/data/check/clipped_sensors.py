@@ -9,7 +9,7 @@ import numpy as np
 from sim2real.arrays import Bools, Floats, Ints
 from sim2real.data.check.channel_roles import ChannelQuantity
 from sim2real.data.check.frozen_channels import runs_of, told_by_partner
-from sim2real.data.check.log_fault import FaultSpan, LogFault
+from sim2real.data.check.log_fault import LogFault
 from sim2real.data.check.related_channels import PositionVelocityPair
 from sim2real.data.check.scalar_series import ScalarSeries
 
@@ -116,14 +116,7 @@ def _fault(series: ScalarSeries, bound: float, tops: Ints) -> LogFault:
     return LogFault(
         kind="clipped",
         channel=series.channel,
-        span=FaultSpan(
-            component=series.component,
-            start_s=float(series.times[first]),
-            end_s=float(series.times[last]),
-            first=int(series.index[first]),
-            last=int(series.index[last]),
-            count=count,
-        ),
+        span=series.span_of(series.component, first, last, count),
         message=f"{series.label} is flat at {bound:.6g} {series.unit} in {len(tops)} stretches, "
         f"{count} samples, each entered and left with speed".replace("  ", " "),
         remedy="the values beyond are lost: leave these stretches out, or widen the range",

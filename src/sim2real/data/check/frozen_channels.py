@@ -9,7 +9,7 @@ import numpy as np
 
 from sim2real.arrays import Bools, Ints
 from sim2real.data.check.channel_roles import ChannelQuantity
-from sim2real.data.check.log_fault import FaultSpan, LogFault
+from sim2real.data.check.log_fault import LogFault
 from sim2real.data.check.related_channels import CommandPositionPair, PositionVelocityPair
 from sim2real.data.check.scalar_series import ScalarSeries, labelled
 
@@ -320,17 +320,15 @@ def _fault(
     series: ScalarSeries, component: int | None, first: int, last: int, why: str
 ) -> LogFault:
     start, end = np.searchsorted(series.index, [first, last])
-    start_s, end_s = float(series.times[start]), float(series.times[end])
     count = last - first + 1
+    span = series.span_of(component, int(start), int(end), count)
     return LogFault(
         kind="stuck",
         channel=series.channel,
-        span=FaultSpan(
-            component=component, start_s=start_s, end_s=end_s, first=first, last=last, count=count
-        ),
+        span=span,
         message=f"{labelled(series.channel, component)} is frozen at {series.values[start]:.6g} "
         f"for {count} samples "
-        f"({end_s - start_s:.4g} s from {start_s:.4g} s): {why}",
+        f"({span.end_s - span.start_s:.4g} s from {span.start_s:.4g} s): {why}",
         remedy="leave these samples out; look for a lost connection or a stale buffer",
         repairable=count <= len(series.values) // 2,
         # The first sample was still measured; the others repeat it.

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+
+from sim2real.arrays import Floats
+
 KINDS = {
     "time-not-finite": "time stamps that are not finite",
     "time-repeated": "several samples with the same time stamp",
@@ -39,6 +43,26 @@ class FaultSpan:
     """Index of the last one."""
     count: int
     """How many there are between the two."""
+
+    @classmethod
+    def of(
+        cls, times: Floats, first: int, last: int, count: int, component: int | None = None
+    ) -> FaultSpan:
+        """The samples `first` to `last` of a channel with these time stamps."""
+        return cls(
+            component=component,
+            start_s=_near(times, first),
+            end_s=_near(times, last),
+            first=first,
+            last=last,
+            count=count,
+        )
+
+
+def _near(times: Floats, row: int) -> float:
+    """Time of a sample, or of the nearest one with a finite stamp."""
+    finite = np.flatnonzero(np.isfinite(times))
+    return float(times[finite[np.argmin(np.abs(finite - row))]]) if len(finite) else 0.0
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -75,15 +75,17 @@ class ScalarSeries:
         """Channel and component, as messages name them."""
         return labelled(self.channel, self.component)
 
-    def span_of(self, component: int | None) -> FaultSpan:
-        """The whole series as the span of a fault."""
+    def span_of(
+        self, component: int | None, first: int = 0, last: int = -1, count: int = 0
+    ) -> FaultSpan:
+        """The samples `first` to `last` as the span of a fault; by default the whole series."""
         return FaultSpan(
             component=component,
-            start_s=float(self.times[0]),
-            end_s=float(self.times[-1]),
-            first=int(self.index[0]),
-            last=int(self.index[-1]),
-            count=len(self.times),
+            start_s=float(self.times[first]),
+            end_s=float(self.times[last]),
+            first=int(self.index[first]),
+            last=int(self.index[last]),
+            count=count or len(self.times),
         )
 
 

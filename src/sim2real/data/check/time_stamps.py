@@ -192,7 +192,7 @@ def check_clock_readings(all_series: list[ScalarSeries]) -> Iterator[LogFault]:
         yield LogFault(
             kind=kind,
             channel=series.channel,
-            span=_span(series.times, np.array([0, len(times) - 1]), len(times)),
+            span=series.span_of(None),
             message=f"the clock in {series.label} runs {rate:.6g} s per second of time stamps "
             f"({1e6 * (rate - 1):+.4g} ppm)",
             remedy=f"use {series.channel} as the time, or find out which clock is wrong",
@@ -262,21 +262,6 @@ def _blame(clock: SharedClock) -> tuple[float, int]:
     return (wrong if wrong > CRYSTAL / 2 else 0.0, -len(clock.names))
 
 
-def _span(times: Floats, rows: Ints, count: int) -> FaultSpan:
-    first, last = int(rows[0]), int(rows[-1])
-    return FaultSpan(
-        start_s=_near(times, first), end_s=_near(times, last), first=first, last=last, count=count
-    )
-
-
-def _near(times: Floats, row: int) -> float:
-    """Time of a sample, or of the nearest one with a finite stamp."""
-    if np.isfinite(times[row]):
-        return float(times[row])
-    finite = np.flatnonzero(np.isfinite(times))
-    return float(times[finite[np.argmin(np.abs(finite - row))]]) if len(finite) else 0.0
-
-
 def _fault(
     clock: SharedClock,
     kind: str,
@@ -297,7 +282,7 @@ def _fault(
         severity=severity,
         channel=clock.names[0],
         also=clock.names[1:],
-        span=_span(clock.times, rows, count),
+        span=FaultSpan.of(clock.times, int(rows[0]), int(rows[-1]), count),
         message=message + shared,
         remedy=remedy,
         repairable=repairable,
