@@ -5,7 +5,8 @@ from __future__ import annotations
 import difflib
 import math
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -71,6 +72,23 @@ def number_at(value: Any, where: str) -> float:
 def one_line(error: BaseException) -> str:
     """What an exception of a library says, as one line that is not too long."""
     return " ".join(str(error).split())[:300]
+
+
+@contextmanager
+def explaining(what: str, *kinds: type[Exception]) -> Iterator[None]:
+    """An exception of these kinds, or of any if none is named, becomes a `Sim2RealError`.
+
+    It says what failed, and why. Libraries raise many kinds of exceptions on damaged bytes.
+    """
+    caught = kinds or (Exception,)
+    try:
+        yield
+    except Sim2RealError:
+        raise
+    except caught as error:
+        missing = isinstance(error, FileNotFoundError)
+        why = "no such file" if missing else one_line(error) or type(error).__name__
+        raise Sim2RealError(f"{what}: {why}") from None
 
 
 def brief(value: object) -> str:

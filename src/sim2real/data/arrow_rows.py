@@ -16,7 +16,7 @@ import pyarrow as pa
 from sim2real.data.episode import Episode, Signal
 from sim2real.data.provenance import Provenance
 from sim2real.data.video import Video
-from sim2real.errors import Sim2RealError, one_line
+from sim2real.errors import Sim2RealError, explaining
 
 EPISODES = pa.schema(
     [
@@ -82,10 +82,8 @@ def episode_rows(episodes: Sequence[Episode]) -> pa.Table:
     """Rows of `episodes`."""
     added = datetime.now(UTC)
     rows = [_episode_row(episode, added) for episode in episodes]
-    try:
+    with explaining("this provenance cannot be stored", pa.ArrowException, UnicodeError):
         return pa.Table.from_pylist(rows, schema=EPISODES)
-    except (pa.ArrowException, UnicodeError) as error:
-        raise Sim2RealError(f"this provenance cannot be stored: {one_line(error)}") from None
 
 
 def signal_rows(episodes: Iterable[Episode]) -> pa.Table:
@@ -109,10 +107,8 @@ def signal_rows(episodes: Iterable[Episode]) -> pa.Table:
             columns["stated_hz"].append(channel.stated_hz)
             columns["shape"].append(list(channel.shape))
             columns["times"].append(channel.times)
-    try:
+    with explaining("these channels cannot be stored", pa.ArrowException, UnicodeError):
         arrays = [pa.array(columns[entry.name], type=entry.type) for entry in SIGNALS]
-    except (pa.ArrowException, UnicodeError) as error:
-        raise Sim2RealError(f"these channels cannot be stored: {one_line(error)}") from None
     return pa.Table.from_arrays(arrays, schema=SIGNALS)
 
 

@@ -18,7 +18,7 @@ import numpy as np
 from sim2real.arrays import Array, Floats, Ints
 from sim2real.data.provenance import Provenance
 from sim2real.data.video import Video, median_rate_hz
-from sim2real.errors import Sim2RealError, nearest, one_line
+from sim2real.errors import Sim2RealError, explaining, nearest
 
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:/\-]*")
 _KINDS = "biuf"
@@ -60,10 +60,8 @@ class Signal:
     def __post_init__(self) -> None:
         if not (math.isfinite(self.stated_hz) and self.stated_hz >= 0):
             raise Sim2RealError(f"a stated rate cannot be {self.stated_hz} Hz")
-        try:
+        with explaining("times and values must be arrays", TypeError, ValueError):
             times, values = np.array(self.times, dtype=np.float64), np.array(self.values)
-        except (TypeError, ValueError) as error:
-            raise Sim2RealError(f"times and values must be arrays: {one_line(error)}") from None
         if times.ndim != 1:
             raise Sim2RealError(f"time stamps must be a list, not of shape {times.shape}")
         if values.dtype.kind not in _KINDS:

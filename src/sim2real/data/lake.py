@@ -25,7 +25,7 @@ from sim2real.data.episode import Episode
 from sim2real.data.labels import LABELS, Label, label_rows
 from sim2real.data.sealed_table import SealedTable, TableVersion
 from sim2real.data.storage import Storage
-from sim2real.errors import Sim2RealError, nearest, one_line
+from sim2real.errors import Sim2RealError, explaining, nearest
 
 _WHEN = pa.timestamp("us", tz="UTC")
 CONSENTS = pa.schema(
@@ -129,10 +129,8 @@ class Lake:
         """The lake at `uri`, created if there is none."""
         lake = cls(uri, storage_options=storage_options)
         if lake.storage.local:
-            try:
+            with explaining(f"cannot create a lake at {uri}", OSError):
                 lake.storage.path("").mkdir(parents=True, exist_ok=True)
-            except OSError as error:
-                raise Sim2RealError(f"cannot create a lake at {uri}: {one_line(error)}") from None
         for name in reversed(_TABLES):  # the table of episodes last: where it exists, all do
             lake.tables[name].create()
         return lake
@@ -219,15 +217,16 @@ class Lake:
         """
         if version is not None and not 0 <= version <= self.version:
             raise Sim2RealError(f"{self.uri} has no version {version}, only 0 to {self.version}")
-        with self.storage.lock(alone=False), closing(duckdb.connect()) as connection:
-            try:
-                self._views(connection, set(_WORD.findall(sql.lower())), version)
-                for name, table in tables.items():
-                    connection.register(name, table)
-                answer = connection.sql(sql)
-                return answer.to_arrow_table() if answer is not None else pa.table({})
-            except (duckdb.Error, pa.ArrowException, UnicodeError) as error:
-                raise Sim2RealError(f"the query failed: {one_line(error)}") from None
+        with (
+            self.storage.lock(alone=False),
+            closing(duckdb.connect()) as connection,
+            explaining("the query failed", duckdb.Error, pa.ArrowException, UnicodeError),
+        ):
+            self._views(connection, set(_WORD.findall(sql.lower())), version)
+            for name, table in tables.items():
+                connection.register(name, table)
+            answer = connection.sql(sql)
+            return answer.to_arrow_table() if answer is not None else pa.table({})
 
     def present(self, ids: Iterable[str]) -> list[str]:
         """Which of the ids are episodes of this lake, sorted."""

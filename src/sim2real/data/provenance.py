@@ -9,7 +9,7 @@ from enum import StrEnum
 from types import MappingProxyType
 
 from sim2real.data.consent import Consent
-from sim2real.errors import Sim2RealError, nearest, number_at, one_line
+from sim2real.errors import Sim2RealError, explaining, nearest, number_at
 from sim2real.plain import PlainData
 
 
@@ -95,12 +95,10 @@ class Provenance(PlainData):
         object.__setattr__(self, "parents", tuple(self.parents))
         object.__setattr__(self, "consent", tuple(self.consent))
         for name in ("calibration", "software"):
-            try:
+            with explaining(
+                f"provenance: {name} cannot be kept as JSON", TypeError, ValueError, RecursionError
+            ):
                 kept = json.loads(json.dumps(dict(getattr(self, name)), allow_nan=False))
-            except (TypeError, ValueError, RecursionError) as error:
-                raise Sim2RealError(
-                    f"provenance: {name} cannot be kept as JSON: {one_line(error)}"
-                ) from None
             object.__setattr__(self, name, MappingProxyType(kept))
         try:
             self.to_json().encode()

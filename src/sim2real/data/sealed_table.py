@@ -25,7 +25,7 @@ from deltalake.exceptions import DeltaError, TableNotFoundError
 from deltalake.transaction import AddAction, RemoveAction
 
 from sim2real.data.storage import Storage
-from sim2real.errors import Sim2RealError, one_line
+from sim2real.errors import Sim2RealError, explaining, one_line
 
 _PART = re.compile(r"part-([0-9a-f]{64})\.parquet$")
 _COMMIT = re.compile(r"_delta_log/(\d{20})\.json$")
@@ -78,7 +78,7 @@ class SealedTable:
         """Create the table if it does not exist."""
         if self.storage.exists(_commit_name(self.name, 0)):
             return
-        try:
+        with explaining(f"cannot create a lake at {self.storage.uri}", *_PROBLEMS):
             DeltaTable.create(
                 self._uri,
                 self.schema,
@@ -86,10 +86,6 @@ class SealedTable:
                 configuration=_KEEP_LOG,
                 storage_options=self.storage.options,
             )
-        except _PROBLEMS as error:
-            raise Sim2RealError(
-                f"cannot create a lake at {self.storage.uri}: {one_line(error)}"
-            ) from None
         self._seal(_commit_name(self.name, 0))
 
     @property
@@ -142,17 +138,13 @@ class SealedTable:
 
     def rows(self, file: str, columns: list[str] | None = None) -> pa.Table:
         """Rows of one data file; a damaged one is a `Sim2RealError`."""
-        try:
+        with explaining(f"cannot read {self.storage.uri}/{file}", pa.ArrowException, OSError):
             return pq.read_table(
                 file,
                 filesystem=self.storage.files,
                 schema=self.schema,
                 columns=columns,
             )
-        except (pa.ArrowException, OSError) as error:
-            raise Sim2RealError(
-                f"cannot read {self.storage.uri}/{file}: {one_line(error)}"
-            ) from None
 
     def compact(self, *, most_bytes: int) -> int:
         """Merge small files into large ones, with sorted rows and each key once.
@@ -291,7 +283,7 @@ class SealedTable:
 
     def _write(self, rows: pa.Table) -> AddAction:
         buffer = io.BytesIO()
-        try:
+        with explaining("cannot store these rows", pa.ArrowException):
             pq.write_table(
                 rows.cast(self.schema),
                 buffer,
@@ -299,8 +291,6 @@ class SealedTable:
                 compression="zstd",
                 compression_level=1,
             )
-        except pa.ArrowException as error:
-            raise Sim2RealError(f"cannot store these rows: {one_line(error)}") from None
         content = buffer.getbuffer()
         path = f"part-{hashlib.sha256(content).hexdigest()}.parquet"
         self.storage.write(f"{self.name}/{path}", bytes(content))
@@ -319,7 +309,7 @@ class SealedTable:
             action.data_change = not removed
         table = self._open()
         begin = table.version() + 1
-        try:
+        with explaining(f"cannot write to {self.storage.uri}", *_PROBLEMS):
             table.create_write_transaction(
                 [*added, *gone],
                 mode="append",
@@ -329,8 +319,6 @@ class SealedTable:
                     create_checkpoint=False, cleanup_expired_logs=False
                 ),
             )
-        except _PROBLEMS as error:
-            raise Sim2RealError(f"cannot write to {self.storage.uri}: {one_line(error)}") from None
         version = self._version_with((added or gone)[0].path, begin)
         self._seal(_commit_name(self.name, version))
         if version % _CHECKPOINT_EVERY == 0:

@@ -13,9 +13,10 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.fs as pafs
 
-from sim2real.errors import Sim2RealError, one_line
+from sim2real.errors import Sim2RealError, explaining
 from sim2real.files import atomic_path
 
+_PROBLEMS = (OSError, ValueError, pa.ArrowException)
 _S3 = {
     "ACCESS_KEY_ID": "access_key",
     "SECRET_ACCESS_KEY": "secret_key",
@@ -42,10 +43,8 @@ class Storage:
         if not self.local and "://" not in self.uri:
             raise Sim2RealError(f"{uri} cannot hold a lake: it names no bucket")
         self.options = dict(options) if options else None
-        try:
+        with explaining(f"{uri} cannot hold a lake", *_PROBLEMS):
             self.files = _filesystem(self.uri, self.options or {})
-        except (OSError, ValueError, pa.ArrowException) as error:
-            raise Sim2RealError(f"{uri} cannot hold a lake: {one_line(error)}") from None
         self._holding = threading.local()
 
     @property
@@ -99,14 +98,6 @@ class Storage:
         held.callback(os.close, file)
         return file
 
-    @contextmanager
-    def _trying(self, what: str) -> Iterator[None]:
-        """Errors of the file system in the block become a `Sim2RealError`."""
-        try:
-            yield
-        except (OSError, ValueError) as error:
-            raise Sim2RealError(f"cannot {what}: {one_line(error)}") from None
-
     def path(self, name: str) -> Path:
         """Path of a file on disk; of a local lake only."""
         return Path(self.uri) / name
@@ -114,7 +105,7 @@ class Storage:
     def read(self, name: str) -> bytes:
         """Content of a file; one that cannot be read is a `Sim2RealError`."""
         with (
-            self._trying(f"read {self.uri}/{name}"),
+            explaining(f"cannot read {self.uri}/{name}", *_PROBLEMS),
             self.files.open_input_stream(name) as file,
         ):
             content: bytes = file.read()
@@ -127,24 +118,27 @@ class Storage:
                 temporary.write_bytes(content)
             return
         with (
-            self._trying(f"write {self.uri}/{name}"),
+            explaining(f"cannot write {self.uri}/{name}", *_PROBLEMS),
             self.files.open_output_stream(name) as file,
         ):
             file.write(content)
 
     def delete(self, name: str) -> None:
         """Delete a file, if it exists."""
-        with self._trying(f"delete {self.uri}/{name}"), suppress(FileNotFoundError):
+        with (
+            explaining(f"cannot delete {self.uri}/{name}", *_PROBLEMS),
+            suppress(FileNotFoundError),
+        ):
             self.files.delete_file(name)
 
     def delete_folder(self, name: str) -> None:
         """Delete a folder with everything in it."""
-        with self._trying(f"delete {self.uri}/{name}"):
+        with explaining(f"cannot delete {self.uri}/{name}", *_PROBLEMS):
             self.files.delete_dir(name)
 
     def exists(self, name: str) -> bool:
         """Whether a file of that name exists."""
-        with self._trying(f"list {self.uri}"):
+        with explaining(f"cannot list {self.uri}", *_PROBLEMS):
             found: bool = self.files.get_file_info(name).type == pafs.FileType.File
         return found
 
@@ -162,7 +156,7 @@ class Storage:
 
     def _infos(self, folder: str) -> list[pafs.FileInfo]:
         chosen = pafs.FileSelector(folder, recursive=True, allow_not_found=True)
-        with self._trying(f"list {self.uri}"):
+        with explaining(f"cannot list {self.uri}", *_PROBLEMS):
             found = self.files.get_file_info(chosen)
         return [info for info in found if info.type == pafs.FileType.File]
 
@@ -173,7 +167,7 @@ class Storage:
     def digest(self, name: str) -> str:
         """SHA-256 of a file's content."""
         with (
-            self._trying(f"read {self.uri}/{name}"),
+            explaining(f"cannot read {self.uri}/{name}", *_PROBLEMS),
             self.files.open_input_stream(name) as file,
         ):
             return hashlib.file_digest(file, "sha256").hexdigest()
@@ -186,7 +180,7 @@ def _is_temporary(name: str) -> bool:
 
 def _filesystem(uri: str, options: dict[str, str]) -> pafs.FileSystem:
     """The file system whose root is the address."""
-    if "://" not in uri:
+    if uri.startswith("/"):
         return pafs.SubTreeFileSystem(uri, pafs.LocalFileSystem())
     if not uri.startswith("s3://"):
         files, root = pafs.FileSystem.from_uri(uri)

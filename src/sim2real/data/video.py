@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sim2real.arrays import Floats, Ints
-from sim2real.errors import Sim2RealError, one_line
+from sim2real.errors import Sim2RealError, explaining
 
 Image = NDArray[np.uint8]
 """RGB, (height, width, 3)."""
@@ -51,10 +51,8 @@ class Video:
             raise Sim2RealError(f"a stated rate cannot be {self.stated_hz} Hz")
         with self.open() as container:
             stream = video_stream(container)
-            try:
+            with explaining("the video cannot be read", av.FFmpegError, TypeError):
                 ticks = sorted(p.pts for p in container.demux(stream) if p.size)
-            except (av.FFmpegError, TypeError) as error:
-                raise Sim2RealError(f"the video cannot be read: {one_line(error)}") from None
             if len(ticks) != len(times):
                 raise Sim2RealError(
                     f"{len(times)} time stamps do not fit {len(ticks)} frames of video"
@@ -73,7 +71,9 @@ class Video:
     ) -> Video:
         """A video of RGB images (height, width, 3) of bytes; width and height must be even."""
         buffer = io.BytesIO()
-        try:
+        with explaining(
+            "cannot encode the video", av.FFmpegError, ValueError, TypeError, OverflowError
+        ):
             rate = stated_hz or median_rate_hz(np.asarray(times))
             exact = Fraction(rate if rate > 0 else 30).limit_denominator(1000)
             with av.open(buffer, "w", format="mp4") as container:
@@ -87,8 +87,6 @@ class Video:
                         stream.width, stream.height = picture.shape[1], picture.shape[0]
                     container.mux(stream.encode(av.VideoFrame.from_ndarray(picture, "rgb24")))
                 container.mux(stream.encode())
-        except (av.FFmpegError, ValueError, TypeError, OverflowError) as error:
-            raise Sim2RealError(f"cannot encode the video: {one_line(error)}") from None
         return cls(times, buffer.getvalue(), stated_hz)
 
     @property
@@ -116,18 +114,15 @@ class Video:
             return
         ticks = self._ticks
         last, wanted = int(inside[-1]), set(inside.tolist())
-        try:
-            with self.open() as container:
-                stream = video_stream(container)
-                container.seek(int(ticks[inside[0]]), stream=stream, backward=True)
-                for frame in container.decode(stream):
-                    index = int(np.searchsorted(ticks, frame.pts))
-                    if index in wanted:
-                        yield float(self.times[index]), frame.to_ndarray(format="rgb24")
-                    if index >= last:
-                        return
-        except av.FFmpegError as error:
-            raise Sim2RealError(f"the video cannot be decoded: {one_line(error)}") from None
+        with explaining("the video cannot be decoded", av.FFmpegError), self.open() as container:
+            stream = video_stream(container)
+            container.seek(int(ticks[inside[0]]), stream=stream, backward=True)
+            for frame in container.decode(stream):
+                index = int(np.searchsorted(ticks, frame.pts))
+                if index in wanted:
+                    yield float(self.times[index]), frame.to_ndarray(format="rgb24")
+                if index >= last:
+                    return
 
     def digest(self) -> bytes:
         """Hash of the content."""
@@ -139,10 +134,8 @@ class Video:
 
     def open(self) -> av.container.InputContainer:
         """The encoded file, opened; to be used in a `with`."""
-        try:
+        with explaining("the video cannot be read", av.FFmpegError, ValueError):
             return av.open(io.BytesIO(self.mp4), "r", format="mp4")
-        except (av.FFmpegError, ValueError) as error:
-            raise Sim2RealError(f"the video cannot be read: {one_line(error)}") from None
 
 
 def video_stream(container: av.container.InputContainer) -> av.VideoStream:

@@ -13,7 +13,7 @@ from typing import cast
 from sim2real.data.episode import Episode
 from sim2real.data.formats.channel_map import ChannelMap
 from sim2real.data.provenance import Provenance
-from sim2real.errors import Sim2RealError, nearest
+from sim2real.errors import Sim2RealError, explaining, nearest
 
 FORMATS: dict[str, tuple[str, str]] = {
     "csv": ("columns.read.read_columns", "columns.csv.write_csv"),
@@ -60,11 +60,8 @@ def detect(path: Path) -> str:
             raise Sim2RealError(f"{path} contains no file of a known format: {', '.join(FORMATS)}")
         # JSON files beside other logs are mostly notes about them.
         return format_by_name(next((p for p in files if p.suffix != ".json"), files[0]))
-    try:
-        with path.open("rb") as file:
-            start = file.read(64)
-    except OSError as error:
-        raise Sim2RealError(f"{path} cannot be read: {error.strerror or error}") from None
+    with explaining(f"{path} cannot be read", OSError), path.open("rb") as file:
+        start = file.read(64)
     by_content = next((kind for magic, kind in _MAGIC.items() if start.startswith(magic)), "")
     if by_content in ("hdf5", "mcap"):
         return by_content

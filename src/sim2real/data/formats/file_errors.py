@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from sim2real.errors import Sim2RealError
+from sim2real.errors import Sim2RealError, explaining
 
 _LENGTH_MAX = 500
 
@@ -29,13 +29,5 @@ def naming(path: Path) -> Iterator[None]:
 @contextmanager
 def explained(path: Path) -> Iterator[None]:
     """Any error in the block becomes a `Sim2RealError` that names the file."""
-    with naming(path):
-        try:
-            yield
-        except Sim2RealError:
-            raise
-        except FileNotFoundError:
-            raise Sim2RealError(f"no such file: {path}") from None
-        # Decoders raise all kinds of errors on damaged bytes.
-        except Exception as error:
-            raise Sim2RealError(f"cannot be read: {str(error) or type(error).__name__}") from None
+    with naming(path), explaining("cannot be read"):
+        yield

@@ -20,7 +20,7 @@ from PIL import UnidentifiedImageError
 from sim2real.arrays import Floats, Ints
 from sim2real.data.formats.file_errors import naming
 from sim2real.data.video import Image, Video, video_stream
-from sim2real.errors import Sim2RealError, one_line
+from sim2real.errors import Sim2RealError, explaining
 
 PIXELS_MAX = 1 << 26
 """Most pixels of an image: a file that declares more is refused before it is decoded."""
@@ -29,19 +29,16 @@ _PICTURES = ("PNG", "JPEG", "WEBP", "BMP")
 
 def decoded_picture(data: bytes, where: str) -> Image:
     """The image in the bytes of a PNG, JPEG, WebP or BMP file."""
-    try:
-        with Picture.open(io.BytesIO(data), formats=_PICTURES) as picture:
-            if picture.width * picture.height > PIXELS_MAX:
-                raise Sim2RealError(
-                    f"{where}: an image of {picture.width} x {picture.height} pixels is too large"
-                )
-            return np.asarray(picture.convert("RGB"))
-    except UnidentifiedImageError:
-        raise Sim2RealError(f"{where}: not an image in {', '.join(_PICTURES)}") from None
-    except Sim2RealError:
-        raise
-    except Exception as error:  # Pillow's decoders raise many kinds on damaged data
-        raise Sim2RealError(f"{where}: the image is damaged: {_words(error)}") from None
+    with explaining(f"{where}: the image is damaged"):
+        try:
+            picture = Picture.open(io.BytesIO(data), formats=_PICTURES)
+        except UnidentifiedImageError:
+            raise Sim2RealError(f"{where}: not an image in {', '.join(_PICTURES)}") from None
+        if picture.width * picture.height > PIXELS_MAX:
+            raise Sim2RealError(
+                f"{where}: an image of {picture.width} x {picture.height} pixels is too large"
+            )
+        return np.asarray(picture.convert("RGB"))
 
 
 def video_of(times: Floats, pictures: Iterable[Image], *, stated_hz: float = 0.0) -> Video:
@@ -75,13 +72,9 @@ class Film:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        try:
+        with explaining(f"{path}: the video cannot be read", av.FFmpegError, ValueError, OSError):
             # Only mp4: other demuxers follow links to other files and hosts.
             self._container = av.open(str(path), "r", format="mp4")
-        except FileNotFoundError:
-            raise Sim2RealError(f"no such file: {path}") from None
-        except (av.FFmpegError, ValueError, OSError) as error:
-            raise Sim2RealError(f"{path}: the video cannot be read: {_words(error)}") from None
         with naming(path):
             self._stream = video_stream(self._container)
 
@@ -99,7 +92,7 @@ class Film:
 
     def _cut(self, start_s: float, times: Floats, rate_hz: float) -> Video:
         count = len(times)
-        try:
+        with explaining("the video cannot be cut"):
             packets, in_one_piece = self._packets(start_s, count, rate_hz)
             if sorted(index for index, _ in packets) != list(range(count)):
                 raise Sim2RealError(f"{len(packets)} frames from {start_s:g} s on, not {count}")
@@ -108,8 +101,6 @@ class Film:
             if in_one_piece and packets[0][0] == 0 and packets[0][1].is_keyframe:
                 return Video(times, _remuxed(self._stream, packets, rate_hz), rate_hz)
             return video_of(times, self._decoded(start_s, count, rate_hz), stated_hz=rate_hz)
-        except (av.FFmpegError, ValueError, OSError, OverflowError, MemoryError) as error:
-            raise Sim2RealError(f"the video cannot be cut: {_words(error)}") from None
 
     def _packets(
         self, start_s: float, count: int, rate_hz: float
@@ -155,25 +146,25 @@ class Film:
 
 def frame_times(video: Video) -> Floats:
     """When a player shows each frame [s], which need not be its true time."""
-    try:
-        with video.open() as container:
-            stream = video_stream(container)
-            shown = [p.pts for p in container.demux(stream) if p.size and p.pts is not None]
-            return np.sort(np.array(shown, dtype=np.float64)) * float(stream.time_base)
-    except (av.FFmpegError, ValueError) as error:
-        raise Sim2RealError(f"the video cannot be read: {_words(error)}") from None
+    with (
+        explaining("the video cannot be read", av.FFmpegError, ValueError),
+        video.open() as container,
+    ):
+        stream = video_stream(container)
+        shown = [p.pts for p in container.demux(stream) if p.size and p.pts is not None]
+        return np.sort(np.array(shown, dtype=np.float64)) * float(stream.time_base)
 
 
 def retimed(video: Video, rate_hz: float) -> Video:
     """The same frames, shown at exactly `rate_hz`; nothing is encoded again."""
-    try:
-        with video.open() as container:
-            stream = video_stream(container)
-            packets = [p for p in container.demux(stream) if p.size and p.pts is not None]
-            rank = np.argsort(np.argsort([packet.pts for packet in packets]))
-            mp4 = _remuxed(stream, list(zip(rank.tolist(), packets, strict=True)), rate_hz)
-    except (av.FFmpegError, ValueError) as error:
-        raise Sim2RealError(f"the video cannot be read: {_words(error)}") from None
+    with (
+        explaining("the video cannot be read", av.FFmpegError, ValueError),
+        video.open() as container,
+    ):
+        stream = video_stream(container)
+        packets = [p for p in container.demux(stream) if p.size and p.pts is not None]
+        rank = np.argsort(np.argsort([packet.pts for packet in packets]))
+        mp4 = _remuxed(stream, list(zip(rank.tolist(), packets, strict=True)), rate_hz)
     return Video(video.times, mp4, video.stated_hz)
 
 
@@ -192,8 +183,3 @@ def _remuxed(stream: av.VideoStream, packets: list[tuple[int, av.Packet]], rate_
             packet.pts, packet.dts, packet.duration = index, order - ahead, 1
             container.mux(packet)
     return buffer.getvalue()
-
-
-def _words(error: BaseException) -> str:
-    """An exception's message on one line; its type if it has none."""
-    return one_line(error) or type(error).__name__

@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from sim2real.data.episode import Episode, Signal
 from sim2real.data.provenance import Provenance
-from sim2real.errors import Sim2RealError, one_line, table_at
+from sim2real.errors import Sim2RealError, explaining, table_at
 from sim2real.files import read_json
 
 _END = b"\xff\xff\xff\xff\x00\x00\x00\x00"
@@ -49,7 +49,9 @@ def read_recording(path: Path | str) -> Episode:
     if beside.is_file():
         outcome = str(table_at(read_json(beside), str(beside)).get("outcome", ""))
     batches, cut = [], False
-    try:
+    with explaining(
+        f"{path} is no recording", pa.ArrowException, OSError, ValueError, KeyError, TypeError
+    ):
         with path.open("rb") as file:
             reader = pa.ipc.open_stream(file)
             schema = reader.schema
@@ -62,8 +64,6 @@ def read_recording(path: Path | str) -> Episode:
         units = table_at(json.loads(schema.metadata[b"units"]), f"{path}: units")
         source = Provenance.from_dict(json.loads(schema.metadata[b"provenance"]))
         channels = _channels(pa.Table.from_batches(batches, schema=schema), units)
-    except (pa.ArrowException, OSError, ValueError, KeyError, TypeError) as error:
-        raise Sim2RealError(f"{path} is no recording: {one_line(error)}") from None
     if not channels:
         raise Sim2RealError(f"{path} holds no period")
     if cut:

@@ -19,7 +19,7 @@ from sim2real.data.episode import Episode, Signal
 from sim2real.data.formats.channel_map import DTYPES, ChannelMap
 from sim2real.data.formats.columns.column_table import ColumnTable, read_bytes, unpacked_limit
 from sim2real.data.provenance import Provenance
-from sim2real.errors import Sim2RealError
+from sim2real.errors import Sim2RealError, explaining
 from sim2real.files import atomic_folder
 from sim2real.units import known_si_unit
 
@@ -80,12 +80,10 @@ def write_csv(folder: Path, episodes: Iterable[Episode]) -> None:
     with atomic_folder(folder) as temporary:
         number = -1
         for number, episode in enumerate(episodes):
-            try:
+            with explaining(
+                f"episode {episode.id} cannot be written as text", TypeError, ValueError
+            ):
                 _write_episode(temporary / f"episode_{number:06d}", episode)
-            except (TypeError, ValueError, UnicodeError) as error:
-                raise Sim2RealError(
-                    f"episode {episode.id} cannot be written as text: {error}"
-                ) from None
         if number < 0:
             raise Sim2RealError(f"no episodes to write into {folder}")
 

@@ -23,7 +23,7 @@ from sim2real.data.formats.hdf5.read import OWN
 from sim2real.data.formats.round_trip import described, stored
 from sim2real.data.resampling import common_times, sampled
 from sim2real.data.video import Video
-from sim2real.errors import Sim2RealError, one_line
+from sim2real.errors import Sim2RealError, explaining
 from sim2real.files import atomic_path
 
 _GYM = 2  # robomimic's number for an environment that is created by name
@@ -43,12 +43,8 @@ def write_hdf5(
         for number, episode in enumerate(episodes):
             at = common_times(episode, clock=clock, rate_hz=rate_hz)
             single = _single_rate(episode, at, rate_hz)
-            try:
+            with explaining(f"cannot write episode {episode.id}", OSError, TypeError, ValueError):
                 _write_demo(file, f"demo_{number}", single, at)
-            except (OSError, TypeError, ValueError) as error:
-                raise Sim2RealError(
-                    f"cannot write episode {episode.id}: {one_line(error)}"
-                ) from None
             total += len(at)
             task = task or episode.provenance.task
             if len(at) > 1:

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from sim2real.arrays import Array
-from sim2real.errors import Sim2RealError, one_line
+from sim2real.errors import Sim2RealError, explaining
 
 INDEX_FEATURES = ("timestamp", "frame_index", "episode_index", "index", "task_index")
 """Features of every data set, which say where a frame belongs."""
@@ -54,7 +54,7 @@ def filled(template: str, values: Mapping[str, object]) -> PurePosixPath:
 
 def read_parquet(file: Path, columns: list[str]) -> pa.Table:
     """Those of the columns that a Parquet file has; a damaged file is a `Sim2RealError`."""
-    try:
+    with explaining(f"{file} is not readable Parquet"):
         most = min(BYTES_MAX, max(_BYTES_FREE, _RATIO_MAX * file.stat().st_size))
         with pq.ParquetFile(file) as parquet:
             there = parquet.schema_arrow
@@ -70,12 +70,6 @@ def read_parquet(file: Path, columns: list[str]) -> pa.Table:
         table = pa.Table.from_batches(batches, pa.schema([there.field(name) for name in wanted]))
         table.validate(full=True)
         return table
-    except FileNotFoundError:
-        raise Sim2RealError(f"no such file: {file}") from None
-    except Sim2RealError:
-        raise
-    except Exception as error:  # damaged Parquet raises many kinds of errors
-        raise Sim2RealError(f"{file} is not readable Parquet: {one_line(error)}") from None
 
 
 def _is_wide(kind: pa.DataType) -> bool:
@@ -136,20 +130,14 @@ def picture_column(column: pa.ChunkedArray, where: str) -> pa.Array:
 
 def read_json(file: Path) -> object:
     """The JSON value in a file of reasonable size; anything else is a `Sim2RealError`."""
-    try:
+    with explaining(f"{file} is not readable JSON", ValueError, RecursionError):
         found: object = json.loads(read_text(file))
         return found
-    except (ValueError, RecursionError) as error:
-        raise Sim2RealError(f"{file} is not readable JSON: {error}") from None
 
 
 def read_text(file: Path) -> str:
     """The text of a file of reasonable size; anything else is a `Sim2RealError`."""
-    try:
+    with explaining(f"{file} is not readable text", OSError, UnicodeDecodeError):
         if file.stat().st_size > _JSON_BYTES_MAX:
             raise Sim2RealError(f"{file} is too large for metadata")
         return file.read_text(encoding="utf-8")
-    except FileNotFoundError:
-        raise Sim2RealError(f"no such file: {file}") from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise Sim2RealError(f"{file} is not readable text: {error}") from None

@@ -9,7 +9,7 @@ import numpy as np
 
 from sim2real.arrays import Array
 from sim2real.data.video import Video, video_stream
-from sim2real.errors import Sim2RealError
+from sim2real.errors import explaining
 
 QUANTILES = {"q01": 0.01, "q10": 0.10, "q50": 0.50, "q90": 0.90, "q99": 0.99}
 _SIDE_MAX = 300
@@ -34,15 +34,12 @@ def signal_stats(values: Array) -> Stats:
 def video_stats(video: Video) -> Stats:
     """Statistics of each colour, from 0 to 1, over the key frames; shape (3, 1, 1)."""
     pixels = []
-    try:
-        with video.open() as container:
-            stream = video_stream(container)
-            stream.codec_context.skip_frame = "NONKEY"
-            for frame in container.decode(stream):
-                step = max(1, max(frame.width, frame.height) * 2 // _SIDE_MAX)
-                pixels.append(frame.to_ndarray(format="rgb24")[::step, ::step].reshape(-1, 3))
-    except av.FFmpegError as error:
-        raise Sim2RealError(f"the video cannot be decoded: {error}") from None
+    with explaining("the video cannot be decoded", av.FFmpegError), video.open() as container:
+        stream = video_stream(container)
+        stream.codec_context.skip_frame = "NONKEY"
+        for frame in container.decode(stream):
+            step = max(1, max(frame.width, frame.height) * 2 // _SIDE_MAX)
+            pixels.append(frame.to_ndarray(format="rgb24")[::step, ::step].reshape(-1, 3))
     flat = np.concatenate(pixels) if pixels else np.zeros((0, 3), np.uint8)
     stats = _stats(flat, len(pixels))
     return {

@@ -21,7 +21,7 @@ from google.protobuf.descriptor import FieldDescriptor
 
 from sim2real.data.formats.mcap import ros2
 from sim2real.data.formats.mcap.records import McapChannel
-from sim2real.errors import Sim2RealError, one_line
+from sim2real.errors import Sim2RealError, explaining
 
 Decoder = Callable[[bytes], dict[str, object]]
 
@@ -52,28 +52,22 @@ def decoder_of(channel: McapChannel) -> Decoder:
 
 def decode_json(data: bytes) -> dict[str, object]:
     """The object in a JSON message; any other value is put under 'value'."""
-    try:
+    with explaining("a message is not JSON", ValueError, RecursionError):
         found = json.loads(data)
-    except (ValueError, RecursionError) as error:
-        raise Sim2RealError(f"a message is not JSON: {error}") from None
     return found if isinstance(found, dict) else {"value": found}
 
 
 def _protobuf_decoder(name: str, descriptors: bytes) -> Decoder:
-    try:
+    with explaining(f"the definition of {name} is damaged"):
         files = descriptor_database.DescriptorDatabase()
         for file in descriptor_pb2.FileDescriptorSet.FromString(descriptors).file:
             files.Add(file)
         pool = descriptor_pool.DescriptorPool(files)
         kind = message_factory.GetMessageClass(pool.FindMessageTypeByName(name))
-    except (message.DecodeError, KeyError, TypeError, ValueError, RecursionError) as error:
-        raise Sim2RealError(f"the definition of {name} is damaged: {one_line(error)}") from None
 
     def decode(data: bytes) -> dict[str, object]:
-        try:
+        with explaining(f"a message of {name} is damaged"):
             return _table(kind.FromString(data))
-        except (message.DecodeError, UnicodeDecodeError, RecursionError) as error:
-            raise Sim2RealError(f"a message of {name} is damaged: {error}") from None
 
     return decode
 

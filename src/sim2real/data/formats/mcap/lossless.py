@@ -23,7 +23,7 @@ from sim2real.data.formats.mcap.records import CutOff, McapMessage, Record
 from sim2real.data.formats.round_trip import restored
 from sim2real.data.provenance import Provenance
 from sim2real.data.video import Video
-from sim2real.errors import Sim2RealError, number_at, one_line
+from sim2real.errors import Sim2RealError, explaining, number_at
 
 OWN = "sim2real"
 CUT_OFF = "read up to where the file was cut off"
@@ -86,7 +86,7 @@ def own_episode(records: Iterable[Record], source: str) -> Episode:
             films[record.name] = record.data
         elif isinstance(record, McapMessage):
             rows.setdefault(record.channel.topic, []).append(decode_json(record.data))
-    try:
+    with explaining("its metadata are damaged", *_DAMAGE):
         channels = _channels(json.loads(notes["channels"]), rows, films, cut_off=cut_off)
         about = {**notes, "provenance": json.loads(notes["provenance"])}
         if not cut_off:
@@ -98,8 +98,6 @@ def own_episode(records: Iterable[Record], source: str) -> Episode:
             source=source,
         )
         return Episode(channels, provenance, notes["outcome"])
-    except _DAMAGE as error:
-        raise Sim2RealError(f"its metadata are damaged: {one_line(error)}") from None
 
 
 def _channels(

@@ -35,7 +35,7 @@ from sim2real.data.formats.mcap.ros2 import short_name
 from sim2real.data.formats.mcap.ros_units import units_of
 from sim2real.data.provenance import Provenance
 from sim2real.data.video import Video
-from sim2real.errors import Sim2RealError
+from sim2real.errors import Sim2RealError, explaining
 
 _CHANNELS_MAX = 4096
 _DEPTH_MAX = 16
@@ -52,17 +52,12 @@ def read_mcap(path: Path, *, base: Provenance) -> Iterator[Episode]:
     calibration, beside the clock of each topic. What sim2real wrote is restored exactly.
     """
     path = Path(path)
-    try:
-        with naming(path), path.open("rb") as file:
-            if not path.stat().st_size:
-                raise Sim2RealError(f"{path} is not an MCAP file: it is empty")
-            with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
-                digest = hashlib.sha256(content).hexdigest()
-                found = _Recording(path, content).episode(base, f"{path.name} sha256:{digest}")
-    except FileNotFoundError:
-        raise Sim2RealError(f"no such file: {path}") from None
-    except OSError as error:
-        raise Sim2RealError(f"{path} cannot be read: {error.strerror or error}") from None
+    with explaining(f"{path} cannot be read", OSError), naming(path), path.open("rb") as file:
+        if not path.stat().st_size:
+            raise Sim2RealError(f"{path} is not an MCAP file: it is empty")
+        with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
+            digest = hashlib.sha256(content).hexdigest()
+            found = _Recording(path, content).episode(base, f"{path.name} sha256:{digest}")
     yield found
 
 

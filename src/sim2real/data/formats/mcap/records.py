@@ -20,7 +20,7 @@ from mcap.data_stream import ReadDataStream
 from mcap.opcode import Opcode
 from mcap.records import Attachment, Channel, Chunk, Message, Metadata, Schema
 
-from sim2real.errors import Sim2RealError
+from sim2real.errors import Sim2RealError, explaining
 
 MAGIC = b"\x89MCAP0\r\n"
 CHUNK_BYTES_MAX = 1 << 30
@@ -150,14 +150,12 @@ class _RecordReader:
 
 def _unpacked(compression: str, packed: bytes, size: int) -> bytes:
     """The chunk's content; at most one byte more than it claims."""
-    try:
+    with explaining("a chunk does not unpack"):
         if compression == "zstd":
             with zstandard.ZstdDecompressor().stream_reader(packed) as stream:
                 return stream.read(size + 1)
         if compression == "lz4":
             return bytes(lz4.frame.LZ4FrameDecompressor().decompress(packed, max_length=size + 1))
-    except (zstandard.ZstdError, RuntimeError, EOFError, ValueError, MemoryError) as error:
-        raise Sim2RealError(f"a chunk does not unpack: {error}") from None
     if compression:
         raise Sim2RealError(f"compression {compression!r} is not known")
     return packed

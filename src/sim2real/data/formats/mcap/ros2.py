@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from sim2real.arrays import Array
-from sim2real.errors import Sim2RealError
+from sim2real.errors import Sim2RealError, explaining
 
 _PRIMITIVES = {
     "bool": "?", "byte": "u1", "char": "u1",
@@ -272,10 +272,8 @@ class _IdlParser:
 
 def decode(data: bytes, name: str, types: Types) -> dict[str, object]:
     """The message in CDR `data` as a table of numbers, arrays, texts, bytes and tables of these."""
-    try:
+    with explaining(f"a message of {name} is damaged", struct.error, ValueError):
         return _Cdr(data).message(short_name(name), types)
-    except (struct.error, ValueError, UnicodeDecodeError) as error:
-        raise Sim2RealError(f"a message of {name} is damaged: {error}") from None
 
 
 class _Cdr:
