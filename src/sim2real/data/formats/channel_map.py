@@ -25,7 +25,7 @@ from typing import Annotated
 
 from sim2real.data.formats.file_errors import naming
 from sim2real.data.provenance import Provenance
-from sim2real.errors import Sim2RealError, nearest, table_at
+from sim2real.errors import Sim2RealError, explaining, nearest, table_at
 from sim2real.files import read_toml
 from sim2real.plain import Alone, Count, NotNegative, WrittenAs, of_plain
 from sim2real.units import si_unit
@@ -47,10 +47,8 @@ class ScalarSource:
     def __post_init__(self) -> None:
         if self.source.startswith("@") and self.source not in PLACES:
             raise Sim2RealError(f"unknown {self.source!r}{nearest(self.source, PLACES)}")
-        try:
+        with explaining("'match' is not a pattern", re.error, RecursionError, OverflowError):
             groups = re.compile(self.match).groups
-        except (re.error, RecursionError, OverflowError) as error:
-            raise Sim2RealError(f"'match' is not a pattern: {error}") from None
         if self.match and groups != 1:
             raise Sim2RealError("'match' needs one group in brackets, such as '^([a-z]+)_'")
 
