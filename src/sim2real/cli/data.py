@@ -151,7 +151,7 @@ def run_label(verb: DataLabel) -> int:
         start_s=verb.start,
         end_s=verb.end,
         who=verb.who or user(),
-        supersedes=lake.resolve_label(verb.supersedes) if verb.supersedes else "",
+        supersedes=lake.resolve(verb.supersedes, "label") if verb.supersedes else "",
     )
     lake.label(label)
     told = {"label": label.id, "episode": label.episode}

@@ -18,36 +18,27 @@ from sim2real.data.provenance import Provenance
 from sim2real.data.video import Video
 from sim2real.errors import Sim2RealError, explaining
 
-EPISODES = pa.schema(
-    [
-        ("id", pa.string()),
-        ("kind", pa.string()),
-        ("outcome", pa.string()),
-        ("task", pa.string()),
-        ("twin", pa.string()),
-        ("twin_version", pa.string()),
-        ("policy", pa.string()),
-        ("robot", pa.string()),
-        ("serial", pa.string()),
-        ("site", pa.string()),
-        ("operator", pa.string()),
-        ("seed", pa.int64()),
-        ("world", pa.int64()),
-        ("engine", pa.string()),
-        ("engine_version", pa.string()),
-        ("commit", pa.string()),
-        ("source", pa.string()),
-        ("participants", pa.list_(pa.string())),
-        ("parameters", pa.map_(pa.string(), pa.float64())),
-        ("parents", pa.list_(pa.string())),
-        ("process", pa.string()),
-        ("start_s", pa.float64()),
-        ("duration_s", pa.float64()),
-        ("channels", pa.list_(pa.string())),
-        ("samples", pa.int64()),
-        ("provenance", pa.string()),
-        ("added", pa.timestamp("us", tz="UTC")),
-    ]
+WHEN = pa.timestamp("us", tz="UTC")
+
+
+def schema(*columns: tuple[str, pa.DataType]) -> pa.Schema:
+    """A table's columns; names that share a type are separated by spaces."""
+    return pa.schema([(name, kind) for names, kind in columns for name in names.split()])
+
+
+EPISODES = schema(
+    ("id kind outcome task twin twin_version policy robot serial site operator", pa.string()),
+    ("seed world", pa.int64()),
+    ("engine engine_version commit source", pa.string()),
+    ("participants", pa.list_(pa.string())),
+    ("parameters", pa.map_(pa.string(), pa.float64())),
+    ("parents", pa.list_(pa.string())),
+    ("process", pa.string()),
+    ("start_s duration_s", pa.float64()),
+    ("channels", pa.list_(pa.string())),
+    ("samples", pa.int64()),
+    ("provenance", pa.string()),
+    ("added", WHEN),
 )
 """One row per episode; `provenance` is all of it as JSON, other columns are parts of it."""
 
@@ -58,18 +49,16 @@ _LISTS = {
     "u64": pa.large_list(pa.uint64()),
     "raw": pa.large_binary(),
 }
-SIGNALS = pa.schema(
-    [
-        ("episode", pa.string()),
-        ("channel", pa.string()),
-        ("unit", pa.string()),
-        ("stated_hz", pa.float64()),
-        ("dtype", pa.string()),
-        ("shape", pa.list_(pa.int32())),
-        ("times", pa.large_list(pa.float64())),
-        *_LISTS.items(),
-        ("file", pa.string()),
-    ]
+_PLACES = {"<f8": "f64", "<f4": "f32", "<i8": "i64", "<u8": "u64"}
+"""The list column that holds a type of numbers exactly; small types are raw bytes."""
+SIGNALS = schema(
+    ("episode channel unit", pa.string()),
+    ("stated_hz", pa.float64()),
+    ("dtype", pa.string()),
+    ("shape", pa.list_(pa.int32())),
+    ("times", pa.large_list(pa.float64())),
+    *_LISTS.items(),
+    ("file", pa.string()),
 )
 """One row per channel; `shape` is that of one sample, `dtype` is numpy's name of its type.
 
@@ -88,28 +77,25 @@ def episode_rows(episodes: Sequence[Episode]) -> pa.Table:
 
 def signal_rows(episodes: Iterable[Episode]) -> pa.Table:
     """Rows of `signals`, in the order of the episodes' ids."""
-    columns: dict[str, list[object]] = {name: [] for name in SIGNALS.names}
-    for episode in sorted(episodes, key=lambda episode: episode.id):
-        for name, channel in episode.channels.items():
-            for column in (*_LISTS, "file"):
-                columns[column].append(None)
-            if isinstance(channel, Video):
-                columns["dtype"].append(VIDEO)
-                columns["file"][-1] = channel.file
-            else:
-                columns["dtype"].append(channel.values.dtype.str)
-                place = _place(channel.values.dtype)
-                flat = channel.values.reshape(-1)
-                columns[place][-1] = flat.tobytes() if place == "raw" else flat
-            columns["episode"].append(episode.id)
-            columns["channel"].append(name)
-            columns["unit"].append(channel.unit)
-            columns["stated_hz"].append(channel.stated_hz)
-            columns["shape"].append(list(channel.shape))
-            columns["times"].append(channel.times)
+    rows = [
+        {"episode": episode.id, "channel": name, **_signal_row(channel)}
+        for episode in sorted(episodes, key=lambda episode: episode.id)
+        for name, channel in episode.channels.items()
+    ]
     with explaining("these channels cannot be stored", pa.ArrowException, UnicodeError):
-        arrays = [pa.array(columns[entry.name], type=entry.type) for entry in SIGNALS]
+        arrays = [pa.array([row.get(one.name) for row in rows], one.type) for one in SIGNALS]
     return pa.Table.from_arrays(arrays, schema=SIGNALS)
+
+
+def _signal_row(channel: Signal | Video) -> dict[str, object]:
+    row: dict[str, object] = {
+        name: getattr(channel, name) for name in ("unit", "stated_hz", "shape", "times")
+    }
+    if isinstance(channel, Video):
+        return {**row, "dtype": VIDEO, "file": channel.file}
+    dtype, flat = channel.values.dtype.str, channel.values.reshape(-1)
+    place = _PLACES.get(dtype, "raw")
+    return {**row, "dtype": dtype, place: flat.tobytes() if place == "raw" else flat}
 
 
 def read_episode(
@@ -146,25 +132,13 @@ def read_channel(signals: pa.Table, row: int, film: Callable[[str], bytes]) -> S
         return Video(times, film(signals["file"][row].as_py()), stated_hz, unit)
     dtype = np.dtype(signals["dtype"][row].as_py())
     shape = tuple(signals["shape"][row].as_py())
-    place = _place(dtype)
+    place = _PLACES.get(dtype.str, "raw")
     cell = signals[place][row]
     if place == "raw":
         values = np.frombuffer(cell.as_py(), dtype=dtype)
     else:
         values = cell.values.to_numpy(zero_copy_only=False).astype(dtype, copy=False)
     return Signal(times, values.reshape(len(times), *shape), unit, stated_hz)
-
-
-def _place(dtype: np.dtype[np.generic]) -> str:
-    """The list column that holds a type exactly; raw bytes for the small types."""
-    kind, size = dtype.kind, dtype.itemsize
-    if kind == "f" and size in (4, 8):
-        return f"f{8 * size}"
-    if kind == "i" and size == 8:
-        return "i64"
-    if kind == "u" and size == 8:
-        return "u64"
-    return "raw"
 
 
 def _episode_row(episode: Episode, added: datetime) -> dict[str, object]:

@@ -8,27 +8,22 @@ from __future__ import annotations
 
 import hashlib
 import math
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 import pyarrow as pa
 
+from sim2real.data.arrow_rows import WHEN, schema
 from sim2real.errors import Sim2RealError, nearest
 
 TAGS = ("success", "failure", "phase", "dimension", "note")
 
-LABELS = pa.schema(
-    [
-        ("id", pa.string()),
-        ("episode", pa.string()),
-        ("tag", pa.string()),
-        ("value", pa.string()),
-        ("start_s", pa.float64()),
-        ("end_s", pa.float64()),
-        ("who", pa.string()),
-        ("created", pa.timestamp("us", tz="UTC")),
-        ("supersedes", pa.string()),
-    ]
+LABELS = schema(
+    ("id episode tag value", pa.string()),
+    ("start_s end_s", pa.float64()),
+    ("who", pa.string()),
+    ("created", WHEN),
+    ("supersedes", pa.string()),
 )
 
 
@@ -74,8 +69,3 @@ class Label:
         said = {name: getattr(self, name) for name in LABELS.names if name != "id"}
         text = "|".join(f"{name}={value}" for name, value in sorted(said.items()))
         object.__setattr__(self, "id", hashlib.sha256(text.encode()).hexdigest()[:32])
-
-
-def label_rows(labels: list[Label]) -> pa.Table:
-    """The labels as rows of the table `labels`."""
-    return pa.Table.from_pylist([asdict(label) for label in labels], schema=LABELS)

@@ -12,54 +12,52 @@ import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
+from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Literal
 
 import duckdb
 import pyarrow as pa
 import pyarrow.dataset as pads
 
-from sim2real.data.arrow_rows import EPISODES, SIGNALS, episode_rows, read_episode, signal_rows
+from sim2real.data.arrow_rows import (
+    EPISODES,
+    SIGNALS,
+    WHEN,
+    episode_rows,
+    read_episode,
+    schema,
+    signal_rows,
+)
 from sim2real.data.consent import SCOPES, Consent
 from sim2real.data.episode import Episode
-from sim2real.data.labels import LABELS, Label, label_rows
+from sim2real.data.labels import LABELS, Label
 from sim2real.data.sealed_table import SealedTable, TableVersion
 from sim2real.data.storage import Storage
 from sim2real.errors import Sim2RealError, explaining, nearest
 
-_WHEN = pa.timestamp("us", tz="UTC")
-CONSENTS = pa.schema(
-    [
-        ("participant", pa.string()),
-        ("scope", pa.list_(pa.string())),
-        ("expires", pa.string()),
-        ("who", pa.string()),
-        ("created", _WHEN),
-    ]
+CONSENTS = schema(
+    ("participant", pa.string()),
+    ("scope", pa.list_(pa.string())),
+    ("expires who", pa.string()),
+    ("created", WHEN),
 )
 """Recorded agreements; the newest of a participant is in force."""
-DATASETS = pa.schema(
-    [
-        ("id", pa.string()),
-        ("name", pa.string()),
-        ("version", pa.int64()),
-        ("episodes", pa.list_(pa.string())),
-        ("manifest", pa.string()),
-        ("created", _WHEN),
-    ]
+DATASETS = schema(
+    ("id name", pa.string()),
+    ("version", pa.int64()),
+    ("episodes", pa.list_(pa.string())),
+    ("manifest", pa.string()),
+    ("created", WHEN),
 )
 """Training sets: the manifest of each mixture."""
-POLICIES = pa.schema([("policy", pa.string()), ("dataset", pa.string()), ("created", _WHEN)])
+POLICIES = schema(("policy dataset", pa.string()), ("created", WHEN))
 """Which policy was trained on which data set."""
-WITHDRAWALS = pa.schema(
-    [
-        ("id", pa.string()),
-        ("created", _WHEN),
-        ("episodes", pa.list_(pa.string())),
-        ("datasets", pa.list_(pa.string())),
-        ("policies", pa.list_(pa.string())),
-        ("sources", pa.list_(pa.string())),
-    ]
+WITHDRAWALS = schema(
+    ("id", pa.string()),
+    ("created", WHEN),
+    ("episodes datasets policies sources", pa.list_(pa.string())),
 )
 """What remains of erased data: no name, no pseudonym, no sample."""
 _TABLES = {
@@ -191,22 +189,22 @@ class Lake:
 
     def read(self, ids: Sequence[str], *, version: int | None = None) -> Iterator[Episode]:
         """Episodes by id, in the order of `ids`; unknown ids are skipped."""
-        chosen = pa.table({"id": pa.array(list(ids), pa.string())})
-        sizes = self.query(
-            "select id, samples from episodes semi join chosen using (id)",
+        found = self.query(
+            "select id, outcome, provenance, samples from episodes semi join chosen using (id)",
             version=version,
-            chosen=chosen,
-        ).to_pydict()
-        samples = dict(zip(sizes["id"], sizes["samples"], strict=True))
-        some: list[str] = []
+            chosen=ids_table(ids),
+        )
+        known = {row["id"]: row for row in found.to_pylist()}
+        some: list[dict[str, str]] = []
         held = 0
         for id_ in ids:
-            some.append(id_)
-            held += samples.get(id_) or 0
+            if id_ in known:
+                some.append(known[id_])
+                held += known[id_]["samples"]
             if len(some) >= _FEW or held > _MANY_SAMPLES:
-                yield from self._read(some, version)
+                yield from self._read(some)
                 some, held = [], 0
-        yield from self._read(some, version)
+        yield from self._read(some)
 
     def query(self, sql: str, *, version: int | None = None, **tables: pa.Table) -> pa.Table:
         """The answer to a SQL query.
@@ -232,20 +230,11 @@ class Lake:
         """Which of the ids are episodes of this lake, sorted."""
         return sorted(self.tables["episodes"].known("id", ids))
 
-    def resolve(self, start: str) -> str:
+    def resolve(self, start: str, what: Literal["episode", "label"] = "episode") -> str:
         """The id that begins with `start`; none or several is a `Sim2RealError`."""
         if not re.fullmatch(r"[0-9a-f]{1,32}", start):
-            raise Sim2RealError(f"{start!r} is not an episode's id or the beginning of one")
-        sql = f"select distinct id from episodes where id >= '{start}' and id <= '{start}g' limit 2"
-        return self._only(sql, "episode", start)
-
-    def resolve_label(self, start: str) -> str:
-        """The id of a label that begins with `start`; none or several is a `Sim2RealError`."""
-        sql = f"select id from labels where starts_with(id, {quoted([start])}) limit 2"
-        return self._only(sql, "label", start)
-
-    def _only(self, sql: str, what: str, start: str) -> str:
-        """The only id that a query gives."""
+            raise Sim2RealError(f"{start!r} is not the id of an episode or label, or its beginning")
+        sql = f"select distinct id from {what}s where id >= '{start}' and id <= '{start}g' limit 2"
         found: list[str] = self.query(sql)["id"].to_pylist()
         if len(found) != 1:
             how = f"several {what}s begin with" if found else f"no {what}"
@@ -262,10 +251,24 @@ class Lake:
         A label may supersede only a current one of the same episode.
         """
         given = [labels] if isinstance(labels, Label) else list(labels)
-        about = sorted({label.episode for label in given})
-        for missing in sorted(set(about) - set(self.present(about))):
-            raise Sim2RealError(f"no episode {missing!r} in {self.uri} to label")
-        self._refuse_outside(given)
+        spans = {
+            row["id"]: (row["start_s"], row["start_s"] + row["duration_s"])
+            for row in self.query(
+                "select id, start_s, duration_s from episodes semi join chosen using (id)",
+                chosen=ids_table(label.episode for label in given),
+            ).to_pylist()
+        }
+        for label in given:
+            if label.episode not in spans:
+                raise Sim2RealError(f"no episode {label.episode!r} in {self.uri} to label")
+            start, end = spans[label.episode]
+            if label.start_s is None or label.end_s is None:
+                continue
+            if label.end_s < start or label.start_s > end:
+                raise Sim2RealError(
+                    f"episode {label.episode} lasts from {start:g} to {end:g} s: the label is"
+                    " outside"
+                )
         corrected = {label.supersedes: label.episode for label in given if label.supersedes}
         if corrected:
             sql = f"select id, episode from current_labels where id in ({quoted(corrected)})"
@@ -276,26 +279,8 @@ class Lake:
                         f"episode {episode} has no current label {id_!r} to supersede"
                     )
         if given:
-            self.tables["labels"].append(label_rows(given))
+            self.tables["labels"].append([asdict(label) for label in given])
         return [label.id for label in given]
-
-    def _refuse_outside(self, labels: Sequence[Label]) -> None:
-        timed = [label for label in labels if label.start_s is not None]
-        if not timed:
-            return
-        listed = quoted({label.episode for label in timed})
-        sql = f"select id, start_s, duration_s from episodes where id in ({listed})"
-        spans = {
-            row["id"]: (row["start_s"], row["start_s"] + row["duration_s"])
-            for row in self.query(sql).to_pylist()
-        }
-        for label in timed:
-            start, end = spans[label.episode]
-            if (label.end_s or 0.0) < start or (label.start_s or 0.0) > end:
-                raise Sim2RealError(
-                    f"episode {label.episode} lasts from {start:g} to {end:g} s: the label is"
-                    " outside"
-                )
 
     def lineage(self, id_: str) -> pa.Table:
         """What an episode was made from (steps < 0) and what was made from it (steps > 0).
@@ -311,7 +296,7 @@ class Lake:
         if not who:
             raise Sim2RealError("a consent needs the name of who recorded it")
         row = {**consent.to_dict(), "who": who, "created": datetime.now(UTC)}
-        self.tables["consents"].append(pa.Table.from_pylist([row], schema=CONSENTS))
+        self.tables["consents"].append([row])
 
     def consents(self) -> dict[str, Consent]:
         """The agreements in force that were recorded with `grant`, by participant."""
@@ -329,8 +314,7 @@ class Lake:
         """
         if purpose not in SCOPES:
             raise Sim2RealError(f"no purpose {purpose!r}{nearest(purpose, SCOPES)}")
-        chosen = pa.table({"id": pa.array(list(ids), pa.string())})
-        found = self.query(_PEOPLE, chosen=chosen)
+        found = self.query(_PEOPLE, chosen=ids_table(ids))
         granted = self.consents() if found.num_rows else {}
         for row in found.to_pylist():
             for carried in json.loads(row["provenance"])["consent"]:
@@ -346,7 +330,7 @@ class Lake:
         if not self.query(sql)["n"][0].as_py():
             raise Sim2RealError(f"no data set {dataset!r} in {self.uri}")
         row = {"policy": policy, "dataset": dataset, "created": datetime.now(UTC)}
-        self.tables["policies"].append(pa.Table.from_pylist([row], schema=POLICIES))
+        self.tables["policies"].append([row])
 
     def compact(self, *, most_bytes: int = 1 << 28) -> int:
         """Merge small files into large ones; older versions stay. Returns how many files less.
@@ -364,20 +348,16 @@ class Lake:
     def __len__(self) -> int:
         return int(self.query("select count(*) as n from episodes")["n"][0].as_py())
 
-    def _read(self, ids: list[str], version: int | None) -> Iterator[Episode]:
-        if not ids:
+    def _read(self, episodes: list[dict[str, str]]) -> Iterator[Episode]:
+        if not episodes:
             return
-        listed = quoted(ids)
-        sql = f"select id, outcome, provenance from episodes where id in ({listed})"
-        rows = self.query(sql, version=version)
+        listed = quoted(row["id"] for row in episodes)
         signals = self.query(f"select * from stored_signals where episode in ({listed})")
         signals = signals.combine_chunks().sort_by("episode")
         names = signals["episode"].to_pylist()
-        by_id = {row["id"]: row for row in rows.to_pylist()}
-        for id_ in ids:
-            if id_ in by_id:
-                first, end = bisect_left(names, id_), bisect_right(names, id_)
-                yield read_episode(by_id[id_], signals.slice(first, end - first), self.film)
+        for row in episodes:
+            first, end = bisect_left(names, row["id"]), bisect_right(names, row["id"])
+            yield read_episode(row, signals.slice(first, end - first), self.film)
 
     def _views(
         self, connection: duckdb.DuckDBPyConnection, words: set[str], version: int | None
@@ -425,6 +405,11 @@ def _film(file: str) -> str:
     if not re.fullmatch(r"[0-9a-f]{64}", file):
         raise Sim2RealError(f"{file!r} is not the hash of a video")
     return f"videos/{file}.mp4"
+
+
+def ids_table(ids: Iterable[str]) -> pa.Table:
+    """Ids as a table that a query can join."""
+    return pa.table({"id": pa.array(list(ids), pa.string())})
 
 
 def quoted(values: Iterable[str]) -> str:

@@ -16,10 +16,9 @@ from pathlib import Path
 from typing import Literal
 
 import numpy as np
-import pyarrow as pa
 
 from sim2real.arrays import Ints
-from sim2real.data.lake import DATASETS, Lake, quoted
+from sim2real.data.lake import Lake, ids_table, quoted
 from sim2real.errors import Sim2RealError, number_at
 from sim2real.files import read_json, write_json
 from sim2real.plain import PlainData
@@ -267,16 +266,15 @@ def record_dataset(lake: Lake, manifest: Manifest) -> None:
             "manifest": json.dumps(manifest.to_dict(), sort_keys=True),
             "created": datetime.now(UTC),
         }
-        lake.tables["datasets"].append(pa.Table.from_pylist([row], schema=DATASETS))
+        lake.tables["datasets"].append([row])
 
 
 def frame_counts(lake: Lake, ids: list[str], clock: str) -> dict[str, int]:
     """Samples of the clock channel in each episode; none in one of them is a `Sim2RealError`."""
-    chosen = pa.table({"id": pa.array(ids, pa.string())})
     found = lake.query(
         "select episode, len(times) as n from stored_signals semi join chosen"
         f" on stored_signals.episode = chosen.id where channel = {quoted([clock])}",
-        chosen=chosen,
+        chosen=ids_table(ids),
     )
     frames = dict(zip(found["episode"].to_pylist(), found["n"].to_pylist(), strict=True))
     for id_ in ids:

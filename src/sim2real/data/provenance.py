@@ -23,6 +23,7 @@ class Origin(StrEnum):
     GENERATED = "generated"
     """By a model learned from other episodes: a world model, an image translator."""
 
+
 @dataclass(frozen=True, kw_only=True)
 class Provenance(PlainData):
     """Everything needed to trace an episode and to decide whether it may be used."""

@@ -13,7 +13,7 @@ import json
 import re
 import time
 import uuid
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TypedDict
@@ -132,8 +132,10 @@ class SealedTable:
         cells = self.rows(file, [column])[column].combine_chunks()
         return set((cells.flatten() if pa.types.is_list(cells.type) else cells).to_pylist())
 
-    def append(self, rows: pa.Table) -> None:
+    def append(self, rows: pa.Table | Sequence[Mapping[str, object]]) -> None:
         """Add rows as one commit: all of them or none."""
+        if not isinstance(rows, pa.Table):
+            rows = pa.Table.from_pylist(rows, schema=self.schema)
         self._commit([self._write(rows)], [])
 
     def rows(self, file: str, columns: list[str] | None = None) -> pa.Table:

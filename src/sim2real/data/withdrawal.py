@@ -16,7 +16,7 @@ from datetime import UTC, datetime
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sim2real.data.lake import WITHDRAWALS, Lake
+from sim2real.data.lake import Lake
 from sim2real.data.windows import forget
 from sim2real.errors import Sim2RealError
 from sim2real.plain import PlainData
@@ -56,7 +56,7 @@ def withdraw(lake: Lake, participant: str) -> Withdrawal:
         )
         # The tombstone first: from now on these episodes cannot come back.
         row = {**asdict(found), "created": datetime.now(UTC), "sources": _sources(lake, ids)}
-        lake.tables["withdrawals"].append(pa.Table.from_pylist([row], schema=WITHDRAWALS))
+        lake.tables["withdrawals"].append([row])
         _erase(lake, ids, participant, redact)
     return found
 
