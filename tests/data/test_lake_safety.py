@@ -17,7 +17,7 @@ import pytest
 from sim2real.data import Consent, Episode, Label, Lake, Video
 from sim2real.data.arrow_rows import episode_rows, signal_rows
 from sim2real.data.mixture import Manifest, Mixture, MixtureShare, Part
-from sim2real.data.verification import verify
+from sim2real.data.overview import LakeKeeper
 from sim2real.data.windows import Windows
 from sim2real.data.withdrawal import withdraw
 from sim2real.errors import Sim2RealError
@@ -126,9 +126,9 @@ def test_a_video_needs_a_time_for_each_frame(times):
 
 
 def test_a_sound_lake_verifies(lake):
-    assert verify(lake) == []
+    assert LakeKeeper(lake).verify() == []
     lake.compact()
-    assert verify(lake) == []
+    assert LakeKeeper(lake).verify() == []
 
 
 @pytest.mark.slow
@@ -136,7 +136,7 @@ def test_every_byte_flip_is_found(lake):
     lake.append(filmed(52, "p-eve"))
     withdraw(lake, "p-eve")  # leaves a mark of its own
     Windows.of(lake, [episode(1).id], channels=["q"])
-    assert verify(lake) == []
+    assert LakeKeeper(lake).verify() == []
     rng = random.Random(0)
     for path in stored(lake):
         content = path.read_bytes()
@@ -145,20 +145,20 @@ def test_every_byte_flip_is_found(lake):
             damaged = bytearray(content)
             damaged[at] ^= 1 << rng.randrange(8)
             path.write_bytes(damaged)
-            assert verify(lake), f"byte {at} of {path.name} changed and nobody noticed"
+            assert LakeKeeper(lake).verify(), f"byte {at} of {path.name} changed and nobody noticed"
         path.write_bytes(content)
-    assert verify(lake) == []
+    assert LakeKeeper(lake).verify() == []
 
 
 @pytest.mark.slow
 def test_every_lost_file_is_found(lake):
-    assert verify(lake) == []
+    assert LakeKeeper(lake).verify() == []
     for path in stored(lake):
         if path.suffix == ".sha256":
             continue  # a seal that is gone is made again
         content = path.read_bytes()
         path.unlink()
-        assert verify(lake), f"{path.name} is gone and nobody noticed"
+        assert LakeKeeper(lake).verify(), f"{path.name} is gone and nobody noticed"
         path.write_bytes(content)
 
 
@@ -177,7 +177,7 @@ def test_compacting_keeps_all_versions_and_makes_doubles_one(tmp_path):
         count = lake.query("select count(*) as n from episodes", version=version)
         assert count["n"][0].as_py() == version
     assert lake.get(episode(3).id, version=before) == episode(3)
-    assert verify(lake) == []
+    assert LakeKeeper(lake).verify() == []
 
 
 @pytest.mark.slow
@@ -191,7 +191,7 @@ def test_checkpoints_are_sealed_and_the_log_is_kept(tmp_path):
     assert f"{100:020d}.checkpoint.parquet.sha256" in names
     assert f"{0:020d}.json" in names
     assert len(lake.query("select * from labels")) == 100
-    assert verify(lake) == []
+    assert LakeKeeper(lake).verify() == []
 
 
 def test_data_without_consent_cannot_enter_a_training_set(lake):
@@ -251,7 +251,7 @@ def test_who_withdraws_is_gone_from_every_file_and_version(lake):
         )
         assert others["n"][0] == count
     assert lake.query("select * from labels where value = 'about'").num_rows == 0
-    assert verify(lake) == []
+    assert LakeKeeper(lake).verify() == []
     with pytest.raises(Sim2RealError, match="was erased"):
         lake.append(person)
     with pytest.raises(Sim2RealError, match="no data of participant"):
@@ -298,7 +298,7 @@ def test_a_withdrawal_interrupted_anywhere_ends_when_repeated(lake, tmp_path, mo
             withdraw(copy, "p-ana")
         for path in stored(copy):
             assert b"p-ana" not in path.read_bytes(), path
-        assert len(copy) == 11 and verify(copy) == []
+        assert len(copy) == 11 and LakeKeeper(copy).verify() == []
         assert len(list(Path(copy.uri, "videos").iterdir())) == 1
         assert not list(Path(copy.uri, "windows").iterdir())
     assert stop > 15
@@ -333,7 +333,7 @@ def test_a_withdrawal_finds_what_a_killed_append_left(lake, monkeypatch, stop):
     left = {
         id_ for rows in lake.tables["signals"].all_rows(["episode"]) for id_ in rows[0].to_pylist()
     }
-    assert person.id not in left and verify(lake) == []
+    assert person.id not in left and LakeKeeper(lake).verify() == []
 
 
 def test_what_was_erased_does_not_come_back(lake):
@@ -380,7 +380,7 @@ def test_writers_compactions_and_withdrawals_at_once_lose_nothing(tmp_path):
 
     def check(lake):
         for _ in range(4):
-            assert verify(lake) == []
+            assert LakeKeeper(lake).verify() == []
 
     acts = [write(100), write(100), write(200), compact, compact, check]
     acts.append(lambda lake: withdraw(lake, "p-ana"))
@@ -393,7 +393,7 @@ def test_writers_compactions_and_withdrawals_at_once_lose_nothing(tmp_path):
     lake = Lake.open(uri)
     ids = lake.query("select id from episodes")["id"].to_pylist()
     assert len(ids) == len(set(ids)) == 25
-    assert verify(lake) == []
+    assert LakeKeeper(lake).verify() == []
 
 
 def test_compacting_a_lake_of_nothing_but_doubles(tmp_path):
@@ -402,13 +402,13 @@ def test_compacting_a_lake_of_nothing_but_doubles(tmp_path):
     lake.tables["episodes"].append(episode_rows([episode(0)]))
     lake.compact()
     lake.compact()
-    assert len(lake) == 1 and verify(lake) == []
+    assert len(lake) == 1 and LakeKeeper(lake).verify() == []
 
 
 def test_a_seal_that_was_being_written_is_no_damage(lake):
     (Path(lake.uri) / "seals" / "signals" / f".{2:020d}.json-x.sha256").write_bytes(b"half")
     (Path(lake.uri) / "signals" / ".part-x.parquet").write_bytes(b"half")
-    assert verify(lake) == []
+    assert LakeKeeper(lake).verify() == []
 
 
 @pytest.mark.parametrize(

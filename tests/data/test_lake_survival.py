@@ -13,7 +13,7 @@ import pytest
 
 from sim2real.cli import main
 from sim2real.data import Lake
-from sim2real.data.verification import verify
+from sim2real.data.overview import LakeKeeper
 from tests.lake_writer import small_episode, write
 
 KILLS = 200
@@ -67,9 +67,9 @@ def test_what_was_appended_survives_kills_at_random_moments(tmp_path, processes)
     assert len(returned) >= KILLS
     assert returned <= there
     assert sum(1 for _ in lake.read(sorted(there))) == len(there) == len(lake)
-    assert verify(lake) == []
+    assert LakeKeeper(lake).verify() == []
     assert lake.compact() > 0
-    assert len(lake) == len(there) and verify(lake) == []
+    assert len(lake) == len(there) and LakeKeeper(lake).verify() == []
 
 
 @pytest.mark.slow
@@ -89,7 +89,7 @@ def test_eight_writers_of_forty_appends_lose_none(tmp_path, processes):
     expected = {small_episode(1000 * w + k).id for w in range(8) for k in range(40)}
     assert set(lake.query("select id from episodes")["id"].to_pylist()) == expected
     assert len(lake) == 320 and lake.version == 320
-    assert verify(lake) == []
+    assert LakeKeeper(lake).verify() == []
 
 
 @pytest.mark.slow
@@ -114,7 +114,7 @@ def test_a_full_disk_is_a_clear_error_and_leaves_the_lake_whole(tmp_path, limit,
     assert done.returncode == 2
     error = [line for line in done.stderr.splitlines() if line.startswith("error: ")]
     assert len(error) == 1 and "Traceback" not in done.stderr
-    assert len(Lake.open(uri)) == 3 and verify(lake) == []
+    assert len(Lake.open(uri)) == 3 and LakeKeeper(lake).verify() == []
     assert main([*words, "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["new"] == 1
-    assert len(lake) == 4 and verify(lake) == []
+    assert len(lake) == 4 and LakeKeeper(lake).verify() == []

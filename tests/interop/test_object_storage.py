@@ -10,7 +10,7 @@ import pytest
 
 from sim2real.cli import main
 from sim2real.data import Lake
-from sim2real.data.verification import verify
+from sim2real.data.overview import LakeKeeper
 from sim2real.data.withdrawal import withdraw
 from tests.data.test_lake import episode
 from tests.data.test_lake_safety import filmed
@@ -52,11 +52,11 @@ def test_a_lake_lives_on_object_storage(bucket):
     lake.append(person)
     assert lake.get(person.id) == person
     assert lake.query("select count(*) as n from episodes", version=2)["n"][0].as_py() == 2
-    assert verify(lake) == []
+    assert LakeKeeper(lake).verify() == []
     assert lake.compact() > 0
     assert withdraw(lake, "p-ana").episodes == (person.id,)
     again = Lake.open(f"{bucket}/lake", storage_options=OPTIONS)
-    assert len(again) == 3 and verify(again) == []
+    assert len(again) == 3 and LakeKeeper(again).verify() == []
     assert again.storage.names("videos") == []
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
@@ -61,9 +62,10 @@ def import_episodes(
         )
 
     first = read(paths[0])
-    begin, problems = None, []
+    begin: list[Episode] = []
+    problems = []
     try:
-        begin = next(first, None)  # nothing is made for a file that cannot be read
+        begin = list(islice(first, 1))  # nothing is made for a file that cannot be read
     except Sim2RealError as error:
         if len(paths) == 1:
             raise
@@ -73,7 +75,7 @@ def import_episodes(
     ids: list[str] = []
     for number, path in enumerate(paths):
         try:
-            _append(into, _chain(begin, first) if number == 0 else read(path), ids)
+            _append(into, chain(begin, first) if number == 0 else read(path), ids)
         except Sim2RealError as error:
             problems.append(str(error))
         report(number + 1, len(paths))
@@ -84,12 +86,6 @@ def import_episodes(
         new=len(into) - before,
         problems=tuple(problems),
     )
-
-
-def _chain(begin: Episode | None, rest: Iterator[Episode]) -> Iterator[Episode]:
-    if begin is not None:
-        yield begin
-        yield from rest
 
 
 def _append(lake: Lake, episodes: Iterable[Episode], ids: list[str]) -> None:

@@ -112,16 +112,8 @@ class Provenance(PlainData):
 
     def to_dict(self) -> dict[str, object]:
         """Plain data without empty fields."""
-        data: dict[str, object] = {}
-        for entry in fields(self):
-            value = getattr(self, entry.name)
-            if isinstance(value, tuple):
-                value = [v.to_dict() if isinstance(v, Consent) else v for v in value]
-            elif isinstance(value, Mapping):
-                value = dict(value)
-            if value not in ("", None, [], {}):
-                data[entry.name] = str(value) if isinstance(value, Origin) else value
-        return data
+        told = super().to_dict().items()
+        return {name: value for name, value in told if value not in ("", None, [], {})}
 
     def to_json(self) -> str:
         """Canonical JSON: the same provenance always gives the same text."""

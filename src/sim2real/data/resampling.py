@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 
-from sim2real.arrays import Array, Floats
-from sim2real.data.episode import Episode, held
+from sim2real.arrays import Floats
+from sim2real.data.episode import Episode, Signal, held
+from sim2real.data.formats.film import frames_at, video_of
+from sim2real.data.video import Video
 from sim2real.errors import Sim2RealError
 
 MOST_CUT = 0.05
@@ -51,11 +55,27 @@ def common_times(episode: Episode, *, clock: str = "", rate_hz: float = 0.0) -> 
     return first
 
 
-def sampled(episode: Episode, at: Floats) -> dict[str, Array]:
-    """Values of every numeric channel at the times `at` [s], each held until its next sample."""
-    found = {}
-    for name, signal in episode.signals.items():
-        if not len(signal.times):
+def held_channels(episode: Episode, at: Floats, *, stated_hz: float) -> dict[str, Signal | Video]:
+    """The channels at the times `at` [s], each sample held until the next.
+
+    A channel that has these times stays as it is; the others state the rate `stated_hz` [Hz].
+    """
+    found = dict(episode.channels)
+    for name, channel in episode.channels.items():
+        if np.array_equal(channel.times, at):
+            continue
+        if not len(channel.times):
             raise Sim2RealError(f"channel {name!r} of episode {episode.id} has no samples")
-        found[name] = signal.values[held(signal.times, at)]
+        rows = held(channel.times, at)
+        if isinstance(channel, Video):
+            found[name] = video_of(at, frames_at(channel, rows), stated_hz=stated_hz)
+        else:
+            found[name] = Signal(at, channel.values[rows], channel.unit, stated_hz)
     return found
+
+
+def derived(episode: Episode, process: str, channels: Mapping[str, Signal | Video]) -> Episode:
+    """The episode made by `process`; itself if that left all channels as they were."""
+    if all(channels[name] is channel for name, channel in episode.channels.items()):
+        return episode
+    return episode.derive(process, channels=channels)

@@ -16,7 +16,7 @@ import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TypedDict
+from typing import Any, TypedDict
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -73,6 +73,9 @@ class SealedTable:
         self._newest: DeltaTable | None = None
         self._rewritten = b""
         self._seen: dict[tuple[str, str], set[str]] = {}
+        self._uri, self._seals = f"{storage.url}/{name}", f"seals/{name}"
+        # This file changes when history is rewritten, so that open tables are read again.
+        self._mark = f"{self._seals}.rewritten"
 
     def create(self) -> None:
         """Create the table if it does not exist."""
@@ -104,8 +107,7 @@ class SealedTable:
         counts: dict[str, int] = {}
         for version in range(self.version + 1):
             when = 0
-            for line in self.storage.read(_commit_name(self.name, version)).splitlines():
-                action = json.loads(line)
+            for action in self._actions(_commit_name(self.name, version)):
                 when = action.get("commitInfo", {}).get("timestamp", when)
                 if "add" in action:
                     stats = json.loads(action["add"]["stats"])
@@ -153,7 +155,7 @@ class SealedTable:
 
         Older versions keep their files. Returns by how many files the table has shrunk.
         """
-        sizes = {file: self._size(file) for file in self.files()}
+        sizes = {file: self.storage.files.get_file_info(file).size for file in self.files()}
         small = [file for file, size in sizes.items() if size < most_bytes / 2]
         groups: list[list[str]] = [[]]
         filled = 0
@@ -199,7 +201,7 @@ class SealedTable:
         logs = [name for name in self._log() if _COMMIT.search(name)]
         for log in logs:
             old = self.storage.read(log)
-            new = _rename(old, renamed)
+            new = b"".join(_renamed(line, renamed) for line in old.splitlines(keepends=True))
             if new != old:
                 self.storage.write(log, new)
             if any(action.path.encode() in new for action in renamed.values()):
@@ -245,7 +247,14 @@ class SealedTable:
             if hashlib.sha256(mark).hexdigest().encode() != seal:
                 yield Damage(file=self._mark, message="has changed since it was written")
         if sound:
-            for lost in sorted(self._referenced(log) - set(parts)):
+            referenced = {
+                f"{self.name}/{action['add']['path']}"
+                for name in log
+                if _COMMIT.search(name)
+                for action in self._actions(name)
+                if "add" in action
+            }
+            for lost in sorted(referenced - set(parts)):
                 yield Damage(file=lost, message="is missing")
 
     def _log_problem(self, name: str) -> str:
@@ -262,15 +271,9 @@ class SealedTable:
             return "it or its seal has changed since it was written"
         return ""
 
-    def _referenced(self, log: Iterable[str]) -> set[str]:
-        found = set()
-        for name in log:
-            if _COMMIT.search(name):
-                for line in self.storage.read(name).splitlines():
-                    added = json.loads(line).get("add")
-                    if added:
-                        found.add(f"{self.name}/{added['path']}")
-        return found
+    def _actions(self, log: str) -> list[dict[str, Any]]:
+        """What a file of the log says was done."""
+        return [json.loads(line) for line in self.storage.read(log).splitlines()]
 
     def _parts(self) -> list[str]:
         """All data files, including those that a killed writer left in no version."""
@@ -306,7 +309,14 @@ class SealedTable:
         )
 
     def _commit(self, added: list[AddAction], removed: list[str]) -> None:
-        gone = [self._removal(file) for file in removed]
+        gone = [
+            RemoveAction(
+                path=file.rsplit("/", 1)[-1],
+                deletion_timestamp=int(time.time() * 1000),
+                data_change=False,
+            )
+            for file in removed
+        ]
         for action in added:
             action.data_change = not removed
         table = self._open()
@@ -342,34 +352,11 @@ class SealedTable:
         self._seal(f"{self.name}/_delta_log/{version:020d}.checkpoint.parquet")
         self.storage.delete(f"{self.name}/_delta_log/_last_checkpoint")
 
-    def _removal(self, file: str) -> RemoveAction:
-        return RemoveAction(
-            path=file.rsplit("/", 1)[-1],
-            deletion_timestamp=int(time.time() * 1000),
-            data_change=False,
-        )
-
     def _seal(self, name: str) -> None:
         self.storage.write(self._seal_of(name), f"{self.storage.digest(name)}\n".encode())
 
     def _seal_of(self, name: str) -> str:
         return f"{self._seals}/{name.rsplit('/', 1)[-1]}.sha256"
-
-    @property
-    def _seals(self) -> str:
-        return f"seals/{self.name}"
-
-    def _size(self, file: str) -> int:
-        return int(self.storage.files.get_file_info(file).size)
-
-    @property
-    def _mark(self) -> str:
-        """File that changes when history is rewritten, so that open tables are read again."""
-        return f"seals/{self.name}.rewritten"
-
-    @property
-    def _uri(self) -> str:
-        return f"{self.storage.url}/{self.name}"
 
     def _open(self, version: int | None = None) -> DeltaTable:
         if version is not None:
@@ -413,11 +400,8 @@ def _once(rows: pa.Table, key: tuple[str, ...]) -> pa.Table:
     return rows.take(first["row_min"])
 
 
-def _rename(log: bytes, renamed: dict[str, AddAction]) -> bytes:
-    return b"".join(_rename_line(line, renamed) for line in log.splitlines(keepends=True))
-
-
-def _rename_line(line: bytes, renamed: dict[str, AddAction]) -> bytes:
+def _renamed(line: bytes, renamed: dict[str, AddAction]) -> bytes:
+    """A line of the log, with the new name of a data file that was rewritten."""
     action = json.loads(line)
     entry = action.get("add") or action.get("remove") or {}
     new = renamed.get(entry.get("path", ""))

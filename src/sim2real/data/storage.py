@@ -40,8 +40,6 @@ class Storage:
         if not self.local and not uri.partition("://")[2].strip("/"):
             raise Sim2RealError(f"{uri} cannot hold a lake: it names no bucket")
         self.uri = str(Path(uri).absolute()) if self.local else uri.rstrip("/")
-        if not self.local and "://" not in self.uri:
-            raise Sim2RealError(f"{uri} cannot hold a lake: it names no bucket")
         self.options = dict(options) if options else None
         with explaining(f"{uri} cannot hold a lake", *_PROBLEMS):
             self.files = _filesystem(self.uri, self.options or {})

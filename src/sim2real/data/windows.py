@@ -149,24 +149,6 @@ def _lay_out(
 ) -> None:
     counts = frame_counts(lake, ids, clock)
     frames = [counts[id_] for id_ in ids]
-    _fill(lake, ids, channels, clock, folder, sum(frames), report)
-    names = [f"{k}.npy" for k in range(len(channels))]
-    digests = {name: Storage(str(folder)).digest(name) for name in names}
-    index = _Index(ids=ids, channels=channels, frames=frames, sha256=digests)
-    write_json(folder / "index.json", index)
-    seal = hashlib.sha256((folder / "index.json").read_bytes()).hexdigest()
-    write_text(folder / "index.sha256", seal)
-
-
-def _fill(
-    lake: Lake,
-    ids: list[str],
-    channels: list[str],
-    clock: str,
-    folder: Path,
-    length: int,
-    report: Callable[[int, int], None],
-) -> None:
     files: dict[str, np.memmap[tuple[int, ...], np.dtype[np.generic]]] = {}
     first = 0
     for begin in range(0, len(ids), _AT_ONCE):
@@ -182,7 +164,10 @@ def _fill(
                 signal = mine[name]
                 if name not in files:
                     files[name] = np.lib.format.open_memmap(
-                        folder / f"{k}.npy", "w+", signal.values.dtype, (length, *signal.shape)
+                        folder / f"{k}.npy",
+                        "w+",
+                        signal.values.dtype,
+                        (sum(frames), *signal.shape),
                     )
                 file = files[name]
                 if signal.values.dtype != file.dtype or signal.shape != file.shape[1:]:
@@ -197,6 +182,12 @@ def _fill(
         report(min(begin + _AT_ONCE, len(ids)), len(ids))
     for file in files.values():
         file.flush()
+    names = [f"{k}.npy" for k in range(len(channels))]
+    digests = {name: Storage(str(folder)).digest(name) for name in names}
+    write_json(
+        folder / "index.json", _Index(ids=ids, channels=channels, frames=frames, sha256=digests)
+    )
+    write_text(folder / "index.sha256", Storage(str(folder)).digest("index.json"))
 
 
 def _signals(lake: Lake, ids: list[str], channels: set[str]) -> dict[str, dict[str, Signal]]:

@@ -472,9 +472,10 @@ def test_writing_nothing_or_failing_leaves_nothing(tmp_path):
         yield Episode({"q": Signal([0.0], [1.0])}, REAL)
         raise Sim2RealError("the source ended")
 
-    for write in (write_npz, write_csv):
+    for format, name in (("npz", "x.npz"), ("csv", "x"), ("hdf5", "x.hdf5"), ("lerobot", "x")):
         with pytest.raises(Sim2RealError, match="no episodes"):
-            write(tmp_path / "x", [])
+            write_episodes(tmp_path / name, [], format=format)
+    for write in (write_npz, write_csv):
         with pytest.raises(Sim2RealError, match="the source ended"):
             write(tmp_path / "x", broken())
     assert list(tmp_path.iterdir()) == []

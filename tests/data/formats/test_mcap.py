@@ -20,6 +20,7 @@ from PIL import Image
 from rosbags.typesys import Stores, get_typestore
 
 from sim2real.data import Episode, Provenance, Signal, Video
+from sim2real.data.formats import write_episodes
 from sim2real.data.formats.mcap import ros2
 from sim2real.data.formats.mcap.read import read_mcap
 from sim2real.data.formats.mcap.write import write_mcap
@@ -142,7 +143,7 @@ def test_many_episodes_are_a_folder_and_none_are_nothing(tmp_path):
     assert found == {e.id for e in episodes}
     for path in ("x.mcap", "x"):
         with pytest.raises(Sim2RealError, match="no episode"):
-            write_mcap(tmp_path / path, [])
+            write_episodes(tmp_path / path, [], format="mcap")
     with pytest.raises(Sim2RealError, match="several episodes"):
         write_mcap(tmp_path / "x.mcap", episodes)
     assert [p.name for p in tmp_path.iterdir()] == ["many"]

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable, Iterable, Iterator
+from itertools import chain, islice
 from pathlib import Path
 from typing import cast
 
@@ -136,7 +137,11 @@ def write_episodes(
     single = {"rate_hz": rate_hz, "clock": clock} if format in ("hdf5", "lerobot") else {}
     if not single and (rate_hz or clock):
         raise Sim2RealError(f"{format} keeps the times of every channel: give no rate or clock")
-    _function(writer)(Path(path), episodes, **single)
+    found = iter(episodes)
+    first = list(islice(found, 1))
+    if not first:
+        raise Sim2RealError(f"there are no episodes to write into {path}")
+    _function(writer)(Path(path), chain(first, found), **single)
 
 
 def _function(name: str) -> Callable[..., Iterator[Episode]]:

@@ -78,14 +78,11 @@ def write_csv(folder: Path, episodes: Iterable[Episode]) -> None:
     are a `Sim2RealError`, and then nothing is written.
     """
     with atomic_folder(folder) as temporary:
-        number = -1
         for number, episode in enumerate(episodes):
             with explaining(
                 f"episode {episode.id} cannot be written as text", TypeError, ValueError
             ):
                 _write_episode(temporary / f"episode_{number:06d}", episode)
-        if number < 0:
-            raise Sim2RealError(f"no episodes to write into {folder}")
 
 
 def _write_episode(folder: Path, episode: Episode) -> None:
@@ -175,41 +172,28 @@ def _matrix(rows: list[list[str]], dtype: str) -> Array:
 
 def _numbers(name: str, cells: list[str], dtype: str) -> Array:
     """A column of cells as numbers; an error names the row that is not a number."""
-    if dtype == "bool" or (cells and cells[0].strip().lower() in ("true", "false")):
-        return np.fromiter((_truth(name, n, c) for n, c in enumerate(cells)), bool, len(cells))
-    if cells and cells[0].lstrip().startswith("["):
+    if cells and cells[0].lstrip().startswith("[") and dtype != "bool":
         return _lists(name, cells)
-    kind = int if dtype.startswith(("int", "uint")) else float
+    truths = dtype == "bool" or (cells and cells[0].strip().lower() in ("true", "false"))
+    whole = dtype.startswith(("int", "uint"))
+    read = _truth if truths else int if whole else float
+    found: list[bool | int | float] = []
     try:
-        if "_" in "".join(cells):  # 1_0 is ten in Python, but not in a log
-            raise ValueError
-        if kind is int:
-            return np.array([int(cell) for cell in cells], dtype=dtype)
-        return np.fromiter((float(cell or "nan") for cell in cells), np.float64, len(cells))
-    except (ValueError, OverflowError):
-        for number, cell in enumerate(cells):
-            if not _reads(kind, cell):
-                raise Sim2RealError(
-                    f"column {name!r}, row {number + 1}: {cell[:40]!r} is not a number"
-                ) from None
-        raise Sim2RealError(f"column {name!r} does not fit {dtype}") from None
-
-
-def _reads(kind: type[int] | type[float], cell: str) -> bool:
-    try:
-        kind(cell or "nan")
-    except (ValueError, OverflowError):
-        return False
-    return "_" not in cell
-
-
-def _truth(name: str, number: int, cell: str) -> bool:
-    found = _TRUTH.get(cell.strip().lower())
-    if found is None:
+        for cell in cells:
+            # 1_0 is ten in Python, but not in a log.
+            found.append(read(cell.replace("_", "?") or "nan"))
+        return np.array(found, bool if truths else dtype if whole else np.float64)
+    except (KeyError, ValueError, OverflowError):
+        if len(found) == len(cells):
+            raise Sim2RealError(f"column {name!r} does not fit {dtype}") from None
+        what = "neither true nor false" if truths else "not a number"
         raise Sim2RealError(
-            f"column {name!r}, row {number + 1}: {cell[:40]!r} is neither true nor false"
-        )
-    return found
+            f"column {name!r}, row {len(found) + 1}: {cells[len(found)][:40]!r} is {what}"
+        ) from None
+
+
+def _truth(cell: str) -> bool:
+    return _TRUTH[cell.strip().lower()]
 
 
 def _lists(name: str, cells: list[str]) -> Array:

@@ -44,13 +44,6 @@ def read_npz(path: Path) -> ColumnTable:
     return ColumnTable(loaders=loaders, scalars=scalars, texts=frozenset(texts), sha256=digest)
 
 
-def own_episodes(table: ColumnTable) -> Iterator[Episode] | None:
-    """The episodes that `write_npz` wrote, checked against their ids; None for other files."""
-    if OWN not in table.texts:
-        return None
-    return _own_episodes(table)
-
-
 def write_npz(path: Path, episodes: Iterable[Episode]) -> None:
     """Write episodes into one npz file, from which `read_columns` restores them with their ids."""
     about = []
@@ -73,8 +66,6 @@ def write_npz(path: Path, episodes: Iterable[Episode]) -> None:
                     "video": isinstance(channel, Video),
                 }
             about.append(described(episode, channels))
-        if not about:
-            raise Sim2RealError(f"no episodes to write into {path}")
         _add(archive, OWN, np.array(json.dumps({"version": 1, "episodes": about})))
 
 
@@ -87,7 +78,8 @@ def _add(archive: zipfile.ZipFile, name: str, array: Array) -> None:
     archive.writestr(info, buffer.getvalue(), compresslevel=1)
 
 
-def _own_episodes(table: ColumnTable) -> Iterator[Episode]:
+def own_episodes(table: ColumnTable) -> Iterator[Episode]:
+    """The episodes that `write_npz` wrote, checked against their ids."""
     about = json.loads(str(table.loaders[OWN]("")[()]))
     entries = table_at(about, OWN).get("episodes")
     if about.get("version") != 1 or not isinstance(entries, list):

@@ -27,7 +27,7 @@ from sim2real.data.formats.columns.convert import Rows, signal
 from sim2real.data.formats.columns.csv import MAP, read_csv
 from sim2real.data.formats.columns.json import read_json_table
 from sim2real.data.formats.columns.mat import read_mat
-from sim2real.data.formats.columns.npz import own_episodes, read_npz
+from sim2real.data.formats.columns.npz import OWN, own_episodes, read_npz
 from sim2real.data.formats.file_errors import explained
 from sim2real.data.provenance import Provenance
 from sim2real.errors import Sim2RealError
@@ -260,9 +260,8 @@ def _number(value: object, name: str) -> float:
 def _plain(path: Path, base: Provenance, rate_hz: float) -> Iterator[Episode]:
     """The episodes of a file without a map."""
     table = _read_table(path)
-    own = own_episodes(table)
-    if own is not None:
-        yield from own
+    if OWN in table.texts:
+        yield from own_episodes(table)
         return
     times = {name: found for name in table.names if (found := _TIME.match(name.lower()))}
     if len(times) != 1 and rate_hz <= 0:

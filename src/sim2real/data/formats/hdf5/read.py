@@ -217,11 +217,11 @@ def _demos(tree: Hdf5File) -> list[str]:
     """Groups of the demonstrations, demo_2 before demo_10."""
     found = {"/".join(name.split("/")[:2]) for name in tree.datasets if name.startswith("data/")}
     groups = [name for name in found if name in tree.attributes]
-    return sorted(groups, key=lambda name: [int(p) if p.isdigit() else p for p in _parts(name)])
 
+    def parts(name: str) -> list[int | str]:
+        return [int(p) if p.isdigit() else p for p in re.split(r"(\d{1,9})", name)]
 
-def _parts(name: str) -> list[str]:
-    return re.split(r"(\d{1,9})", name)
+    return sorted(groups, key=parts)
 
 
 def _environment(tree: Hdf5File) -> Mapping[str, object]:

@@ -10,20 +10,19 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from dataclasses import replace
 from pathlib import Path
 
 import h5py
 import numpy as np
 
 from sim2real.arrays import Floats
-from sim2real.data.episode import Episode, Signal, held
-from sim2real.data.formats.film import frames_at, video_of
+from sim2real.data.episode import Episode
+from sim2real.data.formats.film import frames_at
 from sim2real.data.formats.hdf5.read import OWN
 from sim2real.data.formats.round_trip import described, stored
-from sim2real.data.resampling import common_times, sampled
+from sim2real.data.resampling import common_times, derived, held_channels
 from sim2real.data.video import Video
-from sim2real.errors import Sim2RealError, explaining
+from sim2real.errors import explaining
 from sim2real.files import atomic_path
 
 _GYM = 2  # robomimic's number for an environment that is created by name
@@ -37,42 +36,25 @@ def write_hdf5(
     """Write episodes as demonstrations: actions, rewards, dones and states by name, other channels
     as observations. Common times are those of the channel `clock`, or regular at `rate_hz` [Hz].
     """
-    total, number, rates, task = 0, -1, [], ""
+    total, rates, task = 0, [], ""
     with atomic_path(path) as temporary, h5py.File(temporary, "w") as file:
         data = file.create_group("data")
         for number, episode in enumerate(episodes):
             at = common_times(episode, clock=clock, rate_hz=rate_hz)
-            single = _single_rate(episode, at, rate_hz)
+            how = f"held at {rate_hz:g} Hz" if rate_hz else "held at the times of one channel"
+            single = derived(episode, how, held_channels(episode, at, stated_hz=rate_hz))
             with explaining(f"cannot write episode {episode.id}", OSError, TypeError, ValueError):
                 _write_demo(file, f"demo_{number}", single, at)
             total += len(at)
             task = task or episode.provenance.task
             if len(at) > 1:
                 rates.append(1 / max(float(np.median(np.diff(at))), 1e-9))
-        if number < 0:
-            raise Sim2RealError(f"no episodes to write into {path}")
         data.attrs["total"] = total
         rate = rate_hz or (round(float(np.median(rates)), 6) if rates else 0.0)
         kwargs = {"control_freq": rate} if rate else {}
         data.attrs["env_args"] = json.dumps(
             {"env_name": task, "type": _GYM, "env_version": "", "env_kwargs": kwargs}
         )
-
-
-def _single_rate(episode: Episode, at: Floats, rate_hz: float) -> Episode:
-    """The episode with all channels at the times `at`; itself if they already are."""
-    if all(np.array_equal(channel.times, at) for channel in episode.channels.values()):
-        return episode
-    channels: dict[str, Signal | Video] = {}
-    values = sampled(episode, at)
-    for name, channel in episode.channels.items():
-        if isinstance(channel, Signal):
-            channels[name] = replace(channel, times=at, values=values[name], stated_hz=rate_hz)
-        else:
-            pictures = frames_at(channel, held(channel.times, at))
-            channels[name] = video_of(at, pictures, stated_hz=rate_hz)
-    how = f"at {rate_hz:g} Hz" if rate_hz else "at the times of one channel"
-    return episode.derive(f"held {how}", channels=channels)
 
 
 def _write_demo(file: h5py.File, name: str, episode: Episode, at: Floats) -> None:

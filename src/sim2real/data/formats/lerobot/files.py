@@ -14,17 +14,13 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from sim2real.arrays import Array
+from sim2real.data.formats.columns.column_table import unpacked_limit
 from sim2real.errors import Sim2RealError, explaining
 
 INDEX_FEATURES = ("timestamp", "frame_index", "episode_index", "index", "task_index")
 """Features of every data set, which say where a frame belongs."""
 TIME_FEATURE = "sim2real.time"
 """Feature with the true time of each frame [s], in data sets that sim2real wrote."""
-BYTES_MAX = 1 << 33
-"""Most bytes one Parquet file may unpack to."""
-_BYTES_FREE = 1 << 26
-_RATIO_MAX = 300
-"""A Parquet file may unpack to this many times its size; a small one to more."""
 _JSON_BYTES_MAX = 1 << 30
 _FIELD = re.compile(r"\{([a-z_]+)(?::0(\d)d)?\}")
 _log = logging.getLogger(__name__)
@@ -55,7 +51,7 @@ def filled(template: str, values: Mapping[str, object]) -> PurePosixPath:
 def read_parquet(file: Path, columns: list[str]) -> pa.Table:
     """Those of the columns that a Parquet file has; a damaged file is a `Sim2RealError`."""
     with explaining(f"{file} is not readable Parquet"):
-        most = min(BYTES_MAX, max(_BYTES_FREE, _RATIO_MAX * file.stat().st_size))
+        most = unpacked_limit(file.stat().st_size)
         with pq.ParquetFile(file) as parquet:
             there = parquet.schema_arrow
             wanted = [name for name in dict.fromkeys(columns) if name in there.names]

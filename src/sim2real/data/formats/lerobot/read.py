@@ -54,10 +54,11 @@ def read_lerobot(path: Path, *, base: Provenance) -> Iterator[Episode]:
         data: _DataFile | None = None
         films: dict[str, tuple[Path, Film]] = {}
         try:
-            for place in _places(path, info):
-                if data is None or data.path != place.data:
-                    data = _DataFile.load(path, place.data, info)
-                yield _episode(info, own, data, place, films, base)
+            for row in _rows_v3(path, info) if info.many else _rows_v2(path, info):
+                place = row.file(info.data_path, "data/")
+                if data is None or data.path != place:
+                    data = _DataFile.load(path, place, info)
+                yield _episode(info, own, data, row, films, base)
         finally:
             for _, film in films.values():
                 film.close()
@@ -122,49 +123,30 @@ class _Row(PlainData, lenient=True):
     def of(cls, fields: Mapping[str, object], where: str) -> _Row:
         return cls.from_dict({**fields, "fields": fields}, where)
 
+    def file(self, template: str, prefix: str, **more: str) -> PurePosixPath:
+        """The path of a file; in version 3 its numbers are in fields that begin with `prefix`."""
+        numbers = {}
+        for name in ("chunk_index", "file_index"):
+            if prefix + name in self.fields:
+                value = self.fields[prefix + name]
+                if not isinstance(value, int) or isinstance(value, bool) or value < 0:
+                    raise Sim2RealError(
+                        f"episode {self.index}: {prefix}{name} must be a whole number, not"
+                        f" {value!r}"
+                    )
+                numbers[name] = value
+        return filled(template, {**self.fields, **numbers, **more})
 
-@dataclass(frozen=True, kw_only=True)
-class _Place:
-    """Where an episode is."""
-
-    index: int
-    length: int
-    tasks: tuple[str, ...]
-    data: PurePosixPath
-    films: Mapping[str, tuple[PurePosixPath, float]]
-    """File of each camera, and the start of the episode in it [s]."""
-
-
-def _places(folder: Path, info: _Info) -> Iterator[_Place]:
-    rows = _rows_v3(folder, info) if info.many else _rows_v2(folder, info)
-    for row in rows:
-        where, fields = f"{folder}: episode {row.index}", row.fields
-        data_path = filled(info.data_path, {**fields, **_numbers_at(fields, "data/", where)})
-        films = {}
-        for key in info.of("video"):
-            numbers = _numbers_at(fields, f"videos/{key}/", where)
-            begin = number_at(
-                fields.get(f"videos/{key}/from_timestamp", 0.0), f"{where}: from_timestamp of {key}"
-            )
-            if not 0 <= begin < 1e9:
-                raise Sim2RealError(f"{where}: {key} begins at {begin:g} s")
-            film = filled(info.video_path or "", {**fields, **numbers, "video_key": key})
-            films[key] = (film, begin)
-        yield _Place(
-            index=row.index, length=row.length, tasks=row.tasks or (), data=data_path, films=films
+    def film(self, info: _Info, camera: str) -> tuple[PurePosixPath, float]:
+        """The path of a camera's file, and where the episode begins in it [s]."""
+        prefix = f"videos/{camera}/"
+        begin = number_at(
+            self.fields.get(f"{prefix}from_timestamp", 0.0),
+            f"episode {self.index}: the start of {camera}",
         )
-
-
-def _numbers_at(row: Mapping[str, object], prefix: str, where: str) -> dict[str, int]:
-    """The chunk and file numbers in a row of version 3; none for version 2."""
-    found = {}
-    for name in ("chunk_index", "file_index"):
-        value = row.get(prefix + name, 0)
-        if not isinstance(value, int) or isinstance(value, bool) or value < 0:
-            raise Sim2RealError(f"{where}: {prefix}{name} must be a whole number, not {value!r}")
-        if prefix + name in row:
-            found[name] = value
-    return found
+        if not 0 <= begin < 1e9:
+            raise Sim2RealError(f"episode {self.index}: {camera} begins at {begin:g} s")
+        return self.file(info.video_path or "", prefix, video_key=camera), begin
 
 
 def _rows_v3(folder: Path, info: _Info) -> Iterator[_Row]:
@@ -254,16 +236,16 @@ def _episode(
     info: _Info,
     own: Sidecar | None,
     data: _DataFile,
-    place: _Place,
+    row: _Row,
     films: dict[str, tuple[Path, Film]],
     base: Provenance,
 ) -> Episode:
-    where = f"{info.folder / data.path}: episode {place.index}"
-    first, count = data.spans.get(place.index, (0, 0))
-    if count != place.length or not count:
-        raise Sim2RealError(f"{where} has {count} frames, but {place.length} by its metadata")
+    where = f"{info.folder / data.path}: episode {row.index}"
+    first, count = data.spans.get(row.index, (0, 0))
+    if count != row.length or not count:
+        raise Sim2RealError(f"{where} has {count} frames, but {row.length} by its metadata")
     rows = slice(first, first + count)
-    note = own.episode(place.index) if own else None
+    note = own.episode(row.index) if own else None
     times = _times(data, rows, info.fps, note)
     channels: dict[str, Signal | Video] = {}
     for feature, values in data.columns.items():
@@ -276,10 +258,10 @@ def _episode(
             stated_hz = info.fps if channel.stated_hz is None else channel.stated_hz
             signal = Signal(times, picked.reshape(count, *shape), channel.unit, stated_hz)
             _put(channels, channel.name, signal, where)
-    for feature in (*place.films, *data.pictures):
+    for feature in (*info.of("video"), *data.pictures):
         channel = _entry(note, feature, where)
-        if feature in place.films:
-            video = _cut(info, place, feature, films, times)
+        if feature not in data.pictures:
+            video = _cut(info, row, feature, films, times)
         else:
             cells = data.pictures[feature][rows]
             shown = (decoded_picture(cell.as_py(), f"{where}: {feature}") for cell in cells)
@@ -291,7 +273,7 @@ def _episode(
         raise Sim2RealError(f"{where} has neither numbers nor cameras")
     try:
         if note is None:
-            return Episode(channels, _provenance(info, data, place, base), _outcome(data, rows))
+            return Episode(channels, _provenance(info, data, row, base), _outcome(data, rows))
         found = Episode(channels, note.provenance, note.outcome)
     except ValueError:
         raise Sim2RealError(f"{where}: its metadata contain an invalid text or number") from None
@@ -321,13 +303,13 @@ def _put(
 
 def _cut(
     info: _Info,
-    place: _Place,
+    row: _Row,
     feature: str,
     films: dict[str, tuple[Path, Film]],
     times: Floats,
 ) -> Video:
     """The episode's part of a camera's file; the last file of each camera stays open."""
-    relative, begin_s = place.films[feature]
+    relative, begin_s = row.film(info, feature)
     file = info.folder / relative
     if feature not in films or films[feature][0] != file:
         if feature in films:
@@ -352,13 +334,13 @@ def _times(data: _DataFile, rows: slice, fps: float, note: EpisodeEntry | None) 
     return regular if same else stamps.astype(np.float64)
 
 
-def _provenance(info: _Info, data: _DataFile, place: _Place, base: Provenance) -> Provenance:
+def _provenance(info: _Info, data: _DataFile, row: _Row, base: Provenance) -> Provenance:
     names = {n: f.names for n, f in info.features.items() if f.names is not None}
     calibration = {**base.calibration, "names": names} if names else base.calibration
-    name = f"{info.folder.name}/{data.path}#{place.index}"
+    name = f"{info.folder.name}/{data.path}#{row.index}"
     return replace(
         base,
-        task=base.task or "; ".join(place.tasks),
+        task=base.task or "; ".join(row.tasks or ()),
         robot=base.robot or info.robot_type or "",
         calibration=calibration,
         source=f"{name} sha256:{data.sha256}",

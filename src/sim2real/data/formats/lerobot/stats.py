@@ -72,13 +72,7 @@ def _stats(flat: Array, count: int) -> Stats:
     if not len(flat):
         flat = np.zeros((1, flat.shape[1]), flat.dtype)
     wide = flat.astype(np.float64)
-    # One sort gives all quantiles.
-    ordered = np.sort(wide, axis=0)
-    places = np.array(list(QUANTILES.values())) * (len(ordered) - 1)
-    below = np.floor(places).astype(int)
-    above = np.minimum(below + 1, len(ordered) - 1)
-    part = (places - below)[:, None]
-    quantiles = ordered[below] * (1 - part) + ordered[above] * part
+    quantiles = np.quantile(wide, list(QUANTILES.values()), axis=0)
     found = {
         "min": flat.min(axis=0),
         "max": flat.max(axis=0),

@@ -11,15 +11,14 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import NotRequired, TypedDict
 
 import numpy as np
 
 from sim2real.arrays import Array, Floats
-from sim2real.data.episode import Episode, Signal, held
-from sim2real.data.formats.film import frame_times, frames_at, retimed, video_of
+from sim2real.data.episode import Episode, Signal
+from sim2real.data.formats.film import frame_times, retimed
 from sim2real.data.formats.lerobot.files import INDEX_FEATURES, TIME_FEATURE
 from sim2real.data.formats.lerobot.sidecar import SIDECAR
 from sim2real.data.formats.lerobot.stats import Stats, aggregated, signal_stats, video_stats
@@ -32,7 +31,7 @@ from sim2real.data.formats.lerobot.tables import (
     write_episodes,
     write_tasks,
 )
-from sim2real.data.resampling import common_times, sampled
+from sim2real.data.resampling import common_times, derived, held_channels
 from sim2real.data.video import Video, video_stream
 from sim2real.errors import Sim2RealError
 from sim2real.files import atomic_folder
@@ -138,28 +137,14 @@ class _Writer:
             )
 
     def _on_one_clock(self, episode: Episode, at: Floats) -> Episode:
-        """The episode with all channels at the times `at`; itself if they already are."""
-        values = None
-        channels: dict[str, Signal | Video] = {}
-        for name, channel in episode.channels.items():
+        """The episode with all channels at the times `at`, and videos played at that rate."""
+        channels = held_channels(episode, at, stated_hz=self.fps)
+        for name, channel in channels.items():
             if isinstance(channel, Video):
-                channels[name] = self._film_at(channel, at)
-            elif np.array_equal(channel.times, at):
-                channels[name] = channel
-            else:
-                values = values or sampled(episode, at)
-                channels[name] = replace(channel, times=at, values=values[name])
-        if all(channels[name] is channel for name, channel in episode.channels.items()):
-            return episode
-        return episode.derive(f"held at {self.fps:g} Hz for LeRobot", channels=channels)
-
-    def _film_at(self, video: Video, at: Floats) -> Video:
-        """The video with a frame for each of the times `at`, played at the data set's rate."""
-        if not np.array_equal(video.times, at):
-            picked = held(video.times, at)
-            video = video_of(at, frames_at(video, picked), stated_hz=self.fps)
-        late = frame_times(video) - np.arange(len(at)) / self.fps
-        return retimed(video, self.fps) if np.abs(late).max() > _TOLERANCE_S else video
+                late = frame_times(channel) - np.arange(len(at)) / self.fps
+                if np.abs(late).max() > _TOLERANCE_S:
+                    channels[name] = retimed(channel, self.fps)
+        return derived(episode, f"held at {self.fps:g} Hz for LeRobot", channels)
 
     def _described(self, episode: Episode) -> dict[str, _Feature]:
         """The entries of info.json for the channels of the first episode."""
@@ -244,8 +229,6 @@ class _Writer:
         )
 
     def finish(self) -> None:
-        if not self.rows:
-            raise Sim2RealError("there are no episodes to write")
         self.data.finish()
         meta = self.folder / "meta"
         meta.mkdir()

@@ -129,145 +129,73 @@ def _field(
     return MessageField(name=name, type=kind, count=int(count), is_array=True)
 
 
-_TOKEN = re.compile(
-    r'//[^\n]*|/\*.*?\*/|^\s*#[^\n]*|@\w+|"(?:\\.|[^"\\])*"|[\w.]+|::|[^\s]',
-    re.DOTALL | re.MULTILINE,
+_NOISE = re.compile(r'"(?:\\.|[^"\\])*"|//[^\n]*|/\*.*?\*/|^\s*#[^\n]*', re.DOTALL | re.MULTILINE)
+_ANNOTATION = re.compile(r"@\w+(?:\s*\((?:[^()]|\([^()]*\))*\))?")
+_BLOCK = re.compile(r"(module|struct) (\w+)")
+_SEQUENCE = re.compile(r"sequence ?< ?(.+?) ?(?:, ?\d+ ?)?>")
+_DECLARATION = re.compile(
+    r"(?P<alias>typedef )?(?P<type>.+?) ?\b(?P<name>\w+) ?(?:\[ ?(\d{1,9}) ?\])?"
 )
 
 
 def _parse_idl(text: str) -> dict[str, list[MessageField]]:
     """Structures of an IDL file; the only other type it may define is an array."""
-    tokens = [t for t in _TOKEN.findall(text) if not t.startswith(("//", "/*"))]
-    tokens = [t for t in tokens if not t.lstrip().startswith("#")]
-    return _IdlParser(tokens).parse()
-
-
-class _IdlParser:
-    def __init__(self, tokens: list[str]) -> None:
-        self.tokens, self.at = tokens, 0
-        self.arrays: dict[str, tuple[str, int | None]] = {}
-        self.types: dict[str, list[MessageField]] = {}
-
-    def parse(self) -> dict[str, list[MessageField]]:
-        modules: list[str] = []
-        while self.at < len(self.tokens):
-            token = self._next()
-            if token.startswith("@"):
-                self._skip_annotation()
-            elif token == "module":
-                modules.append(self._next())
-                self._expect("{")
-            elif token == "struct":
-                name = self._next()
-                package = modules[0] if modules else name
-                self._expect("{")
-                self.types[f"{package}/{name}"] = self._members(package)
-            elif token == "typedef":
-                kind, count, is_array = self._type(modules[0] if modules else "")
-                name = self._next()
-                size = self._size()
-                self.arrays[name] = (kind, size if size is not None else count)
-                if size is None and not is_array:
-                    raise Sim2RealError(f"IDL: typedef {name} is not an array")
-                self._expect(";")
-            elif token in ("const", "enum", "union", "bitmask", "bitset"):
-                if token != "const":
-                    raise Sim2RealError(f"IDL: {token} is not supported")
-                while self._next() != ";":
-                    pass
-            elif token == "}":
-                if modules:
-                    modules.pop()
-            elif token != ";":
-                raise Sim2RealError(f"IDL: {token[:40]!r} is not supported")
-        return self.types
-
-    def _members(self, package: str) -> list[MessageField]:
-        fields = []
-        while (token := self._next()) != "}":
-            if token.startswith("@"):
-                self._skip_annotation()
-                continue
-            if token == ";":
-                continue
-            self.at -= 1
-            kind, count, is_array = self._type(package)
-            name = self._next()
-            size = self._size()
-            if size is not None:
-                count, is_array = size, True
-            self._expect(";")
-            if name != "structure_needs_at_least_one_member":
-                fields.append(MessageField(name=name, type=kind, count=count, is_array=is_array))
-        return fields
-
-    def _type(self, package: str) -> tuple[str, int | None, bool]:
-        """Type, count and whether it is an array."""
-        token = self._next()
-        if token == "sequence":
-            self._expect("<")
-            kind, _, nested = self._type(package)
-            if nested:
-                raise Sim2RealError("IDL: a sequence of arrays is not supported")
-            if (end := self._next()) == ",":
-                self._next()
-                end = self._next()
-            if end != ">":
-                raise Sim2RealError("IDL: a sequence does not end")
-            return kind, None, True
-        if token in ("string", "wstring"):
-            if self._peek() == "<":
-                self._next(), self._next()
-                self._expect(">")
-            return token, 1, False
-        words = [token]
-        while words[-1] in ("unsigned", "long") and self._peek() in ("long", "short", "double"):
-            words.append(self._next())
-        kind = _IDL.get(" ".join(words), " ".join(words))
-        if kind in _PRIMITIVES:
-            return kind, 1, False
-        names = [kind]
-        while self._peek() == "::":
-            self._next()
-            names.append(self._next())
-        if names[-1] in self.arrays:
-            kind, count = self.arrays[names[-1]]
-            return kind, count, True
-        return f"{names[0] if len(names) > 1 else package}/{names[-1]}", 1, False
-
-    def _size(self) -> int | None:
-        if self._peek() != "[":
-            return None
-        self._next()
-        size = self._next()
-        self._expect("]")
-        if not re.fullmatch(r"[0-9]{1,9}", size):
-            raise Sim2RealError(f"IDL: {size[:40]!r} is not the length of an array")
-        return int(size)
-
-    def _skip_annotation(self) -> None:
-        if self._peek() != "(":
-            return
-        depth = 0
-        while True:
-            token = self._next()
-            depth += (token == "(") - (token == ")")
-            if depth == 0:
-                return
-
-    def _peek(self) -> str:
-        return self.tokens[self.at] if self.at < len(self.tokens) else ""
-
-    def _next(self) -> str:
-        if self.at >= len(self.tokens):
+    types: dict[str, list[MessageField]] = {}
+    arrays: dict[str, tuple[str, int | None, bool]] = {}
+    blocks: list[str] = []
+    fields: list[MessageField] | None = None
+    parts = re.split(r"([;{}])", _ANNOTATION.sub("", _NOISE.sub("", text)))
+    for part, mark in zip(parts[::2], [*parts[1::2], ""], strict=True):
+        words = " ".join(part.split())
+        if mark == "{":
+            block = _BLOCK.fullmatch(words)
+            if block is None or fields is not None:
+                raise Sim2RealError(f"IDL: {words[:40]!r} is not supported")
+            blocks.append(block[2])
+            if block[1] == "struct":
+                fields = types[f"{blocks[0]}/{block[2]}"] = []
+        elif mark == ";" and words and not words.startswith("const "):
+            found = _DECLARATION.fullmatch(words)
+            if found is None or bool(found["alias"]) == (fields is not None):
+                raise Sim2RealError(f"IDL: {words[:40]!r} is not supported")
+            kind, count, is_array = _idl_type(found["type"], blocks[0] if blocks else "", arrays)
+            if found[4]:
+                count, is_array = int(found[4]), True
+            if fields is None:
+                if not is_array:
+                    raise Sim2RealError(f"IDL: typedef {found['name']} is not an array")
+                arrays[found["name"]] = (kind, count, True)
+            elif found["name"] != "structure_needs_at_least_one_member":
+                fields.append(
+                    MessageField(name=found["name"], type=kind, count=count, is_array=is_array)
+                )
+        elif mark != ";" and (words or bool(mark) != bool(blocks)):
             raise Sim2RealError("IDL: the definition ends early")
-        self.at += 1
-        return self.tokens[self.at - 1]
+        elif mark == "}":
+            blocks.pop()
+            fields = None
+    return types
 
-    def _expect(self, token: str) -> None:
-        found = self._next()
-        if found != token:
-            raise Sim2RealError(f"IDL: expected {token!r}, found {found[:40]!r}")
+
+def _idl_type(
+    text: str, package: str, arrays: Mapping[str, tuple[str, int | None, bool]]
+) -> tuple[str, int | None, bool]:
+    """Type, count and whether it is an array."""
+    if sequence := _SEQUENCE.fullmatch(text):
+        kind, _, nested = _idl_type(sequence[1], package, arrays)
+        if nested:
+            raise Sim2RealError("IDL: a sequence of arrays is not supported")
+        return kind, None, True
+    text = re.sub(r"^(w?string) ?<[^<>]*>$", r"\1", text)
+    kind = _IDL.get(text, text)
+    if kind in _PRIMITIVES or kind in ("string", "wstring"):
+        return kind, 1, False
+    names = re.split(r" ?:: ?", kind)
+    if names[-1] in arrays:
+        return arrays[names[-1]]
+    if not all(re.fullmatch(r"\w+", name) for name in names):
+        raise Sim2RealError(f"IDL: {text[:40]!r} is not supported")
+    return f"{names[0] if len(names) > 1 else package}/{names[-1]}", 1, False
 
 
 def decode(data: bytes, name: str, types: Types) -> dict[str, object]:

@@ -31,19 +31,15 @@ def write_mcap(path: Path, episodes: Iterable[Episode]) -> None:
     path = Path(path)
     if path.suffix == ".mcap":
         found = iter(episodes)
-        first = next(found, None)
-        if first is None or next(found, None) is not None:
-            number = "no episode" if first is None else "several episodes"
-            raise Sim2RealError(f"{path} holds one episode, not {number}: give a folder")
+        first = next(found)
+        if next(found, None) is not None:
+            raise Sim2RealError(f"{path} holds one episode, not several episodes: give a folder")
         with atomic_path(path) as temporary:
             _write(temporary, first)
         return
-    count = 0
     with atomic_folder(path) as folder:
-        for count, episode in enumerate(episodes, start=1):  # noqa: B007
+        for episode in episodes:
             _write(folder / f"{episode.id}.mcap", episode)
-        if not count:
-            raise Sim2RealError("there are no episodes to write")
 
 
 def _write(file: Path, episode: Episode) -> None:
