@@ -38,11 +38,11 @@ class Consent(PlainData):
                 ) from None
             object.__setattr__(self, "expires", day.isoformat())
 
-    def refusal(self, purpose: str, *, today: str = "") -> str:
-        """Why the data may not be used for `purpose` on the day `today`; '' if it may."""
+    def refusal(self, purpose: str) -> str:
+        """Why the data may not be used for `purpose` today; '' if they may."""
         if purpose not in self.scope:
             return f"{self.participant} has not agreed to {purpose}"
-        if self.expires and self.expires < (today or datetime.now(UTC).date().isoformat()):
+        if self.expires and self.expires < datetime.now(UTC).date().isoformat():
             return f"the consent of {self.participant} expired on {self.expires}"
         return ""
 

@@ -159,16 +159,16 @@ class Episode:
     @property
     def start_s(self) -> float:
         """First time stamp of any channel [s]."""
-        return min(
-            (float(s.times.min()) for s in self.channels.values() if len(s.times)), default=0.0
-        )
+        return min((float(times.min()) for times in self._times), default=0.0)
 
     @property
     def end_s(self) -> float:
         """Last time stamp of any channel [s]."""
-        return max(
-            (float(s.times.max()) for s in self.channels.values() if len(s.times)), default=0.0
-        )
+        return max((float(times.max()) for times in self._times), default=0.0)
+
+    @property
+    def _times(self) -> list[Floats]:
+        return [channel.times for channel in self.channels.values() if len(channel.times)]
 
     @property
     def duration_s(self) -> float:

@@ -66,11 +66,11 @@ class Mixture:
         if not 0 <= self.seed < 2**63:
             raise Sim2RealError(f"a seed must be at least 0 and below 2^63, not {self.seed}")
 
-    def resolve(self, lake: Lake, *, version: int | None = None, record: bool = True) -> Manifest:
+    def resolve(self, lake: Lake, *, version: int | None = None) -> Manifest:
         """The manifest at a version of the lake, the newest if none is given.
 
         An episode in two parts, a part without episodes, or an episode whose people have not
-        agreed is a `Sim2RealError`. `record` writes the manifest to the lake's `datasets`.
+        agreed is a `Sim2RealError`. The lake's `datasets` keep the manifest.
         """
         at = lake.version if version is None else version
         chosen: list[list[str]] = []
@@ -105,8 +105,7 @@ class Mixture:
                 for part, ids in zip(self.parts, chosen, strict=True)
             ),
         )
-        if record:
-            record_dataset(lake, manifest)
+        record_dataset(lake, manifest)
         return manifest
 
 

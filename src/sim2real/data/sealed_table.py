@@ -176,10 +176,10 @@ class SealedTable:
                 fewer += len(group) - 1
         return fewer
 
-    def all_rows(self, columns: list[str] | None = None) -> Iterator[pa.Table]:
-        """Rows of every data file, of all versions and of killed writers."""
-        for file in self._parts():
-            yield self.rows(file, columns)
+    def all_rows(self, *columns: str) -> pa.Table:
+        """Some columns of every data file, of all versions and of killed writers."""
+        empty = self.schema.empty_table().select(columns)
+        return pa.concat_tables([empty, *(self.rows(file, [*columns]) for file in self._parts())])
 
     def rewrite(self, change: Callable[[pa.Table], pa.Table]) -> None:
         """Replace the rows of every data file by `change(rows)`, in every version.

@@ -7,7 +7,7 @@ import hashlib
 import os
 import threading
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from pathlib import Path
 
 import pyarrow as pa
@@ -61,40 +61,38 @@ class Storage:
         if not self.local or getattr(self._holding, "yes", False):
             yield
             return
-        with ExitStack() as held:
-            gate = self._opened("gate", held)
-            room = self._opened("room", held)
-            how = fcntl.LOCK_EX if alone else fcntl.LOCK_SH
-            if gate is not None and room is not None:
-                fcntl.flock(gate, how)
-                fcntl.flock(room, how)
-                if not alone:
-                    fcntl.flock(gate, fcntl.LOCK_UN)
+        how = fcntl.LOCK_EX if alone else fcntl.LOCK_SH
+        with self._locked("gate", how) as gate, self._locked("room", how):
+            if gate is not None and not alone:
+                fcntl.flock(gate, fcntl.LOCK_UN)
             self._holding.yes = True
             try:
                 yield
             finally:
                 self._holding.yes = False
 
-    @contextmanager
-    def turn(self) -> Iterator[None]:
+    def turn(self) -> AbstractContextManager[int | None]:
         """A short exclusive lock, to look something up and then write."""
-        with ExitStack() as held:
-            file = self._opened("turn", held) if self.local else None
-            if file is not None:
-                fcntl.flock(file, fcntl.LOCK_EX)
-            yield
+        return self._locked("turn", fcntl.LOCK_EX) if self.local else nullcontext()
 
-    def _opened(self, name: str, held: ExitStack) -> int | None:
-        """A file to lock on; None where the lake cannot be written to."""
+    @contextmanager
+    def _locked(self, name: str, how: int) -> Iterator[int | None]:
+        """A file with a lock on it; None where the lake cannot be written to."""
         folder = self.path("locks")
         try:
             folder.mkdir(exist_ok=True)
             file = os.open(folder / name, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
         except OSError:
-            return None
-        held.callback(os.close, file)
-        return file
+            yield None
+            return
+        try:
+            fcntl.flock(file, how)
+            yield file
+        finally:
+            os.close(file)
+
+    def _trying(self, what: str) -> AbstractContextManager[None]:
+        return explaining(f"cannot {what}", *_PROBLEMS)
 
     def path(self, name: str) -> Path:
         """Path of a file on disk; of a local lake only."""
@@ -102,10 +100,7 @@ class Storage:
 
     def read(self, name: str) -> bytes:
         """Content of a file; one that cannot be read is a `Sim2RealError`."""
-        with (
-            explaining(f"cannot read {self.uri}/{name}", *_PROBLEMS),
-            self.files.open_input_stream(name) as file,
-        ):
+        with self._trying(f"read {self.uri}/{name}"), self.files.open_input_stream(name) as file:
             content: bytes = file.read()
         return content
 
@@ -115,28 +110,22 @@ class Storage:
             with atomic_path(self.path(name)) as temporary:
                 temporary.write_bytes(content)
             return
-        with (
-            explaining(f"cannot write {self.uri}/{name}", *_PROBLEMS),
-            self.files.open_output_stream(name) as file,
-        ):
+        with self._trying(f"write {self.uri}/{name}"), self.files.open_output_stream(name) as file:
             file.write(content)
 
     def delete(self, name: str) -> None:
         """Delete a file, if it exists."""
-        with (
-            explaining(f"cannot delete {self.uri}/{name}", *_PROBLEMS),
-            suppress(FileNotFoundError),
-        ):
+        with self._trying(f"delete {self.uri}/{name}"), suppress(FileNotFoundError):
             self.files.delete_file(name)
 
     def delete_folder(self, name: str) -> None:
         """Delete a folder with everything in it."""
-        with explaining(f"cannot delete {self.uri}/{name}", *_PROBLEMS):
+        with self._trying(f"delete {self.uri}/{name}"):
             self.files.delete_dir(name)
 
     def exists(self, name: str) -> bool:
         """Whether a file of that name exists."""
-        with explaining(f"cannot list {self.uri}", *_PROBLEMS):
+        with self._trying(f"list {self.uri}"):
             found: bool = self.files.get_file_info(name).type == pafs.FileType.File
         return found
 
@@ -154,7 +143,7 @@ class Storage:
 
     def _infos(self, folder: str) -> list[pafs.FileInfo]:
         chosen = pafs.FileSelector(folder, recursive=True, allow_not_found=True)
-        with explaining(f"cannot list {self.uri}", *_PROBLEMS):
+        with self._trying(f"list {self.uri}"):
             found = self.files.get_file_info(chosen)
         return [info for info in found if info.type == pafs.FileType.File]
 
@@ -164,10 +153,7 @@ class Storage:
 
     def digest(self, name: str) -> str:
         """SHA-256 of a file's content."""
-        with (
-            explaining(f"cannot read {self.uri}/{name}", *_PROBLEMS),
-            self.files.open_input_stream(name) as file,
-        ):
+        with self._trying(f"read {self.uri}/{name}"), self.files.open_input_stream(name) as file:
             return hashlib.file_digest(file, "sha256").hexdigest()
 
 

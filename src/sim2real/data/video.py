@@ -10,6 +10,7 @@ import hashlib
 import io
 import math
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from fractions import Fraction
 
@@ -22,6 +23,7 @@ from sim2real.errors import Sim2RealError, explaining
 
 Image = NDArray[np.uint8]
 """RGB, (height, width, 3)."""
+_UNREADABLE = (av.FFmpegError, ValueError, TypeError)
 KEY_EVERY = 16
 """Frames from one key frame to the next: the most that a random read decodes in vain."""
 
@@ -49,16 +51,13 @@ class Video:
         object.__setattr__(self, "times", times)
         if not (math.isfinite(self.stated_hz) and self.stated_hz >= 0):
             raise Sim2RealError(f"a stated rate cannot be {self.stated_hz} Hz")
-        with self.open() as container:
-            stream = video_stream(container)
-            with explaining("the video cannot be read", av.FFmpegError, TypeError):
-                ticks = sorted(p.pts for p in container.demux(stream) if p.size)
-            if len(ticks) != len(times):
+        with self.packets() as (stream, packets):
+            if len(packets) != len(times):
                 raise Sim2RealError(
-                    f"{len(times)} time stamps do not fit {len(ticks)} frames of video"
+                    f"{len(times)} time stamps do not fit {len(packets)} frames of video"
                 )
             object.__setattr__(self, "_size", (stream.height, stream.width))
-            object.__setattr__(self, "_ticks", np.array(ticks))
+            object.__setattr__(self, "_ticks", np.sort([packet.pts for packet in packets]))
 
     @classmethod
     def encode(
@@ -132,9 +131,16 @@ class Video:
         hasher.update(hashlib.sha256(self.mp4).digest())
         return hasher.digest()
 
+    @contextmanager
+    def packets(self) -> Iterator[tuple[av.VideoStream, list[av.Packet]]]:
+        """The stream of the opened file, and the packets of its frames in decoding order."""
+        with self.open() as container, explaining("the video cannot be read", *_UNREADABLE):
+            stream = video_stream(container)
+            yield stream, [p for p in container.demux(stream) if p.size and p.pts is not None]
+
     def open(self) -> av.container.InputContainer:
         """The encoded file, opened; to be used in a `with`."""
-        with explaining("the video cannot be read", av.FFmpegError, ValueError):
+        with explaining("the video cannot be read", *_UNREADABLE):
             return av.open(io.BytesIO(self.mp4), "r", format="mp4")
 
 

@@ -16,10 +16,22 @@ from datetime import UTC, datetime
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sim2real.data.lake import Lake
+from sim2real.data.lake import Lake, quoted
 from sim2real.data.windows import forget
 from sim2real.errors import Sim2RealError
 from sim2real.plain import PlainData
+
+_AFFECTED = """
+with recursive
+    born as (select id as child, unnest(parents) as parent from every),
+    gone as (
+        select id from every where list_contains(participants, $participant)
+            or operator = $participant
+        union select unnest(erased) as id from tombstones
+        union select born.child from born join gone on born.parent = gone.id
+    )
+select distinct id from gone semi join every using (id)
+"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,8 +55,8 @@ def withdraw(lake: Lake, participant: str) -> Withdrawal:
     """
     with lake.storage.lock(alone=True):
         ids = affected(lake, participant)
-        granted = lake.tables["consents"].all_rows(["participant"])
-        if not ids and not any(participant in rows["participant"].to_pylist() for rows in granted):
+        granted = lake.tables["consents"].all_rows("participant")["participant"].to_pylist()
+        if not ids and participant not in granted:
             raise Sim2RealError(f"no data of participant {participant!r} in {lake.uri}")
         redact = _Redaction(participant)
         datasets, policies = _derived(lake, ids)
@@ -68,36 +80,19 @@ def affected(lake: Lake, participant: str) -> set[str]:
     """
     if not participant:
         raise Sim2RealError("name the participant")
-    there: set[str] = set()
-    start = {id_ for rows in lake.tables["withdrawals"].all_rows(["episodes"])
-             for row in rows["episodes"].to_pylist() for id_ in row}  # fmt: skip
-    children: dict[str, set[str]] = {}
-    for rows in lake.tables["episodes"].all_rows(["id", "participants", "operator", "parents"]):
-        for row in rows.to_pylist():
-            there.add(row["id"])
-            if participant in (row["participants"] or ()) or participant == row["operator"]:
-                start.add(row["id"])
-            for parent in row["parents"] or ():
-                children.setdefault(parent, set()).add(row["id"])
-    found, todo = set(start), list(start)
-    while todo:
-        for child in children.get(todo.pop(), set()) - found:
-            found.add(child)
-            todo.append(child)
-    return found & there
+    found = lake.query(
+        _AFFECTED.replace("$participant", quoted([participant])),
+        every=lake.tables["episodes"].all_rows("id", "participants", "operator", "parents"),
+        tombstones=lake.tables["withdrawals"].all_rows("episodes").rename_columns(["erased"]),
+    )
+    return set(found["id"].to_pylist())
 
 
 def _erase(lake: Lake, ids: set[str], participant: str, redact: _Redaction) -> None:
-    there = {
-        id_
-        for rows in lake.tables["episodes"].all_rows(["id"])
-        for id_ in rows["id"].to_pylist()
-        if id_ not in ids
-    }
+    there = set(lake.tables["episodes"].all_rows("id")["id"].to_pylist()) - ids
     # Nobody is writing: what no episode refers to was left by a writer that died.
-    shown: set[str] = set()
-    for rows in lake.tables["signals"].all_rows(["episode", "file"]):
-        shown |= set(rows["file"].filter(_among(rows["episode"], there)).to_pylist())
+    films = lake.tables["signals"].all_rows("episode", "file")
+    shown = set(films["file"].filter(_among(films["episode"], there)).to_pylist())
     for name in lake.storage.names("videos"):
         if name.removeprefix("videos/").removesuffix(".mp4") not in shown:
             lake.storage.delete(name)
@@ -115,28 +110,16 @@ def _erase(lake: Lake, ids: set[str], participant: str, redact: _Redaction) -> N
 
 def _sources(lake: Lake, ids: Collection[str]) -> list[str]:
     """Hashes of the files the erased episodes came from, which must not come back either."""
-    found = {
-        source.rpartition("sha256:")[2]
-        for rows in lake.tables["episodes"].all_rows(["id", "source"])
-        for id_, source in zip(*(column.to_pylist() for column in rows.columns), strict=True)
-        if id_ in ids and source
-    }
+    rows = lake.tables["episodes"].all_rows("id", "source").to_pylist()
+    found = {(row["source"] or "").rpartition("sha256:")[2] for row in rows if row["id"] in ids}
     return sorted(found - {""})
 
 
 def _derived(lake: Lake, ids: Collection[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    datasets = {
-        row["id"]
-        for rows in lake.tables["datasets"].all_rows(["id", "episodes"])
-        for row in rows.to_pylist()
-        if not set(ids).isdisjoint(row["episodes"])
-    }
-    policies = {
-        row["policy"]
-        for rows in lake.tables["policies"].all_rows()
-        for row in rows.to_pylist()
-        if row["dataset"] in datasets
-    }
+    sets = lake.tables["datasets"].all_rows("id", "episodes").to_pylist()
+    datasets = {row["id"] for row in sets if not set(ids).isdisjoint(row["episodes"])}
+    made = lake.tables["policies"].all_rows("policy", "dataset").to_pylist()
+    policies = {row["policy"] for row in made if row["dataset"] in datasets}
     return tuple(sorted(datasets)), tuple(sorted(policies))
 
 

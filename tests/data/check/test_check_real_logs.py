@@ -110,7 +110,7 @@ def test_commands_logged_much_too_late_are_found_in_most_real_motions():
 
 
 @pytest.mark.slow
-def test_a_frozen_stretch_of_a_real_motion_is_found():
+def test_a_frozen_span_of_a_real_motion_is_found():
     found = []
     for name in ("double-pendulum", "xl330"):
         for episode in recordings(name):
@@ -126,5 +126,5 @@ def test_a_frozen_stretch_of_a_real_motion_is_found():
                 frozen = changed(episode, "position", values=values.reshape(signal.values.shape))
                 stuck = [f.span for f in check_episode(frozen) if f.kind == "stuck"]
                 found.append(any(p.first <= at and p.last >= at + size - 1 for p in stuck))
-    # In a log of six seconds a stretch of 0.4 s may hide the only motion there is.
+    # In a log of six seconds a span of 0.4 s may hide the only motion there is.
     assert len(found) > 8 and np.mean(found) > 0.7

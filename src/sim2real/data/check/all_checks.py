@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from sim2real.data.check.bad_values import all_bad_samples, check_values
+from sim2real.data.check.bad_values import bad_samples, check_values
 from sim2real.data.check.clipped_sensors import check_clipped
 from sim2real.data.check.clock_rate import check_clock_drift, check_clock_rate, lag_drifts
 from sim2real.data.check.frozen_channels import check_frozen
@@ -37,12 +37,12 @@ def _faults(episode: Episode) -> list[LogFault]:
     ticking = shared_clocks(episode)
     for clock in ticking:
         found += check_clock(clock)
-    marks = all_bad_samples(episode)
-    for name, (broken, absurd) in marks.items():
-        found += check_values(name, episode.signals[name], broken, absurd)
-    single = scalar_series(
-        episode, {name: broken | absurd for name, (broken, absurd) in marks.items()}
-    )
+    marks = {}
+    for name, signal in episode.signals.items():
+        broken, absurd = bad_samples(signal, name)
+        found += check_values(name, signal, broken, absurd)
+        marks[name] = broken | absurd
+    single = scalar_series(episode, marks)
     moving = position_velocity_pairs(single)
     following = command_position_pairs(single)
     clipped = list(check_clipped(single, moving))

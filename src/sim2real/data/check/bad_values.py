@@ -10,7 +10,7 @@ from sim2real.arrays import Array, Bools, Floats, Ints
 from sim2real.data.check.channel_roles import ChannelQuantity, ChannelRole, role
 from sim2real.data.check.log_fault import FaultSpan, LogFault
 from sim2real.data.check.scalar_series import MOST_COMPONENTS, increasing
-from sim2real.data.episode import Episode, Signal
+from sim2real.data.episode import Signal
 
 LIMITS = {
     "rad": 1e6, "deg": 1e8, "m": 3e7, "mm": 3e10, "rad/s": 1e5, "deg/s": 1e7, "m/s": 1e4,
@@ -136,7 +136,7 @@ def check_values(name: str, signal: Signal, broken: Bools, absurd: Bools) -> Ite
             signal,
             broken,
             f"{int(broken.sum())} of {broken.size} values are not finite ({kinds})",
-            "interpolate single ones; drop longer stretches",
+            "interpolate single ones; drop longer spans",
         )
     if absurd.any():
         worst = float(np.abs(values[absurd].astype(np.float64)).max())
@@ -171,8 +171,3 @@ def _fault(
         repairable=len(rows) <= len(signal.times) // 2,
         samples=tuple(int(row) for row in rows),
     )
-
-
-def all_bad_samples(episode: Episode) -> dict[str, tuple[Bools, Bools]]:
-    """What `bad_samples` marks, by numeric channel."""
-    return {name: bad_samples(signal, name) for name, signal in episode.signals.items()}

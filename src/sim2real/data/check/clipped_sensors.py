@@ -51,7 +51,7 @@ def check_clipped(
 
 
 def _flat_tops(series: ScalarSeries, bound: float) -> Ints:
-    """First and last sample of each stretch at a bound, (stretches, 2); not at the log's ends."""
+    """First and last sample of each span at a bound, (spans, 2); not at the log's ends."""
     at = series.values == bound
     if at.sum() < LONG * SHOWN_TOPS:
         return np.zeros((0, 2), dtype=int)
@@ -117,7 +117,7 @@ def _fault(series: ScalarSeries, bound: float, tops: Ints) -> LogFault:
         kind="clipped",
         channel=series.channel,
         span=series.span_of(series.component, first, last, count),
-        message=f"{series.label} is flat at {bound:.6g} {series.unit} in {len(tops)} stretches, "
+        message=f"{series.label} is flat at {bound:.6g} {series.unit} in {len(tops)} spans, "
         f"{count} samples, each entered and left with speed".replace("  ", " "),
-        remedy="the values beyond are lost: leave these stretches out, or widen the range",
+        remedy="the values beyond are lost: leave these spans out, or widen the range",
     )

@@ -11,14 +11,14 @@ from sim2real.arrays import Bools, Ints
 from sim2real.data.check.channel_roles import ChannelQuantity
 from sim2real.data.check.log_fault import LogFault
 from sim2real.data.check.related_channels import CommandPositionPair, PositionVelocityPair
-from sim2real.data.check.scalar_series import ScalarSeries, labelled
+from sim2real.data.check.scalar_series import ScalarSeries, by_channel, labelled
 
 SHORTEST = 8
 """Fewest repeats in a row: fewer do little harm and prove little."""
 BESIDE = 30
-"""Samples on each side of a stretch that show what is usual there."""
+"""Samples on each side of a span that show what is usual there."""
 JUMP = 5.0
-"""The step at the end of a frozen stretch is this many times larger than those around it."""
+"""The step at the end of a frozen span is this many times larger than those around it."""
 FOLLOWS = 0.9
 """Least correlation of a command and a position for one to say anything about the other."""
 JUMP_NEAR = 0.3
@@ -33,11 +33,11 @@ ROUNDING = 1e-6
 """Noise below this share of the channel's largest value is floating-point rounding."""
 
 Run = tuple[int, int]
-"""First and last sample of a stretch of equal values."""
+"""First and last sample of a span of equal values."""
 
 
 def runs_of(same: Bools) -> Ints:
-    """First and last sample of each stretch in which every step is marked, (runs, 2)."""
+    """First and last sample of each span in which every step is marked, (runs, 2)."""
     edges = np.diff(np.r_[0, same.astype(np.int8), 0])
     return np.stack([np.flatnonzero(edges == 1), np.flatnonzero(edges == -1)], axis=1)
 
@@ -48,7 +48,7 @@ def check_frozen(
     followings: list[CommandPositionPair],
     clipped: set[str],
 ) -> Iterator[LogFault]:
-    """Frozen stretches of measured channels; `clipped` ones may rest at their bounds."""
+    """Frozen spans of measured channels; `clipped` ones may rest at their bounds."""
     found: dict[tuple[str, int, int], list[tuple[ScalarSeries, str]]] = {}
     partners = _partners(motions)
     commands = {id(pair.position): pair for pair in followings}
@@ -65,11 +65,9 @@ def check_frozen(
             rows = (int(series.index[run[0]]), int(series.index[run[1]]))
             found.setdefault((series.channel, *rows), []).append((series, why))
     yield from _dead(all_series)
-    width = {series.channel: 0 for series in all_series}
-    for series in all_series:
-        width[series.channel] += 1
+    groups = by_channel(all_series)
     for (channel, first, last), ones in found.items():
-        if len(ones) == width[channel]:
+        if len(ones) == len(groups[channel]):
             yield _fault(ones[0][0], None, first, last, ones[0][1])
         else:
             for series, why in ones:
@@ -77,7 +75,7 @@ def check_frozen(
 
 
 def _is_top(series: ScalarSeries, run: Run) -> bool:
-    """Whether a stretch is a curve cut off at the sensor's range, rather than a frozen value.
+    """Whether a span is a curve cut off at the sensor's range, rather than a frozen value.
 
     It lies at the channel's extreme, and the curve leaves it as smoothly as it came; a frozen value
     lies anywhere, or ends with a jump.
@@ -102,7 +100,7 @@ def _cut_off(series: ScalarSeries, run: Run, why: str) -> LogFault:
         kind="clipped",
         message=f"{series.label} is flat at its extreme {series.values[run[0]]:.6g} for"
         f" {frozen.span.count} samples: {why}",
-        remedy="the values beyond are lost: leave this stretch out, or widen the range",
+        remedy="the values beyond are lost: leave this span out, or widen the range",
         repairable=False,
         samples=(),
     )
@@ -110,9 +108,7 @@ def _cut_off(series: ScalarSeries, run: Run, why: str) -> LogFault:
 
 def _dead(all_series: list[ScalarSeries]) -> Iterator[LogFault]:
     """Whole position channels that never change while their velocities or commands do."""
-    groups: dict[str, list[ScalarSeries]] = {}
-    for series in all_series:
-        groups.setdefault(series.channel, []).append(series)
+    groups = by_channel(all_series)
     for ones in groups.values():
         mine = ones[0].role
         if mine.quantity != ChannelQuantity.POSITION or mine.driven:
@@ -171,13 +167,13 @@ def _together(motion: PositionVelocityPair) -> bool:
 def _frozen(
     series: ScalarSeries, motions: list[PositionVelocityPair], command: CommandPositionPair | None
 ) -> Iterator[tuple[Run, str]]:
-    """Frozen stretches of a series, and the evidence for each."""
+    """Frozen spans of a series, and the evidence for each."""
     same = series.steps == 0
     if not same.any():
         return
     runs = runs_of(same)
     lengths = runs[:, 1] - runs[:, 0]
-    # A slow sensor in a fast log repeats every value; only far longer stretches can be frozen.
+    # A slow sensor in a fast log repeats every value; only far longer spans can be frozen.
     others = np.sort(lengths)[: max(len(lengths) - max(3, len(lengths) // 20), 1)]
     usual = float(others[-1]) if len(lengths) > 20 else 1.0
     for (first, last), length in zip(runs, lengths, strict=True):
@@ -218,7 +214,7 @@ def _by_noise(series: ScalarSeries, run: Run) -> str:
 
 
 def _by_jump(series: ScalarSeries, run: Run) -> str:
-    """The stretch ends with a jump, while the series moves smoothly before and after."""
+    """The span ends with a jump, while the series moves smoothly before and after."""
     first, last = run
     if series.role.quantity in (ChannelQuantity.EFFORT, ChannelQuantity.VELOCITY):
         return ""  # these jump by themselves: contacts, dead zones
@@ -239,7 +235,7 @@ def _by_jump(series: ScalarSeries, run: Run) -> str:
 
 
 def _by_command(series: ScalarSeries, pair: CommandPositionPair, run: Run) -> str:
-    """The stretch ends with a jump as large as its command's change meanwhile."""
+    """The span ends with a jump as large as its command's change meanwhile."""
     first, last = run
     lag = pair.lag
     if lag is None or lag.correlation < FOLLOWS or lag.lag_s < 0 or last + 3 > len(series.values):
@@ -299,7 +295,7 @@ def told_by_partner(series: ScalarSeries, motion: PositionVelocityPair, run: Run
 def _leap_due(
     series: ScalarSeries, motion: PositionVelocityPair, run: Run, late: float, ratio: float
 ) -> str:
-    """A position that jumps at the end of a stretch by the integral of its velocity."""
+    """A position that jumps at the end of a span by the integral of its velocity."""
     first, last = run
     if last + 3 >= len(series.values):
         return ""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
+from scipy import linalg
 
 from sim2real.arrays import Floats, Ints
 from sim2real.data.check.channel_roles import ChannelQuantity
@@ -162,8 +163,7 @@ def _orthonormal(columns: Floats) -> Floats:
     spread = columns.std(axis=0)
     columns = (columns - columns.mean(axis=0))[:, spread > 0] / spread[spread > 0]
     columns = np.c_[np.ones(len(columns)), columns]
-    left, sizes, _ = np.linalg.svd(columns, full_matrices=False)
-    return np.asarray(left[:, sizes > 1e-6 * sizes[0]])
+    return np.asarray(linalg.orth(columns, rcond=1e-6))
 
 
 def _explained(basis: Floats, values: Floats) -> float:

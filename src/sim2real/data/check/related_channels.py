@@ -23,7 +23,7 @@ from sim2real.data.check.lags import (
     slope_of,
     travelled,
 )
-from sim2real.data.check.scalar_series import ScalarSeries
+from sim2real.data.check.scalar_series import ScalarSeries, by_channel
 
 CONFIRMED = 0.9
 """Correlation above which two series move together."""
@@ -41,8 +41,23 @@ FEWEST = 60
 """Fewest samples that two series are compared over."""
 
 
+class _Pair:
+    """Two series on one grid."""
+
+    @property
+    def grid(self) -> tuple[Floats, Floats, Floats]:
+        """Times, and the two series at these times."""
+        raise NotImplementedError
+
+    @cached_property
+    def step_s(self) -> float:
+        """Step of the grid [s]."""
+        times = self.grid[0]
+        return float(times[1] - times[0]) if len(times) > 1 else 1.0
+
+
 @dataclass(frozen=True, eq=False)
-class PositionVelocityPair:
+class PositionVelocityPair(_Pair):
     """A position and its velocity, compared by travel over windows: exact for any motion."""
 
     position: ScalarSeries
@@ -54,12 +69,6 @@ class PositionVelocityPair:
     def grid(self) -> tuple[Floats, Floats, Floats]:
         """Times, positions and velocities on one grid."""
         return on_one_grid(self.position, self.velocity)
-
-    @cached_property
-    def step_s(self) -> float:
-        """Step of the grid [s]."""
-        times = self.grid[0]
-        return float(times[1] - times[0]) if len(times) > 1 else 1.0
 
     @cached_property
     def half(self) -> int:
@@ -117,7 +126,7 @@ class PositionVelocityPair:
     def awake(self) -> tuple[float, float]:
         """Slope and correlation over the windows in which neither of the two rests.
 
-        A frozen stretch spoils the correlation of a whole log; the other windows still show
+        A frozen span spoils the correlation of a whole log; the other windows still show
         whether the two are a pair.
         """
         centre, told, moved, window_s = self.travel
@@ -163,7 +172,7 @@ class PositionVelocityPair:
 
 
 @dataclass(frozen=True, eq=False)
-class CommandPositionPair:
+class CommandPositionPair(_Pair):
     """A commanded position, and the measured one that should follow it."""
 
     command: ScalarSeries
@@ -173,12 +182,6 @@ class CommandPositionPair:
     def grid(self) -> tuple[Floats, Floats, Floats]:
         """Times, commands and positions on one grid."""
         return on_one_grid(self.command, self.position)
-
-    @cached_property
-    def step_s(self) -> float:
-        """Step of the grid [s]."""
-        times = self.grid[0]
-        return float(times[1] - times[0]) if len(times) > 1 else 1.0
 
     @cached_property
     def lag(self) -> BestLag | None:
@@ -260,24 +263,16 @@ def _columns(all_series: list[ScalarSeries]) -> Iterator[PositionVelocityPair]:
 
 def command_position_pairs(all_series: list[ScalarSeries]) -> list[CommandPositionPair]:
     """Commands with the positions that follow them."""
-    commands = {
-        name: ones
-        for quantity in (ChannelQuantity.POSITION, ChannelQuantity.OTHER)
-        for name, ones in _channels(all_series, quantity).items()
-        if ones[0].role.command
-    }
-    measured = {
-        name: ones
-        for quantity in (ChannelQuantity.POSITION, ChannelQuantity.OTHER)
-        for name, ones in _channels(all_series, quantity).items()
-        if not ones[0].role.command
-    }
+    # Channels that are positions by name come first.
+    some = _channels(all_series, ChannelQuantity.POSITION)
+    some |= _channels(all_series, ChannelQuantity.OTHER)
+    measured = [ones for ones in some.values() if not ones[0].role.command]
     found = []
-    for asked in commands.values():
+    for asked in some.values():
+        if not asked[0].role.command:
+            continue
         same = [
-            ones
-            for ones in measured.values()
-            if len(ones) == len(asked) and _compatible(asked[0], ones[0])
+            ones for ones in measured if len(ones) == len(asked) and _compatible(asked[0], ones[0])
         ]
         named = [ones for ones in same if ones[0].role.joint == asked[0].role.joint]
         for ones in named or (same if len(same) == 1 else []):
@@ -289,8 +284,4 @@ def command_position_pairs(all_series: list[ScalarSeries]) -> list[CommandPositi
 def _channels(
     all_series: list[ScalarSeries], quantity: ChannelQuantity
 ) -> dict[str, list[ScalarSeries]]:
-    found: dict[str, list[ScalarSeries]] = {}
-    for series in all_series:
-        if series.role.quantity == quantity:
-            found.setdefault(series.channel, []).append(series)
-    return found
+    return by_channel(series for series in all_series if series.role.quantity == quantity)

@@ -1,7 +1,7 @@
 """Repairs of faults: a new episode that names its parent and every fix.
 
 Time stamps are sorted, scaled or moved; single samples are interpolated and longer
-stretches are dropped. The `process` in the new episode's provenance counts all of it.
+spans are dropped. The `process` in the new episode's provenance counts all of it.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import numpy as np
 
 from sim2real.arrays import Floats, Ints
 from sim2real.data.check.bad_values import bad_samples
+from sim2real.data.check.frozen_channels import runs_of
 from sim2real.data.check.log_fault import LogFault
 from sim2real.data.episode import Episode, Signal
 from sim2real.data.video import Video
@@ -50,16 +51,14 @@ def repair_episode(episode: Episode, faults: Iterable[LogFault]) -> Episode:
 
 
 def _values(channels: Channels, fault: LogFault, dropped: dict[str, set[int]]) -> str:
-    """Bad values: short stretches between good rows are interpolated, others dropped."""
+    """Bad values: short spans between good rows are interpolated, others dropped."""
     name = fault.channel
     signal = _signal(channels, name)
     broken, absurd = bad_samples(signal, name)
     marks = np.zeros(len(signal.times), dtype=bool)
     marks[list(fault.samples)] = True
-    edges = np.diff(np.r_[0, marks.astype(np.int8), 0])
-    runs = list(zip(np.flatnonzero(edges == 1), np.flatnonzero(edges == -1), strict=True))
     lost: set[int] = set()
-    for first, end in runs:
+    for first, end in runs_of(marks):
         if end - first > BRIDGED or first == 0 or end == len(marks):
             lost.update(range(int(first), int(end)))
     bridged = np.setdiff1d(np.flatnonzero(marks), sorted(lost))

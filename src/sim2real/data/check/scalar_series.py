@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -87,6 +87,14 @@ class ScalarSeries:
             last=int(self.index[last]),
             count=count or len(self.times),
         )
+
+
+def by_channel(all_series: Iterable[ScalarSeries]) -> dict[str, list[ScalarSeries]]:
+    """The series of each channel."""
+    found: dict[str, list[ScalarSeries]] = {}
+    for series in all_series:
+        found.setdefault(series.channel, []).append(series)
+    return found
 
 
 def labelled(channel: str, component: int | None) -> str:

@@ -65,42 +65,33 @@ def shared_clocks(episode: Episode) -> list[SharedClock]:
 
 def check_clock(clock: SharedClock) -> Iterator[LogFault]:
     """Stamps that are not finite, repeated, backward, missing, or at another rate than stated."""
-    times = clock.times
-    finite = np.isfinite(times)
-    if not finite.all():
-        rows = np.flatnonzero(~finite)
-        yield _fault(
-            clock,
-            "time-not-finite",
-            rows,
-            f"{len(rows)} of {len(times)} time stamps are not finite",
-            "interpolate them between their neighbours, or drop the samples",
-            samples=rows,
-        )
+    finite = np.isfinite(clock.times)
     index = np.flatnonzero(finite)
-    steps = np.diff(times[index])
-    if len(steps) < 1:
-        return
-    repeated = index[1:][steps == 0]
-    if len(repeated):
-        yield _fault(
-            clock,
+    steps = np.diff(clock.times[index])
+    wrong = (
+        (
+            "time-not-finite",
+            np.flatnonzero(~finite),
+            "of {total} time stamps are not finite",
+            "interpolate them between their neighbours, or drop the samples",
+        ),
+        (
             "time-repeated",
-            repeated,
-            f"{len(repeated)} of {len(times)} time stamps repeat the one before",
+            index[1:][steps == 0],
+            "of {total} time stamps repeat the one before",
             "drop rows logged twice; spread others up to the next stamp, or log with a finer clock",
-            samples=repeated,
-        )
-    backward = index[1:][steps < 0]
-    if len(backward):
-        yield _fault(
-            clock,
+        ),
+        (
             "time-backward",
-            backward,
-            f"{len(backward)} time stamps step back, by up to {-float(steps.min()):.6g} s",
+            index[1:][steps < 0],
+            "time stamps step back, by up to {back:.6g} s",
             "sort rows that were logged out of order; log with a monotonic clock",
-            samples=backward,
-        )
+        ),
+    )
+    for kind, rows, what, remedy in wrong:
+        if len(rows):
+            said = what.format(total=len(clock.times), back=-float(steps.min(initial=0.0)))
+            yield _fault(clock, kind, rows, f"{len(rows)} {said}", remedy, samples=rows)
     yield from _gaps(clock)
     yield from _stated_rate(clock)
 
@@ -172,12 +163,8 @@ def _decimal(ratio: float) -> float:
 def check_clock_readings(all_series: list[ScalarSeries]) -> Iterator[LogFault]:
     """Channels that hold clock readings, such as wall time, against their time stamps."""
     for series in all_series:
-        if series.role.quantity != ChannelQuantity.TIME or series.unit not in (
-            "s",
-            "ms",
-            "us",
-            "ns",
-        ):
+        clock = series.role.quantity == ChannelQuantity.TIME
+        if not clock or series.unit not in ("s", "ms", "us", "ns"):
             continue
         held, times = series.values * series.role.si, series.times
         if len(held) < 20 or not (np.diff(held) > 0).all():

@@ -10,7 +10,7 @@ import numpy as np
 from sim2real.data.check.channel_roles import ChannelQuantity
 from sim2real.data.check.log_fault import LogFault
 from sim2real.data.check.related_channels import CommandPositionPair, PositionVelocityPair
-from sim2real.data.check.scalar_series import ScalarSeries, labelled
+from sim2real.data.check.scalar_series import ScalarSeries, by_channel, labelled
 from sim2real.units import si_unit
 
 _NAMES = {
@@ -57,14 +57,12 @@ def check_units(
         if pair.position.channel not in wrong_already and _follows(pair):
             one, other = pair.position.role, pair.command.role
             _judge(judged, pair.position, pair.command, pair.slope()[0] * one.si / other.si, WEAK)
-    width: dict[str, int] = {}
-    for series in all_series:
-        width[series.channel] = width.get(series.channel, 0) + 1
+    groups = by_channel(all_series)
     told: set[str] = set()
     for channel, ones in judged.items():
         wrong = [one for one in ones if one[3]]
         # Joints that agree stand for the whole channel, also for those that did not move.
-        whole = len(wrong) == len(ones) and len(wrong) >= min(2, width[channel])
+        whole = len(wrong) == len(ones) and len(wrong) >= min(2, len(groups[channel]))
         for series, partner, factor, unit in wrong[:1] if whole else wrong:
             told |= {channel, partner.channel}
             component = None if whole else series.component

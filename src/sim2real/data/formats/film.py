@@ -146,23 +146,13 @@ class Film:
 
 def frame_times(video: Video) -> Floats:
     """When a player shows each frame [s], which need not be its true time."""
-    with (
-        explaining("the video cannot be read", av.FFmpegError, ValueError),
-        video.open() as container,
-    ):
-        stream = video_stream(container)
-        shown = [p.pts for p in container.demux(stream) if p.size and p.pts is not None]
-        return np.sort(np.array(shown, dtype=np.float64)) * float(stream.time_base)
+    with video.packets() as (stream, packets):
+        return np.sort([float(packet.pts) for packet in packets]) * float(stream.time_base)
 
 
 def retimed(video: Video, rate_hz: float) -> Video:
     """The same frames, shown at exactly `rate_hz`; nothing is encoded again."""
-    with (
-        explaining("the video cannot be read", av.FFmpegError, ValueError),
-        video.open() as container,
-    ):
-        stream = video_stream(container)
-        packets = [p for p in container.demux(stream) if p.size and p.pts is not None]
+    with video.packets() as (stream, packets):
         rank = np.argsort(np.argsort([packet.pts for packet in packets]))
         mp4 = _remuxed(stream, list(zip(rank.tolist(), packets, strict=True)), rate_hz)
     return Video(video.times, mp4, video.stated_hz)

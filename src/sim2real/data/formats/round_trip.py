@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import numpy as np
 
@@ -28,21 +28,31 @@ def stored(channel: Signal | Video) -> Array:
     return np.frombuffer(channel.mp4, "u1") if isinstance(channel, Video) else channel.values
 
 
-def restored_channel(
-    about: Mapping[str, object], times: Array, values: Array, where: str
-) -> Signal | Video:
-    """The channel that `stored` gave; `about` holds its unit and rate, and if it is a video."""
-    stated_hz, unit = number_at(about.get("stated_hz"), f"{where}: stated_hz"), about.get("unit")
-    seconds = times.astype(np.float64, copy=False)
-    if about.get("video"):
-        return Video(seconds, values.astype("u1").tobytes(), stated_hz, str(unit))
-    return Signal(seconds, values, str(unit), stated_hz)
-
-
 def restored(
+    about: object, samples: Callable[[Mapping[str, object]], tuple[Array, Array]], where: str
+) -> Episode:
+    """The episode that `described` gave, checked against its id.
+
+    `samples` gives times and the array that `stored` gave, by the description of a channel.
+    """
+    told = table_at(about, where)
+    channels: dict[str, Signal | Video] = {}
+    for name, entry in table_at(told.get("channels"), f"{where}: channels").items():
+        channel = table_at(entry, f"{where}: {name!r}")
+        stated_hz = number_at(channel.get("stated_hz"), f"{where}: {name!r}: stated_hz")
+        times, values = samples(channel)
+        seconds, unit = times.astype(np.float64, copy=False), str(channel.get("unit"))
+        if channel.get("video"):
+            channels[name] = Video(seconds, values.astype("u1").tobytes(), stated_hz, unit)
+        else:
+            channels[name] = Signal(seconds, values, unit, stated_hz)
+    return made_again(told, channels, where)
+
+
+def made_again(
     about: Mapping[str, object], channels: Mapping[str, Signal | Video], where: str
 ) -> Episode:
-    """The episode that `described` gave, checked against its id."""
+    """The episode of a description and its channels, checked against its id."""
     episode = Episode(
         channels,
         Provenance.from_dict(table_at(about.get("provenance"), where)),

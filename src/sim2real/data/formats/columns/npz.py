@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import json
 import zipfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
 
@@ -14,7 +14,7 @@ import numpy as np
 from sim2real.arrays import Array
 from sim2real.data.episode import Episode
 from sim2real.data.formats.columns.column_table import ColumnTable, read_bytes, unpacked_limit
-from sim2real.data.formats.round_trip import described, restored, restored_channel, stored
+from sim2real.data.formats.round_trip import described, restored, stored
 from sim2real.data.video import Video
 from sim2real.errors import Sim2RealError, table_at
 from sim2real.files import atomic_path
@@ -84,16 +84,12 @@ def own_episodes(table: ColumnTable) -> Iterator[Episode]:
     entries = table_at(about, OWN).get("episodes")
     if about.get("version") != 1 or not isinstance(entries, list):
         raise Sim2RealError("damaged, or written by a newer version of sim2real")
+
+    def samples(channel: Mapping[str, object]) -> tuple[Array, Array]:
+        return table.column(str(channel.get("times"))), table.column(str(channel.get("values")))
+
     for number, entry in enumerate(entries):
-        where = f"episode {number}"
-        told = table_at(entry, where)
-        channels = {}
-        for name, place in table_at(told.get("channels"), f"{where}: channels").items():
-            channel = table_at(place, f"{where}: {name!r}")
-            times = table.column(str(channel.get("times")))
-            values = table.column(str(channel.get("values")))
-            channels[name] = restored_channel(channel, times, values, f"channel {name!r}")
-        yield restored(told, channels, where)
+        yield restored(entry, samples, f"episode {number}")
 
 
 def _head(

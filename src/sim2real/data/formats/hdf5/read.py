@@ -15,7 +15,8 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Self, cast
 
@@ -26,13 +27,13 @@ from sim2real.data.episode import Episode, Signal, channel_name
 from sim2real.data.formats.columns.column_table import unpacked_limit
 from sim2real.data.formats.file_errors import explained
 from sim2real.data.formats.film import decoded_picture, video_of
-from sim2real.data.formats.round_trip import restored, restored_channel
+from sim2real.data.formats.round_trip import restored
 from sim2real.data.provenance import Origin, Provenance
 from sim2real.data.video import Image, Video
 from sim2real.errors import Sim2RealError, number_at, table_at
 
 if TYPE_CHECKING:
-    from sim2real.data.formats.hdf5.reader_process import FileContent, Request
+    from sim2real.data.formats.hdf5.reader_process import Attributes, Dataset, FileContent, Request
 
 ALOHA_HZ = 50.0
 """Rate of an ALOHA recording if none is given [Hz]; the files do not say."""
@@ -59,17 +60,17 @@ def read_hdf5(path: Path, *, base: Provenance, rate_hz: float = 0.0) -> Iterator
             yield from reader.episodes(file, base=base, rate_hz=rate_hz)
 
 
+@dataclass(frozen=True, kw_only=True)
 class Hdf5File:
     """The content of one open file."""
 
-    def __init__(self, *, reader: Hdf5Reader, content: FileContent, source: str) -> None:
-        self.datasets = content["datasets"]
-        """Shape and type of each dataset by its path."""
-        self.attributes = content["attributes"]
-        """Attributes of each group by its path; '' is the file."""
-        self.source = source
-        """Source of an episode, with '{}' for its name in the file."""
-        self._reader = reader
+    reader: Hdf5Reader
+    datasets: dict[str, Dataset]
+    """Shape and type of each dataset by its path."""
+    attributes: dict[str, Attributes]
+    """Attributes of each group by its path; '' is the file."""
+    source: str
+    """Source of an episode, with '{}' for its name in the file."""
 
     def below(self, group: str) -> list[str]:
         """Paths of the datasets in a group and its subgroups."""
@@ -87,7 +88,7 @@ class Hdf5File:
     def rows(self, name: str, start: int, end: int) -> Array:
         """Some rows of a dataset."""
         shape, dtype = self.shape(name), np.dtype(self.datasets[name]["dtype"])
-        content = self._reader.read(name, start, end)
+        content = self.reader.read(name, start, end)
         count = len(range(*slice(start, end).indices(shape[0])))
         if len(content) != dtype.itemsize * count * math.prod(shape[1:]):
             raise Sim2RealError(f"{name[:80]!r}: its data do not match its shape")
@@ -138,9 +139,8 @@ class Hdf5Reader:
             self._limit_s = self.patience_s + size / 10e6
             told, _ = self._ask({"open": str(path.resolve()), "limit": unpacked_limit(size)})
             content = cast("FileContent", told)
-            tree = Hdf5File(
-                reader=self, content=content, source=f"{path.name}:{{}} sha256:{digest}"
-            )
+            source = f"{path.name}:{{}} sha256:{digest}"
+            tree = Hdf5File(reader=self, source=source, **content)
             if any(name.startswith(f"{OWN}/") for name in tree.datasets):
                 yield from _own(tree)
             elif any(re.match(r"data/[^/]+/", name) for name in tree.datasets):
@@ -281,11 +281,9 @@ def _own(tree: Hdf5File) -> Iterator[Episode]:
     """The episodes that `write_hdf5` wrote, checked against their ids."""
     for demo in _demos(tree):
         name = demo.removeprefix("data/")
-        told = table_at(tree.json(f"{OWN}/{name}/about"), name)
-        times = tree.array(f"{OWN}/{name}/times")
-        channels: dict[str, Signal | Video] = {}
-        for channel, entry in table_at(told.get("channels"), f"{name}: channels").items():
-            about = table_at(entry, f"{name}: {channel!r}")
-            values = tree.array(str(about.get("data")))
-            channels[channel] = restored_channel(about, times, values, name)
-        yield restored(told, channels, name)
+        about = tree.json(f"{OWN}/{name}/about")
+        yield restored(about, partial(_samples, tree, tree.array(f"{OWN}/{name}/times")), name)
+
+
+def _samples(tree: Hdf5File, times: Array, channel: Mapping[str, object]) -> tuple[Array, Array]:
+    return times, tree.array(str(channel.get("data")))

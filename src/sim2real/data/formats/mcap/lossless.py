@@ -20,7 +20,7 @@ from sim2real.arrays import Array
 from sim2real.data.episode import Episode, Signal
 from sim2real.data.formats.mcap.decode import decode_json
 from sim2real.data.formats.mcap.records import CutOff, McapMessage, Record
-from sim2real.data.formats.round_trip import restored
+from sim2real.data.formats.round_trip import made_again
 from sim2real.data.provenance import Provenance
 from sim2real.data.video import Video
 from sim2real.errors import Sim2RealError, explaining, number_at
@@ -90,7 +90,7 @@ def own_episode(records: Iterable[Record], source: str) -> Episode:
         channels = _channels(json.loads(notes["channels"]), rows, films, cut_off=cut_off)
         about = {**notes, "provenance": json.loads(notes["provenance"])}
         if not cut_off:
-            return restored(about, channels, "its content")
+            return made_again(about, channels, "its content")
         provenance = replace(
             Provenance.from_dict(about["provenance"]),
             parents=(notes["id"],),

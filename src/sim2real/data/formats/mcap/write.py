@@ -62,7 +62,8 @@ def _write(file: Path, episode: Episode) -> None:
             if isinstance(channel, Video):
                 writer.add_attachment(0, 0, _film(topic), "video/mp4", channel.mp4)
         numbers = {topic: _register(writer, topic, c) for topic, c in topics.items()}
-        for log_time, topic, data in _messages(topics):
+        messages = heapq.merge(*(_told(*entry) for entry in topics.items()), key=itemgetter(0))
+        for log_time, topic, data in messages:
             writer.add_message(numbers[topic], log_time, data, log_time)
         writer.finish()  # type: ignore[no-untyped-call]
 
@@ -97,12 +98,8 @@ def _register(writer: Writer, topic: str, channel: Signal | Video) -> int:
     return writer.register_channel(topic, "json", number)
 
 
-def _messages(topics: dict[str, Signal | Video]) -> Iterator[tuple[int, str, bytes]]:
-    """Log time [ns], topic and content of every message, in the order of their times."""
-    return heapq.merge(*(_told(*entry) for entry in topics.items()), key=itemgetter(0))
-
-
 def _told(topic: str, channel: Signal | Video) -> Iterator[tuple[int, str, bytes]]:
+    """Log time [ns], topic and content of every message of a topic."""
     values = plain(channel.values) if isinstance(channel, Signal) else range(len(channel.times))
     # A log time cannot decrease, be negative or be nan; the message has the exact one.
     logged = (np.clip(np.nan_to_num(channel.times), 0, 9e9) * 1e9).astype(np.int64)
