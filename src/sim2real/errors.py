@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class Sim2RealError(Exception):
-    """A mistake of the user or of the data, told in one line.
+    """A mistake by the user or in the data, explained in one line.
 
     The command line prints the message and exits with code 2; no traceback follows.
     """

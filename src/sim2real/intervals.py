@@ -40,15 +40,15 @@ class Rate(PlainData, also=("value",)):
 def wilson(successes: int, n: int, *, confidence: float = 0.95) -> Rate:
     """The rate of `successes` in `n` trials with its Wilson score interval.
 
-    Right on average: it misses the truth a little more often than said at some rates, and a little
-    less often at others.
+    Its coverage is right on average: a little below `confidence` at some rates, a little above it
+    at others.
     """
     return _rate(successes, n, confidence, "wilson")
 
 
 def clopper_pearson(successes: int, n: int, *, confidence: float = 0.95) -> Rate:
-    """The rate with its Clopper-Pearson interval, which misses at most as often as said at any
-    rate, and is wider for it."""
+    """The rate with its Clopper-Pearson interval: it covers at least `confidence` at any rate, and
+    is wider for it."""
     return _rate(successes, n, confidence, "exact")
 
 
@@ -62,14 +62,13 @@ def _rate(successes: int, n: int, confidence: float, method: Literal["wilson", "
 
 
 def check_confidence(confidence: float) -> None:
-    """Refuse a confidence that is none."""
+    """Refuse a confidence that is not between 0 and 1."""
     if not 0 < confidence < 1:
         raise Sim2RealError(f"a confidence of {confidence} is not between 0 and 1")
 
 
 def score_interval(rate: float, n: float, *, confidence: float = 0.95) -> tuple[float, float]:
-    """Wilson's interval for a rate known as well as `n` trials would tell it; `n` need not be
-    whole."""
+    """Wilson's interval for a rate measured in `n` trials; `n` need not be whole."""
     z2 = float(special.ndtri(0.5 + confidence / 2)) ** 2
     middle = (rate + z2 / (2 * n)) / (1 + z2 / n)
     half = math.sqrt(z2 * (rate * (1 - rate) / n + z2 / (4 * n * n))) / (1 + z2 / n)
@@ -77,10 +76,10 @@ def score_interval(rate: float, n: float, *, confidence: float = 0.95) -> tuple[
 
 
 def clustered(won: Floats | Ints, n: Floats | Ints, *, confidence: float = 0.95) -> Rate:
-    """The rate of trials in clusters (k,), as those of one robot or of one draw of parameters.
+    """The rate of trials in clusters (k,), such as those of one robot or of one draw.
 
-    Trials of a cluster are alike, so that the interval is Wilson's for as many independent trials
-    as tell as much: at least one a cluster, and no more than there are.
+    Trials of a cluster are alike, so the interval is Wilson's for the effective number of
+    independent trials: at least one a cluster, and at most as many as there are.
     """
     check_confidence(confidence)
     rate = float(won.sum() / n.sum())
@@ -89,7 +88,7 @@ def clustered(won: Floats | Ints, n: Floats | Ints, *, confidence: float = 0.95)
 
 
 def worth_of(won: Floats | Ints, n: Floats | Ints) -> float:
-    """Independent trials that tell as much about the rate as trials in clusters (k,)."""
+    """Effective number of independent trials among trials in clusters (k,)."""
     clusters, total = len(n), float(n.sum())
     rate = float(won.sum()) / total
     away = won - rate * n

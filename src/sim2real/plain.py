@@ -1,7 +1,7 @@
 """Values as plain data, as JSON and TOML have it, and back.
 
-`plain` says what a value is made of, and `of_plain` makes the value again. A class that declares
-its fields need not say how it is written or read:
+`plain` turns a value into plain data, and `of_plain` turns plain data into a value. A class that
+declares its fields needs no code to be written or read:
 
 >>> from dataclasses import dataclass
 >>> @dataclass(frozen=True, kw_only=True)
@@ -71,14 +71,14 @@ class NullIs:
 
 @dataclass(frozen=True)
 class WrittenAs:
-    """A mark of a field that files know by another name."""
+    """A mark of a field that has another name in files."""
 
     name: str
 
 
 @dataclass(frozen=True)
 class Alone:
-    """A mark of a list that may be given as its only entry."""
+    """A mark of a list whose only entry may be given without the list."""
 
 
 NotNegative = Annotated[float, Least(0)]
@@ -90,12 +90,12 @@ High = Annotated[float, NullIs(math.inf)]
 
 
 class PlainData:
-    """A dataclass that can say what it is made of.
+    """A dataclass that converts to plain data and back.
 
-    `also` names properties, and methods without arguments, that are told beside the fields, and
-    `without` names fields that are not told. A `lenient` class passes over names that it does not
-    know, as in files of others. A class variable `kind`, '' in a base class, is told, too: by it,
-    data of the base class become the right heir.
+    `also` names properties, and methods without arguments, that are written beside the fields;
+    `without` names fields that are not written. A `lenient` class ignores names that it does not
+    know, as in files of other programs. A class variable `kind`, '' in a base class, is written
+    too: it says which subclass the data describe.
     """
 
     _also: ClassVar[tuple[str, ...]] = ()
@@ -124,9 +124,9 @@ class PlainData:
 
 
 def plain(value: Any) -> Any:
-    """What a value is made of: dictionaries, lists, texts, numbers, truths and None.
+    """A value as dictionaries, lists, texts, numbers, booleans and None.
 
-    Numbers that JSON does not know are None. What is made of nothing that is known stays itself.
+    Numbers that JSON cannot hold become None. A value of an unknown type is returned unchanged.
     """
     if is_dataclass(value) and not isinstance(value, type):
         return value.to_dict() if hasattr(value, "to_dict") else _told(value)
@@ -146,7 +146,7 @@ def plain(value: Any) -> Any:
 def of_plain(kind: type[T], data: object, where: str = "") -> T:
     """The dataclass that `data` describe; see `PlainData.from_dict`.
 
-    Its fields are numbers, texts, truths, words, lists, tables of these, or dataclasses.
+    Its fields are numbers, texts, booleans, words, lists, tables of these, or dataclasses.
     """
     return cast(T, _value(kind, data, where or kind.__name__))
 
@@ -199,7 +199,7 @@ _SINGLE: dict[object, tuple[type, str]] = {
 
 
 def _single(kind: object, data: object, where: str) -> object:
-    """A number, a text or a truth; of what is none of these, the data as it is."""
+    """A number, a text or a boolean; data of any other type are returned unchanged."""
     if kind is float:
         return number_at(data, where)
     if kind is str and isinstance(data, date):  # TOML has a type for it
@@ -225,7 +225,7 @@ def _marked(kind: object, marks: Sequence[object], data: object, where: str) -> 
 
 
 def _one_of(parts: Sequence[object], data: object, where: str) -> object:
-    """The value of the first type that fits: of a table a dataclass, None where that may be."""
+    """The value of the first type that fits; a table becomes a dataclass."""
     if data is None and types.NoneType in parts:
         return None
     tables = [part for part in parts if is_dataclass(part)]
@@ -312,7 +312,7 @@ def _declared(kind: type) -> dict[str, tuple[Field[object], object]]:
 
 
 def _tagged(kind: type) -> bool:
-    """Whether a `kind`, which is no field, tells a class from its base's other heirs."""
+    """Whether a class variable `kind` tells the class from its siblings."""
     mine = isinstance(getattr(kind, "kind", None), str)
     return mine and "kind" not in {part.name for part in fields(kind)}
 

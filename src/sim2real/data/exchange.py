@@ -31,7 +31,7 @@ class Imported(PlainData):
     version: int
     """Of the lake, after it."""
     episodes: tuple[str, ...]
-    """Ids of all that were read, known ones too."""
+    """Ids of all episodes that were read, including known ones."""
     new: int
     """How many of them the lake did not know."""
     problems: tuple[str, ...]
@@ -48,7 +48,7 @@ def import_episodes(
     rate_hz: float = 0.0,
     report: Report = lambda done, of: None,
 ) -> Imported:
-    """Import files and folders into the lake at an address, made there if there is none.
+    """Import files and folders into the lake at an address; the lake is created if needed.
 
     See `read_episodes` for the options. What is there already is skipped. What cannot be read is a
     problem and left out; if nothing can, it is a `Sim2RealError` and no lake is made.

@@ -44,7 +44,7 @@ class Label:
     who: str
     """Author."""
     created: datetime = field(default_factory=lambda: datetime.now(UTC))
-    """When it was said."""
+    """When it was written."""
     supersedes: str = ""
     """Id of the label this one corrects."""
     id: str = field(init=False)

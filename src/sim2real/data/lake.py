@@ -13,7 +13,6 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import asdict
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal
 
@@ -295,8 +294,7 @@ class Lake:
         """Record what a participant agrees to from now on, whatever their episodes say."""
         if not who:
             raise Sim2RealError("a consent needs the name of who recorded it")
-        row = {**consent.to_dict(), "who": who, "created": datetime.now(UTC)}
-        self.tables["consents"].append([row])
+        self.tables["consents"].append([{**consent.to_dict(), "who": who}])
 
     def consents(self) -> dict[str, Consent]:
         """The agreements in force that were recorded with `grant`, by participant."""
@@ -329,11 +327,10 @@ class Lake:
         sql = f"select count(*) as n from datasets where id = {quoted([dataset])}"
         if not self.query(sql)["n"][0].as_py():
             raise Sim2RealError(f"no data set {dataset!r} in {self.uri}")
-        row = {"policy": policy, "dataset": dataset, "created": datetime.now(UTC)}
-        self.tables["policies"].append([row])
+        self.tables["policies"].append([{"policy": policy, "dataset": dataset}])
 
     def compact(self, *, most_bytes: int = 1 << 28) -> int:
-        """Merge small files into large ones; older versions stay. Returns how many files less.
+        """Merge small files into large ones; older versions stay. Returns the files saved.
 
         Rows that two processes appended at the same moment become one, and rows are sorted, so
         that finding an episode reads little.

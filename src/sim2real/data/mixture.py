@@ -10,7 +10,6 @@ import hashlib
 import json
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
-from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
 from typing import Literal
@@ -263,7 +262,6 @@ def record_dataset(lake: Lake, manifest: Manifest) -> None:
             "version": manifest.version,
             "episodes": manifest.ids,
             "manifest": json.dumps(manifest.to_dict(), sort_keys=True),
-            "created": datetime.now(UTC),
         }
         lake.tables["datasets"].append([row])
 

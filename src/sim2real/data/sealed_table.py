@@ -135,9 +135,10 @@ class SealedTable:
         return set((cells.flatten() if pa.types.is_list(cells.type) else cells).to_pylist())
 
     def append(self, rows: pa.Table | Sequence[Mapping[str, object]]) -> None:
-        """Add rows as one commit: all of them or none."""
+        """Add rows as one commit: all of them or none. A row without `created` is of now."""
         if not isinstance(rows, pa.Table):
-            rows = pa.Table.from_pylist(rows, schema=self.schema)
+            now = {"created": datetime.now(UTC)}
+            rows = pa.Table.from_pylist([{**now, **row} for row in rows], schema=self.schema)
         self._commit([self._write(rows)], [])
 
     def rows(self, file: str, columns: list[str] | None = None) -> pa.Table:

@@ -11,7 +11,6 @@ import re
 import uuid
 from collections.abc import Callable, Collection
 from dataclasses import asdict, dataclass
-from datetime import UTC, datetime
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -67,7 +66,7 @@ def withdraw(lake: Lake, participant: str) -> Withdrawal:
             policies=tuple(redact.text(policy) for policy in policies),
         )
         # The tombstone first: from now on these episodes cannot come back.
-        row = {**asdict(found), "created": datetime.now(UTC), "sources": _sources(lake, ids)}
+        row = {**asdict(found), "sources": _sources(lake, ids)}
         lake.tables["withdrawals"].append([row])
         _erase(lake, ids, participant, redact)
     return found

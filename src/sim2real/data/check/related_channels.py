@@ -210,37 +210,27 @@ class CommandPositionPair(_Pair):
 
 def position_velocity_pairs(all_series: list[ScalarSeries]) -> list[PositionVelocityPair]:
     """Positions with their velocities."""
-    found = [
-        PositionVelocityPair(position, velocity, named)
-        for position, velocity, named in _matched(
-            all_series, ChannelQuantity.POSITION, ChannelQuantity.VELOCITY
-        )
-    ]
-    return found + list(_columns(all_series))
-
-
-def _matched(
-    all_series: list[ScalarSeries], first: ChannelQuantity, second: ChannelQuantity
-) -> Iterator[tuple[ScalarSeries, ScalarSeries, bool]]:
-    firsts = _channels(all_series, first)
-    seconds = _channels(all_series, second)
-    for ones in firsts.values():
+    positions = _channels(all_series, ChannelQuantity.POSITION)
+    velocities = _channels(all_series, ChannelQuantity.VELOCITY)
+    found: list[PositionVelocityPair] = []
+    for ones in positions.values():
         if ones[0].role.command:
             continue  # a commanded position need not agree with a commanded velocity
         same = [
             others
-            for others in seconds.values()
+            for others in velocities.values()
             if not others[0].role.command and _compatible(ones[0], others[0])
         ]
         named = [others for others in same if others[0].role.stem == ones[0].role.stem]
         same = [others for others in same if len(others) == len(ones)]
-        alone = len(same) == 1 and sum(len(o) == len(ones) for o in firsts.values()) == 1
+        alone = len(same) == 1 and sum(len(o) == len(ones) for o in positions.values()) == 1
         for others in named or (same if alone else []):
             # Where one has more joints, such as a gripper's, the first ones may still be pairs.
             sure = bool(named) and len(others) == len(ones)
             for one, other in zip(ones, others, strict=False):
                 if one.component == other.component or sure:
-                    yield one, other, sure
+                    found.append(PositionVelocityPair(one, other, sure))
+    return found + list(_columns(all_series))
 
 
 def _compatible(one: ScalarSeries, other: ScalarSeries) -> bool:

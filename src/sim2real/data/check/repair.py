@@ -26,9 +26,9 @@ Channels = dict[str, Signal | Video]
 
 
 def repair_episode(episode: Episode, faults: Iterable[LogFault]) -> Episode:
-    """An episode derived from this one, with the repairable ones of these faults repaired.
+    """An episode derived from this one, with those of these faults repaired that can be.
 
-    The others stay as they are. Where nothing can be repaired, a `Sim2RealError` is raised.
+    The others stay as they are. If none can be repaired, a `Sim2RealError` is raised.
     """
     # Values and drops first: their sample numbers are those of the original.
     order = list(_REPAIRS)

@@ -105,7 +105,7 @@ def labelled(channel: str, component: int | None) -> str:
 def increasing(times: Floats) -> Ints:
     """Indices of a strictly increasing subset of the finite time stamps.
 
-    A single stamp ahead of the ones that follow it is left out too, so that it does not hide them.
+    A single stamp ahead of those that follow it is left out too, so that it does not hide them.
     """
     index = np.flatnonzero(np.isfinite(times))
     kept = times[index]

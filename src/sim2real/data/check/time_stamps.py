@@ -101,7 +101,7 @@ def _gaps(clock: SharedClock) -> Iterator[LogFault]:
     if len(steps) < 5:
         return
     limit = _gap_limit(steps)
-    # Repeated and backward stamps leave holes of their own: those are told already.
+    # Repeated and backward stamps leave holes of their own, which are reported already.
     whole = np.diff(clock.index) == 1
     wide = np.flatnonzero((steps > limit) & whole)
     if len(wide):

@@ -49,12 +49,15 @@ def filled(template: str, values: Mapping[str, object]) -> PurePosixPath:
 
 
 def read_parquet(file: Path, columns: list[str]) -> pa.Table:
-    """Those of the columns that a Parquet file has; a damaged file is a `Sim2RealError`."""
+    """Some columns of a Parquet file; a missing one or a damaged file is a `Sim2RealError`."""
     with explaining(f"{file} is not readable Parquet"):
         most = unpacked_limit(file.stat().st_size)
         with pq.ParquetFile(file) as parquet:
             there = parquet.schema_arrow
-            wanted = [name for name in dict.fromkeys(columns) if name in there.names]
+            wanted = list(dict.fromkeys(columns))
+            for name in wanted:
+                if name not in there.names:
+                    raise Sim2RealError(f"{file} has no column {name!r}")
             # Few rows at a time where one may be an image: a small file can repeat it endlessly.
             rows = 65536 if not any(_is_wide(there.field(name).type) for name in wanted) else 64
             batches, size = [], 0
