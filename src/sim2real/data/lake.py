@@ -174,7 +174,8 @@ class Lake:
         for episode in episodes:
             family = (episode.id, *episode.provenance.parents)
             gone = self.tables["withdrawals"]
-            if gone.known("episodes", family) or gone.known("sources", [_sha(episode)]):
+            sha = episode.provenance.source.rpartition("sha256:")[2]
+            if gone.known("episodes", family) or (sha and gone.known("sources", [sha])):
                 raise Sim2RealError(
                     f"episode {episode.id} was erased, or made from one that was erased, because a"
                     " person withdrew"
@@ -324,8 +325,7 @@ class Lake:
 
     def record_policy(self, policy: str, dataset: str) -> None:
         """Record which data set a policy was trained on, so that a withdrawal can name it."""
-        sql = f"select count(*) as n from datasets where id = {quoted([dataset])}"
-        if not self.query(sql)["n"][0].as_py():
+        if not self.tables["datasets"].known("id", [dataset]):
             raise Sim2RealError(f"no data set {dataset!r} in {self.uri}")
         self.tables["policies"].append([{"policy": policy, "dataset": dataset}])
 
@@ -391,11 +391,6 @@ class Lake:
             connection.register(
                 view, pads.dataset(files, filesystem=self.storage.files, format="parquet")
             )
-
-
-def _sha(episode: Episode) -> str:
-    """Hash of the file an episode was imported from; '-' for none."""
-    return episode.provenance.source.rpartition("sha256:")[2] or "-"
 
 
 def _film(file: str) -> str:

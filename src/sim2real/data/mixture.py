@@ -254,8 +254,7 @@ def _turns(weights: tuple[float, ...]) -> Ints:
 
 def record_dataset(lake: Lake, manifest: Manifest) -> None:
     """Write a manifest to the lake's `datasets`, once."""
-    known = lake.query(f"select count(*) as n from datasets where id = {quoted([manifest.id])}")
-    if not known["n"][0].as_py():
+    if not lake.tables["datasets"].known("id", [manifest.id]):
         row = {
             "id": manifest.id,
             "name": manifest.name,

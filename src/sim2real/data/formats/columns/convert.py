@@ -84,8 +84,10 @@ class Rows:
         return column, None
 
 
-def signal(channel: ChannelSource, rows: Rows, clock: ClockSource) -> Signal:
-    """The channel with its time stamps; the rates of `clock` must be numbers."""
+def signal(
+    channel: ChannelSource, rows: Rows, clock: ClockSource, *, rate_hz: float, stated_hz: float
+) -> Signal:
+    """The channel with its time stamps; the rates [Hz] are what those of `clock` stand for."""
     parts = [rows.column(column, channel.dtype) for column in channel.columns]
     if len({len(part) for part in parts}) > 1:
         raise Sim2RealError(f"its columns have {', '.join(str(len(p)) for p in parts)} rows")
@@ -99,7 +101,7 @@ def signal(channel: ChannelSource, rows: Rows, clock: ClockSource) -> Signal:
         if math.prod(channel.shape) * len(values) != values.size:
             raise Sim2RealError(f"samples of shape {values.shape[1:]} do not fit {channel.shape}")
         values = values.reshape(len(values), *channel.shape)
-    return Signal(_times(rows, clock, len(values)), values, unit, _rate(clock.stated_hz))
+    return Signal(_times(rows, clock, rate_hz, len(values)), values, unit, stated_hz)
 
 
 def _in_si(channel: ChannelSource, values: Array) -> tuple[Array, str]:
@@ -133,13 +135,12 @@ def signed_register(values: Array, bits: int) -> Array:
     return np.asarray((whole + half) % (2 * half) - half)
 
 
-def _times(rows: Rows, clock: ClockSource, count: int) -> Floats:
+def _times(rows: Rows, clock: ClockSource, rate_hz: float, count: int) -> Floats:
     """Time stamps [s] of `count` rows."""
     if not clock.columns:
-        rate = _rate(clock.rate_hz)
-        if rate <= 0:
-            raise Sim2RealError(f"time stamps need a positive rate, not {rate} Hz")
-        return (rows.skip + np.arange(count)) / rate
+        if rate_hz <= 0:
+            raise Sim2RealError(f"time stamps need a positive rate, not {rate_hz} Hz")
+        return (rows.skip + np.arange(count)) / rate_hz
     found = rows.column(clock.columns[0])
     if found.ndim == 2 and found.shape[1] == 1:
         found = found[:, 0]
@@ -155,10 +156,3 @@ def _times(rows: Rows, clock: ClockSource, count: int) -> Floats:
         row = int(np.flatnonzero(~np.isfinite(times))[0])
         raise Sim2RealError(f"the time of row {row + 1 + rows.skip} is not a number")
     return times
-
-
-def _rate(value: object) -> float:
-    rate = float(value) if isinstance(value, int | float) else math.nan
-    if not (math.isfinite(rate) and rate >= 0):
-        raise Sim2RealError(f"a rate cannot be {rate} Hz")
-    return rate

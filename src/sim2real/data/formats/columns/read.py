@@ -7,6 +7,7 @@ column with a common name is the time, and every other numeric column is a chann
 from __future__ import annotations
 
 import hashlib
+import math
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
@@ -186,11 +187,12 @@ def _episode(
     channels = {}
     for name, channel in kind.channels.items():
         clock = channel.clock or kind.clock
-        rate_hz = _number(_value(clock.rate_hz, known), "rate_hz")
-        stated_hz = _number(_value(clock.stated_hz, known), "stated_hz")
-        clock = replace(clock, rate_hz=rate_hz, stated_hz=stated_hz)
+        rate_hz = _rate(_value(clock.rate_hz, known), "rate_hz")
+        stated_hz = _rate(_value(clock.stated_hz, known), "stated_hz")
         try:
-            channels[name] = signal(channel, rows[channel.file], clock)
+            channels[name] = signal(
+                channel, rows[channel.file], clock, rate_hz=rate_hz, stated_hz=stated_hz
+            )
         except Sim2RealError as error:
             where = f"{channel.file}, channel {name!r}" if channel.file else f"channel {name!r}"
             raise Sim2RealError(f"{where}: {error}") from None
@@ -248,13 +250,14 @@ def _value(value: object, known: Mapping[str, object]) -> object:
     return found
 
 
-def _number(value: object, name: str) -> float:
+def _rate(value: object, name: str) -> float:
     try:
-        if isinstance(value, str | int | float):
-            return float(value)
+        rate = float(value) if isinstance(value, str | int | float) else math.nan
     except (ValueError, OverflowError):
-        pass
-    raise Sim2RealError(f"{name} = {str(value)[:40]!r} is not a number")
+        rate = math.nan
+    if not (math.isfinite(rate) and rate >= 0):
+        raise Sim2RealError(f"{name} = {str(value)[:40]!r} is not a rate")
+    return rate
 
 
 def _plain(path: Path, base: Provenance, rate_hz: float) -> Iterator[Episode]:

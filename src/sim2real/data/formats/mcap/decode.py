@@ -26,14 +26,10 @@ from sim2real.errors import Sim2RealError, explaining
 Decoder = Callable[[bytes], dict[str, object]]
 
 
-class NotUnderstood(Exception):  # noqa: N818
-    """The channel has an encoding that this reader does not know."""
+def decoder_of(channel: McapChannel) -> Decoder | str:
+    """The decoder of the channel's messages, or the encoding if it is unknown.
 
-
-def decoder_of(channel: McapChannel) -> Decoder:
-    """The decoder of the channel's messages.
-
-    Raises `NotUnderstood` for an unknown encoding and a `Sim2RealError` for a damaged schema.
+    A damaged schema is a `Sim2RealError`.
     """
     name, schema = channel.schema_name, channel.schema_encoding
     if channel.encoding == "json":
@@ -47,7 +43,7 @@ def decoder_of(channel: McapChannel) -> Decoder:
             raise Sim2RealError(f"the definition of {name} is not text") from None
         return lambda data: ros2.decode(data, name, types)
     written = channel.encoding + (f" with a {schema} schema" if schema else "")
-    raise NotUnderstood(written or "without an encoding")
+    return written or "without an encoding"
 
 
 def decode_json(data: bytes) -> dict[str, object]:

@@ -21,7 +21,7 @@ from sim2real.arrays import Array, Floats
 from sim2real.data.episode import Episode, Signal, channel_name
 from sim2real.data.formats.file_errors import naming
 from sim2real.data.formats.film import video_of
-from sim2real.data.formats.mcap.decode import Decoder, NotUnderstood, decoder_of
+from sim2real.data.formats.mcap.decode import Decoder, decoder_of
 from sim2real.data.formats.mcap.lossless import CUT_OFF, OWN, own_episode
 from sim2real.data.formats.mcap.pictures import (
     as_depth,
@@ -173,12 +173,13 @@ class _Recording:
             return None
         if channel not in self.topics:
             try:
-                self.topics[channel] = _Topic(channel, decoder_of(channel))
-            except NotUnderstood as reason:
-                self._leave(channel.topic, str(reason))
-                return None
+                decoder = decoder_of(channel)
             except Sim2RealError as error:
                 raise Sim2RealError(f"topic {channel.topic!r}: {error}") from None
+            if isinstance(decoder, str):
+                self._leave(channel.topic, decoder)
+                return None
+            self.topics[channel] = _Topic(channel, decoder)
         return self.topics[channel]
 
     def _leave(self, topic: str, reason: str) -> None:
