@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from sim2real.data.consent import Consent
 from sim2real.data.episode import Episode
 from sim2real.data.lake import Lake
 from sim2real.data.sealed_table import Damage
@@ -81,27 +83,24 @@ class LakeKeeper:
 
     def participants(self) -> list[dict[str, Any]]:
         """Who is in the recordings: what each agreed to, and in how many episodes they are."""
-        found = self.lake.query(
-            "select provenance from episodes where len(participants) > 0"
-        ).to_pylist()
-        rows: dict[str, dict[str, Any]] = {}
-        for entry in found:
-            for carried in json.loads(entry["provenance"])["consent"]:
-                row = rows.setdefault(carried["participant"], {"episodes": 0, **carried})
-                row["episodes"] += 1
-        for name, consent in self.lake.consents().items():
-            known = rows.get(name, {})
-            rows[name] = {"episodes": known.get("episodes", 0), **consent.to_dict()}
-            rows[name]["granted"] = True
+        found = self.lake.query("select provenance from episodes where len(participants) > 0")
+        carried = [
+            Consent.from_dict(consent)
+            for text in found["provenance"].to_pylist()
+            for consent in json.loads(text)["consent"]
+        ]
+        episodes = Counter(consent.participant for consent in carried)
+        granted = self.lake.consents()
+        agreed = {consent.participant: consent for consent in reversed(carried)} | granted
         return [
             {
                 "participant": name,
-                "episodes": row["episodes"],
-                "scope": row["scope"],
-                "expires": row.get("expires"),
-                "from": "granted" if row.get("granted") else "as its episodes carry",
+                "episodes": episodes[name],
+                "scope": list(consent.scope),
+                "expires": consent.expires or None,
+                "from": "granted" if name in granted else "as its episodes carry",
             }
-            for name, row in sorted(rows.items())
+            for name, consent in sorted(agreed.items())
         ]
 
     def unrepaired(self, *, where: str = "true", repaired: bool = False) -> list[str]:

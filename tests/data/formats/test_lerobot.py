@@ -131,7 +131,6 @@ def test_episodes_must_have_the_same_channels_and_rate(tmp_path):
 
 
 def test_large_data_sets_are_split_into_files(tmp_path, monkeypatch):
-    monkeypatch.setattr("sim2real.data.formats.lerobot.tables.BATCH_BYTES", 4000)
     monkeypatch.setattr("sim2real.data.formats.lerobot.tables.DATA_BYTES", 16384)
     monkeypatch.setattr("sim2real.data.formats.lerobot.tables.CHUNK_FILES", 2)
     episodes = [episode(seed) for seed in range(20)]

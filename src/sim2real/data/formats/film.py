@@ -87,12 +87,8 @@ class Film:
 
         `times` become its time stamps. A file with exactly these frames is taken as it is.
         """
-        with naming(self._path):
-            return self._cut(start_s, times, rate_hz)
-
-    def _cut(self, start_s: float, times: Floats, rate_hz: float) -> Video:
         count = len(times)
-        with explaining("the video cannot be cut"):
+        with naming(self._path), explaining("the video cannot be cut"):
             packets, in_one_piece = self._packets(start_s, count, rate_hz)
             if sorted(index for index, _ in packets) != list(range(count)):
                 raise Sim2RealError(f"{len(packets)} frames from {start_s:g} s on, not {count}")

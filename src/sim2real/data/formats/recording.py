@@ -65,7 +65,7 @@ def read_recording(path: Path | str) -> Episode:
         source = Provenance.from_dict(json.loads(schema.metadata[b"provenance"]))
         channels = _channels(pa.Table.from_batches(batches, schema=schema), units)
     if not channels:
-        raise Sim2RealError(f"{path} holds no period")
+        raise Sim2RealError(f"{path} holds no control period")
     if cut:
         source = replace(source, process=_RECOVERED)
     try:

@@ -34,7 +34,7 @@ def read_mat(path: Path) -> ColumnTable:
         raise Sim2RealError("a MATLAB file of version 7.3: save it with -v7")
     order = {b"IM": "<", b"MI": ">"}.get(data[126:128])
     if order is None:
-        raise Sim2RealError("not a MATLAB file of level 5")
+        raise Sim2RealError("not a level 5 MATLAB file")
     arrays: dict[str, Array] = {}
     left = unpacked_limit(len(data))
     for outer, packed in _elements(data[128:], order):

@@ -268,7 +268,7 @@ def _plain(path: Path, base: Provenance, rate_hz: float) -> Iterator[Episode]:
         return
     times = {name: found for name in table.names if (found := _TIME.match(name.lower()))}
     if len(times) != 1 and rate_hz <= 0:
-        what = "several columns may be the time" if times else "no column has the name of a time"
+        what = "several columns could be the time" if times else "no column has the name of a time"
         raise Sim2RealError(f"{what}: a channel map is needed{table.listing()}")
     if len(times) == 1:
         name, found = next(iter(times.items()))

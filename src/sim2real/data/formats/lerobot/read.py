@@ -12,6 +12,7 @@ import json
 import math
 import re
 from collections.abc import Iterator, Mapping
+from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 from typing import Annotated
@@ -52,16 +53,11 @@ def read_lerobot(path: Path, *, base: Provenance) -> Iterator[Episode]:
         info = _Info.load(path)
         own = Sidecar.load(path)
         data: _DataFile | None = None
-        films: dict[str, tuple[Path, Film]] = {}
-        try:
-            for row in _rows_v3(path, info) if info.many else _rows_v2(path, info):
-                place = row.file(info.data_path, "data/")
-                if data is None or data.path != place:
-                    data = _DataFile.load(path, place, info)
-                yield _episode(info, own, data, row, films, base)
-        finally:
-            for _, film in films.values():
-                film.close()
+        for row in _rows_v3(path, info) if info.many else _rows_v2(path, info):
+            place = row.file(info.data_path, "data/")
+            if data is None or data.path != place:
+                data = _DataFile.load(path, place, info)
+            yield _episode(info, own, data, row, base)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -231,7 +227,6 @@ def _episode(
     own: Sidecar | None,
     data: _DataFile,
     row: _Row,
-    films: dict[str, tuple[Path, Film]],
     base: Provenance,
 ) -> Episode:
     where = f"{info.folder / data.path}: episode {row.index}"
@@ -255,7 +250,9 @@ def _episode(
     for feature in (*info.of("video"), *data.pictures):
         channel = _entry(note, feature, where)
         if feature not in data.pictures:
-            video = _cut(info, row, feature, films, times)
+            file, begin_s = row.film(info, feature)
+            with closing(Film(info.folder / file)) as film:
+                video = film.cut(begin_s, times, info.fps)
         else:
             cells = data.pictures[feature][rows]
             shown = (decoded_picture(cell.as_py(), f"{where}: {feature}") for cell in cells)
@@ -293,23 +290,6 @@ def _put(
     if name in channels:
         raise Sim2RealError(f"{where}: two features would both be the channel {name!r}")
     channels[name] = channel
-
-
-def _cut(
-    info: _Info,
-    row: _Row,
-    feature: str,
-    films: dict[str, tuple[Path, Film]],
-    times: Floats,
-) -> Video:
-    """The episode's part of a camera's file; the last file of each camera stays open."""
-    relative, begin_s = row.film(info, feature)
-    file = info.folder / relative
-    if feature not in films or films[feature][0] != file:
-        if feature in films:
-            films.pop(feature)[1].close()
-        films[feature] = (file, Film(file))
-    return films[feature][1].cut(begin_s, times, info.fps)
 
 
 def _times(data: _DataFile, rows: slice, fps: float, note: EpisodeEntry | None) -> Floats:

@@ -19,7 +19,6 @@ DATA_MB = 100
 """Size a Parquet file may grow to [MiB]."""
 FILE = "chunk-{chunk_index:03d}/file-{file_index:03d}"
 DATA_BYTES = DATA_MB << 20
-BATCH_BYTES = 16 << 20
 
 
 def placed(number: int) -> dict[str, int]:
@@ -29,53 +28,39 @@ def placed(number: int) -> dict[str, int]:
 
 
 class DataFiles:
-    """Parquet files of many episodes each, a new one when the last would grow too large."""
+    """Parquet files of many episodes each."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self.number = -1
-        self.writer: pq.ParquetWriter | None = None
-        self.path = folder
+        self.number = 0
         self.batch: list[tuple[dict[str, Array], dict[str, object]]] = []
         self.bytes = 0
 
     def add(self, columns: dict[str, Array], row: dict[str, object]) -> None:
         """Add an episode's columns; `row` will say where they are."""
+        size = sum(values.nbytes for values in columns.values())
+        if self.bytes + size > DATA_BYTES:
+            self.flush()
         self.batch.append((columns, row))
-        self.bytes += sum(values.nbytes for values in columns.values())
-        if self.bytes >= BATCH_BYTES:
-            self._flush()
+        self.bytes += size
 
-    def finish(self) -> None:
-        self._flush()
-        if self.writer is not None:
-            self.writer.close()
-
-    def _flush(self) -> None:
+    def flush(self) -> None:
+        """Write the episodes that were added since the last file into a new one."""
         if not self.batch:
             return
         names = self.batch[0][0]
         table = pa.table(
             {n: _column(np.concatenate([columns[n] for columns, _ in self.batch])) for n in names}
         )
-        full = self.writer and self.path.stat().st_size + self.bytes >= DATA_BYTES
-        if self.writer is None or full:
-            if self.writer is not None:
-                self.writer.close()
-            self.number += 1
-            self.path = self.folder / (FILE.format(**placed(self.number)) + ".parquet")
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-            # A dictionary helps columns with repeated values only.
-            self.writer = pq.ParquetWriter(
-                self.path,
-                table.schema,
-                compression="snappy",
-                use_dictionary=["episode_index", "task_index"],
-            )
-        self.writer.write_table(table)
+        path = self.folder / (FILE.format(**placed(self.number)) + ".parquet")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        # A dictionary helps columns with repeated values only.
+        pq.write_table(
+            table, path, compression="snappy", use_dictionary=["episode_index", "task_index"]
+        )
         for _, row in self.batch:
             row.update({f"data/{name}": value for name, value in placed(self.number).items()})
-        self.batch, self.bytes = [], 0
+        self.batch, self.bytes, self.number = [], 0, self.number + 1
 
 
 def write_episodes(

@@ -229,7 +229,7 @@ class _Writer:
         )
 
     def finish(self) -> None:
-        self.data.finish()
+        self.data.flush()
         meta = self.folder / "meta"
         meta.mkdir()
         for name in sorted(self.stats, key=lambda name: name in INDEX_FEATURES):
