@@ -139,7 +139,7 @@ def test_a_posterior_adds_its_coverage_and_its_band(twin, rubbing, tmp_path):
     assert gap.worst.ratio < 1.25  # the best guess is the posterior's
     write_gap(tmp_path / "gap.html", gap)
     page = (tmp_path / "gap.html").read_text()
-    assert "What the posterior covers" in page and "95 % of the posterior's draws" in page
+    assert "Coverage of the posterior" in page and "The band is 95 % of" in page
     assert page.count("<img") >= 5 and "http" not in page
 
 
@@ -195,7 +195,7 @@ def test_the_verb_writes_a_page_and_refuses_what_it_cannot_compare(tmp_path, cap
     assert main(["gap", folder, *words, first]) == 2
     assert "is not empty" in capsys.readouterr().err
     assert main(["gap", folder, *words, other]) == 0
-    assert "told apart" in capsys.readouterr().out
+    assert "test of" in capsys.readouterr().out
 
     arm, _ = bundle_and_twin("arm-reach")
     another = str(tmp_path / "another")

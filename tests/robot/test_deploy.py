@@ -178,7 +178,8 @@ def test_a_shadow_listens_to_a_robot_in_other_hands(bundle, tmp_path):
         ending.set()
         hands.join()
         robot.get_observation()
-        assert robot.state == "ready"  # it was neither commanded nor stopped by the others
+        # The others did not stop it; on a busy machine the hands may be silent for too long.
+        assert robot.state == "ready" or robot.why == "watchdog: no command"
         assert not dry.execute
     assert found.record.figures["agreement"]["periods"] == 50
     heard = read_recording(found.trials[0].recording)["command"].values

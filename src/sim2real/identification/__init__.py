@@ -11,7 +11,7 @@ if it predicts them no worse than the old one. `learn_remainder` covers what no 
 >>> logs = recordings(twin, truths_of(twin, 1, seed=0), seconds=2.0, rate_hz=50.0)
 >>> problem = LeastSquares(twin, logs, horizon_s=0.5)
 >>> problem.segments, len(problem.names)
-(3, 9)
+(3, 8)
 """
 
 from typing import TYPE_CHECKING
