@@ -104,7 +104,15 @@ class Mixture:
                 for part, ids in zip(self.parts, chosen, strict=True)
             ),
         )
-        record_dataset(lake, manifest)
+        if not lake.tables["datasets"].known("id", [manifest.id]):
+            row = {
+                "id": manifest.id,
+                "name": manifest.name,
+                "version": manifest.version,
+                "episodes": manifest.ids,
+                "manifest": json.dumps(manifest.to_dict(), sort_keys=True),
+            }
+            lake.tables["datasets"].append([row])
         return manifest
 
 
@@ -250,19 +258,6 @@ def _turns(weights: tuple[float, ...]) -> Ints:
         counts[int(np.argmax(worth))] += 1
         found[item] = counts
     return found
-
-
-def record_dataset(lake: Lake, manifest: Manifest) -> None:
-    """Write a manifest to the lake's `datasets`, once."""
-    if not lake.tables["datasets"].known("id", [manifest.id]):
-        row = {
-            "id": manifest.id,
-            "name": manifest.name,
-            "version": manifest.version,
-            "episodes": manifest.ids,
-            "manifest": json.dumps(manifest.to_dict(), sort_keys=True),
-        }
-        lake.tables["datasets"].append([row])
 
 
 def frame_counts(lake: Lake, ids: list[str], clock: str) -> dict[str, int]:

@@ -3,6 +3,7 @@
 import io
 import json
 import os
+from contextlib import closing
 from functools import partial
 from pathlib import Path
 
@@ -27,7 +28,7 @@ PICTURE = np.indices((16, 24)).sum(0)[..., None].repeat(3, 2).astype("u1") * 5
 
 @pytest.fixture(scope="module")
 def reader():
-    with Hdf5Reader() as found:
+    with closing(Hdf5Reader()) as found:
         yield found
 
 
@@ -226,7 +227,7 @@ def test_what_leaves_the_file_or_is_no_log_is_refused(tmp_path, spoil, words):
 @pytest.mark.slow
 def test_a_reader_that_dies_or_hangs_is_an_error_and_the_next_file_is_read(tmp_path, monkeypatch):
     path = robomimic(tmp_path / "a.hdf5")
-    with Hdf5Reader(patience_s=1.0) as reader:
+    with closing(Hdf5Reader(patience_s=1.0)) as reader:
         read = partial(reader.episodes, base=REAL)
         assert len(list(read(path))) == 3
         for code in ("import os; os.abort()", "import time; time.sleep(60)"):
@@ -268,7 +269,7 @@ def files(folder: Path) -> list[Path]:
 
 def damage(tmp_path: Path, count: int) -> int:
     passed = 0
-    with Hdf5Reader(patience_s=0.5) as reader:
+    with closing(Hdf5Reader(patience_s=0.5)) as reader:
         read = partial(reader.episodes, base=REAL)
         for seed, path in enumerate(files(tmp_path / "logs")):
             passed += survives_all(read, path, count // 3 + 1, seed, time_limit=5.0)

@@ -24,6 +24,10 @@ CRYSTAL = 2e-4
 """Quartz clocks are within 100 ppm each: what differs by more has another cause."""
 
 
+_OF_ROWS = ("time-not-finite", "time-repeated", "time-backward")
+"""Faults of single stamps, which a repair replaces or drops."""
+
+
 @dataclass(frozen=True)
 class SharedClock:
     """Time stamps, and the channels that have exactly these time stamps."""
@@ -91,7 +95,7 @@ def check_clock(clock: SharedClock) -> Iterator[LogFault]:
     for kind, rows, what, remedy in wrong:
         if len(rows):
             said = what.format(total=len(clock.times), back=-float(steps.min(initial=0.0)))
-            yield _fault(clock, kind, rows, f"{len(rows)} {said}", remedy, samples=rows)
+            yield _fault(clock, kind, rows, f"{len(rows)} {said}", remedy)
     yield from _gaps(clock)
     yield from _stated_rate(clock)
 
@@ -258,12 +262,11 @@ def _fault(
     *,
     severity: str = "error",
     repairable: bool = True,
-    samples: Ints | None = None,
     amount: float = 0.0,
     measured_hz: float = 0.0,
 ) -> LogFault:
     shared = f" (shared by {len(clock.names)} channels)" if len(clock.names) > 1 else ""
-    count = len(rows) if samples is not None or kind == "time-gap" else len(clock.times)
+    count = len(rows) if kind in _OF_ROWS or kind == "time-gap" else len(clock.times)
     return LogFault(
         kind=kind,
         severity=severity,
@@ -273,7 +276,7 @@ def _fault(
         message=message + shared,
         remedy=remedy,
         repairable=repairable,
-        samples=() if samples is None else tuple(int(row) for row in samples),
+        samples=tuple(int(row) for row in rows) if kind in _OF_ROWS else (),
         amount=amount,
         measured_hz=measured_hz,
     )

@@ -15,10 +15,11 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator, Mapping
+from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Self, cast
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
@@ -55,7 +56,7 @@ def read_hdf5(path: Path, *, base: Provenance, rate_hz: float = 0.0) -> Iterator
         files = sorted(p for p in path.rglob("*") if p.suffix in (".hdf5", ".h5"))
         if not files:
             raise Sim2RealError(f"{path} contains no HDF5 file")
-    with Hdf5Reader() as reader:
+    with closing(Hdf5Reader()) as reader:
         for file in files:
             yield from reader.episodes(file, base=base, rate_hz=rate_hz)
 
@@ -115,12 +116,6 @@ class Hdf5Reader:
         """Time limit of an answer for a small file [s]; larger files have more."""
         self._child: subprocess.Popen[bytes] | None = None
         self._limit_s = patience_s
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     def close(self) -> None:
         """End the child."""

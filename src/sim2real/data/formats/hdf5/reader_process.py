@@ -113,22 +113,6 @@ def _attributes(item: h5py.Group) -> Attributes:
     return found
 
 
-def answer(
-    request: Request, file: h5py.File | None
-) -> tuple[h5py.File, FileContent | dict[str, int], bytes]:
-    """The open file, the answer, and the bytes that follow it."""
-    if "open" in request:
-        size = Path(request["open"]).stat().st_size
-        _limit_memory(min(MEMORY_MAX, 2**30 + 4 * size))
-        file = h5py.File(request["open"], "r")
-        return file, describe(file, request["limit"]), b""
-    if file is None:
-        raise RefusedError("no file is open")
-    part = file[request["read"]][request["start"] : request["end"]]
-    content = np.ascontiguousarray(part).tobytes()
-    return file, {"bytes": len(content)}, content
-
-
 def _limit_memory(limit: int) -> None:
     _, most = resource.getrlimit(resource.RLIMIT_DATA)
     soft = limit if most == resource.RLIM_INFINITY else min(limit, most)
@@ -139,13 +123,24 @@ def serve() -> None:
     """Answer requests from standard input on standard output."""
     file = None
     for line in sys.stdin.buffer:
-        request = json.loads(line)
+        request: Request = json.loads(line)
         content = b""
+        told: FileContent | dict[str, int]
         try:
-            if "open" in request and file is not None:
-                file.close()
+            if "open" in request:
+                if file is not None:
+                    file.close()
                 file = None
-            file, told, content = answer(request, file)
+                size = Path(request["open"]).stat().st_size
+                _limit_memory(min(MEMORY_MAX, 2**30 + 4 * size))
+                file = h5py.File(request["open"], "r")
+                told = describe(file, request["limit"])
+            elif file is None:
+                raise RefusedError("no file is open")
+            else:
+                part = file[request["read"]][request["start"] : request["end"]]
+                content = np.ascontiguousarray(part).tobytes()
+                told = {"bytes": len(content)}
             head = json.dumps(told)
         # The library raises all kinds of errors on damaged bytes.
         except Exception as error:

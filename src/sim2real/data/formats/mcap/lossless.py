@@ -33,7 +33,6 @@ _DTYPES = frozenset(
 )
 _DAMAGE = (KeyError, ValueError, TypeError, OverflowError, AttributeError, RecursionError)
 """What malformed plain data raise."""
-_FLOATS = {"NaN": float("nan"), "Infinity": float("inf"), "-Infinity": float("-inf")}
 
 
 def plain(values: Array) -> list[object]:
@@ -67,7 +66,7 @@ def exact(values: list[object], dtype: np.dtype[np.generic], shape: tuple[int, .
         if isinstance(value, str) and value.startswith("NaN:"):
             found[index] = np.frombuffer(bytes.fromhex(value[4:])[::-1], dtype)[0]
         else:
-            found[index] = _FLOATS[value] if isinstance(value, str) else value
+            found[index] = float(value) if isinstance(value, str) else value
     return found
 
 
