@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 
-from sim2real.errors import Sim2RealError, nearest
+from sim2real.errors import Sim2RealError, explaining, nearest
 from sim2real.plain import PlainData
 
 SCOPES = ("training", "evaluation", "sharing")
@@ -30,12 +30,8 @@ class Consent(PlainData):
                 raise Sim2RealError(f"consent: unknown scope {scope!r}{nearest(scope, SCOPES)}")
         object.__setattr__(self, "scope", tuple(sorted(set(self.scope))))
         if self.expires:
-            try:
+            with explaining("consent: the expiry is not a date like 2027-12-31", ValueError):
                 day = date.fromisoformat(self.expires)
-            except ValueError:
-                raise Sim2RealError(
-                    f"consent: expiry {self.expires!r} is not a date like 2027-12-31"
-                ) from None
             object.__setattr__(self, "expires", day.isoformat())
 
     def refusal(self, purpose: str) -> str:

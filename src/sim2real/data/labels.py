@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 import pyarrow as pa
 
 from sim2real.data.arrow_rows import WHEN, schema
-from sim2real.errors import Sim2RealError, nearest
+from sim2real.errors import Sim2RealError, explaining, nearest
 
 TAGS = ("success", "failure", "phase", "dimension", "note")
 
@@ -62,10 +62,7 @@ class Label:
         start, end = self.start_s or 0.0, self.end_s or 0.0
         if not (math.isfinite(start) and math.isfinite(end) and start <= end):
             raise Sim2RealError(f"{start} to {end} s is not an interval")
-        try:
-            f"{self.episode}{self.value}{self.who}{self.supersedes}".encode()
-        except UnicodeEncodeError:
-            raise Sim2RealError("a label contains text that is not valid Unicode") from None
         said = {name: getattr(self, name) for name in LABELS.names if name != "id"}
         text = "|".join(f"{name}={value}" for name, value in sorted(said.items()))
-        object.__setattr__(self, "id", hashlib.sha256(text.encode()).hexdigest()[:32])
+        with explaining("a label contains text that is not valid Unicode", UnicodeEncodeError):
+            object.__setattr__(self, "id", hashlib.sha256(text.encode()).hexdigest()[:32])

@@ -100,10 +100,8 @@ class Provenance(PlainData):
             ):
                 kept = json.loads(json.dumps(dict(getattr(self, name)), allow_nan=False))
             object.__setattr__(self, name, MappingProxyType(kept))
-        try:
+        with explaining("provenance contains text that is not valid Unicode", UnicodeEncodeError):
             self.to_json().encode()
-        except UnicodeEncodeError:
-            raise Sim2RealError("provenance contains text that is not valid Unicode") from None
 
     @property
     def participants(self) -> list[str]:

@@ -8,7 +8,7 @@ import numpy as np
 
 from sim2real.arrays import Floats
 from sim2real.data.episode import Episode, Signal, held
-from sim2real.data.formats.film import frames_at, video_of
+from sim2real.data.formats.film import frames_at
 from sim2real.data.video import Video
 from sim2real.errors import Sim2RealError
 
@@ -68,7 +68,7 @@ def held_channels(episode: Episode, at: Floats, *, stated_hz: float) -> dict[str
             raise Sim2RealError(f"channel {name!r} of episode {episode.id} has no samples")
         rows = held(channel.times, at)
         if isinstance(channel, Video):
-            found[name] = video_of(at, frames_at(channel, rows), stated_hz=stated_hz)
+            found[name] = Video.encode(at, frames_at(channel, rows), stated_hz=stated_hz)
         else:
             found[name] = Signal(at, channel.values[rows], channel.unit, stated_hz)
     return found

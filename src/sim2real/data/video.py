@@ -68,7 +68,10 @@ class Video:
         stated_hz: float = 0.0,
         crf: int = 23,
     ) -> Video:
-        """A video of RGB images (height, width, 3) of bytes; width and height must be even."""
+        """A video of RGB images (height, width, 3) of bytes, all of the same size.
+
+        An odd side is padded with its last pixels, as H.264 needs even ones.
+        """
         buffer = io.BytesIO()
         with explaining(
             "cannot encode the video", av.FFmpegError, ValueError, TypeError, OverflowError
@@ -81,10 +84,18 @@ class Video:
                 # No B frames: frames are stored in their order. No macroblock tree: it gives
                 # other bytes once in a thousand times, and an episode's id is a hash of the bytes.
                 stream.options = {"crf": str(crf), "g": str(KEY_EVERY), "bf": "0", "mbtree": "0"}
+                size = None
                 for picture in frames:
+                    size = size or picture.shape
+                    if picture.shape != size:
+                        raise Sim2RealError(
+                            f"images of {size} and {picture.shape} cannot be in one video"
+                        )
+                    odd = ((0, size[0] % 2), (0, size[1] % 2), (0, 0))
+                    even = np.pad(picture, odd, mode="edge")
                     if not stream.is_open:
-                        stream.width, stream.height = picture.shape[1], picture.shape[0]
-                    container.mux(stream.encode(av.VideoFrame.from_ndarray(picture, "rgb24")))
+                        stream.width, stream.height = even.shape[1], even.shape[0]
+                    container.mux(stream.encode(av.VideoFrame.from_ndarray(even, "rgb24")))
                 container.mux(stream.encode())
         return cls(times, buffer.getvalue(), stated_hz)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import io
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from fractions import Fraction
 from pathlib import Path
 
@@ -39,22 +39,6 @@ def decoded_picture(data: bytes, where: str) -> Image:
                 f"{where}: an image of {picture.width} x {picture.height} pixels is too large"
             )
         return np.asarray(picture.convert("RGB"))
-
-
-def video_of(times: Floats, pictures: Iterable[Image], *, stated_hz: float = 0.0) -> Video:
-    """A video of RGB images of the same size; an odd side is padded with its last pixels."""
-    return Video.encode(times, _even(pictures), stated_hz=stated_hz)
-
-
-def _even(pictures: Iterable[Image]) -> Iterator[Image]:
-    size = None
-    for picture in pictures:
-        if size is None:
-            size = picture.shape
-        if picture.shape != size:
-            raise Sim2RealError(f"images of {size} and {picture.shape} cannot be in one video")
-        height, width = picture.shape[0] % 2, picture.shape[1] % 2
-        yield np.pad(picture, ((0, height), (0, width), (0, 0)), mode="edge")
 
 
 def frames_at(video: Video, places: Ints) -> Iterator[Image]:
@@ -96,7 +80,7 @@ class Film:
                 return Video(times, self._path.read_bytes(), rate_hz)
             if in_one_piece and packets[0][0] == 0 and packets[0][1].is_keyframe:
                 return Video(times, _remuxed(self._stream, packets, rate_hz), rate_hz)
-            return video_of(times, self._decoded(start_s, count, rate_hz), stated_hz=rate_hz)
+            return Video.encode(times, self._decoded(start_s, count, rate_hz), stated_hz=rate_hz)
 
     def _packets(
         self, start_s: float, count: int, rate_hz: float

@@ -200,12 +200,9 @@ def _lists(name: str, cells: list[str]) -> Array:
     """Cells that are lists of the same length, as one array."""
     # Python writes nan and inf, JSON NaN and Infinity.
     text = ",".join(cells).replace("nan", "NaN").replace("inf", "Infinity")
-    try:
+    what = f"column {name!r}: its cells are not lists of the same length, such as [0.1, 0.2]"
+    with explaining(what, ValueError, OverflowError, RecursionError):
         found = np.array(json.loads(f"[{text}]"))
-    except (ValueError, OverflowError, RecursionError):
-        raise Sim2RealError(
-            f"column {name!r}: its cells are not lists of the same length, such as [0.1, 0.2]"
-        ) from None
     if found.dtype.kind not in "biuf" or found.ndim < 2 or len(found) != len(cells):
         raise Sim2RealError(f"column {name!r}: its cells are not lists of numbers")
     return found.astype(np.float64) if found.dtype.kind in "iu" else found

@@ -10,7 +10,7 @@ import numpy as np
 
 from sim2real.arrays import Array
 from sim2real.data.formats.columns.column_table import ColumnTable, read_bytes
-from sim2real.errors import Sim2RealError, nearest
+from sim2real.errors import Sim2RealError, explaining, nearest
 
 
 def read_json_table(path: Path, *, rows: str = "") -> ColumnTable:
@@ -51,10 +51,9 @@ def _records(value: object) -> bool:
 def _numbers(name: str, column: list[object], dtype: str) -> Array:
     if any(value is None for value in column):
         column = [float("nan") if value is None else value for value in column]
-    try:
+    what = f"column {name!r}: its rows have different lengths"
+    with explaining(what, ValueError, OverflowError):
         found = np.array(column)
-    except (ValueError, OverflowError):
-        raise Sim2RealError(f"column {name!r}: its rows have different lengths") from None
     if found.dtype.kind not in "biuf":
         raise Sim2RealError(f"column {name!r} holds values that are not numbers")
     return found

@@ -27,11 +27,11 @@ from sim2real.arrays import Array
 from sim2real.data.episode import Episode, Signal, channel_name
 from sim2real.data.formats.columns.column_table import unpacked_limit
 from sim2real.data.formats.file_errors import explained
-from sim2real.data.formats.film import decoded_picture, video_of
+from sim2real.data.formats.film import decoded_picture
 from sim2real.data.formats.round_trip import restored
 from sim2real.data.provenance import Origin, Provenance
 from sim2real.data.video import Image, Video
-from sim2real.errors import Sim2RealError, number_at, table_at
+from sim2real.errors import Sim2RealError, explaining, number_at, table_at
 
 if TYPE_CHECKING:
     from sim2real.data.formats.hdf5.reader_process import Attributes, Dataset, FileContent, Request
@@ -222,11 +222,8 @@ def _demos(tree: Hdf5File) -> list[str]:
 def _environment(tree: Hdf5File) -> Mapping[str, object]:
     """The description of robomimic's environment in the file."""
     text = tree.attributes.get("data", {}).get("env_args", "{}")
-    try:
-        told = json.loads(str(text))
-    except (ValueError, RecursionError):
-        raise Sim2RealError("its attribute env_args is not JSON") from None
-    return table_at(told, "env_args")
+    with explaining("its attribute env_args is not JSON", ValueError, RecursionError):
+        return table_at(json.loads(str(text)), "env_args")
 
 
 def _channel(tree: Hdf5File, name: str, rate_hz: float) -> Signal | Video:
@@ -235,7 +232,7 @@ def _channel(tree: Hdf5File, name: str, rate_hz: float) -> Signal | Video:
     times = np.arange(shape[0] if shape else 0) / rate_hz
     pictures = len(shape) == 4 and shape[3] == 3 and tree.datasets[name]["dtype"] == "|u1"
     if pictures and shape[0] and min(shape[1:3]) >= _PICTURES_MIN_PIXELS:
-        return video_of(times, _frames(tree, name, shape[0]), stated_hz=rate_hz)
+        return Video.encode(times, _frames(tree, name, shape[0]), stated_hz=rate_hz)
     return Signal(times, tree.array(name), "", rate_hz)
 
 
@@ -260,7 +257,7 @@ def _aloha(tree: Hdf5File, base: Provenance, rate_hz: float) -> Episode:
         if camera != name and len(tree.shape(name)) == 2:
             times = np.arange(tree.shape(name)[0]) / rate_hz
             frames = _unpacked(tree, name)
-            channels[channel_name(name)] = video_of(times, frames, stated_hz=rate_hz)
+            channels[channel_name(name)] = Video.encode(times, frames, stated_hz=rate_hz)
         else:
             channels[channel_name(name)] = _channel(tree, name, rate_hz)
     return Episode(channels, base)

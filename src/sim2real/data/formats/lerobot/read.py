@@ -23,7 +23,7 @@ import pyarrow as pa
 from sim2real.arrays import Array, Floats
 from sim2real.data.episode import Episode, Signal, channel_name
 from sim2real.data.formats.file_errors import naming
-from sim2real.data.formats.film import Film, decoded_picture, video_of
+from sim2real.data.formats.film import Film, decoded_picture
 from sim2real.data.formats.lerobot.files import (
     INDEX_FEATURES,
     TIME_FEATURE,
@@ -37,7 +37,7 @@ from sim2real.data.formats.lerobot.files import (
 from sim2real.data.formats.lerobot.sidecar import SIDECAR, ChannelEntry, EpisodeEntry, Sidecar
 from sim2real.data.provenance import Provenance
 from sim2real.data.video import Video
-from sim2real.errors import Sim2RealError, number_at, table_at
+from sim2real.errors import Sim2RealError, explaining, number_at, table_at
 from sim2real.plain import AtLeastOne, Count, PlainData, Positive, WrittenAs
 
 
@@ -164,10 +164,8 @@ def _rows_v2(folder: Path, info: _Info) -> Iterator[_Row]:
         if not line.strip():
             continue
         where = f"{file}, line {number}"
-        try:
+        with explaining(f"{where} is not JSON", ValueError, RecursionError):
             row = _Row.of(table_at(json.loads(line), where), where)
-        except (ValueError, RecursionError):
-            raise Sim2RealError(f"{where} is not JSON") from None
         fields = {
             "episode_index": row.index,
             "length": row.length,
@@ -256,18 +254,16 @@ def _episode(
         else:
             cells = data.pictures[feature][rows]
             shown = (decoded_picture(cell.as_py(), f"{where}: {feature}") for cell in cells)
-            video = video_of(times, shown, stated_hz=info.fps)
+            video = Video.encode(times, shown, stated_hz=info.fps)
         if channel.stated_hz is not None:
             video = replace(video, stated_hz=channel.stated_hz)
         _put(channels, channel.name, video, where)
     if not channels:
         raise Sim2RealError(f"{where} has neither numbers nor cameras")
-    try:
+    with explaining(f"{where}: its metadata contain an invalid text or number", ValueError):
         if note is None:
             return Episode(channels, _provenance(info, data, row, base), _outcome(data, rows))
         found = Episode(channels, note.provenance, note.outcome)
-    except ValueError:
-        raise Sim2RealError(f"{where}: its metadata contain an invalid text or number") from None
     if found.id != note.id:
         raise Sim2RealError(
             f"{where} has changed since sim2real wrote it: without {SIDECAR} it is read as it is"

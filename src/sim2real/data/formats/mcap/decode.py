@@ -21,7 +21,7 @@ from google.protobuf.descriptor import FieldDescriptor
 
 from sim2real.data.formats.mcap import ros2
 from sim2real.data.formats.mcap.records import McapChannel
-from sim2real.errors import Sim2RealError, explaining
+from sim2real.errors import explaining
 
 Decoder = Callable[[bytes], dict[str, object]]
 
@@ -37,10 +37,8 @@ def decoder_of(channel: McapChannel) -> Decoder | str:
     if channel.encoding == "protobuf" and schema == "protobuf":
         return _protobuf_decoder(name, channel.schema)
     if channel.encoding == "cdr" and schema in ("ros2msg", "ros2idl"):
-        try:
+        with explaining(f"the definition of {name} is not text", UnicodeDecodeError):
             types = ros2.parse_types(name, schema, channel.schema.decode("utf-8"))
-        except UnicodeDecodeError:
-            raise Sim2RealError(f"the definition of {name} is not text") from None
         return lambda data: ros2.decode(data, name, types)
     written = channel.encoding + (f" with a {schema} schema" if schema else "")
     return written or "without an encoding"

@@ -10,7 +10,7 @@ import numpy as np
 from sim2real.arrays import Array
 from sim2real.data.formats.film import PIXELS_MAX, decoded_picture
 from sim2real.data.video import Image
-from sim2real.errors import Sim2RealError
+from sim2real.errors import Sim2RealError, explaining
 
 _SCHEMAS = ("Image", "CompressedImage", "RawImage")
 _PACKAGES = ("sensor_msgs", "foxglove", "foxglove_msgs")
@@ -89,8 +89,6 @@ def _bytes(table: Mapping[str, object], where: str) -> bytes:
     if isinstance(data, bytes):
         return data
     if isinstance(data, str):
-        try:
+        with explaining(f"{where}: an image is not valid base 64", ValueError):
             return base64.b64decode(data, validate=True)
-        except ValueError:
-            raise Sim2RealError(f"{where}: an image is not valid base 64") from None
     raise Sim2RealError(f"{where}: an image without data")

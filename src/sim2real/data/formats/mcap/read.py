@@ -20,7 +20,6 @@ from mcap.records import Metadata
 from sim2real.arrays import Array, Floats
 from sim2real.data.episode import Episode, Signal, channel_name
 from sim2real.data.formats.file_errors import naming
-from sim2real.data.formats.film import video_of
 from sim2real.data.formats.mcap.decode import Decoder, decoder_of
 from sim2real.data.formats.mcap.lossless import CUT_OFF, OWN, own_episode
 from sim2real.data.formats.mcap.pictures import (
@@ -260,7 +259,7 @@ class _Recording:
         """The topic's video; images are read again one by one, as they may not fit in memory."""
         found = (record for record in records(self.content) if isinstance(record, McapMessage))
         messages = (message for message in found if message.channel == topic.channel)
-        return video_of(times, (as_picture(topic.decoded(m), topic.where) for m in messages))
+        return Video.encode(times, (as_picture(topic.decoded(m), topic.where) for m in messages))
 
 
 def _times(topic: _Topic, start_ns: int) -> tuple[Floats, str]:
