@@ -92,10 +92,6 @@ class Remainder(PlainData, also=("features",)):
         """The remainder in a file; a malformed one is a `Sim2RealError`."""
         return cls.from_dict(read_json(path), str(path))
 
-    def to_dict(self) -> dict[str, object]:
-        """Plain data."""
-        return {"features": list(self.features), **super().to_dict()}
-
     def check(self, model: mujoco.MjModel) -> None:
         """Refuse a remainder of joints that the model does not have."""
         for name in self.names:
