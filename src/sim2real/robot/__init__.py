@@ -34,6 +34,7 @@ __all__ = [
     "Robot",
     "StandIn",
     "Supervisor",
+    "connected",
     "deploy",
     "fly",
     "link_stops",
@@ -45,7 +46,7 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
-    from sim2real.robot.connect import open_robot
+    from sim2real.robot.connect import connected, open_robot
     from sim2real.robot.deploy_config import DeployConfig
     from sim2real.robot.deployment import Deployment, OperatorPrompts
     from sim2real.robot.drift.drift_config import DriftConfig

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
@@ -12,7 +11,7 @@ from pathlib import Path
 from sim2real.contract import Contract
 from sim2real.data import Lake
 from sim2real.errors import Sim2RealError
-from sim2real.robot.connect import open_robot
+from sim2real.robot.connect import connected, open_robot
 from sim2real.robot.excite.plan import MOTIONS
 from sim2real.robot.excite.record import (
     ExcitedRobot,
@@ -82,21 +81,17 @@ def record_motions(
     if request.execute and not request.person:
         raise Sim2RealError("only a person lets a robot move: say who with --person")
     if not request.robot:
+        planned = _planned(request)
         return RecordedMotions(
             contract=subject.contract,
             executed=False,
-            plans=_from_default(request, subject),
+            plans=tuple(planned(subject, one, seed=request.seed) for one in _motions(request)),
             kept=(),
             folder=request.out,
         )
     robot = open_robot(request.robot, task=request.task or subject.task)
-    try:
-        robot.connect()
+    with connected(robot):
         return _with(request, subject, robot, show, report)
-    finally:
-        # A robot that cannot be reached has a watchdog of its own.
-        with suppress(Exception):
-            robot.disconnect()
 
 
 def _with(
@@ -147,11 +142,6 @@ def _with(
 
 def _motions(request: RecordConfig) -> tuple[str, ...]:
     return MOTIONS if request.motion == "all" else (request.motion,)
-
-
-def _from_default(request: RecordConfig, subject: ExcitedRobot) -> tuple[PreparedMotion, ...]:
-    planned = _planned(request)
-    return tuple(planned(subject, motion, seed=request.seed) for motion in _motions(request))
 
 
 def _planned(request: RecordConfig) -> Callable[..., PreparedMotion]:
