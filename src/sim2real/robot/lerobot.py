@@ -15,7 +15,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
-from sim2real.errors import Sim2RealError, nearest, one_line
+from sim2real.errors import Sim2RealError, explaining, nearest, one_line
 from sim2real.files import read_toml
 from sim2real.plain import of_plain
 from sim2real.robot.connect import WallClock
@@ -36,38 +36,30 @@ class LeRobotDriver(Protocol):
     @property
     def observation_features(self) -> Mapping[str, object]:
         """What it can be read for, by key."""
-        ...
 
     @property
     def action_features(self) -> Mapping[str, object]:
         """What it takes, by key."""
-        ...
 
     @property
     def is_connected(self) -> bool:
         """Whether it is connected."""
-        ...
 
     @property
     def is_calibrated(self) -> bool:
         """Whether it knows its joints' zeros."""
-        ...
 
     def connect(self, *, calibrate: bool) -> None:
         """Connect to the motors."""
-        ...
 
     def get_observation(self) -> Mapping[str, float]:
         """Readings, by key."""
-        ...
 
     def send_action(self, action: dict[str, float]) -> object:
         """Send commands, by key; what was sent, from most robots."""
-        ...
 
     def disconnect(self) -> None:
         """Let go of the motors."""
-        ...
 
 
 class LeRobotRobot:
@@ -142,12 +134,10 @@ class LeRobotRobot:
 
         LeRobot calibrates in a dialogue at the terminal, which is left to its own tools.
         """
-        try:
+        with explaining(f"cannot connect to {self.name}"):
             if not self._robot.is_connected:
                 self._robot.connect(calibrate=False)
             calibrated = bool(self._robot.is_calibrated)
-        except Exception as error:  # drivers raise anything
-            raise Sim2RealError(f"cannot connect to {self.name}: {one_line(error)}") from None
         if not calibrated:
             self.disconnect()
             raise Sim2RealError(
@@ -160,26 +150,18 @@ class LeRobotRobot:
     def enable(self) -> None:
         """Let a robot that was stopped move again, from where it is."""
         if self._stopped and self.safe_stop == "limp":
-            try:
-                self._rest()
+            self._rest()
+            with explaining(f"{self.name} does not get stiff"):
                 self._send(self._present)
                 self._bus.enable_torque()
-            except Exception as error:
-                raise Sim2RealError(f"{self.name} does not get stiff: {one_line(error)}") from None
         self._stopped = ""
         self._rest()
 
     def get_observation(self) -> Mapping[str, object]:
         """The readings of this moment; empty where a packet was lost on the bus."""
-        try:
-            seen = self._robot.get_observation()
-        except ConnectionError as error:
-            # A serial bus loses a packet now and then; a lost bus is something else.
-            if self.is_connected:
-                return {}
-            raise Sim2RealError(f"{self.name} is gone: {one_line(error)}") from None
-        except Exception as error:
-            raise Sim2RealError(f"{self.name} cannot be read: {one_line(error)}") from None
+        seen = self._read()
+        if not seen:
+            return {}
         now = self._clock.now()
         self._keep(seen)
         found = {
@@ -203,10 +185,8 @@ class LeRobotRobot:
             self._names.commands[name].key: self._names.commands[name].from_si(float(value))
             for name, value in action.items()
         }
-        try:
+        with explaining(f"{self.name} took no command"):
             taken = self._send({**self._resting, **given})
-        except Exception as error:
-            raise Sim2RealError(f"{self.name} took no command: {one_line(error)}") from None
         quantities = {name: self._names.commands[name] for name in action}
         return {
             name: quantity.to_si(float(taken.get(quantity.key, given[quantity.key])))
@@ -240,24 +220,29 @@ class LeRobotRobot:
             if self._driven:
                 with suppress(Sim2RealError):
                     self.stop()
-            try:
+            with explaining(f"{self.name} does not let go"):
                 self._robot.disconnect()
-            except Exception as error:
-                raise Sim2RealError(f"{self.name} does not let go: {one_line(error)}") from None
 
     def _rest(self) -> None:
         """Note where it is: the command of every joint that is never given one."""
         for _ in range(_TRIES):
-            try:
-                seen = self._robot.get_observation()
-            except ConnectionError:
-                continue
-            except Exception as error:
-                raise Sim2RealError(f"{self.name} cannot be read: {one_line(error)}") from None
-            self._keep(seen)
-            self._resting = dict(self._present)
-            return
+            seen = self._read()
+            if seen:
+                self._keep(seen)
+                self._resting = dict(self._present)
+                return
         raise Sim2RealError(f"{self.name} gives no readings")
+
+    def _read(self) -> Mapping[str, float]:
+        """The driver's readings; empty where a packet was lost on the bus."""
+        with explaining(f"{self.name} cannot be read"):
+            try:
+                return self._robot.get_observation()
+            except ConnectionError as error:
+                # A serial bus loses a packet now and then; a lost bus is something else.
+                if self.is_connected:
+                    return {}
+                raise Sim2RealError(f"{self.name} is gone: {one_line(error)}") from None
 
     def _keep(self, seen: Mapping[str, float]) -> None:
         """Note where it is, in the driver's own numbers."""
@@ -329,10 +314,8 @@ def _build(path: Path, file: RobotHeader) -> LeRobotDriver:
             " pip install lerobot, with the extra of your motors, such as lerobot[feetech]"
         ) from None
     if file.module:
-        try:
+        with explaining(f"{path}: module {file.module}", ImportError):
             import_module(file.module)
-        except ImportError as error:
-            raise Sim2RealError(f"{path}: module {file.module}: {one_line(error)}") from None
     known = robots.RobotConfig.get_known_choices()
     failed = ""
     for entry in pkgutil.iter_modules(robots.__path__, "lerobot.robots."):
@@ -348,9 +331,7 @@ def _build(path: Path, file: RobotHeader) -> LeRobotDriver:
         raise Sim2RealError(
             f"{path}: LeRobot has no robot {file.type!r}{nearest(file.type, known)}{failed}"
         )
-    try:
+    with explaining(f"{path}: LeRobot refuses [robot.config]"):
         config = draccus.decode(robots.RobotConfig, {"type": file.type, **file.config})
         robot: LeRobotDriver = make(config)
         return robot
-    except Exception as error:
-        raise Sim2RealError(f"{path}: LeRobot refuses [robot.config]: {one_line(error)}") from None

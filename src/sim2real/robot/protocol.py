@@ -26,11 +26,9 @@ class Robot(Protocol):
     @property
     def is_connected(self) -> bool:
         """Whether the robot answers."""
-        ...
 
     def connect(self) -> None:
         """Make the robot ready; if that fails it is a `Sim2RealError`."""
-        ...
 
     def get_observation(self) -> Mapping[str, object]:
         """The newest readings, by sensor; empty where a packet was lost.
@@ -39,19 +37,15 @@ class Robot(Protocol):
         them [N m or N], '@command' what it is commanded by whoever is in charge. The last two are
         in the order of `actuators`, or of the contract where there are none.
         """
-        ...
 
     def send_action(self, action: Mapping[str, float]) -> Mapping[str, float]:
         """Send commands by actuator; what was really sent, after the robot's own limits."""
-        ...
 
     def stop(self) -> None:
         """Go to the safe stop, and stay there."""
-        ...
 
     def disconnect(self) -> None:
         """Let go of the robot, in its safe stop."""
-        ...
 
 
 class ControlClock(Protocol):
@@ -59,8 +53,6 @@ class ControlClock(Protocol):
 
     def now(self) -> float:
         """The time [s]."""
-        ...
 
     def sleep_until(self, moment_s: float) -> None:
         """Wait until a moment of this clock."""
-        ...

@@ -35,19 +35,15 @@ class Controller(Protocol):
     @property
     def command(self) -> Reals:
         """(1, commands) the last command; after `start` the one that rests."""
-        ...
 
     def start(self, readings: Reals, goals: Reals) -> None:
         """Begin at readings (numbers,) with goals (numbers,)."""
-        ...
 
     def step(self, readings: Reals) -> tuple[Reals, Reals, Reals]:
         """(observation, action, command) of this period; the first two may be empty."""
-        ...
 
     def sent(self, command: Reals) -> None:
         """Take note of what really went to the robot."""
-        ...
 
 
 @dataclass(frozen=True, kw_only=True)
