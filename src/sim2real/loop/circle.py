@@ -33,6 +33,10 @@ from sim2real.twin import Twin
 
 SUMMARY_FILE = "summary.json"
 PLAN_FILE = "plan.json"
+_PLANNED = (
+    "task", "robot", "strategy", "target", "first", "seconds", "iterations", "again", "seed",
+)  # fmt: skip
+"""Options that a loop cannot change later; nor its budget."""
 _SURE = 0.95
 """One-sided confidence of bounds."""
 
@@ -157,19 +161,8 @@ def _successor(
 
 def _plan(config: LoopConfig) -> None:
     """Keep what was planned before anything was seen; after that, refuse another plan."""
-    plan = {
-        "task": config.task,
-        "robot": config.robot,
-        "strategy": config.strategy,
-        "budget": config.trials,
-        "target": config.target,
-        "first": config.first,
-        "seconds": config.seconds,
-        "iterations": config.iterations,
-        "again": config.again,
-        "seed": config.seed,
-        "software": __version__,
-    }
+    plan = {name: getattr(config, name) for name in _PLANNED}
+    plan |= {"budget": config.trials, "software": __version__}
     path = config.folder / PLAN_FILE
     if path.is_file():
         before = table_at(read_json(path), str(path))

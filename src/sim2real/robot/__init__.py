@@ -54,8 +54,7 @@ if TYPE_CHECKING:
     from sim2real.robot.excite.plan import MOTIONS, ExcitationPlan
     from sim2real.robot.excite.record import ExcitedRobot, PreparedMotion, prepare_motion
     from sim2real.robot.excite.record_config import RecordConfig
-    from sim2real.robot.excite.recordings import RecordedMotions, record_motions
-    from sim2real.robot.excite.series import record_series
+    from sim2real.robot.excite.recordings import RecordedMotions, record_motions, record_series
     from sim2real.robot.ladder_step import deploy
     from sim2real.robot.operator import OperatorStop
     from sim2real.robot.packet_loss import link_stops

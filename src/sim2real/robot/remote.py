@@ -58,15 +58,13 @@ class RemoteRobot:
         self._held = True
         try:
             told = self._ask({"do": "hello"})
+            actuators = told.get("actuators")
+            needed = {"robot", "serial", "safe_stop", "clock"}
+            if not (needed <= set(told) and isinstance(actuators, list)):
+                raise self._no_robot()
         except Sim2RealError:
             self._held = False
             raise
-        actuators = told.get("actuators")
-        if not {"robot", "serial", "safe_stop", "clock"} <= set(told) or not isinstance(
-            actuators, list
-        ):
-            self._held = False
-            raise self._no_robot()
         self.name, self.serial = str(told["robot"]), str(told["serial"])
         self.safe_stop, self.virtual = str(told["safe_stop"]), told["clock"] == "virtual"
         self._actuators = [str(name) for name in actuators]

@@ -80,12 +80,8 @@ class ShadowComparison:
         frames = np.stack([frame for frame, _, _ in self._rows])
         wanted = np.stack([wanted for _, wanted, _ in self._rows])
         sent = np.stack([sent for _, _, sent in self._rows])
-        joints = self._limits.joints
-        low, high = (
-            np.array([getattr(joint, f"command_{side}") for joint in joints])
-            for side in ("low", "high")
-        )
-        rate = np.array([joint.command_rate for joint in joints]) / self._rate_hz
+        low, high = self._limits.of("command_low"), self._limits.of("command_high")
+        rate = self._limits.of("command_rate") / self._rate_hz
         good: Bools = np.logical_and.reduce(np.isfinite(wanted) & np.isfinite(sent), axis=1)
         off = np.where(good[:, None], wanted - sent, 0.0)
         before = np.vstack([sent[:1], sent[:-1]])
@@ -97,9 +93,9 @@ class ShadowComparison:
         near = np.abs(off[good]) < _CLOSE * (high - low)
         return Agreement(
             periods=len(wanted),
-            rms=_tuple(np.sqrt(np.mean(off**2, axis=0))),
-            largest=_tuple(np.abs(off).max(axis=0)),
-            bias=_tuple(off.mean(axis=0)),
+            rms=tuple(np.sqrt(np.mean(off**2, axis=0)).tolist()),
+            largest=tuple(np.abs(off).max(axis=0).tolist()),
+            bias=tuple(off.mean(axis=0).tolist()),
             correlation=tuple(
                 _correlation(wanted[good, k], sent[good, k]) for k in range(wanted.shape[1])
             ),
@@ -222,7 +218,3 @@ def _correlation(one: Floats, other: Floats) -> float:
     if len(one) < 2 or np.ptp(one) == 0 or np.ptp(other) == 0:
         return float("nan")
     return float(np.corrcoef(one, other)[0, 1])
-
-
-def _tuple(values: Floats) -> tuple[float, ...]:
-    return tuple(float(value) for value in values)

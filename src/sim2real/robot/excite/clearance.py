@@ -14,8 +14,8 @@ import numpy as np
 
 from sim2real.arrays import Bools, Floats
 from sim2real.contract import Contract, Limits
-from sim2real.errors import Sim2RealError, nearest
 from sim2real.robot.excite.plan import ExcitationPlan
+from sim2real.robot.kinematics import tool_site
 from sim2real.twin import Twin
 
 CLEAR_M = 0.01
@@ -55,15 +55,7 @@ class Clearance:
         self._dofs = np.array([int(joint.dofadr[0]) for joint in joints])
         self._actuators = np.array([self._moved.actuator(c.name).id for c in contract.commands])
         self._driven = _driven(self._moved, [int(joint.bodyid[0]) for joint in joints])
-        self._site = -1
-        if limits.tool:
-            sites = [self._moved.site(k).name for k in range(self._moved.nsite)]
-            if limits.tool not in sites:
-                raise Sim2RealError(
-                    f"the limits name the tool {limits.tool!r}, which the model does not have"
-                    f"{nearest(limits.tool, sites)}"
-                )
-            self._site = sites.index(limits.tool)
+        self._site = tool_site(self._moved, limits)
 
     def default_readings(self) -> Floats:
         """(numbers,) what the sensors read in the twin's default pose."""

@@ -52,26 +52,20 @@ class Envelope:
     @classmethod
     def of(cls, contract: Contract, limits: Limits, *, speed: float | None = None) -> Envelope:
         """The envelope inside a robot's limits; `speed` [rad/s or m/s] slows servos further."""
-        joints = limits.joints
         servo = np.array([command.unit in ("rad", "m") for command in contract.commands])
-        rate = RATE_SHARE * np.array([joint.command_rate for joint in joints])
-        followed = RATE_SHARE * np.array([joint.velocity for joint in joints])
-        rate = np.where(servo, np.minimum(rate, followed), rate)
+        rate = RATE_SHARE * limits.of("command_rate")
+        rate = np.where(servo, np.minimum(rate, RATE_SHARE * limits.of("velocity")), rate)
         if speed is not None:
             if not (math.isfinite(speed) and speed > 0):
                 raise Sim2RealError(f"a speed is a positive number, not {speed:g}")
             rate = np.where(servo, np.minimum(rate, speed), rate)
-        low = np.array([joint.command_low for joint in joints])
-        high = np.array([joint.command_high for joint in joints])
+        low, high = limits.of("command_low"), limits.of("command_high")
+        fastest = ACCELERATION_SHARE * limits.of("acceleration")
         return cls(
-            low=np.where(servo, np.maximum(low, [joint.position_low for joint in joints]), low),
-            high=np.where(servo, np.minimum(high, [joint.position_high for joint in joints]), high),
+            low=np.where(servo, np.maximum(low, limits.of("position_low")), low),
+            high=np.where(servo, np.minimum(high, limits.of("position_high")), high),
             rate=rate,
-            acceleration=np.where(
-                servo,
-                ACCELERATION_SHARE * np.array([joint.acceleration for joint in joints]),
-                math.inf,
-            ),
+            acceleration=np.where(servo, fastest, math.inf),
             servo=servo,
         )
 

@@ -115,6 +115,7 @@ class PreparedMotion:
     """A plan that stays clear of everything."""
 
     plan: ExcitationPlan
+    contract: Contract
     amplitude: float
     """The amplitude that was asked for."""
     reduced: str
@@ -122,13 +123,14 @@ class PreparedMotion:
     moved: float
     """How far it first goes towards the twin's default pose to have room: from 0 (not) to 1."""
 
-    def ranges(self, contract: Contract) -> list[CommandRange]:
+    @property
+    def ranges(self) -> list[CommandRange]:
         """What would be sent to each command."""
         plan = self.plan
         return [
             CommandRange(command.name, command.unit, *numbers)
             for command, *numbers in zip(
-                contract.commands,
+                self.contract.commands,
                 plan.commands.min(axis=0).tolist(),
                 plan.commands.max(axis=0).tolist(),
                 plan.speed.tolist(),
@@ -138,14 +140,14 @@ class PreparedMotion:
             )
         ]
 
-    def to_dict(self, contract: Contract) -> dict[str, object]:
+    def to_dict(self) -> dict[str, object]:
         """What would be sent, as plain data."""
         return {
             "motion": self.plan.motion,
             "seconds": self.plan.seconds,
             "reduced": self.reduced,
             "moved": self.moved,
-            "commands": [sent._asdict() for sent in self.ranges(contract)],
+            "commands": [sent._asdict() for sent in self.ranges],
         }
 
 
@@ -156,6 +158,19 @@ class RecordedMotion:
     path: Path
     flight: Flight
     episode: Episode
+
+    def to_dict(self) -> dict[str, object]:
+        """How it went, as plain data."""
+        flight = self.flight
+        return {
+            "file": str(self.path),
+            "episode": self.episode.id,
+            "periods": flight.periods,
+            "lost": flight.lost,
+            "limited": flight.limited,
+            "late_s": float(flight.late_s.max(initial=0.0)),
+            "stopped": flight.stopped,
+        }
 
 
 def prepare_motion(
@@ -209,7 +224,9 @@ def prepare_motion(
         )
         if plan and (best is None or plan.amplitude.sum() > best.plan.amplitude.sum()):
             reduced = problems[0] if problems else ""
-            best = PreparedMotion(plan=plan, amplitude=amplitude, reduced=reduced, moved=moved)
+            best = PreparedMotion(
+                plan=plan, contract=contract, amplitude=amplitude, reduced=reduced, moved=moved
+            )
         if best and _moving(best.plan).min(initial=1) >= _ENOUGH * amplitude:
             break
     if best is None:

@@ -4,7 +4,7 @@ import pytest
 
 from sim2real.errors import Sim2RealError
 from sim2real.robot import ExcitedRobot, OperatorStop, open_robot, record_series
-from sim2real.robot.excite import series
+from sim2real.robot.excite import recordings
 from sim2real.tasks import find_task
 
 TASK = "pendulum-swingup"
@@ -47,6 +47,6 @@ def test_a_robot_that_nobody_re_arms_stays_stopped(strong, tmp_path):
 
 @pytest.mark.slow
 def test_a_robot_that_is_stopped_again_and_again_is_left_alone(strong, tmp_path, monkeypatch):
-    monkeypatch.setattr(series, "_STOPS", 1)
+    monkeypatch.setattr(recordings, "_STOPS", 1)
     with pytest.raises(Sim2RealError, match="stopped while it was recorded"):
         recorded(strong, tmp_path)
