@@ -60,7 +60,7 @@ def close_the_loop(
     _plan(config)
     store = store or Store(config.folder / "steps", report=report)
     with ExplanationProcess(config, store) as beside:
-        closed = walk(config, store, beside=beside, prompts=prompts)
+        closed = walk(config, store, explain=beside.begin, prompts=prompts)
     write_json(config.folder / SUMMARY_FILE, closed.to_dict())
     return closed
 
@@ -69,10 +69,13 @@ def walk(
     config: LoopConfig,
     store: Store,
     *,
-    beside: ExplanationProcess,
+    explain: Callable[[list[KeptStep]], None],
     prompts: OperatorPrompts | None = None,
 ) -> LoopResult:
-    """Do every step of a loop, or read it where it is done; nothing else is written."""
+    """Do every step of a loop, or read it where it is done; nothing else is written.
+
+    `explain` gets steps that say what went wrong, as soon as they can be done.
+    """
     stages = _stages(config, prompts)
     iterations, again = _updates(config)
     nominal = stages.train("nominal", iterations=iterations)
@@ -99,7 +102,7 @@ def walk(
                 rounds[-1].asked = _why_failed(stages, rounds[-1], known)
                 if known is not None and attributed is None and not missing:
                     attributed = stages.attribute(nominal, known, recorded, tried)
-                beside.begin([step for step in (rounds[-1].asked, attributed) if step])
+                explain([step for step in (rounds[-1].asked, attributed) if step])
             better = not missing and policy.key != rounds[-1].policy.step.key
             if better:
                 rounds.append(_begin(store, stages, policy, known, recorded))

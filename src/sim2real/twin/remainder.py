@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 from typing import ClassVar
 
 import mujoco
@@ -18,7 +17,6 @@ import torch
 from torch import Tensor
 
 from sim2real.errors import Sim2RealError, nearest
-from sim2real.files import read_json
 from sim2real.plain import PlainData
 
 _ONE_WAY = (int(mujoco.mjtJoint.mjJNT_HINGE), int(mujoco.mjtJoint.mjJNT_SLIDE))
@@ -86,11 +84,6 @@ class Remainder(PlainData, also=("features",)):
     def count(self) -> int:
         """Bumps of a joint."""
         return len(self.joints[0].weights)
-
-    @classmethod
-    def load(cls, path: Path) -> Remainder:
-        """The remainder in a file; a malformed one is a `Sim2RealError`."""
-        return cls.from_dict(read_json(path), str(path))
 
     def check(self, model: mujoco.MjModel) -> None:
         """Refuse a remainder of joints that the model does not have."""

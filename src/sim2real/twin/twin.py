@@ -112,12 +112,10 @@ class Twin:
         data = of_plain(TwinFile, _read_tables(file), str(file))
         header, folder = data.twin, file.parent
         posterior, remainder = None, None
-        if path.is_dir() and (folder / POSTERIOR_FILE).exists():
-            posterior = JointDistribution.from_dict(
-                read_json(folder / POSTERIOR_FILE), "a posterior"
-            )
-        if path.is_dir() and (folder / REMAINDER_FILE).exists():
-            remainder = Remainder.load(folder / REMAINDER_FILE)
+        if path.is_dir() and (found := folder / POSTERIOR_FILE).exists():
+            posterior = JointDistribution.from_dict(read_json(found), "a posterior")
+        if path.is_dir() and (found := folder / REMAINDER_FILE).exists():
+            remainder = Remainder.from_dict(read_json(found), str(found))
         twin = cls(
             name=header.name or folder.resolve().name,
             folder=folder,
