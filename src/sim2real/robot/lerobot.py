@@ -92,7 +92,10 @@ class LeRobotRobot:
         self._speed = dict.fromkeys(names.velocities, 0.0)
         self._resting: dict[str, float] = {}
         self._present: dict[str, float] = {}
-        self._stopped = ""
+        self.stopped_itself = ""
+        """Why it does not obey; '' while it does."""
+        self.actuators = tuple(names.commands)
+        """Names of the actuators it takes commands for."""
         self._driven = False
         readable, self._takes = dict(robot.observation_features), dict(robot.action_features)
         for what, given, has in (
@@ -119,16 +122,6 @@ class LeRobotRobot:
             return bool(self._robot.is_connected)
         return False
 
-    @property
-    def actuators(self) -> tuple[str, ...]:
-        """Names of the actuators it takes commands for."""
-        return tuple(self._names.commands)
-
-    @property
-    def stopped_itself(self) -> str:
-        """Why it does not obey; '' while it does."""
-        return self._stopped
-
     def connect(self) -> None:
         """Connect; a robot that is not calibrated, or does not answer, is a `Sim2RealError`.
 
@@ -144,17 +137,17 @@ class LeRobotRobot:
                 f"{self.name} {self.serial} is not calibrated: run lerobot-calibrate for it first"
             )
         self._past.clear()
-        self._stopped = ""
+        self.stopped_itself = ""
         self._rest()
 
     def enable(self) -> None:
         """Let a robot that was stopped move again, from where it is."""
-        if self._stopped and self.safe_stop == "limp":
+        if self.stopped_itself and self.safe_stop == "limp":
             self._rest()
             with explaining(f"{self.name} does not get stiff"):
                 self._send(self._present)
                 self._bus.enable_torque()
-        self._stopped = ""
+        self.stopped_itself = ""
         self._rest()
 
     def get_observation(self) -> Mapping[str, object]:
@@ -174,8 +167,8 @@ class LeRobotRobot:
 
     def send_action(self, action: Mapping[str, float]) -> Mapping[str, float]:
         """Send commands by name; what was really sent. A joint that is not named stays at rest."""
-        if self._stopped:
-            raise Sim2RealError(f"{self.name} is stopped: {self._stopped}")
+        if self.stopped_itself:
+            raise Sim2RealError(f"{self.name} is stopped: {self.stopped_itself}")
         for name in action:
             if name not in self._names.commands:
                 raise Sim2RealError(
@@ -195,7 +188,7 @@ class LeRobotRobot:
 
     def stop(self) -> None:
         """Hold the present position, or let go of the motors; nothing moves it after that."""
-        self._stopped = self._stopped or "asked to"
+        self.stopped_itself = self.stopped_itself or "asked to"
         for attempt in range(_TRIES):
             try:
                 if self.safe_stop == "limp":
