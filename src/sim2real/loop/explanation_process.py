@@ -37,7 +37,7 @@ class ExplanationProcess:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """End what still runs: by now it is done, or nobody waits for it."""
+        """End what still runs: it is done, or no longer needed."""
         for walk in self.walks:
             walk.kill()
             walk.communicate()
@@ -75,7 +75,7 @@ class ExplainingStore(Store):
     """
 
     def __init__(self, folder: Path, *, asked: int) -> None:
-        """The walk ends when the store is told to `explain` for the last of `asked` times."""
+        """The walk ends after `asked` calls of `explain`."""
         super().__init__(folder)
         self._left = asked
 

@@ -45,7 +45,7 @@ def policy_of(
     """(training step, identifying step or None) of a strategy.
 
     Strategies that know the robot begin with the `nominal` policy, of so many `iterations`, and
-    train for `again` updates; those that know nothing of it train as long in all.
+    train for `again` updates; the others train for as many updates in all.
     """
     if strategy == "nominal":
         return nominal, None

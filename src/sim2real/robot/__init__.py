@@ -2,7 +2,7 @@
 
 `deploy` takes a bundle one step up the ladder on a robot, `record_motions` excites a robot for
 identification, and `DriftMonitor` notices when a deployed robot moves away from its twin. Nothing
-moves until it is told to execute; a `Supervisor` always stands between a policy and its robot.
+moves without `execute`; a `Supervisor` always stands between a policy and its robot.
 
 >>> from sim2real.robot import ExcitedRobot, prepare_motion
 >>> from sim2real.tasks import find_task

@@ -213,13 +213,13 @@ class DeploymentSession:
 
     def _judge(self, flight: Flight) -> str:
         if flight.stopped:
-            # Whoever ended it early has not seen how it would have gone.
+            # An operator who ends it early has not seen the outcome.
             return "" if flight.stopped == OPERATOR else "failure"
         if isinstance(self.robot, RemoteRobot):
             with suppress(Sim2RealError):  # a robot that does not answer has not succeeded
                 return "success" if self.robot.judge() else "failure"
             return "failure"
-        answer = self._prompts.ask("did it succeed? [y/n, Enter if nobody can say]").strip().lower()
+        answer = self._prompts.ask("did it succeed? [y/n, Enter if unclear]").strip().lower()
         return {"y": "success", "n": "failure"}.get(answer[:1], "")
 
     def _go_on(self, trial: AttemptRecord, number: int) -> bool:

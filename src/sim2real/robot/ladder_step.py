@@ -25,7 +25,7 @@ def deploy(
     prompts: OperatorPrompts | None = None,
     **options: Any,  # fields of DeployConfig
 ) -> Deployment:
-    """Do one step of the ladder of trust with a bundle; nothing is sent unless told to `execute`.
+    """Do one step of the ladder of trust with a bundle; nothing is sent without `execute`.
 
     `options` are those of `DeployConfig`, or it is given whole. A `replay` is on `logs`. Whatever
     does not fit is refused before anything moves; `prompts` speak with the person at the robot.

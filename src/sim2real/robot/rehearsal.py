@@ -89,12 +89,12 @@ def _along(
     rows = np.flatnonzero(np.isfinite(log.readings).all(axis=1))
     if not len(rows):
         return "there are no readings"
-    told = log.goals[rows[0]] if log.goals is not None else np.zeros(0)
-    if not np.isfinite(told).all():
-        told = goal_vector(bundle.contract, goals)
+    goal = log.goals[rows[0]] if log.goals is not None else np.zeros(0)
+    if not np.isfinite(goal).all():
+        goal = goal_vector(bundle.contract, goals)
     for part in _unbroken(log, rows, bundle.limits.stale_periods):
         pilot, supervisor = Pilot(runtime), Supervisor(bundle.contract, bundle.limits)
-        pilot.start(log.readings[part[0]], told)
+        pilot.start(log.readings[part[0]], goal)
         supervisor.arm(person="rehearsal", resting=pilot.command[0])
         for row in part:
             readings, fresh = log.readings[row], bool(log.fresh[row].any())

@@ -129,7 +129,7 @@ class Shadowed:
         return frame, action, command
 
     def sent(self, command: Reals) -> None:
-        """Tell both what was really sent; if others drive the robot, what they sent."""
+        """Pass on to both what was really sent; if others drive the robot, what they sent."""
         if isinstance(self._charge, Overheard):
             command = self._charge.command[0]
         if self._seen is not None:
@@ -161,9 +161,9 @@ class Holding:
 
 
 class Overheard:
-    """A robot that somebody else drives: its readings, and the commands they give it.
+    """A robot that another program drives: its readings, and the commands it gets.
 
-    As a `Robot` it takes no command; as a controller it gives theirs.
+    As a `Robot` it takes no command; as a controller it repeats theirs.
     """
 
     def __init__(self, robot: Robot, contract: Contract) -> None:
@@ -182,7 +182,7 @@ class Overheard:
         self._robot.connect()
 
     def get_observation(self) -> Mapping[str, object]:
-        """The newest readings, with the command of whoever is in charge."""
+        """The newest readings; it notes the command of the controller in charge."""
         seen = self._robot.get_observation()
         if seen:
             command = in_order(self._robot, self.contract, seen, "@command")
@@ -192,11 +192,11 @@ class Overheard:
         return seen
 
     def send_action(self, action: Mapping[str, float]) -> Mapping[str, float]:
-        """Refused: somebody else is in charge."""
-        raise Sim2RealError("somebody else is in charge of this robot")
+        """Refused: another program is in charge."""
+        raise Sim2RealError("another program is in charge of this robot")
 
     def stop(self) -> None:
-        """Left to whoever is in charge."""
+        """Left to the controller in charge."""
 
     def disconnect(self) -> None:
         """Stop listening."""

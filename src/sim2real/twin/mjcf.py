@@ -1,6 +1,6 @@
-"""Reading MJCF that somebody else wrote.
+"""Reading MJCF from anywhere.
 
-A model may come from anywhere, so it is looked at before MuJoCo sees it: no document type (no
+A model is checked before MuJoCo reads it: no document type (no
 entities, hence no entity bomb), and no file from outside the twin's folder.
 """
 

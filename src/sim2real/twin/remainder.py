@@ -24,8 +24,8 @@ _FAR = 1e6
 """Distance beyond which it does not matter how far; squares of it are still exact enough."""
 
 REMAINDER_FEATURES = ("position", "velocity", "drive", "load")
-"""What a joint's force may depend on: its position [rad or m] and velocity, what its drive is told
-(a servo's distance to the commanded position, else the command as it is), and the force of the
+"""What a joint's force may depend on: its position [rad or m] and velocity, the command of its
+drive (a servo's distance to the commanded position, else the command itself), and the force of the
 drive at the beginning of the period [N m or N]."""
 
 

@@ -183,7 +183,7 @@ class Twin:
     def compile(self) -> CompiledTwin:
         """The compiled model with effects and events, ready for parameters.
 
-        A new one each time: nobody else's changes are in it.
+        A new one each time, so changes to it affect no one else.
         """
         spec, bare, effects = self._spec_with_effects()
         names = [parameter.name for parameter in self.parameters]
@@ -271,7 +271,7 @@ def _compile_with_moving_frames(
     return shifted
 
 
-_Tables = dict[str, Any]  # tables of tables, as TOML has them; whoever reads one checks it
+_Tables = dict[str, Any]  # tables of tables, as TOML has them; checked where they are read
 
 
 def _read_tables(file: Path, *, depth: int = 0) -> _Tables:

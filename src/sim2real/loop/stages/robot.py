@@ -27,8 +27,8 @@ from sim2real.tasks import TaskEnv, find_task
 MOTIONS = ("multisine", "chirp", "steps")
 """Motions that a robot is identified from."""
 _UNITS = "9deaae158f408a5c"
-"""Names what units of stand-in hardware do. Whoever changes what a unit does changes this name, so
-that loops do not go on with what another unit did."""
+"""Names the behaviour of stand-in hardware. It changes with that behaviour, so that loops do not
+continue with what another unit did."""
 _Step = Literal["replay", "shadow", "limited", "full"]
 _LADDER: tuple[_Step, ...] = ("replay", "shadow", "limited")
 """Steps that a policy takes before it may act freely."""
@@ -38,7 +38,7 @@ class RobotStages(StagesBase):
     """Makes the steps of a loop that move its robot, and does them."""
 
     def record(self, *, seconds: float) -> KeptStep:
-        """Record motions that tell the robot's parameters, `seconds` in all."""
+        """Record motions that excite the robot's parameters, `seconds` in all."""
         rate_hz = find_task(self.task).rate_hz
 
         def work(folder: Path, done: tuple[KeptResult, ...]) -> StepResult:
@@ -99,7 +99,7 @@ class RobotStages(StagesBase):
 
     @property
     def robot_identity(self) -> dict[str, str]:
-        """What tells the robot from others: its address, and what is known to be behind that."""
+        """What identifies the robot: its address, and what is known about what is behind it."""
         behind = _UNITS if self.stands_in else ""
         if self.robot.startswith("lerobot:"):
             file = Path(self.robot.partition(":")[2])
@@ -109,8 +109,8 @@ class RobotStages(StagesBase):
     def attempt(self, folder: Path, bundle: Path, *, first: int, count: int) -> StepResult:
         """Make attempts with set-ups numbered from `first` on.
 
-        Attempts from before an interruption count: people interrupt what goes badly, so forgetting
-        them would flatter. Only stand-in hardware starts again.
+        Attempts from before an interruption count: people interrupt what goes badly, so dropping
+        them would bias the rate. Only stand-in hardware starts again.
         """
         if self.stands_in:
             shutil.rmtree(folder, ignore_errors=True)
@@ -172,7 +172,7 @@ class RobotStages(StagesBase):
         )
 
     def _rearmed(self, why: str) -> bool:
-        """Whether somebody lets it go on after a stop; stand-in hardware always may."""
+        """Whether a person re-arms it after a stop; stand-in hardware needs nobody."""
         asked = f"stopped: {why}; who re-arms it? [name, Enter to end]"
         return self.stands_in or bool(self.prompts.ask(asked).strip())
 

@@ -5,10 +5,10 @@ episode alone: how far each parameter would have to move to explain it, by itsel
 the others, and how much each sensor scatters beyond that. A real robot never matches its twin, so
 these are compared not with zero but with the robot's own first episodes, the baseline, by ranks.
 
-While nothing changes, episodes are exchangeable, and the chance that the monitor ever raises an
-alarm, however long it runs, is at most `false_alarm`. Nothing else is assumed. What does change is
-drift, also when it has a harmless reason: gears that get warm, a battery that empties, other goals
-or another surface than in the baseline.
+While nothing changes, episodes are exchangeable, and the probability that the monitor ever raises
+an alarm, however long it runs, is at most `false_alarm`. Nothing else is assumed. Any change is
+drift, even for a harmless reason: warm gears, an empty battery, other goals or another surface than
+in the baseline.
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ class DriftVerdict(PlainData):
     """Against 'nothing has changed'; its threshold is 1 / false_alarm."""
     threshold: float
     telling: str
-    """The number that tells most."""
+    """The statistic with the strongest evidence."""
     alarm: bool
     """Whether the threshold has been reached, now or before."""
 
@@ -122,14 +122,14 @@ class DriftReport(PlainData, also=("drifted",)):
     baseline: int
     """Episodes everything is compared with."""
     false_alarm: float
-    """Chance of an alarm, ever, if nothing changes."""
+    """Probability that it ever raises an alarm while nothing changes."""
     verdicts: tuple[DriftVerdict, ...]
     alarm: int | None
-    """Number of the episode that raised the alarm, from 1; None where there was none."""
+    """Number of the episode that raised the alarm, from 1; None without an alarm."""
     change: int | None
-    """Number of the episode from which on it is different, as far as can be told."""
+    """Number of the first episode that differs, as estimated."""
     causes: tuple[DriftCause, ...]
-    """Parameters that explain the change; empty where none does."""
+    """Parameters that explain the change; empty if none does."""
     skipped: tuple[str, ...] = ()
     """Why episodes were left out that could not be replayed."""
 
@@ -143,7 +143,7 @@ class DriftMonitor:
     """Watches one deployed bundle on one robot, episode by episode, for weeks."""
 
     def __init__(self, bundle: Bundle, state: MonitorState) -> None:
-        """A monitor that goes on from a state; use `empty` or `load`."""
+        """A monitor that continues from a state; use `empty` or `load`."""
         self.bundle = bundle
         self.twin = Twin.load(bundle.twin, check=False)
         self.state = replace(state, episodes=())
@@ -289,10 +289,10 @@ def watch_drift(
 ) -> DriftReport:
     """Look through a robot's episodes in order; the first `baseline` of them are the reference.
 
-    While nothing changes, the chance of an alarm is at most `false_alarm`, ever. `state` is a file
-    that the monitor is kept in: it is gone on with where it exists, with the baseline and the rate
-    it was started with, and episodes it knows are skipped. Without one, episodes that leave nothing
-    to compare with the baseline are a `Sim2RealError`.
+    While nothing changes, the probability that it ever raises an alarm is at most `false_alarm`.
+    `state` is a file that keeps the monitor: if it exists, the monitor continues with the baseline
+    and the rate it was started with, and skips episodes it knows. Without one, episodes that leave
+    nothing to compare with the baseline are a `Sim2RealError`.
     """
     bundle, episodes = Bundle.open(bundle), read_logs(logs)
     if state is not None and Path(state).exists():

@@ -1,4 +1,4 @@
-"""The shapes of motions: how joints deviate from where they rest, before their size is known.
+"""The shapes of motions: how joints deviate from rest, before their size is known.
 
 A shape is a table (periods, joints) that begins and ends at zero, at rest.
 """
@@ -24,7 +24,7 @@ _PEAK_SPEED, _PEAK_ACCELERATION = 1.875, 10.0 / math.sqrt(3.0)
 
 
 class Limit(NamedTuple):
-    """What the moving joints may do around their centre: arrays (joints,)."""
+    """Limits of the moving joints around their centre: arrays (joints,)."""
 
     size: Floats
     rate: Floats
@@ -70,7 +70,7 @@ def _multisine(rng: np.random.Generator, count: int, rate_hz: float, limit: Limi
         best = -1.0
         for attempt in range(_PHASES):
             order = np.arange(len(lines))
-            # Schroeder's phases spread the peaks; chance may do better with few lines.
+            # Schroeder's phases spread the peaks; with few lines, random phases may do better.
             phases = -np.pi * order * (order + 1) / len(lines) + rng.uniform(0, 2 * np.pi)
             if attempt % 2:
                 phases = rng.uniform(0, 2 * np.pi, len(lines))
@@ -144,7 +144,7 @@ def _targets(rng: np.random.Generator, count: int, rate_hz: float, limit: Limit)
 
 
 def _hold(rng: np.random.Generator, count: int, rate_hz: float, limit: Limit) -> Floats:
-    """Nothing moves: for noise, friction and what drifts."""
+    """Nothing moves: for noise, friction and drift."""
     return np.zeros((count, len(limit.size)))
 
 

@@ -28,13 +28,13 @@ from sim2real.robot.runner import Flight, fly
 from sim2real.robot.supervisor import Supervisor
 
 _ATTEMPTS = 4
-"""How often a motion is planned for a robot that has sunk since."""
+"""How often a motion is planned again for a robot that has sunk meanwhile."""
 _LOST_PERIODS = 3.75
 """Age of the last reading that ends a motion [control periods]. A plan needs no readings, and among
 thousands of periods two lost packets in a row do occur."""
 _AMPLITUDE = 0.5
 _SMALLER = 0.7
-"""Part of the amplitude that is left after a stop."""
+"""Share of the amplitude that is left after a stop."""
 _STOPS = 4
 """Stops after which a robot is not moved again."""
 _SHORTEST_S = 2.0
@@ -289,12 +289,12 @@ def record_series(
     operator_stop: OperatorStop,
     report: Callable[[int, int], None] = lambda done, of: None,
 ) -> list[RecordedMotion]:
-    """Play motions that last so many seconds together, each as long; all that was recorded.
+    """Play motions of equal length, `seconds` in all; everything that was recorded.
 
-    A motion is planned with the twin as it is. A robot whose motors are stronger gets faster than
-    planned, and the supervisor stops it: what was recorded until then tells much of it, and the
-    rest is recorded with smaller motions. `rearm` gets why the supervisor stopped a motion, and
-    says whether the robot may go on.
+    A motion is planned with the present twin. A robot with stronger motors gets faster than
+    planned, and the supervisor stops it: the recording up to then is kept, and the remaining
+    motions are made smaller. `rearm` gets the reason of a stop, and says whether the robot may go
+    on.
     """
     player = MotionPlayer(
         subject=subject,
