@@ -289,7 +289,7 @@ def test_a_twin_without_a_task_has_a_contract_and_limits(make_twin):
 
 def test_a_servo_nobody_measures_cannot_be_recorded():
     contract = replace(contract_of(["rad"]), sensors=())
-    with pytest.raises(Sim2RealError, match="no sensor tells where joint 'j0' is"):
+    with pytest.raises(Sim2RealError, match="no sensor measures joint 'j0', which"):
         resting(contract, np.zeros(0))
 
 

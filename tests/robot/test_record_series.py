@@ -3,7 +3,7 @@
 import pytest
 
 from sim2real.errors import Sim2RealError
-from sim2real.robot import ExcitedRobot, OperatorStop, open_robot, record_series
+from sim2real.robot import ExcitedRobot, open_robot, record_series
 from sim2real.robot.excite import recordings
 from sim2real.tasks import find_task
 
@@ -13,17 +13,13 @@ TASK = "pendulum-swingup"
 @pytest.fixture
 def strong():
     """A pendulum that gets too fast when it is moved as its twin may be."""
-    robot = open_robot("unit:604", task=TASK)
-    robot.connect()
-    yield robot
-    robot.disconnect()
+    return open_robot("unit:604", task=TASK)
 
 
 def recorded(robot, folder, **options):
     task = find_task(TASK)
     subject = ExcitedRobot.open(task.twin, rate_hz=task.rate_hz)
-    settings = {"person": "test", "seconds": 48.0, "rearm": lambda why: True}
-    settings |= {"operator_stop": OperatorStop()} | options
+    settings = {"person": "test", "seconds": 48.0, "rearm": lambda why: True} | options
     return record_series(subject, robot, ("multisine", "chirp", "steps"), folder, **settings)
 
 

@@ -72,10 +72,7 @@ def walk(
     explain: Callable[[list[KeptStep]], None],
     prompts: OperatorPrompts | None = None,
 ) -> LoopResult:
-    """Do every step of a loop, or read it where it is done; nothing else is written.
-
-    `explain` gets steps that say what went wrong, as soon as they can be done.
-    """
+    """Do every step of a loop, or read its result; `explain` gets those that only explain."""
     stages = _stages(config, prompts)
     iterations, again = _updates(config)
     nominal = stages.train("nominal", iterations=iterations)

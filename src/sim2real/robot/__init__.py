@@ -34,7 +34,6 @@ __all__ = [
     "Robot",
     "StandIn",
     "Supervisor",
-    "connected",
     "deploy",
     "fly",
     "link_stops",
@@ -46,7 +45,7 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
-    from sim2real.robot.connect import connected, open_robot
+    from sim2real.robot.connect import open_robot
     from sim2real.robot.deploy_config import DeployConfig
     from sim2real.robot.deployment import Deployment, OperatorPrompts
     from sim2real.robot.drift.drift_config import DriftConfig

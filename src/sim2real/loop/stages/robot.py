@@ -13,15 +13,7 @@ from sim2real.errors import Sim2RealError, table_at
 from sim2real.files import read_json
 from sim2real.loop.stages.base import StagesBase, episodes_of
 from sim2real.loop.steps import KeptResult, KeptStep, StepResult
-from sim2real.robot import (
-    DeployConfig,
-    ExcitedRobot,
-    OperatorStop,
-    connected,
-    deploy,
-    open_robot,
-    record_series,
-)
+from sim2real.robot import DeployConfig, ExcitedRobot, deploy, open_robot, record_series
 from sim2real.tasks import TaskEnv, find_task
 
 MOTIONS = ("multisine", "chirp", "steps")
@@ -43,20 +35,17 @@ class RobotStages(StagesBase):
 
         def work(folder: Path, done: tuple[KeptResult, ...]) -> StepResult:
             shutil.rmtree(folder / "recordings", ignore_errors=True)
-            robot = open_robot(self.robot, task=self.task)
-            with connected(robot), OperatorStop() as stop:
-                found = record_series(
-                    ExcitedRobot.open(self.twin, rate_hz=rate_hz),
-                    robot,
-                    MOTIONS,
-                    folder / "recordings",
-                    person=self.person,
-                    seconds=seconds,
-                    seed=self.seed,
-                    rearm=self._rearmed,
-                    operator_stop=stop,
-                    report=self.report,
-                )
+            found = record_series(
+                ExcitedRobot.open(self.twin, rate_hz=rate_hz),
+                open_robot(self.robot, task=self.task),
+                MOTIONS,
+                folder / "recordings",
+                person=self.person,
+                seconds=seconds,
+                seed=self.seed,
+                rearm=self._rearmed,
+                report=self.report,
+            )
             return {
                 "episodes": [one.episode.id for one in found],
                 "seconds": float(sum(one.episode.duration_s for one in found)),

@@ -159,9 +159,7 @@ def prepare_motion(
     contract, clearance = subject.contract, subject.clearance
     envelope = subject.envelope(speed=speed)
     if not 0.0 < amplitude <= 1.0:
-        raise Sim2RealError(
-            f"an amplitude is a part of the range, above 0 and at most 1, not {amplitude:g}"
-        )
+        raise Sim2RealError(f"an amplitude must be above 0 and at most 1, not {amplitude:g}")
     here = clearance.default_readings() if readings is None else readings
     start = resting(contract, here)
     end = start if home is None else home

@@ -286,7 +286,6 @@ def record_series(
     seconds: float,
     seed: int = 0,
     rearm: Callable[[str], bool],
-    operator_stop: OperatorStop,
     report: Callable[[int, int], None] = lambda done, of: None,
 ) -> list[RecordedMotion]:
     """Play motions of equal length, `seconds` in all; everything that was recorded.
@@ -296,35 +295,36 @@ def record_series(
     motions are made smaller. `rearm` gets the reason of a stop, and says whether the robot may go
     on.
     """
-    player = MotionPlayer(
-        subject=subject,
-        robot=robot,
-        person=person,
-        seed=seed,
-        operator_stop=operator_stop,
-        report=report,
-    )
     kept: list[RecordedMotion] = []
     left, amplitude, stops = list(motions), _AMPLITUDE, 0
-    while left:
-        spent = sum(one.episode.duration_s for one in kept)
-        each = (seconds - spent) / len(left)
-        if stops and each < _SHORTEST_S:
-            break
-        within = folder / f"after-stop-{stops}" if stops else folder
-        planned = partial(prepare_motion, seconds=each, amplitude=amplitude)
-        for one in player.play(tuple(left), within, planned=planned):
-            kept.append(one)
-            if not one.flight.stopped:
-                left.pop(0)
-        if left:
-            why = kept[-1].flight.stopped
-            stops += 1
-            if operator_stop.signalled:
-                raise KeyboardInterrupt
-            if operator_stop.how or stops == _STOPS or not rearm(why):
-                raise Sim2RealError(f"the robot was stopped while it was recorded: {why}")
-            amplitude *= _SMALLER
-            clock = clock_of(robot)
-            clock.sleep_until(clock.now() + _REST_S)
+    with connected(robot), OperatorStop() as stop:
+        player = MotionPlayer(
+            subject=subject,
+            robot=robot,
+            person=person,
+            seed=seed,
+            operator_stop=stop,
+            report=report,
+        )
+        while left:
+            spent = sum(one.episode.duration_s for one in kept)
+            each = (seconds - spent) / len(left)
+            if stops and each < _SHORTEST_S:
+                break
+            within = folder / f"after-stop-{stops}" if stops else folder
+            planned = partial(prepare_motion, seconds=each, amplitude=amplitude)
+            for one in player.play(tuple(left), within, planned=planned):
+                kept.append(one)
+                if not one.flight.stopped:
+                    left.pop(0)
+            if left:
+                why = kept[-1].flight.stopped
+                stops += 1
+                if stop.signalled:
+                    raise KeyboardInterrupt
+                if stop.how or stops == _STOPS or not rearm(why):
+                    raise Sim2RealError(f"the robot was stopped while it was recorded: {why}")
+                amplitude *= _SMALLER
+                clock = clock_of(robot)
+                clock.sleep_until(clock.now() + _REST_S)
     return kept
