@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from sim2real.loop import KeptStep, LoopConfig, Store, explanation_process
-from sim2real.loop.explanation_process import ExplainingStore, ExplainingWalk, ExplanationProcess
+from sim2real.loop.explanation_process import ExplainingStore, ExplanationProcess
 from sim2real.report.live_view import Live
 
 
@@ -26,7 +26,7 @@ def config(out, **options):
 def test_it_never_trains_and_never_moves_a_robot(tmp_path, kind):
     log = []
     with pytest.raises(SystemExit):
-        ExplainingStore(tmp_path).run(step(kind, log))
+        ExplainingStore(tmp_path, asked=1).run(step(kind, log))
     assert not log
 
 
@@ -34,12 +34,11 @@ def test_it_reads_what_is_done_explains_and_ends(tmp_path):
     log = []
     trained, explained = step("train", log), step("attribute", log)
     Store(tmp_path).run(trained)
-    store = ExplainingStore(tmp_path)
+    store = ExplainingStore(tmp_path, asked=2)
     store.run(trained)
-    walk = ExplainingWalk(config(tmp_path), store, asked=2)
-    walk.begin([])
+    store.explain([])
     with pytest.raises(SystemExit):
-        walk.begin([explained])
+        store.explain([explained])
     assert log == ["train", "attribute"] and Store(tmp_path).has([trained, explained])
 
 

@@ -187,7 +187,7 @@ def test_a_robot_that_was_swapped_is_noticed_and_one_that_was_not_raises_no_alar
 
     monitor = DriftMonitor.empty(bundle, baseline=15, false_alarm=0.05)
     monitor.add_all(flown(21, 22, 0))  # a flight that the robot broke off may be left out
-    same = len(monitor.scores)
+    same = len(monitor.state.episodes)
     assert same > 18 and monitor.alarm is None
     monitor.add_all(flown(22, 8, 50))
     report = monitor.report()

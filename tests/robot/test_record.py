@@ -19,7 +19,8 @@ from sim2real.errors import Sim2RealError
 from sim2real.robot import MOTIONS, ExcitedRobot, RecordConfig, StandIn, prepare_motion
 from sim2real.robot.excite.clearance import CLEAR_M
 from sim2real.robot.excite.plan import Envelope, Excitation, plan_motion, resting
-from sim2real.robot.excite.record import chosen, play_motions
+from sim2real.robot.excite.record import chosen
+from sim2real.robot.excite.recordings import MotionPlayer
 from sim2real.twin import Twin, model_limits, twin_contract
 from tests.repository import BUNDLES
 
@@ -288,7 +289,7 @@ def test_a_twin_without_a_task_has_a_contract_and_limits(make_twin):
 
 def test_a_servo_nobody_measures_cannot_be_recorded():
     contract = replace(contract_of(["rad"]), sensors=())
-    with pytest.raises(Sim2RealError, match="no sensor tells where joint 'j0' is"):
+    with pytest.raises(Sim2RealError, match="no sensor measures joint 'j0', which"):
         resting(contract, np.zeros(0))
 
 
@@ -332,11 +333,10 @@ def test_every_motion_is_played_to_the_end_on_stand_in_hardware(task, unit, tmp_
     with StandIn(unit, task) as robot:
         robot.reset(unit)
         found = list(
-            play_motions(
-                subject, robot, MOTIONS, tmp_path, person="ana", execute=True,
-                planned=partial(prepare_motion, seconds=4.0), show=plans.append,
+            MotionPlayer(subject=subject, robot=robot, person="ana", show=plans.append).play(
+                MOTIONS, tmp_path, planned=partial(prepare_motion, seconds=4.0)
             )
-        )  # fmt: skip
+        )
         assert robot.state == "tripped" and robot.why == "asked to"
     assert [recorded.flight.stopped for recorded in found] == [""] * len(MOTIONS)
     for recorded, prepared in zip(found, plans, strict=True):
@@ -379,12 +379,11 @@ def test_an_operator_keeps_what_was_recorded_until_he_stopped_it(tmp_path):
     subject = ExcitedRobot.open(BUNDLES / "pendulum-swingup")
     presses = iter([False] * 40 + [True] * 999)
     with StandIn(6, "pendulum-swingup") as robot:
-        found = list(
-            play_motions(
-                subject, robot, ("steps", "chirp"), tmp_path, person="ana", execute=True,
-                planned=partial(prepare_motion, seconds=3.0), operator_stop=lambda: next(presses),
-            )
-        )  # fmt: skip
+        player = MotionPlayer(
+            subject=subject, robot=robot, person="ana", operator_stop=lambda: next(presses)
+        )
+        planned = partial(prepare_motion, seconds=3.0)
+        found = list(player.play(("steps", "chirp"), tmp_path, planned=planned))
         assert robot.state == "tripped"
     assert len(found) == 1 and found[0].flight.periods == 40
     beside = json.loads(found[0].path.with_suffix(".json").read_text())

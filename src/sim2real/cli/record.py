@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from sim2real.cli.output import print_json, print_table, say
-from sim2real.contract import Contract
 from sim2real.report import bar, plot_motion
 from sim2real.robot import PreparedMotion, RecordConfig, RecordedMotions, record_motions
 
@@ -20,7 +19,7 @@ def run_record(config: RecordConfig) -> int:
     if found.folder is not None:
         for prepared in found.plans:
             picture = found.folder / f"{prepared.plan.motion}.png"
-            plot_motion(picture, prepared.plan, found.contract)
+            plot_motion(picture, prepared.plan, prepared.contract)
     if config.json:
         print_json(found.to_dict())
     else:
@@ -31,17 +30,17 @@ def run_record(config: RecordConfig) -> int:
 
 
 def _show(found: RecordedMotions) -> None:
-    for recorded in found.kept:
+    for recorded in found.recordings:
         flight = recorded.flight
         end = f"stopped: {flight.stopped}" if flight.stopped else "complete"
         say(f"{recorded.path}: {flight.periods} periods, {flight.lost} without readings, {end}")
     if not found.executed:
         for prepared in found.plans:
-            _show_plan(prepared, found.contract)
+            _show_plan(prepared)
         say("nothing was sent; add --execute and --person to move the robot")
 
 
-def _show_plan(prepared: PreparedMotion, contract: Contract) -> None:
+def _show_plan(prepared: PreparedMotion) -> None:
     say(f"{prepared.plan.motion}: {prepared.plan.seconds:.1f} s")
     if prepared.moved:
         say("  goes towards the twin's default pose first, to have room")
@@ -51,6 +50,6 @@ def _show_plan(prepared: PreparedMotion, contract: Contract) -> None:
         ("command", "unit", "from", "to", "a second", "a second squared", "amplitude"),
         (
             (sent.name, sent.unit, *(round(n, 3) for n in sent[2:6]), round(sent.amplitude, 2))
-            for sent in prepared.ranges(contract)
+            for sent in prepared.ranges
         ),
     )

@@ -6,6 +6,9 @@ import json
 import math
 from dataclasses import dataclass
 
+import numpy as np
+
+from sim2real.arrays import Floats
 from sim2real.errors import Sim2RealError, number_at
 from sim2real.plain import High, Low, PlainData
 
@@ -73,6 +76,10 @@ class Limits(PlainData):
         for low, high in zip(self.workspace_low, self.workspace_high, strict=True):
             if not low < high:
                 raise Sim2RealError("limits: the workspace's low corner is not below its high one")
+
+    def of(self, name: str) -> Floats:
+        """(commands,) one of the limits of every joint, as 'command_low'."""
+        return np.array([getattr(joint, name) for joint in self.joints], dtype=float)
 
     def to_json(self) -> str:
         """Indented JSON; what is unlimited is null."""

@@ -12,7 +12,7 @@ class DemoConfig:
 
     out: Path = Path("runs/demo")
     """Folder for the report, `summary.json` and every step; a finished demo is replaced, an
-    interrupted one gone on with."""
+    interrupted one continued."""
     unit: int = 2028
     """Number of the stand-in robot; every number is another robot."""
     seed: int = 0

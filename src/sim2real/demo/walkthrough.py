@@ -26,7 +26,7 @@ def demo(config: DemoConfig) -> int:
     out = config.out
     _clear(out)
     _say(
-        f"A pendulum, {config.unit}, that differs from its twin in ways nobody is told. A policy is"
+        f"A pendulum, {config.unit}, that differs from its twin in unknown ways. A policy is"
         " trained in the twin, fails on the robot, and the gap is measured, explained and closed.",
         quiet=config.json,
     )

@@ -348,13 +348,12 @@ class SoftwareChain:
 
     def _limited(self, wanted: Floats) -> Floats:
         """The wanted command after the supervisor's limits."""
-        joints = self._interface.bundle.limits.joints
-        rate_hz = self._log.contract.rate_hz
-        step = np.array([joint.command_rate for joint in joints]) / rate_hz
-        last = self._inputs[:, -len(joints) :]
+        limits = self._interface.bundle.limits
+        step = limits.of("command_rate") / self._log.contract.rate_hz
+        last = self._inputs[:, -len(step) :]
         allowed = np.where(np.isfinite(last), np.clip(wanted, last - step, last + step), wanted)
-        low = np.array([joint.command_low for joint in joints])
-        limited: Floats = np.clip(allowed, low, np.array([joint.command_high for joint in joints]))
+        low = limits.of("command_low")
+        limited: Floats = np.clip(allowed, low, limits.of("command_high"))
         # Usually nothing is limited; where wanted and sent agree it does not matter.
         return np.where(same(self._log.command, wanted), wanted, limited)
 

@@ -33,6 +33,10 @@ from sim2real.twin import Twin
 
 SUMMARY_FILE = "summary.json"
 PLAN_FILE = "plan.json"
+_PLANNED = (
+    "task", "robot", "strategy", "target", "first", "seconds", "iterations", "again", "seed",
+)  # fmt: skip
+"""Options that a loop cannot change later; nor its budget."""
 _SURE = 0.95
 """One-sided confidence of bounds."""
 
@@ -56,7 +60,7 @@ def close_the_loop(
     _plan(config)
     store = store or Store(config.folder / "steps", report=report)
     with ExplanationProcess(config, store) as beside:
-        closed = walk(config, store, beside=beside, prompts=prompts)
+        closed = walk(config, store, explain=beside.begin, prompts=prompts)
     write_json(config.folder / SUMMARY_FILE, closed.to_dict())
     return closed
 
@@ -65,10 +69,10 @@ def walk(
     config: LoopConfig,
     store: Store,
     *,
-    beside: ExplanationProcess,
+    explain: Callable[[list[KeptStep]], None],
     prompts: OperatorPrompts | None = None,
 ) -> LoopResult:
-    """Do every step of a loop, or read it where it is done; nothing else is written."""
+    """Do every step of a loop, or read its result; `explain` gets those that only explain."""
     stages = _stages(config, prompts)
     iterations, again = _updates(config)
     nominal = stages.train("nominal", iterations=iterations)
@@ -95,7 +99,7 @@ def walk(
                 rounds[-1].asked = _why_failed(stages, rounds[-1], known)
                 if known is not None and attributed is None and not missing:
                     attributed = stages.attribute(nominal, known, recorded, tried)
-                beside.begin([step for step in (rounds[-1].asked, attributed) if step])
+                explain([step for step in (rounds[-1].asked, attributed) if step])
             better = not missing and policy.key != rounds[-1].policy.step.key
             if better:
                 rounds.append(_begin(store, stages, policy, known, recorded))
@@ -157,19 +161,8 @@ def _successor(
 
 def _plan(config: LoopConfig) -> None:
     """Keep what was planned before anything was seen; after that, refuse another plan."""
-    plan = {
-        "task": config.task,
-        "robot": config.robot,
-        "strategy": config.strategy,
-        "budget": config.trials,
-        "target": config.target,
-        "first": config.first,
-        "seconds": config.seconds,
-        "iterations": config.iterations,
-        "again": config.again,
-        "seed": config.seed,
-        "software": __version__,
-    }
+    plan = {name: getattr(config, name) for name in _PLANNED}
+    plan |= {"budget": config.trials, "software": __version__}
     path = config.folder / PLAN_FILE
     if path.is_file():
         before = table_at(read_json(path), str(path))

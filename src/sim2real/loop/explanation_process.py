@@ -16,7 +16,6 @@ import threading
 from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
-from types import TracebackType
 
 from sim2real.loop.loop_config import LoopConfig
 from sim2real.loop.steps import KeptResult, KeptStep, Store
@@ -37,10 +36,8 @@ class ExplanationProcess:
     def __enter__(self) -> ExplanationProcess:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, why: BaseException | None, at: TracebackType | None
-    ) -> None:
-        """End what still runs: by now it is done, or nobody waits for it."""
+    def __exit__(self, *_: object) -> None:
+        """End what still runs: it is done, or no longer needed."""
         for walk in self.walks:
             walk.kill()
             walk.communicate()
@@ -77,26 +74,23 @@ class ExplainingStore(Store):
     Any other that is missing ends the walk: only the loop itself trains, or moves a robot.
     """
 
+    def __init__(self, folder: Path, *, asked: int) -> None:
+        """The walk ends after `asked` calls of `explain`."""
+        super().__init__(folder)
+        self._left = asked
+
+    def explain(self, steps: list[KeptStep]) -> None:
+        """Do the steps."""
+        for step in steps:
+            self.run(step)
+        self._left -= 1
+        if not self._left:
+            raise SystemExit
+
     def _do(self, step: KeptStep, needs: tuple[KeptResult, ...], folder: Path) -> None:
         if step.kind not in _EXPLAINING:
             raise SystemExit
         super()._do(step, needs, folder)
-
-
-class ExplainingWalk(ExplanationProcess):
-    """The other side: does at once what it is asked for, up to the last of `asked` times."""
-
-    def __init__(self, config: LoopConfig, store: Store, asked: int) -> None:
-        super().__init__(config, store)
-        self._left = asked
-
-    def begin(self, steps: list[KeptStep]) -> None:
-        """Do the steps."""
-        for step in steps:
-            self._store.run(step)
-        self._left -= 1
-        if not self._left:
-            raise SystemExit
 
 
 def main() -> None:
@@ -106,8 +100,8 @@ def main() -> None:
     told = json.loads(sys.stdin.readline())
     threading.Thread(target=end_with_loop, daemon=True).start()
     config = LoopConfig(**told["config"] | {"out": Path(told["config"]["out"])})
-    store = ExplainingStore(Path(told["store"]))
-    walk(config, store, beside=ExplainingWalk(config, store, told["asked"]))
+    store = ExplainingStore(Path(told["store"]), asked=told["asked"])
+    walk(config, store, explain=store.explain)
 
 
 def end_with_loop() -> None:

@@ -20,7 +20,7 @@ _BUDGET = re.compile(r"^(\d+)(?:-trials)?$")
 class LoopConfig:
     """Close the gap to one robot: train, deploy, measure, attribute, identify, and train again.
 
-    Interrupted anywhere, the same command goes on where it stopped. Robots move only with
+    If interrupted, the same command continues where it stopped. Robots move only with
     --execute and --person; stand-in hardware needs neither.
     """
 
@@ -57,7 +57,7 @@ class LoopConfig:
     threads: int = 0
     """Threads of the simulation; 0 for all cores."""
     out: Path | None = None
-    """Folder of all results; `runs/loop/TASK/ROBOT` by default. One that exists is gone on with."""
+    """Folder of all results; `runs/loop/TASK/ROBOT` by default. An existing one is continued."""
     json: bool = False
     """Print the result as JSON."""
 

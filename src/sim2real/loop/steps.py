@@ -46,7 +46,7 @@ class KeptResult:
 
 @dataclass(frozen=True, kw_only=True)
 class KeptStep:
-    """A piece of work that its kind, its inputs and the steps before it determine."""
+    """Work that is determined by its kind, its inputs and the steps before it."""
 
     kind: str
     """As `train`; the folder's name begins with it."""
@@ -115,7 +115,7 @@ class Store:
         return done
 
     def announce(self, step: KeptStep) -> None:
-        """Tell that a step begins."""
+        """Report that a step begins."""
         self._report(step, None)
 
     def has(self, steps: Iterable[KeptStep]) -> bool:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from sim2real.identification import tells_state
 from sim2real.loop.stages import Stages
 from sim2real.loop.steps import KeptStep
-from sim2real.params import Fixed, LogUniform, Parameter, Uniform
+from sim2real.params import LogUniform, Parameter, Uniform
 from sim2real.twin import Twin
 
 _WIDER = 2.0
@@ -20,21 +20,17 @@ def widened(twin: Twin) -> Twin:
 
 
 def _widened(parameter: Parameter) -> Parameter:
-    prior = parameter.prior
-    if isinstance(prior, Fixed):
+    prior, (least, most) = parameter.prior, parameter.bounds
+    if not isinstance(prior, Uniform | LogUniform):
         return parameter
     low, high = prior.support
-    least, most = parameter.bounds
     if isinstance(prior, LogUniform):
         grown = (high / low) ** (0.5 * (_WIDER - 1))
-        wide = LogUniform(low=max(least, low / grown), high=min(most, high * grown))
-        return replace(parameter, prior=wide)
-    if not isinstance(prior, Uniform):
-        return parameter
-    grown = 0.5 * (_WIDER - 1) * (high - low)
-    return replace(
-        parameter, prior=Uniform(low=max(least, low - grown), high=min(most, high + grown))
-    )
+        low, high = low / grown, high * grown
+    else:
+        grown = 0.5 * (_WIDER - 1) * (high - low)
+        low, high = low - grown, high + grown
+    return replace(parameter, prior=replace(prior, low=max(least, low), high=min(most, high)))
 
 
 def policy_of(
@@ -49,7 +45,7 @@ def policy_of(
     """(training step, identifying step or None) of a strategy.
 
     Strategies that know the robot begin with the `nominal` policy, of so many `iterations`, and
-    train for `again` updates; those that know nothing of it train as long in all.
+    train for `again` updates; the others train for as many updates in all.
     """
     if strategy == "nominal":
         return nominal, None

@@ -2,7 +2,7 @@
 
 `deploy` takes a bundle one step up the ladder on a robot, `record_motions` excites a robot for
 identification, and `DriftMonitor` notices when a deployed robot moves away from its twin. Nothing
-moves until it is told to execute; a `Supervisor` always stands between a policy and its robot.
+moves without `execute`; a `Supervisor` always stands between a policy and its robot.
 
 >>> from sim2real.robot import ExcitedRobot, prepare_motion
 >>> from sim2real.tasks import find_task
@@ -53,8 +53,7 @@ if TYPE_CHECKING:
     from sim2real.robot.excite.plan import MOTIONS, ExcitationPlan
     from sim2real.robot.excite.record import ExcitedRobot, PreparedMotion, prepare_motion
     from sim2real.robot.excite.record_config import RecordConfig
-    from sim2real.robot.excite.recordings import RecordedMotions, record_motions
-    from sim2real.robot.excite.series import record_series
+    from sim2real.robot.excite.recordings import RecordedMotions, record_motions, record_series
     from sim2real.robot.ladder_step import deploy
     from sim2real.robot.operator import OperatorStop
     from sim2real.robot.packet_loss import link_stops

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from sim2real.errors import Sim2RealError
@@ -45,6 +47,18 @@ def open_robot(address: str, *, task: str = "") -> Robot:
     if address.isdigit() or "://" in address or (kind and rest.isdigit()):
         return RemoteRobot(address)
     raise Sim2RealError(f"{address!r} is not a robot: say HOST:PORT, unit:7, or lerobot:FILE.toml")
+
+
+@contextmanager
+def connected(robot: Robot) -> Iterator[None]:
+    """Connect to a robot; however the block ends, let go of it in its safe stop."""
+    try:
+        robot.connect()
+        yield
+    finally:
+        # A robot that cannot be reached has a watchdog of its own.
+        with suppress(Exception):
+            robot.disconnect()
 
 
 def clock_of(robot: Robot) -> ControlClock:

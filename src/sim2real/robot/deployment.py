@@ -1,4 +1,4 @@
-"""What came of a deployment: its attempts, its record, and how it speaks with a person."""
+"""The result of a deployment, and how it talks to the person at the robot."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ class AttemptRecord:
     """One attempt on a robot."""
 
     outcome: str
-    """'success', 'failure', or '' where nobody judged it."""
+    """'success', 'failure', or '' if it was not judged."""
     stopped: str
-    """Why it was stopped; '' where it came to its end."""
+    """Why it was stopped; '' if it ran to its end."""
     periods: int
     lost: int
     limited: int
@@ -35,7 +35,7 @@ class AttemptRecord:
 
 @dataclass(frozen=True, kw_only=True)
 class Deployment(PlainData, also=("success",)):
-    """What came of one call."""
+    """The result of one step of the ladder."""
 
     step: str
     robot: str
@@ -49,7 +49,7 @@ class Deployment(PlainData, also=("success",)):
     folder: Path | None
     """Where the recordings are."""
     ended: str = ""
-    """How the operator ended it; '' where nobody did."""
+    """How the operator ended it; '' if it ran to its end."""
 
     @property
     def success(self) -> Rate | None:
@@ -61,11 +61,11 @@ class Deployment(PlainData, also=("success",)):
 
 @dataclass(frozen=True, kw_only=True)
 class OperatorPrompts:
-    """How a program speaks with the person at the robot."""
+    """How a program talks to the person at the robot."""
 
     report: Callable[[int, int], None] = lambda done, of: None
     tell: Callable[[str], None] = lambda text: None
     ask: Callable[[str], str] = lambda text: ""
-    """Asks the person; '' where nobody is there to answer."""
+    """Asks the person; '' if there is no answer."""
     show: Callable[[float, Reals, Reals], None] = lambda time_s, wanted, sent: None
     """Called in each period with (time, wanted, what is to be sent)."""

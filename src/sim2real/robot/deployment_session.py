@@ -1,10 +1,10 @@
-"""The attempts of one step of the ladder on a robot, from connecting to letting go."""
+"""The attempts of one step of the ladder on a robot."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -44,7 +44,7 @@ _FEWEST = 25
 
 
 class DeploymentSession:
-    """A robot in our hands, from connecting to letting go."""
+    """One step of the ladder on one robot."""
 
     def __init__(
         self, config: DeployConfig, bundle: Bundle, goals: Goals, prompts: OperatorPrompts
@@ -65,27 +65,14 @@ class DeploymentSession:
         self._runtime = Runtime(bundle)
         self._kinematics = Kinematics(Twin.load(bundle.twin), bundle.contract, bundle.limits)
         self._guests = _in_charge(config, bundle)
-        self._robot: Robot = open_robot(config.robot, task=bundle.contract.task)
-        self._clock = clock_of(self._robot)
+        self.robot: Robot = open_robot(config.robot, task=bundle.contract.task)
+        self._clock = clock_of(self.robot)
         self._comparison = ShadowComparison(bundle.contract, bundle.limits)
-        self._stack = ExitStack()
         self._moved = False
 
-    def __enter__(self) -> DeploymentSession:
-        self._stack.callback(self._let_go)
-        try:
-            self._robot.connect()
-        except BaseException:
-            self._stack.close()
-            raise
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._stack.close()
-
     def run(self) -> Deployment:
-        """All trials of the step."""
-        config, bundle, robot = self._config, self._bundle, self._robot
+        """All trials of the step, on the `robot`, which is connected."""
+        config, bundle, robot = self._config, self._bundle, self.robot
         _check_robot(robot, bundle)
         if config.rearm and not isinstance(robot, StandIn):
             raise Sim2RealError("--rearm is for stand-in hardware: a robot is armed by a person")
@@ -135,7 +122,7 @@ class DeploymentSession:
         return found
 
     def _trial(self, number: int, folder: Path | None, stop: OperatorStop) -> AttemptRecord:
-        config, bundle, robot = self._config, self._bundle, self._robot
+        config, bundle, robot = self._config, self._bundle, self.robot
         contract = bundle.contract
         goals = self._set_up(number)
         goal_vector(contract, goals)  # refuse before the drives are on
@@ -196,7 +183,7 @@ class DeploymentSession:
 
     def _set_up(self, number: int) -> Goals:
         """Have the robot's bench, or a person, set up a trial; its goals."""
-        robot = self._robot
+        robot = self.robot
         if isinstance(robot, RemoteRobot):
             if self._resets:
                 return {**robot.reset(self._config.seed + number), **self._goals}
@@ -212,27 +199,27 @@ class DeploymentSession:
     @property
     def _resets(self) -> bool:
         """Whether the robot's bench sets it up by seed; not while others drive it."""
-        robot = self._robot
+        robot = self.robot
         return isinstance(robot, RemoteRobot) and (self._sends or isinstance(robot, StandIn))
 
     def _limits(self, goals: Goals) -> Limits:
         bundle = self._bundle
         if self._config.step != "limited":
             return bundle.limits
-        readings = first_readings(self._robot, bundle.contract, self._clock)
+        readings = first_readings(self.robot, bundle.contract, self._clock)
         pilot = Pilot(self._runtime)
         pilot.start(readings, goal_vector(bundle.contract, goals))
         return small_and_slow(bundle.limits, pilot.command[0])
 
     def _judge(self, flight: Flight) -> str:
         if flight.stopped:
-            # Whoever ended it early has not seen how it would have gone.
+            # An operator who ends it early has not seen the outcome.
             return "" if flight.stopped == OPERATOR else "failure"
-        if isinstance(self._robot, RemoteRobot):
+        if isinstance(self.robot, RemoteRobot):
             with suppress(Sim2RealError):  # a robot that does not answer has not succeeded
-                return "success" if self._robot.judge() else "failure"
+                return "success" if self.robot.judge() else "failure"
             return "failure"
-        answer = self._prompts.ask("did it succeed? [y/n, Enter if nobody can say]").strip().lower()
+        answer = self._prompts.ask("did it succeed? [y/n, Enter if unclear]").strip().lower()
         return {"y": "success", "n": "failure"}.get(answer[:1], "")
 
     def _go_on(self, trial: AttemptRecord, number: int) -> bool:
@@ -242,7 +229,7 @@ class DeploymentSession:
         return bool(self._prompts.ask("stopped; who re-arms it? [name, Enter to end]").strip())
 
     def _record(self, trials: list[AttemptRecord], skipped: str, *, why: str = "") -> LadderRecord:
-        config, robot = self._config, self._robot
+        config, robot = self._config, self.robot
         stopped = [trial.stopped for trial in trials if trial.stopped]
         why = why or (f"stopped: {stopped[0]}" if stopped else "")
         periods = sum(trial.periods for trial in trials)
@@ -279,8 +266,8 @@ class DeploymentSession:
             twin_version=bundle.contract.twin_version,
             seed=config.seed + number if self._resets else None,
             policy=bundle.id[:32],
-            robot=self._robot.name,
-            serial=self._robot.serial,
+            robot=self.robot.name,
+            serial=self.robot.serial,
             site=config.site,
             operator=config.person,
             software={"sim2real": __version__},
@@ -290,7 +277,7 @@ class DeploymentSession:
 
     def _folder(self) -> Path:
         time = datetime.now().strftime("%Y%m%d-%H%M%S-%f")
-        robot = f"{self._robot.name}-{self._robot.serial}".strip("-").replace("/", "_")
+        robot = f"{self.robot.name}-{self.robot.serial}".strip("-").replace("/", "_")
         folder = self._config.out or Path("runs") / "deploy" / robot / time
         if folder.exists() and any(folder.glob("trial-*")):
             raise Sim2RealError(f"{folder} holds recordings already; choose another with --out")
@@ -299,11 +286,6 @@ class DeploymentSession:
         except OSError as error:
             raise Sim2RealError(f"cannot record to {folder}: {error.strerror or error}") from None
         return folder
-
-    def _let_go(self) -> None:
-        # A robot that cannot be reached has a watchdog of its own.
-        with suppress(Exception):
-            self._robot.disconnect()
 
 
 def _in_charge(

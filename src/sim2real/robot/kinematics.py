@@ -27,7 +27,7 @@ class Kinematics:
         columns = contract.columns("jointpos")
         self._columns = list(columns.values())
         self._addresses = [int(self._model.joint(joint).qposadr[0]) for joint in columns]
-        self._site = self._model.site(limits.tool).id if limits.tool else -1
+        self._site = tool_site(self._model, limits)
 
     def tool(self, readings: Reals) -> Floats | None:
         """Position (3,) of the tool [m]; None where there is none."""
@@ -42,32 +42,31 @@ def _check(model: mujoco.MjModel, contract: Contract, limits: Limits) -> None:
     joints = [model.joint(k).name for k in range(model.njnt)]
     actuators = [model.actuator(k).name for k in range(model.nu)]
     for command, joint in zip(contract.commands, limits.joints, strict=True):
-        if joint.name not in joints:
-            raise Sim2RealError(
-                f"the limits name joint {joint.name!r}, which the model does not have"
-                f"{nearest(joint.name, joints)}"
-            )
-        if command.name not in actuators:
-            raise Sim2RealError(
-                f"the contract commands {command.name!r}, which the model does not have"
-                f"{nearest(command.name, actuators)}"
-            )
-        low, high = model.jnt_range[model.joint(joint.name).id]
-        limited = bool(model.jnt_limited[model.joint(joint.name).id])
-        if limited and (joint.position_low < low - _SLACK or joint.position_high > high + _SLACK):
+        row = _row(joints, joint.name, "the limits name joint")
+        actuator = _row(actuators, command.name, "the contract commands")
+        low, high = model.jnt_range[row]
+        if model.jnt_limited[row] and (
+            joint.position_low < low - _SLACK or joint.position_high > high + _SLACK
+        ):
             raise Sim2RealError(
                 f"the limits let joint {joint.name!r} go from {joint.position_low:g} to"
                 f" {joint.position_high:g}, the model from {low:g} to {high:g}"
             )
-        force = float(np.abs(model.actuator_forcerange[model.actuator(command.name).id]).max())
+        force = float(np.abs(model.actuator_forcerange[actuator]).max())
         if force and joint.torque > force + _SLACK:
             raise Sim2RealError(
                 f"the limits let joint {joint.name!r} have a torque of {joint.torque:g}, the model"
                 f" {force:g}"
             )
+
+
+def tool_site(model: mujoco.MjModel, limits: Limits) -> int:
+    """Row of the site that the limits name as the tool; -1 where they name none."""
     sites = [model.site(k).name for k in range(model.nsite)]
-    if limits.tool and limits.tool not in sites:
-        raise Sim2RealError(
-            f"the limits name the tool {limits.tool!r}, which the model does not have"
-            f"{nearest(limits.tool, sites)}"
-        )
+    return _row(sites, limits.tool, "the limits name the tool") if limits.tool else -1
+
+
+def _row(names: list[str], name: str, said: str) -> int:
+    if name not in names:
+        raise Sim2RealError(f"{said} {name!r}, which the model does not have{nearest(name, names)}")
+    return names.index(name)

@@ -9,6 +9,7 @@ from typing import Any
 from sim2real.data import Episode, Lake, Logs, read_logs
 from sim2real.errors import Sim2RealError, nearest, options_as
 from sim2real.policy import Bundle
+from sim2real.robot.connect import connected
 from sim2real.robot.deploy_config import DeployConfig
 from sim2real.robot.deployment import Deployment, OperatorPrompts
 from sim2real.robot.deployment_session import DeploymentSession
@@ -24,7 +25,7 @@ def deploy(
     prompts: OperatorPrompts | None = None,
     **options: Any,  # fields of DeployConfig
 ) -> Deployment:
-    """Do one step of the ladder of trust with a bundle; nothing is sent unless told to `execute`.
+    """Do one step of the ladder of trust with a bundle; nothing is sent without `execute`.
 
     `options` are those of `DeployConfig`, or it is given whole. A `replay` is on `logs`. Whatever
     does not fit is refused before anything moves; `prompts` speak with the person at the robot.
@@ -48,7 +49,8 @@ def deploy(
         Lake.create(config.lake)  # before anything moves
     if config.step == "replay":
         return _replay(config, bundle, read_logs(logs or config.logs), goals, prompts)
-    with DeploymentSession(config, bundle, goals, prompts) as session:
+    session = DeploymentSession(config, bundle, goals, prompts)
+    with connected(session.robot):
         return session.run()
 
 

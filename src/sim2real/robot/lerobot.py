@@ -15,7 +15,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
-from sim2real.errors import Sim2RealError, nearest, one_line
+from sim2real.errors import Sim2RealError, explaining, nearest, one_line
 from sim2real.files import read_toml
 from sim2real.plain import of_plain
 from sim2real.robot.connect import WallClock
@@ -36,38 +36,30 @@ class LeRobotDriver(Protocol):
     @property
     def observation_features(self) -> Mapping[str, object]:
         """What it can be read for, by key."""
-        ...
 
     @property
     def action_features(self) -> Mapping[str, object]:
         """What it takes, by key."""
-        ...
 
     @property
     def is_connected(self) -> bool:
         """Whether it is connected."""
-        ...
 
     @property
     def is_calibrated(self) -> bool:
         """Whether it knows its joints' zeros."""
-        ...
 
     def connect(self, *, calibrate: bool) -> None:
         """Connect to the motors."""
-        ...
 
     def get_observation(self) -> Mapping[str, float]:
         """Readings, by key."""
-        ...
 
     def send_action(self, action: dict[str, float]) -> object:
         """Send commands, by key; what was sent, from most robots."""
-        ...
 
     def disconnect(self) -> None:
         """Let go of the motors."""
-        ...
 
 
 class LeRobotRobot:
@@ -100,7 +92,10 @@ class LeRobotRobot:
         self._speed = dict.fromkeys(names.velocities, 0.0)
         self._resting: dict[str, float] = {}
         self._present: dict[str, float] = {}
-        self._stopped = ""
+        self.stopped_itself = ""
+        """Why it does not obey; '' while it does."""
+        self.actuators = tuple(names.commands)
+        """Names of the actuators it takes commands for."""
         self._driven = False
         readable, self._takes = dict(robot.observation_features), dict(robot.action_features)
         for what, given, has in (
@@ -127,59 +122,39 @@ class LeRobotRobot:
             return bool(self._robot.is_connected)
         return False
 
-    @property
-    def actuators(self) -> tuple[str, ...]:
-        """Names of the actuators it takes commands for."""
-        return tuple(self._names.commands)
-
-    @property
-    def stopped_itself(self) -> str:
-        """Why it does not obey; '' while it does."""
-        return self._stopped
-
     def connect(self) -> None:
         """Connect; a robot that is not calibrated, or does not answer, is a `Sim2RealError`.
 
         LeRobot calibrates in a dialogue at the terminal, which is left to its own tools.
         """
-        try:
+        with explaining(f"cannot connect to {self.name}"):
             if not self._robot.is_connected:
                 self._robot.connect(calibrate=False)
             calibrated = bool(self._robot.is_calibrated)
-        except Exception as error:  # drivers raise anything
-            raise Sim2RealError(f"cannot connect to {self.name}: {one_line(error)}") from None
         if not calibrated:
             self.disconnect()
             raise Sim2RealError(
                 f"{self.name} {self.serial} is not calibrated: run lerobot-calibrate for it first"
             )
         self._past.clear()
-        self._stopped = ""
+        self.stopped_itself = ""
         self._rest()
 
     def enable(self) -> None:
         """Let a robot that was stopped move again, from where it is."""
-        if self._stopped and self.safe_stop == "limp":
-            try:
-                self._rest()
+        if self.stopped_itself and self.safe_stop == "limp":
+            self._rest()
+            with explaining(f"{self.name} does not get stiff"):
                 self._send(self._present)
                 self._bus.enable_torque()
-            except Exception as error:
-                raise Sim2RealError(f"{self.name} does not get stiff: {one_line(error)}") from None
-        self._stopped = ""
+        self.stopped_itself = ""
         self._rest()
 
     def get_observation(self) -> Mapping[str, object]:
         """The readings of this moment; empty where a packet was lost on the bus."""
-        try:
-            seen = self._robot.get_observation()
-        except ConnectionError as error:
-            # A serial bus loses a packet now and then; a lost bus is something else.
-            if self.is_connected:
-                return {}
-            raise Sim2RealError(f"{self.name} is gone: {one_line(error)}") from None
-        except Exception as error:
-            raise Sim2RealError(f"{self.name} cannot be read: {one_line(error)}") from None
+        seen = self._read()
+        if not seen:
+            return {}
         now = self._clock.now()
         self._keep(seen)
         found = {
@@ -192,8 +167,8 @@ class LeRobotRobot:
 
     def send_action(self, action: Mapping[str, float]) -> Mapping[str, float]:
         """Send commands by name; what was really sent. A joint that is not named stays at rest."""
-        if self._stopped:
-            raise Sim2RealError(f"{self.name} is stopped: {self._stopped}")
+        if self.stopped_itself:
+            raise Sim2RealError(f"{self.name} is stopped: {self.stopped_itself}")
         for name in action:
             if name not in self._names.commands:
                 raise Sim2RealError(
@@ -203,10 +178,8 @@ class LeRobotRobot:
             self._names.commands[name].key: self._names.commands[name].from_si(float(value))
             for name, value in action.items()
         }
-        try:
+        with explaining(f"{self.name} took no command"):
             taken = self._send({**self._resting, **given})
-        except Exception as error:
-            raise Sim2RealError(f"{self.name} took no command: {one_line(error)}") from None
         quantities = {name: self._names.commands[name] for name in action}
         return {
             name: quantity.to_si(float(taken.get(quantity.key, given[quantity.key])))
@@ -215,7 +188,7 @@ class LeRobotRobot:
 
     def stop(self) -> None:
         """Hold the present position, or let go of the motors; nothing moves it after that."""
-        self._stopped = self._stopped or "asked to"
+        self.stopped_itself = self.stopped_itself or "asked to"
         for attempt in range(_TRIES):
             try:
                 if self.safe_stop == "limp":
@@ -240,24 +213,29 @@ class LeRobotRobot:
             if self._driven:
                 with suppress(Sim2RealError):
                     self.stop()
-            try:
+            with explaining(f"{self.name} does not let go"):
                 self._robot.disconnect()
-            except Exception as error:
-                raise Sim2RealError(f"{self.name} does not let go: {one_line(error)}") from None
 
     def _rest(self) -> None:
         """Note where it is: the command of every joint that is never given one."""
         for _ in range(_TRIES):
-            try:
-                seen = self._robot.get_observation()
-            except ConnectionError:
-                continue
-            except Exception as error:
-                raise Sim2RealError(f"{self.name} cannot be read: {one_line(error)}") from None
-            self._keep(seen)
-            self._resting = dict(self._present)
-            return
+            seen = self._read()
+            if seen:
+                self._keep(seen)
+                self._resting = dict(self._present)
+                return
         raise Sim2RealError(f"{self.name} gives no readings")
+
+    def _read(self) -> Mapping[str, float]:
+        """The driver's readings; empty where a packet was lost on the bus."""
+        with explaining(f"{self.name} cannot be read"):
+            try:
+                return self._robot.get_observation()
+            except ConnectionError as error:
+                # A serial bus loses a packet now and then; a lost bus is something else.
+                if self.is_connected:
+                    return {}
+                raise Sim2RealError(f"{self.name} is gone: {one_line(error)}") from None
 
     def _keep(self, seen: Mapping[str, float]) -> None:
         """Note where it is, in the driver's own numbers."""
@@ -329,10 +307,8 @@ def _build(path: Path, file: RobotHeader) -> LeRobotDriver:
             " pip install lerobot, with the extra of your motors, such as lerobot[feetech]"
         ) from None
     if file.module:
-        try:
+        with explaining(f"{path}: module {file.module}", ImportError):
             import_module(file.module)
-        except ImportError as error:
-            raise Sim2RealError(f"{path}: module {file.module}: {one_line(error)}") from None
     known = robots.RobotConfig.get_known_choices()
     failed = ""
     for entry in pkgutil.iter_modules(robots.__path__, "lerobot.robots."):
@@ -348,9 +324,7 @@ def _build(path: Path, file: RobotHeader) -> LeRobotDriver:
         raise Sim2RealError(
             f"{path}: LeRobot has no robot {file.type!r}{nearest(file.type, known)}{failed}"
         )
-    try:
+    with explaining(f"{path}: LeRobot refuses [robot.config]"):
         config = draccus.decode(robots.RobotConfig, {"type": file.type, **file.config})
         robot: LeRobotDriver = make(config)
         return robot
-    except Exception as error:
-        raise Sim2RealError(f"{path}: LeRobot refuses [robot.config]: {one_line(error)}") from None

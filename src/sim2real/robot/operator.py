@@ -19,8 +19,7 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal
 class OperatorStop:
     """Whether the operator wants the robot to stop; a context in which it watches.
 
-    A key in the terminal, the appearance of `file`, Ctrl-C or a signal to end stops it, until
-    `clear`.
+    A key in the terminal, the appearance of `file`, Ctrl-C or a signal to end stops it.
     """
 
     def __init__(self, file: Path | None = None) -> None:
@@ -44,10 +43,6 @@ class OperatorStop:
     def signalled(self) -> bool:
         """Whether a signal asked the whole program to end."""
         return self.how.startswith("signal")
-
-    def clear(self) -> None:
-        """Let it go on; a stop file that is still there stops it again."""
-        self.how = ""
 
     def __enter__(self) -> OperatorStop:
         if threading.current_thread() is threading.main_thread():

@@ -11,7 +11,7 @@ class Robot(Protocol):
     """A robot behind a handful of calls.
 
     Readings and commands go by name and in SI units: `{"shoulder_pan_pos": 0.1}`. A value of
-    several numbers is a sequence. A robot that can tell why it stopped by itself has a text
+    several numbers is a sequence. A robot that reports why it stopped by itself has a text
     `stopped_itself`, '' while it obeys; one that knows the names of its actuators has `actuators`;
     one whose drives have to be started has `enable`.
     """
@@ -26,32 +26,26 @@ class Robot(Protocol):
     @property
     def is_connected(self) -> bool:
         """Whether the robot answers."""
-        ...
 
     def connect(self) -> None:
         """Make the robot ready; if that fails it is a `Sim2RealError`."""
-        ...
 
     def get_observation(self) -> Mapping[str, object]:
         """The newest readings, by sensor; empty where a packet was lost.
 
         '@age' is how old they are [s], '@torque' the actuators' torques where the robot measures
-        them [N m or N], '@command' what it is commanded by whoever is in charge. The last two are
+        them [N m or N], '@command' the commands of the controller in charge. The last two are
         in the order of `actuators`, or of the contract where there are none.
         """
-        ...
 
     def send_action(self, action: Mapping[str, float]) -> Mapping[str, float]:
         """Send commands by actuator; what was really sent, after the robot's own limits."""
-        ...
 
     def stop(self) -> None:
         """Go to the safe stop, and stay there."""
-        ...
 
     def disconnect(self) -> None:
         """Let go of the robot, in its safe stop."""
-        ...
 
 
 class ControlClock(Protocol):
@@ -59,8 +53,6 @@ class ControlClock(Protocol):
 
     def now(self) -> float:
         """The time [s]."""
-        ...
 
     def sleep_until(self, moment_s: float) -> None:
         """Wait until a moment of this clock."""
-        ...

@@ -79,7 +79,7 @@ def first_readings(robot: Robot, contract: Contract, clock: ControlClock) -> Flo
 
 
 def make_ready(robot: Robot, contract: Contract, clock: ControlClock) -> Floats:
-    """Let a robot that has stopped move again, if it has to be told; its readings after that."""
+    """Enable a robot that has stopped, if it needs that; its readings afterwards."""
     enable = getattr(robot, "enable", None)
     readings = first_readings(robot, contract, clock)
     if enable is not None and getattr(robot, "stopped_itself", True):

@@ -6,6 +6,7 @@ flushed is readable: see `sim2real.data.formats.recording`.
 
 from __future__ import annotations
 
+import io
 import itertools
 import json
 import os
@@ -129,25 +130,21 @@ class Recording:
             self._stream.write_batch(pa.RecordBatch.from_arrays(columns, schema=self._schema))
 
 
-class _Chunks:
+class _Chunks(io.RawIOBase):
     """A file in memory that one thread writes and another empties."""
-
-    closed = False
 
     def __init__(self) -> None:
         self._waiting: deque[bytes] = deque()
+
+    def writable(self) -> bool:
+        """Always."""
+        return True
 
     def write(self, data: bytes | pa.Buffer) -> int:
         """Add bytes."""
         added = bytes(data)
         self._waiting.append(added)
         return len(added)
-
-    def flush(self) -> None:
-        """Nothing to do."""
-
-    def close(self) -> None:
-        """Nothing to do."""
 
     def take(self) -> bytes:
         """All that was added since the last time."""

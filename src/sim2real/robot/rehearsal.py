@@ -12,6 +12,7 @@ from sim2real.data import Episode
 from sim2real.doctor import Diagnosis, diagnose
 from sim2real.errors import Sim2RealError
 from sim2real.logs import ControlLog
+from sim2real.plain import PlainData
 from sim2real.policy import Bundle, Pilot, Runtime
 from sim2real.robot.kinematics import Kinematics
 from sim2real.robot.readings import Goals, goal_vector
@@ -23,31 +24,24 @@ _FEWEST = 50
 
 
 @dataclass(frozen=True, kw_only=True)
-class Rehearsal:
+class Rehearsal(PlainData):
     """What a policy would have done in logs."""
 
     agreement: Agreement
     trips: tuple[str, ...]
     """Why the supervisor would have stopped, one for each log that it would have."""
-    diagnosis: Diagnosis
+    doctor: Diagnosis
+    """What the doctor says of the logs."""
 
     def wrong(self) -> str:
         """Why the policy should not go on to a robot; '' if it may."""
-        if self.diagnosis.findings:
-            return f"the doctor says: {self.diagnosis.verdict}"
+        if self.doctor.findings:
+            return f"the doctor says: {self.doctor.verdict}"
         if self.trips:
             return f"the supervisor would stop it: {self.trips[0]}"
         if self.agreement.periods < _FEWEST:
             return f"the logs have {self.agreement.periods} periods, too few: {_FEWEST} are needed"
         return self.agreement.wrong()
-
-    def to_dict(self) -> dict[str, object]:
-        """Plain data."""
-        return {
-            "agreement": self.agreement.to_dict(),
-            "trips": list(self.trips),
-            "doctor": self.diagnosis.to_dict(),
-        }
 
 
 def rehearse(
@@ -79,7 +73,7 @@ def rehearse(
     return Rehearsal(
         agreement=comparison.agreement(),
         trips=tuple(trips),
-        diagnosis=diagnose(bundle, episodes),
+        doctor=diagnose(bundle, episodes),
     )
 
 
@@ -95,12 +89,12 @@ def _along(
     rows = np.flatnonzero(np.isfinite(log.readings).all(axis=1))
     if not len(rows):
         return "there are no readings"
-    told = log.goals[rows[0]] if log.goals is not None else np.zeros(0)
-    if not np.isfinite(told).all():
-        told = goal_vector(bundle.contract, goals)
-    for part in _stretches(log, rows, bundle.limits.stale_periods):
+    goal = log.goals[rows[0]] if log.goals is not None else np.zeros(0)
+    if not np.isfinite(goal).all():
+        goal = goal_vector(bundle.contract, goals)
+    for part in _unbroken(log, rows, bundle.limits.stale_periods):
         pilot, supervisor = Pilot(runtime), Supervisor(bundle.contract, bundle.limits)
-        pilot.start(log.readings[part[0]], told)
+        pilot.start(log.readings[part[0]], goal)
         supervisor.arm(person="rehearsal", resting=pilot.command[0])
         for row in part:
             readings, fresh = log.readings[row], bool(log.fresh[row].any())
@@ -124,7 +118,7 @@ def _along(
     return ""
 
 
-def _stretches(log: ControlLog, rows: Ints, most_lost: float) -> list[Ints]:
+def _unbroken(log: ControlLog, rows: Ints, most_lost: float) -> list[Ints]:
     """Rows between the gaps of a log in which readings were missing for longer than allowed.
 
     A link that failed during the recording says nothing about the policy.

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 import zmq
 
 from sim2real.errors import Sim2RealError, number_at, table_at
+from sim2real.plain import of_plain
 
 
 class RemoteRobot:
@@ -34,7 +35,8 @@ class RemoteRobot:
         self._socket: zmq.Socket[bytes] | None = None
         self._held = False
         self._driven = False
-        self._actuators: list[str] = []
+        self.actuators: tuple[str, ...] = ()
+        """Names of the actuators it takes commands for."""
         self._now_s = 0.0
 
     @property
@@ -47,29 +49,22 @@ class RemoteRobot:
         """Why the robot has stopped by itself; '' while it obeys."""
         return self.why or self.state if self.state in ("tripped", "off") else ""
 
-    @property
-    def actuators(self) -> tuple[str, ...]:
-        """Names of the actuators it takes commands for."""
-        return tuple(self._actuators)
-
     def connect(self) -> None:
         """Find the robot, and wait until its drives are ready."""
         self._open()
         self._held = True
         try:
             told = self._ask({"do": "hello"})
+            actuators = told.get("actuators")
+            needed = {"robot", "serial", "safe_stop", "clock"}
+            if not (needed <= set(told) and isinstance(actuators, list)):
+                raise self._no_robot()
         except Sim2RealError:
             self._held = False
             raise
-        actuators = told.get("actuators")
-        if not {"robot", "serial", "safe_stop", "clock"} <= set(told) or not isinstance(
-            actuators, list
-        ):
-            self._held = False
-            raise self._no_robot()
         self.name, self.serial = str(told["robot"]), str(told["serial"])
         self.safe_stop, self.virtual = str(told["safe_stop"]), told["clock"] == "virtual"
-        self._actuators = [str(name) for name in actuators]
+        self.actuators = tuple(str(name) for name in actuators)
 
     def enable(self, *, patience_s: float = 5.0) -> None:
         """Start the drives; one that does not get ready is a `Sim2RealError`."""
@@ -97,10 +92,10 @@ class RemoteRobot:
 
     def send_action(self, action: Mapping[str, float]) -> Mapping[str, float]:
         """Send commands by actuator; what was really sent."""
-        values = {name: float(action[name]) for name in self._actuators}
+        values = {name: float(action[name]) for name in self.actuators}
         self._driven = True
-        sent = table_at(self._ask({"do": "command", "values": values}).get("sent"), "what was sent")
-        return {str(name): number_at(value, f"{name}, sent") for name, value in sent.items()}
+        sent = self._ask({"do": "command", "values": values}).get("sent")
+        return of_plain(dict[str, float], sent, "what was sent")
 
     def stop(self) -> None:
         """Go to the safe stop."""
@@ -141,12 +136,7 @@ class RemoteRobot:
             time.sleep(max(0.0, moment_s - time.monotonic()))
 
     def _goals(self, answer: Mapping[str, object]) -> dict[str, list[float]]:
-        found: dict[str, list[float]] = {}
-        for name, values in table_at(answer.get("goals"), "the robot's goals").items():
-            if not isinstance(values, list):
-                raise self._no_robot()
-            found[name] = [number_at(value, f"goal {name}") for value in values]
-        return found
+        return of_plain(dict[str, list[float]], answer.get("goals"), "the robot's goals")
 
     def _ask(self, message: Mapping[str, object]) -> dict[str, object]:
         """The robot's answer to a message; silence, and a refusal, are a `Sim2RealError`."""

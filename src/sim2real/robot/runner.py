@@ -35,19 +35,15 @@ class Controller(Protocol):
     @property
     def command(self) -> Reals:
         """(1, commands) the last command; after `start` the one that rests."""
-        ...
 
     def start(self, readings: Reals, goals: Reals) -> None:
         """Begin at readings (numbers,) with goals (numbers,)."""
-        ...
 
     def step(self, readings: Reals) -> tuple[Reals, Reals, Reals]:
         """(observation, action, command) of this period; the first two may be empty."""
-        ...
 
     def sent(self, command: Reals) -> None:
         """Take note of what really went to the robot."""
-        ...
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,7 +53,7 @@ class Flight:
     periods: int
     """Control periods that were completed."""
     stopped: str
-    """Why it was stopped; '' where it came to its end."""
+    """Why it was stopped; '' if it ran to its end."""
     late_s: Floats
     """How late each period began [s]."""
     lost: int
@@ -87,7 +83,7 @@ def fly(
     Without `execute` each period's command is the one that would be sent first, from where the
     robot is now. `tool` gives the position of the tool from readings, where there is one. `show`
     is called with (time, wanted, sent) in each period. However it ends, a robot that was sent
-    something is told to stop.
+    something is stopped.
     """
     contract = pilot.contract
     period_s = 1.0 / contract.rate_hz

@@ -80,12 +80,8 @@ class ShadowComparison:
         frames = np.stack([frame for frame, _, _ in self._rows])
         wanted = np.stack([wanted for _, wanted, _ in self._rows])
         sent = np.stack([sent for _, _, sent in self._rows])
-        joints = self._limits.joints
-        low, high = (
-            np.array([getattr(joint, f"command_{side}") for joint in joints])
-            for side in ("low", "high")
-        )
-        rate = np.array([joint.command_rate for joint in joints]) / self._rate_hz
+        low, high = self._limits.of("command_low"), self._limits.of("command_high")
+        rate = self._limits.of("command_rate") / self._rate_hz
         good: Bools = np.logical_and.reduce(np.isfinite(wanted) & np.isfinite(sent), axis=1)
         off = np.where(good[:, None], wanted - sent, 0.0)
         before = np.vstack([sent[:1], sent[:-1]])
@@ -97,9 +93,9 @@ class ShadowComparison:
         near = np.abs(off[good]) < _CLOSE * (high - low)
         return Agreement(
             periods=len(wanted),
-            rms=_tuple(np.sqrt(np.mean(off**2, axis=0))),
-            largest=_tuple(np.abs(off).max(axis=0)),
-            bias=_tuple(off.mean(axis=0)),
+            rms=tuple(np.sqrt(np.mean(off**2, axis=0)).tolist()),
+            largest=tuple(np.abs(off).max(axis=0).tolist()),
+            bias=tuple(off.mean(axis=0).tolist()),
             correlation=tuple(
                 _correlation(wanted[good, k], sent[good, k]) for k in range(wanted.shape[1])
             ),
@@ -133,7 +129,7 @@ class Shadowed:
         return frame, action, command
 
     def sent(self, command: Reals) -> None:
-        """Tell both what was really sent; if others drive the robot, what they sent."""
+        """Pass on to both what was really sent; if others drive the robot, what they sent."""
         if isinstance(self._charge, Overheard):
             command = self._charge.command[0]
         if self._seen is not None:
@@ -165,9 +161,9 @@ class Holding:
 
 
 class Overheard:
-    """A robot that somebody else drives: its readings, and the commands they give it.
+    """A robot that another program drives: its readings, and the commands it gets.
 
-    As a `Robot` it takes no command; as a controller it gives theirs.
+    As a `Robot` it takes no command; as a controller it repeats theirs.
     """
 
     def __init__(self, robot: Robot, contract: Contract) -> None:
@@ -186,7 +182,7 @@ class Overheard:
         self._robot.connect()
 
     def get_observation(self) -> Mapping[str, object]:
-        """The newest readings, with the command of whoever is in charge."""
+        """The newest readings; it notes the command of the controller in charge."""
         seen = self._robot.get_observation()
         if seen:
             command = in_order(self._robot, self.contract, seen, "@command")
@@ -196,11 +192,11 @@ class Overheard:
         return seen
 
     def send_action(self, action: Mapping[str, float]) -> Mapping[str, float]:
-        """Refused: somebody else is in charge."""
-        raise Sim2RealError("somebody else is in charge of this robot")
+        """Refused: another program is in charge."""
+        raise Sim2RealError("another program is in charge of this robot")
 
     def stop(self) -> None:
-        """Left to whoever is in charge."""
+        """Left to the controller in charge."""
 
     def disconnect(self) -> None:
         """Stop listening."""
@@ -222,7 +218,3 @@ def _correlation(one: Floats, other: Floats) -> float:
     if len(one) < 2 or np.ptp(one) == 0 or np.ptp(other) == 0:
         return float("nan")
     return float(np.corrcoef(one, other)[0, 1])
-
-
-def _tuple(values: Floats) -> tuple[float, ...]:
-    return tuple(float(value) for value in values)

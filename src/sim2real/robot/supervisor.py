@@ -99,10 +99,8 @@ class Supervisor:
     """Every reason it was stopped for."""
 
     def __post_init__(self) -> None:
-        joints = self.limits.joints
-        self._low = np.array([joint.command_low for joint in joints])
-        self._high = np.array([joint.command_high for joint in joints])
-        self._step = np.array([joint.command_rate for joint in joints]) / self.contract.rate_hz
+        self._low, self._high = self.limits.of("command_low"), self.limits.of("command_high")
+        self._step = self.limits.of("command_rate") / self.contract.rate_hz
         positions, velocities = (self.contract.columns(kind) for kind in ("jointpos", "jointvel"))
         joint_names = [command.joint for command in self.contract.commands]
         self._positions = [positions.get(joint) for joint in joint_names]
@@ -280,7 +278,7 @@ class _Watch:
         self._names = [joint.name for joint in limits.joints]
         self._servo = [command.stiffness > 0 for command in contract.commands]
         self._rate_hz = contract.rate_hz
-        span = np.array([joint.command_high - joint.command_low for joint in limits.joints])
+        span = limits.of("command_high") - limits.of("command_low")
         # Friction may hold a joint against a small torque, but not a servo's step.
         self._much = 0.1 * np.where(self._servo, np.minimum(span, 1.0), span)
         self.reset()

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import fnmatch
 import math
-from collections.abc import Mapping
 from dataclasses import fields
 
 import mujoco
@@ -21,44 +20,15 @@ from mujoco.batch import MODEL_FIELDS
 from sim2real.arrays import Array
 from sim2real.errors import Sim2RealError, nearest
 from sim2real.params import Parameter, split_path
-from sim2real.twin import effects as hardware
 from sim2real.twin.attributes import DERIVED, PSEUDO_INERTIA, whole_size
 from sim2real.twin.compiled import Address, CompiledTwin, Write, components, split_index
+from sim2real.twin.effects import EFFECTS, added_names
 from sim2real.twin.events import event_attributes
+from sim2real.twin.objects import KINDS, names
 
-PREFIXES = {
-    "body": ("body_",),
-    "joint": ("jnt_", "dof_"),
-    "geom": ("geom_",),
-    "pair": ("pair_",),
-    "actuator": ("actuator_",),
-    "sensor": ("sensor_",),
-    "camera": ("cam_",),
-    "light": ("light_",),
-    "material": ("mat_",),
-    "site": ("site_",),
-    "tendon": ("tendon_",),
-    "equality": ("eq_",),
-}
 _GREY = {"diffuse", "ambient", "specular"}
-_EFFECT_ONLY = {
-    "actuator": {
-        "delay",
-        "delay_jitter",
-        "quantum",
-        "slew",
-        "acceleration",
-        "settle",
-        "period",
-        "missed",
-    },
-    "joint": {
-        "load_friction",
-        "load_friction_quadratic",
-        "friction_asymmetry",
-        "damping_asymmetry",
-    },
-}
+_DECLARED = {"delay_max", "encoder", "drive"}
+"""Fields of effects that are no numbers to move."""
 
 
 def resolve(compiled: CompiledTwin, name: str) -> list[Address]:
@@ -71,12 +41,10 @@ def resolve(compiled: CompiledTwin, name: str) -> list[Address]:
         return [_environment(compiled, name, pattern, stem)]
     if kind == "object":
         return _object(compiled, name, pattern, attribute)
-    if kind not in PREFIXES:
-        raise Sim2RealError(
-            f"{name}: nothing in a model is of kind {kind!r}{nearest(kind, PREFIXES)}"
-        )
-    valid = [thing for thing in hardware.names(compiled.model, kind) if thing]
-    valid = [thing for thing in valid if thing not in hardware.added_names(compiled.effects)]
+    if kind not in KINDS:
+        raise Sim2RealError(f"{name}: nothing in a model is of kind {kind!r}{nearest(kind, KINDS)}")
+    added = {"", *added_names(compiled.effects)}
+    valid = [thing for thing in names(compiled.model, kind) if thing not in added]
     matched = fnmatch.filter(valid, pattern)
     if not matched:
         raise Sim2RealError(f"{name}: the model has no {kind} {pattern!r}{nearest(pattern, valid)}")
@@ -105,14 +73,12 @@ def known_attributes(compiled: CompiledTwin, kind: str) -> list[str]:
     """Every attribute a parameter of this kind may name."""
     plain = {
         field[len(prefix) :]
-        for prefix in PREFIXES[kind]
+        for prefix in _prefixes(kind)
         for field in MODEL_FIELDS
         if field.startswith(prefix) and _array(compiled.model, field).dtype.kind == "f"
     }
     derived = {attribute for owner, attribute in DERIVED if owner == kind}
-    cls = _effect_class(kind)
-    effect = {field.name for field in fields(cls)} if cls else set()
-    return sorted((plain | derived | effect) - {"delay_max", "encoder", "drive"})
+    return sorted((plain | derived | _effects_of(kind)) - _DECLARED)
 
 
 def _thing(
@@ -122,11 +88,11 @@ def _thing(
     if special is not None:
         nominal, writes = special(compiled, name, thing, index)
         return Address(name, thing, nominal, tuple(writes))
-    if stem in _EFFECT_ONLY.get(kind, ()) or (kind == "sensor" and _is_effect(kind, stem)):
+    if stem in _effects_of(kind):
         return _effect(compiled, name, kind, thing, stem, index)
     model = compiled.model
     row = getattr(model, kind)(thing).id
-    for prefix in PREFIXES[kind]:
+    for prefix in _prefixes(kind):
         field = prefix + stem
         if field in MODEL_FIELDS and _array(model, field).dtype.kind == "f":
             width = int(np.prod(_array(model, field).shape[1:]))
@@ -200,7 +166,7 @@ def _environment(compiled: CompiledTwin, name: str, thing: str, stem: str) -> Ad
 def _object(compiled: CompiledTwin, name: str, pattern: str, attribute: str) -> list[Address]:
     """A handled thing: its body's attributes, and its geoms' where the body has none."""
     model = compiled.model
-    bodies = [body for body in hardware.names(model, "body") if body]
+    bodies = [body for body in names(model, "body") if body]
     matched = fnmatch.filter(bodies, pattern)
     if not matched:
         raise Sim2RealError(f"{name}: the model has no body {pattern!r}{nearest(pattern, bodies)}")
@@ -230,12 +196,7 @@ def _effect(
 ) -> Address:
     """A number that lives beside the model, in the tables of hardware effects."""
     model = compiled.model
-    tables: dict[str, Mapping[str, hardware.Effect]] = {
-        "actuator": compiled.effects.actuators,
-        "sensor": compiled.effects.sensors,
-        "joint": compiled.effects.joints,
-    }
-    declared = tables[kind].get(thing)
+    declared = compiled.effects.of(kind).get(thing)
     whole = stem in ("delay", "delay_jitter", "period", "dropout", "missed")
     if whole and index is not None:
         raise Sim2RealError(f"{name}: belongs to the whole {kind}; leave the index out")
@@ -244,9 +205,7 @@ def _effect(
             f"{name}: has no effect, since {kind} {thing!r} has no history buffer; declare"
             f" delay_max in [effects.{kind}.{thing}]"
         )
-    cls = _effect_class(kind)
-    assert cls is not None
-    nominal = float(getattr(declared or cls(), stem))
+    nominal = float(getattr(declared or EFFECTS[kind](), stem))
     row = getattr(model, kind)(thing).id
     if kind == "sensor":
         start, width = int(model.sensor_adr[row]), int(model.sensor_dim[row])
@@ -277,7 +236,7 @@ def vector_needs_index(compiled: CompiledTwin, parameter: Parameter) -> bool:
     stem, index = split_index(attribute)
     if parameter.operation == "scale" or index is not None or stem in _GREY:
         return False
-    if (kind, stem) in DERIVED or _is_effect(kind, stem) or kind in ("option", "environment"):
+    if (kind, stem) in DERIVED or stem in _effects_of(kind) or kind in ("option", "environment"):
         return False
     return any(
         len(address.writes) > 1
@@ -286,18 +245,14 @@ def vector_needs_index(compiled: CompiledTwin, parameter: Parameter) -> bool:
     )
 
 
-def _is_effect(kind: str, stem: str) -> bool:
-    cls = _effect_class(kind)
-    return cls is not None and stem in {f.name for f in fields(cls)} - {"delay_max", "encoder"}
+def _effects_of(kind: str) -> set[str]:
+    """Attributes of the hardware effects of a kind."""
+    return {f.name for f in fields(EFFECTS[kind])} - _DECLARED if kind in EFFECTS else set()
 
 
-def _effect_class(kind: str) -> type[hardware.Effect] | None:
-    classes: dict[str, type[hardware.Effect]] = {
-        "actuator": hardware.ActuatorEffects,
-        "sensor": hardware.SensorEffects,
-        "joint": hardware.JointEffects,
-    }
-    return classes.get(kind)
+def _prefixes(kind: str) -> tuple[str, ...]:
+    """What the names of a kind's fields begin with."""
+    return ("jnt_", "dof_") if kind == "joint" else (f"{KINDS[kind]}_",)
 
 
 def _array(model: mujoco.MjModel, field: str) -> Array:

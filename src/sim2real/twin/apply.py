@@ -21,6 +21,8 @@ from sim2real.twin.attributes import PSEUDO_INERTIA
 from sim2real.twin.compiled import Address, CompiledTwin
 from sim2real.twin.inertia import perturbed_inertia
 
+_INERTIAL = {"body_mass": 1, "body_ipos": 3, "body_inertia": 3, "body_iquat": 4}
+"""Fields of a body's inertia, and how many numbers each has."""
 FieldOf = Callable[[str], Tensor]
 """Gives the (worlds, elements) tensor of a model field or effect table."""
 
@@ -99,7 +101,9 @@ class Applier:
         self._model = compiled.model
         self._compile(compiled, parameters)
         constants = set(mujoco.MjModel._setconst_inputs)
-        self.fields = sorted({layer.field for layer in self._layers} | self._inertia_fields())
+        self.fields = sorted(
+            {layer.field for layer in self._layers} | (set(_INERTIAL) if self._inertias else set())
+        )
         self.needs_constants = any(
             field in constants or field.startswith("opt.") for field in self.fields
         )
@@ -118,11 +122,9 @@ class Applier:
             theta = torch.zeros(len(ids), 10, dtype=values.dtype, device=values.device)
             theta[:, component] = values[:, column]
             parts = perturbed_inertia(theta, *self._body(body, values))
-            targets = ("body_mass", "body_ipos", "body_inertia", "body_iquat")
-            for name, part in zip(targets, parts, strict=True):
-                table = field_of(name)
-                width = table.shape[1] // self._model.nbody
-                table[ids, body * width : (body + 1) * width] = part.reshape(len(ids), width)
+            for (name, width), part in zip(_INERTIAL.items(), parts, strict=True):
+                columns = slice(body * width, (body + 1) * width)
+                field_of(name)[ids, columns] = part.reshape(len(ids), width)
 
     def _compile(self, compiled: CompiledTwin, parameters: Sequence[Parameter]) -> None:
         moves = _Moves()
@@ -178,19 +180,12 @@ class Applier:
         return torch.from_numpy(getattr(self._model, field).reshape(-1)).to(self._device)
 
     def _body(self, body: int, like: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        model = self._model
         mass, com, inertia, quat = (
-            torch.tensor(part[body], dtype=like.dtype, device=like.device)
-            for part in (model.body_mass, model.body_ipos, model.body_inertia, model.body_iquat)
+            torch.tensor(getattr(self._model, name)[body], dtype=like.dtype, device=like.device)
+            for name in _INERTIAL
         )
         return mass, com, inertia, quat
 
-    def _inertia_fields(self) -> set[str]:
-        if not self._inertias:
-            return set()
-        return {"body_mass", "body_ipos", "body_inertia", "body_iquat"}
-
 
 def _of_body(key: tuple[str, int], body: int) -> bool:
-    widths = {"body_mass": 1, "body_ipos": 3, "body_inertia": 3, "body_iquat": 4}
-    return key[0] in widths and key[1] // widths[key[0]] == body
+    return key[0] in _INERTIAL and key[1] // _INERTIAL[key[0]] == body

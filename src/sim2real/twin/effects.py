@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import fnmatch
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeVar
 
@@ -21,6 +21,7 @@ import mujoco
 
 from sim2real.errors import Sim2RealError, nearest, table_at
 from sim2real.plain import NotNegative, of_plain
+from sim2real.twin.objects import names
 
 _LUGRE_STIFFNESS = 200.0
 _LONGEST_DELAY_S = 10.0
@@ -29,15 +30,21 @@ _FRICTION_SUFFIX = "_stribeck"
 
 
 @dataclass(frozen=True, kw_only=True)
-class ActuatorEffects:
-    """Between a command leaving the policy and the force at the joint."""
+class DelayEffects:
+    """A delay that the engine's history buffer holds."""
 
     delay: NotNegative = 0.0
-    """Mean delay [s], fractional, held by the engine; below one physics step, one step."""
+    """Mean delay [s], may be fractional; of a command at least one physics step."""
     delay_jitter: NotNegative = 0.0
     """Half-width of the uniform jitter around the mean, redrawn each period [s]."""
     delay_max: NotNegative = 0.0
     """Longest delay the history buffer can hold [s]; asking for more is an error."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ActuatorEffects(DelayEffects):
+    """Between a command leaving the policy and the force at the joint."""
+
     resistance: NotNegative = 0.0
     """Of a DC motor in place of an ideal servo or motor [ohm]; needs the next two as well."""
     motorconst: NotNegative = 0.0
@@ -64,15 +71,9 @@ class ActuatorEffects:
 
 
 @dataclass(frozen=True, kw_only=True)
-class SensorEffects:
+class SensorEffects(DelayEffects):
     """Between a quantity and what the robot's computer reads of it."""
 
-    delay: NotNegative = 0.0
-    """Mean delay [s], fractional, held by the engine."""
-    delay_jitter: NotNegative = 0.0
-    """Half-width of the uniform jitter around the mean, redrawn each period [s]."""
-    delay_max: NotNegative = 0.0
-    """Longest delay the history buffer can hold [s]; asking for more is an error."""
     noise: NotNegative = 0.0
     """Standard deviation of white noise [sensor units]."""
     bias: float = 0.0
@@ -114,8 +115,14 @@ class JointEffects:
 
 
 Effect = ActuatorEffects | SensorEffects | JointEffects
+EFFECTS: dict[str, type[Effect]] = {
+    "actuator": ActuatorEffects,
+    "sensor": SensorEffects,
+    "joint": JointEffects,
+}
+"""The class of the effects of each kind of object that may have some."""
 _Kind = TypeVar("_Kind", ActuatorEffects, SensorEffects, JointEffects)
-_Delayed = TypeVar("_Delayed", ActuatorEffects, SensorEffects)
+_Delayed = TypeVar("_Delayed", bound=DelayEffects)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -126,34 +133,33 @@ class Effects:
     sensors: Mapping[str, SensorEffects]
     joints: Mapping[str, JointEffects]
 
+    def of(self, kind: str) -> Mapping[str, Effect]:
+        """Effects of all objects of a kind in `EFFECTS`."""
+        found: Mapping[str, Effect] = getattr(self, f"{kind}s")
+        return found
+
 
 def read_effects(data: Mapping[str, object], model: mujoco.MjModel) -> Effects:
     """Effects from the `[effects]` table, wildcards resolved against the model's names."""
     for group in data:
-        if group not in ("actuator", "sensor", "joint"):
-            raise Sim2RealError(
-                f"[effects.{group}] is unknown{nearest(group, ('actuator', 'sensor', 'joint'))}"
-            )
-    actuators = _read(data, "actuator", ActuatorEffects, names(model, "actuator"))
-    sensors = _read(data, "sensor", SensorEffects, names(model, "sensor"))
-    joints = _read(data, "joint", JointEffects, names(model, "joint"))
+        if group not in EFFECTS:
+            raise Sim2RealError(f"[effects.{group}] is unknown{nearest(group, EFFECTS)}")
+    actuators = _read(data, "actuator", ActuatorEffects, model)
+    sensors = _read(data, "sensor", SensorEffects, model)
     _adopt_delays(model, "actuator", actuators, ActuatorEffects)
     _adopt_delays(model, "sensor", sensors, SensorEffects)
-    for where, table in (("actuator", actuators), ("sensor", sensors)):
-        for name, effects in table.items():
-            longest = effects.delay + effects.delay_jitter
-            if longest > effects.delay_max + 1e-12:
-                raise Sim2RealError(
-                    f"[effects.{where}.{name}]: delay + jitter = {longest:g} s exceeds"
-                    f" delay_max = {effects.delay_max:g} s"
-                )
-    return Effects(actuators=actuators, sensors=sensors, joints=joints)
+    return Effects(
+        actuators=actuators, sensors=sensors, joints=_read(data, "joint", JointEffects, model)
+    )
 
 
 def _adopt_delays(
     model: mujoco.MjModel, kind: str, table: dict[str, _Delayed], cls: type[_Delayed]
 ) -> None:
-    """Take over delays that the MJCF itself declares, where the twin says nothing about them."""
+    """Take over delays that the MJCF itself declares, where the twin says nothing about them.
+
+    A delay that its history buffer cannot hold is a `Sim2RealError`.
+    """
     for name in filter(None, names(model, kind)):
         row = getattr(model, kind)(name).id
         samples = int(getattr(model, f"{kind}_history")[row, 0])
@@ -162,6 +168,13 @@ def _adopt_delays(
             delay = float(getattr(model, f"{kind}_delay")[row])
             longest = samples * model.opt.timestep
             table[name] = replace(declared, delay=delay, delay_max=max(delay, longest))
+    for name, effects in table.items():
+        most = effects.delay + effects.delay_jitter
+        if most > effects.delay_max + 1e-12:
+            raise Sim2RealError(
+                f"[effects.{kind}.{name}]: delay + jitter = {most:g} s exceeds"
+                f" delay_max = {effects.delay_max:g} s"
+            )
 
 
 def add_to_spec(spec: mujoco.MjSpec, effects: Effects, *, timestep_s: float) -> None:
@@ -313,30 +326,11 @@ def _add_stribeck(spec: mujoco.MjSpec, joint: mujoco.MjsJoint, effects: JointEff
     )
 
 
-def names(model: mujoco.MjModel, kind: str) -> list[str]:
-    """Names of all objects of a kind; an unnamed one is ''."""
-    count = {
-        "actuator": model.nactuator,
-        "sensor": model.nsensor,
-        "joint": model.njnt,
-        "body": model.nbody,
-        "geom": model.ngeom,
-        "pair": model.npair,
-        "camera": model.ncam,
-        "light": model.nlight,
-        "material": model.nmat,
-        "site": model.nsite,
-        "tendon": model.ntendon,
-        "equality": model.neq,
-    }[kind]
-    return [getattr(model, kind)(i).name for i in range(count)]
-
-
 def _read(
-    data: Mapping[str, object], group: str, cls: type[_Kind], valid: Iterable[str]
+    data: Mapping[str, object], group: str, cls: type[_Kind], model: mujoco.MjModel
 ) -> dict[str, _Kind]:
     """Tables of one group, later patterns refining earlier ones."""
-    valid = [name for name in valid if name]
+    valid = [name for name in names(model, group) if name]
     merged: dict[str, dict[str, Any]] = {}
     for pattern, table in table_at(data.get(group, {}), f"[effects.{group}]").items():
         where = f"[effects.{group}.{pattern}]"

@@ -65,51 +65,14 @@ def _rotation(quat: Tensor) -> Tensor:
 
 def _quaternion(rotation: Tensor) -> Tensor:
     """(n, 4) quaternions w x y z of (n, 3, 3) rotations, stable for every angle."""
-    m = rotation
-    xx, yy, zz = m[:, 0, 0], m[:, 1, 1], m[:, 2, 2]
-    rows = torch.stack(
-        [
-            torch.stack(
-                [
-                    1 + xx + yy + zz,
-                    m[:, 2, 1] - m[:, 1, 2],
-                    m[:, 0, 2] - m[:, 2, 0],
-                    m[:, 1, 0] - m[:, 0, 1],
-                ],
-                -1,
-            ),
-            torch.stack(
-                [
-                    m[:, 2, 1] - m[:, 1, 2],
-                    1 + xx - yy - zz,
-                    m[:, 0, 1] + m[:, 1, 0],
-                    m[:, 0, 2] + m[:, 2, 0],
-                ],
-                -1,
-            ),
-            torch.stack(
-                [
-                    m[:, 0, 2] - m[:, 2, 0],
-                    m[:, 0, 1] + m[:, 1, 0],
-                    1 - xx + yy - zz,
-                    m[:, 1, 2] + m[:, 2, 1],
-                ],
-                -1,
-            ),
-            torch.stack(
-                [
-                    m[:, 1, 0] - m[:, 0, 1],
-                    m[:, 0, 2] + m[:, 2, 0],
-                    m[:, 1, 2] + m[:, 2, 1],
-                    1 - xx - yy + zz,
-                ],
-                -1,
-            ),
-        ],
-        dim=1,
-    )
-    # Each row is the quaternion times four of its components: take the row of the largest.
-    best = rows.diagonal(dim1=1, dim2=2).argmax(-1)
-    picked = rows[torch.arange(len(m), device=m.device), best]
+    # Each row of this matrix is the quaternion times four of its components.
+    matrix = torch.zeros(len(rotation), 4, 4, dtype=rotation.dtype, device=rotation.device)
+    skew, trace = rotation - rotation.mT, rotation.diagonal(dim1=1, dim2=2).sum(-1)
+    matrix[:, 0, 0] = 1 + trace
+    matrix[:, 0, 1:] = matrix[:, 1:, 0] = skew[:, (2, 0, 1), (1, 2, 0)]
+    eye = torch.eye(3, dtype=rotation.dtype, device=rotation.device)
+    matrix[:, 1:, 1:] = rotation + rotation.mT + (1 - trace)[:, None, None] * eye
+    largest = matrix.diagonal(dim1=1, dim2=2).argmax(-1)
+    picked = matrix[torch.arange(len(matrix), device=rotation.device), largest]
     quat: Tensor = picked / picked.norm(dim=-1, keepdim=True)
     return quat

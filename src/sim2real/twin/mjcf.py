@@ -1,6 +1,6 @@
-"""Reading MJCF that somebody else wrote.
+"""Reading MJCF from anywhere.
 
-A model may come from anywhere, so it is looked at before MuJoCo sees it: no document type (no
+A model is checked before MuJoCo reads it: no document type (no
 entities, hence no entity bomb), and no file from outside the twin's folder.
 """
 
@@ -11,7 +11,7 @@ from xml.etree.ElementTree import Element, ParseError, TreeBuilder, XMLParser
 
 import mujoco
 
-from sim2real.errors import Sim2RealError, one_line
+from sim2real.errors import Sim2RealError, explaining, one_line
 
 _MOST_BYTES = 64 * 1024 * 1024
 _MOST_DEPTH = 16
@@ -36,7 +36,7 @@ def model_files(folder: Path, model: str) -> list[Path]:
     main = _inside(folder, folder, model, "the twin")
     parsed: dict[Path, Element] = {}
     _read_includes(folder, main.parent, main, parsed, depth=0)
-    directories = {"meshdir": "", "texturedir": ""}
+    directories = {_MESHES: "", _TEXTURES: ""}
     for root in parsed.values():
         for compiler in root.iter("compiler"):
             for name, before in list(directories.items()):
@@ -61,18 +61,14 @@ def model_files(folder: Path, model: str) -> list[Path]:
 def load_spec(folder: Path, model: str) -> mujoco.MjSpec:
     """The model as an editable spec, after `model_files` has passed it."""
     path = model_files(folder, model)[0]
-    try:
+    with explaining(f"{path}", ValueError, mujoco.FatalError):
         return mujoco.MjSpec.from_file(str(path))
-    except (ValueError, mujoco.FatalError) as error:
-        raise Sim2RealError(f"{path}: {one_line(error)}") from None
 
 
 def compile_spec(spec: mujoco.MjSpec, path: Path | str) -> mujoco.MjModel:
     """The compiled model; MuJoCo's complaint becomes one line that names the file."""
-    try:
+    with explaining(f"{path} does not compile", ValueError, mujoco.FatalError):
         return spec.compile()
-    except (ValueError, mujoco.FatalError) as error:
-        raise Sim2RealError(f"{path} does not compile: {one_line(error)}") from None
 
 
 def _read_includes(
@@ -111,11 +107,9 @@ def _parse(path: Path) -> Element:
 
 
 def _inside(folder: Path, base: Path, name: str, where: str) -> Path:
-    try:
+    with explaining(f"{where} names {name!r}", OSError, ValueError):
         path = (base / name).resolve()
         found = path.is_file()
-    except (OSError, ValueError) as error:
-        raise Sim2RealError(f"{where} names {name!r}: {error}") from None
     if not path.is_relative_to(folder):
         raise Sim2RealError(f"{where} names {name!r}, which lies outside the folder {folder}")
     if not found:

@@ -7,13 +7,7 @@ import math
 import mujoco
 import numpy as np
 
-from sim2real.contract import (
-    CommandSpec,
-    Contract,
-    JointLimits,
-    Limits,
-    SensorSpec,
-)
+from sim2real.contract import CommandSpec, Contract, JointLimits, Limits, SensorSpec
 from sim2real.errors import Sim2RealError
 from sim2real.twin.effects import Effects
 from sim2real.twin.twin import Twin
@@ -125,11 +119,8 @@ def sensor_spec(twin: Twin, model: mujoco.MjModel, effects: Effects, row: int) -
     if kind in _IN_SITE:
         frame = "site"
     elif kind.startswith("frame"):
-        frame = (
-            "world"
-            if int(model.sensor_reftype[row]) == int(mujoco.mjtObj.mjOBJ_UNKNOWN)
-            else ("reference")
-        )
+        alone = int(model.sensor_reftype[row]) == int(mujoco.mjtObj.mjOBJ_UNKNOWN)
+        frame = "world" if alone else "reference"
     mine = effects.sensors.get(name)
     sources = [f"sensor/{name}"] + ([f"joint/{of}"] if kind == "jointpos" else [])
     return SensorSpec(

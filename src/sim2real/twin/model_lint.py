@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 
 import mujoco
 import numpy as np
@@ -22,6 +23,9 @@ class LintFinding:
     place: str
     message: str
     remedy: str
+
+
+_warning, _note = partial(LintFinding, "warning"), partial(LintFinding, "note")
 
 
 def lint(twin: Twin) -> list[LintFinding]:
@@ -55,23 +59,20 @@ def _contacts(model: mujoco.MjModel) -> Iterator[LintFinding]:
     if not touches:
         return
     if model.opt.cone == int(mujoco.mjtCone.mjCONE_PYRAMIDAL):
-        yield LintFinding(
-            "warning",
+        yield _warning(
             "option/cone",
             "pyramidal friction cones let held objects creep",
             'use cone="elliptic"',
         )
     if model.opt.iterations < 50 or model.opt.ls_iterations < 30:
-        yield LintFinding(
-            "warning",
+        yield _warning(
             "option/iterations",
             f"with {model.opt.iterations} iterations and {model.opt.ls_iterations} line searches"
             " the solver may stop early, and contacts then feed energy into what they touch",
             "leave both at MuJoCo's defaults: the solver stops by itself when it is done",
         )
     if model.opt.impratio <= 1.0:
-        yield LintFinding(
-            "warning",
+        yield _warning(
             "option/impratio",
             "at impratio 1 friction is as soft as contact, and grasps slip",
             'use impratio="10" with elliptic cones',
@@ -94,8 +95,7 @@ def _servos(model: mujoco.MjModel) -> Iterator[LintFinding]:
         turn = math.sqrt(kp * gear * gear / moment) * model.opt.timestep
         name = f"actuator/{model.actuator(row).name or row}"
         if turn > 0.7:
-            yield LintFinding(
-                "warning",
+            yield _warning(
                 name,
                 f"the servo (kp {kp:g}) turns {turn:.2f} rad of its own oscillation in one time"
                 f" step of {model.opt.timestep:g} s",
@@ -105,8 +105,7 @@ def _servos(model: mujoco.MjModel) -> Iterator[LintFinding]:
             2 * math.sqrt(kp * gear * gear * moment)
         )
         if ratio < 0.05:
-            yield LintFinding(
-                "note",
+            yield _note(
                 name,
                 f"the servo is hardly damped (ratio {ratio:.2g})",
                 "give it kv, or the joint damping",
@@ -131,23 +130,20 @@ def _masses(model: mujoco.MjModel) -> Iterator[LintFinding]:
         moves = model.body_jntnum[body] > 0
         if mass == 0 or (moves and inertia[0] <= 0):
             if moves:
-                yield LintFinding(
-                    "warning",
+                yield _warning(
                     place,
                     "it moves but has no mass or no inertia",
                     "give it an <inertial> or geoms with mass",
                 )
             continue
         if not 1e-4 <= mass <= 1e3:
-            yield LintFinding(
-                "warning",
+            yield _warning(
                 place,
                 f"its mass of {mass:g} kg is outside 0.1 g .. 1 t",
                 "check the units: MJCF wants kilograms and metres",
             )
         if inertia[2] > (inertia[0] + inertia[1]) * (1 + 1e-6):
-            yield LintFinding(
-                "warning",
+            yield _warning(
                 place,
                 "its principal inertias break the triangle inequality: no real body has them",
                 "check the inertia's source and frame",
@@ -155,16 +151,14 @@ def _masses(model: mujoco.MjModel) -> Iterator[LintFinding]:
         radius = math.sqrt(float(inertia[2]) / mass)
         reach = _reach(model, body)
         if reach and radius > 2.0 * reach:
-            yield LintFinding(
-                "warning",
+            yield _warning(
                 place,
                 f"its inertia is that of mass {radius:.3g} m away, but"
                 f" its shapes end at {reach:.3g} m",
                 "check the inertia's units (kg m^2)",
             )
         elif reach and radius < 0.05 * reach:
-            yield LintFinding(
-                "note",
+            yield _note(
                 place,
                 f"its inertia is tiny for its size (gyration radius"
                 f" {radius:.2g} m, shapes to {reach:.2g} m)",
@@ -195,8 +189,7 @@ def _limits(model: mujoco.MjModel) -> Iterator[LintFinding]:
         if not model.jnt_limited[joint] and model.jnt_type[joint] != int(
             mujoco.mjtJoint.mjJNT_FREE
         ):
-            yield LintFinding(
-                "note",
+            yield _note(
                 f"joint/{name}",
                 "it is driven but has no range",
                 "give it the hardware's limits, unless it turns for ever",
@@ -210,16 +203,14 @@ def _limits(model: mujoco.MjModel) -> Iterator[LintFinding]:
         if model.actuator_trntype[row] == int(mujoco.mjtTrn.mjTRN_JOINT):
             force |= bool(model.jnt_actfrclimited[int(model.actuator_trnid[row, 0])])
         if not model.actuator_ctrllimited[control]:
-            yield LintFinding(
-                "warning",
+            yield _warning(
                 place,
                 "its command has no range",
                 "give it a ctrlrange: no hardware takes any number",
             )
         servo = _gains(model, row)[0] > 0
         if servo and not force:
-            yield LintFinding(
-                "warning",
+            yield _warning(
                 place,
                 "a servo without a force limit is infinitely strong",
                 "give it a forcerange, the motor's stall torque",
@@ -231,8 +222,7 @@ def _names(model: mujoco.MjModel) -> Iterator[LintFinding]:
     for kind, count in kinds.items():
         for row in range(count):
             if not getattr(model, kind)(row).name:
-                yield LintFinding(
-                    "warning",
+                yield _warning(
                     f"{kind} {row}",
                     f"the {kind} has no name",
                     "name it: parameters, logs and contracts go by names",
@@ -241,8 +231,7 @@ def _names(model: mujoco.MjModel) -> Iterator[LintFinding]:
 
 def _time(model: mujoco.MjModel) -> Iterator[LintFinding]:
     if model.opt.timestep > 0.01:
-        yield LintFinding(
-            "warning",
+        yield _warning(
             "option/timestep",
             f"a time step of {model.opt.timestep:g} s is long for contact and servos",
             "use 0.005 s or less",
@@ -250,8 +239,7 @@ def _time(model: mujoco.MjModel) -> Iterator[LintFinding]:
     if model.opt.integrator == int(mujoco.mjtIntegrator.mjINT_EULER) and (
         np.any(model.actuator_biasprm[:, 2] < 0)
     ):
-        yield LintFinding(
-            "note",
+        yield _note(
             "option/integrator",
             "Euler integrates the servos' velocity gains explicitly",
             'use integrator="implicitfast"',
@@ -260,8 +248,7 @@ def _time(model: mujoco.MjModel) -> Iterator[LintFinding]:
 
 def _latency(twin: Twin) -> Iterator[LintFinding]:
     if not any("delay" in table for table in twin.effects.get("actuator", {}).values()):
-        yield LintFinding(
-            "note",
+        yield _note(
             "effects/actuator",
             "no actuator delay is modelled, and every robot has one",
             'declare delay and delay_max in [effects.actuator."*"]',

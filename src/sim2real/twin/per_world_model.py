@@ -8,9 +8,10 @@ from collections.abc import Iterable
 import mujoco
 
 from sim2real.params import split_path
-from sim2real.twin import effects as hardware
 from sim2real.twin.attributes import PSEUDO_INERTIA
 from sim2real.twin.compiled import split_index
+from sim2real.twin.objects import names as names_of
+from sim2real.twin.objects import rows as rows_of
 
 
 def prepare_model(model: mujoco.MjModel, names: Iterable[str]) -> None:
@@ -27,15 +28,9 @@ def prepare_model(model: mujoco.MjModel, names: Iterable[str]) -> None:
         stem, _ = split_index(attribute)
         geoms = _matching_geoms(model, kind, pattern)
         if stem in ("stiffness", "damping") and kind in ("geom", "pair", "object"):
-            rows = (
-                geoms
-                if kind != "pair"
-                else [
-                    model.pair(n).id for n in fnmatch.filter(hardware.names(model, "pair"), pattern)
-                ]
-            )
-            solref = model.pair_solref if kind == "pair" else model.geom_solref
-            for row in rows:
+            pair = kind == "pair"
+            solref = model.pair_solref if pair else model.geom_solref
+            for row in rows_of(model, "pair", pattern) if pair else geoms:
                 timeconst, dampratio = solref[row]
                 if timeconst > 0:
                     solref[row] = -1 / (timeconst * dampratio) ** 2, -2 / timeconst
@@ -52,14 +47,14 @@ def moving_frames(model: mujoco.MjModel, names: Iterable[str]) -> list[str]:
         kind, pattern, attribute = split_path(name)
         stem, _ = split_index(attribute)
         if kind in ("body", "object") and stem in ("ipos", "iquat", "size", PSEUDO_INERTIA):
-            found += fnmatch.filter(hardware.names(model, "body"), pattern)
+            found += fnmatch.filter(names_of(model, "body"), pattern)
     return [body for body in dict.fromkeys(found) if body and body != "world"]
 
 
 def _matching_geoms(model: mujoco.MjModel, kind: str, pattern: str) -> list[int]:
     if kind == "geom":
-        return [model.geom(n).id for n in fnmatch.filter(hardware.names(model, "geom"), pattern)]
+        return rows_of(model, "geom", pattern)
     if kind != "object":
         return []
-    bodies = {model.body(n).id for n in fnmatch.filter(hardware.names(model, "body"), pattern)}
+    bodies = rows_of(model, "body", pattern)
     return [g for g in range(model.ngeom) if int(model.geom_bodyid[g]) in bodies]

@@ -20,9 +20,9 @@ from mujoco.batch import Batch, SimulationError
 from sim2real.arrays import Floats
 from sim2real.errors import Sim2RealError
 from sim2real.params import Dimension, Parameter, split_path
-from sim2real.twin.address import resolve
+from sim2real.twin.address import quantity, resolve
 from sim2real.twin.apply import Applier
-from sim2real.twin.compiled import CompiledTwin
+from sim2real.twin.compiled import Address, CompiledTwin
 from sim2real.twin.twin import Twin
 
 _STATES = 6
@@ -147,17 +147,15 @@ def _check_contact(compiled: CompiledTwin, parameter: Parameter) -> None:
                 f"{parameter.name}: has no effect, since geom {name!r} collides with nothing"
             )
         if field == "geom_friction":
-            _check_friction(model, parameter, geom, index % 3, partners)
+            _check_friction(model, parameter, address, partners)
 
 
 def _check_friction(
-    model: mujoco.MjModel, parameter: Parameter, geom: int, component: int, partners: list[int]
+    model: mujoco.MjModel, parameter: Parameter, address: Address, partners: list[int]
 ) -> None:
-    highest = _ends(parameter)[1]
-    if parameter.operation == "scale":
-        highest *= float(model.geom_friction[geom, component])
-    elif parameter.operation == "add":
-        highest += float(model.geom_friction[geom, component])
+    geom, component = divmod(address.writes[0].index, 3)
+    offset, slope = quantity(parameter, address)
+    highest = offset + slope * _ends(parameter)[1]
     rank = model.geom_priority
     for partner in partners:
         if rank[geom] > rank[partner]:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 from typing import ClassVar
 
 import mujoco
@@ -18,7 +17,6 @@ import torch
 from torch import Tensor
 
 from sim2real.errors import Sim2RealError, nearest
-from sim2real.files import read_json
 from sim2real.plain import PlainData
 
 _ONE_WAY = (int(mujoco.mjtJoint.mjJNT_HINGE), int(mujoco.mjtJoint.mjJNT_SLIDE))
@@ -26,8 +24,8 @@ _FAR = 1e6
 """Distance beyond which it does not matter how far; squares of it are still exact enough."""
 
 REMAINDER_FEATURES = ("position", "velocity", "drive", "load")
-"""What a joint's force may depend on: its position [rad or m] and velocity, what its drive is told
-(a servo's distance to the commanded position, else the command as it is), and the force of the
+"""What a joint's force may depend on: its position [rad or m] and velocity, the command of its
+drive (a servo's distance to the commanded position, else the command itself), and the force of the
 drive at the beginning of the period [N m or N]."""
 
 
@@ -86,15 +84,6 @@ class Remainder(PlainData, also=("features",)):
     def count(self) -> int:
         """Bumps of a joint."""
         return len(self.joints[0].weights)
-
-    @classmethod
-    def load(cls, path: Path) -> Remainder:
-        """The remainder in a file; a malformed one is a `Sim2RealError`."""
-        return cls.from_dict(read_json(path), str(path))
-
-    def to_dict(self) -> dict[str, object]:
-        """Plain data."""
-        return {"features": list(self.features), **super().to_dict()}
 
     def check(self, model: mujoco.MjModel) -> None:
         """Refuse a remainder of joints that the model does not have."""

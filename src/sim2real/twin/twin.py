@@ -18,7 +18,6 @@ from typing import Any
 import mujoco
 import tomli_w
 
-from sim2real.arrays import Floats
 from sim2real.errors import Sim2RealError, nearest
 from sim2real.files import atomic_folder, read_json, read_toml, write_json
 from sim2real.params import JointDistribution, Parameter
@@ -112,12 +111,10 @@ class Twin:
         data = of_plain(TwinFile, _read_tables(file), str(file))
         header, folder = data.twin, file.parent
         posterior, remainder = None, None
-        if path.is_dir() and (folder / POSTERIOR_FILE).exists():
-            posterior = JointDistribution.from_dict(
-                read_json(folder / POSTERIOR_FILE), "a posterior"
-            )
-        if path.is_dir() and (folder / REMAINDER_FILE).exists():
-            remainder = Remainder.load(folder / REMAINDER_FILE)
+        if path.is_dir() and (found := folder / POSTERIOR_FILE).exists():
+            posterior = JointDistribution.from_dict(read_json(found), "a posterior")
+        if path.is_dir() and (found := folder / REMAINDER_FILE).exists():
+            remainder = Remainder.from_dict(read_json(found), str(found))
         twin = cls(
             name=header.name or folder.resolve().name,
             folder=folder,
@@ -186,7 +183,7 @@ class Twin:
     def compile(self) -> CompiledTwin:
         """The compiled model with effects and events, ready for parameters.
 
-        A new one each time: nobody else's changes are in it.
+        A new one each time, so changes to it affect no one else.
         """
         spec, bare, effects = self._spec_with_effects()
         names = [parameter.name for parameter in self.parameters]
@@ -260,30 +257,21 @@ def _compile_with_moving_frames(
     model = compile_spec(spec, path)
     if not bodies:
         return model
-    true = {body: _inertial(model, body) for body in bodies}
-    for body, (mass, inertia, pos, quat) in true.items():
+    rows = [model.body(body).id for body in bodies]
+    for body, row in zip(bodies, rows, strict=True):
         element = spec.body(body)
         element.explicitinertial = True
-        element.mass, element.inertia, element.iquat = mass, inertia, quat
-        element.ipos = pos + 0.01
+        element.mass, element.inertia = model.body_mass[row], model.body_inertia[row]
+        element.ipos, element.iquat = model.body_ipos[row] + 0.01, model.body_iquat[row]
         element.fullinertia = [math.nan] * 6
     shifted = compile_spec(spec, path)
-    for body, (mass, inertia, pos, quat) in true.items():
-        row = shifted.body(body).id
-        shifted.body_mass[row], shifted.body_inertia[row] = mass, inertia
-        shifted.body_ipos[row], shifted.body_iquat[row] = pos, quat
+    for name in ("body_mass", "body_inertia", "body_ipos", "body_iquat"):
+        getattr(shifted, name)[rows] = getattr(model, name)[rows]
     mujoco.mj_setConst(shifted, mujoco.MjData(shifted))
     return shifted
 
 
-def _inertial(model: mujoco.MjModel, body: str) -> tuple[Floats, Floats, Floats, Floats]:
-    row = model.body(body).id
-    fields = (model.body_mass, model.body_inertia, model.body_ipos, model.body_iquat)
-    mass, inertia, pos, quat = (field[row].copy() for field in fields)
-    return mass, inertia, pos, quat
-
-
-_Tables = dict[str, Any]  # tables of tables, as TOML has them; whoever reads one checks it
+_Tables = dict[str, Any]  # tables of tables, as TOML has them; checked where they are read
 
 
 def _read_tables(file: Path, *, depth: int = 0) -> _Tables:

@@ -1,34 +1,60 @@
-"""Steps on a robot: recorded, let up the ladder of trust by a policy, tried."""
+"""Steps on a robot: it is recorded, policies climb its ladder of trust, and try."""
 
 from __future__ import annotations
 
+import hashlib
+import shutil
+from dataclasses import replace
 from pathlib import Path
+from typing import Literal
 
-from sim2real.loop.attended_robot import MOTIONS, AttendedRobot
+from sim2real.data import Episode, read_recording
+from sim2real.errors import Sim2RealError, table_at
+from sim2real.files import read_json
 from sim2real.loop.stages.base import StagesBase, episodes_of
 from sim2real.loop.steps import KeptResult, KeptStep, StepResult
+from sim2real.robot import DeployConfig, ExcitedRobot, deploy, open_robot, record_series
 from sim2real.tasks import TaskEnv, find_task
+
+MOTIONS = ("multisine", "chirp", "steps")
+"""Motions that a robot is identified from."""
+_UNITS = "9deaae158f408a5c"
+"""Names the behaviour of stand-in hardware. It changes with that behaviour, so that loops do not
+continue with what another unit did."""
+_Step = Literal["replay", "shadow", "limited", "full"]
+_LADDER: tuple[_Step, ...] = ("replay", "shadow", "limited")
+"""Steps that a policy takes before it may act freely."""
 
 
 class RobotStages(StagesBase):
-    """Makes the steps of a loop that move its robot."""
+    """Makes the steps of a loop that move its robot, and does them."""
 
     def record(self, *, seconds: float) -> KeptStep:
-        """Record motions that tell the robot's parameters, `seconds` in all."""
+        """Record motions that excite the robot's parameters, `seconds` in all."""
+        rate_hz = find_task(self.task).rate_hz
 
         def work(folder: Path, done: tuple[KeptResult, ...]) -> StepResult:
-            return self._robot.record(
+            shutil.rmtree(folder / "recordings", ignore_errors=True)
+            found = record_series(
+                ExcitedRobot.open(self.twin, rate_hz=rate_hz),
+                open_robot(self.robot, task=self.task),
+                MOTIONS,
                 folder / "recordings",
-                twin=self.twin,
-                rate_hz=find_task(self.task).rate_hz,
+                person=self.person,
                 seconds=seconds,
                 seed=self.seed,
+                rearm=self._rearmed,
+                report=self.report,
             )
+            return {
+                "episodes": [one.episode.id for one in found],
+                "seconds": float(sum(one.episode.duration_s for one in found)),
+            }
 
         inputs = {
             "task": self.task,
-            "rate_hz": find_task(self.task).rate_hz,
-            "robot": self._robot.identity,
+            "rate_hz": rate_hz,
+            "robot": self.robot_identity,
             "motions": MOTIONS,
             "seconds": seconds,
             "seed": self.seed,
@@ -39,11 +65,10 @@ class RobotStages(StagesBase):
         """Take a bundle up the ladder of trust; one that does not pass is a `Sim2RealError`."""
 
         def work(folder: Path, done: tuple[KeptResult, ...]) -> StepResult:
-            logs = episodes_of(done[1])
-            return self._robot.climb(folder, done[0].folder / "bundle", logs, self._goals())
+            return self._climb(folder, done[0].folder / "bundle", episodes_of(done[1]))
 
         # Not whether it is forced: what was passed, or made since, is not undone by that.
-        inputs = {"robot": self._robot.identity}
+        inputs = {"robot": self.robot_identity}
         return KeptStep(kind="ladder", inputs=inputs, needs=(bundle, recorded), work=work)
 
     def trials(self, bundle: KeptStep, ladder: KeptStep, *, first: int, count: int) -> KeptStep:
@@ -51,20 +76,94 @@ class RobotStages(StagesBase):
 
         def work(folder: Path, done: tuple[KeptResult, ...]) -> StepResult:
             made = folder / "attempts"
-            return self._robot.attempt(made, done[0].folder / "bundle", first=first, count=count)
+            return self.attempt(made, done[0].folder / "bundle", first=first, count=count)
 
-        inputs = {"robot": self._robot.identity, "first": first, "count": count}
+        inputs = {"robot": self.robot_identity, "first": first, "count": count}
         return KeptStep(kind="trials", inputs=inputs, needs=(bundle, ladder), work=work)
 
     @property
-    def _robot(self) -> AttendedRobot:
-        return AttendedRobot(
-            address=self.robot,
-            task=self.task,
+    def stands_in(self) -> bool:
+        """Whether the robot is stand-in hardware, which does the same again when asked again."""
+        return self.robot.startswith("unit:")
+
+    @property
+    def robot_identity(self) -> dict[str, str]:
+        """What identifies the robot: its address, and what is known about what is behind it."""
+        behind = _UNITS if self.stands_in else ""
+        if self.robot.startswith("lerobot:"):
+            file = Path(self.robot.partition(":")[2])
+            behind = hashlib.sha256(file.read_bytes()).hexdigest()[:16]
+        return {"address": self.robot, "behind": behind}
+
+    def attempt(self, folder: Path, bundle: Path, *, first: int, count: int) -> StepResult:
+        """Make attempts with set-ups numbered from `first` on.
+
+        Attempts from before an interruption count: people interrupt what goes badly, so dropping
+        them would bias the rate. Only stand-in hardware starts again.
+        """
+        if self.stands_in:
+            shutil.rmtree(folder, ignore_errors=True)
+        made = _attempts(folder)
+        ended = ""
+        if len(made) < count:
+            config = replace(
+                self._deployed(bundle, folder / f"from-{len(made):04d}", "full"),
+                trials=count - len(made),
+                seed=first + len(made),
+                rearm=self.stands_in,
+            )
+            ended = deploy(config, prompts=self.prompts).ended
+            made = _attempts(folder)
+        if ended.startswith("signal"):
+            raise KeyboardInterrupt
+        if len(made) < count:
+            raise Sim2RealError(
+                f"{len(made)} of {count} attempts were made: {ended}; the same command makes the"
+                " rest"
+            )
+        return {
+            "success": [episode.outcome == "success" for episode, _ in made],
+            "stopped": [stopped for _, stopped in made],
+            "episodes": [episode.id for episode, _ in made],
+        }
+
+    def _climb(self, folder: Path, bundle: Path, logs: list[Episode]) -> StepResult:
+        taken = []
+        for step in _LADDER:
+            shutil.rmtree(folder / step, ignore_errors=True)
+            config = self._deployed(bundle, folder / step, step)
+            replayed = step == "replay"
+            found = deploy(
+                replace(config, goal=self._goals()) if replayed else config,
+                logs=logs if replayed else [],
+                prompts=self.prompts,
+            )
+            assert found.record is not None
+            if found.ended.startswith("signal"):
+                raise KeyboardInterrupt
+            taken.append({"step": step, "passed": found.record.passed, "why": found.record.why})
+            if not found.record.passed and not self.force:
+                raise Sim2RealError(
+                    f"the policy did not pass {step} ({found.record.why}), so it may not move"
+                    " the robot freely; --force goes on regardless"
+                )
+        return {"steps": taken, "passed": all(entry["passed"] for entry in taken)}
+
+    def _deployed(self, bundle: Path, folder: Path, step: _Step) -> DeployConfig:
+        return DeployConfig(
+            bundle=bundle,
+            robot=self.robot,
+            step=step,
+            execute=True,
             person=self.person,
             force=self.force,
-            prompts=self.prompts,
+            out=folder,
         )
+
+    def _rearmed(self, why: str) -> bool:
+        """Whether a person re-arms it after a stop; stand-in hardware needs nobody."""
+        asked = f"stopped: {why}; who re-arms it? [name, Enter to end]"
+        return self.stands_in or bool(self.prompts.ask(asked).strip())
 
     def _goals(self) -> tuple[str, ...]:
         """Goals of one set-up of the task, for motions that were recorded without any."""
@@ -76,3 +175,18 @@ class RobotStages(StagesBase):
             f"{goal}={','.join(str(number) for number in asked[goal][0].tolist())}"
             for goal in task.goals
         )
+
+
+def _attempts(folder: Path) -> list[tuple[Episode, str]]:
+    """The attempts recorded in a folder, in order, and why each was stopped, '' for its end."""
+    found = []
+    for path in sorted(folder.rglob("trial-*.arrow")):
+        try:
+            episode = read_recording(path)
+        except Sim2RealError:  # cut off before it moved
+            shutil.move(path, path.with_name(f"empty-{path.name}.cut"))
+            continue
+        beside = path.with_suffix(".json")
+        known = table_at(read_json(beside), str(beside)) if beside.is_file() else {}
+        found.append((episode, str(known.get("stopped", "the recording was cut off"))))
+    return found

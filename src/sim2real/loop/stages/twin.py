@@ -44,7 +44,7 @@ class TwinStages(StagesBase):
     def scatter(self, known: KeptStep) -> KeptStep:
         """An identified twin, its posterior widened by how the robot scatters around it.
 
-        That scatter is from stretch to stretch; over an attempt it averages out in part.
+        That scatter is between segments; over an attempt it averages out in part.
         """
         attempt_s = find_task(self.task).episode_s
 

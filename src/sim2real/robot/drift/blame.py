@@ -20,7 +20,7 @@ _ALIKE = 0.9
 """Share of what the best parameter explains that makes another as good."""
 _MOST_NAMED = 3
 _ERROR = 0.05
-"""Chance that a parameter is named that has not moved."""
+"""Probability that a parameter is named that has not moved."""
 _LEAST_EXPLAINED = 0.1
 """Share of the change a further cause must add; less may be what linearising left over."""
 
@@ -70,7 +70,7 @@ def causes(
     units: tuple[str, ...],
     scales: Floats,
 ) -> list[DriftCause]:
-    """What moved between the episodes before and from `change` on, the most telling first.
+    """What moved between the episodes before and from `change` on, the best explanation first.
 
     `shifts` (episodes, parameters) are regularised estimates in `scales`, and `information`
     (parameters, parameters) is their mean information; an empty list where no parameter explains

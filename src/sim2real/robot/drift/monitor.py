@@ -5,17 +5,17 @@ episode alone: how far each parameter would have to move to explain it, by itsel
 the others, and how much each sensor scatters beyond that. A real robot never matches its twin, so
 these are compared not with zero but with the robot's own first episodes, the baseline, by ranks.
 
-While nothing changes, episodes are exchangeable, and the chance that the monitor ever raises an
-alarm, however long it runs, is at most `false_alarm`. Nothing else is assumed. What does change is
-drift, also when it has a harmless reason: gears that get warm, a battery that empties, other goals
-or another surface than in the baseline.
+While nothing changes, episodes are exchangeable, and the probability that the monitor ever raises
+an alarm, however long it runs, is at most `false_alarm`. Nothing else is assumed. Any change is
+drift, even for a harmless reason: warm gears, an empty battery, other goals or another surface than
+in the baseline.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -68,19 +68,34 @@ class DriftScores:
 
 
 @dataclass(frozen=True, kw_only=True)
-class _MonitorState(PlainData):
-    """What is kept of a monitor."""
+class MonitorState(PlainData):
+    """All that a monitor knows, as it is kept."""
 
     schema: int = SCHEMA
     bundle: str
+    """Id of the bundle that is watched."""
     twin: str
+    """Version of its twin."""
     baseline: int
     false_alarm: float
     names: tuple[str, ...]
+    """Parameters that are watched."""
     scales: Floats
+    """(parameters,) standard deviation of each prior, in its unit."""
     information: Floats
-    """(parameters, parameters)."""
-    episodes: tuple[DriftScores, ...]
+    """(parameters, parameters) of all episodes together."""
+    episodes: tuple[DriftScores, ...] = ()
+
+    def __post_init__(self) -> None:
+        if not 0 < self.false_alarm < 1:
+            raise Sim2RealError(
+                f"a false alarm rate of {self.false_alarm:g} is not between 0 and 1"
+            )
+        if self.baseline < LEAST_BASELINE:
+            raise Sim2RealError(
+                f"a baseline of {self.baseline} episodes is too short: {LEAST_BASELINE} are needed,"
+                " and about 20 to notice a change soon"
+            )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -94,7 +109,7 @@ class DriftVerdict(PlainData):
     """Against 'nothing has changed'; its threshold is 1 / false_alarm."""
     threshold: float
     telling: str
-    """The number that tells most."""
+    """The statistic with the strongest evidence."""
     alarm: bool
     """Whether the threshold has been reached, now or before."""
 
@@ -107,14 +122,14 @@ class DriftReport(PlainData, also=("drifted",)):
     baseline: int
     """Episodes everything is compared with."""
     false_alarm: float
-    """Chance of an alarm, ever, if nothing changes."""
+    """Probability that it ever raises an alarm while nothing changes."""
     verdicts: tuple[DriftVerdict, ...]
     alarm: int | None
-    """Number of the episode that raised the alarm, from 1; None where there was none."""
+    """Number of the episode that raised the alarm, from 1; None without an alarm."""
     change: int | None
-    """Number of the episode from which on it is different, as far as can be told."""
+    """Number of the first episode that differs, as estimated."""
     causes: tuple[DriftCause, ...]
-    """Parameters that explain the change; empty where none does."""
+    """Parameters that explain the change; empty if none does."""
     skipped: tuple[str, ...] = ()
     """Why episodes were left out that could not be replayed."""
 
@@ -127,51 +142,35 @@ class DriftReport(PlainData, also=("drifted",)):
 class DriftMonitor:
     """Watches one deployed bundle on one robot, episode by episode, for weeks."""
 
-    def __init__(
-        self,
-        bundle: Bundle,
-        *,
-        names: tuple[str, ...],
-        scales: Floats,
-        false_alarm: float,
-        baseline: int,
-    ) -> None:
-        """A monitor of the parameters `names`; use `empty` or `load`."""
-        if not 0 < false_alarm < 1:
-            raise Sim2RealError(f"a false alarm rate of {false_alarm:g} is not between 0 and 1")
-        if baseline < LEAST_BASELINE:
-            raise Sim2RealError(
-                f"a baseline of {baseline} episodes is too short: {LEAST_BASELINE} are needed, and"
-                " about 20 to notice a change soon"
-            )
+    def __init__(self, bundle: Bundle, state: MonitorState) -> None:
+        """A monitor that continues from a state; use `empty` or `load`."""
         self.bundle = bundle
         self.twin = Twin.load(bundle.twin, check=False)
-        self.false_alarm = false_alarm
-        self.baseline = baseline
-        self.names = names
-        """Parameters that are watched."""
-        self.scales = scales
-        """(parameters,) standard deviation of each prior, in its unit."""
+        self.state = replace(state, episodes=())
+        """What it knows, the episodes taken in so far included."""
         sensors = (f"spread of {sensor.name}" for sensor in bundle.contract.sensors)
-        self.watched = (*names, *(f"{name}, jointly" for name in names), *sensors)
+        self.watched = (*state.names, *(f"{name}, jointly" for name in state.names), *sensors)
         """What the test looks at, one stream each."""
-        self.scores: list[DriftScores] = []
         self.verdicts: list[DriftVerdict] = []
-        self._information = np.zeros((len(names), len(names)))
         self._streams: list[RankEvidence] = []
+        for scores in state.episodes:
+            self.take(scores, np.zeros_like(state.information))
 
     @classmethod
     def empty(cls, bundle: Bundle, *, baseline: int, false_alarm: float = 0.01) -> DriftMonitor:
         """A monitor whose baseline will be the first `baseline` episodes added."""
         twin = Twin.load(bundle.twin, check=False)
         watched = open_parameters(twin)
-        return cls(
-            bundle,
+        state = MonitorState(
+            bundle=bundle.id,
+            twin=twin.version,
+            baseline=baseline,
+            false_alarm=false_alarm,
             names=tuple(parameter.name for parameter in watched),
             scales=np.array([prior_std(parameter) for parameter in watched]),
-            false_alarm=false_alarm,
-            baseline=baseline,
+            information=np.zeros((len(watched), len(watched))),
         )
+        return cls(bundle, state)
 
     @property
     def alarm(self) -> int | None:
@@ -184,7 +183,7 @@ class DriftMonitor:
         One that cannot be replayed (too short, say) is a `Sim2RealError` and changes nothing.
         """
         found = _condensed(self.twin, self.bundle, episode)
-        if found.names != self.names:
+        if found.names != self.state.names:
             raise Sim2RealError("the twin's parameters are not those the monitor was started with")
         self.take(DriftScores.of(found), found.information)
         return self.verdicts[-1] if self.verdicts else None
@@ -204,23 +203,23 @@ class DriftMonitor:
 
     def report(self, skipped: tuple[str, ...] = ()) -> DriftReport:
         """What all episodes so far say; `skipped` are those that could not be taken in."""
-        change, found = None, []
+        state, change, found = self.state, None, []
         if self.alarm is not None:
-            watched = np.array([scores.watched for scores in self.scores])
+            watched = np.array([scores.watched for scores in state.episodes])
             most = np.array([stream.most for stream in self._streams])
-            change = change_point(watched[:, most >= 0.5 * most.max()], self.baseline)
+            change = change_point(watched[:, most >= 0.5 * most.max()], state.baseline)
             found = causes(
-                np.array([scores.shift for scores in self.scores]),
-                self._information / len(self.scores),
+                np.array([scores.shift for scores in state.episodes]),
+                state.information / len(state.episodes),
                 change=change,
-                names=self.names,
-                units=tuple(self.twin.parameter(name).unit for name in self.names),
-                scales=self.scales,
+                names=state.names,
+                units=tuple(self.twin.parameter(name).unit for name in state.names),
+                scales=state.scales,
             )
         return DriftReport(
             bundle=self.bundle.id,
-            baseline=self.baseline,
-            false_alarm=self.false_alarm,
+            baseline=state.baseline,
+            false_alarm=state.false_alarm,
             verdicts=tuple(self.verdicts),
             alarm=self.alarm,
             change=None if change is None else change + 1,
@@ -230,17 +229,7 @@ class DriftMonitor:
 
     def save(self, path: Path | str) -> None:
         """Write everything a later `load` needs to go on, whole or not at all."""
-        state = _MonitorState(
-            bundle=self.bundle.id,
-            twin=self.twin.version,
-            baseline=self.baseline,
-            false_alarm=self.false_alarm,
-            names=self.names,
-            scales=self.scales,
-            information=self._information,
-            episodes=tuple(self.scores),
-        )
-        write_json(path, state.to_dict())
+        write_json(path, self.state.to_dict())
 
     @classmethod
     def load(cls, path: Path | str, bundle: Bundle) -> DriftMonitor:
@@ -248,40 +237,29 @@ class DriftMonitor:
         data = read_json(path)
         if table_at(data, f"{path}").get("schema") != SCHEMA:
             raise Sim2RealError(f"{path} is not a monitor of this version of sim2real")
-        state = _MonitorState.from_dict(data, f"{path}")
+        state = MonitorState.from_dict(data, f"{path}")
         if state.bundle != bundle.id:
             raise Sim2RealError(f"{path} watches another bundle: start a new baseline for this one")
-        monitor = cls(
-            bundle,
-            names=state.names,
-            scales=state.scales,
-            false_alarm=state.false_alarm,
-            baseline=state.baseline,
-        )
-        nothing = np.zeros_like(monitor._information)
-        few, many = len(monitor.names), len(monitor.watched)
+        few, sensors = len(state.names), len(bundle.contract.sensors)
         shapes = {(s.alone.shape, s.shift.shape, s.spread.shape) for s in state.episodes}
-        fits = shapes <= {((few,), (few,), (many - 2 * few,))}
-        if not fits or state.information.shape != nothing.shape:
+        if not shapes <= {((few,), (few,), (sensors,))} or state.information.shape != (few, few):
             raise Sim2RealError(f"{path} is damaged: numbers too few or too many")
-        for scores in state.episodes:
-            monitor.take(scores, nothing)
-        monitor._information = state.information
-        return monitor
+        return cls(bundle, state)
 
     def take(self, scores: DriftScores, information: Floats) -> None:
         """Take in the next episode, replayed already; `information` is that of its sensitivity."""
-        if any(scores.episode == known.episode for known in self.scores):
+        state = self.state
+        if any(scores.episode == known.episode for known in state.episodes):
             raise Sim2RealError(
                 f"episode {scores.episode} was given twice: a copy looks like a robot that never"
                 " changes"
             )
-        self.scores.append(scores)
-        self._information = self._information + information
-        if len(self.scores) < self.baseline:
+        episodes = (*state.episodes, scores)
+        self.state = replace(state, episodes=episodes, information=state.information + information)
+        if len(episodes) < state.baseline:
             return
-        if len(self.scores) == self.baseline:
-            first = np.array([known.watched for known in self.scores])
+        if len(episodes) == state.baseline:
+            first = np.array([known.watched for known in episodes])
             self._streams = [RankEvidence(column) for column in first.T]
             return
         logs = [s.add(float(v)) for s, v in zip(self._streams, scores.watched, strict=True)]
@@ -290,12 +268,12 @@ class DriftMonitor:
         evidence = math.exp(min(logs[best] - math.log(len(logs)), 700.0))
         self.verdicts.append(
             DriftVerdict(
-                number=len(self.scores),
+                number=len(episodes),
                 episode=scores.episode,
                 evidence=evidence,
-                threshold=1 / self.false_alarm,
+                threshold=1 / state.false_alarm,
                 telling=self.watched[best],
-                alarm=self.alarm is not None or evidence >= 1 / self.false_alarm,
+                alarm=self.alarm is not None or evidence >= 1 / state.false_alarm,
             )
         )
 
@@ -311,16 +289,16 @@ def watch_drift(
 ) -> DriftReport:
     """Look through a robot's episodes in order; the first `baseline` of them are the reference.
 
-    While nothing changes, the chance of an alarm is at most `false_alarm`, ever. `state` is a file
-    that the monitor is kept in: it is gone on with where it exists, with the baseline and the rate
-    it was started with, and episodes it knows are skipped. Without one, episodes that leave nothing
-    to compare with the baseline are a `Sim2RealError`.
+    While nothing changes, the probability that it ever raises an alarm is at most `false_alarm`.
+    `state` is a file that keeps the monitor: if it exists, the monitor continues with the baseline
+    and the rate it was started with, and skips episodes it knows. Without one, episodes that leave
+    nothing to compare with the baseline are a `Sim2RealError`.
     """
     bundle, episodes = Bundle.open(bundle), read_logs(logs)
     if state is not None and Path(state).exists():
         monitor = DriftMonitor.load(state, bundle)
-        known = {scores.episode for scores in monitor.scores}
-        episodes = [episode for episode in episodes if episode.id not in known]
+        taken = {scores.episode for scores in monitor.state.episodes}
+        episodes = [episode for episode in episodes if episode.id not in taken]
     else:
         monitor = DriftMonitor.empty(bundle, baseline=baseline, false_alarm=false_alarm)
     few = "episodes are not more than the baseline of"
@@ -334,9 +312,8 @@ def watch_drift(
         monitor.save(state)
     elif not monitor.verdicts:
         why = f"; the first that could not be replayed: {skipped[0]}" if skipped else ""
-        raise Sim2RealError(
-            f"{len(monitor.scores)} {few} {baseline}: nothing is left to compare with it{why}"
-        )
+        known = len(monitor.state.episodes)
+        raise Sim2RealError(f"{known} {few} {baseline}: nothing is left to compare with it{why}")
     return monitor.report(skipped)
 
 

@@ -1,1 +1,1 @@
-"""Motions that tell a robot's parameters: their shapes, a plan inside the limits, its recording."""
+"""Motions that excite a robot's parameters: their shapes, plans inside the limits, recordings."""

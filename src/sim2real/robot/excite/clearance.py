@@ -1,7 +1,7 @@
-"""Whether a planned motion is clear of everything, looked at in the twin before it is sent.
+"""Whether a planned motion stays clear of everything, checked in the twin before it is sent.
 
-Position servos are put where the plan commands them, in steps of a few millimetres; a joint that is
-not driven to positions goes where the simulated twin goes under the plan.
+Joints with position servos follow the plan exactly, checked every few millimetres; any other joint
+goes where the simulated twin goes under the plan.
 """
 
 from __future__ import annotations
@@ -14,20 +14,20 @@ import numpy as np
 
 from sim2real.arrays import Bools, Floats
 from sim2real.contract import Contract, Limits
-from sim2real.errors import Sim2RealError, nearest
 from sim2real.robot.excite.plan import ExcitationPlan
+from sim2real.robot.kinematics import tool_site
 from sim2real.twin import Twin
 
 CLEAR_M = 0.01
-"""Distance that a planned motion keeps from what it could hit [m]: a real arm sags."""
+"""Least distance between a planned motion and anything it could hit [m]: a real arm sags."""
 SPEED_SHARE = 0.6
-"""Part of a speed limit that the simulated twin may reach; the real robot may be livelier."""
+"""Share of a speed limit that the simulated twin may reach; the real robot may be faster."""
 _STEP = 0.03
 """Largest change of a joint between two looks [rad or m]."""
 _BLAMED = 0.2
-"""A joint is to blame whose part in an approach is at least this much of the greatest part."""
+"""A joint is to blame if it contributes at least this share of the largest contribution."""
 _WORSE_M = 0.001
-"""How much nearer than at the start something may come that is near from the start [m]."""
+"""How much closer something may come that is too close from the start [m]."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,10 +35,10 @@ class Trouble:
     """Why a plan is not clear."""
 
     row: int
-    """First row of the plan at which it shows."""
+    """First row of the plan where it happens."""
     what: str
     blamed: Bools
-    """(commands,) whose motion brings it about."""
+    """(commands,) whether the joint's motion causes it."""
 
 
 class Clearance:
@@ -55,15 +55,7 @@ class Clearance:
         self._dofs = np.array([int(joint.dofadr[0]) for joint in joints])
         self._actuators = np.array([self._moved.actuator(c.name).id for c in contract.commands])
         self._driven = _driven(self._moved, [int(joint.bodyid[0]) for joint in joints])
-        self._site = -1
-        if limits.tool:
-            sites = [self._moved.site(k).name for k in range(self._moved.nsite)]
-            if limits.tool not in sites:
-                raise Sim2RealError(
-                    f"the limits name the tool {limits.tool!r}, which the model does not have"
-                    f"{nearest(limits.tool, sites)}"
-                )
-            self._site = sites.index(limits.tool)
+        self._site = tool_site(self._moved, limits)
 
     def default_readings(self) -> Floats:
         """(numbers,) what the sensors read in the twin's default pose."""
@@ -78,16 +70,16 @@ class Clearance:
     def trouble(
         self, plan: ExcitationPlan, readings: Floats, *, home: Floats | None = None
     ) -> Trouble | None:
-        """The first thing that is wrong with a plan from these readings; None if nothing is.
+        """The first problem of a plan from these readings; None if there is none.
 
-        What is near at the start, or in the pose `home` (commands,) where the robot has been, may
-        stay as near.
+        What is close at the start, or in the pose `home` (commands,) where the robot has been, may
+        stay as close.
         """
         positions, found = self._foresee(plan, readings)
         return found or self._touched(plan, positions, readings, home)
 
     def _foresee(self, plan: ExcitationPlan, readings: Floats) -> tuple[Floats, Trouble | None]:
-        """Positions (periods, commands) of the joints, and what they do but may not."""
+        """Positions (periods, commands) of the joints, and the first limit they break."""
         servo = plan.envelope.servo
         if servo.all():
             return plan.commands, None
@@ -144,7 +136,7 @@ class Clearance:
         return None
 
     def _place(self, model: mujoco.MjModel, data: mujoco.MjData, readings: Floats) -> None:
-        """Put joints, and loose things whose position a sensor tells, where they are."""
+        """Put joints, and free bodies whose position is measured, where they are."""
         for joint, column in self._contract.columns("jointpos").items():
             data.qpos[int(model.joint(joint).qposadr[0])] = readings[column]
         column = 0
@@ -163,7 +155,7 @@ class Clearance:
     def _wrong(
         self, model: mujoco.MjModel, data: mujoco.MjData, near: dict[tuple[int, int], float]
     ) -> tuple[str, Floats]:
-        """What is wrong with a pose, and how much each joint has to do with it [m/rad or 1]."""
+        """What is wrong with a pose, and how much each joint contributes to it [m/rad or 1]."""
         for k, pair, distance in self._near(data):
             if distance < min(CLEAR_M, near.get(pair, np.inf) - _WORSE_M):
                 contact = data.contact[k]

@@ -1,4 +1,4 @@
-"""The shapes of motions: how joints deviate from where they rest, before their size is known.
+"""The shapes of motions: how joints deviate from rest, before their size is known.
 
 A shape is a table (periods, joints) that begins and ends at zero, at rest.
 """
@@ -6,9 +6,9 @@ A shape is a table (periods, joints) that begins and ends at zero, at rest.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable
 from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 
@@ -23,13 +23,16 @@ _PEAK_SPEED, _PEAK_ACCELERATION = 1.875, 10.0 / math.sqrt(3.0)
 """Of a minimum-jerk move of length 1 in time 1."""
 
 
-@dataclass(frozen=True)
-class Limit:
-    """What the moving joints may do around their centre: arrays (joints,)."""
+class Limit(NamedTuple):
+    """Limits of the moving joints around their centre: arrays (joints,)."""
 
     size: Floats
     rate: Floats
     acceleration: Floats
+
+    def of(self, joint: int) -> Limit:
+        """That of one joint."""
+        return Limit(*(part[joint : joint + 1] for part in self))
 
 
 def fitted(shape: Floats, rate_hz: float, limit: Limit) -> Floats:
@@ -63,11 +66,11 @@ def _multisine(rng: np.random.Generator, count: int, rate_hz: float, limit: Limi
     for joint in range(joints):
         lines = np.arange(lowest + joint, highest + 1, joints)
         weight = 1.0 / lines  # the same speed at every frequency
-        only = Limit(*(part[joint : joint + 1] for part in _parts(limit)))
+        only = limit.of(joint)
         best = -1.0
         for attempt in range(_PHASES):
             order = np.arange(len(lines))
-            # Schroeder's phases spread the peaks; chance may do better with few lines.
+            # Schroeder's phases spread the peaks; with few lines, random phases may do better.
             phases = -np.pi * order * (order + 1) / len(lines) + rng.uniform(0, 2 * np.pi)
             if attempt % 2:
                 phases = rng.uniform(0, 2 * np.pi, len(lines))
@@ -90,7 +93,7 @@ def _chirp(rng: np.random.Generator, count: int, rate_hz: float, limit: Limit) -
         times = np.arange(rows) / rate_hz
         speed = 2 * np.pi * low * np.exp(growth * times / length)
         phase = (speed - speed[0]) * length / growth
-        size, rate, acceleration = (part[joint] for part in _parts(limit))
+        size, rate, acceleration = (part[joint] for part in limit)
         amplitude = (size**-2 + (speed / rate) ** 2 + (speed**2 / acceleration) ** 2) ** -0.5
         sign = rng.choice([-1.0, 1.0])
         ramp = min(_ramp(rows, rate_hz), max(1, round(0.5 * rate_hz)))
@@ -104,7 +107,7 @@ def _steps(rng: np.random.Generator, count: int, rate_hz: float, limit: Limit) -
     """One joint after the other, to and fro in steps as fast as they may be, with rests between."""
 
     def stairs(rows: int, joint: int) -> Floats:
-        each = Limit(*(part[joint : joint + 1] for part in _parts(limit)))
+        each = limit.of(joint)
         size = float(each.size[0])
         levels = max(2, int(rows / rate_hz / 0.8))
         slot = rows // levels
@@ -141,7 +144,7 @@ def _targets(rng: np.random.Generator, count: int, rate_hz: float, limit: Limit)
 
 
 def _hold(rng: np.random.Generator, count: int, rate_hz: float, limit: Limit) -> Floats:
-    """Nothing moves: for noise, friction and what drifts."""
+    """Nothing moves: for noise, friction and drift."""
     return np.zeros((count, len(limit.size)))
 
 
@@ -188,10 +191,6 @@ def _ramp(count: int, rate_hz: float) -> int:
 def _window(count: int, ramp: int) -> Floats:
     rise = smooth(ramp)
     return np.concatenate([rise, np.ones(count - 2 * ramp), rise[::-1]])
-
-
-def _parts(limit: Limit) -> Sequence[Floats]:
-    return limit.size, limit.rate, limit.acceleration
 
 
 def largest(values: Floats) -> Floats:

@@ -20,13 +20,13 @@ from sim2real.robot.excite.motions import SHAPES, Limit, fitted, largest, smooth
 MOTIONS = tuple(SHAPES)
 """Every motion, from the gentlest on."""
 STOP_MARGIN = 0.05
-"""Part of a joint's range that excitation keeps from each of its stops."""
+"""Share of a joint's range that excitation keeps free at each end."""
 RATE_SHARE = 0.8
-"""Part of the command's rate limit that a plan uses; the supervisor guards the whole."""
+"""Share of the command's rate limit that a plan uses; the supervisor enforces the whole."""
 ACCELERATION_SHARE = 0.35
-"""Part of the joint's acceleration limit that the command of a position servo uses."""
+"""Share of the joint's acceleration limit that the command of a position servo uses."""
 _WAY_SHARE = 0.4
-"""Part of a plan's own limits that the way to its centre and back uses."""
+"""Share of a plan's own limits that the approach to its centre and the return use."""
 _REST_S = 0.5
 """Rest before and after a motion [s]."""
 _LONGEST_WAY_S = 60.0
@@ -52,26 +52,20 @@ class Envelope:
     @classmethod
     def of(cls, contract: Contract, limits: Limits, *, speed: float | None = None) -> Envelope:
         """The envelope inside a robot's limits; `speed` [rad/s or m/s] slows servos further."""
-        joints = limits.joints
         servo = np.array([command.unit in ("rad", "m") for command in contract.commands])
-        rate = RATE_SHARE * np.array([joint.command_rate for joint in joints])
-        followed = RATE_SHARE * np.array([joint.velocity for joint in joints])
-        rate = np.where(servo, np.minimum(rate, followed), rate)
+        rate = RATE_SHARE * limits.of("command_rate")
+        rate = np.where(servo, np.minimum(rate, RATE_SHARE * limits.of("velocity")), rate)
         if speed is not None:
             if not (math.isfinite(speed) and speed > 0):
                 raise Sim2RealError(f"a speed is a positive number, not {speed:g}")
             rate = np.where(servo, np.minimum(rate, speed), rate)
-        low = np.array([joint.command_low for joint in joints])
-        high = np.array([joint.command_high for joint in joints])
+        low, high = limits.of("command_low"), limits.of("command_high")
+        fastest = ACCELERATION_SHARE * limits.of("acceleration")
         return cls(
-            low=np.where(servo, np.maximum(low, [joint.position_low for joint in joints]), low),
-            high=np.where(servo, np.minimum(high, [joint.position_high for joint in joints]), high),
+            low=np.where(servo, np.maximum(low, limits.of("position_low")), low),
+            high=np.where(servo, np.minimum(high, limits.of("position_high")), high),
             rate=rate,
-            acceleration=np.where(
-                servo,
-                ACCELERATION_SHARE * np.array([joint.acceleration for joint in joints]),
-                math.inf,
-            ),
+            acceleration=np.where(servo, fastest, math.inf),
             servo=servo,
         )
 
@@ -85,7 +79,7 @@ class ExcitationPlan:
     commands: Floats
     """(periods, commands) from rest to rest."""
     excited: slice
-    """Rows of the excitation itself, between the way to its centre and the way back."""
+    """Rows of the excitation itself, between the approach to its centre and the return."""
     amplitude: Floats
     """(commands,) amplitude as a part of half the range; 0 for a joint that rests."""
     envelope: Envelope
@@ -106,7 +100,7 @@ class ExcitationPlan:
         return largest(np.diff(self.commands, 2, axis=0) * self.rate_hz**2)
 
     def check(self) -> None:
-        """Refuse a plan that leaves its envelope anywhere; the last look before anything moves."""
+        """Refuse a plan that leaves its envelope anywhere; the last check before anything moves."""
         bounds, slack = self.envelope, 1e-6
         outside = (self.commands < bounds.low - slack) | (self.commands > bounds.high + slack)
         if not np.isfinite(self.commands).all() or outside.any():
@@ -129,7 +123,7 @@ def plan_motion(
     home: Floats | None = None,
     around: Floats | None = None,
 ) -> ExcitationPlan:
-    """A motion of `seconds` from `start` (commands,), which rests at the present pose, and back.
+    """A motion of `seconds` that begins at `start` (commands,), which rests at the present pose.
 
     `amplitude` (commands,) is a part of half the range, from 0 (rests) to 1. The motion ends at
     `home`, by default where it starts. Its centre is `home`, or `around`, both (commands,); where
@@ -190,7 +184,7 @@ def _parts(envelope: Envelope, amplitude: Floats | float, seconds: float) -> Flo
 
 
 class Excitation:
-    """Plays a plan to the loop on a robot; to it, a controller without observation or action."""
+    """Plays a plan on a robot, as a controller without observation or action."""
 
     def __init__(self, contract: Contract, plan: ExcitationPlan) -> None:
         self.contract = contract
@@ -233,7 +227,7 @@ class Excitation:
 def resting(contract: Contract, readings: Reals) -> Floats:
     """(commands,) that rest at readings (numbers,): a servo's own position, else no effort.
 
-    A position servo without a position sensor is a `Sim2RealError`: nobody knows where it is.
+    A position servo without a position sensor is a `Sim2RealError`: its position is unknown.
     """
     columns = contract.columns("jointpos")
     found = np.zeros(len(contract.commands))
@@ -241,7 +235,7 @@ def resting(contract: Contract, readings: Reals) -> Floats:
         if command.unit in ("rad", "m"):
             if command.joint not in columns:
                 raise Sim2RealError(
-                    f"no sensor tells where joint {command.joint!r} is, moved by {command.name!r}"
+                    f"no sensor measures joint {command.joint!r}, which {command.name!r} moves"
                 )
             found[k] = readings[columns[command.joint]]
     return found

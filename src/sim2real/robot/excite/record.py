@@ -1,12 +1,10 @@
-"""Recording a robot for identification: plan a motion, see that it is clear, play it, keep it."""
+"""A motion for identification: planned for a robot, and made small enough to be clear."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 from functools import cached_property, partial
-from importlib.metadata import version
 from pathlib import Path
 from typing import NamedTuple
 
@@ -14,27 +12,15 @@ import numpy as np
 
 from sim2real.arrays import Floats
 from sim2real.contract import Contract, Limits
-from sim2real.data import Episode, Origin, Provenance, read_recording
 from sim2real.errors import Sim2RealError, nearest
 from sim2real.policy import Bundle, open_twin
-from sim2real.robot.connect import clock_of
 from sim2real.robot.excite.clearance import Clearance, Trouble
-from sim2real.robot.excite.plan import Envelope, Excitation, ExcitationPlan, plan_motion, resting
-from sim2real.robot.kinematics import Kinematics
-from sim2real.robot.protocol import ControlClock, Robot
-from sim2real.robot.readings import first_readings, make_ready
-from sim2real.robot.recording import Recording, write_outcome
-from sim2real.robot.runner import Flight, fly
-from sim2real.robot.supervisor import Supervisor
+from sim2real.robot.excite.plan import Envelope, ExcitationPlan, plan_motion, resting
 from sim2real.twin import Twin, model_limits, twin_contract
 
 _TOWARDS_DEFAULT = (0.0, 0.5, 1.0)
 _ENOUGH = 0.3
 """Part of the wanted amplitude with which a motion stays where the robot is."""
-_ATTEMPTS = 4
-_LOST_PERIODS = 3.75
-"""Age of the last reading that ends a motion [control periods]. A plan needs no readings, and among
-thousands of periods two lost packets in a row do occur."""
 _SMALLER = 0.75
 _SMALLEST = 0.05
 """Least part of the wanted amplitude that is worth a recording."""
@@ -115,6 +101,7 @@ class PreparedMotion:
     """A plan that stays clear of everything."""
 
     plan: ExcitationPlan
+    contract: Contract
     amplitude: float
     """The amplitude that was asked for."""
     reduced: str
@@ -122,13 +109,14 @@ class PreparedMotion:
     moved: float
     """How far it first goes towards the twin's default pose to have room: from 0 (not) to 1."""
 
-    def ranges(self, contract: Contract) -> list[CommandRange]:
+    @property
+    def ranges(self) -> list[CommandRange]:
         """What would be sent to each command."""
         plan = self.plan
         return [
             CommandRange(command.name, command.unit, *numbers)
             for command, *numbers in zip(
-                contract.commands,
+                self.contract.commands,
                 plan.commands.min(axis=0).tolist(),
                 plan.commands.max(axis=0).tolist(),
                 plan.speed.tolist(),
@@ -138,24 +126,15 @@ class PreparedMotion:
             )
         ]
 
-    def to_dict(self, contract: Contract) -> dict[str, object]:
+    def to_dict(self) -> dict[str, object]:
         """What would be sent, as plain data."""
         return {
             "motion": self.plan.motion,
             "seconds": self.plan.seconds,
             "reduced": self.reduced,
             "moved": self.moved,
-            "commands": [sent._asdict() for sent in self.ranges(contract)],
+            "commands": [sent._asdict() for sent in self.ranges],
         }
-
-
-@dataclass(frozen=True, kw_only=True)
-class RecordedMotion:
-    """One motion on a robot, as it was kept."""
-
-    path: Path
-    flight: Flight
-    episode: Episode
 
 
 def prepare_motion(
@@ -180,9 +159,7 @@ def prepare_motion(
     contract, clearance = subject.contract, subject.clearance
     envelope = subject.envelope(speed=speed)
     if not 0.0 < amplitude <= 1.0:
-        raise Sim2RealError(
-            f"an amplitude is a part of the range, above 0 and at most 1, not {amplitude:g}"
-        )
+        raise Sim2RealError(f"an amplitude must be above 0 and at most 1, not {amplitude:g}")
     here = clearance.default_readings() if readings is None else readings
     start = resting(contract, here)
     end = start if home is None else home
@@ -209,7 +186,9 @@ def prepare_motion(
         )
         if plan and (best is None or plan.amplitude.sum() > best.plan.amplitude.sum()):
             reduced = problems[0] if problems else ""
-            best = PreparedMotion(plan=plan, amplitude=amplitude, reduced=reduced, moved=moved)
+            best = PreparedMotion(
+                plan=plan, contract=contract, amplitude=amplitude, reduced=reduced, moved=moved
+            )
         if best and _moving(best.plan).min(initial=1) >= _ENOUGH * amplitude:
             break
     if best is None:
@@ -257,137 +236,3 @@ def chosen(contract: Contract, joints: Sequence[str]) -> Floats:
             raise Sim2RealError(f"no joint {name!r} is commanded{nearest(name, names)}")
         found[names[name]] = 1.0
     return found
-
-
-def play(
-    robot: Robot,
-    clock: ControlClock,
-    subject: ExcitedRobot,
-    prepared: PreparedMotion,
-    path: Path,
-    *,
-    person: str,
-    seed: int = 0,
-    operator_stop: Callable[[], bool] = lambda: False,
-    report: Callable[[int, int], None] = lambda done, of: None,
-) -> RecordedMotion:
-    """Send a prepared motion to a connected robot, supervised, and record it.
-
-    It ends in the safe stop, also when the operator or the supervisor ends it early. What was
-    recorded until then is kept and says why it ended.
-    """
-    contract, plan = subject.contract, prepared.plan
-    source = Provenance(
-        kind=Origin.REAL,
-        twin=subject.twin.name,
-        twin_version=subject.twin.version,
-        robot=robot.name,
-        serial=robot.serial,
-        operator=person,
-        seed=seed,
-        software={name: version(name) for name in ("sim2real", "mujoco")},
-        recorded=datetime.now(UTC).isoformat(timespec="milliseconds"),
-        process=f"record: {plan.motion}, amplitude {prepared.amplitude:g}, {plan.seconds:.1f} s",
-    )
-    plan.check()
-    tool = Kinematics(subject.twin, contract, subject.limits).tool
-    recording = Recording.of(contract, path, source)
-    try:
-        flight = fly(
-            robot,
-            Excitation(contract, plan),
-            Supervisor(contract, replace(subject.limits, stale_periods=_LOST_PERIODS)),
-            clock,
-            goals={},
-            seconds=plan.seconds,
-            person=person,
-            execute=True,
-            tool=tool,
-            recording=recording,
-            operator_stop=operator_stop,
-            report=report,
-        )
-    finally:
-        recording.close()
-    if flight.stopped:
-        write_outcome(path, "", stopped=flight.stopped)
-    return RecordedMotion(path=path, flight=flight, episode=read_recording(path))
-
-
-def play_motions(
-    subject: ExcitedRobot,
-    robot: Robot,
-    motions: Sequence[str],
-    folder: Path,
-    *,
-    person: str,
-    execute: bool,
-    planned: Callable[..., PreparedMotion] = prepare_motion,
-    seed: int = 0,
-    operator_stop: Callable[[], bool] = lambda: False,
-    show: Callable[[PreparedMotion], None] = lambda prepared: None,
-    report: Callable[[int, int], None] = lambda done, of: None,
-) -> Iterator[RecordedMotion]:
-    """Play motions on a connected robot, a file `FOLDER/MOTION.arrow` each; dry without `execute`.
-
-    Each is `planned` from where the robot is and shown. All end where the first one began, so that
-    an arm does not sink from one to the next. A motion that ends early ends them all.
-    """
-    if execute and not person:
-        raise Sim2RealError("only a person lets a robot move: say who with --person")
-    clock = clock_of(robot)
-    home: Floats | None = None
-    for motion in motions:
-        prepared, home = _planned_where_it_is(
-            partial(planned, subject, motion, seed=seed),
-            robot,
-            subject.contract,
-            clock,
-            home=home,
-            execute=execute,
-        )
-        show(prepared)
-        if execute:
-            recorded = play(
-                robot,
-                clock,
-                subject,
-                prepared,
-                folder / f"{motion}.arrow",
-                person=person,
-                seed=seed,
-                operator_stop=operator_stop,
-                report=report,
-            )
-            yield recorded
-            if recorded.flight.stopped:
-                return
-
-
-def _planned_where_it_is(
-    planned: Callable[..., PreparedMotion],
-    robot: Robot,
-    contract: Contract,
-    clock: ControlClock,
-    *,
-    home: Floats | None,
-    execute: bool,
-) -> tuple[PreparedMotion, Floats]:
-    """A motion planned from where the robot is, again if it has sunk meanwhile, and its `home`."""
-    attempt = 1
-    while True:
-        readings = (make_ready if execute else first_readings)(robot, contract, clock)
-        home = resting(contract, readings) if home is None else home
-        prepared = planned(readings, home=home)
-        if not execute:
-            return prepared, home
-        # A robot that hears nothing during planning may stop by itself, and sink.
-        readings = make_ready(robot, contract, clock)
-        try:
-            Excitation(contract, prepared.plan).start(readings, np.zeros(0))
-        except Sim2RealError:
-            if attempt == _ATTEMPTS:
-                raise
-            attempt += 1
-        else:
-            return prepared, home

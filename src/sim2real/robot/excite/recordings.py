@@ -1,40 +1,183 @@
-"""Recording a robot for identification, from its address to its episodes."""
+"""Recording a robot for identification: the motions a person asks for, or a series for a loop."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import suppress
-from dataclasses import dataclass
-from datetime import datetime
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from functools import partial
+from importlib.metadata import version
 from pathlib import Path
 
-from sim2real.contract import Contract
-from sim2real.data import Lake
+import numpy as np
+
+from sim2real.arrays import Floats
+from sim2real.data import Episode, Lake, Origin, Provenance, read_recording
 from sim2real.errors import Sim2RealError
-from sim2real.robot.connect import open_robot
-from sim2real.robot.excite.plan import MOTIONS
-from sim2real.robot.excite.record import (
-    ExcitedRobot,
-    PreparedMotion,
-    RecordedMotion,
-    play_motions,
-    prepare_motion,
-)
+from sim2real.plain import PlainData
+from sim2real.robot.connect import clock_of, connected, open_robot
+from sim2real.robot.excite.plan import MOTIONS, Excitation, resting
+from sim2real.robot.excite.record import ExcitedRobot, PreparedMotion, prepare_motion
 from sim2real.robot.excite.record_config import RecordConfig
+from sim2real.robot.kinematics import Kinematics
 from sim2real.robot.operator import OperatorStop
 from sim2real.robot.protocol import Robot
+from sim2real.robot.readings import first_readings, make_ready
+from sim2real.robot.recording import Recording, write_outcome
+from sim2real.robot.runner import Flight, fly
+from sim2real.robot.supervisor import Supervisor
+
+_ATTEMPTS = 4
+"""How often a motion is planned again for a robot that has sunk meanwhile."""
+_LOST_PERIODS = 3.75
+"""Age of the last reading that ends a motion [control periods]. A plan needs no readings, and among
+thousands of periods two lost packets in a row do occur."""
+_AMPLITUDE = 0.5
+_SMALLER = 0.7
+"""Share of the amplitude that is left after a stop."""
+_STOPS = 4
+"""Stops after which a robot is not moved again."""
+_SHORTEST_S = 2.0
+_REST_S = 10.0
+"""Time in which a robot that was stopped comes to rest."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class RecordedMotions:
+class RecordedMotion:
+    """One motion on a robot, as it was kept."""
+
+    path: Path
+    flight: Flight
+    episode: Episode
+
+    def to_dict(self) -> dict[str, object]:
+        """How it went, as plain data."""
+        flight = self.flight
+        return {
+            "file": str(self.path),
+            "episode": self.episode.id,
+            "periods": flight.periods,
+            "lost": flight.lost,
+            "limited": flight.limited,
+            "late_s": float(flight.late_s.max(initial=0.0)),
+            "stopped": flight.stopped,
+        }
+
+
+@dataclass(frozen=True, kw_only=True)
+class MotionPlayer:
+    """Plays motions on a connected robot, supervised, and records them."""
+
+    subject: ExcitedRobot
+    robot: Robot
+    person: str
+    seed: int = 0
+    execute: bool = True
+    """Without it motions are planned and shown, and nothing is sent."""
+    operator_stop: Callable[[], bool] = lambda: False
+    show: Callable[[PreparedMotion], None] = lambda prepared: None
+    report: Callable[[int, int], None] = lambda done, of: None
+
+    def __post_init__(self) -> None:
+        if self.execute and not self.person:
+            raise Sim2RealError("only a person lets a robot move: say who with --person")
+
+    def play(
+        self,
+        motions: Sequence[str],
+        folder: Path,
+        *,
+        planned: Callable[..., PreparedMotion] = prepare_motion,
+    ) -> Iterator[RecordedMotion]:
+        """Play motions, a file `FOLDER/MOTION.arrow` each.
+
+        Each is `planned` from where the robot is and shown. All end where the first one began, so
+        that an arm does not sink from one to the next. A motion that ends early ends them all.
+        """
+        home: Floats | None = None
+        for motion in motions:
+            prepared, home = self._planned_where_it_is(
+                partial(planned, self.subject, motion, seed=self.seed), home
+            )
+            self.show(prepared)
+            if self.execute:
+                recorded = self._play(prepared, folder / f"{motion}.arrow")
+                yield recorded
+                if recorded.flight.stopped:
+                    return
+
+    def _planned_where_it_is(
+        self, planned: Callable[..., PreparedMotion], home: Floats | None
+    ) -> tuple[PreparedMotion, Floats]:
+        """A motion planned from where the robot is, again if it has sunk meanwhile; its `home`."""
+        robot, contract, clock = self.robot, self.subject.contract, clock_of(self.robot)
+        attempt = 1
+        while True:
+            readings = (make_ready if self.execute else first_readings)(robot, contract, clock)
+            home = resting(contract, readings) if home is None else home
+            prepared = planned(readings, home=home)
+            if not self.execute:
+                return prepared, home
+            # A robot that hears nothing during planning may stop by itself, and sink.
+            readings = make_ready(robot, contract, clock)
+            try:
+                Excitation(contract, prepared.plan).start(readings, np.zeros(0))
+            except Sim2RealError:
+                if attempt == _ATTEMPTS:
+                    raise
+                attempt += 1
+            else:
+                return prepared, home
+
+    def _play(self, prepared: PreparedMotion, path: Path) -> RecordedMotion:
+        """Send a prepared motion, and record it.
+
+        It ends in the safe stop, also when the operator or the supervisor ends it early. What was
+        recorded until then is kept and says why it ended.
+        """
+        subject, robot, plan = self.subject, self.robot, prepared.plan
+        size = f"amplitude {prepared.amplitude:g}, {plan.seconds:.1f} s"
+        source = Provenance(
+            kind=Origin.REAL,
+            twin=subject.twin.name,
+            twin_version=subject.twin.version,
+            robot=robot.name,
+            serial=robot.serial,
+            operator=self.person,
+            seed=self.seed,
+            software={name: version(name) for name in ("sim2real", "mujoco")},
+            recorded=datetime.now(UTC).isoformat(timespec="milliseconds"),
+            process=f"record: {plan.motion}, {size}",
+        )
+        plan.check()
+        limits = replace(subject.limits, stale_periods=_LOST_PERIODS)
+        flight = fly(
+            robot,
+            Excitation(subject.contract, plan),
+            Supervisor(subject.contract, limits),
+            clock_of(robot),
+            goals={},
+            seconds=plan.seconds,
+            person=self.person,
+            execute=True,
+            tool=Kinematics(subject.twin, subject.contract, subject.limits).tool,
+            recording=Recording.of(subject.contract, path, source),
+            operator_stop=self.operator_stop,
+            report=self.report,
+        )
+        if flight.stopped:
+            write_outcome(path, "", stopped=flight.stopped)
+        return RecordedMotion(path=path, flight=flight, episode=read_recording(path))
+
+
+@dataclass(frozen=True, kw_only=True)
+class RecordedMotions(PlainData, without=("folder", "interrupted")):
     """What a robot did, or would do."""
 
-    contract: Contract
     executed: bool
     plans: tuple[PreparedMotion, ...]
-    kept: tuple[RecordedMotion, ...]
-    """Recordings, one a motion; none of a dry run."""
+    recordings: tuple[RecordedMotion, ...]
+    """One a motion; none of a dry run."""
     folder: Path | None
     """Where they are; in a dry run where pictures may go, or None."""
     interrupted: bool = False
@@ -43,26 +186,7 @@ class RecordedMotions:
     @property
     def stopped(self) -> bool:
         """Whether a motion did not come to its end."""
-        return any(recorded.flight.stopped for recorded in self.kept)
-
-    def to_dict(self) -> dict[str, object]:
-        """Plain data."""
-        return {
-            "executed": self.executed,
-            "plans": [prepared.to_dict(self.contract) for prepared in self.plans],
-            "recordings": [
-                {
-                    "file": str(recorded.path),
-                    "episode": recorded.episode.id,
-                    "periods": recorded.flight.periods,
-                    "lost": recorded.flight.lost,
-                    "limited": recorded.flight.limited,
-                    "late_s": float(recorded.flight.late_s.max(initial=0.0)),
-                    "stopped": recorded.flight.stopped,
-                }
-                for recorded in self.kept
-            ],
-        }
+        return any(recorded.flight.stopped for recorded in self.recordings)
 
 
 def record_motions(
@@ -82,21 +206,16 @@ def record_motions(
     if request.execute and not request.person:
         raise Sim2RealError("only a person lets a robot move: say who with --person")
     if not request.robot:
+        planned = _planned(request)
         return RecordedMotions(
-            contract=subject.contract,
             executed=False,
-            plans=_from_default(request, subject),
-            kept=(),
+            plans=tuple(planned(subject, one, seed=request.seed) for one in _motions(request)),
+            recordings=(),
             folder=request.out,
         )
     robot = open_robot(request.robot, task=request.task or subject.task)
-    try:
-        robot.connect()
+    with connected(robot):
         return _with(request, subject, robot, show, report)
-    finally:
-        # A robot that cannot be reached has a watchdog of its own.
-        with suppress(Exception):
-            robot.disconnect()
 
 
 def _with(
@@ -119,27 +238,25 @@ def _with(
         show(prepared)
 
     with OperatorStop() as stopped:
-        for recorded in play_motions(
-            subject,
-            robot,
-            _motions(request),
-            folder or Path(),
+        player = MotionPlayer(
+            subject=subject,
+            robot=robot,
             person=request.person,
-            execute=request.execute,
-            planned=_planned(request),
             seed=request.seed,
+            execute=request.execute,
             operator_stop=stopped,
             show=planned,
             report=report,
-        ):
+        )
+        motions = _motions(request)
+        for recorded in player.play(motions, folder or Path(), planned=_planned(request)):
             kept.append(recorded)
             if lake is not None:
                 lake.append(recorded.episode)
     return RecordedMotions(
-        contract=subject.contract,
         executed=request.execute,
         plans=tuple(plans),
-        kept=tuple(kept),
+        recordings=tuple(kept),
         folder=folder,
         interrupted=stopped.signalled,
     )
@@ -147,11 +264,6 @@ def _with(
 
 def _motions(request: RecordConfig) -> tuple[str, ...]:
     return MOTIONS if request.motion == "all" else (request.motion,)
-
-
-def _from_default(request: RecordConfig, subject: ExcitedRobot) -> tuple[PreparedMotion, ...]:
-    planned = _planned(request)
-    return tuple(planned(subject, motion, seed=request.seed) for motion in _motions(request))
 
 
 def _planned(request: RecordConfig) -> Callable[..., PreparedMotion]:
@@ -162,3 +274,57 @@ def _planned(request: RecordConfig) -> Callable[..., PreparedMotion]:
         joints=request.joints,
         speed=request.speed,
     )
+
+
+def record_series(
+    subject: ExcitedRobot,
+    robot: Robot,
+    motions: Sequence[str],
+    folder: Path,
+    *,
+    person: str,
+    seconds: float,
+    seed: int = 0,
+    rearm: Callable[[str], bool],
+    report: Callable[[int, int], None] = lambda done, of: None,
+) -> list[RecordedMotion]:
+    """Play motions of equal length, `seconds` in all; everything that was recorded.
+
+    A motion is planned with the present twin. A robot with stronger motors gets faster than
+    planned, and the supervisor stops it: the recording up to then is kept, and the remaining
+    motions are made smaller. `rearm` gets the reason of a stop, and says whether the robot may go
+    on.
+    """
+    kept: list[RecordedMotion] = []
+    left, amplitude, stops = list(motions), _AMPLITUDE, 0
+    with connected(robot), OperatorStop() as stop:
+        player = MotionPlayer(
+            subject=subject,
+            robot=robot,
+            person=person,
+            seed=seed,
+            operator_stop=stop,
+            report=report,
+        )
+        while left:
+            spent = sum(one.episode.duration_s for one in kept)
+            each = (seconds - spent) / len(left)
+            if stops and each < _SHORTEST_S:
+                break
+            within = folder / f"after-stop-{stops}" if stops else folder
+            planned = partial(prepare_motion, seconds=each, amplitude=amplitude)
+            for one in player.play(tuple(left), within, planned=planned):
+                kept.append(one)
+                if not one.flight.stopped:
+                    left.pop(0)
+            if left:
+                why = kept[-1].flight.stopped
+                stops += 1
+                if stop.signalled:
+                    raise KeyboardInterrupt
+                if stop.how or stops == _STOPS or not rearm(why):
+                    raise Sim2RealError(f"the robot was stopped while it was recorded: {why}")
+                amplitude *= _SMALLER
+                clock = clock_of(robot)
+                clock.sleep_until(clock.now() + _REST_S)
+    return kept

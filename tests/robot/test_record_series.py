@@ -3,8 +3,8 @@
 import pytest
 
 from sim2real.errors import Sim2RealError
-from sim2real.robot import ExcitedRobot, OperatorStop, open_robot, record_series
-from sim2real.robot.excite import series
+from sim2real.robot import ExcitedRobot, open_robot, record_series
+from sim2real.robot.excite import recordings
 from sim2real.tasks import find_task
 
 TASK = "pendulum-swingup"
@@ -13,17 +13,13 @@ TASK = "pendulum-swingup"
 @pytest.fixture
 def strong():
     """A pendulum that gets too fast when it is moved as its twin may be."""
-    robot = open_robot("unit:604", task=TASK)
-    robot.connect()
-    yield robot
-    robot.disconnect()
+    return open_robot("unit:604", task=TASK)
 
 
 def recorded(robot, folder, **options):
     task = find_task(TASK)
     subject = ExcitedRobot.open(task.twin, rate_hz=task.rate_hz)
-    settings = {"person": "test", "seconds": 48.0, "rearm": lambda why: True}
-    settings |= {"operator_stop": OperatorStop()} | options
+    settings = {"person": "test", "seconds": 48.0, "rearm": lambda why: True} | options
     return record_series(subject, robot, ("multisine", "chirp", "steps"), folder, **settings)
 
 
@@ -47,6 +43,6 @@ def test_a_robot_that_nobody_re_arms_stays_stopped(strong, tmp_path):
 
 @pytest.mark.slow
 def test_a_robot_that_is_stopped_again_and_again_is_left_alone(strong, tmp_path, monkeypatch):
-    monkeypatch.setattr(series, "_STOPS", 1)
+    monkeypatch.setattr(recordings, "_STOPS", 1)
     with pytest.raises(Sim2RealError, match="stopped while it was recorded"):
         recorded(strong, tmp_path)

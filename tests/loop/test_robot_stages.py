@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from sim2real.errors import Sim2RealError
-from sim2real.loop.attended_robot import AttendedRobot
+from sim2real.loop import Stages
 from sim2real.robot import OperatorPrompts
 from tests.repository import BUNDLES
 
@@ -29,9 +29,9 @@ def bundle(tmp_path):
     return shutil.copytree(BUNDLE, tmp_path / "bundle")
 
 
-def at(address: str, **prompts) -> AttendedRobot:
-    return AttendedRobot(
-        address=address, task=TASK, person="test", force=True, prompts=OperatorPrompts(**prompts)
+def at(address: str, **prompts) -> Stages:
+    return Stages(
+        robot=address, task=TASK, person="test", force=True, prompts=OperatorPrompts(**prompts)
     )
 
 
@@ -92,7 +92,8 @@ def test_a_stop_that_nobody_re_arms_ends_a_batch_in_one_line(address, bundle, tm
 def test_robots_are_told_apart_by_what_stands_behind_their_address(tmp_path):
     file = tmp_path / "arm.toml"
     file.write_text("port = 1")
-    first = at(f"lerobot:{file}").identity
+    first = at(f"lerobot:{file}").robot_identity
     file.write_text("port = 2")
-    assert at(f"lerobot:{file}").identity != first
-    assert at("unit:4").identity["behind"] and not at("localhost:5555").identity["behind"]
+    assert at(f"lerobot:{file}").robot_identity != first
+    assert at("unit:4").robot_identity["behind"]
+    assert not at("localhost:5555").robot_identity["behind"]

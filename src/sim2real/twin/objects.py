@@ -1,0 +1,34 @@
+"""The named objects of a MuJoCo model, by kind."""
+
+from __future__ import annotations
+
+import fnmatch
+
+import mujoco
+
+KINDS = {
+    "body": "body",
+    "joint": "jnt",
+    "geom": "geom",
+    "pair": "pair",
+    "actuator": "actuator",
+    "sensor": "sensor",
+    "camera": "cam",
+    "light": "light",
+    "material": "mat",
+    "site": "site",
+    "tendon": "tendon",
+    "equality": "eq",
+}
+"""Kinds of objects, and what the names of their fields in the model begin with."""
+
+
+def names(model: mujoco.MjModel, kind: str) -> list[str]:
+    """Names of all objects of a kind; an unnamed one is ''."""
+    count = len(getattr(model, f"name_{KINDS[kind]}adr"))
+    return [getattr(model, kind)(row).name for row in range(count)]
+
+
+def rows(model: mujoco.MjModel, kind: str, pattern: str) -> list[int]:
+    """Rows of the objects of a kind whose names match a pattern."""
+    return [getattr(model, kind)(name).id for name in fnmatch.filter(names(model, kind), pattern)]
