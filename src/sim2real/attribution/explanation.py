@@ -166,7 +166,7 @@ def _tried(
         opened.policy,
         episodes=worlds,
         seed=seed,
-        source="prior" if source == "adr" else source,
+        source=source,
         rows=rows,
         twin=opened.twin,
         remainder=opened.remainder,

@@ -70,8 +70,7 @@ def attribute_success(
     who = dimensions_of(before, posterior.names)
     inside, weights = game(len(who.names), seed=seed)
     trials = draws * each
-    trained = "prior" if source == "adr" else source  # the widest an automatic range may become
-    base = drawn(before, trained, count=trials, seed=seed).numpy()
+    base = drawn(before, source, count=trials, seed=seed).numpy()
     robots = plausible(before, posterior, who, draws=draws, seed=seed)
     run = partial(run_trials, task, policy, seed=seed, source="nominal", twin=before)
     moved = np.repeat(robots.values, each, axis=0)
