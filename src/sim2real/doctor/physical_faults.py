@@ -68,9 +68,7 @@ class PhysicalReference:
         self, interface: GraphInterface, thresholds: DoctorThresholds = DOCTOR_THRESHOLDS
     ) -> None:
         """Simulate the reference; a `Sim2RealError` if the task is not installed here."""
-        contract = interface.bundle.contract
-        twin = Twin.load(interface.bundle.twin)
-        self._contract = contract
+        contract, twin = interface.bundle.contract, Twin.load(interface.bundle.twin)
         driven, excited = simulated(interface, worlds=thresholds.worlds, wider=thresholds.wider)
         self.reference, self.excited = driven, excited
         self.model = JointResponseModel(contract, twin, [driven, excited])
@@ -107,9 +105,7 @@ class PhysicalReference:
 
         An interface fault is there all the time; a collision is not.
         """
-        loss = self.model.answer(motion, k).loss(
-            motion.position.shape[1], self.model.back, speed=speed
-        )
+        loss = self.model.loss(motion, k, speed=speed)
         found = np.full((len(loss), _PARTS), np.nan)
         for episode, (row, use) in enumerate(zip(loss, moving, strict=True)):
             rows = row[use & np.isfinite(row)]
