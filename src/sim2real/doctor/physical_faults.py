@@ -173,7 +173,7 @@ class PhysicalReference:
         found = []
         alone = single_joint(motion.speed is not None, joint.servo)
         for h in [*alone, *swaps(motions, k)]:
-            corrected = self.model.reweighed(h.correct(motion), joint)
+            corrected = self.model.reweighed(h.corrected(motions, k), joint)
             before, rows = base, moving
             if h.apart:
                 # Position against speed: nothing outside of the robot can make them disagree.

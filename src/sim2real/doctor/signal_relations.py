@@ -6,7 +6,7 @@ statistical.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import TypeVar
@@ -138,20 +138,10 @@ def _column(
     def share(guess: Floats) -> float:
         return float(same(mine[window], guess[window]).mean())
 
-    tried = []
-    for periods in [k for n in range(1, LONGEST_SHIFT + 1) for k in (n, -n)]:
-        tried.append(
-            SignalRelation(RelationKind.SHIFTED, column, periods, share(shifted(should, periods)))
-        )
-    tried += [
-        SignalRelation(RelationKind.PERMUTED, column, j, share(true[:, j]))
-        for j in alike
-        if np.ptp(true[window, j]) > TOLERANCE
-    ]
-    tried.append(SignalRelation(RelationKind.NEGATED, column, -1.0, share(-should)))
-    tried += [
-        SignalRelation(RelationKind.DEGREES, column, s, share(s * should))
-        for s in (DEGREES, 1.0 / DEGREES)
+    others = [j for j in alike if np.ptp(true[window, j]) > TOLERANCE]
+    tried = [
+        SignalRelation(kind, column, value, share(guess))
+        for kind, value, guess in _exact(true, column, others)
     ]
     offset = float(np.nanmedian(mine[window] - should[window]))
     tried.append(SignalRelation(RelationKind.OFFSET, column, offset, share(should + offset)))
@@ -160,6 +150,20 @@ def _column(
     tried.append(SignalRelation(RelationKind.HELD, column, share=_held(mine, wrong)))
     tried.append(_affine(mine, should, window, column))
     return best(tried, column)
+
+
+def _exact(
+    signals: Floats, column: int, others: list[int], *, undone: bool = False
+) -> Iterator[tuple[RelationKind, float, Floats]]:
+    """Relations without a number to fit: (kind, value, the column with it, or with it undone)."""
+    series = signals[:, column]
+    for periods in [k for n in range(1, LONGEST_SHIFT + 1) for k in (n, -n)]:
+        yield RelationKind.SHIFTED, periods, shifted(series, -periods if undone else periods)
+    for j in others:
+        yield RelationKind.PERMUTED, j, signals[:, j]
+    yield RelationKind.NEGATED, -1.0, -series
+    for s in (DEGREES, 1.0 / DEGREES):
+        yield RelationKind.DEGREES, s, series / s if undone else s * series
 
 
 def best(tried: list[SignalRelation], column: int) -> SignalRelation:
@@ -240,16 +244,9 @@ def search(
     def total(guess: Floats) -> float:
         return float(np.minimum(np.nan_to_num(error(guess)[window], nan=1.0), 0.1).sum())
 
-    tried = []
-    for periods in [k for n in range(1, LONGEST_SHIFT + 1) for k in (n, -n)]:
-        tried.append(
-            SignalRelation(RelationKind.SHIFTED, column, periods, share(shifted(mine, -periods)))
-        )
-    tried += [SignalRelation(RelationKind.PERMUTED, column, j, share(logged[:, j])) for j in alike]
-    tried.append(SignalRelation(RelationKind.NEGATED, column, -1.0, share(-mine)))
-    tried += [
-        SignalRelation(RelationKind.DEGREES, column, s, share(mine / s))
-        for s in (DEGREES, 1.0 / DEGREES)
+    tried = [
+        SignalRelation(kind, column, value, share(guess))
+        for kind, value, guess in _exact(logged, column, alike, undone=True)
     ]
     reach = max(np.pi, float(np.nanmax(np.abs(mine))))
     offset = _minimum(lambda d: total(mine - d), np.linspace(-reach, reach, 161))
