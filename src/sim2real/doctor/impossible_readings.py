@@ -158,11 +158,10 @@ def _orders(count: int) -> list[list[int]]:
     """Ways to mix up joints: two swapped, all shifted by one, reversed."""
     plain = list(range(count))
     found = []
-    for one in range(count):
-        for other in range(one + 1, count):
-            order = plain.copy()
-            order[one], order[other] = other, one
-            found.append(order)
+    for one, other in itertools.combinations(plain, 2):
+        order = plain.copy()
+        order[one], order[other] = other, one
+        found.append(order)
     if count > 2:
         found += [plain[1:] + plain[:1], plain[-1:] + plain[:-1], plain[::-1]]
     return found

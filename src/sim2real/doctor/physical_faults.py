@@ -14,6 +14,7 @@ from sim2real.arrays import Bools, Floats
 from sim2real.doctor.driver_faults import DELAYS, Hypothesis, earlier, single_joint, swaps
 from sim2real.doctor.findings import Fault, Finding
 from sim2real.doctor.graph_interface import GraphInterface
+from sim2real.doctor.impossible_readings import ReadingBounds
 from sim2real.doctor.joint_response import JointMotion, JointResponseModel
 from sim2real.doctor.resting_positions import RestingPositions
 from sim2real.doctor.simulated_reference import ReferenceEpisodes, simulated
@@ -70,7 +71,7 @@ class PhysicalReference:
         """Simulate the reference; a `Sim2RealError` if the task is not installed here."""
         contract, twin = interface.bundle.contract, Twin.load(interface.bundle.twin)
         driven, excited = simulated(interface, worlds=thresholds.worlds, wider=thresholds.wider)
-        self.reference, self.excited = driven, excited
+        self.bounds = ReadingBounds(driven, excited, interface.bundle.limits)
         self.model = JointResponseModel(contract, twin, [driven, excited])
         motions = self.model.reference[0]
         means = [np.mean(self._travel(m, k), axis=1) for k, m in enumerate(motions)]
@@ -93,12 +94,8 @@ class PhysicalReference:
             for m in motions
         ]
         self._resting = RestingPositions(self.model)
-        self.at_limit = np.nanmean(
-            np.where(
-                np.isnan(self.reference.action), np.nan, np.abs(self.reference.action) > 0.999
-            ),
-            axis=(1, 2),
-        )
+        at_limit = np.where(np.isnan(driven.action), np.nan, np.abs(driven.action) > 0.999)
+        self.at_limit = np.nanmean(at_limit, axis=(1, 2))
 
     def _losses(self, motion: JointMotion, k: int, moving: Bools, *, speed: bool = False) -> Floats:
         """(episodes, parts) misfit of joint `k` in each part of its moving time.

@@ -80,15 +80,16 @@ def relate(logged: Floats, true: Floats, rows: Bools, groups: list[str]) -> list
     `rows` (rows,) bool are those where both are known. Columns of the same group in `groups` could
     have been swapped.
     """
-    found = []
-    for column in broken_columns(logged, true, rows):
-        alike = [
-            other
-            for other in range(logged.shape[1])
-            if other != column and groups[other] == groups[column]
-        ]
-        found.append(_column(logged, true, rows, column, alike))
+    found = [
+        _column(logged, true, rows, column, alike(groups, column))
+        for column in broken_columns(logged, true, rows)
+    ]
     return _completed(found, logged, true, rows, groups)
+
+
+def alike(groups: list[str], column: int) -> list[int]:
+    """The other columns of a column's group."""
+    return [k for k, group in enumerate(groups) if k != column and group == groups[column]]
 
 
 def _completed(
@@ -109,18 +110,17 @@ def _completed(
 
     def completed(relation: SignalRelation) -> SignalRelation:
         column = relation.column
-        for j in range(logged.shape[1]):
-            if j != column and groups[j] == groups[column]:
-                share = float(same(logged[rows, column], true[rows, j]).mean())
-                if share >= ENOUGH:
-                    return SignalRelation(RelationKind.PERMUTED, column, j, share)
+        for j in alike(groups, column):
+            share = float(same(logged[rows, column], true[rows, j]).mean())
+            if share >= ENOUGH:
+                return SignalRelation(RelationKind.PERMUTED, column, j, share)
         return relation
 
     return [completed(r) if r.kind in resting else r for r in found]
 
 
 def _column(
-    logged: Floats, true: Floats, rows: Bools, column: int, alike: list[int]
+    logged: Floats, true: Floats, rows: Bools, column: int, group: list[int]
 ) -> SignalRelation:
     mine, should = logged[:, column], true[:, column]
     known = rows & np.isfinite(should)
@@ -138,7 +138,7 @@ def _column(
     def share(guess: Floats) -> float:
         return float(same(mine[window], guess[window]).mean())
 
-    others = [j for j in alike if np.ptp(true[window, j]) > TOLERANCE]
+    others = [j for j in group if np.ptp(true[window, j]) > TOLERANCE]
     tried = [
         SignalRelation(kind, column, value, share(guess))
         for kind, value, guess in _exact(true, column, others)
@@ -221,7 +221,7 @@ def _clipped(mine: Floats, should: Floats, wrong: Bools) -> float:
 def search(
     logged: Floats,
     column: int,
-    alike: list[int],
+    group: list[int],
     error: Callable[[Floats], Floats],
     wrong: Bools,
 ) -> SignalRelation:
@@ -246,7 +246,7 @@ def search(
 
     tried = [
         SignalRelation(kind, column, value, share(guess))
-        for kind, value, guess in _exact(logged, column, alike, undone=True)
+        for kind, value, guess in _exact(logged, column, group, undone=True)
     ]
     reach = max(np.pi, float(np.nanmax(np.abs(mine))))
     offset = _minimum(lambda d: total(mine - d), np.linspace(-reach, reach, 161))
