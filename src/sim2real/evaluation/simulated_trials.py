@@ -82,11 +82,18 @@ def run_trials(
         if rows is not None or each > 1:
             first = part * per_seed // each
             draws = range(first, first + math.ceil(count / each))
-            given = _given(twin, source, rows, draws, seed + part)
+            given = (
+                drawn(twin, source, count=len(draws), seed=seed + part)
+                if rows is None
+                else torch.from_numpy(rows[draws.start : draws.stop])
+            )
             env.sampler = _Shared(env.sampler, given.to(env.device), each)
             env.reset()
         record = EpisodeRecorder(env) if keep is not None else None
-        parts.append(_one_each(env, policy, record, partial(_report_part, report, part, rounds)))
+        before = part * env.steps
+        parts.append(
+            _one_each(env, policy, record, lambda k, of, b=before: report(b + k, rounds * of))
+        )
         if keep is not None and record is not None:
             keep(record.episodes(parts[-1][0], success=parts[-1][1], policy=policy_id))
     assert env is not None
@@ -106,13 +113,6 @@ def run_trials(
     )
 
 
-def _given(twin: Twin, source: str, rows: Floats | None, draws: range, seed: int) -> Tensor:
-    """(draws, parameters) of `rows`, or without rows new ones from the source."""
-    if rows is None:
-        return drawn(twin, source, count=len(draws), seed=seed)
-    return torch.from_numpy(rows[draws.start : draws.stop])
-
-
 class _Shared(KeyedSampler):
     """Gives `each` neighbouring worlds the same row: one robot that is tried several times."""
 
@@ -123,12 +123,6 @@ class _Shared(KeyedSampler):
     def values(self, p: Tensor, worlds: Tensor, episodes: Tensor) -> Tensor:
         """(n, parameters) values, the same in every episode."""
         return self._rows[worlds // self._each]
-
-
-def _report_part(
-    report: Callable[[int, int], None], part: int, rounds: int, done: int, of: int
-) -> None:
-    report(part * of + done, rounds * of)
 
 
 def _one_each(
