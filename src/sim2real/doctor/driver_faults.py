@@ -25,12 +25,6 @@ FACTORS = (1.1, 1.2, 1.35, 1.5, 1.75, 2.0, 2.5, 3.0, 4.0, 6.0, 10.0)
 DELAYS = (1, 2, 3, 4, 5, 6, 8)
 """Delays to try [periods]."""
 
-_CHANGED = {
-    "readings": ("position", "speed"), "position": ("position",), "speed": ("speed",),
-    "command": ("command",),
-}  # fmt: skip
-"""Series of a motion that a fault changes."""
-
 
 @dataclass(frozen=True)
 class Hypothesis:
@@ -67,7 +61,7 @@ class Hypothesis:
         """The motion of joint `own` without the fault."""
         if self.fault is Fault.PERMUTED:
             other = motions[int(self.value)]
-            return replace(motions[own], **{n: getattr(other, n) for n in _CHANGED[self.what]})
+            return _reading(motions[own], self.what, other.position, other.speed)
         if self.fault is Fault.OBSERVATION_DELAYED:
             return earlier(motions[own], self.what, int(self.value))
         offset = self.value if self.fault is Fault.OFFSET else 0.0
@@ -119,5 +113,17 @@ def earlier(motion: JointMotion, what: str, periods: int) -> JointMotion:
 
 
 def _changed(motion: JointMotion, what: str, change: Callable[[Floats], Floats]) -> JointMotion:
-    series = {name: getattr(motion, name) for name in _CHANGED[what]}
-    return replace(motion, **{n: change(one) for n, one in series.items() if one is not None})
+    """The motion with its position, speed or command changed; 'readings' are the first two."""
+    if what == "command":
+        return replace(motion, command=change(motion.command))
+    speed = None if motion.speed is None else change(motion.speed)
+    return _reading(motion, what, change(motion.position), speed)
+
+
+def _reading(motion: JointMotion, what: str, position: Floats, speed: Floats | None) -> JointMotion:
+    """The motion with other 'readings', or another 'position' or 'speed' alone."""
+    return replace(
+        motion,
+        position=motion.position if what == "speed" else position,
+        speed=motion.speed if what == "position" else speed,
+    )

@@ -90,10 +90,7 @@ def run_trials(
             env.sampler = _Shared(env.sampler, given.to(env.device), each)
             env.reset()
         record = EpisodeRecorder(env) if keep is not None else None
-        before = part * env.steps
-        parts.append(
-            _one_each(env, policy, record, lambda k, of, b=before: report(b + k, rounds * of))
-        )
+        parts.append(_one_each(env, policy, record, report, part=part, rounds=rounds))
         if keep is not None and record is not None:
             keep(record.episodes(parts[-1][0], success=parts[-1][1], policy=policy_id))
     assert env is not None
@@ -130,6 +127,9 @@ def _one_each(
     policy: Callable[[Tensor], Tensor],
     record: EpisodeRecorder | None,
     report: Callable[[int, int], None],
+    *,
+    part: int,
+    rounds: int,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """One episode in every world."""
     count = env.worlds.count
@@ -148,5 +148,5 @@ def _one_each(
         diverged |= running & step.diverged
         running &= ~(step.terminated | step.truncated)
         if period % 10 == 0 or period == env.steps - 1:
-            report(period + 1, env.steps)
+            report(part * env.steps + period + 1, rounds * env.steps)
     return values, success, reward, diverged
