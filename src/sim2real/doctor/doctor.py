@@ -26,8 +26,6 @@ from sim2real.policy import Bundle
 from sim2real.twin import Twin
 
 _OTHERWISE_DRIVEN = ("deploy: shadow", "deploy: limited")
-_SATURATED_MORE = 0.4
-"""Share of actions at their limit, beyond that of any simulated episode, that is a fault."""
 
 
 class Doctor:
@@ -90,7 +88,7 @@ class Doctor:
         if physics is None:
             return findings, float("nan")
         findings = (
-            physics.bounds.units(log, self.thresholds.other_unit)
+            physics.bounds.units(log)
             or physics.findings(log)
             or physics.bounds.findings(log)
             or self._saturation(log, physics)
@@ -114,8 +112,8 @@ class Doctor:
         if log.action is None or len(log.times) < 20:
             return []
         share = float((np.abs(log.action) > 0.999).mean())
-        most = float(np.nanmax(physics.at_limit))
-        if share <= max(most + _SATURATED_MORE, self.thresholds.saturated_share):
+        most, limits = float(np.nanmax(physics.at_limit)), self.thresholds
+        if share <= max(most + limits.saturated_more, limits.saturated_share):
             return []
         evidence = (
             f"{100 * share:.0f} % of the actions are at their limit; in the twin's worlds at most"

@@ -11,15 +11,10 @@ from sim2real.arrays import Floats
 from sim2real.doctor.findings import Fault
 from sim2real.doctor.joint_response import JointMotion
 from sim2real.doctor.signal_relations import DEGREES
+from sim2real.doctor.thresholds import DoctorThresholds
 
 OFFSETS = (0.03, 0.06, 0.09, 0.13, 0.17, 0.22, 0.3, 0.4, 0.55)
 """Zero errors to try, both ways [rad or m]."""
-LEAST_OFFSET = 0.12
-"""Smaller ones are calibration, sag and friction, not a fault of the interface."""
-LEAST_FACTOR = 1.3
-"""Smaller factors are within what motors and gears differ by."""
-LEAST_TORQUE = 2.2
-"""The same for torques: friction, heat and a low battery take more than half of one."""
 FACTORS = (1.1, 1.2, 1.35, 1.5, 1.75, 2.0, 2.5, 3.0, 4.0, 6.0, 10.0)
 """Scales to try, with their inverses."""
 DELAYS = (1, 2, 3, 4, 5, 6, 8)
@@ -37,8 +32,8 @@ class Hypothesis:
     """Factor, offset, periods, or index of the joint whose readings these are."""
     gain: float = 1.0
     """What the correction multiplies by."""
-    least: float = LEAST_FACTOR
-    """Smaller factors count as physics."""
+    least: float = 1.0
+    """Smaller factors, or offsets, count as physics."""
 
     @property
     def apart(self) -> bool:
@@ -49,7 +44,7 @@ class Hypothesis:
     def benign(self) -> bool:
         """Whether it is small enough to count as physics."""
         if self.fault is Fault.OFFSET:
-            return abs(self.value) < LEAST_OFFSET
+            return abs(self.value) < self.least
         return self.fault is Fault.SCALE and 1 / self.least < self.value < self.least
 
     @property
@@ -68,7 +63,7 @@ class Hypothesis:
         return _changed(motions[own], self.what, lambda series: series * self.gain - offset)
 
 
-def single_joint(has_speed: bool, servo: bool) -> Iterator[Hypothesis]:
+def single_joint(has_speed: bool, servo: bool, limits: DoctorThresholds) -> Iterator[Hypothesis]:
     """Faults of one joint alone; the likelier first."""
     parts = ("readings", "position", "speed") if has_speed else ("readings",)
     for what in parts:
@@ -81,9 +76,9 @@ def single_joint(has_speed: bool, servo: bool) -> Iterator[Hypothesis]:
             yield Hypothesis(Fault.OBSERVATION_DELAYED, what, periods)
     for size in OFFSETS:
         for offset in (size, -size):
-            yield Hypothesis(Fault.OFFSET, "position", offset)
+            yield Hypothesis(Fault.OFFSET, "position", offset, least=limits.zero_offset)
     for what in (*parts, "command"):
-        least = LEAST_FACTOR if servo or what != "command" else LEAST_TORQUE
+        least = limits.torque_scale if what == "command" and not servo else limits.scale
         for size in FACTORS:
             for factor in (size, 1.0 / size):
                 gain = factor if what == "command" else 1.0 / factor

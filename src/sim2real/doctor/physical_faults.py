@@ -71,7 +71,8 @@ class PhysicalReference:
         """Simulate the reference; a `Sim2RealError` if the task is not installed here."""
         contract, twin = interface.bundle.contract, Twin.load(interface.bundle.twin)
         driven, excited = simulated(interface, worlds=thresholds.worlds, wider=thresholds.wider)
-        self.bounds = ReadingBounds(driven, excited, interface.bundle.limits)
+        self._limits = thresholds
+        self.bounds = ReadingBounds(driven, excited, interface.bundle.limits, thresholds)
         self.model = JointResponseModel(contract, twin, [driven, excited])
         motions = self.model.reference[0]
         means = [np.mean(self._travel(m, k), axis=1) for k, m in enumerate(motions)]
@@ -168,7 +169,7 @@ class PhysicalReference:
         base, base_free = (self._losses(motion, k, rows) for rows in (moving, free))
         turning = self._losses(motion, k, speeding, speed=True)
         found = []
-        alone = single_joint(motion.speed is not None, joint.servo)
+        alone = single_joint(motion.speed is not None, joint.servo, self._limits)
         for h in [*alone, *swaps(motions, k)]:
             corrected = self.model.reweighed(h.corrected(motions, k), joint)
             before, rows = base, moving
