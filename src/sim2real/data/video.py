@@ -70,24 +70,30 @@ class Video:
         crf: int = 23,
     ) -> Video:
         """A video of RGB images (height, width, 3) of bytes; width and height must be even."""
-        buffer = io.BytesIO()
         with explaining(
             "cannot encode the video", av.FFmpegError, ValueError, TypeError, OverflowError
         ):
             rate = stated_hz or median_rate_hz(np.asarray(times))
-            exact = Fraction(rate if rate > 0 else 30).limit_denominator(1000)
-            with av.open(buffer, "w", format="mp4") as container:
-                stream = container.add_stream("h264", rate=exact)
-                stream.pix_fmt = "yuv420p"
-                # No B frames: frames are stored in their order. No macroblock tree: it gives
-                # other bytes once in a thousand times, and an episode's id is a hash of the bytes.
-                stream.options = {"crf": str(crf), "g": str(KEY_EVERY), "bf": "0", "mbtree": "0"}
-                for picture in frames:
-                    if not stream.is_open:
-                        stream.width, stream.height = picture.shape[1], picture.shape[0]
-                    container.mux(stream.encode(av.VideoFrame.from_ndarray(picture, "rgb24")))
-                container.mux(stream.encode())
-        return cls(times, buffer.getvalue(), stated_hz)
+            mp4 = cls.mp4_of(frames, rate_hz=rate if rate > 0 else 30.0, crf=crf)
+        return cls(times, mp4, stated_hz)
+
+    @staticmethod
+    def mp4_of(frames: Iterable[Image], *, rate_hz: float, crf: int = 23) -> bytes:
+        """RGB images (height, width, 3) of bytes as an mp4; width and height must be even."""
+        buffer = io.BytesIO()
+        exact = Fraction(rate_hz).limit_denominator(1000)
+        with av.open(buffer, "w", format="mp4") as container:
+            stream = container.add_stream("h264", rate=exact)
+            stream.pix_fmt = "yuv420p"
+            # No B frames: frames are stored in their order. No macroblock tree: it gives
+            # other bytes once in a thousand times, and an episode's id is a hash of the bytes.
+            stream.options = {"crf": str(crf), "g": str(KEY_EVERY), "bf": "0", "mbtree": "0"}
+            for picture in frames:
+                if not stream.is_open:
+                    stream.width, stream.height = picture.shape[1], picture.shape[0]
+                container.mux(stream.encode(av.VideoFrame.from_ndarray(picture, "rgb24")))
+            container.mux(stream.encode())
+        return buffer.getvalue()
 
     @property
     def shape(self) -> tuple[int, ...]:
