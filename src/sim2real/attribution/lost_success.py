@@ -62,8 +62,6 @@ def attribute_success(
     identified worlds is unexplained. Each of `draws` robots is tried `each` times in every
     combination.
     """
-    if draws < 2 or each < 1:
-        raise Sim2RealError(f"{draws} draws of {each} trials are too few for an interval")
     if real is not None and not 0 <= real[0] <= real[1] > 0:
         raise Sim2RealError(f"{real[0]} successes in {real[1]} real trials is not a success rate")
     posterior = identified(before, after)

@@ -136,14 +136,11 @@ class Posture:
 
 def _can_touch(model: mujoco.MjModel, joints: list[ServoJoint]) -> Bools:
     """(geoms, geoms) whether one belongs to the robot's moving links and the other is fixed."""
-    dofs = {joint.dof for joint in joints}
     moves = np.zeros(model.nbody, dtype=bool)
+    moves[model.dof_bodyid[[joint.dof for joint in joints]]] = True
     for body in range(1, model.nbody):
-        first, count = int(model.body_dofadr[body]), int(model.body_dofnum[body])
-        own = any(dof in dofs for dof in range(first, first + count)) if count else False
-        moves[body] = own or moves[int(model.body_parentid[body])]
-    fixed = np.array([int(model.body_weldid[b]) == 0 for b in range(model.nbody)])
-    fixed &= model.body_mocapid < 0
+        moves[body] |= moves[model.body_parentid[body]]
+    fixed = (model.body_weldid == 0) & (model.body_mocapid < 0)
     robot, still = moves[model.geom_bodyid], fixed[model.geom_bodyid]
     kind, takes = model.geom_contype, model.geom_conaffinity
     collide = (kind[:, None] & takes[None]) | (takes[:, None] & kind[None])

@@ -14,7 +14,7 @@ import numpy as np
 
 from sim2real.arrays import Bools, Floats, Reals
 from sim2real.contract import ActionSpec
-from sim2real.doctor.fault_naming import ExplainedColumns, merged, named
+from sim2real.doctor.fault_naming import ExplainedColumns, explain, merged, named
 from sim2real.doctor.findings import Fault, Finding
 from sim2real.doctor.graph_interface import GraphInterface, InputColumn
 from sim2real.doctor.signal_relations import (
@@ -80,10 +80,7 @@ class SoftwareChain:
         found = self._normalised(frames, computed, rows)
         if found:
             return found
-        outputs = self._interface.outputs
-        outer = ExplainedColumns(
-            outputs, relate(frames, computed, rows, [c.group for c in outputs])
-        )
+        outer = explain(self._interface.outputs, frames, computed, rows)
         inner = self._given(frames, computed, rows)
         chosen = min((inner, outer), key=lambda e: e.cost)
         if chosen is inner:
@@ -215,19 +212,20 @@ class SoftwareChain:
             return found
         raw = face.runtime.policy(given).astype(float)
         columns = tuple(column for column in face.inputs if column.channel == "action")
-        relations = relate(log_action, _clipped(raw), rows, [c.group for c in columns])
-        plain = (RelationKind.SHIFTED, RelationKind.PERMUTED, RelationKind.NEGATED)
-        if not any(r.kind in plain for r in relations):
+        explained = explain(columns, log_action, _clipped(raw), rows)
+        kinds = {relation.kind for relation in explained.relations}
+        plain = {RelationKind.SHIFTED, RelationKind.PERMUTED, RelationKind.NEGATED}
+        if not kinds & plain:
             found = _saturated(log_action, raw, rows, log.contract.actions)
             if found:
                 return found
-        if all(r.kind is RelationKind.UNKNOWN for r in relations):
+        if kinds <= {RelationKind.UNKNOWN}:
             shown = self._shown(frames, agrees)
             if shown:
                 return shown
-        if edited and any(r.kind is RelationKind.UNKNOWN for r in relations):
+        if edited and RelationKind.UNKNOWN in kinds:
             return []
-        return named(ExplainedColumns(columns, relations))
+        return named(explained)
 
     def _network(
         self, given: Floats, agrees: Callable[[Floats], bool], rows: Bools
@@ -268,7 +266,6 @@ class SoftwareChain:
             )
             for c in contract.commands
         )
-        groups = [c.group for c in columns]
         sent = log.command
         said = any(f.where and set(f.where) & {c.name for c in contract.commands} for f in before)
         wanted = log.wanted if log.wanted is not None else sent
@@ -282,20 +279,19 @@ class SoftwareChain:
         if log.wanted is None or log.action is None:
             if kept is not None or held is not None or not computed or said:
                 return []
-            relations = relate(sent, computed[0], self._known, groups)
-            return named(ExplainedColumns(columns, relations))
+            return named(explain(columns, sent, computed[0], self._known))
         if broken_columns(sent, self._limited(wanted), self._known):
             if said and kept is None and held is None:
                 return []
             # Of the two that differ, the one that the action explains is right.
             pair = (sent, wanted) if held is None or kept is not None else (wanted, sent)
-            return named(ExplainedColumns(columns, relate(*pair, self._known, groups)))
+            return named(explain(columns, *pair, self._known))
         if kept is not None or said or not computed:
             return []
-        relations = relate(wanted, computed[0], self._known, groups)
-        if before and any(r.kind is RelationKind.UNKNOWN for r in relations):
+        explained = explain(columns, wanted, computed[0], self._known)
+        if before and any(r.kind is RelationKind.UNKNOWN for r in explained.relations):
             return []
-        return named(ExplainedColumns(columns, relations))
+        return named(explained)
 
     def _wanted(self) -> list[Floats]:
         """Outputs of `act`, for the logged inputs and for those that the observation shows."""
