@@ -15,8 +15,8 @@ from sim2real.doctor.doctor import Doctor, diagnose
 from sim2real.doctor.doctor_config import DoctorConfig
 from sim2real.doctor.findings import Fault
 from sim2real.doctor.graph_interface import GraphInterface
-from sim2real.doctor.physical_faults import PhysicalReference
 from sim2real.doctor.signal_relations import RelationKind, relate
+from sim2real.doctor.simulated_reference import simulated
 from sim2real.doctor.software_chain import SoftwareChain
 from sim2real.errors import Sim2RealError
 from sim2real.logs.control_log import ControlLog
@@ -127,7 +127,8 @@ def test_a_driver_that_negates_everything_is_found_by_physics_alone(tmp_path, do
 @pytest.mark.slow
 def test_what_a_simulated_world_of_the_twin_does_is_no_fault(doctors):
     doctor = doctors["arm-reach"]
-    reference = PhysicalReference(doctor.interface, doctor.thresholds).reference
+    limits = doctor.thresholds
+    reference, _ = simulated(doctor.interface, worlds=limits.worlds, wider=limits.wider)
     rate = doctor.bundle.contract.rate_hz
     times = np.arange(reference.readings.shape[1]) / rate
     for world in range(3):

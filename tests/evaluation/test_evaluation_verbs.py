@@ -8,7 +8,7 @@ import pytest
 
 from sim2real.cli import main
 from sim2real.evaluation.simulated_trials import SimulatedTrials
-from sim2real.evaluation.trial_files import read_trials, save_worlds, write_trials
+from sim2real.evaluation.trial_files import read_trials, save_worlds
 
 
 def table(path, rows):
@@ -106,10 +106,10 @@ def test_conditions_named_alike_join_evaluations_with_real_trials(tmp_path, caps
             success=np.arange(8) >= k // 4, reward=np.zeros(8), diverged=np.zeros(8, dtype=bool),
         )  # fmt: skip
         save_worlds(tmp_path / "sim" / load / "trials.npz", trials, policy="p")
-    write_trials(
+    table(
         tmp_path / "sim.csv",
         [
-            replace(trial, condition=load.name)
+            replace(trial, condition=load.name).to_dict()
             for load in (tmp_path / "sim").iterdir()
             for trial in read_trials(load)
         ],

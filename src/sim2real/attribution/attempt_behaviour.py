@@ -15,7 +15,7 @@ import mujoco
 import numpy as np
 import ruptures
 from scipy.cluster.hierarchy import fcluster, linkage
-from scipy.spatial.distance import squareform
+from scipy.spatial.distance import cdist, squareform
 
 from sim2real.arrays import Floats, Ints
 from sim2real.logs import ControlLog
@@ -132,8 +132,7 @@ class Behaviours:
 def distances(one: Floats, other: Floats, scale: Floats) -> Floats:
     """(m, n) root mean square distances between trials (m | n, windows, numbers)."""
     a, b = ((x / scale).reshape(len(x), -1) for x in (one, other))
-    square = (a**2).sum(axis=1)[:, None] + (b**2).sum(axis=1)[None] - 2 * a @ b.T
-    return np.asarray(np.sqrt(np.maximum(square, 0.0) / a.shape[1]))
+    return np.asarray(cdist(a, b) / np.sqrt(a.shape[1]))
 
 
 def scale_of(attempts: Floats) -> Floats:
@@ -166,19 +165,16 @@ def kinds(between: Floats) -> list[Ints]:
 
 
 def _silhouette(between: Floats, labels: Ints) -> float:
-    values = []
-    names = np.unique(labels)
-    if len(names) < 2:
+    """Mean silhouette of the points; one that is alone in its group counts 0."""
+    member = labels[:, None] == np.unique(labels)
+    if member.shape[1] < 2:
         return -1.0
-    for k, label in enumerate(labels):
-        mine = labels == label
-        if mine.sum() == 1:
-            values.append(0.0)
-            continue
-        inside = between[k, mine].sum() / (mine.sum() - 1)
-        outside = min(between[k, labels == other].mean() for other in names if other != label)
-        values.append((outside - inside) / max(outside, inside, 1e-12))
-    return float(np.mean(values))
+    sizes, sums = member.sum(axis=0), between @ member
+    others = (member @ sizes) - 1
+    inside = (sums * member).sum(axis=1) / np.maximum(others, 1)
+    outside = np.where(member, np.inf, sums / sizes).min(axis=1)
+    values = (outside - inside) / np.maximum(np.maximum(outside, inside), 1e-12)
+    return float(np.where(others > 0, values, 0.0).mean())
 
 
 def _changes(cells: Floats) -> list[int]:

@@ -28,10 +28,10 @@ from sim2real.attribution.attempt_behaviour import (
 )
 from sim2real.attribution.complaints import Attempt, complaints
 from sim2real.attribution.failures import ExplainingValue, FailureKind, Failures
+from sim2real.contract import Contract
 from sim2real.data import Episode, Logs, read_logs
 from sim2real.errors import Sim2RealError
 from sim2real.evaluation import (
-    OpenedPolicy,
     PolicySource,
     SimulatedTrials,
     open_policy,
@@ -99,15 +99,19 @@ def explain_failures(
     contract = twin_contract(twin, task.rate_hz)
     attempts = [Attempt.of(e, ControlLog.of(e, contract, twin.channels), task) for e in judged]
     behaviours = Behaviours(twin.compile().model, task.episode_s)
-    tried = partial(_tried, opened, behaviours, worlds=worlds, seed=seed, threads=threads)
-    trained = tried(opened.source, None, report=lambda k, of: report(k, 2 * of))
+    run = partial(
+        run_trials, task, opened.policy, episodes=worlds, seed=seed, twin=twin,
+        remainder=opened.remainder, threads=threads,
+    )  # fmt: skip
+    tried = partial(_tried, run, behaviours, contract)
+    trained = tried(source=opened.source, report=lambda k, of: report(k, 2 * of))
     failed = [attempt for attempt in attempts if not attempt.won]
     explained: list[FailureKind] = []
     if failed:
         rows = allowed_draws(
             twin, None if identified is None else open_twin(identified), worlds, seed
         )
-        allowed = tried("prior", rows, report=lambda k, of: report(of + k, 2 * of))
+        allowed = tried(source="prior", rows=rows, report=lambda k, of: report(of + k, 2 * of))
         real = behaviours.of([attempt.log for attempt in failed])
         scale = scale_of(allowed[0])
         between = distances(real, real, scale)
@@ -144,36 +148,15 @@ def allowed_draws(twin: Twin, identified: Twin | None, count: int, seed: int) ->
 
 
 def _tried(
-    opened: OpenedPolicy,
-    behaviours: Behaviours,
-    source: str,
-    rows: Floats | None,
-    *,
-    worlds: int,
-    seed: int,
-    threads: int,
-    report: Callable[[int, int], None],
+    run: Callable[..., SimulatedTrials], behaviours: Behaviours, contract: Contract, **options: Any
 ) -> tuple[Floats, SimulatedTrials]:
     """Simulated trials of the policy, and their behaviour (trials, windows, numbers)."""
-    contract = twin_contract(opened.twin, opened.task.rate_hz)
     kept: list[Floats] = []
 
     def keep(episodes: list[Episode]) -> None:
         kept.append(behaviours.of([ControlLog.of(e, contract) for e in episodes]))
 
-    trials = run_trials(
-        opened.task,
-        opened.policy,
-        episodes=worlds,
-        seed=seed,
-        source="prior" if source == "adr" else source,
-        rows=rows,
-        twin=opened.twin,
-        remainder=opened.remainder,
-        threads=threads,
-        keep=keep,
-        report=report,
-    )
+    trials = run(keep=keep, **options)
     return np.concatenate(kept), trials
 
 

@@ -62,16 +62,13 @@ def attribute_success(
     identified worlds is unexplained. Each of `draws` robots is tried `each` times in every
     combination.
     """
-    if draws < 2 or each < 1:
-        raise Sim2RealError(f"{draws} draws of {each} trials are too few for an interval")
     if real is not None and not 0 <= real[0] <= real[1] > 0:
         raise Sim2RealError(f"{real[0]} successes in {real[1]} real trials is not a success rate")
     posterior = identified(before, after)
     who = dimensions_of(before, posterior.names)
     inside, weights = game(len(who.names), seed=seed)
     trials = draws * each
-    trained = "prior" if source == "adr" else source  # the widest an automatic range may become
-    base = drawn(before, trained, count=trials, seed=seed).numpy()
+    base = drawn(before, source, count=trials, seed=seed).numpy()
     robots = plausible(before, posterior, who, draws=draws, seed=seed)
     run = partial(run_trials, task, policy, seed=seed, source="nominal", twin=before)
     moved = np.repeat(robots.values, each, axis=0)

@@ -8,9 +8,7 @@ from sim2real.arrays import Bools, Floats
 from sim2real.identification import LeastSquares, costs_of, tempered, weight
 
 _ROUNDS = 6
-"""Gauss-Newton steps; all refits take them in one batch."""
-_SPAN = 0.05
-"""Finite-difference step, in standard deviations of the prior."""
+"""Gauss-Newton steps."""
 _STIFF = 1e-2
 """Initial damping, relative to the information on each parameter."""
 
@@ -29,30 +27,17 @@ def refits(problem: LeastSquares, free: Bools, *, begin: Floats) -> Floats:
     points[costs > at_center], costs = 0.0, np.minimum(costs, at_center)
     damping = np.full(len(points), _STIFF)
     for _ in range(_ROUNDS):
-        residuals, slopes = _linearised(problem, points)
         tried = points.copy()
         for k in np.flatnonzero(free.any(axis=1)):
-            mine = slopes[k][free[k]] * weight(residuals[k])
-            tried[k, free[k]] += _step(tempered(residuals[k]), mine, points[k, free[k]], damping[k])
+            residual, slopes = problem.linearised(points[k], central=False)
+            mine = slopes[free[k]] * weight(residual)
+            tried[k, free[k]] += _step(tempered(residual), mine, points[k, free[k]], damping[k])
         tried = np.clip(tried, low, high)
         after = np.add(*costs_of(problem, tried))
         better = after < costs
         points, costs = np.where(better[:, None], tried, points), np.where(better, after, costs)
         damping = np.where(better, damping / 5, damping * 8)
     return points
-
-
-def _linearised(problem: LeastSquares, points: Floats) -> tuple[Floats, Floats]:
-    """Whitened residuals (n, segments, k) and their slopes (n, fitted, segments, k)."""
-    low, high = problem.bounds
-    count, fitted = points.shape
-    steps = np.where(high - points >= points - low, _SPAN, -_SPAN)  # away from the nearer bound
-    around = np.concatenate(
-        [points[:, None], points[:, None] + steps[..., None] * np.eye(fitted)], 1
-    )
-    white = problem.residuals(around.reshape(-1, fitted))
-    white = white.reshape(count, 1 + fitted, *white.shape[1:])
-    return white[:, 0], (white[:, 1:] - white[:, :1]) / steps[:, :, None, None]
 
 
 def _step(residual: Floats, slopes: Floats, x: Floats, damping: float) -> Floats:

@@ -68,36 +68,40 @@ class Video:
         stated_hz: float = 0.0,
         crf: int = 23,
     ) -> Video:
-        """A video of RGB images (height, width, 3) of bytes, all of the same size.
-
-        An odd side is padded with its last pixels, as H.264 needs even ones.
-        """
-        buffer = io.BytesIO()
+        """A video of RGB images (height, width, 3) of bytes, all of the same size."""
         with explaining(
             "cannot encode the video", av.FFmpegError, ValueError, TypeError, OverflowError
         ):
             rate = stated_hz or median_rate_hz(np.asarray(times))
-            exact = Fraction(rate if rate > 0 else 30).limit_denominator(1000)
-            with av.open(buffer, "w", format="mp4") as container:
-                stream = container.add_stream("h264", rate=exact)
-                stream.pix_fmt = "yuv420p"
-                # No B frames: frames are stored in their order. No macroblock tree: it gives
-                # other bytes once in a thousand times, and an episode's id is a hash of the bytes.
-                stream.options = {"crf": str(crf), "g": str(KEY_EVERY), "bf": "0", "mbtree": "0"}
-                size = None
-                for picture in frames:
-                    size = size or picture.shape
-                    if picture.shape != size:
-                        raise Sim2RealError(
-                            f"images of {size} and {picture.shape} cannot be in one video"
-                        )
-                    odd = ((0, size[0] % 2), (0, size[1] % 2), (0, 0))
-                    even = np.pad(picture, odd, mode="edge")
-                    if not stream.is_open:
-                        stream.width, stream.height = even.shape[1], even.shape[0]
-                    container.mux(stream.encode(av.VideoFrame.from_ndarray(even, "rgb24")))
-                container.mux(stream.encode())
-        return cls(times, buffer.getvalue(), stated_hz)
+            mp4 = cls.mp4_of(frames, rate_hz=rate if rate > 0 else 30.0, crf=crf)
+        return cls(times, mp4, stated_hz)
+
+    @staticmethod
+    def mp4_of(frames: Iterable[Image], *, rate_hz: float, crf: int = 23) -> bytes:
+        """RGB images (height, width, 3) of bytes, all of the same size, as an mp4.
+
+        An odd side is padded with its last pixels, as H.264 needs even ones.
+        """
+        buffer = io.BytesIO()
+        exact = Fraction(rate_hz).limit_denominator(1000)
+        with av.open(buffer, "w", format="mp4") as container:
+            stream = container.add_stream("h264", rate=exact)
+            stream.pix_fmt = "yuv420p"
+            # No B frames: frames are stored in their order. No macroblock tree: it gives
+            # other bytes once in a thousand times, and an episode's id is a hash of the bytes.
+            stream.options = {"crf": str(crf), "g": str(KEY_EVERY), "bf": "0", "mbtree": "0"}
+            size = None
+            for picture in frames:
+                size = size or picture.shape
+                if picture.shape != size:
+                    raise Sim2RealError(f"images of {size} and {picture.shape} in one video")
+                odd = ((0, size[0] % 2), (0, size[1] % 2), (0, 0))
+                even = np.pad(picture, odd, mode="edge")
+                if not stream.is_open:
+                    stream.width, stream.height = even.shape[1], even.shape[0]
+                container.mux(stream.encode(av.VideoFrame.from_ndarray(even, "rgb24")))
+            container.mux(stream.encode())
+        return buffer.getvalue()
 
     @property
     def shape(self) -> tuple[int, ...]:

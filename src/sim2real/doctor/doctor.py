@@ -16,7 +16,6 @@ import numpy as np
 from sim2real.data import Episode, Logs, read_logs
 from sim2real.doctor.findings import Diagnosis, Fault, Finding, joined
 from sim2real.doctor.graph_interface import GraphInterface
-from sim2real.doctor.impossible_readings import ReadingBounds
 from sim2real.doctor.log_clocks import clock_findings
 from sim2real.doctor.physical_faults import PhysicalReference
 from sim2real.doctor.software_chain import SoftwareChain
@@ -27,8 +26,6 @@ from sim2real.policy import Bundle
 from sim2real.twin import Twin
 
 _OTHERWISE_DRIVEN = ("deploy: shadow", "deploy: limited")
-_SATURATED_MORE = 0.4
-"""Share of actions at their limit, beyond that of any simulated episode, that is a fault."""
 
 
 class Doctor:
@@ -39,7 +36,6 @@ class Doctor:
         self.interface = GraphInterface.of(bundle)
         self._channels = Twin.load(bundle.twin).channels
         self._physics: PhysicalReference | None = None
-        self._bounds: ReadingBounds | None = None
         self._why_not = ""
 
     def diagnose(
@@ -89,13 +85,13 @@ class Doctor:
         if findings:
             return findings, float("nan")
         physics = self._reference()
-        if physics is None or self._bounds is None:
+        if physics is None:
             return findings, float("nan")
         findings = (
-            self._bounds.units(log, self.thresholds.other_unit)
+            physics.bounds.units(log)
             or physics.findings(log)
-            or self._bounds.findings(log)
-            or self._saturation(log)
+            or physics.bounds.findings(log)
+            or self._saturation(log, physics)
         )
         return findings, physics.gap(physics.motions(log))
 
@@ -108,20 +104,16 @@ class Doctor:
         if self._physics is None and not self._why_not:
             try:
                 self._physics = PhysicalReference(self.interface, self.thresholds)
-                self._bounds = ReadingBounds(
-                    self._physics.reference, self._physics.excited, self.bundle.limits
-                )
             except Sim2RealError as error:
                 self._why_not = f"the robot's motion was not checked: {error}"
         return self._physics
 
-    def _saturation(self, log: ControlLog) -> list[Finding]:
-        assert self._physics is not None
+    def _saturation(self, log: ControlLog, physics: PhysicalReference) -> list[Finding]:
         if log.action is None or len(log.times) < 20:
             return []
         share = float((np.abs(log.action) > 0.999).mean())
-        most = float(np.nanmax(self._physics.at_limit))
-        if share <= max(most + _SATURATED_MORE, self.thresholds.saturated_share):
+        most, limits = float(np.nanmax(physics.at_limit)), self.thresholds
+        if share <= max(most + limits.saturated_more, limits.saturated_share):
             return []
         evidence = (
             f"{100 * share:.0f} % of the actions are at their limit; in the twin's worlds at most"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -11,21 +11,14 @@ from sim2real.arrays import Floats
 from sim2real.doctor.findings import Fault
 from sim2real.doctor.joint_response import JointMotion
 from sim2real.doctor.signal_relations import DEGREES
+from sim2real.doctor.thresholds import DoctorThresholds
 
 OFFSETS = (0.03, 0.06, 0.09, 0.13, 0.17, 0.22, 0.3, 0.4, 0.55)
 """Zero errors to try, both ways [rad or m]."""
-LEAST_OFFSET = 0.12
-"""Smaller ones are calibration, sag and friction, not a fault of the interface."""
-LEAST_FACTOR = 1.3
-"""Smaller factors are within what motors and gears differ by."""
-LEAST_TORQUE = 2.2
-"""The same for torques: friction, heat and a low battery take more than half of one."""
 FACTORS = (1.1, 1.2, 1.35, 1.5, 1.75, 2.0, 2.5, 3.0, 4.0, 6.0, 10.0)
 """Scales to try, with their inverses."""
 DELAYS = (1, 2, 3, 4, 5, 6, 8)
 """Delays to try [periods]."""
-
-Correct = Callable[[JointMotion], JointMotion]
 
 
 @dataclass(frozen=True)
@@ -37,11 +30,10 @@ class Hypothesis:
     """'readings', 'position', 'speed' or 'command'."""
     value: float
     """Factor, offset, periods, or index of the joint whose readings these are."""
-    correct: Correct
-    factor: float = 1.0
-    """How much the correction enlarges the readings that it changes."""
-    least: float = LEAST_FACTOR
-    """Smaller factors count as physics."""
+    gain: float = 1.0
+    """What the correction multiplies by."""
+    least: float = 1.0
+    """Smaller factors, or offsets, count as physics."""
 
     @property
     def apart(self) -> bool:
@@ -52,49 +44,54 @@ class Hypothesis:
     def benign(self) -> bool:
         """Whether it is small enough to count as physics."""
         if self.fault is Fault.OFFSET:
-            return abs(self.value) < LEAST_OFFSET
+            return abs(self.value) < self.least
         return self.fault is Fault.SCALE and 1 / self.least < self.value < self.least
 
     @property
     def fee(self) -> float:
-        """Added to the misfit of the corrected motion: a smaller motion would else look normal."""
-        return -float(np.log(abs(self.factor)))
+        """Added to the misfit of the corrected motion: smaller readings would else look normal."""
+        return 0.0 if self.what == "command" else -float(np.log(abs(self.gain)))
+
+    def corrected(self, motions: Sequence[JointMotion], own: int) -> JointMotion:
+        """The motion of joint `own` without the fault."""
+        if self.fault is Fault.PERMUTED:
+            other = motions[int(self.value)]
+            return _reading(motions[own], self.what, other.position, other.speed)
+        if self.fault is Fault.OBSERVATION_DELAYED:
+            return earlier(motions[own], self.what, int(self.value))
+        offset = self.value if self.fault is Fault.OFFSET else 0.0
+        return _changed(motions[own], self.what, lambda series: series * self.gain - offset)
 
 
-def single_joint(has_speed: bool, servo: bool) -> Iterator[Hypothesis]:
+def single_joint(has_speed: bool, servo: bool, limits: DoctorThresholds) -> Iterator[Hypothesis]:
     """Faults of one joint alone; the likelier first."""
     parts = ("readings", "position", "speed") if has_speed else ("readings",)
     for what in parts:
-        yield Hypothesis(Fault.SIGN, what, -1.0, _scaling(what, -1.0))
+        yield Hypothesis(Fault.SIGN, what, -1.0, gain=-1.0)
     for what in (*parts, "command"):
         for factor in (DEGREES, 1.0 / DEGREES):
-            inverse = 1.0 / factor
-            enlarged = 1.0 if what == "command" else inverse
-            yield Hypothesis(Fault.DEGREES, what, factor, _scaling(what, inverse), enlarged)
+            yield Hypothesis(Fault.DEGREES, what, factor, gain=1.0 / factor)
     for what in parts[1:]:
         for periods in DELAYS[1:]:  # a filter in the drive may take one period
-            yield Hypothesis(Fault.OBSERVATION_DELAYED, what, periods, _advancing(what, periods))
+            yield Hypothesis(Fault.OBSERVATION_DELAYED, what, periods)
     for size in OFFSETS:
         for offset in (size, -size):
-            yield Hypothesis(Fault.OFFSET, "position", offset, _shifting(offset))
+            yield Hypothesis(Fault.OFFSET, "position", offset, least=limits.zero_offset)
     for what in (*parts, "command"):
-        least = LEAST_FACTOR if servo or what != "command" else LEAST_TORQUE
+        least = limits.torque_scale if what == "command" and not servo else limits.scale
         for size in FACTORS:
             for factor in (size, 1.0 / size):
-                if what == "command":
-                    yield Hypothesis(Fault.SCALE, what, factor, _scaling(what, factor), least=least)
-                    continue
-                inverse = 1.0 / factor
-                yield Hypothesis(Fault.SCALE, what, factor, _scaling(what, inverse), inverse, least)
+                gain = factor if what == "command" else 1.0 / factor
+                yield Hypothesis(Fault.SCALE, what, factor, gain=gain, least=least)
 
 
-def swaps(motions: list[JointMotion], own: int) -> Iterator[Hypothesis]:
+def swaps(motions: Sequence[JointMotion], own: int) -> Iterator[Hypothesis]:
     """The readings of joint `own` are those of another."""
     has_speed = motions[own].speed is not None
     for other in range(len(motions)):
         if other != own:
             for what in ("readings", "position", "speed") if has_speed else ("readings",):
-                yield Hypothesis(Fault.PERMUTED, what, other, _replacing(what, motions[other]))
+                yield Hypothesis(Fault.PERMUTED, what, other)
 
 
 def earlier(motion: JointMotion, what: str, periods: int) -> JointMotion:
@@ -114,30 +111,14 @@ def _changed(motion: JointMotion, what: str, change: Callable[[Floats], Floats])
     """The motion with its position, speed or command changed; 'readings' are the first two."""
     if what == "command":
         return replace(motion, command=change(motion.command))
-    position, speed = motion.position, motion.speed
-    if what in ("readings", "position"):
-        position = change(position)
-    if what in ("readings", "speed") and speed is not None:
-        speed = change(speed)
-    return replace(motion, position=position, speed=speed)
+    speed = None if motion.speed is None else change(motion.speed)
+    return _reading(motion, what, change(motion.position), speed)
 
 
-def _scaling(what: str, factor: float) -> Correct:
-    return lambda motion: _changed(motion, what, lambda series: series * factor)
-
-
-def _shifting(offset: float) -> Correct:
-    return lambda motion: _changed(motion, "position", lambda series: series - offset)
-
-
-def _advancing(what: str, periods: int) -> Correct:
-    return lambda motion: earlier(motion, what, periods)
-
-
-def _replacing(what: str, other: JointMotion) -> Correct:
-    """Take position, speed or both from another joint."""
-    if what == "position":
-        return lambda motion: replace(motion, position=other.position)
-    if what == "speed":
-        return lambda motion: replace(motion, speed=other.speed)
-    return lambda motion: replace(motion, position=other.position, speed=other.speed)
+def _reading(motion: JointMotion, what: str, position: Floats, speed: Floats | None) -> JointMotion:
+    """The motion with other 'readings', or another 'position' or 'speed' alone."""
+    return replace(
+        motion,
+        position=motion.position if what == "speed" else position,
+        speed=motion.speed if what == "position" else speed,
+    )

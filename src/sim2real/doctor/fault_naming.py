@@ -6,9 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from sim2real.arrays import Bools, Floats
 from sim2real.doctor.findings import Fault, Finding
 from sim2real.doctor.graph_interface import InputColumn
-from sim2real.doctor.signal_relations import RelationKind, SignalRelation
+from sim2real.doctor.signal_relations import RelationKind, SignalRelation, relate
 
 
 @dataclass(frozen=True)
@@ -26,6 +27,13 @@ class ExplainedColumns:
         kinds = {(self.columns[r.column].channel, r.kind) for r in self.relations}
         unknown = sum(r.kind is RelationKind.UNKNOWN for r in self.relations)
         return len(kinds) + 0.01 * len(self.relations) + 5.0 * unknown + 10.0 * (not self.whole)
+
+
+def explain(
+    columns: tuple[InputColumn, ...], logged: Floats, true: Floats, rows: Bools
+) -> ExplainedColumns:
+    """What happened to columns of `logged` (rows, columns), compared with `true`; see `relate`."""
+    return ExplainedColumns(columns, relate(logged, true, rows, [c.group for c in columns]))
 
 
 def named(explained: ExplainedColumns) -> list[Finding]:

@@ -15,20 +15,21 @@ from sim2real.contract import Limits
 from sim2real.doctor.findings import Fault, Finding
 from sim2real.doctor.signal_relations import DEGREES
 from sim2real.doctor.simulated_reference import ReferenceEpisodes
+from sim2real.doctor.thresholds import DoctorThresholds
 from sim2real.logs import ControlLog
-
-_START_SLACK = 0.6
-"""How far a joint may start outside the worlds' starts: an unpowered arm sags [rad or m]."""
-_ELSEWHERE = 1.2
-"""A start this far outside is another pose."""
 
 
 class ReadingBounds:
     """What readings look like in the twin's worlds."""
 
     def __init__(
-        self, driven: ReferenceEpisodes, excited: ReferenceEpisodes, limits: Limits
+        self,
+        driven: ReferenceEpisodes,
+        excited: ReferenceEpisodes,
+        limits: Limits,
+        thresholds: DoctorThresholds,
     ) -> None:
+        self._limits = thresholds
         self._stopped = {joint.name for joint in limits.joints if joint.position_high < 1e6}
         both = [np.abs(e.readings).reshape(-1, e.readings.shape[2]) for e in (driven, excited)]
         self._largest = np.nanmax(np.concatenate(both), axis=0)
@@ -42,8 +43,9 @@ class ReadingBounds:
         """Faults that show in the starting pose, or in readings of positions and orientations."""
         return self._start(log) or self._placed(log)
 
-    def units(self, log: ControlLog, far: float) -> list[Finding]:
-        """Readings in another unit: more than `far` times the largest of all worlds."""
+    def units(self, log: ControlLog) -> list[Finding]:
+        """Readings in another unit: many times the largest of all worlds."""
+        far = self._limits.other_unit
         largest = np.nan_to_num(np.abs(log.readings)).max(axis=0)
         by_fault: dict[Fault, list[tuple[str, float]]] = {}
         for sensor, part in log.columns():
@@ -78,7 +80,7 @@ class ReadingBounds:
         def away(pose: Floats) -> Floats:
             return np.asarray(np.abs(pose - middle) - spread)
 
-        odd = away(at) > _START_SLACK
+        odd = away(at) > self._limits.start_outside
         if not odd.any():
             return []
         where = tuple(n for n, o in zip(names, odd, strict=True) if o)
@@ -98,7 +100,7 @@ class ReadingBounds:
             evidence = f"{here}; in the order {mixed} all joints would match."
             moved = tuple(names[k] for k in range(len(at)) if order[k] != k)
             return [Finding(Fault.PERMUTED, moved, evidence, 0.6, (Fault.POSE,))]
-        if away(at).max() > _ELSEWHERE:
+        if away(at).max() > self._limits.other_pose:
             evidence = f"{here}, none of them farther than {float(spread[odd][0]):.2f} from there."
             return [Finding(Fault.POSE, where, evidence, 0.5, (Fault.OFFSET,))]
         return []
@@ -158,11 +160,10 @@ def _orders(count: int) -> list[list[int]]:
     """Ways to mix up joints: two swapped, all shifted by one, reversed."""
     plain = list(range(count))
     found = []
-    for one in range(count):
-        for other in range(one + 1, count):
-            order = plain.copy()
-            order[one], order[other] = other, one
-            found.append(order)
+    for one, other in itertools.combinations(plain, 2):
+        order = plain.copy()
+        order[one], order[other] = other, one
+        found.append(order)
     if count > 2:
         found += [plain[1:] + plain[:1], plain[-1:] + plain[:-1], plain[::-1]]
     return found

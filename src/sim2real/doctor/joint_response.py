@@ -112,10 +112,6 @@ class Posture:
         turned = np.mod(positions + np.pi, 2 * np.pi) - np.pi
         return np.interp(turned, *self._table), off_stops
 
-    def gravity(self, positions: Floats) -> Floats:
-        """Gravity torques alone."""
-        return self(positions)[0]
-
     def _exact(self, positions: Floats) -> tuple[Floats, Bools]:
         model, data = self._model, self._data
         flat = positions.reshape(-1, positions.shape[-1])
@@ -140,43 +136,17 @@ class Posture:
 
 def _can_touch(model: mujoco.MjModel, joints: list[ServoJoint]) -> Bools:
     """(geoms, geoms) whether one belongs to the robot's moving links and the other is fixed."""
-    dofs = {joint.dof for joint in joints}
     moves = np.zeros(model.nbody, dtype=bool)
+    moves[model.dof_bodyid[[joint.dof for joint in joints]]] = True
     for body in range(1, model.nbody):
-        first, count = int(model.body_dofadr[body]), int(model.body_dofnum[body])
-        own = any(dof in dofs for dof in range(first, first + count)) if count else False
-        moves[body] = own or moves[int(model.body_parentid[body])]
-    fixed = np.array([int(model.body_weldid[b]) == 0 for b in range(model.nbody)])
-    fixed &= model.body_mocapid < 0
+        moves[body] |= moves[model.body_parentid[body]]
+    fixed = (model.body_weldid == 0) & (model.body_mocapid < 0)
     robot, still = moves[model.geom_bodyid], fixed[model.geom_bodyid]
     kind, takes = model.geom_contype, model.geom_conaffinity
     collide = (kind[:, None] & takes[None]) | (takes[:, None] & kind[None])
     off = bool(model.opt.disableflags & int(mujoco.mjtDisableBit.mjDSBL_CONTACT))
     pairs = (robot[:, None] & still[None]) | (still[:, None] & robot[None])
     return np.asarray(pairs & (collide != 0) & (not off))
-
-
-@dataclass(frozen=True, kw_only=True)
-class JointResiduals:
-    """Residuals of one joint's model, (episodes, rows), in units of their usual size."""
-
-    travel: Floats
-    speed: Floats | None
-    predicted: Floats
-    """Predicted travel, over the usual error."""
-
-    def loss(self, periods: int, back: int, *, speed: bool) -> Floats:
-        """(episodes, periods) robust misfit of the travel, or of the speed; nan where unknown.
-
-        Usually about 1. It grows with the logarithm of the error, so no single event decides.
-        """
-        found = np.full((len(self.travel), periods), np.nan)
-        if not speed:
-            found[:, back : back + self.travel.shape[1]] = np.log1p(np.square(self.travel))
-        elif self.speed is not None:
-            part = found[:, _SPEED_BACK : _SPEED_BACK + self.speed.shape[1]]
-            part[:] = np.log1p(np.square(self.speed))
-        return found
 
 
 class JointResponseModel:
@@ -189,14 +159,19 @@ class JointResponseModel:
         self.back = max(1, round(_BACK_S * contract.rate_hz))
         self.posture = Posture(twin, self.joints)
         self._bends: list[tuple[float, ...]] = []
-        self._weights: list[tuple[Floats, float, Floats | None, float]] = []
+        self._fits: list[tuple[_LinearFit, _LinearFit | None]] = []
         self.reference = [self.motions(episodes) for episodes in reference]
         """Each joint's motion in the reference's sets of episodes."""
         for k, joint in enumerate(self.joints):
             sets = [motions[k] for motions in self.reference]
             lead = np.concatenate([(m.command - m.position).ravel() for m in sets])
             self._bends.append(tuple(float(b) for b in np.nanquantile(np.abs(lead), _BENDS)))
-            self._weights.append(self._fitted(sets, joint))
+            travel = _fitted([self._features(m, joint) for m in sets], [m.free for m in sets])
+            speed = None
+            if joint.speed is not None:
+                always = [np.ones_like(m.free) for m in sets]
+                speed = _fitted([self._speed_features(m) for m in sets], always)
+            self._fits.append((travel, speed))
 
     def motions(self, episodes: ReferenceEpisodes) -> list[JointMotion]:
         """Each joint's part of some episodes."""
@@ -220,7 +195,7 @@ class JointResponseModel:
         """
         if joint.servo or len(self.joints) > 1:
             return motion
-        return replace(motion, weight=self.posture.gravity(motion.position[:, :, None])[:, :, 0])
+        return replace(motion, weight=self.posture(motion.position[:, :, None])[0][:, :, 0])
 
     def stirred(self, motion: JointMotion, k: int) -> bool:
         """Whether the joint moves far enough in the first episode to be judged."""
@@ -233,24 +208,28 @@ class JointResponseModel:
 
         A joint at rest may be held by friction or by the table and says nothing about a driver.
         """
-        usual = self._weights[k][1]
-        gone = np.full(motion.position.shape, np.nan)
-        gone[:, : -self.ahead] = (
-            motion.position[:, self.ahead :] - motion.position[:, : -self.ahead]
-        )
-        found: Bools = np.nan_to_num(np.abs(gone)) > 2.0 * usual
+        travel, _ = self._fits[k]
+        found: Bools = np.nan_to_num(np.abs(self._gone(motion))) > 2.0 * travel.usual
         if not self.joints[k].servo:
             # A torque that moves nothing is evidence, too; a servo may be held by the table.
-            predicted = np.nan_to_num(np.abs(self.answer(motion, k).predicted))
-            found[:, self.back : self.back + predicted.shape[1]] |= predicted > 2.0
+            features, _ = self._features(motion, self.joints[k])
+            predicted = np.nan_to_num(np.abs(features @ travel.weights))
+            found[:, self.back : self.back + predicted.shape[1]] |= predicted > 2.0 * travel.usual
         return found
+
+    def _gone(self, motion: JointMotion) -> Floats:
+        """(episodes, periods) travel until the end of the prediction; nan where unknown."""
+        gone = np.full(motion.position.shape, np.nan)
+        position = motion.position
+        gone[:, : -self.ahead] = position[:, self.ahead :] - position[:, : -self.ahead]
+        return gone
 
     def speeding(self, motion: JointMotion, k: int) -> Bools:
         """(episodes, periods) whether the position or the speed reading shows motion."""
         found = self.moving(motion, k)
         if motion.speed is not None:
             gone = np.nan_to_num(np.abs(motion.speed)) * self.ahead * self.period_s
-            found = found | (gone > 2.0 * self._weights[k][1])
+            found = found | (gone > 2.0 * self._fits[k][0].usual)
         return found
 
     def free(self, motion: JointMotion) -> Bools:
@@ -267,41 +246,31 @@ class JointResponseModel:
         """
         lead = motion.command[0] - motion.position[0]
         lead = np.concatenate([[np.nan], lead[:-1]])  # commands take about a period to act
-        gone = np.full(len(lead), np.nan)
-        gone[: -self.ahead] = motion.position[0, self.ahead :] - motion.position[0, : -self.ahead]
+        gone = self._gone(motion)[0]
         use = moving[0] & (np.abs(lead) > _LED) & np.isfinite(gone)
         return float((np.sign(lead[use]) == np.sign(gone[use])).mean()) if use.sum() > 4 else np.nan
 
-    def answer(self, motion: JointMotion, k: int) -> JointResiduals:
-        """How a motion differs from the model of joint `k`."""
-        weights, usual, speed_weights, speed_usual = self._weights[k]
-        features, travel = self._features(motion, self.joints[k])
-        predicted = features @ weights
-        speed = None
-        if motion.speed is not None and speed_weights is not None:
-            features, target = self._speed_features(motion)
-            speed = (target - features @ speed_weights) / speed_usual
-        return JointResiduals(
-            travel=(travel - predicted) / usual, speed=speed, predicted=predicted / usual
-        )
+    def loss(self, motion: JointMotion, k: int, *, speed: bool) -> Floats:
+        """(episodes, periods) robust misfit of the travel of joint `k`, or of its speed.
 
-    def _fitted(
-        self, sets: list[JointMotion], joint: ServoJoint
-    ) -> tuple[Floats, float, Floats | None, float]:
-        weights, usual = _fit([self._features(m, joint) for m in sets], [m.free for m in sets])
-        if sets[0].speed is None:
-            return weights, usual, None, 1.0
-        free = [np.ones_like(m.free) for m in sets]
-        return weights, usual, *_fit([self._speed_features(m) for m in sets], free)
+        Usually about 1; nan where unknown. It grows with the logarithm of the error, so no single
+        event decides.
+        """
+        found = np.full(motion.position.shape, np.nan)
+        fit, first = self._fits[k][speed], _SPEED_BACK if speed else self.back
+        if fit is None or (speed and motion.speed is None):
+            return found
+        features, target = (
+            self._speed_features(motion) if speed else self._features(motion, self.joints[k])
+        )
+        error = (target - features @ fit.weights) / fit.usual
+        found[:, first : first + error.shape[1]] = np.log1p(np.square(error))
+        return found
 
     def _features(self, motion: JointMotion, joint: ServoJoint) -> tuple[Floats, Floats]:
         """Features (episodes, rows, features) and travel (episodes, rows) of each row."""
         back, ahead = self.back, self.ahead
-        count = motion.position.shape[1] - ahead - back
-        if count < 1:
-            return np.zeros((len(motion.position), 0, self._width)), np.zeros(
-                (len(motion.position), 0)
-            )
+        count = max(0, motion.position.shape[1] - ahead - back)
 
         def at(series: Floats, k: int) -> Floats:
             return series[:, back + k : back + k + count]
@@ -311,7 +280,9 @@ class JointResponseModel:
         columns = [at(motion.command, k) - level for k in range(-back, ahead)]
         speed = motion.speed
         if speed is None:
-            speed = np.gradient(motion.position, self.period_s, axis=1)
+            speed = motion.position
+            if count:
+                speed = np.gradient(motion.position, self.period_s, axis=1)
         columns += [
             at(speed, 0), at(speed, -1), here - at(motion.position, -1),
             at(motion.weight, 0), np.ones_like(here),
@@ -324,26 +295,28 @@ class JointResponseModel:
             # Gravity changes on the way: take it at two later positions.
             for share in (0.4, 0.8):
                 later = here + share * ahead * self.period_s * at(speed, 0)
-                columns.append(self.posture.gravity(later[..., None])[..., 0])
+                columns.append(self.posture(later[..., None])[0][..., 0])
         return np.stack(columns, axis=-1), at(motion.position, ahead) - here
-
-    @property
-    def _width(self) -> int:
-        return self.back + self.ahead + 5 + 2
 
     def _speed_features(self, motion: JointMotion) -> tuple[Floats, Floats]:
         """Position differences around a moment, and the speed read at it."""
         assert motion.speed is not None
         steps = np.diff(motion.position, axis=1) / self.period_s
-        count = motion.position.shape[1] - 4
-        if count < 1:
-            return np.zeros((len(steps), 0, 4)), np.zeros((len(steps), 0))
+        count = max(0, motion.position.shape[1] - 4)
         parts = [steps[:, k : k + count] for k in range(4)]
         return np.stack(parts, axis=-1), motion.speed[:, 2 : 2 + count]
 
 
-def _fit(sets: list[tuple[Floats, Floats]], free: list[Bools]) -> tuple[Floats, float]:
-    """Least squares over all sets of episodes: (weights, usual error)."""
+@dataclass(frozen=True)
+class _LinearFit:
+    """Weights of features, and the usual error of their prediction."""
+
+    weights: Floats
+    usual: float
+
+
+def _fitted(sets: list[tuple[Floats, Floats]], free: list[Bools]) -> _LinearFit:
+    """Least squares over all sets of episodes."""
     tables, targets = [], []
     for (features, target), may in zip(sets, free, strict=True):
         use = np.isfinite(features).all(axis=-1) & np.isfinite(target) & may[:, : target.shape[1]]
@@ -359,7 +332,7 @@ def _fit(sets: list[tuple[Floats, Floats]], free: list[Bools]) -> tuple[Floats, 
     weights = weights / size
     errors = [_usual(table, target, weights) for table, target in zip(tables, targets, strict=True)]
     # A joint that the policy does not move is known from the other episodes.
-    return weights, max(errors[0], 0.3 * errors[-1], 1e-6)
+    return _LinearFit(weights, max(errors[0], 0.3 * errors[-1], 1e-6))
 
 
 def _usual(table: Floats, target: Floats, weights: Floats) -> float:

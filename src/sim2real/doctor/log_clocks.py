@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from itertools import groupby
+
 import numpy as np
 
-from sim2real.arrays import Bools
 from sim2real.doctor.findings import Fault, Finding
 from sim2real.doctor.thresholds import DoctorThresholds
 from sim2real.logs import ControlLog
@@ -58,7 +59,7 @@ def _unread(log: ControlLog, limits: DoctorThresholds) -> list[Finding]:
         if sensor.name in log.missing or len(log.times) < 10:
             continue
         old = ~log.fresh[:, k]
-        run = _longest(old)
+        run = max((len(list(rows)) for lost, rows in groupby(old) if lost), default=0)
         if old.mean() > limits.stale_share or run >= limits.stale_periods:
             names.append(f"sensor/{sensor.name}")
             worst, longest = max(worst, float(old.mean())), max(longest, run)
@@ -66,12 +67,3 @@ def _unread(log: ControlLog, limits: DoctorThresholds) -> list[Finding]:
         return []
     evidence = f"No new reading in {100 * worst:.0f} % of the periods, up to {longest} in a row."
     return [Finding(Fault.STALE, tuple(names), evidence, 1.0)]
-
-
-def _longest(flags: Bools) -> int:
-    """Longest run of True."""
-    longest = run = 0
-    for flag in flags:
-        run = run + 1 if flag else 0
-        longest = max(longest, run)
-    return longest

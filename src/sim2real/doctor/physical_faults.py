@@ -14,6 +14,7 @@ from sim2real.arrays import Bools, Floats
 from sim2real.doctor.driver_faults import DELAYS, Hypothesis, earlier, single_joint, swaps
 from sim2real.doctor.findings import Fault, Finding
 from sim2real.doctor.graph_interface import GraphInterface
+from sim2real.doctor.impossible_readings import ReadingBounds
 from sim2real.doctor.joint_response import JointMotion, JointResponseModel
 from sim2real.doctor.resting_positions import RestingPositions
 from sim2real.doctor.simulated_reference import ReferenceEpisodes, simulated
@@ -68,11 +69,10 @@ class PhysicalReference:
         self, interface: GraphInterface, thresholds: DoctorThresholds = DOCTOR_THRESHOLDS
     ) -> None:
         """Simulate the reference; a `Sim2RealError` if the task is not installed here."""
-        contract = interface.bundle.contract
-        twin = Twin.load(interface.bundle.twin)
-        self._contract = contract
+        contract, twin = interface.bundle.contract, Twin.load(interface.bundle.twin)
         driven, excited = simulated(interface, worlds=thresholds.worlds, wider=thresholds.wider)
-        self.reference, self.excited = driven, excited
+        self._limits = thresholds
+        self.bounds = ReadingBounds(driven, excited, interface.bundle.limits, thresholds)
         self.model = JointResponseModel(contract, twin, [driven, excited])
         motions = self.model.reference[0]
         means = [np.mean(self._travel(m, k), axis=1) for k, m in enumerate(motions)]
@@ -95,21 +95,15 @@ class PhysicalReference:
             for m in motions
         ]
         self._resting = RestingPositions(self.model)
-        self.at_limit = np.nanmean(
-            np.where(
-                np.isnan(self.reference.action), np.nan, np.abs(self.reference.action) > 0.999
-            ),
-            axis=(1, 2),
-        )
+        at_limit = np.where(np.isnan(driven.action), np.nan, np.abs(driven.action) > 0.999)
+        self.at_limit = np.nanmean(at_limit, axis=(1, 2))
 
     def _losses(self, motion: JointMotion, k: int, moving: Bools, *, speed: bool = False) -> Floats:
         """(episodes, parts) misfit of joint `k` in each part of its moving time.
 
         An interface fault is there all the time; a collision is not.
         """
-        loss = self.model.answer(motion, k).loss(
-            motion.position.shape[1], self.model.back, speed=speed
-        )
+        loss = self.model.loss(motion, k, speed=speed)
         found = np.full((len(loss), _PARTS), np.nan)
         for episode, (row, use) in enumerate(zip(loss, moving, strict=True)):
             rows = row[use & np.isfinite(row)]
@@ -175,9 +169,9 @@ class PhysicalReference:
         base, base_free = (self._losses(motion, k, rows) for rows in (moving, free))
         turning = self._losses(motion, k, speeding, speed=True)
         found = []
-        alone = single_joint(motion.speed is not None, joint.servo)
+        alone = single_joint(motion.speed is not None, joint.servo, self._limits)
         for h in [*alone, *swaps(motions, k)]:
-            corrected = self.model.reweighed(h.correct(motion), joint)
+            corrected = self.model.reweighed(h.corrected(motions, k), joint)
             before, rows = base, moving
             if h.apart:
                 # Position against speed: nothing outside of the robot can make them disagree.

@@ -96,10 +96,8 @@ class RestingPositions:
 def _end(motion: JointMotion) -> tuple[float, float]:
     """Median command and position of a joint in the second half of the first episode."""
     half = motion.position.shape[1] // 2
-    known = np.isfinite(motion.command[0, half:]) & np.isfinite(motion.position[0, half:])
+    command, position = motion.command[0, half:], motion.position[0, half:]
+    known = np.isfinite(command) & np.isfinite(position)
     if not known.any():
         return float("nan"), float("nan")
-    return (
-        float(np.median(motion.command[0, half:][known])),
-        float(np.median(motion.position[0, half:][known])),
-    )
+    return float(np.median(command[known])), float(np.median(position[known]))

@@ -6,7 +6,7 @@ statistical.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import TypeVar
@@ -80,15 +80,16 @@ def relate(logged: Floats, true: Floats, rows: Bools, groups: list[str]) -> list
     `rows` (rows,) bool are those where both are known. Columns of the same group in `groups` could
     have been swapped.
     """
-    found = []
-    for column in broken_columns(logged, true, rows):
-        alike = [
-            other
-            for other in range(logged.shape[1])
-            if other != column and groups[other] == groups[column]
-        ]
-        found.append(_column(logged, true, rows, column, alike))
+    found = [
+        _column(logged, true, rows, column, alike(groups, column))
+        for column in broken_columns(logged, true, rows)
+    ]
     return _completed(found, logged, true, rows, groups)
+
+
+def alike(groups: list[str], column: int) -> list[int]:
+    """The other columns of a column's group."""
+    return [k for k, group in enumerate(groups) if k != column and group == groups[column]]
 
 
 def _completed(
@@ -109,18 +110,17 @@ def _completed(
 
     def completed(relation: SignalRelation) -> SignalRelation:
         column = relation.column
-        for j in range(logged.shape[1]):
-            if j != column and groups[j] == groups[column]:
-                share = float(same(logged[rows, column], true[rows, j]).mean())
-                if share >= ENOUGH:
-                    return SignalRelation(RelationKind.PERMUTED, column, j, share)
+        for j in alike(groups, column):
+            share = float(same(logged[rows, column], true[rows, j]).mean())
+            if share >= ENOUGH:
+                return SignalRelation(RelationKind.PERMUTED, column, j, share)
         return relation
 
     return [completed(r) if r.kind in resting else r for r in found]
 
 
 def _column(
-    logged: Floats, true: Floats, rows: Bools, column: int, alike: list[int]
+    logged: Floats, true: Floats, rows: Bools, column: int, group: list[int]
 ) -> SignalRelation:
     mine, should = logged[:, column], true[:, column]
     known = rows & np.isfinite(should)
@@ -138,20 +138,10 @@ def _column(
     def share(guess: Floats) -> float:
         return float(same(mine[window], guess[window]).mean())
 
-    tried = []
-    for periods in [k for n in range(1, LONGEST_SHIFT + 1) for k in (n, -n)]:
-        tried.append(
-            SignalRelation(RelationKind.SHIFTED, column, periods, share(shifted(should, periods)))
-        )
-    tried += [
-        SignalRelation(RelationKind.PERMUTED, column, j, share(true[:, j]))
-        for j in alike
-        if np.ptp(true[window, j]) > TOLERANCE
-    ]
-    tried.append(SignalRelation(RelationKind.NEGATED, column, -1.0, share(-should)))
-    tried += [
-        SignalRelation(RelationKind.DEGREES, column, s, share(s * should))
-        for s in (DEGREES, 1.0 / DEGREES)
+    others = [j for j in group if np.ptp(true[window, j]) > TOLERANCE]
+    tried = [
+        SignalRelation(kind, column, value, share(guess))
+        for kind, value, guess in _exact(true, column, others)
     ]
     offset = float(np.nanmedian(mine[window] - should[window]))
     tried.append(SignalRelation(RelationKind.OFFSET, column, offset, share(should + offset)))
@@ -160,6 +150,20 @@ def _column(
     tried.append(SignalRelation(RelationKind.HELD, column, share=_held(mine, wrong)))
     tried.append(_affine(mine, should, window, column))
     return best(tried, column)
+
+
+def _exact(
+    signals: Floats, column: int, others: list[int], *, undone: bool = False
+) -> Iterator[tuple[RelationKind, float, Floats]]:
+    """Relations without a number to fit: (kind, value, the column with it, or with it undone)."""
+    series = signals[:, column]
+    for periods in [k for n in range(1, LONGEST_SHIFT + 1) for k in (n, -n)]:
+        yield RelationKind.SHIFTED, periods, shifted(series, -periods if undone else periods)
+    for j in others:
+        yield RelationKind.PERMUTED, j, signals[:, j]
+    yield RelationKind.NEGATED, -1.0, -series
+    for s in (DEGREES, 1.0 / DEGREES):
+        yield RelationKind.DEGREES, s, series / s if undone else s * series
 
 
 def best(tried: list[SignalRelation], column: int) -> SignalRelation:
@@ -217,7 +221,7 @@ def _clipped(mine: Floats, should: Floats, wrong: Bools) -> float:
 def search(
     logged: Floats,
     column: int,
-    alike: list[int],
+    group: list[int],
     error: Callable[[Floats], Floats],
     wrong: Bools,
 ) -> SignalRelation:
@@ -240,16 +244,9 @@ def search(
     def total(guess: Floats) -> float:
         return float(np.minimum(np.nan_to_num(error(guess)[window], nan=1.0), 0.1).sum())
 
-    tried = []
-    for periods in [k for n in range(1, LONGEST_SHIFT + 1) for k in (n, -n)]:
-        tried.append(
-            SignalRelation(RelationKind.SHIFTED, column, periods, share(shifted(mine, -periods)))
-        )
-    tried += [SignalRelation(RelationKind.PERMUTED, column, j, share(logged[:, j])) for j in alike]
-    tried.append(SignalRelation(RelationKind.NEGATED, column, -1.0, share(-mine)))
-    tried += [
-        SignalRelation(RelationKind.DEGREES, column, s, share(mine / s))
-        for s in (DEGREES, 1.0 / DEGREES)
+    tried = [
+        SignalRelation(kind, column, value, share(guess))
+        for kind, value, guess in _exact(logged, column, group, undone=True)
     ]
     reach = max(np.pi, float(np.nanmax(np.abs(mine))))
     offset = _minimum(lambda d: total(mine - d), np.linspace(-reach, reach, 161))

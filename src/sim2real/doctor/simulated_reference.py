@@ -79,18 +79,16 @@ def simulated(
     env.sampler = _Wider(env.sampler, twin, worlds=worlds, wider=wider)
     env.reset()
     running = torch.ones(worlds, dtype=torch.bool)
-    rows: dict[str, list[Floats]] = {"readings": [], "command": [], "action": []}
+    rows: list[list[Floats]] = []
     for _ in range(env.steps):
         action = torch.from_numpy(interface.runtime.policy(env.actor.numpy())).clamp(-1.0, 1.0)
-        readings = env.worlds.measured.clone()
-        command = env.task.command(action, env.measurements).clone()
-        for name, value in (("readings", readings), ("command", command), ("action", action)):
-            kept = torch.where(running[:, None], value.double(), float("nan"))
-            rows[name].append(kept.numpy().copy())
+        values = (env.worlds.measured, env.task.command(action, env.measurements), action)
+        kept = [torch.where(running[:, None], v.double(), float("nan")) for v in values]
+        rows.append([value.numpy() for value in kept])
         step = env.step(action)
         running[step.ended] = False
-    stacked = {name: np.stack(values, axis=1) for name, values in rows.items()}
-    return ReferenceEpisodes(**stacked), _excited(env)
+    readings, command, sent = (np.stack(column, axis=1) for column in zip(*rows, strict=True))
+    return ReferenceEpisodes(readings=readings, command=command, action=sent), _excited(env)
 
 
 def _excited(env: TaskEnv) -> ReferenceEpisodes:

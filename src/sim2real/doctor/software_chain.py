@@ -6,14 +6,15 @@ with the bundle's own graphs. Where the log differs, the relation of the two nam
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
+from itertools import combinations
 
 import numpy as np
 
 from sim2real.arrays import Bools, Floats, Reals
 from sim2real.contract import ActionSpec
-from sim2real.doctor.fault_naming import ExplainedColumns, merged, named
+from sim2real.doctor.fault_naming import ExplainedColumns, explain, merged, named
 from sim2real.doctor.findings import Fault, Finding
 from sim2real.doctor.graph_interface import GraphInterface, InputColumn
 from sim2real.doctor.signal_relations import (
@@ -22,6 +23,7 @@ from sim2real.doctor.signal_relations import (
     LONGEST_SHIFT,
     RelationKind,
     SignalRelation,
+    alike,
     broken_columns,
     relate,
     same,
@@ -51,7 +53,10 @@ class SoftwareChain:
         self._inputs = np.concatenate([log.readings, goals, action, command], axis=1)
         self._computed = interface.observe(self._inputs)
         self._seen = self._inputs
-        self._frames = _frames(log)
+        self._frames: Floats | None = None
+        """(periods, frame) the newest period of each observation."""
+        if log.observation is not None:
+            self._frames = log.observation[:, -contract.frame_width :]
         self._fed_back: list[Finding] = []
         self._misshown: list[Finding] = []
         self.notes: list[str] = []
@@ -75,10 +80,7 @@ class SoftwareChain:
         found = self._normalised(frames, computed, rows)
         if found:
             return found
-        outputs = self._interface.outputs
-        outer = ExplainedColumns(
-            outputs, relate(frames, computed, rows, [c.group for c in outputs])
-        )
+        outer = explain(self._interface.outputs, frames, computed, rows)
         inner = self._given(frames, computed, rows)
         chosen = min((inner, outer), key=lambda e: e.cost)
         if chosen is inner:
@@ -178,8 +180,8 @@ class SoftwareChain:
             wrong = rows & (error(seen[:, column]) > 2e-4)
             if not wrong.any():
                 continue
-            alike = [j for j, group in enumerate(groups) if j != column and group == groups[column]]
-            found.append(search(self._inputs, int(column), alike, error, wrong))
+            group = alike(groups, int(column))
+            found.append(search(self._inputs, int(column), group, error, wrong))
         return found
 
     def _action(self, *, edited: bool) -> list[Finding]:
@@ -210,19 +212,20 @@ class SoftwareChain:
             return found
         raw = face.runtime.policy(given).astype(float)
         columns = tuple(column for column in face.inputs if column.channel == "action")
-        relations = relate(log_action, _clipped(raw), rows, [c.group for c in columns])
-        plain = (RelationKind.SHIFTED, RelationKind.PERMUTED, RelationKind.NEGATED)
-        if not any(r.kind in plain for r in relations):
+        explained = explain(columns, log_action, _clipped(raw), rows)
+        kinds = {relation.kind for relation in explained.relations}
+        plain = {RelationKind.SHIFTED, RelationKind.PERMUTED, RelationKind.NEGATED}
+        if not kinds & plain:
             found = _saturated(log_action, raw, rows, log.contract.actions)
             if found:
                 return found
-        if all(r.kind is RelationKind.UNKNOWN for r in relations):
+        if kinds <= {RelationKind.UNKNOWN}:
             shown = self._shown(frames, agrees)
             if shown:
                 return shown
-        if edited and any(r.kind is RelationKind.UNKNOWN for r in relations):
+        if edited and RelationKind.UNKNOWN in kinds:
             return []
-        return named(ExplainedColumns(columns, relations))
+        return named(explained)
 
     def _network(
         self, given: Floats, agrees: Callable[[Floats], bool], rows: Bools
@@ -248,40 +251,10 @@ class SoftwareChain:
 
     def _shown(self, frames: Floats, agrees: Callable[[Floats], bool]) -> list[Finding]:
         """What the network saw instead of the logged observation."""
-        face = self._interface
-        outputs = face.outputs
-
-        def finding(fault: Fault, where: list[str], how: str) -> list[Finding]:
-            evidence = f"The network gives the logged actions when {how}."
-            return [Finding(fault, tuple(where), evidence, 0.95)]
-
-        for k in range(1, LONGEST_SHIFT + 1):
-            if agrees(face.stacked(shifted(frames, k))):
-                how = f"it sees the observation of {k} period(s) earlier"
-                return finding(Fault.OBSERVATION_DELAYED, ["observation"], how)
-        blocks = [[c] for c in range(len(outputs))] + [
-            [c for c, o in enumerate(outputs) if o.group == group]
-            for group in dict.fromkeys(o.group for o in outputs)
-        ]
-        for fault, factor in (
-            (Fault.SIGN, -1.0), (Fault.DEGREES, DEGREES), (Fault.DEGREES, 1 / DEGREES),
-        ):  # fmt: skip
-            for block in blocks:
-                tried = frames.copy()
-                tried[:, block] *= factor
-                if agrees(face.stacked(tried)):
-                    names = [outputs[c].name for c in block]
-                    return finding(
-                        fault, names, f"{', '.join(names)} is multiplied by {factor:.3g}"
-                    )
-        for one in range(len(outputs)):
-            for other in range(one + 1, len(outputs)):
-                if outputs[one].group == outputs[other].group:
-                    tried = frames.copy()
-                    tried[:, [one, other]] = frames[:, [other, one]]
-                    if agrees(face.stacked(tried)):
-                        names = [outputs[one].name, outputs[other].name]
-                        return finding(Fault.PERMUTED, names, f"{' and '.join(names)} are swapped")
+        for fault, where, how, tried in _misshown(frames, self._interface.outputs):
+            if agrees(self._interface.stacked(tried)):
+                evidence = f"The network gives the logged actions when {how}."
+                return [Finding(fault, tuple(where), evidence, 0.95)]
         return []
 
     def _command(self, before: list[Finding]) -> list[Finding]:
@@ -293,7 +266,6 @@ class SoftwareChain:
             )
             for c in contract.commands
         )
-        groups = [c.group for c in columns]
         sent = log.command
         said = any(f.where and set(f.where) & {c.name for c in contract.commands} for f in before)
         wanted = log.wanted if log.wanted is not None else sent
@@ -307,20 +279,19 @@ class SoftwareChain:
         if log.wanted is None or log.action is None:
             if kept is not None or held is not None or not computed or said:
                 return []
-            relations = relate(sent, computed[0], self._known, groups)
-            return named(ExplainedColumns(columns, relations))
+            return named(explain(columns, sent, computed[0], self._known))
         if broken_columns(sent, self._limited(wanted), self._known):
             if said and kept is None and held is None:
                 return []
             # Of the two that differ, the one that the action explains is right.
             pair = (sent, wanted) if held is None or kept is not None else (wanted, sent)
-            return named(ExplainedColumns(columns, relate(*pair, self._known, groups)))
+            return named(explain(columns, *pair, self._known))
         if kept is not None or said or not computed:
             return []
-        relations = relate(wanted, computed[0], self._known, groups)
-        if before and any(r.kind is RelationKind.UNKNOWN for r in relations):
+        explained = explain(columns, wanted, computed[0], self._known)
+        if before and any(r.kind is RelationKind.UNKNOWN for r in explained.relations):
             return []
-        return named(ExplainedColumns(columns, relations))
+        return named(explained)
 
     def _wanted(self) -> list[Floats]:
         """Outputs of `act`, for the logged inputs and for those that the observation shows."""
@@ -367,11 +338,31 @@ def _by_origin(explained: ExplainedColumns) -> tuple[list[Finding], list[Finding
     return back, others
 
 
-def _frames(log: ControlLog) -> Floats | None:
-    """(periods, frame) the newest period of each observation."""
-    if log.observation is None:
-        return None
-    return log.observation[:, -log.contract.frame_width :]
+def _misshown(
+    frames: Floats, outputs: tuple[InputColumn, ...]
+) -> Iterator[tuple[Fault, list[str], str, Floats]]:
+    """(fault, where, how the network sees it, frames) of observations with one fault each."""
+    for k in range(1, LONGEST_SHIFT + 1):
+        how = f"it sees the observation of {k} period(s) earlier"
+        yield Fault.OBSERVATION_DELAYED, ["observation"], how, shifted(frames, k)
+    blocks = [[c] for c in range(len(outputs))] + [
+        [c for c, o in enumerate(outputs) if o.group == group]
+        for group in dict.fromkeys(o.group for o in outputs)
+    ]
+    for fault, factor in (
+        (Fault.SIGN, -1.0), (Fault.DEGREES, DEGREES), (Fault.DEGREES, 1 / DEGREES),
+    ):  # fmt: skip
+        for block in blocks:
+            tried = frames.copy()
+            tried[:, block] *= factor
+            names = [outputs[c].name for c in block]
+            yield fault, names, f"{', '.join(names)} is multiplied by {factor:.3g}", tried
+    for one, other in combinations(range(len(outputs)), 2):
+        if outputs[one].group == outputs[other].group:
+            tried = frames.copy()
+            tried[:, [one, other]] = frames[:, [other, one]]
+            names = [outputs[one].name, outputs[other].name]
+            yield Fault.PERMUTED, names, f"{' and '.join(names)} are swapped", tried
 
 
 def _followed(log: ControlLog) -> Bools:

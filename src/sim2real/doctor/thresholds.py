@@ -20,6 +20,19 @@ class DoctorThresholds:
     """Size of a reading, relative to the largest of all worlds, that means another unit."""
     saturated_share: float = 0.85
     """Share of actions at their limit up to which an arm may just be pushing against its table."""
+    saturated_more: float = 0.4
+    """Share of actions at their limit, beyond that of any simulated episode, that is a fault."""
+    zero_offset: float = 0.12
+    """Zero error from which it is a fault; smaller ones are calibration, sag and friction [rad or
+    m]."""
+    scale: float = 1.3
+    """Factor of readings or positions from which it is a fault; motors and gears differ by less."""
+    torque_scale: float = 2.2
+    """The same of torques: friction, heat and a low battery take more than half of one."""
+    start_outside: float = 0.6
+    """How far a joint may start outside the worlds' starts: an unpowered arm sags [rad or m]."""
+    other_pose: float = 1.2
+    """How far outside the worlds' starts a start is another pose [rad or m]."""
     misfit: float = 1.3
     """Misfit, relative to the twin's worlds, up to which a robot moves like them."""
     worlds: int = 64

@@ -35,7 +35,6 @@ __all__ = [
     "predict",
     "rank_table",
     "run_trials",
-    "video",
 ]
 
 if TYPE_CHECKING:
@@ -51,7 +50,6 @@ if TYPE_CHECKING:
     from sim2real.evaluation.expectation import expect
     from sim2real.evaluation.opened import OpenedPolicy, PolicySource, open_policy
     from sim2real.evaluation.playback import play
-    from sim2real.evaluation.policy_film import video
     from sim2real.evaluation.policy_success import Evaluation, evaluate
     from sim2real.evaluation.prediction import Prediction, predict
     from sim2real.evaluation.ranking_table import RankedTable, rank_table

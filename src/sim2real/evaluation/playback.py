@@ -5,15 +5,18 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from torch import Tensor
 
+from sim2real.arrays import Pixels
+from sim2real.data import Video
 from sim2real.errors import Sim2RealError
 from sim2real.evaluation.evaluation_configs import PlayConfig
 from sim2real.evaluation.opened import open_policy
-from sim2real.tasks import TaskEnv
+from sim2real.files import atomic_path
+from sim2real.tasks import Camera, TaskEnv
 
 
 def play(
@@ -37,10 +40,36 @@ def play(
     policy = opened.policy
     if config.viewer:
         return None, _watch(env, policy, config.episodes)
-    from sim2real.evaluation.policy_film import film
-
     path = config.out or opened.records / "play.mp4"
-    return path, film(env, policy, path, episodes=config.episodes, size=config.size, report=report)
+    camera = Camera(env, width=config.size[0], height=config.size[1])
+    outcomes: list[bool] = []
+    try:
+        with atomic_path(path) as temporary:
+            pictures = _pictures(env, policy, camera, config.episodes, outcomes, report)
+            temporary.write_bytes(Video.mp4_of(pictures, rate_hz=env.task.rate_hz))
+    finally:
+        camera.close()
+    return path, outcomes
+
+
+def _pictures(
+    env: TaskEnv,
+    policy: Callable[[Tensor], Tensor],
+    camera: Camera,
+    episodes: int,
+    outcomes: list[bool],
+    report: Callable[[int, int], None],
+) -> Iterator[Pixels]:
+    """World 0 in a number of episodes, period by period; adds the outcome of each to `outcomes`."""
+    total = episodes * env.steps
+    for period in range(total):
+        yield camera.picture()
+        step = env.step(policy(env.actor))
+        report(period + 1, total)
+        if len(step.ended) and int(step.ended[0]) == 0:
+            outcomes.append(bool(step.success[0]))
+        if len(outcomes) == episodes:
+            return
 
 
 def _watch(env: TaskEnv, policy: Callable[[Tensor], Tensor], episodes: int) -> list[bool]:

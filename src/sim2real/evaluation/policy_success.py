@@ -128,8 +128,7 @@ def summarise(trials: SimulatedTrials, *, source: str, confidence: float = 0.95)
     tests use only the first trial of each draw.
     """
     check_confidence(confidence)
-    n = len(trials.success)
-    draw = np.arange(n) // trials.each
+    draw = np.arange(len(trials.success)) // trials.each
     effects = []
     first = trials.success[:: trials.each]
     for column, name in enumerate(trials.names):
@@ -143,9 +142,7 @@ def summarise(trials: SimulatedTrials, *, source: str, confidence: float = 0.95)
         source=source,
         success=clustered(
             np.bincount(draw, trials.success), np.bincount(draw), confidence=confidence
-        )
-        if trials.each > 1
-        else wilson(int(trials.success.sum()), n, confidence=confidence),
+        ),
         effects=tuple(sorted(effects, key=lambda effect: effect.p_value)),
     )
 

@@ -185,29 +185,16 @@ def _by_group(scored: Sequence[ScoredPolicy]) -> dict[str, list[ScoredPolicy]]:
     return groups
 
 
-@dataclass(frozen=True)
-class _Scale:
-    """Maps scores of each policy's group to 0 for its worst and 1 for its best."""
-
-    worst: Floats
-    """(policies,) lowest score of the group."""
-    span: Floats
-    """(policies,) range of the group's scores; infinite if all are equal."""
-
-    @classmethod
-    def of(cls, scores: Floats, groups: Ints) -> _Scale:
-        """The scale of scores (policies,)."""
-        worst, span = np.empty_like(scores), np.empty_like(scores)
-        for group in np.unique(groups):
-            inside = groups == group
-            low, high = scores[inside].min(), scores[inside].max()
-            apart = high - low > 10.0**-_DIGITS * max(abs(low), abs(high))
-            worst[inside], span[inside] = low, high - low if apart else np.inf
-        return cls(worst, span)
-
-    def __call__(self, scores: Floats) -> Floats:
-        """(..., policies) scores on this scale, rounding errors removed."""
-        return np.round((scores - self.worst) / self.span, _DIGITS)
+def _scaled(scores: Floats, like: Floats, groups: Ints) -> Floats:
+    """(..., policies) scores from 0, the worst of each policy's group in `like` (policies,), to 1,
+    the best; 0 where all are equal. Rounding errors are removed."""
+    found = np.empty_like(scores)
+    for group in np.unique(groups):
+        inside = groups == group
+        low, high = like[inside].min(), like[inside].max()
+        apart = high - low > 10.0**-_DIGITS * max(abs(low), abs(high))
+        found[..., inside] = (scores[..., inside] - low) / (high - low if apart else np.inf)
+    return np.round(found, _DIGITS)
 
 
 def _measures(sim: Floats, real: Floats, groups: Ints) -> dict[str, Floats]:
@@ -246,14 +233,13 @@ def _correlation(x: Floats, y: Floats) -> Floats:
 def _rank(rows: Sequence[ScoredPolicy], name: str, confidence: float, seed: int) -> Ranking:
     raw_sim, raw_real = np.array([r.sim for r in rows]), np.array([r.real for r in rows])
     _, groups = np.unique([row.group for row in rows], return_inverse=True)
-    scale = _Scale.of(raw_real, groups)
-    sim, real = _Scale.of(raw_sim, groups)(raw_sim), scale(raw_real)
+    sim, real = (_scaled(scores, scores, groups) for scores in (raw_sim, raw_real))
     several = groups.max() > 0
     # A single group's violations and losses are in its own scores.
-    unit = 1.0 if several or np.isinf(scale.span[0]) else float(scale.span[0])
+    unit = 1.0 if several or not real.any() else float(np.ptp(raw_real))
     rng = np.random.default_rng(seed)
     retried = _retried(rows, rng)
-    retried = None if retried is None else scale(retried)
+    retried = None if retried is None else _scaled(retried, raw_real, groups)
     found = _with_intervals(sim, real, groups, retried, confidence, unit, rng)
     alike = np.triu(groups[:, None] == groups[None, :], 1)
     order = np.sign(sim[:, None] - sim[None, :]) * alike
@@ -280,7 +266,7 @@ def _rank(rows: Sequence[ScoredPolicy], name: str, confidence: float, seed: int)
 
 def _pooled(sim: Floats, real: Floats) -> float | None:
     one = np.zeros(len(sim), dtype=int)
-    sim, real = (_Scale.of(scores, one)(scores) for scores in (sim, real))
+    sim, real = (_scaled(scores, scores, one) for scores in (sim, real))
     value = float(_measures(sim, real, one)["pearson"])
     return None if math.isnan(value) else value
 

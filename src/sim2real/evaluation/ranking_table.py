@@ -119,13 +119,10 @@ def _of_rows(
     known = list(rows[0])
     default = tuple(name for name in ("group", "task") if name in known)
     group_columns = columns.group or default
-    for name in (columns.policy, columns.sim, columns.real, *group_columns):
+    chosen = (columns.n_real,) if columns.n_real != ScoreColumns.n_real else ()
+    for name in (columns.policy, columns.sim, columns.real, *group_columns, *chosen):
         if name not in known:
             raise Sim2RealError(f"{path} has no column {name!r}{nearest(name, known)}")
-    if columns.n_real != ScoreColumns.n_real and columns.n_real not in known:
-        raise Sim2RealError(
-            f"{path} has no column {columns.n_real!r}{nearest(columns.n_real, known)}"
-        )
     trials: dict[tuple[str, str], list[tuple[float, float, int]]] = {}
     left_out = []
     for number, row in enumerate(rows, 1):

@@ -82,11 +82,15 @@ def run_trials(
         if rows is not None or each > 1:
             first = part * per_seed // each
             draws = range(first, first + math.ceil(count / each))
-            given = _given(twin, source, rows, draws, seed + part)
+            given = (
+                drawn(twin, source, count=len(draws), seed=seed + part)
+                if rows is None
+                else torch.from_numpy(rows[draws.start : draws.stop])
+            )
             env.sampler = _Shared(env.sampler, given.to(env.device), each)
             env.reset()
         record = EpisodeRecorder(env) if keep is not None else None
-        parts.append(_one_each(env, policy, record, partial(_report_part, report, part, rounds)))
+        parts.append(_one_each(env, policy, record, report, part=part, rounds=rounds))
         if keep is not None and record is not None:
             keep(record.episodes(parts[-1][0], success=parts[-1][1], policy=policy_id))
     assert env is not None
@@ -106,13 +110,6 @@ def run_trials(
     )
 
 
-def _given(twin: Twin, source: str, rows: Floats | None, draws: range, seed: int) -> Tensor:
-    """(draws, parameters) of `rows`, or without rows new ones from the source."""
-    if rows is None:
-        return drawn(twin, source, count=len(draws), seed=seed)
-    return torch.from_numpy(rows[draws.start : draws.stop])
-
-
 class _Shared(KeyedSampler):
     """Gives `each` neighbouring worlds the same row: one robot that is tried several times."""
 
@@ -125,17 +122,14 @@ class _Shared(KeyedSampler):
         return self._rows[worlds // self._each]
 
 
-def _report_part(
-    report: Callable[[int, int], None], part: int, rounds: int, done: int, of: int
-) -> None:
-    report(part * of + done, rounds * of)
-
-
 def _one_each(
     env: TaskEnv,
     policy: Callable[[Tensor], Tensor],
     record: EpisodeRecorder | None,
     report: Callable[[int, int], None],
+    *,
+    part: int,
+    rounds: int,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """One episode in every world."""
     count = env.worlds.count
@@ -154,5 +148,5 @@ def _one_each(
         diverged |= running & step.diverged
         running &= ~(step.terminated | step.truncated)
         if period % 10 == 0 or period == env.steps - 1:
-            report(period + 1, env.steps)
+            report(part * env.steps + period + 1, rounds * env.steps)
     return values, success, reward, diverged

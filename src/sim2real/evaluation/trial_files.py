@@ -5,18 +5,16 @@ from __future__ import annotations
 import csv
 import math
 import zlib
-from collections.abc import Mapping, Sequence
-from dataclasses import fields
-from io import StringIO
+from collections.abc import Mapping
 from pathlib import Path
 from zipfile import BadZipFile
 
 import numpy as np
 
-from sim2real.errors import Sim2RealError, nearest, one_line
+from sim2real.errors import Sim2RealError, one_line
 from sim2real.evaluation.simulated_trials import SimulatedTrials
 from sim2real.evaluation.trial import Trial, trials_of_worlds
-from sim2real.files import atomic_path, read_json, write_text
+from sim2real.files import atomic_path, read_json
 
 _TRUE, _FALSE = ("1", "1.0", "true", "yes", "success"), ("0", "0.0", "false", "no", "failure")
 
@@ -25,15 +23,6 @@ _BROKEN = (
     zlib.error,
 )  # fmt: skip
 """What numpy and zipfile raise for a file that is damaged or of another kind."""
-
-
-def write_trials(path: Path, trials: Sequence[Trial]) -> None:
-    """Write trials as CSV, one row each."""
-    text = StringIO()
-    writer = csv.DictWriter(text, [field.name for field in fields(Trial)])
-    writer.writeheader()
-    writer.writerows(trial.to_dict() for trial in trials)
-    write_text(path, text.getvalue())
 
 
 def read_trials(path: Path) -> list[Trial]:
@@ -74,27 +63,13 @@ def read_rows(path: Path) -> list[Mapping[str, object]]:
 
 
 def _of_row(row: Mapping[str, object], where: str, name: str) -> Trial:
-    known = [field.name for field in fields(Trial)]
-    for column in row:
-        if column not in known:
-            raise Sim2RealError(f"{where}: a trial has no {column!r}{nearest(column, known)}")
-    said = str(row.get("success", "")).strip().lower()
+    texts = {column: text for column, value in row.items() if (text := text_in(value))}
+    said = texts.get("success", "").lower()
     if said not in _TRUE + _FALSE:
         raise Sim2RealError(f"{where}: success must be 1 or 0, not {said[:40]!r}")
-    source = text_in(row.get("source")) or "real"
-    if source not in ("sim", "real"):
-        raise Sim2RealError(f"{where}: source must be sim or real, not {source[:40]!r}")
-    seed = number_in(row.get("seed"), f"{where}: seed")
-    return Trial(
-        policy=text_in(row.get("policy")) or name,
-        success=said in _TRUE,
-        condition=text_in(row.get("condition")),
-        source="sim" if source == "sim" else "real",
-        reward=number_in(row.get("reward"), f"{where}: reward"),
-        unit=text_in(row.get("unit")),
-        seed=None if seed is None else int(seed),
-        episode=text_in(row.get("episode")),
-    )
+    reward, seed = (number_in(texts.get(one), f"{where}: {one}") for one in ("reward", "seed"))
+    numbers = {"reward": reward, "seed": None if seed is None else int(seed)}
+    return Trial.from_dict({"policy": name, **texts, **numbers, "success": said in _TRUE}, where)
 
 
 def text_in(value: object) -> str:
@@ -118,20 +93,7 @@ def number_in(value: object, where: str) -> float | None:
 def save_worlds(path: Path, trials: SimulatedTrials, *, policy: str) -> None:
     """Write trials of worlds, with every draw, as the `trials.npz` that `read_trials` reads."""
     with atomic_path(path) as temporary, temporary.open("wb") as file:
-        np.savez(
-            file,
-            policy=policy,
-            task=trials.task,
-            twin=trials.twin,
-            seed=trials.seed,
-            per_seed=trials.per_seed,
-            each=trials.each,
-            names=np.array(trials.names),
-            values=trials.values,
-            success=trials.success,
-            reward=trials.reward,
-            diverged=trials.diverged,
-        )
+        np.savez(file, policy=policy, **vars(trials))
 
 
 def _of_evaluation(path: Path) -> list[Trial]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
@@ -160,13 +161,7 @@ def _smallest(reached: Callable[[int], float], power: float) -> int | None:
     """The smallest size with that power, up to its saw-tooth; None beyond `MOST`."""
     low, high = 1, 2
     while reached(high) < power:
-        low, high = high, high * 2
-        if high > MOST:
-            if reached(MOST) < power:
-                return None
-            high = MOST
-            break
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if reached(middle) >= power else (middle, high)
-    return high
+        if high == MOST:
+            return None
+        low, high = high, min(2 * high, MOST)
+    return low + 1 + bisect_left(range(low + 1, high), power, key=reached)

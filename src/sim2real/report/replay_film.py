@@ -5,19 +5,17 @@ from __future__ import annotations
 import base64
 import io
 import math
-import tempfile
 from collections import deque
-from collections.abc import Iterable
-from pathlib import Path
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from PIL import Image
 
+from sim2real.arrays import Pixels
+from sim2real.data import Video
 from sim2real.errors import Sim2RealError
-from sim2real.evaluation import video
 from sim2real.logs import ControlLog
 from sim2real.replay import MeasuredStates
 from sim2real.tasks import Camera, TaskEnv
@@ -47,18 +45,19 @@ def film_of(episode: Episode, twin: Twin, task: type[Task], words: str) -> str:
             env.worlds.memory[name][0] = torch.from_numpy(np.atleast_1d(signal.values[0]))
     states = MeasuredStates(env.worlds.model, log)
     camera = Camera(env, width=_SIZE[0], height=_SIZE[1])
-    last: deque[NDArray[np.uint8]] = deque(maxlen=round(_STILL_S * task.rate_hz / every))
+    last: deque[Pixels] = deque(maxlen=round(_STILL_S * task.rate_hz / every))
+
+    def pictures() -> Iterator[Pixels]:
+        for row in range(0, len(log.times), every):
+            states.write(env.worlds, log.times[row : row + 1])
+            last.append(camera.picture())
+            yield last[-1]
+
     try:
-        with tempfile.TemporaryDirectory() as folder:
-            path = Path(folder) / "film.mp4"
-            with video(path, rate_hz=task.rate_hz / every) as add:
-                for row in range(0, len(log.times), every):
-                    states.write(env.worlds, log.times[row : row + 1])
-                    last.append(camera.picture())
-                    add(last[-1])
-            film, still = path.read_bytes(), _blurred(last)
+        film = Video.mp4_of(pictures(), rate_hz=task.rate_hz / every)
     finally:
         camera.close()
+    still = _blurred(last)
     poster = f"data:image/jpeg;base64,{base64.b64encode(still).decode()}"
     source = f"data:video/mp4;base64,{base64.b64encode(film).decode()}"
     return (
@@ -69,7 +68,7 @@ def film_of(episode: Episode, twin: Twin, task: type[Task], words: str) -> str:
     )
 
 
-def _blurred(pictures: Iterable[NDArray[np.uint8]]) -> bytes:
+def _blurred(pictures: Iterable[Pixels]) -> bytes:
     """The mean of some pictures as a JPEG, in which motion is a blur."""
     out = io.BytesIO()
     mean = np.mean(np.stack(list(pictures)), axis=0).round().astype(np.uint8)
