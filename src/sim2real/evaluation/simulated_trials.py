@@ -14,7 +14,7 @@ from sim2real.arrays import Bools, Floats
 from sim2real.data import Episode
 from sim2real.errors import Sim2RealError
 from sim2real.evaluation.episode_recorder import EpisodeRecorder
-from sim2real.randomize import KeyedSampler, Sampler, drawn
+from sim2real.randomize import Sampler, drawn
 from sim2real.tasks import Task, TaskEnv
 from sim2real.twin import Twin
 
@@ -113,7 +113,7 @@ def _given(twin: Twin, source: str, rows: Floats | None, draws: range, seed: int
     return torch.from_numpy(rows[draws.start : draws.stop])
 
 
-class _Shared(KeyedSampler):
+class _Shared(Sampler):
     """Gives `each` neighbouring worlds the same row: one robot that is tried several times."""
 
     def __init__(self, sampler: Sampler, rows: Tensor, each: int) -> None:

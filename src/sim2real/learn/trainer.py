@@ -59,6 +59,11 @@ class TrainProgress:
     diverged: int
     """Worlds that diverged so far."""
 
+    def __str__(self) -> str:
+        text = "" if math.isnan(self.success) else f"success {100 * self.success:5.1f} %  "
+        text += f"reward {self.reward:6.2f}  {self.steps_per_s:,.0f} steps/s"
+        return text + (f"  {self.diverged} diverged" if self.diverged else "")
+
 
 @dataclass(frozen=True)
 class TrainResult(PlainData):

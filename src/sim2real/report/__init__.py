@@ -25,7 +25,6 @@ __all__ = [
     "plot_motion",
     "plot_plan",
     "plot_run",
-    "training_bar",
     "write_gap",
     "write_loop",
     "write_page",
@@ -42,7 +41,7 @@ if TYPE_CHECKING:
     from sim2real.report.motion_plot import plot_motion
     from sim2real.report.plan_plot import plot_plan
     from sim2real.report.plots import plot_episode, plot_evaluation, plot_run
-    from sim2real.report.progress import bar, training_bar
+    from sim2real.report.progress import bar
     from sim2real.report.ranges_page import write_ranges
     from sim2real.report.terminal import curve
 else:
