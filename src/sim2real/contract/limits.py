@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from dataclasses import dataclass
 
@@ -73,7 +72,3 @@ class Limits(PlainData):
         for low, high in zip(self.workspace_low, self.workspace_high, strict=True):
             if not low < high:
                 raise Sim2RealError("limits: the workspace's low corner is not below its high one")
-
-    def to_json(self) -> str:
-        """Indented JSON; what is unlimited is null."""
-        return json.dumps(self.to_dict(), indent=2, allow_nan=False) + "\n"
