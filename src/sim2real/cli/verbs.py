@@ -26,7 +26,8 @@ class Verb:
     config: str
     """Dataclass of its options, as `module:Class` of the package."""
     run: str
-    """What takes these options and gives the exit code, as `module:function`."""
+    """What takes these options and gives the exit code, as `module:function`; or an analysis, if
+    what it finds says itself in sentences."""
     example: str
     """What may follow its words."""
 
@@ -39,8 +40,12 @@ class Verb:
     @property
     def runner(self) -> Callable[[Any], int]:
         """What runs it."""
-        found: Callable[[Any], int] = _load(self.run)
-        return found
+        found: Callable[..., Any] = _load(self.run)
+        if self.run.startswith(("cli.", "demo:")):
+            return found
+        from sim2real.cli.adapter import runner_of
+
+        return runner_of(found)
 
 
 VERBS = (
@@ -68,11 +73,11 @@ VERBS = (
     Verb("data label", "data", "say something about an episode",
          "cli.data_options:DataLabel", "cli.data:run_label", "3f2a failure grasp"),
     Verb("data consent grant", "data", "record what a participant agrees to",
-         "cli.data_options:ConsentGrant", "cli.consent:run_grant", "p7 --scope training"),
+         "cli.data_options:ConsentGrant", "cli.data:run_grant", "p7 --scope training"),
     Verb("data consent ls", "data", "list what participants agreed to",
-         "cli.data_options:ConsentLs", "cli.consent:run_ls", ""),
+         "cli.data_options:ConsentLs", "cli.data:run_consents", ""),
     Verb("data consent withdraw", "data", "erase a participant's data everywhere",
-         "cli.data_options:ConsentWithdraw", "cli.consent:run_withdraw", "p7 --dry-run"),
+         "cli.data_options:ConsentWithdraw", "cli.data:run_withdraw", "p7 --dry-run"),
     Verb("data lineage", "data", "show what an episode was made from, and into",
          "cli.data_options:DataLineage", "cli.data:run_lineage", "3f2a"),
     Verb("data verify", "data", "hash every file and episode again",
@@ -87,15 +92,15 @@ VERBS = (
          "attribution:AttributeConfig", "cli.attribute:run_attribute",
          "TWIN --logs recordings/ --policy RUN --real 12/20"),
     Verb("failures", "gap", "why attempts on a robot failed",
-         "attribution:FailuresConfig", "cli.failures:run_failures",
+         "attribution:FailuresConfig", "attribution:explain_failures",
          "BUNDLE --logs runs/deploy/arm/"),
     Verb("identify", "twin", "a twin's next version, from recordings",
          "identification:IdentifyConfig", "cli.identify:run_identify",
          "TWIN --logs recordings/"),
     Verb("identify plan", "twin", "which motions to record next",
-         "plan:PlanConfig", "cli.identify_plan:run_plan", "TWIN --motions 4"),
+         "plan:PlanConfig", "cli.identify:run_plan", "TWIN --motions 4"),
     Verb("randomize show", "twin", "ranges that episodes draw from, and whether they fit",
-         "gap:RangesConfig", "cli.randomize:run_ranges", "TWIN --logs recordings/"),
+         "gap:RangesConfig", "cli.gap:run_ranges", "TWIN --logs recordings/"),
     Verb("twin show", "twin", "show parameters, effects and channels",
          "cli.twin_options:TwinShow", "cli.twin:run_show", "TWIN"),
     Verb("twin lint", "twin", "find the classic mistakes",
@@ -112,13 +117,13 @@ VERBS = (
     Verb("evaluate", "proof", "success over randomised worlds, and where it fails",
          "evaluation:EvaluateConfig", "cli.evaluate:run_evaluate", "RUN --episodes 500"),
     Verb("compare", "proof", "whether policy B is better than A",
-         "evaluation:CompareConfig", "cli.evaluate:run_compare", "a.csv b.csv"),
+         "evaluation:CompareConfig", "evaluation:compare", "a.csv b.csv"),
     Verb("rank", "proof", "whether simulation ranks policies as reality does",
          "evaluation:RankConfig", "cli.evaluate:run_rank", "scores.csv"),
     Verb("power", "proof", "how many trials show a difference",
-         "evaluation:PowerConfig", "cli.evaluate:run_power", "--from 0.6 --to 0.8"),
+         "evaluation:PowerConfig", "evaluation:plan_trials", "--from 0.6 --to 0.8"),
     Verb("predict", "proof", "real success from simulated trials",
-         "evaluation:PredictConfig", "cli.evaluate:run_predict",
+         "evaluation:PredictConfig", "evaluation:expect",
          "RUN/evaluate --real trials.csv"),
     Verb("record", "robot", "move a robot for identification, and record it",
          "robot:RecordConfig", "cli.record:run_record",
@@ -127,7 +132,7 @@ VERBS = (
          "robot:DeployConfig", "cli.deploy:run_deploy",
          "BUNDLE --robot unit:7 --step shadow --execute --person ana"),
     Verb("doctor", "robot", "what is wrong between a policy and its robot",
-         "doctor:DoctorConfig", "cli.doctor:run_doctor",
+         "doctor:DoctorConfig", "doctor:diagnose",
          "BUNDLE --logs runs/deploy/arm/"),
     Verb("drift", "robot", "whether a deployed robot has changed",
          "robot:DriftConfig", "cli.drift:run_drift",
