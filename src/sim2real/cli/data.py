@@ -12,17 +12,13 @@ import numpy as np
 
 from sim2real.cli.data_options import (
     ConsentGrant,
-    ConsentLs,
     ConsentWithdraw,
-    DataCompact,
     DataLabel,
     DataLineage,
     DataLs,
     DataQuery,
     DataShow,
-    DataStats,
-    DataVerify,
-    DataVersions,
+    InLake,
 )
 from sim2real.cli.output import answer, print_json, print_table, say, shorten
 from sim2real.data import Consent, Label, Lake, LakeKeeper, Signal
@@ -119,7 +115,7 @@ def _range(values: Any) -> str:
     return text + (f", {len(values) - len(good)} not finite" if len(good) < len(values) else "")
 
 
-def run_versions(verb: DataVersions) -> int:
+def run_versions(verb: InLake) -> int:
     """List the versions; 0."""
     rows = Lake.open(verb.lake).versions()
     columns = ("version", "when", "episodes")
@@ -127,7 +123,7 @@ def run_versions(verb: DataVersions) -> int:
     return answer(rows, lambda: print_table(columns, cells), json=verb.json)
 
 
-def run_stats(verb: DataStats) -> int:
+def run_stats(verb: InLake) -> int:
     """Count what is there; 0."""
     told = LakeKeeper(Lake.open(verb.lake)).totals()
 
@@ -174,7 +170,7 @@ def run_lineage(verb: DataLineage) -> int:
     return answer(walk, "\n".join(lines), json=verb.json)
 
 
-def run_verify(verb: DataVerify) -> int:
+def run_verify(verb: InLake) -> int:
     """Hash everything again; 1 where something has changed."""
     lake = Lake(verb.lake)  # not `open`: a damaged one is to be looked at too
     if not lake.storage.names("episodes"):
@@ -187,7 +183,7 @@ def run_verify(verb: DataVerify) -> int:
     return 1 if damage else 0
 
 
-def run_compact(verb: DataCompact) -> int:
+def run_compact(verb: InLake) -> int:
     """Merge small files; 0."""
     lake = Lake.open(verb.lake)
     fewer = lake.compact()
@@ -205,7 +201,7 @@ def run_grant(verb: ConsentGrant) -> int:
     return answer(consent, f"{consent.participant}: {given}{end}", json=verb.json)
 
 
-def run_consents(verb: ConsentLs) -> int:
+def run_consents(verb: InLake) -> int:
     """List the agreements in force; 0."""
     listed = LakeKeeper(Lake.open(verb.lake)).participants()
     columns = ("participant", "episodes", "scope", "expires", "from")

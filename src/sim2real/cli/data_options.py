@@ -17,7 +17,7 @@ def default_lake() -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class InLake:
-    """Options of every verb that works on a lake."""
+    """Options of every verb that works on a lake, and all that some of them have."""
 
     lake: str = field(default_factory=default_lake)
     """Folder or `s3://` address of the lake; the variable SIM2REAL_LAKE is its default."""
@@ -135,11 +135,6 @@ class DataShow(InLake):
 
 
 @dataclass(frozen=True, kw_only=True)
-class DataStats(InLake):
-    """Count what is in the lake, by kind, task, robot and outcome."""
-
-
-@dataclass(frozen=True, kw_only=True)
 class DataLabel(InLake):
     """Say something about an episode; what was said before stays."""
 
@@ -170,21 +165,6 @@ class DataLineage(InLake):
 
 
 @dataclass(frozen=True, kw_only=True)
-class DataVerify(InLake):
-    """Hash every file and episode again; exit code 1 if anything has changed."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class DataVersions(InLake):
-    """List the versions of the lake: number, time, episodes."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class DataCompact(InLake):
-    """Merge small files into large ones; every version stays."""
-
-
-@dataclass(frozen=True, kw_only=True)
 class ConsentGrant(InLake):
     """Record what a participant agrees to from now on."""
 
@@ -196,11 +176,6 @@ class ConsentGrant(InLake):
     """Last day, as 2027-12-31; without end if not given."""
     who: str = ""
     """Who records it; the user's name if not given."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class ConsentLs(InLake):
-    """List the participants, what they agreed to, and how many episodes they are in."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from sim2real.cli.output import answer, print_json, print_table, say
-from sim2real.cli.twin_options import TwinLint, TwinShow
+from sim2real.cli.twin_options import OnTwin
 from sim2real.twin import Twin, lint
 
 
-def run_show(config: TwinShow) -> int:
+def run_show(config: OnTwin) -> int:
     """Show a twin; 0."""
     twin = Twin.load(config.folder)
     if config.json:
@@ -27,7 +27,7 @@ def run_show(config: TwinShow) -> int:
     return 0
 
 
-def run_lint(config: TwinLint) -> int:
+def run_lint(config: OnTwin) -> int:
     """Lint a twin; 1 if there are warnings."""
     findings = lint(Twin.load(config.folder))
     lines = [f"{one.severity}: {one.place}: {one.message}; {one.remedy}" for one in findings]

@@ -10,18 +10,8 @@ import tyro
 
 
 @dataclass(frozen=True, kw_only=True)
-class TwinShow:
-    """Show a twin: its version, parameters, effects and channels."""
-
-    folder: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="FOLDER")]
-    """Folder of the twin."""
-    json: bool = False
-    """Print as JSON."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class TwinLint:
-    """Look for the classic mistakes in a twin; exit code 1 if there are warnings."""
+class OnTwin:
+    """Options of the verbs that look at a twin."""
 
     folder: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="FOLDER")]
     """Folder of the twin."""

@@ -6,6 +6,7 @@ answers at once.
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from importlib import import_module
@@ -38,6 +39,13 @@ class Verb:
         return found
 
     @property
+    def about(self) -> str:
+        """What it does, at length, as its options say; of options that verbs share, its line."""
+        if sum(verb.config == self.config for verb in VERBS) > 1:
+            return f"{self.does[:1].upper()}{self.does[1:]}."
+        return inspect.cleandoc(self.options.__doc__ or "")
+
+    @property
     def runner(self) -> Callable[[Any], int]:
         """What runs it."""
         found: Callable[..., Any] = _load(self.run)
@@ -68,24 +76,24 @@ VERBS = (
          "cli.data_options:DataLs", "cli.data:run_ls", "--where \"outcome = 'failure'\""),
     Verb("data show", "data", "show an episode with its curves",
          "cli.data_options:DataShow", "cli.data:run_show", "3f2a --png episode.png"),
-    Verb("data stats", "data", "count what is in the lake",
-         "cli.data_options:DataStats", "cli.data:run_stats", ""),
+    Verb("data stats", "data", "count what is in the lake, by kind, task, robot and outcome",
+         "cli.data_options:InLake", "cli.data:run_stats", ""),
     Verb("data label", "data", "say something about an episode",
          "cli.data_options:DataLabel", "cli.data:run_label", "3f2a failure grasp"),
     Verb("data consent grant", "data", "record what a participant agrees to",
          "cli.data_options:ConsentGrant", "cli.data:run_grant", "p7 --scope training"),
-    Verb("data consent ls", "data", "list what participants agreed to",
-         "cli.data_options:ConsentLs", "cli.data:run_consents", ""),
+    Verb("data consent ls", "data", "list participants, what they agreed to, and their episodes",
+         "cli.data_options:InLake", "cli.data:run_consents", ""),
     Verb("data consent withdraw", "data", "erase a participant's data everywhere",
          "cli.data_options:ConsentWithdraw", "cli.data:run_withdraw", "p7 --dry-run"),
     Verb("data lineage", "data", "show what an episode was made from, and into",
          "cli.data_options:DataLineage", "cli.data:run_lineage", "3f2a"),
-    Verb("data verify", "data", "hash every file and episode again",
-         "cli.data_options:DataVerify", "cli.data:run_verify", ""),
-    Verb("data versions", "data", "list the versions of the lake",
-         "cli.data_options:DataVersions", "cli.data:run_versions", ""),
-    Verb("data compact", "data", "merge small files into large ones",
-         "cli.data_options:DataCompact", "cli.data:run_compact", ""),
+    Verb("data verify", "data", "hash every file and episode again; exit code 1 if any has changed",
+         "cli.data_options:InLake", "cli.data:run_verify", ""),
+    Verb("data versions", "data", "list the versions of the lake: number, time, episodes",
+         "cli.data_options:InLake", "cli.data:run_versions", ""),
+    Verb("data compact", "data", "merge small files into large ones; every version stays",
+         "cli.data_options:InLake", "cli.data:run_compact", ""),
     Verb("gap", "gap", "how far a twin is from its robot, and where",
          "gap:GapConfig", "cli.gap:run_gap", "TWIN --logs recordings/"),
     Verb("attribute", "gap", "what the gap, and a policy's lost success, are made of",
@@ -101,10 +109,10 @@ VERBS = (
          "plan:PlanConfig", "cli.identify:run_plan", "TWIN --motions 4"),
     Verb("randomize show", "twin", "ranges that episodes draw from, and whether they fit",
          "gap:RangesConfig", "cli.gap:run_ranges", "TWIN --logs recordings/"),
-    Verb("twin show", "twin", "show parameters, effects and channels",
-         "cli.twin_options:TwinShow", "cli.twin:run_show", "TWIN"),
-    Verb("twin lint", "twin", "find the classic mistakes",
-         "cli.twin_options:TwinLint", "cli.twin:run_lint", "TWIN"),
+    Verb("twin show", "twin", "show version, parameters, effects and channels",
+         "cli.twin_options:OnTwin", "cli.twin:run_show", "TWIN"),
+    Verb("twin lint", "twin", "find the classic mistakes; exit code 1 if there are warnings",
+         "cli.twin_options:OnTwin", "cli.twin:run_lint", "TWIN"),
     Verb("tasks", "policy", "list the tasks that can be trained",
          "cli.twin_options:Tasks", "cli.learn:run_tasks", ""),
     Verb("train", "policy", "train a policy with PPO in randomised worlds",

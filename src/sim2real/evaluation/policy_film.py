@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from fractions import Fraction
 from pathlib import Path
 
@@ -43,19 +43,16 @@ def film(
     report: Callable[[int, int], None] = lambda done, of: None,
 ) -> list[bool]:
     """Film world 0 for a number of episodes; the outcome of each."""
-    camera = Camera(env, width=size[0], height=size[1])
+    filming = closing(Camera(env, width=size[0], height=size[1]))
     outcomes: list[bool] = []
-    try:
-        with video(path, rate_hz=env.task.rate_hz) as add:
-            total = episodes * env.steps
-            for period in range(total):
-                add(camera.picture())
-                step = env.step(policy(env.actor))
-                report(period + 1, total)
-                if len(step.ended) and int(step.ended[0]) == 0:
-                    outcomes.append(bool(step.success[0]))
-                if len(outcomes) == episodes:
-                    break
-    finally:
-        camera.close()
+    with filming as camera, video(path, rate_hz=env.task.rate_hz) as add:
+        total = episodes * env.steps
+        for period in range(total):
+            add(camera.picture())
+            step = env.step(policy(env.actor))
+            report(period + 1, total)
+            if len(step.ended) and int(step.ended[0]) == 0:
+                outcomes.append(bool(step.success[0]))
+            if len(outcomes) == episodes:
+                break
     return outcomes

@@ -15,7 +15,7 @@ import numpy as np
 from sim2real.contract import CommandSpec, Contract, JointLimits, Limits
 from sim2real.errors import Sim2RealError, options_as
 from sim2real.learn import Policy, TrainResult
-from sim2real.learn.export_config import ExportConfig
+from sim2real.learn.learn_configs import ExportConfig
 from sim2real.learn.onnx_graphs import (
     OPSET,
     interface_modules,

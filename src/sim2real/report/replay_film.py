@@ -8,6 +8,7 @@ import math
 import tempfile
 from collections import deque
 from collections.abc import Iterable
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -46,19 +47,16 @@ def film_of(episode: Episode, twin: Twin, task: type[Task], words: str) -> str:
         if signal is not None and len(signal.values):
             env.worlds.memory[name][0] = torch.from_numpy(np.atleast_1d(signal.values[0]))
     states = MeasuredStates(env.worlds.model, log)
-    camera = Camera(env, width=_SIZE[0], height=_SIZE[1])
+    filming = closing(Camera(env, width=_SIZE[0], height=_SIZE[1]))
     last: deque[NDArray[np.uint8]] = deque(maxlen=round(_STILL_S * task.rate_hz / every))
-    try:
-        with tempfile.TemporaryDirectory() as folder:
-            path = Path(folder) / "film.mp4"
-            with video(path, rate_hz=task.rate_hz / every) as add:
-                for row in range(0, len(log.times), every):
-                    states.write(env.worlds, log.times[row : row + 1])
-                    last.append(camera.picture())
-                    add(last[-1])
-            film, still = path.read_bytes(), _blurred(last)
-    finally:
-        camera.close()
+    with filming as camera, tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "film.mp4"
+        with video(path, rate_hz=task.rate_hz / every) as add:
+            for row in range(0, len(log.times), every):
+                states.write(env.worlds, log.times[row : row + 1])
+                last.append(camera.picture())
+                add(last[-1])
+        film, still = path.read_bytes(), _blurred(last)
     poster = f"data:image/jpeg;base64,{base64.b64encode(still).decode()}"
     source = f"data:video/mp4;base64,{base64.b64encode(film).decode()}"
     return (

@@ -109,6 +109,13 @@ class Term:
     """Factor that brings the values to about one for the network."""
 
 
+def sensed(name: str, *sensors: str, unit: str, scale: float = 1.0) -> Term:
+    """A term that is the readings of sensors as they are."""
+    return Term(
+        name=name, unit=unit, sources=sensors, scale=scale, read=lambda m: m.sensor(*sensors)
+    )
+
+
 @dataclass(frozen=True, kw_only=True)
 class PrivilegedTerm:
     """One named part of what only the critic sees, computed from the simulated truth."""
