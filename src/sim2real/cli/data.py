@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from sim2real.cli.data_options import (
+from sim2real.cli.options import (
     ConsentGrant,
     ConsentWithdraw,
     DataLabel,

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from sim2real.cli.data_options import DataCheck, DataExport, DataImport, Reading
+from sim2real.cli.options import DataCheck, DataExport, DataImport, Reading
 from sim2real.cli.output import answer, print_json, say, say_error
 from sim2real.data import (
     ChannelMap,

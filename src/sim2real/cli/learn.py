@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from sim2real.cli.options import Tasks
 from sim2real.cli.output import answer, print_json, say
-from sim2real.cli.twin_options import Tasks
 from sim2real.evaluation import PlayConfig, play
 from sim2real.learn import ExportConfig, TrainConfig, export, train
 from sim2real.report import bar, plot_run

@@ -25,7 +25,7 @@ from sim2real.report.page import (
     write_parts,
 )
 from sim2real.report.panels import LABEL, NEW, OLD, REAL, WARN, panel
-from sim2real.report.ranges_page import belief_of
+from sim2real.report.ranges_page import beliefs
 from sim2real.report.replay_film import film_of
 from sim2real.tasks import find_task
 from sim2real.twin import Twin
@@ -167,13 +167,8 @@ def _believed(closed: LoopResult) -> Iterator[str]:
     recorded = [closed.recorded, *(b for one in closed.rounds[:-1] for b in one.batches)]
     yield "<h2>Parameters before and now</h2>"
     names = twin.posterior.names
-    panels = [
-        picture(belief_of(ranges, k), f"{parameter.name}: prior and posterior")
-        for k, parameter in enumerate(twin.parameters)
-        if parameter.name in names
-    ]
     yield _figure(
-        f"<div class='plots small'>{''.join(panels)}</div>",
+        beliefs(ranges, (k for k, p in enumerate(twin.parameters) if p.name in names)),
         "Grey: the prior. Blue: the draws of the last policy's training, their middle 95 % as a"
         " bar, and below it that of the posterior. Dotted: the nominal value.",
         _links(recorded),

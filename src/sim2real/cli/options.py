@@ -1,4 +1,4 @@
-"""Options of the verbs about data; light, so that `--help` answers at once."""
+"""Options of the verbs about data, twins and tasks; light, so that `--help` answers at once."""
 
 from __future__ import annotations
 
@@ -186,3 +186,21 @@ class ConsentWithdraw(InLake):
     """Pseudonym of the person."""
     dry_run: bool = False
     """Only say how many episodes would go."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class OnTwin:
+    """Options of the verbs that look at a twin."""
+
+    folder: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="FOLDER")]
+    """Folder of the twin."""
+    json: bool = False
+    """Print as JSON."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tasks:
+    """List the tasks that can be trained."""
+
+    json: bool = False
+    """Print as JSON."""
