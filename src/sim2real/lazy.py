@@ -6,7 +6,7 @@ heavy libraries writes its `__init__` like this:
     __all__ = ["TrainConfig", "train"]
 
     if TYPE_CHECKING:
-        from sim2real.learn.train_config import TrainConfig
+        from sim2real.learn.learn_configs import TrainConfig
         from sim2real.learn.trainer import train
     else:
         __getattr__, __dir__ = attach(__name__, __file__)

@@ -53,7 +53,6 @@ OPTIONS_OF = [
     (PowerConfig, plan_trials),
     (PredictConfig, expect),
 ]
-NAMED_OTHERWISE = {(EvaluateConfig, "run"): "policy"}
 
 
 def test_the_help_fits_one_screen_and_names_every_verb():
@@ -105,7 +104,7 @@ def test_options_are_arguments_with_the_same_defaults(config, function):
     for field in fields(config):
         if field.name in ("json", "out"):
             continue
-        parameter = parameters[NAMED_OTHERWISE.get((config, field.name), field.name)]
+        parameter = parameters[field.name]
         if field.default is MISSING:
             assert parameter.default is inspect.Parameter.empty
         else:  # '' and () stand on the command line for what is not given

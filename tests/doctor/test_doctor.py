@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from sim2real.cli.doctor import run_doctor
+from sim2real.cli.adapter import runner_of
 from sim2real.contract import SensorSpec, TermSpec
 from sim2real.data import Episode, Provenance, Signal, read_logs
 from sim2real.data.formats.recording import read_recording
@@ -145,6 +145,7 @@ def test_what_a_simulated_world_of_the_twin_does_is_no_fault(doctors):
 @pytest.mark.slow
 def test_the_verb_tells_by_its_exit_code_and_in_json(paths, doctors, capsys, tmp_path):
     config = DoctorConfig(bundle=BUNDLES / "arm-reach", logs=(str(paths["arm-reach"]),), json=True)
+    run_doctor = runner_of(diagnose)
     assert run_doctor(config) == 0
     assert json.loads(capsys.readouterr().out)["fine"] is True
     assert run_doctor(replace(config, json=False)) == 0

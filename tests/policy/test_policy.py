@@ -61,13 +61,13 @@ def test_a_contract_names_everything_in_order(task):
         "action",
         "command",
     }
-    again = Contract.from_dict(json.loads(contract.to_json()))
+    again = Contract.from_dict(contract.to_dict())
     assert again == contract and list(contract.differences(again)) == []
 
 
 def test_contracts_tell_their_differences_by_name():
     contract = make_contract(TaskEnv(find_task("arm-reach"), worlds=1))
-    other = json.loads(contract.to_json())
+    other = contract.to_dict()
     other["rate_hz"] = 50.0
     other["sensors"][0], other["sensors"][1] = other["sensors"][1], other["sensors"][0]
     other["observations"][1]["scale"] = 1.0
@@ -92,7 +92,7 @@ def test_contracts_tell_their_differences_by_name():
     ],
 )
 def test_a_contract_that_is_none_is_one_clear_error(change, words):
-    data = json.loads(make_contract(TaskEnv(find_task("pendulum-swingup"), worlds=1)).to_json())
+    data = make_contract(TaskEnv(find_task("pendulum-swingup"), worlds=1)).to_dict()
     change(data)
     with pytest.raises(Sim2RealError, match=words):
         Contract.from_dict(data)
@@ -248,7 +248,7 @@ def test_limits_that_contradict_the_robot_are_refused(bundle, change, words):
 
 def test_limits_survive_their_own_json(runs):
     for _, bundle in runs.values():
-        assert Limits.from_dict(json.loads(bundle.limits.to_json())) == bundle.limits
+        assert Limits.from_dict(bundle.limits.to_dict()) == bundle.limits
 
 
 def test_an_export_that_differs_is_refused(runs, tmp_path, monkeypatch):

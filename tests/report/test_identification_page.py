@@ -14,8 +14,8 @@ from sim2real.logs.alignment import aligned
 from sim2real.params import Dimension, Empirical, GaussianPosterior, Parameter, Uniform
 from sim2real.replay.replayer import Replayer
 from sim2real.replay.unknowns import best_guess, open_parameters, prior_std
-from sim2real.report.identification_page import shifts, write_page
-from sim2real.report.identify_plots import numbers_shown, ranks_of
+from sim2real.report.identification_page import write_page
+from sim2real.report.identify_plots import numbers_shown, ranks_of, shifts
 from tests.simulated import bundle_and_twin, simulate
 
 ARM = ("shoulder_pan", "shoulder_lift", "elbow_flex", "wrist_flex", "wrist_roll")

@@ -8,7 +8,7 @@ other.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -60,6 +60,14 @@ class Explanation:
 
     failures: Failures
     advice: tuple[Advice, ...]
+
+    def sentences(self) -> Iterator[str]:
+        """What is known of the failures, and what to do, a line each."""
+        yield f"{self.failures.failed} of {self.failures.tried} trials failed"
+        yield from map(str, self.failures.diagnoses)
+        for kind in self.failures.kinds:
+            yield from ("", *kind.sentences(), *(f"  {phase}" for phase in kind.phases))
+        yield from (f"do: {one.do}, because {one.why}" for one in self.advice)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data."""

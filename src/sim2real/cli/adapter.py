@@ -30,7 +30,7 @@ class Options(Protocol):
 
 
 class Found(Protocol):
-    """What an analysis gives."""
+    """What an analysis gives; `fine`, if it has that, says whether all is well."""
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data; of one that goes to a folder with `twin`, the twin's name."""
@@ -43,7 +43,21 @@ class Said(Found, Protocol):
         """What was found, a line each."""
 
 
+class Saved(Said, Protocol):
+    """The same, if the verb has `--out`."""
+
+    def save(self, path: Path, /) -> None:
+        """Write it to a file."""
+
+
 R = TypeVar("R", bound=Found)
+
+
+def runner_of(analysis: Callable[..., Saved]) -> Callable[[Options], int]:
+    """What runs an analysis that says in sentences what it found."""
+    return lambda options: carry_out(
+        options, analysis, show=say_sentences, keep=lambda found, out: found.save(out)
+    )
 
 
 def say_sentences(found: Said, out: Path) -> None:
@@ -59,14 +73,16 @@ def carry_out(
     show: Callable[[R, Path], None],
     keep: Callable[[R, Path], None] | None = None,
     runs: str = "",
-    fine: Callable[[R], bool] = lambda found: True,
+    place: Callable[[R], Path | None] = lambda found: None,
+    fine: Callable[[R], bool] = lambda found: getattr(found, "fine", True),
     **more: Any,
 ) -> int:
     """Run an analysis; 0 if what it found is `fine`, else 1.
 
     `keep` writes what was found to `--out`: a folder, by default `runs/RUNS/TWIN/TIME`, that must
-    be empty or not exist, or without `runs` a file that may be left out. `show` prints it, given
-    where it is kept. `more` are arguments that are no option as it stands.
+    be empty or not exist, or without `runs` a place of another kind, by default what `place` says,
+    if anything. `show` prints it, given where it is kept. `more` are arguments that are no option
+    as it stands.
     """
     out: Path | None = getattr(options, "out", None)
     if runs and out is not None:
@@ -80,6 +96,7 @@ def carry_out(
     if runs:
         out = out or Path("runs") / runs / plain["twin"] / f"{datetime.now():%Y%m%d-%H%M%S}"
         plain = {"folder": str(out), **plain}
+    out = out or place(found)
     if keep is not None and out is not None:
         _write(found, keep, out, folder=bool(runs))
     if options.json:

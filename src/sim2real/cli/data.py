@@ -1,25 +1,27 @@
-"""`sim2real data …`: looking at a lake, adding to what is said about it, keeping it sound."""
+"""`sim2real data …`: looking at a lake, adding to what is said about it, keeping it sound.
+
+Of people in recordings it keeps what they have agreed to: `sim2real data consent …`.
+"""
 
 from __future__ import annotations
 
+import getpass
 from typing import Any
 
 import numpy as np
 
-from sim2real.cli.data_options import (
-    DataCompact,
+from sim2real.cli.options import (
+    ConsentGrant,
+    ConsentWithdraw,
     DataLabel,
     DataLineage,
     DataLs,
     DataQuery,
     DataShow,
-    DataStats,
-    DataVerify,
-    DataVersions,
+    InLake,
 )
-from sim2real.cli.lake import open_lake, user
 from sim2real.cli.output import answer, print_json, print_table, say, shorten
-from sim2real.data import Label, Lake, LakeKeeper, Signal
+from sim2real.data import Consent, Label, Lake, LakeKeeper, Signal
 from sim2real.errors import Sim2RealError
 from sim2real.report import bar, curve, plot_episode
 
@@ -28,7 +30,7 @@ _MOST_CURVES = 8
 
 def run_query(verb: DataQuery) -> int:
     """Ask with SQL; 0."""
-    found = open_lake(verb).query(verb.sql, version=verb.version)
+    found = Lake.open(verb.lake).query(verb.sql, version=verb.version)
     try:
         columns = [column.to_pylist() for column in found.columns]
     except (OverflowError, ValueError) as error:
@@ -41,12 +43,9 @@ def run_query(verb: DataQuery) -> int:
 
 def run_ls(verb: DataLs) -> int:
     """List episodes; 0."""
-    rows = LakeKeeper(open_lake(verb)).episodes(
+    rows = LakeKeeper(Lake.open(verb.lake)).episodes(
         where=verb.where, limit=verb.limit, version=verb.version
     )
-    if verb.json:
-        print_json(rows)
-        return 0
     titles = ("id", "kind", "task", "robot", "verdict", "s", "ch.", "added")
     table = (
         (
@@ -61,13 +60,12 @@ def run_ls(verb: DataLs) -> int:
         )
         for row in rows
     )
-    print_table(titles, table, whole=titles)
-    return 0
+    return answer(rows, lambda: print_table(titles, table, whole=titles), json=verb.json)
 
 
 def run_show(verb: DataShow) -> int:
     """Show an episode, with its curves in the terminal or in a picture; 0."""
-    lake = open_lake(verb)
+    lake = Lake.open(verb.lake)
     episode = lake.get(lake.resolve(verb.id))
     told = LakeKeeper(lake).episode(episode, verb.channels)
     if verb.png is not None:
@@ -117,40 +115,40 @@ def _range(values: Any) -> str:
     return text + (f", {len(values) - len(good)} not finite" if len(good) < len(values) else "")
 
 
-def run_versions(verb: DataVersions) -> int:
+def run_versions(verb: InLake) -> int:
     """List the versions; 0."""
-    rows = open_lake(verb).versions()
+    rows = Lake.open(verb.lake).versions()
     columns = ("version", "when", "episodes")
     cells = [row.values() for row in rows]
     return answer(rows, lambda: print_table(columns, cells), json=verb.json)
 
 
-def run_stats(verb: DataStats) -> int:
+def run_stats(verb: InLake) -> int:
     """Count what is there; 0."""
-    told = LakeKeeper(open_lake(verb)).totals()
-    if verb.json:
-        print_json(told)
-        return 0
-    say(
-        f"{told['episodes']:,} episodes, {told['seconds'] / 3600:.2f} h,"
-        f" {told['samples']:,} samples, {told['labels']:,} labels,"
-        f" {told['bytes'] / 1e6:,.1f} MB, version {told['version']}"
-    )
-    if groups := told["groups"]:
-        print_table(list(groups[0]), (group.values() for group in groups))
-    return 0
+    told = LakeKeeper(Lake.open(verb.lake)).totals()
+
+    def show() -> None:
+        say(
+            f"{told['episodes']:,} episodes, {told['seconds'] / 3600:.2f} h,"
+            f" {told['samples']:,} samples, {told['labels']:,} labels,"
+            f" {told['bytes'] / 1e6:,.1f} MB, version {told['version']}"
+        )
+        if groups := told["groups"]:
+            print_table(list(groups[0]), (group.values() for group in groups))
+
+    return answer(told, show, json=verb.json)
 
 
 def run_label(verb: DataLabel) -> int:
     """Say something about an episode; 0."""
-    lake = open_lake(verb)
+    lake = Lake.open(verb.lake)
     label = Label(
         episode=lake.resolve(verb.id),
         tag=verb.tag,
         value=verb.value,
         start_s=verb.start,
         end_s=verb.end,
-        who=verb.who or user(),
+        who=verb.who or _user(),
         supersedes=lake.resolve(verb.supersedes, "label") if verb.supersedes else "",
     )
     lake.label(label)
@@ -160,39 +158,76 @@ def run_label(verb: DataLabel) -> int:
 
 def run_lineage(verb: DataLineage) -> int:
     """Show what an episode was made from, and into; 0."""
-    lake = open_lake(verb)
+    lake = Lake.open(verb.lake)
     walk = lake.lineage(lake.resolve(verb.id)).to_pylist()
-    if verb.json:
-        print_json(walk)
-        return 0
+    lines = []
     for row in walk:
         depth = row["steps"] - min(r["steps"] for r in walk)
         what = f"{row['kind']}" if row["present"] else "not in this lake"
         how = f" by {row['process']}" if row["process"] else ""
         mark = "  <- this" if row["steps"] == 0 else ""
-        say(f"{'  ' * depth}{row['id']}  {what}{how}{mark}")
-    return 0
+        lines.append(f"{'  ' * depth}{row['id']}  {what}{how}{mark}")
+    return answer(walk, "\n".join(lines), json=verb.json)
 
 
-def run_verify(verb: DataVerify) -> int:
+def run_verify(verb: InLake) -> int:
     """Hash everything again; 1 where something has changed."""
     lake = Lake(verb.lake)  # not `open`: a damaged one is to be looked at too
     if not lake.storage.names("episodes"):
         raise Sim2RealError(f"no lake at {verb.lake}")
     with bar("verify", quiet=verb.json) as report:
         damage = LakeKeeper(lake).verify(report=report)
-    if verb.json:
-        print_json({"sound": not damage, "damage": damage})
-    else:
-        for one in damage:
-            say(f"{one.file}: {one.message}")
-        say(f"{len(damage)} things have changed" if damage else "everything is as it was written")
+    lines = [f"{one.file}: {one.message}" for one in damage]
+    lines += [f"{len(damage)} things have changed" if damage else "everything is as it was written"]
+    answer({"sound": not damage, "damage": damage}, "\n".join(lines), json=verb.json)
     return 1 if damage else 0
 
 
-def run_compact(verb: DataCompact) -> int:
+def run_compact(verb: InLake) -> int:
     """Merge small files; 0."""
-    lake = open_lake(verb)
+    lake = Lake.open(verb.lake)
     fewer = lake.compact()
     told = {"files_fewer": fewer, "version": lake.version}
     return answer(told, f"{fewer} files fewer; version {lake.version}", json=verb.json)
+
+
+def run_grant(verb: ConsentGrant) -> int:
+    """Record an agreement; 0."""
+    scope = tuple(part for part in verb.scope if part != "none")
+    consent = Consent(participant=verb.participant, scope=scope, expires=verb.expires)
+    Lake.open(verb.lake).grant(consent, who=verb.who or _user())
+    given = ", ".join(consent.scope) or "nothing"
+    end = f" until {consent.expires}" if consent.expires else ""
+    return answer(consent, f"{consent.participant}: {given}{end}", json=verb.json)
+
+
+def run_consents(verb: InLake) -> int:
+    """List the agreements in force; 0."""
+    listed = LakeKeeper(Lake.open(verb.lake)).participants()
+    columns = ("participant", "episodes", "scope", "expires", "from")
+    rows = [row.values() for row in listed]
+    return answer(listed, lambda: print_table(columns, rows), json=verb.json)
+
+
+def run_withdraw(verb: ConsentWithdraw) -> int:
+    """Erase a person's data; 0."""
+    lake = Lake.open(verb.lake)
+    if verb.dry_run:
+        ids = sorted(LakeKeeper(lake).affected(verb.participant))
+        words = f"{len(ids)} episodes would be erased from every version; nothing is done yet"
+        return answer({"dry_run": True, "episodes": ids}, words, json=verb.json)
+    gone = LakeKeeper(lake).withdraw(verb.participant)
+    names = lake.query("select id, name from datasets").to_pydict()
+    known = dict(zip(names["id"], names["name"], strict=True))
+    lines = [f"erased {len(gone.episodes)} episodes; tombstone {gone.id}"]
+    lines += [f"data set made from them: {one} ({known.get(one, '')})" for one in gone.datasets]
+    lines += [f"policy made from them: {policy}" for policy in gone.policies]
+    return answer(gone, "\n".join(lines), json=verb.json)
+
+
+def _user() -> str:
+    """Name of who runs the command."""
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        raise Sim2RealError("say who you are with --who") from None

@@ -7,12 +7,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from sim2real.cli.data_options import DataCheck, DataExport, DataImport, Reading
-from sim2real.cli.lake import open_lake
+from sim2real.cli.options import DataCheck, DataExport, DataImport, Reading
 from sim2real.cli.output import answer, print_json, say, say_error
 from sim2real.data import (
     ChannelMap,
     Episode,
+    Lake,
     LakeKeeper,
     LogFault,
     Provenance,
@@ -42,7 +42,7 @@ def run_export(verb: DataExport) -> int:
     """Write episodes to another format, and record what left the lake; 0."""
     with bar("export", quiet=verb.json) as report:
         found = export_episodes(
-            open_lake(verb),
+            Lake.open(verb.lake),
             verb.out,
             ids=verb.ids,
             where=verb.where,
@@ -95,7 +95,7 @@ def _to_check(verb: DataCheck) -> Iterator[tuple[str, Episode]]:
     for start in starts:
         if not start or not all(sign in "0123456789abcdef" for sign in start):
             raise Sim2RealError(f"no such file or folder, and not an episode's id: {start[:80]!r}")
-    lake = open_lake(verb)
+    lake = Lake.open(verb.lake)
     ids = [lake.resolve(start) for start in starts]
     for episode in lake.read(
         ids or LakeKeeper(lake).unrepaired(where=verb.where, repaired=verb.all)

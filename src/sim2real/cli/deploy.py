@@ -58,9 +58,8 @@ def _show(
         if "doctor" in found.record.figures:
             say(f"doctor: {found.record.figures['doctor']['verdict']}")
         say(found.record.line())
-    if (rate := found.success) is not None:
-        value, low, high = 100 * rate.value, 100 * rate.low, 100 * rate.high
-        say(f"success {value:.1f} % [{low:.1f}, {high:.1f}] of {rate.n}")
+    if found.success is not None:
+        say(f"success {found.success}")
     left = config.trials - len(found.trials)
     if left and found.step != "replay":
         say(f"{left} trials not run: {found.ended}")

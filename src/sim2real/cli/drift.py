@@ -32,7 +32,7 @@ def _show(report: DriftReport, out: Path) -> None:
             f"{v.evidence:.3g}",
             f"{v.threshold:g}",
             v.telling,
-            _mark(v.alarm),
+            "ALARM" if v.alarm else "",
         )
         for v in report.verdicts
     ]
@@ -55,7 +55,3 @@ def _show(report: DriftReport, out: Path) -> None:
     if not report.causes:
         say("  no parameter of the twin explains it: look at the robot, and at what is around it")
     say("identify the robot anew, and start a new baseline from there")
-
-
-def _mark(alarm: bool) -> str:
-    return "ALARM" if alarm else ""

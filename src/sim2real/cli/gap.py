@@ -1,4 +1,4 @@
-"""`sim2real gap`: how far a twin is from its robot, and where."""
+"""The verbs `gap` and `randomize show`: how far a twin is from its robot, and its ranges."""
 
 from __future__ import annotations
 
@@ -7,8 +7,16 @@ from pathlib import Path
 from sim2real.cli.adapter import carry_out
 from sim2real.cli.output import print_table, say
 from sim2real.files import write_json
-from sim2real.gap import Gap, GapConfig, measure_gap, two_figures
-from sim2real.report import write_gap
+from sim2real.gap import (
+    Gap,
+    GapConfig,
+    RangesConfig,
+    RangesFound,
+    look_at_ranges,
+    measure_gap,
+    two_figures,
+)
+from sim2real.report import write_gap, write_ranges
 
 _PLACES = 5
 
@@ -35,3 +43,23 @@ def _show(found: Gap, out: Path) -> None:
     for note in found.notes:
         say(note)
     say(found.verdict)
+
+
+def run_ranges(config: RangesConfig) -> int:
+    """Draw the ranges, check them against logs; 0, or 1 where they do not fit."""
+    return carry_out(config, look_at_ranges, show=_show_ranges, keep=_keep_ranges, runs="randomize")
+
+
+def _keep_ranges(found: RangesFound, folder: Path) -> None:
+    found.save(folder)
+    write_ranges(folder / "ranges.html", found)
+
+
+def _show_ranges(found: RangesFound, out: Path) -> None:
+    ranges, covered = found.ranges, found.coverage
+    print_table(*ranges.table())
+    for one, other, value in ranges.correlations()[:5]:
+        say(f"correlated ({value:+.2f}): {one}, {other}")
+    if covered is not None:
+        print_table(*covered.table())
+        say(f"the ranges are {covered.verdict}; 95 % should be inside")

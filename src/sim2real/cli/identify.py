@@ -1,4 +1,4 @@
-"""`sim2real identify`: from recordings to a new version of a twin."""
+"""The verbs `identify` and `identify plan`: a new version of a twin, and what to record for it."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ from pathlib import Path
 
 from sim2real.cli.adapter import carry_out
 from sim2real.cli.output import print_table, say
+from sim2real.errors import Sim2RealError
 from sim2real.identification import Identification, IdentifyConfig, identify
-from sim2real.plan import advice
-from sim2real.report import write_page
+from sim2real.plan import FORMATS, PlanConfig, PlannedMotions, advice, plan_motions
+from sim2real.report import plot_plan, write_page
 
 
 def run_identify(config: IdentifyConfig) -> int:
@@ -58,3 +59,54 @@ def _show(found: Identification, out: Path) -> None:
             if learned.why
             else f"remainder: the held-back error is {learned.ratio:.2f} times that without"
         )
+
+
+def run_plan(config: PlanConfig) -> int:
+    """Choose motions and say how to record them; 0."""
+    if config.out is not None and config.out.suffix not in FORMATS:
+        raise Sim2RealError(f"a plan is a .toml or .json file, not {config.out.name!r}")
+    return carry_out(config, plan_motions, show=_show_plan, keep=_keep_plan)
+
+
+def _keep_plan(found: PlannedMotions, path: Path) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    found.save(path)
+    plot_plan(path.with_suffix(".png"), found.chosen)
+
+
+def _show_plan(found: PlannedMotions, out: Path) -> None:
+    chosen = found.chosen
+    print_table(
+        ("motion", "seconds", "worth in nats"),
+        ((m.name, round(m.seconds, 1), round(m.gain, 2)) for m in chosen.motions),
+    )
+    say("")
+    steps = [f"after {k + 1}" for k in range(len(chosen.motions))]
+    print_table(
+        ("standard deviation of", "unit", "prior", "now", *steps),
+        (
+            (name, unit or "×", *(f"{value:.2g}" for value in row))
+            for name, unit, *row in zip(
+                chosen.names,
+                chosen.units,
+                chosen.prior,
+                chosen.before,
+                *(motion.std for motion in chosen.motions),
+                strict=True,
+            )
+            if name in chosen.wanted
+        ),
+    )
+    hardly = [
+        name
+        for name, before, after in zip(chosen.names, chosen.before, chosen.after, strict=True)
+        if name in chosen.wanted and after > 0.9 * before
+    ]
+    if hardly:
+        say(f"none of the motions would say much about: {', '.join(hardly)}")
+    if found.refused:
+        say(f"{len(found.refused)} motions are not possible from the twin's default pose")
+    say("")
+    for command in found.commands:
+        say(command)
+    say("each is a dry run; add --robot, --execute and --person to move the robot")

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from sim2real.cli.options import Tasks
 from sim2real.cli.output import answer, print_json, say
-from sim2real.cli.twin_options import Tasks
 from sim2real.evaluation import PlayConfig, play
 from sim2real.learn import ExportConfig, TrainConfig, export, train
-from sim2real.report import bar, plot_run, training_bar
+from sim2real.report import bar, plot_run
 from sim2real.tasks import find_task, task_names
 
 
@@ -19,8 +19,8 @@ def run_tasks(config: Tasks) -> int:
 
 def run_train(config: TrainConfig) -> int:
     """Train as configured; 0, or 130 where it was interrupted."""
-    with training_bar(config.task or str(config.resume), quiet=config.json) as report:
-        result = train(config, report=report)
+    with bar(config.task or str(config.resume), quiet=config.json) as show:
+        result = train(config, report=lambda now: show(now.iteration, now.iterations, now))
     plot_run(result.run)
     if config.json:
         print_json(result)

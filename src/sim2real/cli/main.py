@@ -6,7 +6,6 @@ A user's mistake is one line on standard error and exit code 2.
 from __future__ import annotations
 
 import errno
-import inspect
 import os
 import sys
 from typing import Any
@@ -55,11 +54,10 @@ def parse(words: list[str]) -> Any:
 def _options(verb: Verb, words: list[str]) -> Any:
     import tyro
 
-    about = inspect.cleandoc(verb.options.__doc__ or "")
     example = f"sim2real {verb.words} {verb.example}".strip()
     return tyro.cli(
         verb.options,
         prog=f"sim2real {verb.words}",
-        description=f"{about}\n\nExample:  {example}",
+        description=f"{verb.about}\n\nExample:  {example}",
         args=words,
     )

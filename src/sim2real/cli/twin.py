@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from sim2real.cli.output import answer, print_json, print_table, say
-from sim2real.cli.twin_options import TwinLint, TwinShow
+from sim2real.cli.options import OnTwin
+from sim2real.cli.output import answer, print_table, say
 from sim2real.twin import Twin, lint
 
 
-def run_show(config: TwinShow) -> int:
+def run_show(config: OnTwin) -> int:
     """Show a twin; 0."""
     twin = Twin.load(config.folder)
-    if config.json:
-        print_json({"version": twin.version, **twin.to_dict()})
-        return 0
     parent = f", parent {twin.parent}" if twin.parent else ""
-    say(f"twin {twin.name}, version {twin.version}{parent}")
     rows = []
     for p in twin.parameters:
         prior = {k: v for k, v in p.prior.to_dict().items() if k != "kind"}
@@ -23,11 +19,15 @@ def run_show(config: TwinShow) -> int:
         )
         nominal = {"scale": "×", "add": "+"}.get(p.operation, "") + f"{p.nominal:.4g}"
         rows.append((p.name, p.dimension, nominal, p.unit, f"{p.prior.kind} {text}"))
-    print_table(("parameter", "dimension", "nominal", "unit", "prior"), rows)
-    return 0
+
+    def show() -> None:
+        say(f"twin {twin.name}, version {twin.version}{parent}")
+        print_table(("parameter", "dimension", "nominal", "unit", "prior"), rows)
+
+    return answer({"version": twin.version, **twin.to_dict()}, show, json=config.json)
 
 
-def run_lint(config: TwinLint) -> int:
+def run_lint(config: OnTwin) -> int:
     """Lint a twin; 1 if there are warnings."""
     findings = lint(Twin.load(config.folder))
     lines = [f"{one.severity}: {one.place}: {one.message}; {one.remedy}" for one in findings]

@@ -6,6 +6,7 @@ answers at once.
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from importlib import import_module
@@ -26,7 +27,8 @@ class Verb:
     config: str
     """Dataclass of its options, as `module:Class` of the package."""
     run: str
-    """What takes these options and gives the exit code, as `module:function`."""
+    """What takes these options and gives the exit code, as `module:function`; or an analysis, if
+    what it finds says itself in sentences."""
     example: str
     """What may follow its words."""
 
@@ -37,10 +39,21 @@ class Verb:
         return found
 
     @property
+    def about(self) -> str:
+        """What it does, at length, as its options say; of options that verbs share, its line."""
+        if sum(verb.config == self.config for verb in VERBS) > 1:
+            return f"{self.does[:1].upper()}{self.does[1:]}."
+        return inspect.cleandoc(self.options.__doc__ or "")
+
+    @property
     def runner(self) -> Callable[[Any], int]:
         """What runs it."""
-        found: Callable[[Any], int] = _load(self.run)
-        return found
+        found: Callable[..., Any] = _load(self.run)
+        if self.run.startswith(("cli.", "demo:")):
+            return found
+        from sim2real.cli.adapter import runner_of
+
+        return runner_of(found)
 
 
 VERBS = (
@@ -49,59 +62,59 @@ VERBS = (
     Verb("loop", "start", "close the gap to one robot; can be stopped and resumed",
          "loop:LoopConfig", "cli.loop:run_loop", "pendulum-swingup --robot unit:7"),
     Verb("data import", "data", "import recordings into a lake",
-         "cli.data_options:DataImport", "cli.data_transfer:run_import",
+         "cli.options:DataImport", "cli.data_transfer:run_import",
          "logs/ --channels map.toml"),
     Verb("data export", "data", "write episodes of a lake to another format",
-         "cli.data_options:DataExport", "cli.data_transfer:run_export",
+         "cli.options:DataExport", "cli.data_transfer:run_export",
          "out.mcap --format mcap --where \"kind = 'real'\""),
     Verb("data check", "data", "find what is wrong with recordings, and repair it",
-         "cli.data_options:DataCheck", "cli.data_transfer:run_check", "logs/run-3.csv --repair"),
+         "cli.options:DataCheck", "cli.data_transfer:run_check", "logs/run-3.csv --repair"),
     Verb("data query", "data", "ask the lake with SQL",
-         "cli.data_options:DataQuery", "cli.data:run_query",
+         "cli.options:DataQuery", "cli.data:run_query",
          '"select kind, count(*) from episodes group by kind"'),
     Verb("data ls", "data", "list episodes, the newest first",
-         "cli.data_options:DataLs", "cli.data:run_ls", "--where \"outcome = 'failure'\""),
+         "cli.options:DataLs", "cli.data:run_ls", "--where \"outcome = 'failure'\""),
     Verb("data show", "data", "show an episode with its curves",
-         "cli.data_options:DataShow", "cli.data:run_show", "3f2a --png episode.png"),
-    Verb("data stats", "data", "count what is in the lake",
-         "cli.data_options:DataStats", "cli.data:run_stats", ""),
+         "cli.options:DataShow", "cli.data:run_show", "3f2a --png episode.png"),
+    Verb("data stats", "data", "count what is in the lake, by kind, task, robot and outcome",
+         "cli.options:InLake", "cli.data:run_stats", ""),
     Verb("data label", "data", "say something about an episode",
-         "cli.data_options:DataLabel", "cli.data:run_label", "3f2a failure grasp"),
+         "cli.options:DataLabel", "cli.data:run_label", "3f2a failure grasp"),
     Verb("data consent grant", "data", "record what a participant agrees to",
-         "cli.data_options:ConsentGrant", "cli.consent:run_grant", "p7 --scope training"),
-    Verb("data consent ls", "data", "list what participants agreed to",
-         "cli.data_options:ConsentLs", "cli.consent:run_ls", ""),
+         "cli.options:ConsentGrant", "cli.data:run_grant", "p7 --scope training"),
+    Verb("data consent ls", "data", "list participants, what they agreed to, and their episodes",
+         "cli.options:InLake", "cli.data:run_consents", ""),
     Verb("data consent withdraw", "data", "erase a participant's data everywhere",
-         "cli.data_options:ConsentWithdraw", "cli.consent:run_withdraw", "p7 --dry-run"),
+         "cli.options:ConsentWithdraw", "cli.data:run_withdraw", "p7 --dry-run"),
     Verb("data lineage", "data", "show what an episode was made from, and into",
-         "cli.data_options:DataLineage", "cli.data:run_lineage", "3f2a"),
-    Verb("data verify", "data", "hash every file and episode again",
-         "cli.data_options:DataVerify", "cli.data:run_verify", ""),
-    Verb("data versions", "data", "list the versions of the lake",
-         "cli.data_options:DataVersions", "cli.data:run_versions", ""),
-    Verb("data compact", "data", "merge small files into large ones",
-         "cli.data_options:DataCompact", "cli.data:run_compact", ""),
+         "cli.options:DataLineage", "cli.data:run_lineage", "3f2a"),
+    Verb("data verify", "data", "hash every file and episode again; exit code 1 if any has changed",
+         "cli.options:InLake", "cli.data:run_verify", ""),
+    Verb("data versions", "data", "list the versions of the lake: number, time, episodes",
+         "cli.options:InLake", "cli.data:run_versions", ""),
+    Verb("data compact", "data", "merge small files into large ones; every version stays",
+         "cli.options:InLake", "cli.data:run_compact", ""),
     Verb("gap", "gap", "how far a twin is from its robot, and where",
          "gap:GapConfig", "cli.gap:run_gap", "TWIN --logs recordings/"),
     Verb("attribute", "gap", "what the gap, and a policy's lost success, are made of",
          "attribution:AttributeConfig", "cli.attribute:run_attribute",
          "TWIN --logs recordings/ --policy RUN --real 12/20"),
     Verb("failures", "gap", "why attempts on a robot failed",
-         "attribution:FailuresConfig", "cli.failures:run_failures",
+         "attribution:FailuresConfig", "attribution:explain_failures",
          "BUNDLE --logs runs/deploy/arm/"),
     Verb("identify", "twin", "a twin's next version, from recordings",
          "identification:IdentifyConfig", "cli.identify:run_identify",
          "TWIN --logs recordings/"),
     Verb("identify plan", "twin", "which motions to record next",
-         "plan:PlanConfig", "cli.identify_plan:run_plan", "TWIN --motions 4"),
+         "plan:PlanConfig", "cli.identify:run_plan", "TWIN --motions 4"),
     Verb("randomize show", "twin", "ranges that episodes draw from, and whether they fit",
-         "gap:RangesConfig", "cli.randomize:run_ranges", "TWIN --logs recordings/"),
-    Verb("twin show", "twin", "show parameters, effects and channels",
-         "cli.twin_options:TwinShow", "cli.twin:run_show", "TWIN"),
-    Verb("twin lint", "twin", "find the classic mistakes",
-         "cli.twin_options:TwinLint", "cli.twin:run_lint", "TWIN"),
+         "gap:RangesConfig", "cli.gap:run_ranges", "TWIN --logs recordings/"),
+    Verb("twin show", "twin", "show version, parameters, effects and channels",
+         "cli.options:OnTwin", "cli.twin:run_show", "TWIN"),
+    Verb("twin lint", "twin", "find the classic mistakes; exit code 1 if there are warnings",
+         "cli.options:OnTwin", "cli.twin:run_lint", "TWIN"),
     Verb("tasks", "policy", "list the tasks that can be trained",
-         "cli.twin_options:Tasks", "cli.learn:run_tasks", ""),
+         "cli.options:Tasks", "cli.learn:run_tasks", ""),
     Verb("train", "policy", "train a policy with PPO in randomised worlds",
          "learn:TrainConfig", "cli.learn:run_train",
          "pendulum-swingup --source posterior --twin TWIN"),
@@ -112,13 +125,13 @@ VERBS = (
     Verb("evaluate", "proof", "success over randomised worlds, and where it fails",
          "evaluation:EvaluateConfig", "cli.evaluate:run_evaluate", "RUN --episodes 500"),
     Verb("compare", "proof", "whether policy B is better than A",
-         "evaluation:CompareConfig", "cli.evaluate:run_compare", "a.csv b.csv"),
+         "evaluation:CompareConfig", "evaluation:compare", "a.csv b.csv"),
     Verb("rank", "proof", "whether simulation ranks policies as reality does",
          "evaluation:RankConfig", "cli.evaluate:run_rank", "scores.csv"),
     Verb("power", "proof", "how many trials show a difference",
-         "evaluation:PowerConfig", "cli.evaluate:run_power", "--from 0.6 --to 0.8"),
+         "evaluation:PowerConfig", "evaluation:plan_trials", "--from 0.6 --to 0.8"),
     Verb("predict", "proof", "real success from simulated trials",
-         "evaluation:PredictConfig", "cli.evaluate:run_predict",
+         "evaluation:PredictConfig", "evaluation:expect",
          "RUN/evaluate --real trials.csv"),
     Verb("record", "robot", "move a robot for identification, and record it",
          "robot:RecordConfig", "cli.record:run_record",
@@ -127,7 +140,7 @@ VERBS = (
          "robot:DeployConfig", "cli.deploy:run_deploy",
          "BUNDLE --robot unit:7 --step shadow --execute --person ana"),
     Verb("doctor", "robot", "what is wrong between a policy and its robot",
-         "doctor:DoctorConfig", "cli.doctor:run_doctor",
+         "doctor:DoctorConfig", "doctor:diagnose",
          "BUNDLE --logs runs/deploy/arm/"),
     Verb("drift", "robot", "whether a deployed robot has changed",
          "robot:DriftConfig", "cli.drift:run_drift",

@@ -4,14 +4,14 @@ Trainer, exporter, robot and doctor all read the same `Contract`, so nothing abo
 interface is left to memory. `Limits` say how far the supervisor lets a robot go. Both are plain
 data, checked when they are read from JSON.
 
->>> import json
+>>> from dataclasses import replace
 >>> from sim2real.contract import CommandSpec, Contract, SensorSpec
 >>> angle = SensorSpec(name="angle", unit="rad", width=1, kind="jointpos", of="hinge")
 >>> motor = CommandSpec(name="motor", joint="hinge", unit="V", low=-12, high=12, default=0)
 >>> driven = Contract(task="", robot="pendulum", twin_version="1", rate_hz=50, history=1,
 ...                   sensors=(angle,), commands=(motor,))
->>> wrong = json.loads(driven.to_json().replace("rad", "deg"))
->>> list(driven.differences(Contract.from_dict(wrong)))
+>>> wrong = replace(driven, sensors=(replace(angle, unit="deg"),))
+>>> list(driven.differences(wrong))
 ["sensors.angle.unit: 'rad' against 'deg'"]
 """
 

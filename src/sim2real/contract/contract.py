@@ -6,7 +6,6 @@ an order, a unit and a width; nothing is left to memory.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
@@ -133,6 +132,11 @@ class Contract(PlainData):
         """Numbers the network takes: all periods, oldest first."""
         return self.history * self.frame_width
 
+    @property
+    def goals_width(self) -> int:
+        """Numbers of all goals together."""
+        return sum(goal.width for goal in self.goals)
+
     def columns(self, kind: str) -> dict[str, int]:
         """Column among the readings of each joint's sensor of a kind, as 'jointpos'."""
         found: dict[str, int] = {}
@@ -142,10 +146,6 @@ class Contract(PlainData):
                 found.setdefault(sensor.of, column)
             column += sensor.width
         return found
-
-    def to_json(self) -> str:
-        """Indented JSON in a fixed order, so that two contracts can be compared line by line."""
-        return json.dumps(self.to_dict(), indent=2, allow_nan=False) + "\n"
 
     @classmethod
     def from_dict(cls, data: object, where: str = "contract") -> Contract:
@@ -169,10 +169,10 @@ def _differences(path: str, one: object, other: object) -> Iterator[str]:
         for key in one:
             yield from _differences(f"{path}.{key}" if path else key, one[key], other[key])
     elif isinstance(one, list | tuple) and isinstance(other, list | tuple):
-        mine = [entry.get("name", k) if isinstance(entry, Mapping) else entry
-                for k, entry in enumerate(one)]  # fmt: skip
-        theirs = [entry.get("name", k) if isinstance(entry, Mapping) else entry
-                  for k, entry in enumerate(other)]  # fmt: skip
+        mine, theirs = (
+            [row.get("name", k) if isinstance(row, Mapping) else row for k, row in enumerate(rows)]
+            for rows in (one, other)
+        )
         if mine != theirs:
             yield f"{path}: {', '.join(map(str, mine))} against {', '.join(map(str, theirs))}"
             return

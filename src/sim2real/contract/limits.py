@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from dataclasses import dataclass
 
@@ -80,7 +79,3 @@ class Limits(PlainData):
     def of(self, name: str) -> Floats:
         """(commands,) one of the limits of every joint, as 'command_low'."""
         return np.array([getattr(joint, name) for joint in self.joints], dtype=float)
-
-    def to_json(self) -> str:
-        """Indented JSON; what is unlimited is null."""
-        return json.dumps(self.to_dict(), indent=2, allow_nan=False) + "\n"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
@@ -99,6 +99,20 @@ class Diagnosis(PlainData, also=("verdict", "fine")):
         if self.findings:
             return f"{self.findings[0].fault}: {', '.join(self.findings[0].where)}"
         return self.physics
+
+    def sentences(self) -> Iterator[str]:
+        """All of it, a line each."""
+        for number, finding in enumerate(self.findings, start=1):
+            sure = f"{100 * finding.confidence:.0f} %"
+            yield f"{number}. {finding.fault} ({sure}): {', '.join(finding.where)}"
+            yield f"   {finding.evidence}"
+            if finding.alternatives:
+                yield f"   It could also be: {', '.join(finding.alternatives)}."
+            yield f"   Remedy: {finding.remedy}"
+        if self.fine:
+            yield self.physics
+        yield from (f"Note: {note}." for note in self.notes)
+        yield f"{self.logs} log(s), {self.periods} periods."
 
 
 def joined(per_log: Sequence[Sequence[Finding]]) -> tuple[Finding, ...]:

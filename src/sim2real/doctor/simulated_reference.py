@@ -13,7 +13,7 @@ from torch import Tensor
 
 from sim2real.arrays import Floats
 from sim2real.doctor.graph_interface import GraphInterface
-from sim2real.randomize import KeyedSampler, Sampler
+from sim2real.randomize import Sampler
 from sim2real.tasks import TaskEnv, find_task
 from sim2real.twin import Twin
 
@@ -35,7 +35,7 @@ class ReferenceEpisodes:
     """(episodes, periods, actions)"""
 
 
-class _Wider(KeyedSampler):
+class _Wider(Sampler):
     """A sampler's draws, farther from the nominal values; delays are anywhere in their bounds.
 
     Nobody writes down how late a bus is, and lateness alone is no interface fault.

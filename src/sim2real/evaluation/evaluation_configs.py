@@ -13,7 +13,7 @@ import tyro
 class EvaluateConfig:
     """Measure a policy's success in randomised worlds, and the parameter values where it fails."""
 
-    run: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="RUN")]
+    policy: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="RUN")]
     """Folder of the training run, or of a bundle."""
     episodes: int = 500
     """Episodes, each with its own parameters."""

@@ -14,7 +14,7 @@ from sim2real.arrays import Bools, Floats
 from sim2real.data import Episode
 from sim2real.errors import Sim2RealError
 from sim2real.evaluation.episode_recorder import EpisodeRecorder
-from sim2real.randomize import KeyedSampler, Sampler, drawn
+from sim2real.randomize import Sampler, drawn
 from sim2real.tasks import Task, TaskEnv
 from sim2real.twin import Twin
 
@@ -110,7 +110,7 @@ def run_trials(
     )
 
 
-class _Shared(KeyedSampler):
+class _Shared(Sampler):
     """Gives `each` neighbouring worlds the same row: one robot that is tried several times."""
 
     def __init__(self, sampler: Sampler, rows: Tensor, each: int) -> None:

@@ -28,10 +28,9 @@ __all__ = [
 
 if TYPE_CHECKING:
     from sim2real.learn.bundle_export import export
-    from sim2real.learn.export_config import ExportConfig
+    from sim2real.learn.learn_configs import ExportConfig, TrainConfig
     from sim2real.learn.policy import Policy
     from sim2real.learn.run import Run
-    from sim2real.learn.train_config import TrainConfig
     from sim2real.learn.trainer import Trainer, TrainProgress, TrainResult, train
 else:
     __getattr__, __dir__ = attach(__name__, __file__)

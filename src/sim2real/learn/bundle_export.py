@@ -5,6 +5,7 @@ from __future__ import annotations
 import platform
 import tempfile
 from collections.abc import Callable
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ import numpy as np
 from sim2real.contract import CommandSpec, Contract, JointLimits, Limits
 from sim2real.errors import Sim2RealError, options_as
 from sim2real.learn import Policy, TrainResult
-from sim2real.learn.export_config import ExportConfig
+from sim2real.learn.learn_configs import ExportConfig
 from sim2real.learn.onnx_graphs import (
     OPSET,
     interface_modules,
@@ -51,23 +52,20 @@ def export(
 
     `options` are those of `ExportConfig`, or it is given whole.
     """
-    if not isinstance(run, ExportConfig):
-        run = options_as(ExportConfig, run=_folder(run), **options)
-    return _exported(run, report)
-
-
-def _folder(run: TrainResult | Path | str) -> Path:
-    return run.run if isinstance(run, TrainResult) else Path(run)
-
-
-def _exported(config: ExportConfig, report: Callable[[int, int], None]) -> Bundle:
+    if isinstance(run, ExportConfig):
+        config = run
+    else:
+        folder = run.run if isinstance(run, TrainResult) else Path(run)
+        config = options_as(ExportConfig, run=folder, **options)
     if config.observations < 1:
         raise Sim2RealError("--observations must be at least 1")
     policy = Policy.open(config.run)
-    run = policy.run
-    twin = Twin.load(run.twin) if run.twin else None
-    source = "prior" if run.source == "adr" else run.source
-    env = TaskEnv(find_task(run.task), worlds=_WORLDS, seed=config.seed, source=source, twin=twin)
+    trained = policy.run
+    twin = Twin.load(trained.twin) if trained.twin else None
+    source = "prior" if trained.source == "adr" else trained.source
+    env = TaskEnv(
+        find_task(trained.task), worlds=_WORLDS, seed=config.seed, source=source, twin=twin
+    )
     out = config.out or config.run / "bundle"
     if out.exists():
         raise Sim2RealError(f"{out} exists already; choose another with --out")
@@ -79,13 +77,13 @@ def _exported(config: ExportConfig, report: Callable[[int, int], None]) -> Bundl
         for name, module in interface_modules(env).items()
     }
     graphs["policy"] = to_onnx(network_module(policy), {"obs": policy.width}, "actions", notes)
-    seen = roll_out(env, policy, config.observations, report=report)
+    seen = roll_out(env, policy, config.observations, contract=contract, report=report)
     provenance: ExportProvenance = {
-        "task": run.task,
+        "task": trained.task,
         "policy": policy.id,
         "run": config.run.name,
         "source": source,
-        "remainder": run.remainder,
+        "remainder": trained.remainder,
         "twin": env.twin.name,
         "twin_version": env.twin.version,
         "trained_in": policy.twin_version,
@@ -97,39 +95,15 @@ def _exported(config: ExportConfig, report: Callable[[int, int], None]) -> Bundl
         | {"python": platform.python_version()},
     }
     limits = make_limits(env, contract, seen)
-    return _checked(out, contract, limits, graphs, env.twin, provenance, seen)
+    write = partial(write_bundle, contract=contract, limits=limits, graphs=graphs, twin=env.twin)
+    with tempfile.TemporaryDirectory() as folder_of_trial:
+        trial = write(Path(folder_of_trial) / "trial", provenance=provenance)
+        found = _differences(Runtime(trial), seen)
+    return write(out, provenance={**provenance, "largest_difference": found})
 
 
-def _checked(
-    out: Path,
-    contract: Contract,
-    limits: Limits,
-    graphs: dict[str, bytes],
-    twin: Twin,
-    provenance: ExportProvenance,
-    seen: Rollout,
-) -> Bundle:
-    """Write the bundle if its graphs compute what the network and the task compute."""
-    with tempfile.TemporaryDirectory() as folder:
-        trial = write_bundle(
-            Path(folder) / "trial", contract=contract, limits=limits, graphs=graphs, twin=twin,
-            provenance=provenance,
-        )  # fmt: skip
-        found = differences(Runtime(trial), seen)
-    for name, value in found.items():
-        if not value < LARGEST_DIFFERENCE:
-            raise Sim2RealError(
-                f"the exported {name} differs from the trained one by {value:.2g} on"
-                f" {len(seen.observations)} observations; {LARGEST_DIFFERENCE:g} is allowed"
-            )
-    provenance = {**provenance, "largest_difference": found}
-    return write_bundle(
-        out, contract=contract, limits=limits, graphs=graphs, twin=twin, provenance=provenance
-    )
-
-
-def differences(runtime: Runtime, seen: Rollout) -> dict[str, float]:
-    """Largest difference of each graph from what was seen in the worlds."""
+def _differences(runtime: Runtime, seen: Rollout) -> dict[str, float]:
+    """Largest difference of each graph from what was seen in the worlds; all of them are small."""
     inputs = seen.interface
     pairs = {
         "policy": (runtime.policy(seen.observations), seen.actions),
@@ -147,7 +121,14 @@ def differences(runtime: Runtime, seen: Rollout) -> dict[str, float]:
             seen.commands,
         ),
     }  # fmt: skip
-    return {name: float(np.abs(one - two).max()) for name, (one, two) in pairs.items()}
+    found = {name: float(np.abs(one - two).max()) for name, (one, two) in pairs.items()}
+    for name, value in found.items():
+        if not value < LARGEST_DIFFERENCE:
+            raise Sim2RealError(
+                f"the exported {name} differs from the trained one by {value:.2g} on"
+                f" {len(seen.observations)} observations; {LARGEST_DIFFERENCE:g} is allowed"
+            )
+    return found
 
 
 def make_limits(env: TaskEnv, contract: Contract, seen: Rollout) -> Limits:

@@ -14,7 +14,7 @@ from typing import Any, TypedDict
 import torch
 from torch import Tensor
 
-from sim2real.errors import Sim2RealError
+from sim2real.errors import Sim2RealError, explaining
 from sim2real.files import atomic_path, write_text
 from sim2real.tasks import EnvState
 
@@ -68,11 +68,9 @@ def latest_checkpoint(folder: Path) -> Path:
 
 def load_checkpoint(path: Path) -> Checkpoint:
     """The content of a checkpoint; a damaged one is a `Sim2RealError` that names an older one."""
-    try:
+    with explaining(f"cannot read the checkpoint {path}", OSError, UnicodeDecodeError):
         data = path.read_bytes()
         digest = path.with_suffix(".sha256").read_text(encoding="utf-8").strip()
-    except (OSError, UnicodeDecodeError) as error:
-        raise Sim2RealError(f"cannot read the checkpoint {path}: {error}") from None
     if hashlib.sha256(data).hexdigest() != digest:
         raise _damaged(path)
     try:

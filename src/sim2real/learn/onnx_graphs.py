@@ -15,39 +15,11 @@ import onnx
 import torch
 from torch import Tensor
 
-from sim2real.errors import Sim2RealError, one_line
+from sim2real.errors import Sim2RealError, explaining
 from sim2real.learn import Policy
 from sim2real.tasks import Measurements, Task, TaskEnv
 
 OPSET = 20
-
-
-class _Given(Measurements):
-    """Measurements that were handed in, as a robot hands them in."""
-
-    def __init__(
-        self, task: Task, readings: Tensor, goals: Tensor, action: Tensor, command: Tensor
-    ):
-        super().__init__(task.worlds, tuple(task.goals))
-        self._readings = readings
-        widths = list(task.goals.values())
-        parts = torch.split(goals, widths, dim=1) if widths else ()
-        self._given = dict(zip(task.goals, parts, strict=True))
-        self._action, self._command = action, command
-
-    def sensor(self, *names: str) -> Tensor:
-        return self._readings[:, self._find(names)]
-
-    @property
-    def action(self) -> Tensor:
-        return self._action
-
-    @property
-    def command(self) -> Tensor:
-        return self._command
-
-    def goal(self, name: str) -> Tensor:
-        return self._given[name]
 
 
 class _Graph(torch.nn.Module):
@@ -58,17 +30,11 @@ class _Graph(torch.nn.Module):
         self._task, self._compute = task, compute
 
     def forward(self, readings: Tensor, goals: Tensor, action: Tensor, command: Tensor) -> Tensor:
-        return self._compute(_Given(self._task, readings, goals, action, command))
-
-
-class _Network(torch.nn.Module):
-    def __init__(self, policy: Policy) -> None:
-        super().__init__()
-        self._network = policy.network
-
-    def forward(self, obs: Tensor) -> Tensor:
-        found: Tensor = self._network.mlp(self._network.obs_normalizer(obs))
-        return found
+        widths = self._task.goals
+        parts = torch.split(goals, list(widths.values()), dim=1) if widths else ()
+        given = {"readings": readings, "action": action, "command": command}
+        given |= dict(zip(widths, parts, strict=True))
+        return self._compute(Measurements(self._task.worlds, tuple(widths), given))
 
 
 def interface_modules(env: TaskEnv) -> dict[str, torch.nn.Module]:
@@ -97,7 +63,7 @@ def interface_widths(env: TaskEnv) -> dict[str, int]:
 
 def network_module(policy: Policy) -> torch.nn.Module:
     """The network with its normaliser, observations in, mean action out."""
-    return _Network(policy)
+    return torch.nn.Sequential(policy.network.obs_normalizer, policy.network.mlp)
 
 
 def to_onnx(
@@ -113,7 +79,7 @@ def to_onnx(
     level = quiet.level
     quiet.setLevel(logging.ERROR)
     try:
-        with warnings.catch_warnings():
+        with warnings.catch_warnings(), explaining(f"{output} cannot be exported as a graph"):
             warnings.simplefilter("ignore")
             program = torch.onnx.export(
                 module,
@@ -125,8 +91,6 @@ def to_onnx(
                 opset_version=OPSET,
                 verbose=False,
             )
-    except Exception as error:  # torch raises many kinds
-        raise Sim2RealError(f"{output} cannot be exported as a graph: {one_line(error)}") from None
     finally:
         quiet.setLevel(level)
     assert program is not None  # it is None for the exporter that is not used

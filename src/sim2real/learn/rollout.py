@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-import mujoco
 import numpy as np
 import torch
 
 from sim2real.arrays import Floats, Singles
+from sim2real.contract import Contract
 from sim2real.learn import Policy
 from sim2real.tasks import TaskEnv
 
@@ -34,7 +34,12 @@ class Rollout:
 
 
 def roll_out(
-    env: TaskEnv, policy: Policy, count: int, *, report: Callable[[int, int], None]
+    env: TaskEnv,
+    policy: Policy,
+    count: int,
+    *,
+    contract: Contract,
+    report: Callable[[int, int], None],
 ) -> Rollout:
     """Let the policy act in its worlds until it has made `count` observations, and keep them."""
     memory, worlds = env.worlds.memory, env.worlds
@@ -49,7 +54,7 @@ def roll_out(
     while whole < count:
         observation = env.actor
         action = policy(observation)
-        before = _speeds(env)
+        before = _speeds(env, contract)
         keep(
             observations=observation,
             actions=action,
@@ -71,8 +76,8 @@ def roll_out(
         keep(
             commands=command,
             rates=(command - last).abs() * env.task.rate_hz,
-            velocities=_speeds(env),
-            accelerations=(_speeds(env) - before) * env.task.rate_hz,
+            velocities=_speeds(env, contract),
+            accelerations=(_speeds(env, contract) - before) * env.task.rate_hz,
             tool=worlds.derived("site_xpos")[:, site].flatten(1),
         )
         report(min(whole, count), count)
@@ -83,19 +88,14 @@ def roll_out(
     return Rollout(interface=inputs, **found)
 
 
-def _speeds(env: TaskEnv) -> torch.Tensor:
+def _speeds(env: TaskEnv, contract: Contract) -> torch.Tensor:
     """(worlds, commands) speeds of the commanded joints, as the robot's sensors read them."""
-    worlds, model = env.worlds, env.worlds.model
-    kinds, objects = model.sensor_type.tolist(), model.sensor_objid.tolist()
+    worlds, columns = env.worlds, contract.columns("jointvel")
     speeds = []
-    for joint in model.actuator_trnid[:, 0].tolist():
-        sensors = [
-            k
-            for k, kind in enumerate(kinds)
-            if kind == int(mujoco.mjtSensor.mjSENS_JOINTVEL) and objects[k] == joint
-        ]
-        if sensors:
-            speeds.append(worlds.measured[:, int(model.sensor_adr[sensors[0]])])
+    for joint in (command.joint for command in contract.commands):
+        if joint in columns:
+            speeds.append(worlds.measured[:, columns[joint]])
         else:
-            speeds.append(worlds.state("qvel")[:, int(model.jnt_dofadr[joint])].float())
+            row = int(worlds.model.joint(joint).dofadr[0])
+            speeds.append(worlds.state("qvel")[:, row].float())
     return torch.stack(speeds, dim=1)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from sim2real.errors import Sim2RealError, table_at
 from sim2real.files import read_json, write_json, write_text
-from sim2real.learn.train_config import TrainConfig
+from sim2real.learn.learn_configs import TrainConfig
 from sim2real.plain import PlainData
 from sim2real.tasks import Training, find_task
 from sim2real.twin import Twin

@@ -24,9 +24,9 @@ from sim2real.learn.checkpoint import (
     load_checkpoint,
     save_checkpoint,
 )
+from sim2real.learn.learn_configs import TrainConfig
 from sim2real.learn.ppo import make_ppo
 from sim2real.learn.run import Run
-from sim2real.learn.train_config import TrainConfig
 from sim2real.learn.vecenv import RslRlEnv
 from sim2real.params import Key, uniform
 from sim2real.plain import PlainData, plain
@@ -58,6 +58,11 @@ class TrainProgress:
     """Environment steps a second, learning included, in this iteration."""
     diverged: int
     """Worlds that diverged so far."""
+
+    def __str__(self) -> str:
+        text = "" if math.isnan(self.success) else f"success {100 * self.success:5.1f} %  "
+        text += f"reward {self.reward:6.2f}  {self.steps_per_s:,.0f} steps/s"
+        return text + (f"  {self.diverged} diverged" if self.diverged else "")
 
 
 @dataclass(frozen=True)
@@ -257,24 +262,21 @@ def _asked(
 
 def _trained(trainer: Trainer, report: Callable[[TrainProgress], None]) -> TrainResult:
     run = trainer.run
-    writer = SummaryWriter(str(run.folder / "tensorboard"), purge_step=trainer.iteration)
     saved, reached = trainer.iteration, False
-    try:
-        with _interruptible() as stopped:
-            while trainer.iteration < run.training.iterations and not reached and not stopped():
-                progress, losses = trainer.iterate()
-                _log(writer, progress, losses)
-                report(progress)
-                full = len(trainer.outcomes) == _WINDOW
-                goal = run.target_success
-                reached = goal is not None and full and trainer.success >= goal
-                if trainer.iteration % run.save_every == 0:
-                    trainer.save()
-                    saved = trainer.iteration
-            if saved != trainer.iteration:
+    events = SummaryWriter(str(run.folder / "tensorboard"), purge_step=trainer.iteration)
+    with events as writer, _interruptible() as stopped:
+        while trainer.iteration < run.training.iterations and not reached and not stopped():
+            progress, losses = trainer.iterate()
+            _log(writer, progress, losses)
+            report(progress)
+            full = len(trainer.outcomes) == _WINDOW
+            goal = run.target_success
+            reached = goal is not None and full and trainer.success >= goal
+            if trainer.iteration % run.save_every == 0:
                 trainer.save()
-    finally:
-        writer.close()
+                saved = trainer.iteration
+        if saved != trainer.iteration:
+            trainer.save()
     result = TrainResult(
         run=run.folder,
         finished=reached or trainer.iteration >= run.training.iterations,

@@ -60,40 +60,40 @@ class Fixed(Distribution):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Uniform(Distribution):
-    """Every value between two bounds is equally likely."""
+class _Between(Distribution):
+    """Values between two bounds."""
 
-    kind: ClassVar[str] = "uniform"
     low: float
     high: float
-
-    def __post_init__(self) -> None:
-        if not self.low < self.high:
-            self._refuse(f"low {self.low:g} must be below high {self.high:g}")
 
     @property
     def support(self) -> tuple[float, float]:
         return self.low, self.high
+
+
+@dataclass(frozen=True, kw_only=True)
+class Uniform(_Between):
+    """Every value between two bounds is equally likely."""
+
+    kind: ClassVar[str] = "uniform"
+
+    def __post_init__(self) -> None:
+        if not self.low < self.high:
+            self._refuse(f"low {self.low:g} must be below high {self.high:g}")
 
     def quantile(self, p: Tensor) -> Tensor:
         return self.low + (self.high - self.low) * p
 
 
 @dataclass(frozen=True, kw_only=True)
-class LogUniform(Distribution):
+class LogUniform(_Between):
     """Every order of magnitude between two positive bounds is equally likely."""
 
     kind: ClassVar[str] = "log-uniform"
-    low: float
-    high: float
 
     def __post_init__(self) -> None:
         if not 0 < self.low < self.high:
             self._refuse(f"needs 0 < low < high, got low {self.low:g}, high {self.high:g}")
-
-    @property
-    def support(self) -> tuple[float, float]:
-        return self.low, self.high
 
     def quantile(self, p: Tensor) -> Tensor:
         span = math.log(self.high / self.low)
@@ -122,18 +122,15 @@ class Normal(Distribution):
 
 
 @dataclass(frozen=True, kw_only=True)
-class TruncatedNormal(Distribution):
+class TruncatedNormal(Normal):
     """A Gaussian known to lie between two bounds."""
 
     kind: ClassVar[str] = "truncated-normal"
-    mean: float
-    std: float
     low: float
     high: float
 
     def __post_init__(self) -> None:
-        if not self.std > 0:
-            self._refuse(f"std {self.std:g} must be positive")
+        super().__post_init__()
         if not self.low < self.high:
             self._refuse(f"low {self.low:g} must be below high {self.high:g}")
         # Beyond 8 standard deviations the tail has no float64 resolution left to draw from.
@@ -145,18 +142,12 @@ class TruncatedNormal(Distribution):
     def support(self) -> tuple[float, float]:
         return self.low, self.high
 
-    def _edges(self) -> tuple[float, float, float]:
-        """Cumulative shares below low and high, and the sign that keeps them in the lower tail."""
-        sign = -1.0 if self.low > self.mean else 1.0
-        root2 = math.sqrt(2)
-        below = [
-            0.5 * math.erfc(-sign * (edge - self.mean) / self.std / root2)
-            for edge in (self.low, self.high)
-        ]
-        return below[0], below[1], sign
-
     def quantile(self, p: Tensor) -> Tensor:
-        below_low, below_high, sign = self._edges()
+        sign = -1.0 if self.low > self.mean else 1.0  # keeps both shares in the lower tail
+        below_low, below_high = (
+            0.5 * math.erfc(-sign * (edge - self.mean) / self.std / math.sqrt(2))
+            for edge in self.support
+        )
         z = sign * torch.special.ndtri(below_low + (below_high - below_low) * p)
         return torch.clamp(self.mean + self.std * z, self.low, self.high)
 

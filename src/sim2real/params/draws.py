@@ -88,15 +88,13 @@ def uniform(key: Key, *, worlds: Tensor, episodes: Tensor, index: int = 0) -> Te
         torch.split(episodes.reshape(-1), _PIECE),
         strict=True,
     )
-    drawn = [_uniform_piece(key, world, episode, index) for world, episode in pieces]
-    return (torch.cat(drawn) if len(drawn) != 1 else drawn[0]).view(shape)
-
-
-def _uniform_piece(key: Key, worlds: Tensor, episodes: Tensor, index: int) -> Tensor:
-    high = torch.full_like(worlds, index)
     schedule = key_schedule([key], device=worlds.device)
-    words = philox((worlds & _MASK, episodes & _MASK, high, worlds >> 32), schedule)
-    return to_unit(words[0], words[1])
+    drawn = []
+    for world, episode in pieces:
+        counter = (world & _MASK, episode & _MASK, torch.full_like(world, index), world >> 32)
+        words = philox(counter, schedule)
+        drawn.append(to_unit(words[0], words[1]))
+    return (torch.cat(drawn) if len(drawn) != 1 else drawn[0]).view(shape)
 
 
 class DrawTable:

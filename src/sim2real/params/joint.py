@@ -7,6 +7,7 @@ row of values, one column a parameter, with their correlations kept.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import ClassVar
@@ -68,19 +69,16 @@ class GaussianPosterior(JointDistribution):
         if torch.linalg.cholesky_ex(matrix).info.item() != 0:
             raise Sim2RealError("gaussian posterior: the covariance is not positive definite")
 
-    def _root(self, device: torch.device) -> Tensor:
-        matrix = torch.tensor(self.covariance, dtype=torch.float64, device=device)
-        root: Tensor = torch.linalg.cholesky(matrix)
-        return root
-
-    def _row(self, values: tuple[float, ...], device: torch.device) -> Tensor:
-        return torch.tensor(values, dtype=torch.float64, device=device)
+    def _tensors(self, device: torch.device) -> Iterator[Tensor]:
+        """Mean, covariance and bounds."""
+        for values in (self.mean, self.covariance, self.low, self.high):
+            yield torch.tensor(values, dtype=torch.float64, device=device)
 
     def sample(self, seed: int, *, worlds: Tensor, episodes: Tensor) -> Tensor:
         """Rows inside the bounds by rejection; a row still outside after 16 tries is clamped."""
         device = worlds.device
-        root, mean = self._root(device), self._row(self.mean, device)
-        low, high = self._row(self.low, device), self._row(self.high, device)
+        mean, covariance, low, high = self._tensors(device)
+        root = torch.linalg.cholesky(covariance)
         drawn = _table(self.names, seed, device).draw_several(worlds, episodes, _TRIES)
         rows = mean + torch.special.ndtri(drawn) @ root.T
         inside = ((rows >= low) & (rows <= high)).all(-1)
@@ -91,10 +89,9 @@ class GaussianPosterior(JointDistribution):
 
     def quantile(self, p: Tensor) -> Tensor:
         """Marginal quantiles of the uncut Gaussian, clamped to the bounds."""
-        matrix = torch.tensor(self.covariance, dtype=torch.float64, device=p.device)
-        std = torch.sqrt(torch.diagonal(matrix))
-        value = self._row(self.mean, p.device) + torch.special.ndtri(p)[:, None] * std
-        return torch.clamp(value, self._row(self.low, p.device), self._row(self.high, p.device))
+        mean, covariance, low, high = self._tensors(p.device)
+        std = torch.sqrt(torch.diagonal(covariance))
+        return torch.clamp(mean + torch.special.ndtri(p)[:, None] * std, low, high)
 
     def support(self) -> list[tuple[float, float]]:
         return list(zip(self.low, self.high, strict=True))

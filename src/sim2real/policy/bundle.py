@@ -14,7 +14,7 @@ from typing import NotRequired, TypedDict, cast
 
 from sim2real.contract import Contract, Limits
 from sim2real.errors import Sim2RealError, table_at
-from sim2real.files import atomic_folder, read_json
+from sim2real.files import atomic_folder, read_json, write_json
 from sim2real.twin import Twin
 
 SCHEMA = 1
@@ -135,8 +135,8 @@ def write_bundle(
     with atomic_folder(folder) as temporary:
         for name in GRAPHS:
             (temporary / f"{name}.onnx").write_bytes(graphs[name])
-        (temporary / "contract.json").write_text(contract.to_json(), encoding="utf-8")
-        (temporary / "limits.json").write_text(limits.to_json(), encoding="utf-8")
+        write_json(temporary / "contract.json", contract.to_dict())
+        write_json(temporary / "limits.json", limits.to_dict())
         text = json.dumps(provenance, indent=2, sort_keys=True, allow_nan=False)
         (temporary / "provenance.json").write_text(text + "\n", encoding="utf-8")
         twin.save(temporary / "twin")

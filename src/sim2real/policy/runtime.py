@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from sim2real.arrays import Reals, Singles
-from sim2real.errors import Sim2RealError, one_line
+from sim2real.errors import Sim2RealError, explaining
 from sim2real.policy.bundle import GRAPHS, Bundle
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ class Runtime:
         contract = bundle.contract
         widths = {
             "readings": contract.readings_width,
-            "goals": sum(goal.width for goal in contract.goals),
+            "goals": contract.goals_width,
             "action": len(contract.actions),
             "command": len(contract.commands),
             "obs": contract.input_width,
@@ -53,7 +53,7 @@ class Runtime:
         """Commands (rows, commands) that keep the robot where it is."""
         rows, contract = len(readings), self.contract
         none = {
-            "goals": np.zeros((rows, sum(goal.width for goal in contract.goals))),
+            "goals": np.zeros((rows, contract.goals_width)),
             "action": np.zeros((rows, len(contract.actions))),
             "command": np.zeros((rows, len(contract.commands))),
         }
@@ -72,7 +72,7 @@ class Pilot:
         self.runtime = runtime
         self.contract = runtime.contract
         self._frames: Singles | None = None
-        self._goals = np.zeros((1, sum(goal.width for goal in self.contract.goals)), np.float32)
+        self._goals = np.zeros((1, self.contract.goals_width), np.float32)
         self.action = np.zeros((1, len(self.contract.actions)), np.float32)
         self.command = np.zeros((1, len(self.contract.commands)), np.float32)
 
@@ -113,11 +113,7 @@ def _session(bundle: Bundle, name: str) -> onnxruntime.InferenceSession:
     # One thread: a small network is done before a pool wakes up.
     options.intra_op_num_threads = options.inter_op_num_threads = 1
     options.log_severity_level = 4
-    try:
+    with explaining(f"{bundle.folder}: {name}.onnx cannot be run"):
         return onnxruntime.InferenceSession(
             bundle.graph(name), options, providers=["CPUExecutionProvider"]
         )
-    except Exception as error:  # onnxruntime raises many kinds
-        raise Sim2RealError(
-            f"{bundle.folder}: {name}.onnx cannot be run: {one_line(error)}"
-        ) from None

@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING
 
 from sim2real.lazy import attach
 
-__all__ = ["AutomaticRanges", "Events", "KeyedSampler", "Sampler", "drawn", "make_sampler"]
+__all__ = ["AutomaticRanges", "Events", "Sampler", "drawn", "make_sampler"]
 
 if TYPE_CHECKING:
     from sim2real.randomize.adr import AutomaticRanges
     from sim2real.randomize.events import Events
-    from sim2real.randomize.sampler import KeyedSampler, Sampler, drawn, make_sampler
+    from sim2real.randomize.sampler import Sampler, drawn, make_sampler
 else:
     __getattr__, __dir__ = attach(__name__, __file__)

@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from sim2real.params import Parameter
+from sim2real.randomize.sampler import Sampler
 
 _EDGE_SHARE = 0.4
 _ENOUGH = 32
@@ -21,8 +22,8 @@ _WIDEN_AT = 0.8
 _NARROW_AT = 0.5
 
 
-class AutomaticRanges:
-    """A `Sampler` whose ranges follow success at their edges.
+class AutomaticRanges(Sampler):
+    """Ranges that follow success at their edges.
 
     A prior's support is the widest a range may become; a range moves in tenths of it.
     """
@@ -89,13 +90,11 @@ class AutomaticRanges:
         return torch.where(whole > 0, (self.high - self.low) / whole.clamp(min=1e-300), 1.0)
 
     def state_dict(self) -> dict[str, Tensor]:
-        """Ranges, edges under test and their counts."""
         return {
             name: getattr(self, name).clone()
             for name in ("low", "high", "edge", "tried", "succeeded")
         }
 
     def load_state_dict(self, state: dict[str, Tensor]) -> None:
-        """Go on from `state_dict`."""
         for name, tensor in state.items():
             setattr(self, name, tensor.clone())

@@ -27,16 +27,14 @@ class Events:
         self._normal = NoiseStream(
             Key.of(seed, "gusts"), worlds=everyone, channels=count, gaussian=True
         )
-        self._pushes = [
-            (column, worlds.model.body(event.body).id)
-            for column, event in enumerate(events.values())
-            if isinstance(event, Push)
-        ]
-        self._winds = [
-            (column, worlds.model.body(event.body).id)
-            for column, event in enumerate(events.values())
-            if isinstance(event, Wind)
-        ]
+        self._pushes, self._winds = (
+            [
+                (column, worlds.model.body(event.body).id)
+                for column, event in enumerate(events.values())
+                if isinstance(event, kind)
+            ]
+            for kind in (Push, Wind)
+        )
         shape = (worlds.count, count)
         memory = worlds.memory
         for name in ("event_left_s", "event_angle", "event_gust"):

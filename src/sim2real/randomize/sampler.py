@@ -7,9 +7,9 @@ same row, whatever else is drawn.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Protocol
 
 import torch
 from torch import Tensor
@@ -29,47 +29,31 @@ from sim2real.twin import Twin
 SOURCES = ("nominal", "prior", "posterior", "adr")
 
 
-class Sampler(Protocol):
-    """Gives the parameters of episodes."""
+class Sampler(ABC):
+    """Gives the parameters of episodes; most learn nothing, and have nothing to restore."""
 
     streams: tuple[str, ...]
     """Names of the keyed draws it needs."""
 
+    @abstractmethod
     def values(self, p: Tensor, worlds: Tensor, episodes: Tensor) -> Tensor:
         """(n, parameters) float64 values for worlds (n,) at their episodes (n,).
 
         `p` (n, streams) are the keyed uniform draws of its streams.
         """
-        ...
 
-    def observe(self, worlds: Tensor, success: Tensor) -> None:
+    def observe(self, worlds: Tensor, success: Tensor) -> None:  # noqa: B027
         """Learn that the episodes in `worlds` (n,) ended with `success` (n,)."""
-        ...
 
     def state_dict(self) -> dict[str, Tensor]:
         """What a resumed run needs."""
-        ...
-
-    def load_state_dict(self, state: dict[str, Tensor]) -> None:
-        """Go on from `state_dict`."""
-        ...
-
-
-class KeyedSampler:
-    """A sampler that learns nothing: its draws are keyed, so there is nothing to restore."""
-
-    def observe(self, worlds: Tensor, success: Tensor) -> None:
-        """Ignore how episodes ended."""
-
-    def state_dict(self) -> dict[str, Tensor]:
-        """Nothing."""
         return {}
 
-    def load_state_dict(self, state: dict[str, Tensor]) -> None:
-        """Nothing to restore."""
+    def load_state_dict(self, state: dict[str, Tensor]) -> None:  # noqa: B027
+        """Go on from `state_dict`."""
 
 
-class Independent(KeyedSampler):
+class Independent(Sampler):
     """Every parameter from a distribution of its own."""
 
     def __init__(
@@ -81,19 +65,12 @@ class Independent(KeyedSampler):
     ) -> None:
         self.streams = tuple(parameter.name for parameter in parameters)
         # Uniform and fixed parameters, nearly all of them, are drawn in one line together.
-        start, span = [], []
-        self._others: list[tuple[int, Distribution]] = []
-        for column, distribution in enumerate(distributions):
-            if isinstance(distribution, Uniform | Fixed):
-                low, high = distribution.support
-                start.append(low)
-                span.append(high - low)
-            else:
-                start.append(0.0)
-                span.append(0.0)
-                self._others.append((column, distribution))
-        self._start = torch.tensor(start, dtype=torch.float64, device=device)
-        self._span = torch.tensor(span, dtype=torch.float64, device=device)
+        lines = [isinstance(one, Uniform | Fixed) for one in distributions]
+        ends = [one.support if line else (0.0, 0.0)
+                for one, line in zip(distributions, lines, strict=True)]  # fmt: skip
+        low, high = torch.tensor(ends, dtype=torch.float64, device=device).view(-1, 2).unbind(1)
+        self._start, self._span = low, high - low
+        self._others = [(k, one) for k, one in enumerate(distributions) if not lines[k]]
 
     def values(self, p: Tensor, worlds: Tensor, episodes: Tensor) -> Tensor:
         """(n, parameters) values, each a function of (seed, name, world, episode) alone."""
@@ -115,20 +92,11 @@ class FromPosterior(Independent):
         device: torch.device | str = "cpu",
     ) -> None:
         super().__init__(parameters, [p.prior for p in parameters], device=device)
-        valid = [parameter.name for parameter in parameters]
-        for name in posterior.names:
-            if name not in valid:
-                raise Sim2RealError(
-                    f"the posterior knows {name!r}, which the twin does not{nearest(name, valid)}"
-                )
-        for name, (least, most) in zip(posterior.names, posterior.support(), strict=True):
-            low, high = parameters[valid.index(name)].bounds
-            if least < low - 1e-9 or most > high + 1e-9:
-                raise Sim2RealError(
-                    f"the posterior of {name} reaches {least:g} .. {most:g}, outside its bounds"
-                    f" {low:g} .. {high:g}"
-                )
-        self._columns = torch.tensor([valid.index(name) for name in posterior.names], device=device)
+        columns = [
+            _column(parameters, name, support, where="the posterior")
+            for name, support in zip(posterior.names, posterior.support(), strict=True)
+        ]
+        self._columns = torch.tensor(columns, device=device)
         self._posterior = posterior
         self._seed = seed
 
@@ -188,22 +156,25 @@ def _from_file(twin: Twin, path: Path, *, seed: int, device: torch.device | str)
             twin.parameters, JointDistribution.from_dict(data, f"{path}"), seed=seed, device=device
         )
     chosen: list[Distribution] = [Fixed(value=p.nominal) for p in twin.parameters]
-    valid = [parameter.name for parameter in twin.parameters]
     for name, value in data.items():
-        if name not in valid:
-            raise Sim2RealError(
-                f"{path}: twin {twin.name!r} has no parameter {name!r}{nearest(name, valid)}"
-            )
-        column = valid.index(name)
         if isinstance(value, int | float):
-            chosen[column] = Fixed(value=number_at(value, f"{path}: {name}"))
+            given: Distribution = Fixed(value=number_at(value, f"{path}: {name}"))
         else:
-            chosen[column] = Distribution.from_dict(value, f"{path}: {name}")
-        low, high = twin.parameters[column].bounds
-        least, most = chosen[column].support
-        if least < low - 1e-9 or most > high + 1e-9:
-            raise Sim2RealError(
-                f"{path}: {name} reaches {least:g} .. {most:g}, outside its bounds"
-                f" {low:g} .. {high:g}"
-            )
+            given = Distribution.from_dict(value, f"{path}: {name}")
+        chosen[_column(twin.parameters, name, given.support, where=str(path))] = given
     return Independent(twin.parameters, chosen, device=device)
+
+
+def _column(
+    parameters: Sequence[Parameter], name: str, support: tuple[float, float], *, where: str
+) -> int:
+    """Place of the parameter that a file or a posterior draws, if its bounds allow the draws."""
+    valid = [parameter.name for parameter in parameters]
+    if name not in valid:
+        raise Sim2RealError(f"{where}: the twin has no parameter {name!r}{nearest(name, valid)}")
+    (least, most), (low, high) = support, parameters[valid.index(name)].bounds
+    if least < low - 1e-9 or most > high + 1e-9:
+        raise Sim2RealError(
+            f"{where}: {name} reaches {least:g} .. {most:g}, outside its bounds {low:g} .. {high:g}"
+        )
+    return valid.index(name)

@@ -25,7 +25,6 @@ __all__ = [
     "plot_motion",
     "plot_plan",
     "plot_run",
-    "training_bar",
     "write_gap",
     "write_loop",
     "write_page",
@@ -34,15 +33,20 @@ __all__ = [
 
 if TYPE_CHECKING:
     from sim2real.report.attribution_plots import plot_attribution
-    from sim2real.report.drift_plot import FORMATS, plot_drift
     from sim2real.report.gap_page import write_gap
     from sim2real.report.identification_page import write_page
     from sim2real.report.live_view import Live
     from sim2real.report.loop_page import REPORT_FILE, write_loop
-    from sim2real.report.motion_plot import plot_motion
-    from sim2real.report.plan_plot import plot_plan
-    from sim2real.report.plots import plot_episode, plot_evaluation, plot_run
-    from sim2real.report.progress import bar, training_bar
+    from sim2real.report.plots import (
+        FORMATS,
+        plot_drift,
+        plot_episode,
+        plot_evaluation,
+        plot_motion,
+        plot_plan,
+        plot_run,
+    )
+    from sim2real.report.progress import bar
     from sim2real.report.ranges_page import write_ranges
     from sim2real.report.terminal import curve
 else:

@@ -35,16 +35,12 @@ _MOST_CHANNELS = 12
 _MOST_OVERLAYS = 6
 _MOST_ALONG = 6
 _MOST_PLACES = 10
-_STYLE = """<style>
-.verdict { font-size: 1.1rem; }
-</style>"""
 
 
 def write_gap(path: Path, gap: Gap) -> None:
     """Write the page as one self-contained file."""
     style = "bad" if gap.found else "good" if gap.distances else ""
     parts = [
-        _STYLE,
         f"<h1>The gap of {html.escape(gap.twin)}</h1>",
         f"<p class='verdict {style}'>{sentence(gap.verdict)}</p>",
         paragraph(

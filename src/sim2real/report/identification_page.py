@@ -3,26 +3,24 @@
 from __future__ import annotations
 
 import html
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sim2real.arrays import Floats
 from sim2real.errors import Sim2RealError
 from sim2real.gap import SensorCoverage, range_coverage
 from sim2real.logs import ControlLog
 from sim2real.plan import advice
-from sim2real.replay import Replay, Replayer, best_guess
+from sim2real.replay import Replayer, best_guess
 from sim2real.report.identify_plots import (
     all_beliefs,
     belief,
     calibration,
     numbers_shown,
-    prior_medians,
-    prior_stds,
     ranks_of,
     replayed,
+    shifts,
     singular_values,
     unit_of,
 )
@@ -53,19 +51,13 @@ _DRAWS = 40
 """Draws of the posterior that predict the held-back recordings."""
 _CHECKED_S = 60.0
 """Time of held-back recordings to check calibration with [s]."""
-_STYLE = """<style>
-.wide img { width: 100%; max-width: 42rem; }
-.told th:nth-child(2) { text-align: left; }
-td.words { white-space: normal; text-align: left; min-width: 8rem; }
-</style>"""
 
 
 def write_page(path: Path, found: Identification) -> None:
     """Write the page as one self-contained file."""
     old, held_back = found.problem.twin, list(found.held_back)
-    new = old.with_posterior(found.posterior.distribution)
+    new, check = old.with_posterior(found.posterior.distribution), found.check
     parts = [
-        _STYLE,
         f"<h1>Identification of {html.escape(old.name)}</h1>",
         _verdict(found),
         "<h2>Parameters</h2>",
@@ -75,8 +67,12 @@ def write_page(path: Path, found: Identification) -> None:
         "<h2>Identifiability</h2>",
         _identifiability(found),
         "<h2>Held-back recordings</h2>",
-        _errors(found),
-        _replays(found, old, new, held_back),
+        errors(
+            zip(check.sensors, check.before, check.after, strict=True),
+            found.problem.logs[0],
+            check.horizon_s,
+        ),
+        replays((old, new), held_back, check.horizon_s),
         "<h3>Calibration of the posterior</h3>",
         _calibration(new, held_back),
     ]
@@ -102,12 +98,6 @@ def _verdict(found: Identification) -> str:
             f" and variances were widened by a factor of {found.posterior.discrepancy:.1f}."
         )
     return text + "".join(map(paragraph, found.notes))
-
-
-def shifts(found: Identification) -> Floats:
-    """(fitted,) distance of each posterior from the median of its prior, in its deviations."""
-    middle = prior_medians(found)
-    return (found.posterior.mean - middle) / prior_stds(found)
 
 
 def _warnings(found: Identification) -> str:
@@ -195,22 +185,30 @@ def _words(found: Identification, name: str) -> tuple[str, str]:
     return ("no effect", "bad") if name in known.without_effect else ("too little effect", "bad")
 
 
-def _errors(found: Identification) -> str:
-    check = found.check
-    units = {s.name: s.unit for s in found.problem.logs[0].contract.sensors}
+def errors(
+    sensors: Iterable[tuple[str, float | None, float | None]], log: ControlLog, horizon_s: float
+) -> str:
+    """A table of (sensor, error before, error after), and what the errors are."""
+    units = {spec.name: spec.unit for spec in log.contract.sensors}
     rows = []
-    for name, before, after in zip(check.sensors, check.before, check.after, strict=True):
-        if np.isfinite(before):
+    for name, before, after in sensors:
+        if before is not None and after is not None and np.isfinite(before):
             ratio = after / before if before > 0 else float("nan")
             better = (f"{ratio:.2f}", "good" if ratio < 1 else "bad")
-            unit = units.get(name, "") or "1"
-            rows.append((name, f"{before:.4g}", f"{after:.4g}", unit, better))
-    words = paragraph(f"Root mean square error of predictions over {check.horizon_s:g} s.")
+            rows.append((name, f"{before:.4g}", f"{after:.4g}", units.get(name) or "1", better))
+    words = paragraph(
+        f"Root mean square error of predictions over {horizon_s:g} s, on held-back recordings."
+    )
     return words + table(("sensor", "before", "after", "unit", "ratio"), rows)
 
 
-def _replays(found: Identification, old: Twin, new: Twin, logs: list[ControlLog]) -> str:
-    before, after = predicted((old, new), logs, found.check.horizon_s)
+def replays(twins: Sequence[Twin], logs: Sequence[ControlLog], horizon_s: float) -> str:
+    """Segments of logs as the best guesses of two twins, the old one first, predict them."""
+    guesses = np.stack([best_guess(twin) for twin in twins])
+    before, after = (
+        Replayer(twin, ControlLog.join(logs), horizon_s=horizon_s, values=guesses)(guess[None])
+        for twin, guess in zip(twins, guesses, strict=True)
+    )
     shown = numbers_shown(before, _MOST_REPLAYS)
     figures = (
         picture(
@@ -221,15 +219,6 @@ def _replays(found: Identification, old: Twin, new: Twin, logs: list[ControlLog]
     )
     seen = int(np.isfinite(before.measured).any(axis=(0, 1)).sum())
     return plots(figures) + omitted(seen - len(shown), "reading")
-
-
-def predicted(twins: Sequence[Twin], logs: list[ControlLog], horizon_s: float) -> list[Replay]:
-    """The same segments of logs, predicted by each twin's best guess."""
-    guesses = np.stack([best_guess(twin) for twin in twins])
-    return [
-        Replayer(twin, ControlLog.join(logs), horizon_s=horizon_s, values=guesses)(guess[None])
-        for twin, guess in zip(twins, guesses, strict=True)
-    ]
 
 
 def _calibration(new: Twin, logs: list[ControlLog]) -> str:

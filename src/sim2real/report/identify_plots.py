@@ -75,17 +75,22 @@ def fill_prior(axis: Axes, quantiles: Floats, values: Floats) -> None:
     axis.fill_between(values, density, color=OLD, alpha=0.6, label="prior")
 
 
-def prior_stds(found: Identification) -> Floats:
+def shifts(found: Identification) -> Floats:
+    """(fitted,) distance of each posterior from the median of its prior, in its deviations."""
+    half = torch.tensor([0.5], dtype=torch.float64)
+    middle = [float(p.prior.quantile(half)) for p in found.problem.parameters]
+    return np.asarray((found.posterior.mean - middle) / _prior_stds(found))
+
+
+def _prior_stds(found: Identification) -> Floats:
     """(fitted,) standard deviation of each prior."""
     return np.maximum([prior_std(p) for p in found.problem.parameters], 1e-300)
 
 
 def all_beliefs(found: Identification) -> Figure:
     """Posteriors of all parameters, one row each, in standard deviations of their priors."""
-    names, scales = found.posterior.names, prior_stds(found)
-    middle = prior_medians(found)
-    mean = (found.posterior.mean - middle) / scales
-    std = found.posterior.std / scales
+    names, mean = found.posterior.names, shifts(found)
+    std = found.posterior.std / _prior_stds(found)
     figure, axis = panel(4.2, 0.8 + 0.2 * len(names))
     rows = np.arange(len(names))[::-1]
     axis.axvspan(-2, 2, color=OLD, alpha=0.35, linewidth=0)
@@ -169,12 +174,6 @@ def replayed(
     if legend:
         axis.legend(fontsize=TICK, frameon=False)
     return figure
-
-
-def prior_medians(found: Identification) -> Floats:
-    """(fitted,) median of each prior."""
-    half = torch.tensor([0.5], dtype=torch.float64)
-    return np.array([float(p.prior.quantile(half)) for p in found.problem.parameters])
 
 
 def unit_of(unit: str, operation: str) -> str:

@@ -15,11 +15,9 @@ from sim2real.logs import aligned
 from sim2real.loop import episodes_of, run_of
 from sim2real.randomize import drawn
 from sim2real.report.attribution_plots import waterfall
-from sim2real.report.identification_page import predicted
-from sim2real.report.identify_plots import numbers_shown, replayed
+from sim2real.report.identification_page import errors, replays
 from sim2real.report.page import (
     bullets,
-    paragraph,
     picture,
     plots,
     sentence,
@@ -27,7 +25,7 @@ from sim2real.report.page import (
     write_parts,
 )
 from sim2real.report.panels import LABEL, NEW, OLD, REAL, WARN, panel
-from sim2real.report.ranges_page import belief_of
+from sim2real.report.ranges_page import beliefs
 from sim2real.report.replay_film import film_of
 from sim2real.tasks import find_task
 from sim2real.twin import Twin
@@ -43,30 +41,13 @@ if TYPE_CHECKING:
 
 REPORT_FILE = "report.html"
 _HORIZON_S = 0.5
-_MOST_REPLAYS = 6
 _DRAWS = 512
-_STYLE = """<style>
-.small { grid-template-columns: repeat(auto-fill, minmax(min(100%, 10rem), 1fr)); }
-figure { margin: 0; break-inside: avoid; } figcaption { font-size: 0.85rem; color: #555; }
-.plots img, figure img, video { width: 100%; max-width: 44rem; height: auto; }
-.verdict { font-size: 1.15rem; } .from { font-size: 0.8rem; color: #555; }
-.cards { display: flex; flex-wrap: wrap; gap: 0.75rem; margin: 1rem 0; padding: 0; }
-.cards div { flex: 1 1 8rem; border: 1px solid #ddd; border-radius: 0.5rem;
-  padding: 0.6rem 0.9rem; }
-.cards b { display: block; font-size: 1.7rem; line-height: 1.2; }
-.cards span { font-size: 0.8rem; color: #555; }
-.todo li { margin-bottom: 0.6rem; } .todo code { display: block; }
-.still { display: none; }
-@media print { video { display: none; } .still { display: block; } h2 { break-after: avoid; }
-  a { color: inherit; } }
-</style>"""
 
 
 def write_loop(path: Path, closed: LoopResult) -> None:
     """Write the page as one self-contained file; links to episodes are relative."""
     title = f"{closed.task} on {closed.robot}"
     parts = [
-        _STYLE,
         f"<h1>{html.escape(title)}</h1>",
         f"<p class='verdict {'good' if closed.met else 'bad'}'>{sentence(closed.why)}</p>",
         _cards(closed),
@@ -163,33 +144,13 @@ def _replays(closed: LoopResult) -> Iterator[str]:
     logs = [aligned(episode, before) for episode in episodes_of(closed.recorded)]
     yield "<h2>Real against simulated signals</h2>"
     checked = known.result["held_back"]
-    units = {sensor.name: sensor.unit or "1" for sensor in logs[0].contract.sensors}
-    rows = [
-        (
-            f"{name} [{units[name]}]",
-            f"{e['before']:.3g}",
-            f"{e['after']:.3g}",
-            f"{e['after'] / e['before']:.2f}",
-        )
-        for name, e in checked["sensors"].items()
-        if e["before"]
-    ]
-    yield paragraph(
-        "Root mean square error of predictions over"
-        f" {checked['horizon_s']:g} s, on held-back recordings."
+    sensors = ((name, e["before"], e["after"]) for name, e in checked["sensors"].items())
+    yield errors(sensors, logs[0], checked["horizon_s"])
+    yield _figure(
+        replays((before, after), logs, _HORIZON_S),
+        "Measured, and predicted before and after.",
+        _links([closed.recorded]),
     )
-    yield table(("sensor", "before", "after", "ratio"), rows)
-    old, new = predicted((before, after), logs, _HORIZON_S)
-    links = _links([closed.recorded])
-    figures = [
-        _figure(
-            picture(replayed(old, new, name, k, legend=place == 0), f"{name}, replayed"),
-            f"{html.escape(name)}: measured, and replayed before and after.",
-            links,
-        )
-        for place, (name, k) in enumerate(numbers_shown(old, _MOST_REPLAYS))
-    ]
-    yield plots(figures)
 
 
 def _believed(closed: LoopResult) -> Iterator[str]:
@@ -206,13 +167,8 @@ def _believed(closed: LoopResult) -> Iterator[str]:
     recorded = [closed.recorded, *(b for one in closed.rounds[:-1] for b in one.batches)]
     yield "<h2>Parameters before and now</h2>"
     names = twin.posterior.names
-    panels = [
-        picture(belief_of(ranges, k), f"{parameter.name}: prior and posterior")
-        for k, parameter in enumerate(twin.parameters)
-        if parameter.name in names
-    ]
     yield _figure(
-        f"<div class='plots small'>{''.join(panels)}</div>",
+        beliefs(ranges, (k for k, p in enumerate(twin.parameters) if p.name in names)),
         "Grey: the prior. Blue: the draws of the last policy's training, their middle 95 % as a"
         " bar, and below it that of the posterior. Dotted: the nominal value.",
         _links(recorded),

@@ -28,8 +28,22 @@ tr { border-bottom: 1px solid #ddd; } img { max-width: 100%; height: auto; }
 code { font-size: 0.9em; overflow-wrap: anywhere; }
 .good { color: #1a7f37; } .bad { color: #c0392b; }
 .plots { display: grid; grid-template-columns: repeat(auto-fill, minmax(min(100%, 20rem), 1fr));
-  gap: 0.5rem; } .plots img { width: 100%; max-width: 32rem; }
-@media print { body { margin: 0; max-width: none; } }
+  gap: 0.5rem; }
+.small { grid-template-columns: repeat(auto-fill, minmax(min(100%, 10rem), 1fr)); }
+.plots img, .wide img, figure img, video { width: 100%; max-width: 44rem; height: auto; }
+figure { margin: 0; break-inside: avoid; } figcaption { font-size: 0.85rem; color: #555; }
+.verdict { font-size: 1.15rem; } .from { font-size: 0.8rem; color: #555; }
+.told th:nth-child(2) { text-align: left; }
+td.words { white-space: normal; text-align: left; min-width: 8rem; }
+.cards { display: flex; flex-wrap: wrap; gap: 0.75rem; margin: 1rem 0; padding: 0; }
+.cards div { flex: 1 1 8rem; border: 1px solid #ddd; border-radius: 0.5rem;
+  padding: 0.6rem 0.9rem; }
+.cards b { display: block; font-size: 1.7rem; line-height: 1.2; }
+.cards span { font-size: 0.8rem; color: #555; }
+.todo li { margin-bottom: 0.6rem; } .todo code { display: block; }
+.still { display: none; }
+@media print { body { margin: 0; max-width: none; } video { display: none; }
+  .still { display: block; } h2 { break-after: avoid; } a { color: inherit; } }
 """
 
 

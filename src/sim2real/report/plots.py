@@ -1,4 +1,4 @@
-"""Figures of evaluations, training runs and episodes, drawn without a screen."""
+"""Figures of evaluations, training runs, episodes, motions, plans and drift."""
 
 from __future__ import annotations
 
@@ -10,13 +10,19 @@ import numpy as np
 
 from sim2real.data import Video
 from sim2real.files import read_json
-from sim2real.report.panels import NEW, TICK, WARN, grid, label, panel, tiles, write_picture
+from sim2real.report.panels import NEW, OLD, TICK, WARN, grid, label, panel, tiles, write_picture
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+    from sim2real.contract import Contract
     from sim2real.data import Episode
     from sim2real.evaluation import Evaluation
+    from sim2real.plan import MotionPlan
+    from sim2real.robot import DriftReport, ExcitationPlan
+
+FORMATS = (".png", ".pdf", ".svg")
+"""What a name of a figure's file may end in."""
 
 
 def plot_evaluation(path: Path, evaluation: Evaluation) -> None:
@@ -121,3 +127,92 @@ def _filmstrip(axis: Axes, video: Video, pictures: int = 6) -> None:
     axis.imshow(np.concatenate(strip, axis=1))
     axis.set_xticks([])
     axis.set_yticks([])
+
+
+def plot_motion(path: Path, plan: ExcitationPlan, contract: Contract) -> None:
+    """Every command over time with its range, and its rate of change with its limit."""
+    commands = contract.commands
+    figure, axes = grid(len(commands), 2, width=9, height=1.5 * len(commands) + 0.8)
+    times = np.arange(len(plan.commands)) / plan.rate_hz
+    bounds = plan.envelope
+    for k, command in enumerate(commands):
+        rate = np.diff(plan.commands[:, k]) * plan.rate_hz
+        for axis, x, y, edges, name in (
+            (axes[k][0], times, plan.commands[:, k], (bounds.low[k], bounds.high[k]),
+             f"{command.name} [{command.unit}]"),
+            (axes[k][1], times[1:], rate, (-bounds.rate[k], bounds.rate[k]),
+             f"[{command.unit}/s]"),
+        ):  # fmt: skip
+            axis.plot(x, y, color=NEW, linewidth=0.9)
+            axis.set_ylabel(name, fontsize=TICK)
+            for edge in edges:
+                axis.axhline(edge, color=WARN, linewidth=0.7, linestyle="--")
+            axis.tick_params(labelsize=TICK)
+            axis.grid(alpha=0.3)
+    for axis in axes[-1]:
+        axis.set_xlabel("time [s]", fontsize=8)
+    figure.suptitle(f"{plan.motion}, {plan.seconds:.1f} s; dashed: its limits", fontsize=9)
+    write_picture(path, figure)
+
+
+def plot_plan(path: Path, chosen: MotionPlan) -> None:
+    """Standard deviation of each parameter, relative to its prior's, now and after each motion."""
+    count, steps = len(chosen.names), len(chosen.motions)
+    figure, axis = panel(8, 0.32 * count + 1.4)
+    rows = np.arange(count)[::-1]
+    axis.hlines(rows, chosen.after / chosen.prior, chosen.before / chosen.prior, color=OLD)
+    axis.plot(chosen.before / chosen.prior, rows, "o", color=OLD, label="now")
+    for k, motion in enumerate(chosen.motions):
+        last = k == steps - 1
+        axis.plot(
+            motion.std / chosen.prior,
+            rows,
+            "o" if last else "|",
+            color=NEW,
+            alpha=1.0 if last else 0.6,
+            label=f"after {steps} motions" if last else None,
+        )
+    axis.axvline(1.0, color=OLD, linestyle="--", linewidth=1)
+    axis.set_xscale("log")
+    axis.set_yticks(rows, chosen.names, fontsize=8)
+    for tick, name in zip(axis.get_yticklabels(), chosen.names, strict=True):
+        tick.set_fontweight("bold" if name in chosen.wanted else "normal")
+    title = "; ".join(motion.name for motion in chosen.motions)
+    label(axis, title, "expected standard deviation, relative to the prior's")
+    axis.grid(axis="x", alpha=0.3)
+    axis.legend(fontsize=8, loc="upper left")
+    write_picture(path, figure)
+
+
+def plot_drift(path: Path, report: DriftReport) -> None:
+    """Evidence of each episode after the baseline, the threshold and the estimated change."""
+    figure, axis = panel(8, 3.6)
+    threshold = 1 / report.false_alarm
+    numbers = [verdict.number for verdict in report.verdicts]
+    evidence = [verdict.evidence for verdict in report.verdicts]
+    axis.axvspan(0.5, report.baseline + 0.5, color="0.92", label="baseline")
+    axis.plot(numbers, evidence, "o-", color=NEW, markersize=4, linewidth=1, label="evidence")
+    axis.axhline(threshold, color=WARN, linewidth=1, linestyle="--")
+    axis.annotate(
+        f"alarm above {threshold:g}: a false one in at most {100 * report.false_alarm:g} % of all"
+        " deployments",
+        (0.01, threshold),
+        xycoords=("axes fraction", "data"),
+        xytext=(0, 3),
+        textcoords="offset points",
+        fontsize=TICK,
+        color=WARN,
+    )
+    if report.change is not None:
+        axis.axvline(report.change - 0.5, color="0.3", linewidth=1, linestyle=":", label="change")
+    axis.set_yscale("log")
+    axis.set_ylim(min([*evidence, 0.1]) / 2, 4 * max([*evidence, threshold]))
+    axis.set_xlim(0.5, max([*numbers, report.baseline + 1]) + 0.5)
+    axis.set_xlabel("episode")
+    axis.set_ylabel("evidence of a change")
+    axis.grid(alpha=0.3)
+    axis.legend(fontsize=TICK, loc="lower left")
+    title = "no drift" if report.alarm is None else f"drift, alarm at episode {report.alarm}"
+    named = ", ".join(cause.name for cause in report.causes)
+    figure.suptitle(f"{title}: {named}" if named else title, fontsize=10)
+    write_picture(path, figure)

@@ -5,12 +5,11 @@ If standard error is not a terminal (a log file, CI), it is a plain line every 1
 
 from __future__ import annotations
 
-import math
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from rich.console import Console
 from rich.progress import (
@@ -22,39 +21,21 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
-if TYPE_CHECKING:
-    from sim2real.learn import TrainProgress
-
 _LINE_EVERY_S = 15.0
 
 
-@contextmanager
-def bar(title: str, *, quiet: bool = False) -> Iterator[Callable[[int, int], None]]:
-    """A bar that is updated with (done, of)."""
-    with _bar(title, quiet=quiet) as show:
-        yield lambda done, of: show(done, of, "")
+class Show(Protocol):
+    """Brings a bar up to date."""
+
+    def __call__(self, done: int, of: int, text: object = "") -> None:
+        """So much is done; `text` stands beside it."""
 
 
 @contextmanager
-def training_bar(title: str, *, quiet: bool = False) -> Iterator[Callable[[TrainProgress], None]]:
-    """A bar that is updated with a training run's progress; it shows success, reward and rate."""
-    with _bar(title, quiet=quiet) as show:
-
-        def report(progress: TrainProgress) -> None:
-            success = progress.success
-            text = "" if math.isnan(success) else f"success {100 * success:5.1f} %  "
-            text += f"reward {progress.reward:6.2f}  {progress.steps_per_s:,.0f} steps/s"
-            if progress.diverged:
-                text += f"  {progress.diverged} diverged"
-            show(progress.iteration, progress.iterations, text)
-
-        yield report
-
-
-@contextmanager
-def _bar(title: str, *, quiet: bool) -> Iterator[Callable[[int, int, str], None]]:
+def bar(title: str, *, quiet: bool = False) -> Iterator[Show]:
+    """A bar that is updated with (done, of), and a text if there is more to say."""
     if quiet:
-        yield lambda done, of, text: None
+        yield lambda done, of, text="": None
     elif not sys.stderr.isatty():
         yield _lines(title)
     else:
@@ -69,14 +50,16 @@ def _bar(title: str, *, quiet: bool) -> Iterator[Callable[[int, int, str], None]
         )
         with Progress(*columns, console=Console(stderr=True)) as progress:
             task = progress.add_task(title, total=None, text="")
-            yield lambda done, of, text: progress.update(task, completed=done, total=of, text=text)
+            yield lambda done, of, text="": progress.update(
+                task, completed=done, total=of, text=str(text)
+            )
 
 
-def _lines(title: str) -> Callable[[int, int, str], None]:
+def _lines(title: str) -> Show:
     begin = last = time.monotonic()
     first = before = 0
 
-    def show(done: int, of: int, text: str) -> None:
+    def show(done: int, of: int, text: object = "") -> None:
         nonlocal begin, last, first, before
         now = time.monotonic()
         if done < before:  # the next part of the work

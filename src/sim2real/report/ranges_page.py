@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import html
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 import numpy as np
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from sim2real.gap import BAND, STRONG, Ranges, RangesFound, posterior_bands
@@ -34,7 +34,7 @@ def write_ranges(path: Path, found: RangesFound) -> None:
         f" <b>{html.escape(ranges.source)}</b>. Grey: the prior. Blue: the draws, with their middle"
         " 95 % as a bar, and below it as a thin line that of the posterior. Dotted: the nominal"
         " value.</p>",
-        picture(beliefs(ranges), "prior and range of each parameter"),
+        beliefs(ranges, ranges.moving),
         table(*ranges.table()),
         "<h2>Correlations</h2>",
         *_correlated(ranges),
@@ -48,22 +48,15 @@ def write_ranges(path: Path, found: RangesFound) -> None:
     write_parts(path, f"ranges of {ranges.twin.name}", parts)
 
 
-def beliefs(ranges: Ranges) -> Figure:
-    """Prior and draws of every parameter, side by side."""
-    figure, axes = tiles(len(ranges.moving), width=_SIZE[0], height=_SIZE[1])
-    for axis, k in zip(axes, ranges.moving, strict=True):
-        _belief(axis, ranges, k)
-    return figure
+def beliefs(ranges: Ranges, chosen: Iterable[int]) -> str:
+    """Prior and draws of the `chosen` parameters, by their numbers, side by side."""
+    names = ranges.names
+    panels = (picture(_belief(ranges, k), f"prior and range of {names[k]}") for k in chosen)
+    return f"<div class='plots small'>{''.join(panels)}</div>"
 
 
-def belief_of(ranges: Ranges, k: int) -> Figure:
-    """Prior and draws of one parameter."""
+def _belief(ranges: Ranges, k: int) -> Figure:
     figure, axis = panel(*_SIZE)
-    _belief(axis, ranges, k)
-    return figure
-
-
-def _belief(axis: Axes, ranges: Ranges, k: int) -> None:
     posterior = posterior_bands(ranges.twin)
     parameter, mine = ranges.twin.parameters[k], ranges.draws[:, k]
     prior = quantiles_of(parameter)
@@ -84,6 +77,7 @@ def _belief(axis: Axes, ranges: Ranges, k: int) -> None:
     label(axis, parameter.name, ticks=TICK)
     axis.set_yticks([])
     axis.locator_params(axis="x", nbins=4)
+    return figure
 
 
 def _correlated(ranges: Ranges) -> list[str]:

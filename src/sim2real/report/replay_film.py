@@ -7,6 +7,7 @@ import io
 import math
 from collections import deque
 from collections.abc import Iterable, Iterator
+from contextlib import closing
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -44,19 +45,17 @@ def film_of(episode: Episode, twin: Twin, task: type[Task], words: str) -> str:
         if signal is not None and len(signal.values):
             env.worlds.memory[name][0] = torch.from_numpy(np.atleast_1d(signal.values[0]))
     states = MeasuredStates(env.worlds.model, log)
-    camera = Camera(env, width=_SIZE[0], height=_SIZE[1])
+    filming = closing(Camera(env, width=_SIZE[0], height=_SIZE[1]))
     last: deque[Pixels] = deque(maxlen=round(_STILL_S * task.rate_hz / every))
 
-    def pictures() -> Iterator[Pixels]:
+    def pictures(camera: Camera) -> Iterator[Pixels]:
         for row in range(0, len(log.times), every):
             states.write(env.worlds, log.times[row : row + 1])
             last.append(camera.picture())
             yield last[-1]
 
-    try:
-        film = Video.mp4_of(pictures(), rate_hz=task.rate_hz / every)
-    finally:
-        camera.close()
+    with filming as camera:
+        film = Video.mp4_of(pictures(camera), rate_hz=task.rate_hz / every)
     still = _blurred(last)
     poster = f"data:image/jpeg;base64,{base64.b64encode(still).decode()}"
     source = f"data:video/mp4;base64,{base64.b64encode(film).decode()}"

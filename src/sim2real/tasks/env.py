@@ -106,8 +106,7 @@ class TaskEnv:
         frame = self._frame()
         self.worlds.memory["frames"] = frame[:, None, :].repeat(1, task.history, 1)
         self._everyone = torch.arange(worlds, device=self.device)
-        self._reset(self._everyone)
-        self.actor, self.critic = self.observe(self._everyone)
+        self.actor, self.critic = self.reset()
         self.actor_width, self.critic_width = self.actor.shape[1], self.critic.shape[1]
 
     def _remember(self, task: type[Task]) -> None:

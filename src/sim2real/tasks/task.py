@@ -23,9 +23,13 @@ from sim2real.worlds import Worlds
 class Measurements:
     """What the robot's computer knows: sensor readings, goals, its last action and command."""
 
-    def __init__(self, worlds: Worlds, goals: Sequence[str]) -> None:
+    def __init__(
+        self, worlds: Worlds, goals: Sequence[str], given: Mapping[str, Tensor] | None = None
+    ) -> None:
+        """Those of the worlds, or `given`: readings, action, command and each goal by its name."""
         self._worlds = worlds
         self._goals = tuple(goals)
+        self._given = given
         self._columns: dict[tuple[str, ...], Tensor | slice] = {}
         self.used: set[str] = set()
         """Sources read since the last `clear`, for checking a term against its declaration."""
@@ -52,26 +56,28 @@ class Measurements:
         if names not in self._columns:
             self._columns[names] = self._find(names)
         self.used.update(names)
-        return self._worlds.measured[:, self._columns[names]]
+        readings = self._worlds.measured if self._given is None else self._given["readings"]
+        return readings[:, self._columns[names]]
 
     @property
     def action(self) -> Tensor:
         """(worlds, actions) the policy's last output."""
-        self.used.add("action")
-        return self._worlds.memory["action"]
+        return self._kept("action")
 
     @property
     def command(self) -> Tensor:
         """(worlds, controls) what was last sent to the actuators."""
-        self.used.add("command")
-        return self._worlds.memory["command"]
+        return self._kept("command")
 
     def goal(self, name: str) -> Tensor:
         """A goal that was given to the robot."""
         if name not in self._goals:
             raise Sim2RealError(f"{name!r} is not a goal of the task{nearest(name, self._goals)}")
+        return self._kept(name)
+
+    def _kept(self, name: str) -> Tensor:
         self.used.add(name)
-        return self._worlds.memory[name]
+        return (self._worlds.memory if self._given is None else self._given)[name]
 
     def _find(self, names: tuple[str, ...]) -> Tensor | slice:
         model = self._worlds.model
@@ -101,6 +107,13 @@ class Term:
     """(worlds, numbers) values in `unit`."""
     scale: float = 1.0
     """Factor that brings the values to about one for the network."""
+
+
+def sensed(name: str, *sensors: str, unit: str, scale: float = 1.0) -> Term:
+    """A term that is the readings of sensors as they are."""
+    return Term(
+        name=name, unit=unit, sources=sensors, scale=scale, read=lambda m: m.sensor(*sensors)
+    )
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -6,12 +6,13 @@ reach of the measured position, so that a servo that sags or lags is led on unti
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import ClassVar
 
 import torch
 from torch import Tensor
 
-from sim2real.tasks.task import Measurements, Task, Term
+from sim2real.tasks.task import Draw, Measurements, Task, Term, sensed
 from sim2real.worlds import Worlds
 
 JOINTS = ("shoulder_pan", "shoulder_lift", "elbow_flex", "wrist_flex", "wrist_roll", "gripper")
@@ -24,14 +25,8 @@ VELOCITIES = tuple(f"{joint}_vel" for joint in JOINTS)
 def joint_terms() -> tuple[Term, ...]:
     """What the servos tell: positions, speeds, how far each target leads, and the last action."""
     return (
-        Term(name="joint_pos", unit="rad", sources=POSITIONS, read=lambda m: m.sensor(*POSITIONS)),
-        Term(
-            name="joint_vel",
-            unit="rad/s",
-            sources=VELOCITIES,
-            scale=0.2,
-            read=lambda m: m.sensor(*VELOCITIES),
-        ),
+        sensed("joint_pos", *POSITIONS, unit="rad"),
+        sensed("joint_vel", *VELOCITIES, unit="rad/s", scale=0.2),
         Term(
             name="joint_lead",
             unit="rad",
@@ -62,8 +57,16 @@ class ArmTask(Task):
         worlds.derived("site_xpos")
         worlds.derived("site_xmat")
 
-    def start_joints(self, ids: Tensor, angles: Tensor) -> None:
-        """Put worlds `ids` at joint angles (n, 6), at rest, their targets there too."""
+    def start_joints(
+        self, ids: Tensor, draw: Draw, home: Sequence[float], *, room: float, moving: int = 6
+    ) -> None:
+        """Put worlds `ids` at rest, the first joints within `room` of home, their targets there."""
+        starts = [
+            draw.uniform(f"start/{joint}", angle - room, angle + room)
+            for joint, angle in zip(JOINTS[:moving], home[:moving], strict=True)
+        ]
+        still = [torch.full_like(starts[0], k, dtype=torch.float32) for k in home[moving:]]
+        angles = torch.stack([*starts, *(angle.double() for angle in still)], dim=1)
         self.worlds.state("qpos")[ids[:, None], self._qpos] = angles
         self.worlds.state("ctrl")[ids] = angles
         self.worlds.memory["command"][ids] = angles.float()

@@ -17,10 +17,6 @@ class ArmKinematics:
             bodies.append(body)
             body = int(model.body_parentid[body])
         bodies.reverse()
-        self.joints = [
-            model.joint(int(model.body_jntadr[b])).name for b in bodies if model.body_jntnum[b]
-        ]
-        """Names of the chain's joints, base first."""
         self._links: list[tuple[Tensor, Tensor, int | None]] = []
         axes: list[Tensor] = []
         for b in bodies:
@@ -35,18 +31,10 @@ class ArmKinematics:
                 )
             )
         axis = torch.stack(axes).float().to(device)
-        zero = torch.zeros(len(axes), device=device)
-        x, y, z = axis.unbind(1)
-        self._cross = torch.stack(
-            [
-                torch.stack([zero, -z, y], 1),
-                torch.stack([z, zero, -x], 1),
-                torch.stack([-y, x, zero], 1),
-            ],
-            dim=1,
-        )
-        self._cross2 = self._cross @ self._cross
         self._eye = torch.eye(3, device=device)
+        # Column k is the cross product with unit vector k.
+        self._cross = torch.linalg.cross(axis[:, None], self._eye[None]).mT
+        self._cross2 = self._cross @ self._cross
         site_row = model.site(site).id
         self._tip = torch.tensor(model.site_pos[site_row], dtype=torch.float32, device=device)
         self._tip_turn = _matrix(torch.tensor(model.site_quat[site_row])).float().to(device)

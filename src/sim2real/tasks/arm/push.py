@@ -10,7 +10,7 @@ from torch import Tensor
 
 from sim2real.tasks.arm import JOINTS, POSITIONS, ArmTask, joint_terms
 from sim2real.tasks.arm.kinematics import ArmKinematics
-from sim2real.tasks.task import Draw, Measurements, PrivilegedTerm, Term, Training
+from sim2real.tasks.task import Draw, Measurements, PrivilegedTerm, Term, Training, sensed
 from sim2real.worlds import Worlds
 
 NEAR_M = 0.03
@@ -48,7 +48,6 @@ class ArmPush(ArmTask):
         chain = ArmKinematics(model, "tool", device=worlds.device)
         self._cube = int(model.joint("cube").qposadr[0])
         self._marker = int(model.body("goal").mocapid[0])
-        self._closed = torch.tensor(_HOME[5:], device=worlds.device)
 
         def tool(m: Measurements) -> Tensor:
             return m.once("tool", lambda m: chain.pose(m.sensor(*POSITIONS[:5]))[0])
@@ -63,13 +62,7 @@ class ArmPush(ArmTask):
         self.actor = (
             *joint_terms(),
             Term(name="tool_position", unit="m", sources=POSITIONS[:5], scale=5.0, read=tool),
-            Term(
-                name="cube_position",
-                unit="m",
-                sources=("cube_pos",),
-                scale=5.0,
-                read=lambda m: m.sensor("cube_pos"),
-            ),
+            sensed("cube_position", "cube_pos", unit="m", scale=5.0),
             Term(name="push", unit="m", sources=seen, scale=10.0, read=push),
         )
         start = self._cube
@@ -85,12 +78,7 @@ class ArmPush(ArmTask):
 
     def reset(self, ids: Tensor, draw: Draw) -> None:
         """The gripper closed above the table, the cube in front of it, the goal beyond."""
-        start = [
-            draw.uniform(f"start/{joint}", home - 0.1, home + 0.1)
-            for joint, home in zip(JOINTS[:5], _HOME[:5], strict=True)
-        ]
-        closed = self._closed.expand(len(ids)).double()
-        self.start_joints(ids, torch.stack([*start, closed], dim=1))
+        self.start_joints(ids, draw, _HOME, room=0.1, moving=5)
         x, y = draw.uniform("cube/x", 0.23, 0.28), draw.uniform("cube/y", -0.08, 0.08)
         yaw = draw.uniform("cube/yaw", -math.pi / 4, math.pi / 4)
         distance = draw.uniform("goal/distance", 0.06, 0.12)

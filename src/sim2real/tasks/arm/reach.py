@@ -79,11 +79,7 @@ class ArmReach(ArmTask):
 
     def reset(self, ids: Tensor, draw: Draw) -> None:
         """Around the home pose; the target is a pose the arm can take, clear of the table."""
-        start = [
-            draw.uniform(f"start/{joint}", home - 0.3, home + 0.3)
-            for joint, home in zip(JOINTS, _HOME, strict=True)
-        ]
-        self.start_joints(ids, torch.stack(start, dim=1))
+        self.start_joints(ids, draw, _HOME, room=0.3)
         position, rotation, quat = self._poses
         chosen = draw.uniform("pose", 0, len(position)).long().clamp(max=len(position) - 1)
         self.worlds.memory["target_position"][ids] = position[chosen]

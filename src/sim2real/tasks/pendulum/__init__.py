@@ -7,7 +7,7 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from sim2real.tasks.task import Draw, Measurements, PrivilegedTerm, Task, Term, Training
+from sim2real.tasks.task import Draw, Measurements, PrivilegedTerm, Task, Term, Training, sensed
 from sim2real.worlds import Worlds
 
 MAX_TORQUE_NM = 1.5
@@ -44,13 +44,7 @@ class PendulumSwingup(Task):
                 [torch.cos(m.sensor("hinge_pos")), torch.sin(m.sensor("hinge_pos"))], dim=1
             ),
         ),
-        Term(
-            name="speed",
-            unit="rad/s",
-            sources=("hinge_vel",),
-            scale=0.15,
-            read=lambda m: m.sensor("hinge_vel"),
-        ),
+        sensed("speed", "hinge_vel", unit="rad/s", scale=0.15),
         Term(name="last_action", unit="", sources=("action",), read=lambda m: m.action),
     )
     critic = (

@@ -1,4 +1,4 @@
-"""Options of the verbs about data; light, so that `--help` answers at once."""
+"""Options of the verbs about data, twins and tasks; light, so that `--help` answers at once."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def default_lake() -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class InLake:
-    """Options of every verb that works on a lake."""
+    """Options of every verb that works on a lake, and all that some of them have."""
 
     lake: str = field(default_factory=default_lake)
     """Folder or `s3://` address of the lake; the variable SIM2REAL_LAKE is its default."""
@@ -135,11 +135,6 @@ class DataShow(InLake):
 
 
 @dataclass(frozen=True, kw_only=True)
-class DataStats(InLake):
-    """Count what is in the lake, by kind, task, robot and outcome."""
-
-
-@dataclass(frozen=True, kw_only=True)
 class DataLabel(InLake):
     """Say something about an episode; what was said before stays."""
 
@@ -170,21 +165,6 @@ class DataLineage(InLake):
 
 
 @dataclass(frozen=True, kw_only=True)
-class DataVerify(InLake):
-    """Hash every file and episode again; exit code 1 if anything has changed."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class DataVersions(InLake):
-    """List the versions of the lake: number, time, episodes."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class DataCompact(InLake):
-    """Merge small files into large ones; every version stays."""
-
-
-@dataclass(frozen=True, kw_only=True)
 class ConsentGrant(InLake):
     """Record what a participant agrees to from now on."""
 
@@ -199,11 +179,6 @@ class ConsentGrant(InLake):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ConsentLs(InLake):
-    """List the participants, what they agreed to, and how many episodes they are in."""
-
-
-@dataclass(frozen=True, kw_only=True)
 class ConsentWithdraw(InLake):
     """Erase a participant's data from every table, version and file, and list what it went into."""
 
@@ -211,3 +186,21 @@ class ConsentWithdraw(InLake):
     """Pseudonym of the person."""
     dry_run: bool = False
     """Only say how many episodes would go."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class OnTwin:
+    """Options of the verbs that look at a twin."""
+
+    folder: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="FOLDER")]
+    """Folder of the twin."""
+    json: bool = False
+    """Print as JSON."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tasks:
+    """List the tasks that can be trained."""
+
+    json: bool = False
+    """Print as JSON."""

@@ -1,4 +1,4 @@
-"""The options of a training run; light, so that the command line starts at once."""
+"""Options of training and exporting; light, so that the command line starts at once."""
 
 from __future__ import annotations
 
@@ -41,5 +41,21 @@ class TrainConfig:
     """Folder that runs are made in."""
     resume: Path | None = None
     """Continue this run as if it had not stopped."""
+    json: bool = False
+    """Print the result as JSON."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExportConfig:
+    """Make a deployable bundle of a training run: graphs, contract, limits, twin, hashes."""
+
+    run: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="RUN")]
+    """Folder of the training run."""
+    out: Path | None = None
+    """Folder of the bundle; `bundle` inside the run by default. It must not exist."""
+    observations: int = 10_000
+    """Observations that the exported graphs are compared with the trained network on."""
+    seed: int = 3_000_000
+    """Seed of the worlds these observations come from."""
     json: bool = False
     """Print the result as JSON."""
