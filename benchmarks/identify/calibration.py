@@ -90,7 +90,7 @@ def placed(
             worlds=torch.arange(_DRAWS),
             episodes=torch.zeros(_DRAWS, dtype=torch.int64),
         ).numpy()
-        low, high = belief.quantile(torch.tensor([0.025, 0.975], dtype=torch.float64)).numpy()
+        low, high = belief.quantiles([0.025, 0.975])
         for column, name in enumerate(belief.names):
             if name in told:
                 value = truth[columns[name]]

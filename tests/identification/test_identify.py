@@ -13,7 +13,6 @@ from sim2real.identification.least_squares import LeastSquares
 from sim2real.identification.most_probable import fit
 from sim2real.logs.alignment import aligned
 from sim2real.logs.control_log import ControlLog
-from sim2real.replay.unknowns import best_guess
 from tests.simulated import bundle_and_twin, simulate
 
 TRUTH = {
@@ -107,7 +106,7 @@ def test_a_new_twin_knows_its_parent_and_predicts_better(pendulum):
     assert found.promoted and found.check.ratio < 1.0
     assert found.twin.parent == twin.version and found.twin.version != twin.version
     names = [parameter.name for parameter in found.twin.parameters]
-    guess = dict(zip(names, best_guess(found.twin), strict=True))
+    guess = dict(zip(names, found.twin.best_guess(), strict=True))
     assert guess["actuator/hinge/delay"] == pytest.approx(0.018, abs=0.003)
     assert found.check.by_time and len(found.check.recordings) == 3  # their ends
     data = found.to_dict()

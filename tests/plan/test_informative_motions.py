@@ -147,7 +147,7 @@ def test_mistakes_are_one_line_and_the_verb_of_one_word_still_works(capsys):
     assert main(["identify", "plan", PENDULUM, "--out", "plan.pdf"]) == 2
     assert ".toml or .json" in capsys.readouterr().err
     assert main(["identify", "plan", PENDULUM, "--seconds", "2", "--motions", "4"]) == 2
-    assert "a second at least" in capsys.readouterr().err
+    assert "takes at least 1 s" in capsys.readouterr().err
     assert main(["identify", PENDULUM, "--logs", "nowhere"]) == 2
     assert "no such log" in capsys.readouterr().err
 

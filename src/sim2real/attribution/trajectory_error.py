@@ -39,7 +39,7 @@ from sim2real.attribution.sparse_causes import SparseCauses, plausible
 from sim2real.errors import Sim2RealError
 from sim2real.identification import LeastSquares, tempered
 from sim2real.logs import ControlLog
-from sim2real.replay import best_guess, open_parameters
+from sim2real.replay import open_parameters
 from sim2real.twin import Twin
 
 _SURE = 3.0
@@ -78,7 +78,7 @@ def attribute_trajectory(
         )
     problem = LeastSquares(before, logs, horizon_s, fitted=fitted, threads=threads).part(segments)
     who = dimensions_of(before, problem.names)
-    base, middle = best_guess(before), best_guess(after)
+    base, middle = before.best_guess(), after.best_guess()
     x = problem.counted(middle)
     problem.prepare(x)
     problem.prepare_randomness(x)

@@ -8,14 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 
 from sim2real.arrays import Floats, Table
 from sim2real.data import ChannelMap, Logs
 from sim2real.files import write_json
 from sim2real.gap.reading_coverage import RangeCoverage, range_coverage
 from sim2real.logs import aligned_logs
-from sim2real.params import Distribution
 from sim2real.policy import open_twin
 from sim2real.randomize import drawn
 from sim2real.twin import Twin
@@ -49,7 +47,7 @@ class Ranges:
         return [
             k
             for k, p in enumerate(self.twin.parameters)
-            if np.ptp(self.draws[:, k]) > 0 or np.ptp(_quantiles(p.prior)) > 0
+            if np.ptp(self.draws[:, k]) > 0 or np.ptp(p.prior.quantiles(BAND)) > 0
         ]
 
     def correlations(self) -> list[tuple[str, str, float]]:
@@ -90,7 +88,7 @@ class Ranges:
             found[p.name] = {
                 "unit": p.unit,
                 "nominal": p.nominal,
-                "prior": _quantiles(p.prior).tolist(),
+                "prior": p.prior.quantiles(BAND).tolist(),
                 "posterior": posterior.get(p.name),
                 "range": [low, middle, high],
             }
@@ -166,13 +164,9 @@ def look_at_ranges(
     return RangesFound(ranges=Ranges(twin=twin, source=source, draws=rows), coverage=covered)
 
 
-def _quantiles(prior: Distribution) -> Floats:
-    return np.asarray(prior.quantile(torch.tensor(BAND, dtype=torch.float64)).numpy())
-
-
 def posterior_bands(twin: Twin) -> dict[str, list[float]]:
     """Median and ends of the middle 95 % of each parameter of the posterior."""
     if twin.posterior is None:
         return {}
-    found = twin.posterior.quantile(torch.tensor(BAND, dtype=torch.float64)).T.tolist()
+    found = twin.posterior.quantiles(BAND).T.tolist()
     return dict(zip(twin.posterior.names, found, strict=True))

@@ -17,7 +17,7 @@ from sim2real.identification.remainder_basis import weight_scales
 from sim2real.identification.robust_loss import ROBUST
 from sim2real.logs import ControlLog
 from sim2real.params import Normal, Parameter, dimension_of
-from sim2real.replay import Replayer, best_guess, log_of, spread_evenly
+from sim2real.replay import Replayer, log_of, spread_evenly
 from sim2real.twin import Remainder, Twin
 
 _SIMULATED_S = 48.0
@@ -103,7 +103,7 @@ class BumpWeights:
         Simulated from measured states, with the bumps acting inside `support`; infinite where a
         world diverged, nan where nothing was measured.
         """
-        rows = np.repeat(best_guess(self._twin)[None], len(points), axis=0)
+        rows = np.repeat(self._twin.best_guess()[None], len(points), axis=0)
         rows[:, -self.size :] = points * self._scales
         sensors = self._joined.contract.sensors
         shape = (len(points), len(recordings), len(self._horizons_s), len(sensors))

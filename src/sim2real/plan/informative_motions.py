@@ -24,9 +24,8 @@ from sim2real.contract import Contract
 from sim2real.errors import Sim2RealError
 from sim2real.identification import Identifiability, LeastSquares
 from sim2real.logs import ControlLog
-from sim2real.params import GaussianPosterior, JointDistribution
 from sim2real.randomize import drawn
-from sim2real.replay import Unknowns, best_guess, chosen_parameters, places_of
+from sim2real.replay import Unknowns, chosen_parameters, places_of
 from sim2real.twin import Twin
 from sim2real.worlds import CpuWorlds
 
@@ -276,7 +275,7 @@ def possible(twin: Twin, *, draws: int = DRAWS, seed: int = 0) -> Floats:
     posterior, or else from the priors."""
     source = "prior" if twin.posterior is None else "posterior"
     found: Floats = drawn(twin, source, count=draws, seed=seed).numpy()
-    found[0] = best_guess(twin)
+    found[0] = twin.best_guess()
     return found
 
 
@@ -287,18 +286,9 @@ def known_information(twin: Twin, names: Sequence[str], scales: Floats) -> Float
     if twin.posterior is not None:
         shared = [k for k, name in enumerate(names) if name in twin.posterior.names]
         mine = [twin.posterior.names.index(names[k]) for k in shared]
-        whole = covariance_of(twin.posterior)[np.ix_(mine, mine)]
+        whole = twin.posterior.moments()[1][np.ix_(mine, mine)]
         covariance[np.ix_(shared, shared)] = whole / np.outer(scales[shared], scales[shared])
     return np.asarray(np.linalg.inv(covariance + 1e-12 * np.eye(len(names))), float)
-
-
-def covariance_of(posterior: JointDistribution) -> Floats:
-    """(names, names) covariance of a posterior of either kind."""
-    if isinstance(posterior, GaussianPosterior):
-        return np.array(posterior.covariance)
-    count = torch.arange(4096)
-    draws = posterior.sample(0, worlds=count, episodes=torch.zeros_like(count))
-    return np.atleast_2d(np.cov(draws.numpy().T))
 
 
 def advice(found: Identifiability, twin: str) -> list[str]:

@@ -3,14 +3,12 @@
 Segments are cut from a log with their measured starting states, the recorded commands are applied
 to many worlds at once, and finite differences give the sensitivity to the twin's parameters.
 
->>> from sim2real.replay import best_guess, open_parameters
+>>> from sim2real.replay import open_parameters
 >>> from sim2real.tasks import find_task
 >>> from sim2real.twin import Twin
 >>> twin = Twin.load(find_task("pendulum-swingup").twin)
 >>> [parameter.name for parameter in open_parameters(twin)][:2]
 ['body/pole/mass', 'body/pole/ipos[2]']
->>> len(best_guess(twin)) == len(twin.parameters)
-True
 """
 
 from typing import TYPE_CHECKING
@@ -26,7 +24,6 @@ __all__ = [
     "Unknowns",
     "around",
     "at_bounds",
-    "best_guess",
     "chosen_parameters",
     "clusters_of",
     "lead_periods",
@@ -34,7 +31,6 @@ __all__ = [
     "moves_randomly",
     "open_parameters",
     "places_of",
-    "prior_std",
     "seconds_of",
     "sensitivity",
     "spread_evenly",
@@ -50,10 +46,8 @@ if TYPE_CHECKING:
         Unknowns,
         around,
         at_bounds,
-        best_guess,
         chosen_parameters,
         open_parameters,
-        prior_std,
     )
 else:
     __getattr__, __dir__ = attach(__name__, __file__)

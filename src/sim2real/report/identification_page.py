@@ -13,7 +13,7 @@ from sim2real.errors import Sim2RealError
 from sim2real.gap import SensorCoverage, range_coverage
 from sim2real.logs import ControlLog
 from sim2real.plan import advice
-from sim2real.replay import Replay, Replayer, best_guess
+from sim2real.replay import Replay, Replayer
 from sim2real.report.identify_plots import (
     all_beliefs,
     belief,
@@ -225,7 +225,7 @@ def _replays(found: Identification, old: Twin, new: Twin, logs: list[ControlLog]
 
 def predicted(twins: Sequence[Twin], logs: list[ControlLog], horizon_s: float) -> list[Replay]:
     """The same segments of logs, predicted by each twin's best guess."""
-    guesses = np.stack([best_guess(twin) for twin in twins])
+    guesses = np.stack([twin.best_guess() for twin in twins])
     return [
         Replayer(twin, ControlLog.join(logs), horizon_s=horizon_s, values=guesses)(guess[None])
         for twin, guess in zip(twins, guesses, strict=True)
