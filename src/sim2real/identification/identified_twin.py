@@ -17,11 +17,7 @@ from sim2real.files import write_json
 from sim2real.identification.cma_es import CmaSearch
 from sim2real.identification.contact_parameters import identify_contact
 from sim2real.identification.held_back import HeldBack, HeldBackCheck, split
-from sim2real.identification.identifiability import (
-    Identifiability,
-    from_information,
-    identifiability,
-)
+from sim2real.identification.identifiability import Identifiability, from_information
 from sim2real.identification.inputs import another_robot, refuse_poor
 from sim2real.identification.learned_remainder import LearnedRemainder, learn_remainder
 from sim2real.identification.least_squares import LeastSquares
@@ -271,7 +267,7 @@ def _descended(
     `make` gives the problem of a horizon, and `fits` fits it.
     """
     problem = make(horizons_s[0])
-    known = identifiability(problem)
+    known = from_information(problem.names, problem.information(np.zeros(len(problem.names))))
     if not known.identifiable and not known.together:
         raise Sim2RealError(
             "these logs determine none of the parameters: the robot hardly moves; record motions"

@@ -278,6 +278,15 @@ class LeastSquares(Unknowns):
         error, slopes = self.slopes(x, central=central)
         return self.whiten(error)[0], self.whiten_slopes(slopes)
 
+    def information(self, x: Floats) -> Floats:
+        """(fitted, fitted) information of the logs at x (fitted,), clipped to the bounds, per
+        standard deviation of the prior squared."""
+        x = np.clip(x, *self.bounds)
+        self.prepare(x)
+        _, slopes = self.linearised(x, central=False)
+        flat = slopes.reshape(len(x), -1)
+        return np.asarray(flat @ flat.T)
+
     def sensor_of(self) -> list[str]:
         """Name of the sensor of each number."""
         return [spec.name for spec in self.logs[0].contract.sensors for _ in range(spec.width)]

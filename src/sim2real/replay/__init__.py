@@ -33,6 +33,7 @@ __all__ = [
     "places_of",
     "seconds_of",
     "sensitivity",
+    "simulated_logs",
     "spread_evenly",
 ]
 
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
     from sim2real.replay.randomness import moves_randomly
     from sim2real.replay.replayer import Replay, Replayer, lead_periods, places_of
     from sim2real.replay.segments import GAP, clusters_of, log_of, seconds_of, spread_evenly
+    from sim2real.replay.simulation import simulated_logs
     from sim2real.replay.unknowns import (
         Unknowns,
         around,
