@@ -6,7 +6,7 @@ from pathlib import Path
 
 from sim2real.cli.adapter import carry_out
 from sim2real.cli.output import print_table, say
-from sim2real.gap import RangesConfig, RangesFound, look_at_ranges
+from sim2real.gap import Ranges, RangesConfig, look_at_ranges
 from sim2real.report import write_ranges
 
 
@@ -22,16 +22,15 @@ def run_ranges(config: RangesConfig) -> int:
     )
 
 
-def _keep(found: RangesFound, folder: Path) -> None:
+def _keep(found: Ranges, folder: Path) -> None:
     found.save(folder)
     write_ranges(folder / "ranges.html", found)
 
 
-def _show(found: RangesFound, out: Path) -> None:
-    ranges, covered = found.ranges, found.coverage
-    print_table(*ranges.table())
-    for one, other, value in ranges.correlations()[:5]:
+def _show(found: Ranges, out: Path) -> None:
+    print_table(*found.table())
+    for one, other, value in found.correlations()[:5]:
         say(f"correlated ({value:+.2f}): {one}, {other}")
-    if covered is not None:
+    if (covered := found.coverage) is not None:
         print_table(*covered.table())
         say(f"the ranges are {covered.verdict}; 95 % should be inside")

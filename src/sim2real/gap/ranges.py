@@ -35,6 +35,13 @@ class Ranges:
     """nominal, prior, posterior or a file, as `make_sampler` takes it."""
     draws: Floats
     """(draws, parameters)."""
+    coverage: RangeCoverage | None = None
+    """How well they cover a robot; None without logs."""
+
+    @property
+    def fine(self) -> bool:
+        """Whether they are neither too narrow nor far too wide, as far as the logs show."""
+        return self.coverage is None or self.coverage.verdict == "fine"
 
     @property
     def names(self) -> list[str]:
@@ -101,26 +108,8 @@ class Ranges:
                 {"parameters": [one, other], "correlation": value}
                 for one, other, value in self.correlations()
             ],
+            "coverage": self.coverage.to_dict() if self.coverage else None,
         }
-
-
-@dataclass(frozen=True, kw_only=True)
-class RangesFound:
-    """Ranges, and whether they cover a robot."""
-
-    ranges: Ranges
-    coverage: RangeCoverage | None
-    """None without logs."""
-
-    @property
-    def fine(self) -> bool:
-        """Whether they are neither too narrow nor far too wide, as far as the logs show."""
-        return self.coverage is None or self.coverage.verdict == "fine"
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain data."""
-        covered = self.coverage.to_dict() if self.coverage else None
-        return self.ranges.to_dict() | {"coverage": covered}
 
     def save(self, folder: Path | str) -> None:
         """Write `ranges.json` into a folder."""
@@ -139,7 +128,7 @@ def look_at_ranges(
     seed: int = 0,
     threads: int = 0,
     report: Callable[[int, int], None] = lambda done, of: None,
-) -> RangesFound:
+) -> Ranges:
     """Draw parameters as episodes get them; with logs of the robot, check whether they cover it.
 
     `params` is where parameters come from, by default the posterior, or else the priors. Every
@@ -161,7 +150,7 @@ def look_at_ranges(
             threads=threads,
             report=report,
         )
-    return RangesFound(ranges=Ranges(twin=twin, source=source, draws=rows), coverage=covered)
+    return Ranges(twin=twin, source=source, draws=rows, coverage=covered)
 
 
 def posterior_bands(twin: Twin) -> dict[str, list[float]]:
