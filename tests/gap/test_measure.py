@@ -141,7 +141,7 @@ def test_a_posterior_adds_its_coverage_and_its_band(twin, rubbing, tmp_path):
     assert gap.worst.ratio < 1.25  # the best guess is the posterior's
     write_gap(tmp_path / "gap.html", gap)
     page = (tmp_path / "gap.html").read_text()
-    assert "Coverage of the posterior" in page and "95 % of the posterior's draws" in page
+    assert "Coverage of the posterior" in page and "The band is 95 % of" in page
     assert page.count("<img") >= 5 and "http" not in page
 
 

@@ -133,4 +133,4 @@ def test_ranges_are_shown_with_what_goes_together(tmp_path, capsys):
     assert entry["posterior"] is None
     assert entry["range"] == pytest.approx(entry["prior"], abs=2e-3)
     page = (tmp_path / "out" / "ranges.html").read_text()
-    assert "Correlations" in page and "What the ranges cover" not in page
+    assert "Correlations" in page and "<h2>Coverage" not in page
