@@ -56,10 +56,7 @@ def identification(task, *, shift=0.5, draws=False, more=()):
         problem=SimpleNamespace(
             parameters=parameters, twin=twin, logs=logs, scales=scales, center=center
         ),
-        posterior=Posterior(
-            names=names, mean=mean, covariance=covariance, discrepancy=1.0,
-            effective=1.0, distribution=distribution,
-        ),
+        posterior=Posterior(distribution=distribution, discrepancy=1.0, effective=1.0),
         fit=SimpleNamespace(at_bounds=names[1:2]),
         identifiability=from_information(names, information),
         held_back=tuple(logs),

@@ -13,7 +13,7 @@ import numpy as np
 
 from sim2real.arrays import Floats
 from sim2real.identification.cma_es import CmaSearch
-from sim2real.identification.posterior import Posterior, weights_of
+from sim2real.identification.posterior import Posterior, gaussian, weights_of
 from sim2real.identification.whole_recordings import WholeRecordings
 
 _DRAWS = 160
@@ -75,7 +75,8 @@ def weighed_posterior(
     off = (values - found.values) * np.sqrt(weights)[:, None]
     # A minimum width makes it positive definite.
     covariance = off.T @ off + np.diag((1e-3 * problem.slopes(found.x)) ** 2)
-    return Posterior.gaussian(problem, found.values, covariance, discrepancy=1.0, effective=share)
+    known = gaussian(problem, found.values, covariance)
+    return Posterior(distribution=known, discrepancy=1.0, effective=share)
 
 
 def _sized(problem: WholeRecordings, found: CmaSearch, rng: np.random.Generator) -> Floats:
