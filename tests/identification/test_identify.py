@@ -9,10 +9,10 @@ from sim2real.data import Signal
 from sim2real.errors import Sim2RealError
 from sim2real.identification.identifiability import from_information
 from sim2real.identification.identified_twin import identify
-from sim2real.identification.least_squares import LeastSquares
 from sim2real.identification.most_probable import fit
 from sim2real.logs.alignment import aligned
 from sim2real.logs.control_log import ControlLog
+from sim2real.replay.least_squares import LeastSquares
 from tests.simulated import bundle_and_twin, simulate
 
 TRUTH = {
@@ -75,8 +75,7 @@ def test_how_far_chance_shifts_a_prediction_follows_the_delay(pendulum, monkeypa
         return np.repeat(predicted[None] + 0.1 + 0.5 * x[delay], trials, axis=0), predicted
 
     monkeypatch.setattr(problem, "predicted_randomly", shifted)
-    assert problem.prepare_randomness(here)
-    shift = plain - problem.errors(np.stack([here, there]))
+    shift = plain - problem.with_randomness(here).errors(np.stack([here, there]))
     told = np.isfinite(shift[0])
     assert np.allclose(shift[0][told], 0.1) and np.allclose(shift[1][told], 0.1 + 0.5 * 0.3)
 

@@ -248,7 +248,7 @@ def measure_gap(
             covered = look(thresholds=thresholds, report=stages[2])
         except Sim2RealError as error:
             why.append(f"the posterior's coverage was not checked: {error}")
-    channels = channel_gaps(pairs, seed=seed)
+    errors = channel_gaps(pairs, seed=seed)
     report(1, 1)
     return Gap(
         twin=twin.name,
@@ -258,11 +258,11 @@ def measure_gap(
         seconds=seconds_of(logs),
         segments=len(pairs.recording),
         diverged=pairs.diverged,
-        channels=channels,
+        channels=errors,
         distances=tests,
         places=find_hotspots(short, pairs, seed=seed),
         coverage=covered,
-        notes=(*_left_out(logs), *_notes(pairs, channels), *why),
+        notes=(*_left_out(logs), *_notes(pairs, errors), *why),
         pairs=pairs,
         draws=draws,
         level=thresholds.level,

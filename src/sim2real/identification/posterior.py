@@ -17,10 +17,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from sim2real.arrays import Floats
-from sim2real.identification.least_squares import LeastSquares
 from sim2real.identification.most_probable import Fit, costs_of
 from sim2real.params import Empirical, GaussianPosterior, JointDistribution
-from sim2real.replay import Unknowns
+from sim2real.replay import LeastSquares, Unknowns
 
 _WIDE = 1.5
 """Steps along the axes of the Gaussian, in its standard deviations."""
@@ -87,7 +86,6 @@ def gaussian(unknowns: Unknowns, mean: Floats, covariance: Floats) -> GaussianPo
 
 
 def posterior_of(
-    problem: LeastSquares,
     fit: Fit,
     *,
     check: bool = True,
@@ -95,7 +93,7 @@ def posterior_of(
     report: Callable[[int, int], None] = lambda done, of: None,
 ) -> Posterior:
     """The posterior of a fit; with `check`, simulated draws test whether it is Gaussian."""
-    information = fit.information()
+    problem, information = fit.problem, fit.information()
     discrepancy = discrepancy_of(fit)
     covariance = np.asarray(np.linalg.inv(information / discrepancy + np.eye(len(fit.x))), float)
     x = fit.x

@@ -24,9 +24,9 @@ from sim2real.arrays import Floats, Ints
 from sim2real.contract import Contract
 from sim2real.errors import Sim2RealError
 from sim2real.files import write_json, write_text
-from sim2real.identification import Identifiability, LeastSquares
+from sim2real.identification import Identifiability
 from sim2real.randomize import drawn
-from sim2real.replay import Unknowns, chosen_parameters, simulated_logs
+from sim2real.replay import LeastSquares, Unknowns, chosen_parameters, simulated_logs
 from sim2real.twin import Twin
 
 FORMATS = (".toml", ".json")
@@ -243,9 +243,12 @@ def information(
     logs = simulated_logs(twin, contract, values, commands, seed=seed, threads=threads)
     if any(not np.isfinite(log.readings).all() for log in logs):
         return None
-    problems = [LeastSquares(twin, [log], _HORIZON_S, threads=threads) for log in logs]
-    both = zip(problems, values, strict=True)
-    return np.stack([problem.information(problem.counted(row)) for problem, row in both])
+    found = []
+    for log, row in zip(logs, values, strict=True):
+        problem = LeastSquares(twin, [log], _HORIZON_S, threads=threads)
+        x = np.clip(problem.counted(row), *problem.bounds)
+        found.append(problem.prepared(x).information(x))
+    return np.stack(found)
 
 
 def possible(twin: Twin, *, draws: int = DRAWS, seed: int = 0) -> Floats:

@@ -17,6 +17,7 @@ from sim2real.lazy import attach
 
 __all__ = [
     "GAP",
+    "LeastSquares",
     "MeasuredStates",
     "Replay",
     "Replayer",
@@ -38,6 +39,7 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
+    from sim2real.replay.least_squares import LeastSquares
     from sim2real.replay.linearization import Sensitivity, sensitivity
     from sim2real.replay.measured_states import MeasuredStates
     from sim2real.replay.randomness import moves_randomly

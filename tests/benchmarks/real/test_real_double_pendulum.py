@@ -4,9 +4,9 @@ import pytest
 
 from benchmarks.real import double_pendulum as bench
 from benchmarks.real.segments import segment_rms
-from sim2real.identification.least_squares import LeastSquares
 from sim2real.identification.most_probable import fit
 from sim2real.logs.alignment import aligned
+from sim2real.replay.least_squares import LeastSquares
 from sim2real.twin import Twin
 from tests.repository import REAL_DATA, REAL_EXAMPLES, skip_without_data
 
