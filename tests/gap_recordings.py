@@ -4,7 +4,6 @@ import numpy as np
 import torch
 
 from sim2real.logs.control_log import ControlLog
-from sim2real.replay.unknowns import best_guess
 from sim2real.testing import multisine
 from sim2real.twin import twin_contract
 from sim2real.worlds import CpuWorlds
@@ -18,7 +17,7 @@ def recorded(twin, *, count=4, seconds=15.0, seed=0, torque=None, **values):
     All that is random in the twin is on.
     """
     names = [parameter.name for parameter in twin.parameters]
-    rows = np.repeat(best_guess(twin)[None], count, axis=0)
+    rows = np.repeat(twin.best_guess()[None], count, axis=0)
     for name, value in values.get("values", {}).items():
         rows[:, names.index(name)] = value
     worlds = CpuWorlds(twin, count=count, period_s=1 / RATE_HZ, seed=seed, threads=1)

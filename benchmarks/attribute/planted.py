@@ -9,11 +9,11 @@ import numpy as np
 
 from benchmarks.machine import ROOT
 from sim2real.attribution.attribution import Attribution
-from sim2real.identification.least_squares import LeastSquares
 from sim2real.identification.most_probable import fit
 from sim2real.identification.posterior import posterior_of
 from sim2real.logs.control_log import ControlLog
 from sim2real.policy import Bundle
+from sim2real.replay.least_squares import LeastSquares
 from sim2real.tasks import find_task
 from sim2real.testing import PlantedGap, flown, recordings
 from sim2real.twin import Twin, twin_contract
@@ -156,6 +156,4 @@ def recorded(
 def believed(twin: Twin, logs: Sequence[ControlLog], *, seed: int) -> Twin:
     """The twin after an identification that knows nothing of what was planted."""
     problem = LeastSquares(twin, logs, HORIZON_S, threads=1).part(_FITTED)
-    return twin.with_posterior(
-        posterior_of(problem, fit(problem, seed=seed), seed=seed).distribution
-    )
+    return twin.with_posterior(posterior_of(fit(problem, seed=seed), seed=seed).distribution)

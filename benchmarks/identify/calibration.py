@@ -12,10 +12,10 @@ from scipy.stats import chisquare
 from benchmarks.benchmark import Result, report
 from benchmarks.identify.plan import Plan
 from sim2real.identification.identifiability import from_information
-from sim2real.identification.least_squares import LeastSquares
 from sim2real.identification.most_probable import fit
 from sim2real.identification.posterior import posterior_of
 from sim2real.logs.control_log import ControlLog
+from sim2real.replay.least_squares import LeastSquares
 from sim2real.tasks import find_task
 from sim2real.testing import recordings, truths_of
 from sim2real.twin import Twin
@@ -83,14 +83,14 @@ def placed(
     for number, (truth, log) in enumerate(zip(truths, logs, strict=True), 1):
         problem = LeastSquares(twin, [log], _HORIZON_S)
         found = fit(problem, seed=seed)
-        belief = posterior_of(problem, found, seed=seed).distribution
+        belief = posterior_of(found, seed=seed).distribution
         told = from_information(problem.names, found.information()).identifiable
         draws = belief.sample(
             seed,
             worlds=torch.arange(_DRAWS),
             episodes=torch.zeros(_DRAWS, dtype=torch.int64),
         ).numpy()
-        low, high = belief.quantile(torch.tensor([0.025, 0.975], dtype=torch.float64)).numpy()
+        low, high = belief.quantiles([0.025, 0.975])
         for column, name in enumerate(belief.names):
             if name in told:
                 value = truth[columns[name]]

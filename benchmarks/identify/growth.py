@@ -12,8 +12,8 @@ from benchmarks.benchmark import Result, report
 from benchmarks.identify.plan import Plan
 from benchmarks.identify.sysid import shared_problem
 from benchmarks.identify.sysid_peer import Shared
-from sim2real.identification.least_squares import LeastSquares
 from sim2real.identification.most_probable import fit
+from sim2real.replay.least_squares import LeastSquares
 
 _HORIZON_S = 0.5
 _PARAMETERS = (3, 6, 12, 24)

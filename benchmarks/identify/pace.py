@@ -19,10 +19,10 @@ from torch import Tensor
 from benchmarks.benchmark import Result, report
 from benchmarks.identify.plan import Plan
 from benchmarks.identify.sysid import ARM_JOINTS
-from sim2real.identification.least_squares import LeastSquares
 from sim2real.identification.most_probable import fit
 from sim2real.logs.control_log import ControlLog
 from sim2real.params import Parameter
+from sim2real.replay.least_squares import LeastSquares
 from sim2real.tasks import find_task
 from sim2real.testing import recordings
 from sim2real.twin import Twin

@@ -17,8 +17,8 @@ from benchmarks.identify.sysid_peer import (
     prepared,
     shared_recording,
 )
-from sim2real.identification.least_squares import LeastSquares
 from sim2real.identification.most_probable import fit
+from sim2real.replay.least_squares import LeastSquares
 from sim2real.tasks import find_task
 from sim2real.testing import clear_multisine
 from sim2real.twin import Twin

@@ -16,7 +16,6 @@ from sim2real.data import ChannelMap, Episode, Origin, Provenance, read_episodes
 from sim2real.logs.alignment import aligned
 from sim2real.logs.control_log import ControlLog
 from sim2real.replay.replayer import Replay, Replayer
-from sim2real.replay.unknowns import best_guess
 from sim2real.twin import Twin
 
 TWIN = "cube"
@@ -75,7 +74,7 @@ def score(twin: Twin, episodes: list[Episode]) -> dict[str, float]:
 def toss_errors(twin: Twin, episodes: list[Episode]) -> np.ndarray:
     """(tosses, 2) mean position error [% of the width] and rotation error [deg] of each toss."""
     logs = [aligned(episode, twin) for episode in episodes]
-    values = best_guess(twin)[None]
+    values = twin.best_guess()[None]
     found = np.zeros((len(logs), 2))
     order = np.argsort([len(log.times) for log in logs], kind="stable")
     for first in range(0, len(order), _TOGETHER):

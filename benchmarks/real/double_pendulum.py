@@ -9,7 +9,6 @@ import numpy as np
 from benchmarks.real.dataset import EXAMPLES, DataSet
 from benchmarks.real.segments import segment_rms
 from sim2real.data import ChannelMap, Episode, Origin, Provenance, read_episodes
-from sim2real.replay.unknowns import best_guess
 from sim2real.twin import Twin
 
 TWIN = "double-pendulum"
@@ -46,7 +45,7 @@ def score(twin: Twin, episodes: list[Episode]) -> dict[str, float]:
     published = np.array([parameter.nominal for parameter in twin.parameters])
     mine, theirs = (
         segment_rms(twin, episodes, values, horizon_s=_HORIZON_S)
-        for values in (best_guess(twin), published)
+        for values in (twin.best_guess(), published)
     )
     return {
         "angle_rmse_rad": _both(mine),

@@ -20,7 +20,7 @@ from scipy.signal import butter, decimate, filtfilt
 
 from sim2real.errors import Sim2RealError
 from sim2real.logs.control_log import ControlLog
-from sim2real.replay.unknowns import best_guess, open_parameters, prior_std
+from sim2real.replay.unknowns import open_parameters
 from sim2real.twin import Twin
 from sim2real.worlds import CpuWorlds
 
@@ -83,8 +83,8 @@ def inverse_fit(
     if not open_:
         raise Sim2RealError(f"twin {twin.name!r} has no parameter to fit")
     columns = [twin.parameters.index(parameter) for parameter in open_]
-    base = best_guess(twin)
-    scales = np.array([prior_std(parameter) for parameter in open_])
+    base = twin.best_guess()
+    scales = np.array([parameter.prior_std for parameter in open_])
     low, high = np.array([p.bounds for p in open_]).T
     forces = _Forces(twin, logs)
     values = base.copy()
@@ -133,7 +133,7 @@ def inverse_error(
 
     `values` (parameters,) are the twin's best guess by default; nan at joints without a force.
     """
-    return _Forces(twin, logs).error(best_guess(twin) if values is None else values)
+    return _Forces(twin, logs).error(twin.best_guess() if values is None else values)
 
 
 def measured_motion(twin: Twin, log: ControlLog) -> Motion:

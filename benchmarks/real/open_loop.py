@@ -5,7 +5,6 @@ from __future__ import annotations
 from sim2real.data import Episode
 from sim2real.logs.alignment import aligned
 from sim2real.replay.replayer import Replay, Replayer, lead_periods
-from sim2real.replay.unknowns import best_guess
 from sim2real.twin import Twin
 
 
@@ -17,7 +16,7 @@ def open_loop(twin: Twin, episode: Episode, *, remainder: bool = False) -> Repla
     """
     log = aligned(episode, twin)
     period_s = 1.0 / log.contract.rate_hz
-    values = best_guess(twin)[None]
+    values = twin.best_guess()[None]
     before = lead_periods(twin, values, period_s)
     length_s = (len(log.times) - before - 1) * period_s
     replayer = Replayer(

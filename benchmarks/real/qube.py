@@ -12,7 +12,6 @@ from pathlib import Path
 from benchmarks.real.dataset import EXAMPLES, DataSet
 from benchmarks.real.segments import segment_rms
 from sim2real.data import ChannelMap, Episode, Origin, Provenance, read_episodes
-from sim2real.replay.unknowns import best_guess
 from sim2real.twin import Twin
 
 TWIN = "qube"
@@ -51,7 +50,7 @@ def score(twin: Twin, episodes: list[Episode], *, remainder: bool = False) -> di
     rates compared, as its sensors have it. `…_recorded_start` takes the late rates for the
     present ones instead, in the starts and in the comparison.
     """
-    values = best_guess(twin)
+    values = twin.best_guess()
     names = [parameter.name for parameter in twin.parameters]
     known = segment_rms(
         twin, episodes, values, horizon_s=_HORIZON_S, skip=_SKIPPED, remainder=remainder

@@ -26,7 +26,7 @@ from sim2real.attribution.trajectory_error import attribute_trajectory
 from sim2real.cli.main import parse
 from sim2real.errors import Sim2RealError
 from sim2real.params import Empirical, GaussianPosterior
-from sim2real.replay.unknowns import open_parameters, prior_std
+from sim2real.replay.unknowns import open_parameters
 from sim2real.report.attribution_plots import plot_attribution
 from sim2real.tasks import find_task
 from sim2real.twin import Twin
@@ -42,7 +42,7 @@ def twin():
 def belief(twin, values=(), *, only=(), width=0.05):
     """A Gaussian posterior at nominal values but for those given, each so many priors wide."""
     open_ = [p for p in open_parameters(twin) if not only or p.name in only]
-    std = np.array([width * prior_std(p) for p in open_])
+    std = np.array([width * p.prior_std for p in open_])
     mean = [dict(values).get(p.name, p.nominal) for p in open_]
     return gaussian(open_, mean, np.diag(std**2))
 
@@ -83,7 +83,7 @@ def ratio_told(twin, gain):
     gain and mass; all else is told, and right."""
     open_ = open_parameters(twin)
     names = [p.name for p in open_]
-    scales = np.array([prior_std(p) for p in open_])
+    scales = np.array([p.prior_std for p in open_])
     told = np.diag([0.0 if name in (GAIN, MASS) else 1e4 for name in names])
     ratio = np.zeros(len(open_))
     # Slopes of log(gain / mass) on the line through the robot.
@@ -162,7 +162,7 @@ def test_what_a_bound_forbids_is_not_blamed(twin):
     # Gain and delay are told together only: four widths less, of which a delay cannot be one.
     delay = "actuator/hinge/delay"
     two = [p for p in twin.parameters if p.name in (GAIN, delay)]
-    scales = np.array([prior_std(p) for p in two])
+    scales = np.array([p.prior_std for p in two])
     told = 1e4 * np.ones((2, 2))
     covariance = np.linalg.inv(told + np.eye(2))
     mean = [p.nominal for p in two] + scales * (covariance @ told @ [-2.0, -2.0])
@@ -179,7 +179,7 @@ def test_what_a_bound_forbids_is_not_blamed(twin):
 def test_chance_in_few_samples_is_not_taken_for_knowledge(twin):
     open_ = open_parameters(twin)
     rng = np.random.default_rng(0)
-    rows = [[p.nominal + prior_std(p) * rng.normal() for p in open_] for _ in range(60)]
+    rows = [[p.nominal + p.prior_std * rng.normal() for p in open_] for _ in range(60)]
     found = Empirical(names=tuple(p.name for p in open_), samples=tuple(map(tuple, rows)))
     drawn = plausible(twin, found, dimensions_of(twin, found.names), draws=8)
     assert drawn.chance == pytest.approx(0.5, abs=0.1)  # as before any recording
@@ -190,11 +190,11 @@ def test_what_recordings_do_not_tell_is_off_by_no_more_than_its_range(twin):
     mass = next(p for p in twin.parameters if p.name == MASS)
     column = known.names.index(MASS)
     covariance = np.array(known.covariance)
-    covariance[column, column] = prior_std(mass) ** 2
+    covariance[column, column] = mass.prior_std**2
     found = gaussian([p for p in twin.parameters if p.name in known.names], known.mean, covariance)
     drawn = plausible(twin, found, dimensions_of(twin, found.names), draws=512)
     values = drawn.values[:, [p.name for p in twin.parameters].index(MASS)]
-    assert drawn.off.all() and 0.3 < values.std() / prior_std(mass) < 1.1
+    assert drawn.off.all() and 0.3 < values.std() / mass.prior_std < 1.1
 
 
 def grouped(resampled):

@@ -11,7 +11,7 @@ from sim2real.cli.main import main
 from sim2real.data.formats import write_episodes
 from sim2real.errors import Sim2RealError
 from sim2real.gap.horizon_errors import channel_gaps
-from sim2real.gap.measure import measure
+from sim2real.gap.measure import measure_gap
 from sim2real.gap.replayed_pairs import make_pairs
 from sim2real.params import GaussianPosterior
 from sim2real.report.gap_page import write_gap
@@ -30,7 +30,7 @@ def twin():
 def rubbing(twin):
     """Logs of a robot with more friction, and the gap they show."""
     logs = recorded(twin, seconds=12, values={FRICTION: 0.08})
-    return logs, measure(twin, logs, threads=1)
+    return logs, measure_gap(twin, logs, threads=1)
 
 
 def test_the_errors_of_a_right_twin_are_at_the_floor_and_small_against_staying(twin):
@@ -85,14 +85,14 @@ def test_more_friction_is_the_verdict_with_a_channel_a_size_and_a_chance(rubbing
 
 @pytest.mark.slow
 def test_a_right_twin_has_no_gap(twin):
-    gap = measure(twin, recorded(twin, seconds=10, seed=5), threads=1, seed=5)
+    gap = measure_gap(twin, recorded(twin, seconds=10, seed=5), threads=1, seed=5)
     assert not gap.found and gap.verdict.startswith("no gap is found in 40 s")
 
 
 def test_a_sensor_that_is_stuck_has_no_spread_to_be_a_share_of(twin):
     logs = recorded(twin, count=2)
     stuck = [replace(log, readings=log.readings * [1.0, 0.0]) for log in logs]
-    gap = measure(twin, stuck, threads=1)
+    gap = measure_gap(twin, stuck, threads=1)
     position, speed = gap.channels
     assert position.moves and not speed.moves and speed.in_spread is None
     assert speed.spread_words == "does not move" and position.spread_words.endswith(" %")
@@ -101,7 +101,7 @@ def test_a_sensor_that_is_stuck_has_no_spread_to_be_a_share_of(twin):
 
 
 def test_few_segments_are_told_apart_on_shorter_ones(twin):
-    gap = measure(twin, recorded(twin, count=1, seconds=4, values={FRICTION: 0.08}), threads=1)
+    gap = measure_gap(twin, recorded(twin, count=1, seconds=4, values={FRICTION: 0.08}), threads=1)
     assert gap.segments < 8 and all(distance.pairs > 15 for distance in gap.distances)
     assert gap.found and gap.verdict.startswith("the twin is off by ")
     assert gap.channels[0].times_s[-1] == pytest.approx(0.5)  # errors are of the whole horizon
@@ -109,7 +109,9 @@ def test_few_segments_are_told_apart_on_shorter_ones(twin):
 
 
 def test_too_few_segments_to_tell_are_called_so(twin):
-    gap = measure(twin, recorded(twin, count=1, seconds=1.8, values={FRICTION: 0.08}), threads=1)
+    gap = measure_gap(
+        twin, recorded(twin, count=1, seconds=1.8, values={FRICTION: 0.08}), threads=1
+    )
     assert not gap.found and not gap.distances
     assert gap.verdict.startswith("too few segments to tell (12 are needed")
 
@@ -134,7 +136,7 @@ def test_a_posterior_adds_its_coverage_and_its_band(twin, rubbing, tmp_path):
     posterior = GaussianPosterior(
         names=(FRICTION,), mean=(0.08,), covariance=((1e-5,),), low=(0.0,), high=(0.3,)
     )
-    gap = measure(twin.with_posterior(posterior), logs, seed=7, threads=1)
+    gap = measure_gap(twin.with_posterior(posterior), logs, seed=7, threads=1)
     assert gap.coverage is not None and gap.draws is not None
     assert gap.worst.ratio < 1.25  # the best guess is the posterior's
     write_gap(tmp_path / "gap.html", gap)
@@ -145,13 +147,13 @@ def test_a_posterior_adds_its_coverage_and_its_band(twin, rubbing, tmp_path):
 
 def test_logs_that_are_too_short_or_of_several_rates_are_refused(twin):
     with pytest.raises(Sim2RealError, match="choose a shorter horizon"):
-        measure(twin, recorded(twin, count=1, seconds=0.4))
+        measure_gap(twin, recorded(twin, count=1, seconds=0.4))
     log = recorded(twin, count=1, seconds=3)[0]
     other = replace(log, contract=replace(log.contract, rate_hz=100.0))
     with pytest.raises(Sim2RealError, match="control rates from 50 to 100 Hz"):
-        measure(twin, [log, other])
+        measure_gap(twin, [log, other])
     with pytest.raises(Sim2RealError, match="--horizon-s must be a positive number"):
-        measure(twin, [log], horizon_s=0.0)
+        measure_gap(twin, [log], horizon_s=0.0)
 
 
 @pytest.mark.parametrize(
@@ -174,7 +176,7 @@ def test_readings_no_world_can_start_from_leave_one_line_and_no_file(
     monkeypatch.chdir(tmp_path)
     log = recorded(twin, count=1, seconds=3)[0]
     with pytest.raises(Sim2RealError, match="diverges from every start"):
-        measure(twin, [replace(log, readings=np.full_like(log.readings, 1e300))], threads=2)
+        measure_gap(twin, [replace(log, readings=np.full_like(log.readings, 1e300))], threads=2)
     assert not list(tmp_path.iterdir()) and capfd.readouterr().out == ""
     assert mujoco.get_mju_user_warning() is None
 

@@ -11,10 +11,10 @@ from sim2real.cli.main import main
 from sim2real.data.formats import write_episodes
 from sim2real.errors import Sim2RealError
 from sim2real.identification.inputs import another_robot
-from sim2real.identification.least_squares import LeastSquares
 from sim2real.identification.most_probable import fit
 from sim2real.logs.alignment import aligned
 from sim2real.params import Uniform
+from sim2real.replay.least_squares import LeastSquares
 from sim2real.twin import Twin
 from tests.repository import BUNDLES
 from tests.simulated import bundle_and_twin, simulate
@@ -237,7 +237,7 @@ def test_worlds_that_diverge_cost_much_and_the_fit_goes_on(recordings):
         replace(twin, parameters=wild), [aligned(recordings[0], twin)], 0.5,
         fitted=FITTED[:1], threads=1,
     )  # fmt: skip
-    problem.prepare(np.zeros(1))
+    problem = problem.prepared(np.zeros(1))
     low = problem.bounds[0]
     assert not np.isfinite(problem.errors(low[None])).all()
     assert np.isfinite(problem.residuals(low[None])).all()

@@ -103,10 +103,10 @@ def test_a_search_is_the_same_with_the_same_seed():
 
 def test_weighed_draws_are_as_wide_as_the_costs_say():
     found = search(Bowl(), generations=40, population=8)
-    posterior = weighed_posterior(Bowl(), found)
+    posterior = weighed_posterior(found)
     assert np.allclose(posterior.std, 2.0 * Bowl.spread, rtol=0.3)
     assert np.allclose(posterior.mean, found.values)
-    assert np.allclose(narrowed(Bowl(), found, posterior).shrinkage, Bowl.spread, rtol=0.3)
+    assert np.allclose(narrowed(found, posterior).shrinkage, Bowl.spread, rtol=0.3)
 
 
 def test_slopes_agree_where_a_cost_is_smooth_and_not_where_it_is_rough():
@@ -153,7 +153,7 @@ def test_a_planted_friction_is_found_in_tosses(cube):
     logs = [aligned(toss(seed, friction=0.35), cube) for seed in range(8)]
     problem = WholeRecordings(cube, logs, fitted=("geom/corner_*/friction",), threads=1)
     found = search(problem, generations=12, population=6)
-    posterior = weighed_posterior(problem, found)
+    posterior = weighed_posterior(found)
     assert abs(found.values[0] - 0.35) < 0.04
     assert abs(found.values[0] - 0.35) < 4 * posterior.std[0] < 0.3
     new = cube.with_posterior(posterior.distribution)

@@ -1,5 +1,7 @@
 """Fits from several starts: which of them is followed."""
 
+from copy import copy
+
 import numpy as np
 import pytest
 
@@ -26,11 +28,16 @@ class TwoValleys:
     def part(self, count):
         return self
 
-    def prepare(self, x, again=False):
-        pass
+    def prepared(self, x, again=False):
+        return self
 
-    def prepare_randomness(self, x, rough):
-        return False
+    def with_randomness(self, x, rough):
+        return self
+
+    def with_noise(self, noise):
+        found = copy(self)
+        found.noise = noise
+        return found
 
     def sensor_of(self):
         return ["a", "b"]
@@ -61,4 +68,4 @@ def test_a_joint_that_is_predicted_badly_where_a_fit_begins_still_counts():
     assert alone.x[0] < 0.5  # a descent from the center ends in the wrong valley
     found = fit(TwoValleys(), starts=24)
     assert found.x[0] == pytest.approx(2.0, abs=0.2)
-    assert found.noise[1] < 0.2 < alone.noise[1]
+    assert found.problem.noise[1] < 0.2 < alone.problem.noise[1]

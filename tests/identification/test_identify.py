@@ -7,13 +7,12 @@ import pytest
 
 from sim2real.data import Signal
 from sim2real.errors import Sim2RealError
-from sim2real.identification.identifiability import from_information, identifiability
+from sim2real.identification.identifiability import from_information
 from sim2real.identification.identified_twin import identify
-from sim2real.identification.least_squares import LeastSquares
 from sim2real.identification.most_probable import fit
 from sim2real.logs.alignment import aligned
 from sim2real.logs.control_log import ControlLog
-from sim2real.replay.unknowns import best_guess
+from sim2real.replay.least_squares import LeastSquares
 from tests.simulated import bundle_and_twin, simulate
 
 TRUTH = {
@@ -76,8 +75,7 @@ def test_how_far_chance_shifts_a_prediction_follows_the_delay(pendulum, monkeypa
         return np.repeat(predicted[None] + 0.1 + 0.5 * x[delay], trials, axis=0), predicted
 
     monkeypatch.setattr(problem, "predicted_randomly", shifted)
-    assert problem.prepare_randomness(here)
-    shift = plain - problem.errors(np.stack([here, there]))
+    shift = plain - problem.with_randomness(here).errors(np.stack([here, there]))
     told = np.isfinite(shift[0])
     assert np.allclose(shift[0][told], 0.1) and np.allclose(shift[1][told], 0.1 + 0.5 * 0.3)
 
@@ -85,7 +83,8 @@ def test_how_far_chance_shifts_a_prediction_follows_the_delay(pendulum, monkeypa
 @pytest.mark.slow
 def test_mass_and_gain_are_told_only_together(pendulum):
     names = ("body/pole/mass", "actuator/hinge/gain")
-    told = identifiability(LeastSquares(pendulum[1], logs_of(pendulum), 0.4, fitted=names))
+    problem = LeastSquares(pendulum[1], logs_of(pendulum), 0.4, fitted=names)
+    told = from_information(names, problem.information(np.zeros(len(names))))
     assert told.combinations == (names,) or told.combinations == (names[::-1],)
     assert max(told.alone) < 0.1 < min(told.shrinkage)
 
@@ -107,7 +106,7 @@ def test_a_new_twin_knows_its_parent_and_predicts_better(pendulum):
     assert found.promoted and found.check.ratio < 1.0
     assert found.twin.parent == twin.version and found.twin.version != twin.version
     names = [parameter.name for parameter in found.twin.parameters]
-    guess = dict(zip(names, best_guess(found.twin), strict=True))
+    guess = dict(zip(names, found.twin.best_guess(), strict=True))
     assert guess["actuator/hinge/delay"] == pytest.approx(0.018, abs=0.003)
     assert found.check.by_time and len(found.check.recordings) == 3  # their ends
     data = found.to_dict()

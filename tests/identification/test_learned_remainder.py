@@ -13,7 +13,6 @@ from sim2real.identification.learned_remainder import learn_remainder
 from sim2real.logs.control_log import ControlLog
 from sim2real.params import Dimension, Normal, Parameter
 from sim2real.replay.replayer import Replayer
-from sim2real.replay.unknowns import best_guess
 from sim2real.tasks import TaskEnv, find_task
 from sim2real.twin import REMAINDER_FEATURES, JointRemainder, Remainder, Twin, twin_contract
 from sim2real.worlds import CpuWorlds
@@ -236,7 +235,7 @@ def recorded(twin, seed, *, effect=hidden, seconds=8.0):
 
 
 def rms(twin, logs, **options):
-    values = best_guess(twin)[None]
+    values = twin.best_guess()[None]
     found = Replayer(twin, ControlLog.join(logs), horizon_s=2.0, values=values, **options)(values)
     return float(np.sqrt(np.nanmean(found.errors[0, ..., 0] ** 2)))
 

@@ -13,7 +13,7 @@ from sim2real.identification.posterior import Posterior
 from sim2real.logs.alignment import aligned
 from sim2real.params import Dimension, Empirical, GaussianPosterior, Parameter, Uniform
 from sim2real.replay.replayer import Replayer
-from sim2real.replay.unknowns import best_guess, open_parameters, prior_std
+from sim2real.replay.unknowns import open_parameters
 from sim2real.report.identification_page import write_page
 from sim2real.report.identify_plots import numbers_shown, ranks_of, shifts
 from tests.simulated import bundle_and_twin, simulate
@@ -30,10 +30,10 @@ def identification(task, *, shift=0.5, draws=False, more=()):
     logs = [aligned(e, twin) for e in simulate(bundle, twin, count=1)]
     parameters = open_parameters(twin)
     names = tuple(p.name for p in parameters)
-    scales = np.array([prior_std(p) for p in parameters])
+    scales = np.array([p.prior_std for p in parameters])
     bounds = np.array([p.bounds for p in parameters]).T
     order = [p.name for p in twin.parameters]
-    center = best_guess(twin)[[order.index(name) for name in names]]
+    center = twin.best_guess()[[order.index(name) for name in names]]
     mean = np.clip(center + 0.02 * scales, *bounds)
     mean[0] = np.clip(center[0] + shift * scales[0], *bounds[:, 0])
     std = 0.1 * scales
@@ -56,10 +56,7 @@ def identification(task, *, shift=0.5, draws=False, more=()):
         problem=SimpleNamespace(
             parameters=parameters, twin=twin, logs=logs, scales=scales, center=center
         ),
-        posterior=Posterior(
-            names=names, mean=mean, covariance=covariance, discrepancy=1.0,
-            effective=1.0, distribution=distribution,
-        ),
+        posterior=Posterior(distribution=distribution, discrepancy=1.0, effective=1.0),
         fit=SimpleNamespace(at_bounds=names[1:2]),
         identifiability=from_information(names, information),
         held_back=tuple(logs),
@@ -110,7 +107,7 @@ def test_ranks_of_draws_among_draws_are_even_and_numbers_take_turns():
     _, twin = bundle_and_twin("pendulum-swingup")
     bundle, _ = bundle_and_twin("pendulum-swingup")
     log = aligned(simulate(bundle, twin, count=1)[0], twin)
-    values = np.repeat(best_guess(twin)[None], 40, axis=0)
+    values = np.repeat(twin.best_guess()[None], 40, axis=0)
     replay = Replayer(twin, log, horizon_s=0.2, values=values, randomness="all", threads=1)(values)
     drawn = SimpleNamespace(
         predicted=replay.predicted[1:], measured=replay.predicted[0], column=replay.column,

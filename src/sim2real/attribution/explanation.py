@@ -41,7 +41,6 @@ from sim2real.files import write_json
 from sim2real.logs import ControlLog
 from sim2real.policy import open_twin
 from sim2real.randomize import drawn
-from sim2real.replay import best_guess
 from sim2real.twin import Twin, twin_contract
 
 _NEAREST = 0.05
@@ -212,7 +211,7 @@ def _values(between: Floats, trials: SimulatedTrials, twin: Twin) -> tuple[Expla
     count = max(_LEAST_NEAREST, round(_NEAREST * len(trials.success)))
     count = min(count, max(_LEAST, len(failures) // 2))
     order = failures[np.argsort(between[:, failures].mean(axis=0))]
-    known = best_guess(twin)
+    known = twin.best_guess()
     chosen = np.zeros(len(trials.success), dtype=bool)
     chosen[order[:count]] = True
     moving = [k for k in range(len(trials.names)) if np.ptp(trials.values[:, k]) > 0]

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from sim2real.arrays import Bools, Floats
-from sim2real.identification import LeastSquares, costs_of, tempered, weight
+from sim2real.identification import costs_of, tempered, weight
+from sim2real.replay import LeastSquares
 
 _ROUNDS = 6
 """Gauss-Newton steps."""
@@ -16,8 +17,8 @@ _STIFF = 1e-2
 def refits(problem: LeastSquares, free: Bools, *, begin: Floats) -> Floats:
     """(n, fitted) the best fits, each with the parameters `free` (n, fitted) bool; others at zero.
 
-    In the problem's units. The problem must be prepared: starts and noise stay as they are, so that
-    the errors of different refits compare. Each starts from `begin` (fitted,), or from the center
+    In the problem's units. Its starts and noise stay as they are, so that the errors of different
+    refits compare. Each starts from `begin` (fitted,), or from the center
     if that is better, and includes the prior, as a fit does.
     """
     low, high = problem.bounds

@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from sim2real.arrays import Floats
 from sim2real.attribution.attribution import Cause, Dimensions, Refit, Share
 from sim2real.attribution.sparse_causes import SparseCauses
-from sim2real.replay import best_guess, prior_std
 from sim2real.twin import Twin
 
 
@@ -26,7 +25,7 @@ def shares_of(
     `values` and `ends` (dimensions or more,) are shares and their intervals, `drawn` the values of
     parameters that are off, and `effects` those of some parameters, by column.
     """
-    guess = best_guess(before)
+    guess = before.best_guess()
 
     def cause(column: int) -> Cause:
         low, middle, high = drawn.ranges[:, column].tolist()
@@ -43,7 +42,7 @@ def shares_of(
         )
 
     def telling(column: int) -> tuple[float, float]:
-        away = abs(drawn.ranges[1, column] - guess[column]) / prior_std(before.parameters[column])
+        away = abs(drawn.ranges[1, column] - guess[column]) / before.parameters[column].prior_std
         return -abs(effects.get(column, 0.0)), -float(drawn.moved[column] * away)
 
     found = [

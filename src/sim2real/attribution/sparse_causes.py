@@ -25,8 +25,7 @@ from scipy.special import gammaln
 
 from sim2real.arrays import Bools, Floats, Ints
 from sim2real.attribution.attribution import Dimensions
-from sim2real.params import Empirical, GaussianPosterior, JointDistribution
-from sim2real.replay import best_guess, prior_std
+from sim2real.params import JointDistribution
 from sim2real.twin import Twin
 
 _WIDTHS = np.array([0.1, 1.0, 2.0, 4.0, 8.0])
@@ -69,17 +68,17 @@ def plausible(
     A dimension that is right in a draw has exactly the values of `before`, whose priors are those
     that the posterior was found with.
     """
-    base = best_guess(before)
+    base = before.best_guess()
     columns = np.array([column for mine in who.columns for column in mine])
     parameters = [before.parameters[column] for column in columns]
-    scales = np.array([prior_std(parameter) for parameter in parameters])
+    scales = np.array([parameter.prior_std for parameter in parameters])
     order = [posterior.names.index(parameter.name) for parameter in parameters]
-    mean, covariance, rows = _moments(posterior)
+    mean, covariance = posterior.moments()
     mean = (mean[order] - base[columns]) / scales
     covariance = covariance[np.ix_(order, order)] / np.outer(scales, scales)
     of = np.repeat(np.arange(len(who.names)), [len(mine) for mine in who.columns])
     rng = np.random.default_rng(seed)
-    likelihood = Likelihood.of(mean, covariance, rows)
+    likelihood = Likelihood.of(mean, covariance, posterior.effective_samples)
     chain = StateChain(likelihood, of, rng)
     states = np.array([chain.sweep() for _ in range(_SETTLING + _CHAIN)])[_SETTLING:]
     off = np.stack([(states[:, of == k] > 0).any(axis=1) for k in range(len(who.names))], axis=1)
@@ -227,15 +226,3 @@ def _chances_of_numbers(size: int) -> Floats:
     numbers = np.arange(1, size + 1)
     sets = gammaln(size + 1) - gammaln(numbers + 1) - gammaln(size - numbers + 1)
     return np.concatenate([[np.log(0.5)], np.log(0.5 / size) - sets])
-
-
-def _moments(posterior: JointDistribution) -> tuple[Floats, Floats, float]:
-    """(mean, covariance, samples) of a posterior; 0 samples if it is given by those moments."""
-    if isinstance(posterior, GaussianPosterior):
-        return np.array(posterior.mean), np.array(posterior.covariance), 0.0
-    assert isinstance(posterior, Empirical)
-    rows, weights = np.array(posterior.samples), np.array(posterior.weights)
-    weights = weights / weights.sum()
-    mean = weights @ rows
-    covariance = (rows - mean).T @ (weights[:, None] * (rows - mean))
-    return mean, covariance, float(1 / (weights**2).sum())

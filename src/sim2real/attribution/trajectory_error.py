@@ -37,9 +37,9 @@ from sim2real.attribution.shapley import game
 from sim2real.attribution.shares import shares_of
 from sim2real.attribution.sparse_causes import SparseCauses, plausible
 from sim2real.errors import Sim2RealError
-from sim2real.identification import LeastSquares, tempered
+from sim2real.identification import tempered
 from sim2real.logs import ControlLog
-from sim2real.replay import best_guess, open_parameters
+from sim2real.replay import LeastSquares, open_parameters
 from sim2real.twin import Twin
 
 _SURE = 3.0
@@ -78,11 +78,9 @@ def attribute_trajectory(
         )
     problem = LeastSquares(before, logs, horizon_s, fitted=fitted, threads=threads).part(segments)
     who = dimensions_of(before, problem.names)
-    base, middle = best_guess(before), best_guess(after)
+    base, middle = before.best_guess(), after.best_guess()
     x = problem.counted(middle)
-    problem.prepare(x)
-    problem.prepare_randomness(x)
-    problem.prepare(x)
+    problem = problem.prepared(x).with_randomness(x).prepared(x)
     inside, weights = game(len(who.names), seed=seed)
     drawn = plausible(before, posterior, who, draws=draws, seed=seed)
     excess = _Excess(problem, _errors(problem, who, base, drawn, inside, report))

@@ -10,8 +10,8 @@ from sim2real.files import write_json
 from sim2real.gap import (
     Gap,
     GapConfig,
+    Ranges,
     RangesConfig,
-    RangesFound,
     look_at_ranges,
     measure_gap,
     two_figures,
@@ -50,16 +50,15 @@ def run_ranges(config: RangesConfig) -> int:
     return carry_out(config, look_at_ranges, show=_show_ranges, keep=_keep_ranges, runs="randomize")
 
 
-def _keep_ranges(found: RangesFound, folder: Path) -> None:
+def _keep_ranges(found: Ranges, folder: Path) -> None:
     found.save(folder)
     write_ranges(folder / "ranges.html", found)
 
 
-def _show_ranges(found: RangesFound, out: Path) -> None:
-    ranges, covered = found.ranges, found.coverage
-    print_table(*ranges.table())
-    for one, other, value in ranges.correlations()[:5]:
+def _show_ranges(found: Ranges, out: Path) -> None:
+    print_table(*found.table())
+    for one, other, value in found.correlations()[:5]:
         say(f"correlated ({value:+.2f}): {one}, {other}")
-    if covered is not None:
+    if (covered := found.coverage) is not None:
         print_table(*covered.table())
         say(f"the ranges are {covered.verdict}; 95 % should be inside")

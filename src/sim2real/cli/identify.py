@@ -8,7 +8,7 @@ from sim2real.cli.adapter import carry_out
 from sim2real.cli.output import print_table, say
 from sim2real.errors import Sim2RealError
 from sim2real.identification import Identification, IdentifyConfig, identify
-from sim2real.plan import FORMATS, PlanConfig, PlannedMotions, advice, plan_motions
+from sim2real.plan import FORMATS, MotionPlan, PlanConfig, advice, plan_motions
 from sim2real.report import plot_plan, write_page
 
 
@@ -68,45 +68,44 @@ def run_plan(config: PlanConfig) -> int:
     return carry_out(config, plan_motions, show=_show_plan, keep=_keep_plan)
 
 
-def _keep_plan(found: PlannedMotions, path: Path) -> None:
+def _keep_plan(found: MotionPlan, path: Path) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     found.save(path)
-    plot_plan(path.with_suffix(".png"), found.chosen)
+    plot_plan(path.with_suffix(".png"), found)
 
 
-def _show_plan(found: PlannedMotions, out: Path) -> None:
-    chosen = found.chosen
+def _show_plan(found: MotionPlan, out: Path) -> None:
     print_table(
         ("motion", "seconds", "worth in nats"),
-        ((m.name, round(m.seconds, 1), round(m.gain, 2)) for m in chosen.motions),
+        ((m.name, round(m.seconds, 1), round(m.gain, 2)) for m in found.motions),
     )
     say("")
-    steps = [f"after {k + 1}" for k in range(len(chosen.motions))]
+    steps = [f"after {k + 1}" for k in range(len(found.motions))]
     print_table(
         ("standard deviation of", "unit", "prior", "now", *steps),
         (
             (name, unit or "×", *(f"{value:.2g}" for value in row))
             for name, unit, *row in zip(
-                chosen.names,
-                chosen.units,
-                chosen.prior,
-                chosen.before,
-                *(motion.std for motion in chosen.motions),
+                found.names,
+                found.units,
+                found.prior,
+                found.before,
+                *(motion.std for motion in found.motions),
                 strict=True,
             )
-            if name in chosen.wanted
+            if name in found.wanted
         ),
     )
     hardly = [
         name
-        for name, before, after in zip(chosen.names, chosen.before, chosen.after, strict=True)
-        if name in chosen.wanted and after > 0.9 * before
+        for name, before, after in zip(found.names, found.before, found.after, strict=True)
+        if name in found.wanted and after > 0.9 * before
     ]
     if hardly:
         say(f"none of the motions would say much about: {', '.join(hardly)}")
     if found.refused:
         say(f"{len(found.refused)} motions are not possible from the twin's default pose")
     say("")
-    for command in found.commands:
-        say(command)
+    for motion in found.motions:
+        say(motion.record)
     say("each is a dry run; add --robot, --execute and --person to move the robot")

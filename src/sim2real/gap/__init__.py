@@ -5,7 +5,7 @@ that training draws from cover what the robot did.
 
 >>> from sim2real.gap import look_at_ranges
 >>> from sim2real.tasks import find_task
->>> ranges = look_at_ranges(find_task("pendulum-swingup").twin, params="nominal").ranges
+>>> ranges = look_at_ranges(find_task("pendulum-swingup").twin, params="nominal")
 >>> ranges.source, ranges.draws.shape, ranges.correlations()
 ('nominal', (2000, 11), [])
 """
@@ -25,7 +25,6 @@ __all__ = [
     "RangeCoverage",
     "Ranges",
     "RangesConfig",
-    "RangesFound",
     "SensorCoverage",
     "look_at_ranges",
     "measure_gap",
@@ -43,7 +42,6 @@ if TYPE_CHECKING:
         BAND,
         STRONG,
         Ranges,
-        RangesFound,
         look_at_ranges,
         posterior_bands,
     )

@@ -204,7 +204,7 @@ def check_options(*, horizon_s: float, seed: int) -> None:
 
 def measure_gap(
     twin: Twin | Path | str,
-    logs: Logs,
+    logs: Logs | Sequence[ControlLog],
     *,
     channels: ChannelMap | Path | str | None = None,
     rate_hz: float = 0.0,
@@ -220,39 +220,12 @@ def measure_gap(
     CSV and similar logs may need a map of their `channels`. `rate_hz` is the control rate, by
     default that of the logs; `horizon_s` is how far the twin predicts ahead from each measured
     state. With `remainder` the twin's learned remainder acts. Use logs that the twin was not
-    identified from.
+    identified from. For a twin with a posterior this includes the coverage of its draws. Logs that
+    are too short for `horizon_s`, or of another robot, are a `Sim2RealError`.
     """
     check_options(horizon_s=horizon_s, seed=seed)
     twin = open_twin(twin)
-    return measure(
-        twin,
-        aligned_logs(twin, logs, channels=channels, rate_hz=rate_hz),
-        horizon_s=horizon_s,
-        remainder=remainder,
-        thresholds=thresholds,
-        seed=seed,
-        threads=threads,
-        report=report,
-    )
-
-
-def measure(
-    twin: Twin,
-    logs: Sequence[ControlLog],
-    *,
-    horizon_s: float = 0.5,
-    remainder: bool = False,
-    thresholds: GapThresholds = GAP_THRESHOLDS,
-    seed: int = 0,
-    threads: int = 0,
-    report: Callable[[int, int], None] = lambda done, of: None,
-) -> Gap:
-    """Measure the gap of a twin's best guess on logs of its robot; see `Gap`.
-
-    For a twin with a posterior this includes the coverage of its draws. Logs that are too short for
-    `horizon_s`, or of another robot, are a `Sim2RealError`.
-    """
-    check_options(horizon_s=horizon_s, seed=seed)
+    logs = aligned_logs(twin, logs, channels=channels, rate_hz=rate_hz)
     _refuse_rates(logs)
     make = partial(make_pairs, twin, logs, seed=seed, remainder=remainder, threads=threads)
     stages = [part_of(report, k, _STAGES) for k in range(_STAGES)]
@@ -275,7 +248,7 @@ def measure(
             covered = look(thresholds=thresholds, report=stages[2])
         except Sim2RealError as error:
             why.append(f"the posterior's coverage was not checked: {error}")
-    channels = channel_gaps(pairs, seed=seed)
+    errors = channel_gaps(pairs, seed=seed)
     report(1, 1)
     return Gap(
         twin=twin.name,
@@ -285,11 +258,11 @@ def measure(
         seconds=seconds_of(logs),
         segments=len(pairs.recording),
         diverged=pairs.diverged,
-        channels=channels,
+        channels=errors,
         distances=tests,
         places=find_hotspots(short, pairs, seed=seed),
         coverage=covered,
-        notes=(*_left_out(logs), *_notes(pairs, channels), *why),
+        notes=(*_left_out(logs), *_notes(pairs, errors), *why),
         pairs=pairs,
         draws=draws,
         level=thresholds.level,

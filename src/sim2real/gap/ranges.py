@@ -8,14 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 
 from sim2real.arrays import Floats, Table
 from sim2real.data import ChannelMap, Logs
 from sim2real.files import write_json
 from sim2real.gap.reading_coverage import RangeCoverage, range_coverage
 from sim2real.logs import aligned_logs
-from sim2real.params import Distribution
 from sim2real.policy import open_twin
 from sim2real.randomize import drawn
 from sim2real.twin import Twin
@@ -37,6 +35,13 @@ class Ranges:
     """nominal, prior, posterior or a file, as `make_sampler` takes it."""
     draws: Floats
     """(draws, parameters)."""
+    coverage: RangeCoverage | None = None
+    """How well they cover a robot; None without logs."""
+
+    @property
+    def fine(self) -> bool:
+        """Whether they are neither too narrow nor far too wide, as far as the logs show."""
+        return self.coverage is None or self.coverage.verdict == "fine"
 
     @property
     def names(self) -> list[str]:
@@ -49,7 +54,7 @@ class Ranges:
         return [
             k
             for k, p in enumerate(self.twin.parameters)
-            if np.ptp(self.draws[:, k]) > 0 or np.ptp(_quantiles(p.prior)) > 0
+            if np.ptp(self.draws[:, k]) > 0 or np.ptp(p.prior.quantiles(BAND)) > 0
         ]
 
     def correlations(self) -> list[tuple[str, str, float]]:
@@ -90,7 +95,7 @@ class Ranges:
             found[p.name] = {
                 "unit": p.unit,
                 "nominal": p.nominal,
-                "prior": _quantiles(p.prior).tolist(),
+                "prior": p.prior.quantiles(BAND).tolist(),
                 "posterior": posterior.get(p.name),
                 "range": [low, middle, high],
             }
@@ -103,26 +108,8 @@ class Ranges:
                 {"parameters": [one, other], "correlation": value}
                 for one, other, value in self.correlations()
             ],
+            "coverage": self.coverage.to_dict() if self.coverage else None,
         }
-
-
-@dataclass(frozen=True, kw_only=True)
-class RangesFound:
-    """Ranges, and whether they cover a robot."""
-
-    ranges: Ranges
-    coverage: RangeCoverage | None
-    """None without logs."""
-
-    @property
-    def fine(self) -> bool:
-        """Whether they are neither too narrow nor far too wide, as far as the logs show."""
-        return self.coverage is None or self.coverage.verdict == "fine"
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain data."""
-        covered = self.coverage.to_dict() if self.coverage else None
-        return self.ranges.to_dict() | {"coverage": covered}
 
     def save(self, folder: Path | str) -> None:
         """Write `ranges.json` into a folder."""
@@ -141,7 +128,7 @@ def look_at_ranges(
     seed: int = 0,
     threads: int = 0,
     report: Callable[[int, int], None] = lambda done, of: None,
-) -> RangesFound:
+) -> Ranges:
     """Draw parameters as episodes get them; with logs of the robot, check whether they cover it.
 
     `params` is where parameters come from, by default the posterior, or else the priors. Every
@@ -163,16 +150,12 @@ def look_at_ranges(
             threads=threads,
             report=report,
         )
-    return RangesFound(ranges=Ranges(twin=twin, source=source, draws=rows), coverage=covered)
-
-
-def _quantiles(prior: Distribution) -> Floats:
-    return np.asarray(prior.quantile(torch.tensor(BAND, dtype=torch.float64)).numpy())
+    return Ranges(twin=twin, source=source, draws=rows, coverage=covered)
 
 
 def posterior_bands(twin: Twin) -> dict[str, list[float]]:
     """Median and ends of the middle 95 % of each parameter of the posterior."""
     if twin.posterior is None:
         return {}
-    found = twin.posterior.quantile(torch.tensor(BAND, dtype=torch.float64)).T.tolist()
+    found = twin.posterior.quantiles(BAND).T.tolist()
     return dict(zip(twin.posterior.names, found, strict=True))

@@ -22,7 +22,7 @@ from sim2real.arrays import Bools, Floats, Ints
 from sim2real.contract import SensorSpec
 from sim2real.errors import Sim2RealError
 from sim2real.logs import ControlLog
-from sim2real.replay import Replay, Replayer, best_guess, lead_periods, log_of, seconds_of
+from sim2real.replay import Replay, Replayer, lead_periods, log_of, seconds_of
 from sim2real.twin import Twin
 
 _BEFORE = 2
@@ -134,7 +134,7 @@ def make_pairs(
     and simulated ones not. Logs that are too short, too uneven or of another robot are a
     `Sim2RealError`.
     """
-    values = best_guess(twin)[None]
+    values = twin.best_guess()[None]
     asked = values if draws is None else np.concatenate([values, draws])
     whole = ControlLog.join(logs)
     shape = _Shape.of(twin, whole, asked, horizon_s)

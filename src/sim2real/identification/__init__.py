@@ -23,7 +23,6 @@ __all__ = [
     "Identification",
     "IdentifyConfig",
     "IdentifyThresholds",
-    "LeastSquares",
     "costs_of",
     "identify",
     "learn_remainder",
@@ -39,7 +38,6 @@ if TYPE_CHECKING:
     from sim2real.identification.identified_twin import Identification, identify
     from sim2real.identification.identify_config import IdentifyConfig
     from sim2real.identification.learned_remainder import learn_remainder
-    from sim2real.identification.least_squares import LeastSquares
     from sim2real.identification.most_probable import costs_of
     from sim2real.identification.parameter_scatter import scattered
     from sim2real.identification.recorded_starts import seen_states, tells_state

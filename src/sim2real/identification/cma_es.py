@@ -36,6 +36,7 @@ _AGREE = 0.7
 class CmaSearch:
     """The result of a search."""
 
+    problem: WholeRecordings
     x: Floats
     """(fitted,) standard deviations from the problem's center."""
     values: Floats
@@ -50,6 +51,11 @@ class CmaSearch:
     """Vectors with a diverged world."""
     at_bounds: tuple[str, ...]
     """Parameters at a bound."""
+
+    @property
+    def whole(self) -> Floats:
+        """(parameters,) values of all the twin's parameters."""
+        return self.problem.whole(self.x)
 
 
 def search(
@@ -75,6 +81,7 @@ def search(
     x = run.mean if after < before else zero
     problem.settle(x)
     return CmaSearch(
+        problem=problem,
         x=x,
         values=problem.values(x),
         cost=float(_costs(problem, x[None])[0]),

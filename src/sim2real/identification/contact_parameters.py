@@ -31,7 +31,7 @@ def identify_contact(
     seed: int = 0,
     threads: int = 0,
     report: Callable[[int, int], None] = lambda done, of: None,
-) -> tuple[WholeRecordings, CmaSearch, Posterior, Identifiability] | None:
+) -> tuple[CmaSearch, Posterior, Identifiability] | None:
     """Search the parameters by whole recordings; None where gradients do not mislead."""
     if not touches(twin, fitted):
         return None
@@ -39,12 +39,13 @@ def identify_contact(
     if not gradients_mislead(problem):
         return None
     found = search(problem, seed=seed, report=report)
-    posterior = weighed_posterior(problem, found, seed=seed, report=report)
-    return problem, found, posterior, narrowed(problem, found, posterior)
+    posterior = weighed_posterior(found, seed=seed, report=report)
+    return found, posterior, narrowed(found, posterior)
 
 
-def narrowed(problem: WholeRecordings, found: CmaSearch, posterior: Posterior) -> Identifiability:
+def narrowed(found: CmaSearch, posterior: Posterior) -> Identifiability:
     """Identifiability from how much narrower than its prior each parameter became."""
+    problem = found.problem
     scales = problem.slopes(found.x)
     covariance = posterior.covariance / np.outer(scales, scales)
     values, vectors = np.linalg.eigh(np.linalg.inv(covariance) - np.eye(len(scales)))

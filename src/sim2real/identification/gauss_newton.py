@@ -11,8 +11,8 @@ import numpy as np
 from scipy.optimize import lsq_linear
 
 from sim2real.arrays import Floats
-from sim2real.identification.least_squares import LeastSquares
 from sim2real.identification.robust_loss import tempered, weight
+from sim2real.replay import LeastSquares
 
 _ENOUGH = 0.05
 """Smallest decrease of the cost that matters: a twentieth of a log-likelihood unit."""
@@ -48,8 +48,9 @@ class GaussNewton:
         residual = tempered(self.problem.whiten(error))
         return 0.5 * float((residual**2).sum() + self._prior * (x**2).sum())
 
-    def moved_starts(self) -> None:
-        """Forget the errors, since the problem was prepared again. The derivatives are kept."""
+    def go_on(self, problem: LeastSquares) -> None:
+        """Take up the problem with better estimates of its noise. The derivatives are kept."""
+        self.problem = problem
         self._error, self._fresh, self._damping = None, False, 1e-3
 
     def run(self, most: int) -> float:

@@ -11,7 +11,7 @@ from sim2real.arrays import Floats
 from sim2real.errors import Sim2RealError
 from sim2real.identification.robust_loss import ROBUST, scale
 from sim2real.logs import ControlLog
-from sim2real.replay import Replayer, best_guess
+from sim2real.replay import Replayer
 from sim2real.twin import Twin
 
 _FEW = 8
@@ -65,7 +65,7 @@ class HeldBack:
         self, twin: Twin, logs: list[ControlLog], horizons_s: Sequence[float] = ()
     ) -> None:
         reach = np.array([p.bounds for p in twin.parameters]).T
-        now = best_guess(twin)
+        now = twin.best_guess()
         extremes = np.where(np.isfinite(reach), reach, now)
         self._replayer = _replayer(twin, logs, horizons_s, extremes)
         self._twin, self._logs = twin, logs

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from sim2real.arrays import Floats
-from sim2real.identification.least_squares import LeastSquares
 
 _DETERMINED = 0.5
 """Standard deviation after the data, relative to before, below which a parameter is determined."""
@@ -71,16 +70,9 @@ class Identifiability:
         }
 
 
-def identifiability(problem: LeastSquares) -> Identifiability:
-    """What the problem's logs determine around its center."""
-    at = np.clip(np.zeros(len(problem.names)), *problem.bounds)
-    problem.prepare(at)
-    _, slopes = problem.linearised(at, central=False)
-    return from_information(problem.names, np.einsum("psk,qsk->pq", slopes, slopes))
-
-
 def from_information(names: tuple[str, ...], information: Floats) -> Identifiability:
-    """The same from an information matrix (fitted, fitted), per standard deviation of the prior."""
+    """What an information matrix (fitted, fitted), per standard deviation of the
+    prior, determines."""
     covariance = np.linalg.inv(information + np.eye(len(names)))
     values, vectors = np.linalg.eigh(information)
     shrinkage = np.sqrt(np.diag(covariance))

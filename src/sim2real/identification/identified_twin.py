@@ -17,14 +17,9 @@ from sim2real.files import write_json
 from sim2real.identification.cma_es import CmaSearch
 from sim2real.identification.contact_parameters import identify_contact
 from sim2real.identification.held_back import HeldBack, HeldBackCheck, split
-from sim2real.identification.identifiability import (
-    Identifiability,
-    from_information,
-    identifiability,
-)
+from sim2real.identification.identifiability import Identifiability, from_information
 from sim2real.identification.inputs import another_robot, refuse_poor
 from sim2real.identification.learned_remainder import LearnedRemainder, learn_remainder
-from sim2real.identification.least_squares import LeastSquares
 from sim2real.identification.most_probable import Fit, fit
 from sim2real.identification.parameter_scatter import scatter_of
 from sim2real.identification.posterior import Posterior, discrepancy_of, posterior_of
@@ -33,14 +28,13 @@ from sim2real.identification.thresholds import IDENTIFY_THRESHOLDS, IdentifyThre
 from sim2real.identification.whole_recordings import WholeRecordings
 from sim2real.logs import ControlLog, aligned_logs
 from sim2real.policy import open_twin
+from sim2real.replay import LeastSquares
 from sim2real.tasks import STARTS_FILE
 from sim2real.twin import Twin
 
 Report: TypeAlias = Callable[[int, int], None]
 
-_Believed: TypeAlias = tuple[
-    LeastSquares | WholeRecordings, Fit | CmaSearch, Posterior, Identifiability
-]
+_Believed: TypeAlias = tuple[Fit | CmaSearch, Posterior, Identifiability]
 """A fit of all logs, and what is known from it."""
 
 _ALIKE = 1.1
@@ -56,7 +50,6 @@ class Identification:
     promoted: bool
     why: str
     """Why it was not promoted; '' if it was."""
-    problem: LeastSquares | WholeRecordings
     fit: Fit | CmaSearch
     posterior: Posterior
     identifiability: Identifiability
@@ -70,6 +63,11 @@ class Identification:
     """The remainder, if one was to be learned."""
 
     @property
+    def problem(self) -> LeastSquares | WholeRecordings:
+        """What was fitted."""
+        return self.fit.problem
+
+    @property
     def values(self) -> dict[str, float]:
         """Estimates by parameter."""
         return dict(zip(self.posterior.names, self.posterior.mean.tolist(), strict=True))
@@ -80,9 +78,9 @@ class Identification:
 
         Zero for contact parameters, which are fitted to whole recordings.
         """
-        if not isinstance(self.fit, Fit) or not isinstance(self.problem, LeastSquares):
+        if not isinstance(self.fit, Fit):
             return np.zeros((len(self.posterior.names),) * 2)
-        scales = self.problem.scales
+        scales = self.fit.problem.scales
         return scatter_of(self.fit) * np.outer(scales, scales)
 
     def to_dict(self) -> dict[str, object]:
@@ -219,12 +217,12 @@ def _identified(
         return whole.part(thresholds.segments)
 
     if contact is not None:
-        check = HeldBack(twin, test).check(contact[0].whole(contact[1].x), by_time=by_time)
+        check = HeldBack(twin, test).check(contact[0].whole, by_time=by_time)
     else:
         held = HeldBack(twin, test, thresholds.horizons_s)
         fits = partial(fit, starts=starts, seed=seed, exact=False, report=report)
         begun = _descended(partial(make, train), fits, held, thresholds.horizons_s, notes)
-        check = held.check(begun[0].whole(begun[1].x), by_time=by_time)
+        check = held.check(begun.whole, by_time=by_time)
     why = ""
     if not check.ratio <= thresholds.worse:
         why = (
@@ -236,22 +234,23 @@ def _identified(
         believed = contact
     else:
         # After the check, the held-back recordings are data like the others.
-        problem = begun[0] if why or held_back else make(logs, begun[0].horizon_s)
-        problem.noise[:] = begun[0].noise
-        believed = _believed(problem, begun[1], check=check_posterior, seed=seed, report=report)
-    new = twin.with_posterior(believed[2].distribution)
+        problem = begun.problem
+        if not why and not held_back:
+            problem = make(logs, problem.horizon_s).with_noise(problem.noise)
+        believed = _believed(problem, begun, check=check_posterior, seed=seed, report=report)
+    found, posterior, known = believed
+    new = twin.with_posterior(posterior.distribution)
     why = why or another_robot(new, test)
-    if stuck := believed[1].at_bounds:
+    if stuck := found.at_bounds:
         notes.append(f"at a bound: {', '.join(stuck)}; widen it, or the model is wrong")
     by_name = {log.episode: log for log in [*logs, *held_back]}
     return Identification(
         twin=twin if why else new,
         promoted=not why,
         why=why,
-        problem=believed[0],
-        fit=believed[1],
-        posterior=believed[2],
-        identifiability=believed[3],
+        fit=found,
+        posterior=posterior,
+        identifiability=known,
         check=check,
         logs=tuple(logs),
         held_back=tuple(by_name[name] for name in check.recordings),
@@ -265,33 +264,34 @@ def _descended(
     held: HeldBack,
     horizons_s: Sequence[float],
     notes: list[str],
-) -> tuple[LeastSquares, Fit]:
+) -> Fit:
     """Fits over one horizon after the other; the one that predicts held-back recordings best.
 
     `make` gives the problem of a horizon, and `fits` fits it.
     """
     problem = make(horizons_s[0])
-    known = identifiability(problem)
+    center = np.clip(np.zeros(len(problem.names)), *problem.bounds)
+    problem = problem.prepared(center)
+    known = from_information(problem.names, problem.information(center))
     if not known.identifiable and not known.together:
         raise Sim2RealError(
             "these logs determine none of the parameters: the robot hardly moves; record motions"
             f" with `sim2real record` (they would determine {', '.join(known.names[:3])}, …)"
         )
-    found = [(problem, fits(problem))]
+    found = [fits(problem)]
     for horizon_s in horizons_s[1:]:
         try:
             problem = make(horizon_s)
         except Sim2RealError:
             notes.append(f"no segment of {horizon_s:g} s without gaps: not fitted over that time")
             break
-        before, begin = found[-1]
-        problem.noise[:] = before.noise
-        found.append((problem, fits(problem, begin=begin.x)))
+        before = found[-1]
+        found.append(fits(problem.with_noise(before.problem.noise), begin=before.x))
     # Of those that predict equally well, the one with the fewest parameters at a bound.
-    ratios = [held.ratio(problem.whole(one.x)) for problem, one in found]
+    ratios = [held.ratio(one.whole) for one in found]
     rated = list(zip(ratios, found, strict=True))
     alike = [(ratio, one) for ratio, one in rated if ratio <= _ALIKE * min(ratios)] or rated
-    return min(alike, key=lambda pair: (len(pair[1][1].at_bounds), pair[0]))[1]
+    return min(alike, key=lambda pair: (len(pair[1].at_bounds), pair[0]))[1]
 
 
 def _believed(
@@ -300,12 +300,8 @@ def _believed(
     """The fit of all logs, its posterior and identifiability."""
     # What the data cannot determine, such as the scale of all forces, is left to the prior.
     result = fit(problem, begin=begun.x, prior=discrepancy_of(begun), report=report)
-    return (
-        problem,
-        result,
-        posterior_of(problem, result, check=check, seed=seed, report=report),
-        from_information(problem.names, result.information()),
-    )
+    posterior = posterior_of(result, check=check, seed=seed, report=report)
+    return result, posterior, from_information(problem.names, result.information())
 
 
 def _finite(value: float) -> float | None:

@@ -13,7 +13,7 @@ import numpy as np
 
 from sim2real.arrays import Floats
 from sim2real.identification.cma_es import CmaSearch
-from sim2real.identification.posterior import Posterior, weights_of
+from sim2real.identification.posterior import Posterior, gaussian, weights_of
 from sim2real.identification.whole_recordings import WholeRecordings
 
 _DRAWS = 160
@@ -29,7 +29,6 @@ _TAILS = 5.0
 
 
 def weighed_posterior(
-    problem: WholeRecordings,
     found: CmaSearch,
     *,
     seed: int = 0,
@@ -40,10 +39,10 @@ def weighed_posterior(
     Its mean is the optimum, since the mean of draws that all explain a collision need not do so. If
     too few draws carry the weight (see `effective`), weights are evened out, which widens it.
     """
-    rng = np.random.default_rng(seed)
+    problem, rng = found.problem, np.random.default_rng(seed)
     low, high = problem.bounds
     center = found.x
-    spread = _sized(problem, found, rng)
+    spread = _sized(found, rng)
     best = (0.0, center[None], np.zeros(1))
     least = 4.0 * len(center)
     for round_ in range(_ROUNDS):
@@ -75,14 +74,16 @@ def weighed_posterior(
     off = (values - found.values) * np.sqrt(weights)[:, None]
     # A minimum width makes it positive definite.
     covariance = off.T @ off + np.diag((1e-3 * problem.slopes(found.x)) ** 2)
-    return Posterior.gaussian(problem, found.values, covariance, discrepancy=1.0, effective=share)
+    known = gaussian(problem, found.values, covariance)
+    return Posterior(distribution=known, discrepancy=1.0, effective=share)
 
 
-def _sized(problem: WholeRecordings, found: CmaSearch, rng: np.random.Generator) -> Floats:
+def _sized(found: CmaSearch, rng: np.random.Generator) -> Floats:
     """The last generation's covariance, scaled so that the cost of its draws is that of a Gaussian.
 
     A search that stopped early leaves it too wide, a long one too narrow; its shape is right.
     """
+    problem = found.problem
     size = float(np.trace(found.spread)) / len(found.x)
     shape = found.spread / size + 1e-3 * np.eye(len(found.x))
     unit = rng.normal(size=(_PROBES, len(found.x))) @ np.linalg.cholesky(shape).T

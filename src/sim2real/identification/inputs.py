@@ -14,7 +14,7 @@ import numpy as np
 
 from sim2real.errors import Sim2RealError
 from sim2real.logs import ControlLog
-from sim2real.replay import Replayer, best_guess, seconds_of
+from sim2real.replay import Replayer, seconds_of
 from sim2real.twin import Twin
 
 _RESTING = 1.5
@@ -57,7 +57,7 @@ def another_robot(twin: Twin, logs: Sequence[ControlLog]) -> str:
     Over half a second from a measured state, a twin of the robot predicts most readings better than
     their mean does.
     """
-    values = best_guess(twin)[None]
+    values = twin.best_guess()[None]
     try:
         found = Replayer(twin, ControlLog.join(logs), horizon_s=_HORIZON_S, values=values)(values)
     except Sim2RealError:  # the logs are too short, which others report

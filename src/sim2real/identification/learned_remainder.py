@@ -23,7 +23,7 @@ from sim2real.identification.remainder_basis import TERMS, blank_remainder, colu
 from sim2real.identification.remainder_weights import BumpWeights
 from sim2real.identification.thresholds import IDENTIFY_THRESHOLDS, IdentifyThresholds
 from sim2real.logs import ControlLog
-from sim2real.replay import Replayer, best_guess
+from sim2real.replay import Replayer
 from sim2real.twin import Remainder, Twin
 
 Choice = tuple[tuple[str, ...], float]
@@ -146,7 +146,7 @@ def _horizons(
     twin: Twin, logs: Sequence[ControlLog], horizons_s: tuple[float, ...]
 ) -> tuple[tuple[float, ...], list[ControlLog]]:
     """(horizons that are short enough for enough logs, those logs)."""
-    values = best_guess(twin)[None]
+    values = twin.best_guess()[None]
     fitted: list[ControlLog] = []
     for most in range(len(horizons_s), 0, -1):
         fitted = [log for log in logs if _fits(twin, log, horizons_s[most - 1], values)]

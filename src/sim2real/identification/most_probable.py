@@ -12,9 +12,8 @@ import numpy as np
 
 from sim2real.arrays import Floats
 from sim2real.identification.gauss_newton import GaussNewton
-from sim2real.identification.least_squares import LeastSquares
 from sim2real.identification.robust_loss import scale, tempered, weight
-from sim2real.replay import at_bounds
+from sim2real.replay import LeastSquares, at_bounds
 
 _ROUNDS = 4
 """Most descents, each with the noise that the one before left."""
@@ -33,14 +32,14 @@ _TRIED = 4
 class Fit:
     """The result of a fit."""
 
+    problem: LeastSquares
+    """With the noise and the starting states that the fit ended with."""
     x: Floats
     """(fitted,) standard deviations from the problem's center."""
     values: Floats
     """(fitted,) values of the parameters."""
     cost: float
     """Half the robust sum of squared whitened residuals, including the prior."""
-    noise: Floats
-    """(numbers,) standard deviation of each reading around the prediction."""
     residual: Floats
     """(segments, k) whitened residuals."""
     slopes: Floats
@@ -49,6 +48,11 @@ class Fit:
     """Parameter vectors that were simulated."""
     at_bounds: tuple[str, ...]
     """Parameters at a bound."""
+
+    @property
+    def whole(self) -> Floats:
+        """(parameters,) values of all the twin's parameters."""
+        return self.problem.whole(self.x)
 
     def tempered(self) -> Floats:
         """(segments, k) residuals whose squares are the robust loss."""
@@ -82,22 +86,22 @@ def fit(
     """
     low, high = problem.bounds
     center = np.clip(np.zeros(len(problem.names)) if begin is None else begin, low, high)
-    problem.prepare(center)
+    problem = problem.prepared(center)
     x, evaluations = center, 1
     if begin is None:
         x, looked = _first_look(problem, starts, seed, prior=prior)
         evaluations += looked
     descent = GaussNewton(problem, x, prior=prior)
     for round_ in range(_ROUNDS):
-        looks = _CHANCES if exact else 1
-        if round_ < looks and problem.prepare_randomness(descent.x, rough=not exact):
-            problem.prepare(descent.x)
-        settled = _estimate_noise(problem, descent.x) and round_ > 0
-        problem.prepare(descent.x, again=round_ > 0)
-        descent.moved_starts()
+        if round_ < (_CHANCES if exact else 1):
+            random = problem.with_randomness(descent.x, rough=not exact)
+            problem = problem if random is problem else random.prepared(descent.x)
+        problem, settled = _with_noise(problem, descent.x)
+        problem = problem.prepared(descent.x, again=round_ > 0)
+        descent.go_on(problem)
         descent.run(_MOST_STEPS)
         report(round_ + 1, _ROUNDS)
-        if settled:
+        if settled and round_ > 0:
             break
     residual, slopes, promised = descent.polished(exact=exact)
     if promised and exact:
@@ -106,10 +110,10 @@ def fit(
     report(_ROUNDS, _ROUNDS)
     x = descent.x
     return Fit(
+        problem=problem,
         x=x,
         values=problem.values(x),
         cost=0.5 * float((tempered(residual) ** 2).sum() + prior * (x**2).sum()),
-        noise=problem.noise.copy(),
         residual=residual,
         slopes=slopes,
         evaluations=evaluations + descent.evaluations,
@@ -132,7 +136,7 @@ def _first_look(
     initial guess, the sensor that is predicted worst there would keep the lowest weight for good.
     """
     few = problem.part(int(np.clip(problem.segments // 3, *_FEW_SEGMENTS)))
-    declared = few.noise.copy()
+    declared = few.noise
     low, high = problem.bounds
     draws = np.random.default_rng(seed).normal(size=(starts, len(problem.names)))
     draws[0] = 0.0
@@ -141,33 +145,30 @@ def _first_look(
     order = 1 + np.argsort((data + before)[1:])
     found, evaluations = [], len(points)
     for k in [0, *order[:_TRIED]]:
-        few.noise[:] = declared
-        few.prepare(points[k])
+        few = few.with_noise(declared).prepared(points[k])
         descent = GaussNewton(few, points[k], prior=prior)
         for round_ in range(_FEW_ROUNDS):
-            settled = _estimate_noise(few, descent.x)
-            few.prepare(descent.x, again=round_ > 0)
-            descent.moved_starts()
+            few, settled = _with_noise(few, descent.x)
+            few = few.prepared(descent.x, again=round_ > 0)
+            descent.go_on(few)
             cost = descent.run(_FEW_STEPS)
             if settled:
                 break
         found.append((cost + float((few.valid * np.log(few.noise)).sum()), descent.x))
         evaluations += descent.evaluations
-    few.noise[:] = declared
     return min(found, key=lambda pair: pair[0])[1], evaluations
 
 
-def _estimate_noise(problem: LeastSquares, x: Floats) -> bool:
-    """Estimate the noise of each sensor from the residuals; whether it had settled."""
+def _with_noise(problem: LeastSquares, x: Floats) -> tuple[LeastSquares, bool]:
+    """The problem with the noise of each sensor estimated at x, and whether it had settled."""
     white = problem.residuals(x[None])[0].reshape(problem.valid.shape)
-    names = problem.sensor_of()
+    names, noise = problem.sensor_of(), problem.noise.copy()
     settled = True
     for name in set(names):
         columns = [k for k, other in enumerate(names) if other == name]
         mine = white[..., columns][problem.valid[..., columns]]
         if mine.size:
             factor = float(np.clip(scale(mine), 0.2, 50.0))
-            noise = problem.noise[columns] * factor
-            problem.noise[columns] = np.maximum(noise, problem.least_noise[columns])
+            noise[columns] = np.maximum(noise[columns] * factor, problem.least_noise[columns])
             settled &= abs(factor - 1) < _SETTLED
-    return settled
+    return problem.with_noise(noise), settled

@@ -17,10 +17,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from sim2real.arrays import Floats
-from sim2real.identification.least_squares import LeastSquares
 from sim2real.identification.most_probable import Fit, costs_of
 from sim2real.params import Empirical, GaussianPosterior, JointDistribution
-from sim2real.replay import Unknowns
+from sim2real.replay import LeastSquares, Unknowns
 
 _WIDE = 1.5
 """Steps along the axes of the Gaussian, in its standard deviations."""
@@ -47,53 +46,46 @@ _FEWEST = 60
 class Posterior:
     """The joint distribution of the fitted parameters, given the logs."""
 
-    names: tuple[str, ...]
-    mean: Floats
-    """(fitted,) in the parameters' units."""
-    covariance: Floats
-    """(fitted, fitted)."""
+    distribution: JointDistribution
     discrepancy: float
     """Factor by which the variance was widened because the twin does not explain the logs; >= 1."""
     effective: float
     """Share of effective draws when the Gaussian was checked; nan if it was not."""
-    distribution: JointDistribution
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the fitted parameters."""
+        return self.distribution.names
+
+    @property
+    def mean(self) -> Floats:
+        """(fitted,) in the parameters' units."""
+        return self.distribution.moments()[0]
+
+    @property
+    def covariance(self) -> Floats:
+        """(fitted, fitted)."""
+        return self.distribution.moments()[1]
 
     @property
     def std(self) -> Floats:
         """(fitted,) standard deviations."""
         return np.sqrt(np.diag(self.covariance))
 
-    @classmethod
-    def gaussian(
-        cls,
-        unknowns: Unknowns,
-        mean: Floats,
-        covariance: Floats,
-        *,
-        discrepancy: float,
-        effective: float,
-    ) -> Posterior:
-        """A Gaussian between the bounds of the unknowns, in their units."""
-        low, high = (unknowns.values(edge) for edge in unknowns.bounds)
-        covariance = 0.5 * (covariance + covariance.T)
-        return cls(
-            names=unknowns.names,
-            mean=mean,
-            covariance=covariance,
-            discrepancy=discrepancy,
-            effective=effective,
-            distribution=GaussianPosterior(
-                names=unknowns.names,
-                mean=tuple(mean.tolist()),
-                covariance=rows_of(covariance),
-                low=tuple(low.tolist()),
-                high=tuple(high.tolist()),
-            ),
-        )
+
+def gaussian(unknowns: Unknowns, mean: Floats, covariance: Floats) -> GaussianPosterior:
+    """A Gaussian between the bounds of the unknowns, in their units."""
+    low, high = (unknowns.values(edge) for edge in unknowns.bounds)
+    return GaussianPosterior(
+        names=unknowns.names,
+        mean=tuple(mean.tolist()),
+        covariance=rows_of(0.5 * (covariance + covariance.T)),
+        low=tuple(low.tolist()),
+        high=tuple(high.tolist()),
+    )
 
 
 def posterior_of(
-    problem: LeastSquares,
     fit: Fit,
     *,
     check: bool = True,
@@ -101,7 +93,7 @@ def posterior_of(
     report: Callable[[int, int], None] = lambda done, of: None,
 ) -> Posterior:
     """The posterior of a fit; with `check`, simulated draws test whether it is Gaussian."""
-    information = fit.information()
+    problem, information = fit.problem, fit.information()
     discrepancy = discrepancy_of(fit)
     covariance = np.asarray(np.linalg.inv(information / discrepancy + np.eye(len(fit.x))), float)
     x = fit.x
@@ -116,27 +108,14 @@ def posterior_of(
         if effective < _EVEN:
             draws, weights = sampler.improved(x, covariance, report)
         report(1 + _ROUNDS, 1 + _ROUNDS)
+    found: JointDistribution
     if weights is not None and draws is not None:
-        values = problem.values(draws)
-        mean = weights @ values
-        spread = (values - mean) * np.sqrt(weights)[:, None]
-        return Posterior(
-            names=problem.names,
-            mean=mean,
-            covariance=spread.T @ spread,
-            discrepancy=discrepancy,
-            effective=effective,
-            distribution=Empirical(
-                names=problem.names, samples=rows_of(values), weights=tuple(weights.tolist())
-            ),
-        )
-    return Posterior.gaussian(
-        problem,
-        problem.values(x),
-        covariance * np.outer(problem.scales, problem.scales),
-        discrepancy=discrepancy,
-        effective=effective,
-    )
+        samples = rows_of(problem.values(draws))
+        found = Empirical(names=problem.names, samples=samples, weights=tuple(weights.tolist()))
+    else:
+        scales = np.outer(problem.scales, problem.scales)
+        found = gaussian(problem, problem.values(x), covariance * scales)
+    return Posterior(distribution=found, discrepancy=discrepancy, effective=effective)
 
 
 def weights_of(logs: Floats) -> tuple[Floats, float]:

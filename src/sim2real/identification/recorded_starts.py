@@ -9,7 +9,7 @@ import numpy as np
 import torch
 
 from sim2real.logs import ControlLog
-from sim2real.replay import GAP, MeasuredStates, best_guess, places_of, spread_evenly
+from sim2real.replay import GAP, MeasuredStates, places_of, spread_evenly
 from sim2real.tasks import Starts
 from sim2real.twin import Twin
 from sim2real.worlds import CpuWorlds
@@ -44,7 +44,7 @@ def seen_states(twin: Twin, logs: Sequence[ControlLog]) -> Starts | None:
     rows = rows[spread_evenly(len(rows), _MOST)]
     worlds = CpuWorlds(twin, count=len(rows), period_s=period_s, seed=0)
     everyone = torch.arange(len(rows))
-    worlds.set_parameters(torch.from_numpy(best_guess(twin)).expand(len(rows), -1), everyone)
+    worlds.set_parameters(torch.from_numpy(twin.best_guess()).expand(len(rows), -1), everyone)
     worlds.reset(everyone)
     states.write(worlds, log.times[rows])
     command = np.zeros((len(rows), model.nu))

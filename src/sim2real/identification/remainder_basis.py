@@ -12,7 +12,7 @@ from scipy.cluster.vq import kmeans2
 
 from sim2real.arrays import Floats, Ints
 from sim2real.logs import ControlLog
-from sim2real.replay import Replayer, best_guess
+from sim2real.replay import Replayer
 from sim2real.twin import REMAINDER_FEATURES, JointRemainder, Remainder, Twin, one_way_joints
 
 TERMS = {
@@ -95,7 +95,7 @@ def _features(twin: Twin, logs: Sequence[ControlLog], names: list[str], threads:
         )
     )  # fmt: skip
     log = ControlLog.join(logs)
-    values = best_guess(twin)
+    values = twin.best_guess()
     period_s = float(np.median(np.diff(log.times)))
     replayer = Replayer(
         replace(twin, remainder=empty),

@@ -12,12 +12,11 @@ from dataclasses import replace
 import numpy as np
 
 from sim2real.arrays import Floats, Ints
-from sim2real.identification.least_squares import LeastSquares
 from sim2real.identification.remainder_basis import weight_scales
 from sim2real.identification.robust_loss import ROBUST
 from sim2real.logs import ControlLog
 from sim2real.params import Normal, Parameter, dimension_of
-from sim2real.replay import Replayer, best_guess, log_of, spread_evenly
+from sim2real.replay import LeastSquares, Replayer, log_of, spread_evenly
 from sim2real.twin import Remainder, Twin
 
 _SIMULATED_S = 48.0
@@ -64,15 +63,15 @@ class BumpWeights:
             problem = LeastSquares(
                 self._twin, logs, horizon_s, fitted=tuple(names), threads=threads
             ).part(_most(horizon_s))
-            problem.noise[:] = _noise(twin, logs, horizon_s, threads)
-            self._problems.append(problem)
+            noise = _noise(twin, logs, horizon_s, threads)
+            self._problems.append(problem.with_noise(noise))
         self.linearise(np.zeros(self.size), np.arange(self.size))
 
     def linearise(self, x: Floats, free: Ints) -> None:
         """Compute residuals, and slopes of the bumps `free`, at weights x (bumps,)."""
         residuals, slopes, of = [], [], []
+        self._problems = [problem.prepared(x) for problem in self._problems]
         for problem in self._problems:
-            problem.prepare(x)
             points = np.concatenate([x[None], x + _STEP * np.eye(self.size)[free]])
             white = problem.residuals(points)
             of.append(np.repeat(log_of(self._logs, problem.starts), white.shape[2]))
@@ -103,7 +102,7 @@ class BumpWeights:
         Simulated from measured states, with the bumps acting inside `support`; infinite where a
         world diverged, nan where nothing was measured.
         """
-        rows = np.repeat(best_guess(self._twin)[None], len(points), axis=0)
+        rows = np.repeat(self._twin.best_guess()[None], len(points), axis=0)
         rows[:, -self.size :] = points * self._scales
         sensors = self._joined.contract.sensors
         shape = (len(points), len(recordings), len(self._horizons_s), len(sensors))
@@ -149,13 +148,14 @@ def _noise(twin: Twin, logs: Sequence[ControlLog], horizon_s: float, threads: in
     """(numbers,) scale of the twin's prediction errors, which a remainder may reduce."""
     problem = LeastSquares(twin, logs, horizon_s, threads=threads).part(_most(horizon_s))
     x = np.zeros(len(problem.names))
-    names = problem.sensor_of()
+    names, noise = problem.sensor_of(), problem.noise.copy()
     for _ in range(3):
-        problem.prepare(x)
+        problem = problem.prepared(x)
         white = problem.residuals(x[None])[0].reshape(problem.valid.shape)
         for sensor in set(names):
             mine = [k for k, name in enumerate(names) if name == sensor]
             seen = np.abs(white[..., mine][problem.valid[..., mine]])
             if seen.size:
-                problem.noise[mine] *= np.clip(float(np.median(seen)) / 0.6745, 0.2, 50.0)
-    return problem.noise.copy()
+                noise[mine] *= np.clip(float(np.median(seen)) / 0.6745, 0.2, 50.0)
+        problem = problem.with_noise(noise.copy())
+    return noise

@@ -7,8 +7,10 @@ are refused or dropped, never smoothed over.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import cast
 
 import numpy as np
 
@@ -57,15 +59,19 @@ def aligned(episode: Episode, twin: Twin, *, rate_hz: float = 0.0) -> ControlLog
 
 def aligned_logs(
     twin: Twin,
-    logs: Logs,
+    logs: Logs | Sequence[ControlLog],
     *,
     channels: ChannelMap | Path | str | None = None,
     rate_hz: float = 0.0,
 ) -> list[ControlLog]:
-    """The logs of episodes, or of where they are kept, on even control periods; see `read_logs`."""
-    return [
-        aligned(episode, twin, rate_hz=rate_hz) for episode in read_logs(logs, channels=channels)
-    ]
+    """The logs of episodes, or of where they are kept, on even control periods; see `read_logs`.
+
+    Logs that are aligned already stay as they are.
+    """
+    if isinstance(logs, Sequence) and any(isinstance(log, ControlLog) for log in logs):
+        return cast(list[ControlLog], list(logs))
+    episodes = read_logs(cast(Logs, logs), channels=channels)
+    return [aligned(episode, twin, rate_hz=rate_hz) for episode in episodes]
 
 
 def _resampled(episode: Episode, twin: Twin, contract: Contract, period: float) -> Episode:

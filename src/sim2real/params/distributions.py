@@ -12,9 +12,12 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import ClassVar
 
+import numpy as np
 import torch
+from numpy.typing import ArrayLike
 from torch import Tensor
 
+from sim2real.arrays import Floats
 from sim2real.errors import Sim2RealError
 from sim2real.params.draws import Key, uniform
 from sim2real.plain import PlainData
@@ -35,6 +38,10 @@ class Distribution(PlainData, ABC):
     @abstractmethod
     def quantile(self, p: Tensor) -> Tensor:
         """The value below which a share `p` in (0, 1) of the draws lies."""
+
+    def quantiles(self, shares: ArrayLike) -> Floats:
+        """The same for numbers, in numbers."""
+        return np.asarray(self.quantile(torch.from_numpy(np.asarray(shares, float))))
 
     def sample(self, key: Key, *, worlds: Tensor, episodes: Tensor) -> Tensor:
         """One draw a world: a function of (key, world, episode) alone."""

@@ -12,9 +12,12 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import ClassVar
 
+import numpy as np
 import torch
+from numpy.typing import ArrayLike
 from torch import Tensor
 
+from sim2real.arrays import Floats
 from sim2real.errors import Sim2RealError
 from sim2real.params.draws import DrawTable, Key, uniform
 from sim2real.plain import PlainData
@@ -42,6 +45,20 @@ class JointDistribution(PlainData, ABC):
     @abstractmethod
     def quantile(self, p: Tensor) -> Tensor:
         """(len(p), names) marginal quantiles."""
+
+    def quantiles(self, shares: ArrayLike) -> Floats:
+        """The same for numbers, in numbers."""
+        return np.asarray(self.quantile(torch.from_numpy(np.asarray(shares, float))))
+
+    @property
+    def effective_samples(self) -> float:
+        """How many equally weighted samples its moments are as good as; 0 if it is given by
+        its moments."""
+        return 0.0
+
+    @abstractmethod
+    def moments(self) -> tuple[Floats, Floats]:
+        """(mean (names,), covariance (names, names)), without regard to bounds."""
 
     @abstractmethod
     def support(self) -> list[tuple[float, float]]:
@@ -93,6 +110,9 @@ class GaussianPosterior(JointDistribution):
         std = torch.sqrt(torch.diagonal(covariance))
         return torch.clamp(mean + torch.special.ndtri(p)[:, None] * std, low, high)
 
+    def moments(self) -> tuple[Floats, Floats]:
+        return np.array(self.mean), np.array(self.covariance)
+
     def support(self) -> list[tuple[float, float]]:
         return list(zip(self.low, self.high, strict=True))
 
@@ -130,6 +150,15 @@ class Empirical(JointDistribution):
         edges = torch.cumsum(weights[order], dim=0).T.contiguous()
         index = torch.searchsorted(edges, p.double().expand(len(edges), -1).contiguous())
         return values.gather(0, index.clamp(max=len(self.samples) - 1).T)
+
+    @property
+    def effective_samples(self) -> float:
+        return float(1 / (self._tensors(torch.device("cpu"))[1] ** 2).sum())
+
+    def moments(self) -> tuple[Floats, Floats]:
+        rows, weights = (tensor.numpy() for tensor in self._tensors(torch.device("cpu")))
+        mean = weights @ rows
+        return mean, (rows - mean).T @ (weights[:, None] * (rows - mean))
 
     def support(self) -> list[tuple[float, float]]:
         return [(min(column), max(column)) for column in zip(*self.samples, strict=True)]

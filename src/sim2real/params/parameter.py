@@ -68,6 +68,12 @@ class Parameter:
                 f" {low:g} .. {high:g}{hint}"
             )
 
+    @property
+    def prior_std(self) -> float:
+        """Standard deviation of the prior: half the width of its middle 68 %."""
+        low, high = self.prior.quantiles([0.1587, 0.8413])
+        return float(high - low) / 2
+
     def to_dict(self) -> dict[str, object]:
         """The parameter as plain data for JSON or TOML, without its name."""
         data: dict[str, object] = {

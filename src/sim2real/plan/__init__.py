@@ -16,14 +16,13 @@ __all__ = [
     "FORMATS",
     "MotionPlan",
     "PlanConfig",
-    "PlannedMotions",
     "advice",
     "plan_motions",
 ]
 
 if TYPE_CHECKING:
-    from sim2real.plan.informative_motions import MotionPlan, advice
-    from sim2real.plan.motion_plan import FORMATS, PlannedMotions, plan_motions
+    from sim2real.plan.informative_motions import FORMATS, MotionPlan, advice
+    from sim2real.plan.motion_plan import plan_motions
     from sim2real.plan.plan_config import PlanConfig
 else:
     __getattr__, __dir__ = attach(__name__, __file__)

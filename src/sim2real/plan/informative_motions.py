@@ -14,22 +14,22 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import count
+from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
+import tomli_w
 
 from sim2real.arrays import Floats, Ints
 from sim2real.contract import Contract
 from sim2real.errors import Sim2RealError
-from sim2real.identification import Identifiability, LeastSquares
-from sim2real.logs import ControlLog
-from sim2real.params import GaussianPosterior, JointDistribution
+from sim2real.files import write_json, write_text
+from sim2real.identification import Identifiability
 from sim2real.randomize import drawn
-from sim2real.replay import Unknowns, best_guess, chosen_parameters, places_of
+from sim2real.replay import LeastSquares, Unknowns, chosen_parameters, simulated_logs
 from sim2real.twin import Twin
-from sim2real.worlds import CpuWorlds
 
+FORMATS = (".toml", ".json")
 DRAWS = 3
 """Parameter vectors that motions are evaluated at: the best guess, and draws."""
 _SHORTLIST = 3
@@ -45,6 +45,8 @@ class CandidateMotion:
     name: str
     command: Floats
     """(periods, commands) in the contract's order; it starts in the twin's default pose."""
+    record: str = ""
+    """Shell command that records it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,12 +59,19 @@ class PlannedMotion:
     """(parameters,) expected standard deviations after this and all earlier motions."""
     gain: float
     """Reduction of the uncertainty about the wanted parameters [nats]."""
+    record: str = ""
+    """Shell command that records it."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class MotionPlan:
     """Motions to record, the most informative first."""
 
+    twin: Twin
+    candidates: int
+    """Number of motions that were evaluated."""
+    refused: tuple[str, ...] = ()
+    """Motions that would collide or leave the limits, and why."""
     names: tuple[str, ...]
     """All open parameters, in the twin's order."""
     units: tuple[str, ...]
@@ -82,6 +91,10 @@ class MotionPlan:
     def to_dict(self) -> dict[str, Any]:
         """Plain data."""
         return {
+            "twin": self.twin.name,
+            "version": self.twin.version,
+            "candidates": self.candidates,
+            "refused": list(self.refused),
             "wanted": list(self.wanted),
             "parameters": {
                 name: {
@@ -100,10 +113,21 @@ class MotionPlan:
                     "seconds": motion.seconds,
                     "gain_nats": motion.gain,
                     "std_after": dict(zip(self.names, motion.std.tolist(), strict=True)),
+                    "command": motion.record,
                 }
                 for motion in self.motions
             ],
         }
+
+    def save(self, path: Path | str) -> None:
+        """Write the plan to a `.toml` or `.json` file."""
+        path = Path(path)
+        if path.suffix not in FORMATS:
+            raise Sim2RealError(f"a plan is a .toml or .json file, not {path.name!r}")
+        if path.suffix == ".json":
+            write_json(path, self.to_dict())
+        else:
+            write_text(path, tomli_w.dumps(self.to_dict()))
 
 
 def choose(
@@ -123,8 +147,6 @@ def choose(
     The others count as unknown. No candidate is chosen twice; one in which a simulated world
     diverges is left out. Fewer usable candidates than `motions` are all chosen.
     """
-    if motions < 1 or not candidates:
-        raise Sim2RealError("a plan needs at least one motion, and candidates to choose it from")
     chosen_parameters(twin, wanted)  # refuses those that no recording determines
     unknowns = Unknowns(twin)
     names, scales = unknowns.names, unknowns.scales
@@ -154,6 +176,8 @@ def choose(
     known = np.repeat(known, len(values), axis=0)
     chosen = most_telling(known, whole, lengths, columns, motions)
     return MotionPlan(
+        twin=twin,
+        candidates=len(candidates),
         names=names,
         units=tuple(p.unit for p in unknowns.parameters),
         wanted=tuple(names[k] for k in columns),
@@ -177,7 +201,10 @@ def _motions(
         gain = _unknown(known, columns) - _unknown(known + informed[k], columns)
         known = known + informed[k]
         std = _std(known) * scales
-        yield PlannedMotion(name=candidates[k].name, seconds=lengths[k], std=std, gain=gain)
+        one = candidates[k]
+        yield PlannedMotion(
+            name=one.name, seconds=lengths[k], std=std, gain=gain, record=one.record
+        )
 
 
 def most_telling(
@@ -212,63 +239,16 @@ def information(
     About the open parameters, per standard deviation of their priors squared; None if a world
     diverges.
     """
-    logs = simulated(twin, contract, candidate, values, seed=seed, threads=threads)
+    commands = np.repeat(candidate.command[:, None], len(values), axis=1)
+    logs = simulated_logs(twin, contract, values, commands, seed=seed, threads=threads)
     if any(not np.isfinite(log.readings).all() for log in logs):
         return None
     found = []
     for log, row in zip(logs, values, strict=True):
         problem = LeastSquares(twin, [log], _HORIZON_S, threads=threads)
         x = np.clip(problem.counted(row), *problem.bounds)
-        problem.prepare(x)
-        _, slopes = problem.linearised(x, central=False)
-        flat = slopes.reshape(len(x), -1)
-        found.append(flat @ flat.T)
+        found.append(problem.prepared(x).information(x))
     return np.stack(found)
-
-
-def simulated(
-    twin: Twin,
-    contract: Contract,
-    candidate: CandidateMotion,
-    values: Floats,
-    *,
-    seed: int = 0,
-    threads: int = 0,
-) -> list[ControlLog]:
-    """Logs of a motion in the twin at values (n, parameters), with all of the twin's randomness.
-
-    Readings are nan after a world diverged.
-    """
-    period_s = 1.0 / contract.rate_hz
-    worlds = CpuWorlds(twin, count=len(values), period_s=period_s, seed=seed, threads=threads)
-    model = worlds.model
-    numbers, controls = places_of(model, contract)
-    everyone = torch.arange(len(values))
-    worlds.set_parameters(torch.from_numpy(np.asarray(values, float)), everyone)
-    worlds.reset(everyone)
-    sent = torch.zeros(len(values), model.nu, dtype=torch.float64)
-    sent[:, controls] = torch.from_numpy(candidate.command[0])
-    worlds.state("ctrl").copy_(sent)
-    worlds.begin(everyone)
-    periods = len(candidate.command)
-    readings = np.empty((len(values), periods, len(numbers)))
-    broken = torch.zeros(len(values), dtype=torch.bool)
-    for row, command in enumerate(candidate.command):
-        readings[:, row] = worlds.measured[:, numbers].double().numpy()
-        readings[broken.numpy(), row] = np.nan
-        sent[:, controls] = torch.from_numpy(command)
-        broken |= worlds.step(sent.float())
-    return [
-        ControlLog(
-            contract=contract,
-            episode=f"simulated {candidate.name}",
-            times=period_s * np.arange(periods, dtype=float),
-            readings=mine,
-            fresh=np.ones((periods, len(contract.sensors)), dtype=bool),
-            command=candidate.command,
-        )
-        for mine in readings
-    ]
 
 
 def possible(twin: Twin, *, draws: int = DRAWS, seed: int = 0) -> Floats:
@@ -276,7 +256,7 @@ def possible(twin: Twin, *, draws: int = DRAWS, seed: int = 0) -> Floats:
     posterior, or else from the priors."""
     source = "prior" if twin.posterior is None else "posterior"
     found: Floats = drawn(twin, source, count=draws, seed=seed).numpy()
-    found[0] = best_guess(twin)
+    found[0] = twin.best_guess()
     return found
 
 
@@ -287,18 +267,9 @@ def known_information(twin: Twin, names: Sequence[str], scales: Floats) -> Float
     if twin.posterior is not None:
         shared = [k for k, name in enumerate(names) if name in twin.posterior.names]
         mine = [twin.posterior.names.index(names[k]) for k in shared]
-        whole = covariance_of(twin.posterior)[np.ix_(mine, mine)]
+        whole = twin.posterior.moments()[1][np.ix_(mine, mine)]
         covariance[np.ix_(shared, shared)] = whole / np.outer(scales[shared], scales[shared])
     return np.asarray(np.linalg.inv(covariance + 1e-12 * np.eye(len(names))), float)
-
-
-def covariance_of(posterior: JointDistribution) -> Floats:
-    """(names, names) covariance of a posterior of either kind."""
-    if isinstance(posterior, GaussianPosterior):
-        return np.array(posterior.covariance)
-    count = torch.arange(4096)
-    draws = posterior.sample(0, worlds=count, episodes=torch.zeros_like(count))
-    return np.atleast_2d(np.cov(draws.numpy().T))
 
 
 def advice(found: Identifiability, twin: str) -> list[str]:

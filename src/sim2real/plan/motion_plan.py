@@ -8,20 +8,15 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
-
-import tomli_w
 
 from sim2real.errors import Sim2RealError
-from sim2real.files import write_json, write_text
 from sim2real.plan.informative_motions import CandidateMotion, MotionPlan, choose
 from sim2real.policy import Bundle
 from sim2real.robot import MOTIONS, ExcitedRobot, prepare_motion
 from sim2real.twin import Twin
 
-FORMATS = (".toml", ".json")
 _AMPLITUDES = (0.3, 0.8)
 _SLOW = 0.3
 """Speed of slow motions, which show friction, as a share of the fastest command."""
@@ -58,14 +53,13 @@ class Recipe:
         return " ".join(parts)
 
     def command(self, source: Path | str, *, speed: float | None, rate_hz: float | None) -> str:
-        """The shell command that records it."""
+        """The shell command that records it; `speed` is the fastest command [rad/s or m/s]."""
         words = ["sim2real", "record", str(source), "--motion", self.motion]
         words += ["--seconds", f"{self.seconds:g}"]
         if self.motion != "hold":
             words += ["--amplitude", f"{self.amplitude:g}"]
         if self.joint:
             words += ["--joints", self.joint]
-        speed = speed if self.speed is None else self.speed
         if speed is not None:
             words += ["--speed", f"{speed:g}"]
         if rate_hz is not None:
@@ -73,43 +67,6 @@ class Recipe:
         if self.seed:
             words += ["--seed", str(self.seed)]
         return shlex.join(words)
-
-
-@dataclass(frozen=True, kw_only=True)
-class PlannedMotions:
-    """Motions to record, with the commands that record them."""
-
-    twin: Twin
-    chosen: MotionPlan
-    commands: tuple[str, ...]
-    """One per motion."""
-    candidates: int
-    """Number of motions that were evaluated."""
-    refused: tuple[str, ...]
-    """Motions that would collide or leave the limits, and why."""
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain data."""
-        plan = self.chosen.to_dict()
-        for motion, command in zip(plan["motions"], self.commands, strict=True):
-            motion["command"] = command
-        return {
-            "twin": self.twin.name,
-            "version": self.twin.version,
-            "candidates": self.candidates,
-            "refused": list(self.refused),
-            **plan,
-        }
-
-    def save(self, path: Path | str) -> None:
-        """Write the plan to a `.toml` or `.json` file."""
-        path = Path(path)
-        if path.suffix not in FORMATS:
-            raise Sim2RealError(f"a plan is a .toml or .json file, not {path.name!r}")
-        if path.suffix == ".json":
-            write_json(path, self.to_dict())
-        else:
-            write_text(path, tomli_w.dumps(self.to_dict()))
 
 
 def plan_motions(
@@ -123,7 +80,7 @@ def plan_motions(
     seed: int = 0,
     threads: int = 0,
     report: Callable[[int, int], None] = lambda done, of: None,
-) -> PlannedMotions:
+) -> MotionPlan:
     """Choose `motions` motions, `seconds` in all, that determine a twin's parameters best.
 
     `parameters` are those to determine, by default all whose prior leaves them open. `speed` is the
@@ -136,12 +93,10 @@ def plan_motions(
             f"{seconds:g} s for {motions} motions is too short: a motion takes at least 1 s"
         )
     subject = ExcitedRobot.open(twin, rate_hz=rate_hz, speed=speed)
-    recipes: dict[str, Recipe] = {}
     candidates, refused = [], []
     for recipe in _recipes(subject, each, speed):
         try:
             candidates.append(_candidate(twin, recipe, speed, rate_hz))
-            recipes[recipe.name] = recipe
         except Sim2RealError as error:
             refused.append(f"{recipe.name}: {error}")
     if not candidates:
@@ -156,17 +111,7 @@ def plan_motions(
         threads=threads,
         report=report,
     )
-    source = twin if isinstance(twin, Path | str) else twin.folder
-    return PlannedMotions(
-        twin=subject.twin,
-        chosen=chosen,
-        commands=tuple(
-            recipes[motion.name].command(source, speed=speed, rate_hz=rate_hz)
-            for motion in chosen.motions
-        ),
-        candidates=len(candidates),
-        refused=tuple(refused),
-    )
+    return replace(chosen, refused=tuple(refused))
 
 
 def _candidate(
@@ -185,7 +130,9 @@ def _candidate(
         speed=speed,
         seed=recipe.seed,
     )
-    return CandidateMotion(name=recipe.name, command=prepared.plan.commands)
+    source = twin if isinstance(twin, Path | str) else twin.folder
+    record = recipe.command(source, speed=speed, rate_hz=rate_hz)
+    return CandidateMotion(name=recipe.name, command=prepared.plan.commands, record=record)
 
 
 def _recipes(subject: ExcitedRobot, seconds: float, speed: float | None) -> Iterator[Recipe]:

@@ -124,51 +124,16 @@ class MeasuredStates:
             worlds.state(field)[:, place] += torch.from_numpy(shift[:, column])
 
     def _find(self) -> Iterator[_Track]:
-        """Tracks of all measured joints: positions, and speeds if they are measured."""
-        model = self._model
+        """Tracks of measured joints and free bodies: positions, and speeds if they are measured."""
+        model, nowhere = self._model, np.zeros(1)
         speeds = {joint: row for row, joint in self._joint_sensors(_SPEEDS)}
         for row, joint in self._joint_sensors(_POSITIONS):
-            qpos, qvel = int(model.jnt_qposadr[joint]), int(model.jnt_dofadr[joint])
-            reading = int(model.sensor_adr[row])
-            times, values = self._readings(row)
-            if joint not in speeds or not len(self._readings(speeds[joint])[0]):
-                if len(times) >= _FIT:
-                    yield _fitted(times, values[:, 0], reading, qpos, qvel, 0.0)
-                continue
-            fast, rates = self._readings(speeds[joint])
-            if len(times):
-                slopes = np.interp(times, fast, rates[:, 0])
-                yield _Track(times, values[:, 0], slopes, reading, qpos, -1)
-                flat = np.gradient(rates[:, 0], fast) if len(fast) > 1 else np.zeros(len(fast))
-                at = int(model.sensor_adr[speeds[joint]])
-                yield _Track(fast, rates[:, 0], flat, at, -1, qvel)
-        yield from self._find_bodies()
-
-    def _find_bodies(self) -> Iterator[_Track]:
-        """Tracks of free bodies: positions, velocities and angular velocities."""
-        model = self._model
-        speeds = {}
-        for row, joint, offset in self._body_sensors(int(_SENSOR.mjSENS_FRAMELINVEL)):
-            # Away from the joint, velocity also depends on rotation.
-            if len(self._readings(row)[0]) and not offset.any():
-                speeds[joint] = row
+            yield from self._motion(row, speeds.get(joint), joint, nowhere)
+        # Away from the joint, velocity also depends on rotation.
+        linear = self._body_sensors(int(_SENSOR.mjSENS_FRAMELINVEL))
+        speeds = {joint: row for row, joint, offset in linear if not offset.any()}
         for row, joint, offset in self._body_sensors(int(_SENSOR.mjSENS_FRAMEPOS)):
-            times, values = self._readings(row)
-            reading = int(model.sensor_adr[row])
-            qpos, qvel = int(model.jnt_qposadr[joint]), int(model.jnt_dofadr[joint])
-            if joint in speeds and len(times):
-                fast, rates = self._readings(speeds[joint])
-                at = int(model.sensor_adr[speeds[joint]])
-                for k in range(3):
-                    slopes = np.interp(times, fast, rates[:, k])
-                    place = float(offset[k])
-                    yield _Track(times, values[:, k], slopes, reading + k, qpos + k, -1, place)
-                    yield _Track(fast, rates[:, k], np.zeros(len(fast)), at + k, -1, qvel + k)
-            elif len(times) >= _FIT:
-                for k in range(3):
-                    yield _fitted(
-                        times, values[:, k], reading + k, qpos + k, qvel + k, float(offset[k])
-                    )
+            yield from self._motion(row, speeds.get(joint), joint, offset)
         for row in self._rows():
             site = int(model.sensor_objid[row])
             if int(model.sensor_type[row]) != int(_SENSOR.mjSENS_GYRO):
@@ -176,12 +141,33 @@ class MeasuredStates:
             joint = int(model.body_jntadr[model.site_bodyid[site]])
             # A free joint's angular velocity is in the body's frame, like an aligned gyroscope's.
             in_line = abs(float(model.site_quat[site, 0])) > 1 - 1e-9
-            if joint < 0 or int(model.jnt_type[joint]) != _FREE or not in_line:
-                continue
-            times, values = self._readings(row)
-            at, qvel = int(model.sensor_adr[row]), int(model.jnt_dofadr[joint]) + 3
-            for k in range(3) if len(times) else ():
-                yield _Track(times, values[:, k], np.zeros(len(times)), at + k, -1, qvel + k)
+            if joint >= 0 and int(model.jnt_type[joint]) == _FREE and in_line:
+                yield from self._speeds(row, int(model.jnt_dofadr[joint]) + 3)
+
+    def _motion(self, row: int, speed: int | None, joint: int, offset: Floats) -> Iterator[_Track]:
+        """Tracks of a position sensor that is `offset` from the joint, and of the speed sensor, or
+        else of the speeds that a fit of the positions gives."""
+        model = self._model
+        qpos, qvel = int(model.jnt_qposadr[joint]), int(model.jnt_dofadr[joint])
+        at = int(model.sensor_adr[row])
+        times, values = self._readings(row)
+        fast, rates = (np.zeros(0), values) if speed is None else self._readings(speed)
+        for k in range(len(offset)):
+            place = float(offset[k])
+            if len(fast) and len(times):
+                slopes = np.interp(times, fast, rates[:, k])
+                yield _Track(times, values[:, k], slopes, at + k, qpos + k, -1, place)
+            elif len(times) >= _FIT:
+                yield _fitted(times, values[:, k], at + k, qpos + k, qvel + k, place)
+        if len(times) and speed is not None:
+            yield from self._speeds(speed, qvel)
+
+    def _speeds(self, row: int, qvel: int) -> Iterator[_Track]:
+        """Tracks of a sensor that measures speeds only."""
+        times, values = self._readings(row)
+        at, unused = int(self._model.sensor_adr[row]), np.zeros(len(times))
+        for k in range(values.shape[1]) if len(times) else ():
+            yield _Track(times, values[:, k], unused, at + k, -1, qvel + k)
 
     def _find_turns(self) -> Iterator[tuple[Floats, Floats, int, int]]:
         """(times, quaternions, reading, index in qpos) of free bodies of known orientation."""

@@ -10,7 +10,6 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
-import torch
 
 from sim2real.arrays import Floats
 from sim2real.errors import Sim2RealError, nearest
@@ -39,7 +38,7 @@ class Unknowns:
         self._logs = np.array(logs)
         every = [parameter.name for parameter in twin.parameters]
         self._columns = [every.index(name) for name in self.names]
-        self._base = best_guess(twin)
+        self._base = twin.best_guess()
         self.center: Floats = self._base[self._columns]
         """(fitted,) values at x = 0."""
         scaled = [
@@ -108,23 +107,12 @@ def at_bounds(names: Sequence[str], x: Floats, bounds: tuple[Floats, Floats]) ->
     return tuple(name for name, here in zip(names, stuck, strict=True) if here)
 
 
-def best_guess(twin: Twin) -> Floats:
-    """(parameters,) the posterior's medians, or nominal values of parameters without one."""
-    values = np.array([parameter.nominal for parameter in twin.parameters])
-    if twin.posterior is not None:
-        medians = twin.posterior.quantile(torch.tensor([0.5], dtype=torch.float64))[0]
-        names = [parameter.name for parameter in twin.parameters]
-        for column, name in enumerate(twin.posterior.names):
-            values[names.index(name)] = float(medians[column])
-    return values
-
-
 def open_parameters(twin: Twin) -> tuple[Parameter, ...]:
     """Parameters that predictions depend on and that their prior leaves open."""
     return tuple(
         parameter
         for parameter in twin.parameters
-        if prior_std(parameter) > 0
+        if parameter.prior_std > 0
         and not is_random(parameter)
         and not parameter.name.startswith("environment/")  # pushes are not predicted
     )
@@ -148,15 +136,9 @@ def chosen_parameters(twin: Twin, names: Sequence[str] = ()) -> tuple[Parameter,
     return tuple(open_[name] for name in names or open_)
 
 
-def prior_std(parameter: Parameter) -> float:
-    """Half the width of the middle 68 % of the prior: the standard deviation of a normal one."""
-    low, high = parameter.prior.quantile(torch.tensor([0.1587, 0.8413], dtype=torch.float64))
-    return float(high - low) / 2
-
-
 def _scale(parameter: Parameter) -> tuple[float, float, float]:
     """Standard deviation of the prior, and the range to try: within bounds and some deviations."""
-    (low, high), scale = parameter.bounds, prior_std(parameter)
+    (low, high), scale = parameter.bounds, parameter.prior_std
     wide = _WIDTHS * scale
     return scale, max(low, parameter.nominal - wide), min(high, parameter.nominal + wide)
 

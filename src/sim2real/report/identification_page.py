@@ -12,7 +12,7 @@ from sim2real.errors import Sim2RealError
 from sim2real.gap import SensorCoverage, range_coverage
 from sim2real.logs import ControlLog
 from sim2real.plan import advice
-from sim2real.replay import Replayer, best_guess
+from sim2real.replay import Replayer
 from sim2real.report.identify_plots import (
     all_beliefs,
     belief,
@@ -204,7 +204,7 @@ def errors(
 
 def replays(twins: Sequence[Twin], logs: Sequence[ControlLog], horizon_s: float) -> str:
     """Segments of logs as the best guesses of two twins, the old one first, predict them."""
-    guesses = np.stack([best_guess(twin) for twin in twins])
+    guesses = np.stack([twin.best_guess() for twin in twins])
     before, after = (
         Replayer(twin, ControlLog.join(logs), horizon_s=horizon_s, values=guesses)(guess[None])
         for twin, guess in zip(twins, guesses, strict=True)

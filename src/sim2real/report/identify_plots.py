@@ -6,13 +6,12 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
-import torch
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from sim2real.arrays import Floats
 from sim2real.params import Empirical, Parameter
-from sim2real.replay import Replay, prior_std, spread_evenly
+from sim2real.replay import Replay, spread_evenly
 from sim2real.report.panels import (
     LABEL,
     NEW,
@@ -33,7 +32,7 @@ if TYPE_CHECKING:
 _HEIGHT = 1.9
 _SEGMENTS = 6
 """Segments of the held-back recordings that are drawn, one after the other."""
-_SHARES = torch.linspace(0.005, 0.995, 199, dtype=torch.float64)
+_SHARES = np.linspace(0.005, 0.995, 199)
 _LEVELS = np.linspace(0.05, 0.95, 19)
 """Nominal probabilities of the bands in a calibration plot."""
 
@@ -64,12 +63,12 @@ def belief(found: Identification, k: int) -> Figure:
 
 def quantiles_of(parameter: Parameter) -> Floats:
     """(199,) evenly spaced quantiles of a prior's middle 99 %."""
-    return parameter.prior.quantile(_SHARES).numpy()
+    return parameter.prior.quantiles(_SHARES)
 
 
 def fill_prior(axis: Axes, quantiles: Floats, values: Floats) -> None:
     """Fill a prior's density, given by its quantiles, at some values; its maximum is one."""
-    slopes = np.gradient(_SHARES.numpy(), quantiles)
+    slopes = np.gradient(_SHARES, quantiles)
     density = np.interp(values, quantiles, slopes, left=0, right=0)
     density /= max(density.max(), 1e-12)
     axis.fill_between(values, density, color=OLD, alpha=0.6, label="prior")
@@ -77,14 +76,13 @@ def fill_prior(axis: Axes, quantiles: Floats, values: Floats) -> None:
 
 def shifts(found: Identification) -> Floats:
     """(fitted,) distance of each posterior from the median of its prior, in its deviations."""
-    half = torch.tensor([0.5], dtype=torch.float64)
-    middle = [float(p.prior.quantile(half)) for p in found.problem.parameters]
+    middle = [float(p.prior.quantiles(0.5)) for p in found.problem.parameters]
     return np.asarray((found.posterior.mean - middle) / _prior_stds(found))
 
 
 def _prior_stds(found: Identification) -> Floats:
     """(fitted,) standard deviation of each prior."""
-    return np.maximum([prior_std(p) for p in found.problem.parameters], 1e-300)
+    return np.maximum([p.prior_std for p in found.problem.parameters], 1e-300)
 
 
 def all_beliefs(found: Identification) -> Figure:

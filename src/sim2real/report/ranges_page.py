@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from matplotlib.figure import Figure
 
-from sim2real.gap import BAND, STRONG, Ranges, RangesFound, posterior_bands
+from sim2real.gap import BAND, STRONG, Ranges, posterior_bands
 from sim2real.replay import spread_evenly
 from sim2real.report.identify_plots import fill_prior, quantiles_of
 from sim2real.report.page import counted, paragraph, picture, table, write_parts
@@ -25,9 +25,9 @@ _SHOWN_SEGMENTS = 5
 _SIZE = (3.0, 1.9)
 
 
-def write_ranges(path: Path, found: RangesFound) -> None:
+def write_ranges(path: Path, ranges: Ranges) -> None:
     """Write the page as one self-contained file."""
-    ranges, coverage = found.ranges, found.coverage
+    coverage = ranges.coverage
     parts = [
         f"<h1>Ranges of {html.escape(ranges.twin.name)}</h1>",
         f"<p>Version {ranges.twin.version}; episodes get draws of"

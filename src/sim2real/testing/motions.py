@@ -6,12 +6,11 @@ import math
 
 import mujoco
 import numpy as np
-import torch
 
 from sim2real.errors import Sim2RealError
 from sim2real.logs import ControlLog
+from sim2real.replay import simulated_logs
 from sim2real.twin import Twin, twin_contract
-from sim2real.worlds import CpuWorlds
 
 _LINES = 8
 """Sines in the command of a joint."""
@@ -82,27 +81,8 @@ def recordings(
 
     Every world moves by a clear multisine of its own, from rest in the model's initial state.
     """
-    worlds = CpuWorlds(twin, count=len(values), period_s=1.0 / rate_hz, seed=seed)
-    everyone = torch.arange(len(values))
-    worlds.set_parameters(torch.from_numpy(values), everyone)
-    worlds.reset(everyone)
-    worlds.begin(everyone)
     times = np.arange(round(seconds * rate_hz) + 1) / rate_hz
     rng = np.random.default_rng(seed)
-    command = np.stack([clear_multisine(rng, twin, times) for _ in values], axis=1)
-    readings = np.empty((len(times), len(values), worlds.model.nsensordata))
-    for row, sent in enumerate(command):
-        readings[row] = worlds.measured.double().numpy()
-        worlds.step(torch.from_numpy(sent).float())
+    commands = np.stack([clear_multisine(rng, twin, times) for _ in values], axis=1)
     contract = twin_contract(twin, rate_hz)
-    return [
-        ControlLog(
-            contract=contract,
-            episode=f"truth-{seed}-{k}",
-            times=times,
-            readings=readings[:, k],
-            fresh=np.ones((len(times), len(contract.sensors)), dtype=bool),
-            command=command[:, k],
-        )
-        for k in range(len(values))
-    ]
+    return simulated_logs(twin, contract, values, commands, before=False, seed=seed)

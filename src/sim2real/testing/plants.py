@@ -40,8 +40,7 @@ def plant(twin: Twin, rng: np.random.Generator) -> PlantedGap:
     values = np.array([p.nominal for p in twin.parameters])
     for dimension in off:
         for column in who.columns[dimension]:
-            chance = torch.tensor([rng.uniform()], dtype=torch.float64)
-            values[column] = float(twin.parameters[column].prior.quantile(chance)[0])
+            values[column] = float(twin.parameters[column].prior.quantiles(rng.uniform()))
     return PlantedGap(
         values=values,
         off=tuple(name for k, name in enumerate(who.names) if k in off),
@@ -56,8 +55,7 @@ def truths_of(twin: Twin, count: int, seed: int) -> np.ndarray:
     found = np.array([[p.nominal for p in twin.parameters]] * count)
     for column, parameter in enumerate(twin.parameters):
         if parameter.name in open_:
-            chance = torch.from_numpy(rng.uniform(size=count))
-            found[:, column] = parameter.prior.quantile(chance).numpy()
+            found[:, column] = parameter.prior.quantiles(rng.uniform(size=count))
     return found
 
 

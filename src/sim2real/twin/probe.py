@@ -117,7 +117,7 @@ def _ends(parameter: Parameter) -> tuple[float, float]:
     """Two values to try: the ends of the prior, or of the bounds, or near the nominal."""
     found = []
     for bound, p in zip(parameter.bounds, (0.01, 0.99), strict=True):
-        at = float(parameter.prior.quantile(torch.tensor(p, dtype=torch.float64)))
+        at = float(parameter.prior.quantiles(p))
         if at == parameter.nominal and math.isfinite(bound):
             at = bound
         if at == parameter.nominal:

@@ -16,8 +16,10 @@ from pathlib import Path
 from typing import Any
 
 import mujoco
+import numpy as np
 import tomli_w
 
+from sim2real.arrays import Floats
 from sim2real.errors import Sim2RealError, nearest
 from sim2real.files import atomic_folder, read_json, read_toml, write_json
 from sim2real.params import JointDistribution, Parameter
@@ -217,6 +219,14 @@ class Twin:
     def with_remainder(self, remainder: Remainder | None) -> Twin:
         """A copy with this remainder, whose parent is this twin."""
         return replace(self, remainder=remainder, parent=self.version)
+
+    def best_guess(self) -> Floats:
+        """(parameters,) the posterior's medians, or nominal values of parameters without one."""
+        values = {parameter.name: parameter.nominal for parameter in self.parameters}
+        if self.posterior is not None:
+            medians = self.posterior.quantiles([0.5])[0]
+            values |= dict(zip(self.posterior.names, medians.tolist(), strict=True))
+        return np.array([values[parameter.name] for parameter in self.parameters])
 
     def shortest_step(self, nominal: float) -> float:
         """Shortest time step any world may have, where the model's own is `nominal` [s]."""

@@ -7,7 +7,6 @@ from benchmarks.real import cube as bench
 from sim2real.identification.cma_es import gradients_mislead
 from sim2real.identification.whole_recordings import WholeRecordings
 from sim2real.logs.alignment import aligned
-from sim2real.replay.unknowns import best_guess
 from sim2real.twin import Twin
 from tests.repository import REAL_DATA, REAL_EXAMPLES, skip_without_data
 
@@ -58,4 +57,4 @@ def test_gradients_mislead_where_the_cube_hits_the_table(twin):
     flight = [log.part(slice(0, 6)) for log in logs]
     fitted = ("option/gravity[2]",)
     assert not gradients_mislead(WholeRecordings(twin, flight, fitted=fitted, threads=1))
-    assert len(best_guess(twin)) == len(twin.parameters)
+    assert len(twin.best_guess()) == len(twin.parameters)

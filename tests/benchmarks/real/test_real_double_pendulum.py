@@ -4,10 +4,9 @@ import pytest
 
 from benchmarks.real import double_pendulum as bench
 from benchmarks.real.segments import segment_rms
-from sim2real.identification.least_squares import LeastSquares
 from sim2real.identification.most_probable import fit
 from sim2real.logs.alignment import aligned
-from sim2real.replay.unknowns import best_guess
+from sim2real.replay.least_squares import LeastSquares
 from sim2real.twin import Twin
 from tests.repository import REAL_DATA, REAL_EXAMPLES, skip_without_data
 
@@ -38,7 +37,7 @@ def test_a_run_tells_of_inertias_and_friction_that_predict_another_run_better():
     fitted = ("body/upper/inertia", "joint/elbow/armature", "joint/elbow/frictionloss")
     problem = LeastSquares(twin, [aligned(first, twin)], 0.5, fitted=fitted)
     found = dict(zip(problem.names, fit(problem).values.tolist(), strict=True))
-    values = best_guess(twin)
+    values = twin.best_guess()
     for column, parameter in enumerate(twin.parameters):
         values[column] = found.get(parameter.name, values[column])
     before = bench.score(twin, [second])

@@ -3,10 +3,9 @@
 import pytest
 
 from benchmarks.real import qube as bench
-from sim2real.identification.least_squares import LeastSquares
 from sim2real.identification.most_probable import fit
 from sim2real.logs.alignment import aligned
-from sim2real.replay.unknowns import best_guess
+from sim2real.replay.least_squares import LeastSquares
 from sim2real.twin import Twin
 from tests.repository import REAL_DATA, REAL_EXAMPLES, skip_without_data
 
@@ -47,7 +46,7 @@ def test_the_delay_is_found_and_held_out_chirps_are_predicted_better():
 
 
 def _scored(twin, values, test):
-    whole = best_guess(twin)
+    whole = twin.best_guess()
     for column, parameter in enumerate(twin.parameters):
         whole[column] = values.get(parameter.name, whole[column])
     return bench.segment_rms(twin, test, whole, horizon_s=0.5, skip=25)

@@ -27,7 +27,7 @@ from sim2real.files import read_json, write_json
 from sim2real.logs import ControlLog
 from sim2real.plain import PlainData
 from sim2real.policy import Bundle
-from sim2real.replay import Sensitivity, open_parameters, prior_std, sensitivity
+from sim2real.replay import Sensitivity, open_parameters, sensitivity
 from sim2real.robot.drift.blame import DriftCause, causes, change_point
 from sim2real.robot.drift.ranks import RankEvidence
 from sim2real.twin import Twin
@@ -167,7 +167,7 @@ class DriftMonitor:
             baseline=baseline,
             false_alarm=false_alarm,
             names=tuple(parameter.name for parameter in watched),
-            scales=np.array([prior_std(parameter) for parameter in watched]),
+            scales=np.array([parameter.prior_std for parameter in watched]),
             information=np.zeros((len(watched), len(watched))),
         )
         return cls(bundle, state)

@@ -11,13 +11,17 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Sequence
-from functools import partial
+from functools import cached_property, partial
+from typing import Self
 
 import numpy as np
 
 from sim2real.arrays import Floats, Ints
 from sim2real.logs import ControlLog
-from sim2real.replay import Replayer, Unknowns, around, moves_randomly, spread_evenly
+from sim2real.replay.randomness import moves_randomly
+from sim2real.replay.replayer import Replayer
+from sim2real.replay.segments import spread_evenly
+from sim2real.replay.unknowns import Unknowns, around
 from sim2real.twin import Twin
 
 BROKEN = 1e3
@@ -43,7 +47,11 @@ _MOST_ROWS = 48
 
 
 class LeastSquares(Unknowns):
-    """A twin and logs of its robot; see the module."""
+    """A twin and logs of its robot; see the module.
+
+    Nothing changes it: `prepared`, `with_randomness` and `with_noise` give the problem with better
+    estimates of what is noise. Without them starts are as measured, and noise is as declared.
+    """
 
     def __init__(
         self,
@@ -68,25 +76,29 @@ class LeastSquares(Unknowns):
         )
         self._replayer = make()
         self._random = make(randomness="motion") if moves_randomly(twin) else None
-        self.noise = self._replayer.noise.copy()
+        self.noise = self._replayer.noise
         """(numbers,) current estimate of the standard deviation of readings around predictions."""
-        keep = spread_evenly(self._replayer.steps, _MOST_ROWS)
-        self._rows = keep
-        self.measured = self._replayer.measured[:, keep]
-        self.valid = np.isfinite(self.measured)
-        self._factor: tuple[Floats, Floats] | None = None
-        self._moved = np.zeros((self.segments, self._replayer.coordinates))
-        self._starts: Floats | None = None
-        self._scatter: Floats | None = None
-        self._offset = np.zeros(self.measured.shape)
         # Predictions have kinks where a delay is a whole number of steps: reach across them.
         across = 0.5 * self.twin.compile().model.opt.timestep
         delays = [across if p.name.endswith("/delay") else 0.0 for p in self.parameters]
         self._steps = np.maximum(_STEP, np.array(delays) / self.scales)
         self._delays = np.flatnonzero(delays)
+        self._rows = spread_evenly(self._replayer.steps, _MOST_ROWS)
+        self.measured = self._replayer.measured[:, self._rows]
+        self.valid = np.isfinite(self.measured)
+        self._moved = np.zeros((self.segments, self._replayer.coordinates))
+        self._starts = self._scatter = np.zeros((0, *self.measured.shape))
+        self._offset = np.zeros(self.measured.shape)
         self._offset_slopes = np.zeros((len(self._delays), *self.measured.shape))
         self._random_at: Floats | None = None
         self._remembered: dict[bytes, Floats] = {}
+
+    def _changed(self, **fields: object) -> Self:
+        """The problem with other values of some of its fields."""
+        found = copy.copy(self)
+        vars(found).pop("_factor", None)
+        vars(found).update(fields)
+        return found
 
     @property
     def least_noise(self) -> Floats:
@@ -97,23 +109,27 @@ class LeastSquares(Unknowns):
         declared, rounding = self._replayer.noise, self._replayer.rounding
         return np.maximum(_LEAST_NOISE * declared, rounding)
 
-    def part(self, most: int) -> LeastSquares:
-        """The same problem on at most `most` segments, spread evenly."""
+    def with_noise(self, noise: Floats) -> Self:
+        """The problem with another noise (numbers,) of the readings."""
+        return self._changed(noise=noise)
+
+    def part(self, most: int) -> Self:
+        """The problem on at most `most` segments, spread evenly."""
         if self.segments <= most:
             return self
         chosen = spread_evenly(self.segments, most)
-        found = copy.copy(self)
-        found._replayer = self._replayer.part(chosen)
-        found._random = self._random and self._random.part(chosen)
-        found.measured, found.valid = self.measured[chosen], self.valid[chosen]
-        found._moved, found._factor = self._moved[chosen], None
-        found._starts = None if self._starts is None else self._starts[:, chosen]
-        found._scatter = None if self._scatter is None else self._scatter[:, chosen]
-        found._offset = self._offset[chosen]
-        found._offset_slopes = self._offset_slopes[:, chosen]
-        found.noise = self.noise.copy()
-        found._remembered = {}
-        return found
+        return self._changed(
+            _replayer=self._replayer.part(chosen),
+            _random=self._random and self._random.part(chosen),
+            measured=self.measured[chosen],
+            valid=self.valid[chosen],
+            _moved=self._moved[chosen],
+            _starts=self._starts[:, chosen],
+            _scatter=self._scatter[:, chosen],
+            _offset=self._offset[chosen],
+            _offset_slopes=self._offset_slopes[:, chosen],
+            _remembered={},
+        )
 
     @property
     def segments(self) -> int:
@@ -130,7 +146,11 @@ class LeastSquares(Unknowns):
 
         Infinite where a world diverged.
         """
-        predicted = self._predicted(x) + self._offset
+        return self._errors(x, self._predicted(x))
+
+    def _errors(self, x: Floats, predicted: Floats) -> Floats:
+        """The same, from predictions without randomness."""
+        predicted = predicted + self._offset
         if self._random_at is not None:
             away = (x - self._random_at)[:, self._delays]
             predicted += np.einsum("nd,dskm->nskm", away, self._offset_slopes)
@@ -151,67 +171,65 @@ class LeastSquares(Unknowns):
             self._remembered[key] = found
         return self._remembered[key]
 
-    def prepare(self, x: Floats, *, again: bool = False) -> None:
-        """Estimate, at x (fitted,), the starting states and how their noise propagates.
+    def prepared(self, x: Floats, *, again: bool = False) -> Self:
+        """The problem with the starting states estimated at x (fitted,), and how their noise
+        propagates.
 
         This is a Gauss-Newton step on the starting states alone; whitening and later predictions
         use them. With `again` their effects are reused from last time, which was close to x.
         """
-        if self._scatter is None:
-            self._scatter = np.zeros((0, *self.measured.shape))
-        if again and self._starts is not None:
-            predicted = self._predicted(x[None])[0]
-            starts = self._starts[: self._moved.shape[1]]
+        coordinates = self._moved.shape[1]
+        if again and len(self._starts):
+            predicted, starts = self._predicted(x[None]), self._starts[:coordinates]
         else:
             found = self._replayer(self.whole(x[None]), vary_starts=True, moved=self._moved)
-            predicted = found.predicted[0][:, self._rows]
+            predicted = found.predicted[:, :, self._rows]
             starts = np.nan_to_num(found.start_effects[:, :, self._rows])
         effects = np.concatenate([starts, self._scatter])
-        self._starts, self._factor = effects, None
-        offset = self._offset
-        if self._random_at is not None:
-            away = (x - self._random_at)[self._delays]
-            offset = offset + np.einsum("d,dskm->skm", away, self._offset_slopes)
-        error = self.measured - predicted - offset
-        seen = np.where(self.valid & np.isfinite(error), error / self.noise, 0.0)
+        seen = np.nan_to_num(self._errors(x[None], predicted)[0] / self.noise, posinf=0.0)
         scaled = np.where(self.valid, effects / self.noise, 0.0)
         flat = np.clip(scaled, -BROKEN, BROKEN).reshape(len(effects), self.segments, -1)
         flat = flat.transpose(1, 0, 2)
         residual = np.clip(seen, -5.0, 5.0).reshape(self.segments, -1, 1)
-        aimed = residual + np.matmul(flat[:, : len(starts)].mT, self._moved[..., None])
+        aimed = residual + np.matmul(flat[:, :coordinates].mT, self._moved[..., None])
         normal = np.matmul(flat, flat.mT) + np.eye(len(effects))
-        step = np.linalg.solve(normal, np.matmul(flat, aimed))[..., 0]
-        self._moved = np.clip(step[:, : len(starts)], -_FARTHEST_START, _FARTHEST_START)
+        step = np.linalg.solve(normal, np.matmul(flat, aimed))[:, :coordinates, 0]
+        moved = np.clip(step, -_FARTHEST_START, _FARTHEST_START)
+        return self._changed(_starts=effects, _moved=moved)
 
-    def prepare_randomness(self, x: Floats, *, rough: bool = False) -> bool:
-        """Estimate, at x (fitted,), scatter and bias of predictions by the twin's randomness.
+    def with_randomness(self, x: Floats, *, rough: bool = False) -> Self:
+        """The problem with the scatter and bias of predictions by the twin's randomness, estimated
+        at x (fitted,).
 
         A jittering delay smooths the kinks that predictions have at whole time steps, so the bias
-        is estimated as a function of the delays, except for a `rough` estimate. False if nothing
-        random moves the twin, or if the estimate for a nearby x still holds.
+        is estimated as a function of the delays, except for a `rough` estimate. The same problem if
+        nothing random moves the twin, or if the estimate for a nearby x still holds.
         """
         known = self._random_at
         if self._random is None or (known is not None and np.abs(x - known).max() < _NEARLY):
-            return False
+            return self
         trials = _ROUGH_TRIALS if rough else _TRIALS
         found, plain = self.predicted_randomly(x, trials)
         mean = found.mean(axis=0)
-        self._offset = np.nan_to_num(mean - plain)
-        # Their mean is uncertain too.
-        self._scatter = np.nan_to_num(found - mean) * np.sqrt((1 + 1 / trials) / (trials - 1))
         low, high = self.bounds
-        self._random_at = x.copy()
+        slopes = self._offset_slopes.copy()
         for row, k in enumerate(() if rough else self._delays):
             off = []
             for side in (-1.0, 1.0):
                 there = x.copy()
                 there[k] = np.clip(x[k] + side * self._steps[k], low[k], high[k])
                 # The same random numbers on both sides, so that few replays are enough.
-                found, plain = self.predicted_randomly(there, _FEWER_TRIALS)
-                off.append((there[k], found.mean(axis=0) - plain))
+                some, exact = self.predicted_randomly(there, _FEWER_TRIALS)
+                off.append((there[k], some.mean(axis=0) - exact))
             (first, before), (last, after) = off
-            self._offset_slopes[row] = np.nan_to_num((after - before) / (last - first))
-        return True
+            slopes[row] = np.nan_to_num((after - before) / (last - first))
+        return self._changed(
+            _offset=np.nan_to_num(mean - plain),
+            # Their mean is uncertain too.
+            _scatter=np.nan_to_num(found - mean) * np.sqrt((1 + 1 / trials) / (trials - 1)),
+            _offset_slopes=slopes,
+            _random_at=x.copy(),
+        )
 
     def predicted_randomly(self, x: Floats, trials: int) -> tuple[Floats, Floats]:
         """(trials, segments, rows, numbers) random predictions, and one without randomness."""
@@ -223,10 +241,9 @@ class LeastSquares(Unknowns):
 
     def whiten(self, error: Floats) -> Floats:
         """(n, segments, k) residuals, of unit variance if the model is right; 0 if unknown."""
-        if self._starts is None:
-            raise RuntimeError("prepare first")
         # Relative to the states as measured, whose noise is known.
-        back = np.einsum("cskn,sc->skn", self._starts[: self._moved.shape[1]], self._moved)
+        starts = self._starts[: self._moved.shape[1]]
+        back = np.einsum("cskn,sc->skn", starts, self._moved[:, : len(starts)])
         scaled = np.where(self.valid, (error + back) / self.noise, 0.0)
         broken = ~np.isfinite(scaled)
         return self._root(np.where(broken, BROKEN, np.clip(scaled, -BROKEN, BROKEN)))
@@ -237,20 +254,23 @@ class LeastSquares(Unknowns):
 
     def _root(self, scaled: Floats) -> Floats:
         """(n, segments, k) errors in units of noise, whitened for the noise of the starts."""
-        if self._starts is None:
-            raise RuntimeError("prepare first")
-        count, segments = scaled.shape[:2]
-        flat = scaled.reshape(count, segments, -1)
-        if self._factor is None:
-            starts = np.where(self.valid, self._starts / self.noise, 0.0)
-            starts = np.clip(starts, -BROKEN, BROKEN).reshape(len(starts), segments, -1)
-            # The covariance is the identity plus a few directions; its root only affects those.
-            along, sizes, _ = np.linalg.svd(starts.transpose(1, 2, 0), full_matrices=False)
-            self._factor = (along, 1.0 - 1.0 / np.sqrt(1.0 + sizes**2))
+        flat = scaled.reshape(*scaled.shape[:2], -1)
         along, shares = self._factor
         parts = np.matmul(along.transpose(0, 2, 1), flat.transpose(1, 2, 0))
         white = flat - np.matmul(along, shares[:, :, None] * parts).transpose(2, 0, 1)
-        return np.where(self.valid.reshape(segments, -1), white, 0.0)
+        return np.where(self.valid.reshape(self.segments, -1), white, 0.0)
+
+    @cached_property
+    def _factor(self) -> tuple[Floats, Floats]:
+        """The directions (segments, k, n) of the noise of the starts, and how much (segments, n) of
+        each whitening takes away.
+
+        The covariance is the identity plus these directions; its root only affects those.
+        """
+        starts = np.where(self.valid, self._starts / self.noise, 0.0)
+        starts = np.clip(starts, -BROKEN, BROKEN).reshape(len(starts), self.segments, -1)
+        along, sizes, _ = np.linalg.svd(starts.transpose(1, 2, 0), full_matrices=False)
+        return along, 1.0 - 1.0 / np.sqrt(1.0 + sizes**2)
 
     def residuals(self, x: Floats) -> Floats:
         """(n, segments, k) whitened residuals for x (n, fitted)."""
@@ -277,6 +297,13 @@ class LeastSquares(Unknowns):
         """Whitened residuals (segments, k) at x (fitted,), and slopes (fitted, segments, k)."""
         error, slopes = self.slopes(x, central=central)
         return self.whiten(error)[0], self.whiten_slopes(slopes)
+
+    def information(self, x: Floats) -> Floats:
+        """(fitted, fitted) information of the logs at x (fitted,), per standard deviation of the
+        prior squared."""
+        _, slopes = self.linearised(x, central=False)
+        flat = slopes.reshape(len(x), -1)
+        return np.asarray(flat @ flat.T)
 
     def sensor_of(self) -> list[str]:
         """Name of the sensor of each number."""
