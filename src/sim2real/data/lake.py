@@ -171,15 +171,20 @@ class Lake:
         return {id_: episode for id_, episode in episodes.items() if id_ not in known}
 
     def _refuse_withdrawn(self, episodes: Iterable[Episode]) -> None:
+        for id_, why in self.erased(episodes).items():
+            raise Sim2RealError(f"episode {id_} {why}")
+
+    def erased(self, episodes: Iterable[Episode]) -> dict[str, str]:
+        """Which episodes were erased here because a person withdrew, and the words for it."""
+        gone, found = self.tables["withdrawals"], {}
         for episode in episodes:
             family = (episode.id, *episode.provenance.parents)
-            gone = self.tables["withdrawals"]
             sha = episode.provenance.source.rpartition("sha256:")[2]
             if gone.known("episodes", family) or (sha and gone.known("sources", [sha])):
-                raise Sim2RealError(
-                    f"episode {episode.id} was erased, or made from one that was erased, because a"
-                    " person withdrew"
+                found[episode.id] = (
+                    "was erased, or made from one that was erased, because a person withdrew"
                 )
+        return found
 
     def get(self, id_: str, *, version: int | None = None) -> Episode:
         """The episode with that id, checked against it; an unknown id is a `Sim2RealError`."""
@@ -306,22 +311,29 @@ class Lake:
         }
 
     def permit(self, ids: Sequence[str], purpose: str) -> None:
-        """Raise a `Sim2RealError` for an episode whose people have not agreed to `purpose`.
+        """Raise a `Sim2RealError` for an episode whose people have not agreed to `purpose`."""
+        for id_, why in self.refusals(ids, purpose).items():
+            raise Sim2RealError(f"episode {id_} may not be used: {why}")
 
-        The people in the episodes it was made from count too. `purpose` is 'training',
+    def refusals(self, ids: Sequence[str], purpose: str) -> dict[str, str]:
+        """Why episodes may not be used for `purpose`, by id; those that may are not in it.
+
+        The people in the episodes that they were made from count too. `purpose` is 'training',
         'evaluation' or 'sharing'.
         """
         if purpose not in SCOPES:
             raise Sim2RealError(f"no purpose {purpose!r}{nearest(purpose, SCOPES)}")
-        found = self.query(_PEOPLE, chosen=ids_table(ids))
-        granted = self.consents() if found.num_rows else {}
-        for row in found.to_pylist():
+        rows = self.query(_PEOPLE, chosen=ids_table(ids))
+        granted = self.consents() if rows.num_rows else {}
+        found: dict[str, str] = {}
+        for row in rows.to_pylist():
             for carried in json.loads(row["provenance"])["consent"]:
                 consent = Consent.from_dict(carried)
                 why = granted.get(consent.participant, consent).refusal(purpose)
                 if why:
-                    made = "" if row["made"] == row["id"] else f", made from {row['id']},"
-                    raise Sim2RealError(f"episode {row['made']}{made} may not be used: {why}")
+                    source = "" if row["made"] == row["id"] else f"it was made from {row['id']}: "
+                    found.setdefault(row["made"], f"{source}{why}")
+        return found
 
     def record_policy(self, policy: str, dataset: str) -> None:
         """Record which data set a policy was trained on, so that a withdrawal can name it."""
