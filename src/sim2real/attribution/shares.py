@@ -9,7 +9,6 @@ from sim2real.attribution.attribution import Cause, Dimensions, Refit, Share
 from sim2real.attribution.sparse_causes import SparseCauses
 from sim2real.twin import Twin
 
-
 EQUAL_DIGITS = 9
 """Digits to which shares that differ by rounding alone are equal, so that machines agree."""
 
