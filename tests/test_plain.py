@@ -10,7 +10,7 @@ from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from sim2real.arrays import Floats
@@ -127,6 +127,7 @@ JSON = st.recursive(
 NAMES = st.sampled_from(["shapes", "colour", "mode", "limit", "from", "path", "counts", "either"])
 
 
+@settings(suppress_health_check=[HealthCheck.too_slow])  # a busy machine is no reason to fail
 @given(st.dictionaries(NAMES, JSON, max_size=4))
 def test_any_data_make_a_scene_or_are_a_clear_error(data):
     try:

@@ -47,6 +47,8 @@ class Case:
     """Paths of values that differ from run to run, as `recordings.*.episode`."""
     structure: tuple[str, ...] = ()
     """Paths below which only keys and types are compared."""
+    unordered: tuple[str, ...] = ()
+    """Paths of lists of named entries whose order depends on the last bits of equal numbers."""
     loose: Mapping[str, float] = field(default_factory=dict)
     """Relative tolerance by path, where it is not the case's."""
     slow: bool = False
@@ -119,7 +121,7 @@ def load_cases() -> list[Case]:
         values = dict(entry)
         values["argv"] = tuple(values["argv"])
         values["first"] = tuple(tuple(words) for words in values.get("first", ()))
-        for name in ("files", "structure"):
+        for name in ("files", "structure", "unordered"):
             values[name] = tuple(values.get(name, ()))
         values["ignore"] = (*table.get("ignore", ()), *values.get("ignore", ()))
         values.pop("why", None)
@@ -281,6 +283,8 @@ def _differences(
             yield f"{path}: expected {len(expected)} entries, got {len(got)}"
         if shape_only and bool(expected) != bool(got):
             yield f"{path}: expected {_short(expected)}, got {_short(got)}"
+        if any(fnmatchcase(path, pattern) for pattern in case.unordered):
+            expected, got = (sorted(rows, key=lambda row: row["name"]) for rows in (expected, got))
         for k, (was, now) in enumerate(zip(expected, got, strict=False)):
             yield from _differences(case, was, now, renames, _below(path, k), shape_only=shape_only)
     elif not _alike(case, expected, got, renames, path, shape_only=shape_only):

@@ -84,7 +84,8 @@ def test_how_far_chance_shifts_a_prediction_follows_the_delay(pendulum, monkeypa
 def test_mass_and_gain_are_told_only_together(pendulum):
     names = ("body/pole/mass", "actuator/hinge/gain")
     problem = LeastSquares(pendulum[1], logs_of(pendulum), 0.4, fitted=names)
-    told = from_information(names, problem.information(np.zeros(len(names))))
+    at = np.zeros(len(names))
+    told = from_information(names, problem.prepared(at).information(at))
     assert told.combinations == (names,) or told.combinations == (names[::-1],)
     assert max(told.alone) < 0.1 < min(told.shrinkage)
 

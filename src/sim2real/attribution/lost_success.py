@@ -27,7 +27,7 @@ from sim2real.attribution.attribution import (
 )
 from sim2real.attribution.confounded import ConfoundedDimensions, Group, confounded_dimensions
 from sim2real.attribution.shapley import game
-from sim2real.attribution.shares import shares_of
+from sim2real.attribution.shares import EQUAL_DIGITS, shares_of
 from sim2real.attribution.sparse_causes import plausible
 from sim2real.errors import Sim2RealError
 from sim2real.evaluation import SimulatedTrials, run_trials
@@ -112,7 +112,8 @@ def _looked_into(
 ) -> list[int]:
     """Columns of parameters that are also tried one at a time: of the dimensions with the largest
     clear shares, and of confounded ones."""
-    order = np.argsort(-np.abs(values[: len(who.names)]))
+    sizes = np.abs(values[: len(who.names)]).round(EQUAL_DIGITS)
+    order = np.argsort(-sizes, kind="stable")
     clear = [int(k) for k in order if low[k] > 0 or high[k] < 0] or [int(order[0])]
     grouped = [who.names.index(name) for group in together for name in group.names]
     chosen = dict.fromkeys([*clear[:_LOOKED_INTO], *grouped])

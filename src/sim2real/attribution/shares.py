@@ -9,6 +9,9 @@ from sim2real.attribution.attribution import Cause, Dimensions, Refit, Share
 from sim2real.attribution.sparse_causes import SparseCauses
 from sim2real.twin import Twin
 
+EQUAL_DIGITS = 9
+"""Digits to which shares that differ by rounding alone are equal, so that machines agree."""
+
 
 def shares_of(
     before: Twin,
@@ -56,4 +59,4 @@ def shares_of(
         )
         for k, (name, columns) in enumerate(zip(who.names, who.columns, strict=True))
     ]
-    return tuple(sorted(found, key=lambda share: -share.value))
+    return tuple(sorted(found, key=lambda share: -round(share.value, EQUAL_DIGITS)))

@@ -254,7 +254,7 @@ class LeastSquares(Unknowns):
 
     def _root(self, scaled: Floats) -> Floats:
         """(n, segments, k) errors in units of noise, whitened for the noise of the starts."""
-        flat = scaled.reshape(*scaled.shape[:2], -1)
+        flat = scaled.reshape(*scaled.shape[:2], self.valid[0].size)
         along, shares = self._factor
         parts = np.matmul(along.transpose(0, 2, 1), flat.transpose(1, 2, 0))
         white = flat - np.matmul(along, shares[:, :, None] * parts).transpose(2, 0, 1)
@@ -268,7 +268,8 @@ class LeastSquares(Unknowns):
         The covariance is the identity plus these directions; its root only affects those.
         """
         starts = np.where(self.valid, self._starts / self.noise, 0.0)
-        starts = np.clip(starts, -BROKEN, BROKEN).reshape(len(starts), self.segments, -1)
+        width = self.valid[0].size
+        starts = np.clip(starts, -BROKEN, BROKEN).reshape(len(starts), self.segments, width)
         along, sizes, _ = np.linalg.svd(starts.transpose(1, 2, 0), full_matrices=False)
         return along, 1.0 - 1.0 / np.sqrt(1.0 + sizes**2)
 
