@@ -15,6 +15,11 @@ from typing import Any
 from sim2real.errors import Sim2RealError, one_line, table_at
 
 
+def default_lake() -> str:
+    """Where a lake is if nobody says: the variable SIM2REAL_LAKE, or the folder `lake`."""
+    return os.environ.get("SIM2REAL_LAKE", "lake")
+
+
 @contextmanager
 def atomic_path(path: Path | str) -> Iterator[Path]:
     """A temporary path beside `path` that replaces it when the block ends without an error.

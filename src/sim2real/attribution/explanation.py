@@ -29,7 +29,7 @@ from sim2real.attribution.attempt_behaviour import (
 from sim2real.attribution.complaints import Attempt, complaints
 from sim2real.attribution.failures import ExplainingValue, FailureKind, Failures
 from sim2real.contract import Contract
-from sim2real.data import Episode, Logs, read_logs
+from sim2real.data import Episode, Logs, select
 from sim2real.errors import Sim2RealError
 from sim2real.evaluation import (
     PolicySource,
@@ -97,7 +97,7 @@ def explain_failures(
         raise Sim2RealError("--worlds must be at least 1, and --seed must not be negative")
     opened = open_policy(policy)
     task, twin = opened.task, opened.twin
-    judged = [e for e in read_logs(logs) if e.outcome in ("success", "failure")]
+    judged = [e for e in select(logs, twin=twin.name) if e.outcome in ("success", "failure")]
     if not judged:
         raise Sim2RealError(
             "none of these recordings states how its trial ended: deploy judges trials, or label"

@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 from sim2real.attribution.attribution import Attribution
 from sim2real.attribution.lost_success import attribute_success
 from sim2real.attribution.trajectory_error import attribute_trajectory
-from sim2real.data import ChannelMap, Episode, Logs, read_logs
+from sim2real.data import ChannelMap, Episode, Logs, select
 from sim2real.errors import Sim2RealError
 from sim2real.evaluation import OpenedPolicy, PolicySource, open_policy
 from sim2real.files import write_json
@@ -97,7 +97,7 @@ def attribute(
         raise Sim2RealError("--real needs --policy, the policy that these trials are of")
     twin = open_twin(twin)
     opened = None if policy is None else _opened(policy, twin)
-    episodes = read_logs(logs, channels=channels)
+    episodes = select(logs, twin=twin.name, channels=channels).episodes
     before, after, new = _before_and_after(
         twin, identified, episodes, rate_hz=rate_hz, seed=seed, threads=threads, report=report
     )

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Literal
 
 import tyro
 
-
-def default_lake() -> str:
-    """Where a lake is if nobody says: the variable SIM2REAL_LAKE, or the folder `lake`."""
-    return os.environ.get("SIM2REAL_LAKE", "lake")
+from sim2real.files import default_lake
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -40,9 +40,9 @@ __all__ = [
     "export_episodes",
     "import_episodes",
     "read_episodes",
-    "read_logs",
     "read_recording",
     "repair_episode",
+    "select",
     "write_episodes",
 ]
 
@@ -56,10 +56,10 @@ if TYPE_CHECKING:
     from sim2real.data.formats.recording import read_recording
     from sim2real.data.labels import Label
     from sim2real.data.lake import Lake
-    from sim2real.data.logs import Logs, read_logs
     from sim2real.data.mixture import Mixture, Part
     from sim2real.data.overview import LakeKeeper
     from sim2real.data.provenance import Origin, Provenance
+    from sim2real.data.selection import Logs, select
     from sim2real.data.video import Video
     from sim2real.data.windows import Windows
 else:

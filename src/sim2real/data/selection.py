@@ -7,12 +7,12 @@ id of an episode in the lake, or by a condition in SQL: `outcome = 'failure'` as
 
 from __future__ import annotations
 
+import json
 import logging
-import os
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Literal, TypeAlias
@@ -24,6 +24,7 @@ from sim2real.data.formats.channel_map import ChannelMap
 from sim2real.data.lake import Lake
 from sim2real.data.provenance import Origin, Provenance
 from sim2real.errors import Sim2RealError
+from sim2real.files import default_lake
 
 Purpose: TypeAlias = Literal["training", "evaluation", "sharing"]
 Logs: TypeAlias = "Selection | Iterable[Episode | Path | str] | Path | str"
@@ -75,11 +76,6 @@ class Selection:
         yield from self.notes
 
 
-def default_lake() -> str:
-    """Where a lake is if nobody says: the variable SIM2REAL_LAKE, or the folder `lake`."""
-    return os.environ.get("SIM2REAL_LAKE", "lake")
-
-
 def select(
     logs: Logs,
     *,
@@ -126,8 +122,9 @@ def select(
         left_out=tuple(left_out),
         notes=tuple(notes),
     )
-    for line in selection.sentences():
-        _LOG.info("%s", line)
+    if left_out or notes or any(c.episode is None for c in candidates):
+        for line in selection.sentences():
+            _LOG.info("%s", line)
     return selection
 
 
@@ -201,16 +198,14 @@ def _of_lake(uri: str, condition: str, *, named: bool, where: str) -> Iterator[_
     if named:
         condition = f"id = '{opened.lake.resolve(condition)}'"
     both = " and ".join(f"({part})" for part in (condition, where) if part) or "true"
-    sql = "select id, provenance from episodes join verdicts using (id)" if (
-        "verdict" in both
-    ) else "select id, provenance from episodes"
-    rows = opened.lake.query(f"{sql} where {both}").to_pylist()
+    tables = "episodes join verdicts using (id)" if "verdict" in both else "episodes"
+    rows = opened.lake.query(f"select id, provenance from {tables} where {both}").to_pylist()
     if not rows and (condition or where):
         raise Sim2RealError(f"no episode of {uri} fits {both}")
     for row in rows:
         yield _Candidate(
             id=row["id"],
-            provenance=Provenance.read(row["provenance"]),
+            provenance=Provenance.from_dict(json.loads(row["provenance"])),
             lake=opened,
             named=named,
             condition="" if named else both,

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal, TypeAlias
 
-from sim2real.data import Lake, read_logs
+from sim2real.data import Lake, select
 from sim2real.errors import Sim2RealError, nearest
 from sim2real.evaluation.trial import Trial, trials_of_episodes, trials_of_lake
 from sim2real.evaluation.trial_files import read_trials
@@ -53,4 +53,4 @@ def _read(text: str) -> list[Trial]:
             return read_trials(folder)
     if path.suffix in (".csv", ".json", ".npz"):
         return read_trials(path)
-    return trials_of_episodes(read_logs([text]))
+    return trials_of_episodes(list(select(text)))

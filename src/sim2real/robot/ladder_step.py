@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from sim2real.data import Episode, Lake, Logs, read_logs
+from sim2real.data import Episode, Lake, Logs, select
 from sim2real.errors import Sim2RealError, nearest, options_as
 from sim2real.policy import Bundle
 from sim2real.robot.connect import connected
