@@ -1,5 +1,7 @@
 """The lake: what was appended is there, whole, once, in every version from then on."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -125,7 +127,7 @@ def test_lineage_is_walked_both_ways(tmp_path):
     lake = Lake.create(tmp_path / "lake")
     raw = episode(1, kind="real")
     filtered = raw.derive("filter")
-    cut = filtered.derive("cut", outcome="")
+    cut = replace(filtered.derive("cut"), outcome="")
     other = raw.derive("resample")
     lost = episode(9).derive("repair")
     lake.append([raw, filtered, cut, other, lost])

@@ -267,10 +267,9 @@ def _at(signal: Signal | None, times: Floats, width: int) -> tuple[Floats, Bools
 
 def _sent(signals: list[Signal | None], times: Floats, count: int) -> Floats:
     """(times, count) commands from one signal of all of them, or from one for each."""
-    if len(signals) == count:
-        parts = [_at(signal, times, 1)[0] for signal in signals]
-        return np.concatenate([np.zeros((len(times), 0)), *parts], axis=1)
-    return _at(signals[0], times, count)[0]
+    width = 1 if len(signals) == count else count
+    parts = [_at(signal, times, width)[0] for signal in signals]
+    return np.concatenate([np.zeros((len(times), 0)), *parts], axis=1)
 
 
 def _or_none(signal: Signal | None, times: Floats, width: int) -> Floats | None:

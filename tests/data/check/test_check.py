@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from sim2real.data import Episode, Signal, Video
-from sim2real.data.check import KINDS, check_episode, repair_episode
+from sim2real.data.check import check_episode, repair_episode
 from sim2real.data.check.log_fault import SEVERITIES
 from sim2real.errors import Sim2RealError
 from tests.check_logs import FAULTS, REAL, arm, changed, faulty, log, names_of, pendulum, with_times
@@ -183,7 +183,7 @@ def test_a_finding_tells_where_how_much_and_what_to_do():
     place = finding.span
     assert times[place.first] == place.start_s < place.end_s == times[place.last]
     assert place.count == place.last - place.first + 1
-    assert finding.kind in KINDS and finding.severity in SEVERITIES
+    assert finding.severity in SEVERITIES
     assert "\n" not in finding.message + finding.remedy and "samples" in finding.message
     assert finding.to_dict()["component"] == place.component
 
@@ -245,7 +245,7 @@ def test_rows_logged_twice_are_dropped_and_counted():
     episode = log(q=Signal(T[twice], np.sin(T[twice]), "rad"))
     fixed = repair_episode(episode, check_episode(episode))
     assert fixed["q"].times.tolist() == T[:400].tolist()
-    assert "2 samples logged twice dropped" in fixed.provenance.process
+    assert "2 samples that were logged twice dropped" in fixed.provenance.process
 
 
 def test_rows_out_of_order_are_sorted():
@@ -284,7 +284,7 @@ def test_a_late_action_is_moved_by_whole_samples():
 
 def test_what_cannot_be_repaired_is_left_and_said():
     episode, _, _ = faulty("samples missing", 0)
-    with pytest.raises(Sim2RealError, match="nothing that can be repaired"):
+    with pytest.raises(Sim2RealError, match="no fault that can be repaired"):
         repair_episode(episode, check_episode(episode))
     with pytest.raises(Sim2RealError, match="to repair"):
         other, _, _ = faulty("huge", 0)

@@ -144,7 +144,7 @@ def test_many_episodes_are_a_folder_and_none_are_nothing(tmp_path):
     for path in ("x.mcap", "x"):
         with pytest.raises(Sim2RealError, match="no episode"):
             write_episodes(tmp_path / path, [], format="mcap")
-    with pytest.raises(Sim2RealError, match="several episodes"):
+    with pytest.raises(Sim2RealError, match="to write several"):
         write_mcap(tmp_path / "x.mcap", episodes)
     assert [p.name for p in tmp_path.iterdir()] == ["many"]
 
@@ -492,7 +492,7 @@ def test_idl_and_msg_say_the_same():
     [
         ("Arm arm", "contains itself"),
         ("Other x", "not defined"),
-        ("float64[99999999999999] x", "too many"),
+        ("float64[99999999999999] x", "too much"),
         ("float64", "not a field"),
         ("; drop", "not a field"),
     ],

@@ -16,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from sim2real.data.episode import Episode, Signal
+from sim2real.data.formats.file_errors import naming
 from sim2real.data.provenance import Provenance
 from sim2real.errors import Sim2RealError, explaining, table_at
 from sim2real.files import read_json
@@ -50,7 +51,7 @@ def read_recording(path: Path | str) -> Episode:
         outcome = str(table_at(read_json(beside), str(beside)).get("outcome", ""))
     batches, cut = [], False
     with explaining(
-        f"{path} is no recording", pa.ArrowException, OSError, ValueError, KeyError, TypeError
+        f"{path} is not a recording", pa.ArrowException, OSError, ValueError, KeyError, TypeError
     ):
         with path.open("rb") as file:
             reader = pa.ipc.open_stream(file)
@@ -65,13 +66,11 @@ def read_recording(path: Path | str) -> Episode:
         source = Provenance.from_dict(json.loads(schema.metadata[b"provenance"]))
         channels = _channels(pa.Table.from_batches(batches, schema=schema), units)
     if not channels:
-        raise Sim2RealError(f"{path} holds no control period")
+        raise Sim2RealError(f"{path} contains no control period")
     if cut:
         source = replace(source, process=_RECOVERED)
-    try:
+    with naming(path):
         return Episode(channels=channels, provenance=source, outcome=outcome)
-    except Sim2RealError as error:
-        raise Sim2RealError(f"{path}: {error}") from None
 
 
 def _channels(table: pa.Table, units: Mapping[str, Any]) -> dict[str, Signal]:

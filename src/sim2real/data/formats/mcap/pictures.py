@@ -7,9 +7,8 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from sim2real.arrays import Array
+from sim2real.arrays import Array, Pixels
 from sim2real.data.formats.film import PIXELS_MAX, decoded_picture
-from sim2real.data.video import Image
 from sim2real.errors import Sim2RealError, explaining
 
 _SCHEMAS = ("Image", "CompressedImage", "RawImage")
@@ -43,13 +42,13 @@ def not_understood(table: Mapping[str, object]) -> str:
     return f"images in {coded!r}" if "compressedDepth" in coded else ""
 
 
-def as_picture(table: Mapping[str, object], where: str) -> Image:
+def as_picture(table: Mapping[str, object], where: str) -> Pixels:
     """The RGB image (height, width, 3) in a message."""
     encoding = str(table.get("encoding", ""))
     if not encoding:
         return decoded_picture(_bytes(table, where), where)
     if encoding not in _COLOURS:
-        raise Sim2RealError(f"{where}: an image in {encoding[:40]!r}")
+        raise Sim2RealError(f"{where}: images in {encoding[:40]!r} cannot be read")
     width, order = _COLOURS[encoding]
     pixels = _rows(table, where, "u1", width).astype("u1", copy=False)
     return np.ascontiguousarray(pixels[:, :, list(order)])
@@ -59,7 +58,7 @@ def as_depth(table: Mapping[str, object], where: str) -> Array:
     """The numbers (height, width) of a depth image, as they were sent."""
     encoding = str(table.get("encoding"))
     if encoding not in _DEPTHS:
-        raise Sim2RealError(f"{where}: depth images change to {encoding[:40]!r}")
+        raise Sim2RealError(f"{where}: its encoding changes from depth to {encoding[:40]!r}")
     order = ">" if table.get("is_bigendian") else "<"
     return _rows(table, where, order + _DEPTHS[encoding], 1)[:, :, 0]
 
@@ -78,7 +77,7 @@ def _rows(table: Mapping[str, object], where: str, kind: str, parts: int) -> Arr
 def _size(table: Mapping[str, object], name: str, where: str) -> int:
     size = table.get(name, 0)
     if not isinstance(size, int) or size <= 0:
-        raise Sim2RealError(f"{where}: an image without a {name}")
+        raise Sim2RealError(f"{where}: an image has no {name!r}")
     return size
 
 
@@ -91,4 +90,4 @@ def _bytes(table: Mapping[str, object], where: str) -> bytes:
     if isinstance(data, str):
         with explaining(f"{where}: an image is not valid base 64", ValueError):
             return base64.b64decode(data, validate=True)
-    raise Sim2RealError(f"{where}: an image without data")
+    raise Sim2RealError(f"{where}: an image has no 'data'")
