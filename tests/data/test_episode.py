@@ -72,7 +72,7 @@ def test_a_derived_episode_knows_its_parent():
     assert half.provenance.process == "first half"
     assert half.provenance.robot == "so101"
     assert len(half["q"].times) == 25
-    with pytest.raises(Sim2RealError, match="say what was done"):
+    with pytest.raises(Sim2RealError, match="needs a process"):
         one.derive("")
 
 
@@ -96,7 +96,7 @@ def test_lying_time_stamps_are_kept_as_recorded():
         (lambda: Signal([0.0], ["a"]), "must be numbers"),
         (lambda: Signal([0.0], [object()]), "must be numbers"),
         (lambda: episode(channels={}), "at least one channel"),
-        (lambda: episode(channels={"../x": episode()["q"]}), "not a valid channel name"),
+        (lambda: episode(channels={"../x": episode()["q"]}), "not a name like"),
         (lambda: episode(channels={"q": 3}), "not a Signal"),
         (lambda: episode(outcome="sucess"), "outcome is"),
         (lambda: episode()["torqe"], "'torque'"),
@@ -104,7 +104,7 @@ def test_lying_time_stamps_are_kept_as_recorded():
         (lambda: Provenance(kind="real", parameters={"m": float("nan")}), "must be a number"),
         (lambda: Provenance.from_dict({"kind": "real", "sreial": "7"}), "'serial'"),
         (lambda: Provenance.from_dict({}), "needs 'kind'"),
-        (lambda: Provenance.from_dict({"kind": "real", "parents": "abc"}), "must have one axis"),
+        (lambda: Provenance.from_dict({"kind": "real", "parents": "abc"}), "must be a list"),
         (lambda: Provenance.from_dict({"kind": "real", "software": [1]}), "must be a table"),
         (lambda: Provenance.from_dict([]), "must be a table"),
     ],

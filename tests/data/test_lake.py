@@ -111,7 +111,7 @@ def test_a_label_is_superseded_and_never_overwritten(tmp_path):
         ({"who": ""}, "needs its author"),
         ({"tag": "note"}, "needs a value"),
         ({"start_s": 1.0}, "start and an end"),
-        ({"start_s": 2.0, "end_s": 1.0}, "is not an interval"),
+        ({"start_s": 2.0, "end_s": 1.0}, "an interval must end"),
         ({"episode": "nobody"}, "no episode"),
     ],
 )

@@ -34,7 +34,7 @@ from sim2real.data.episode import Episode
 from sim2real.data.labels import LABELS, Label
 from sim2real.data.sealed_table import SealedTable, TableVersion
 from sim2real.data.storage import Storage
-from sim2real.errors import Sim2RealError, explaining, nearest
+from sim2real.errors import Sim2RealError, brief, explaining, nearest
 
 CONSENTS = schema(
     ("participant", pa.string()),
@@ -234,7 +234,7 @@ class Lake:
         """The id that begins with `start`; none or several is a `Sim2RealError`."""
         if not re.fullmatch(r"[0-9a-f]{1,32}", start):
             raise Sim2RealError(
-                f"{start!r} is not an id or its beginning: ids are hexadecimal, with 32 digits"
+                f"{brief(start)} is not an episode's id, nor a label's, nor the start of one"
             )
         sql = f"select distinct id from {what}s where id >= '{start}' and id <= '{start}g' limit 2"
         found: list[str] = self.query(sql)["id"].to_pylist()

@@ -82,9 +82,7 @@ class Mixture:
             if not ids:
                 raise Sim2RealError(f"part {part.name!r} selects no episodes")
             for unknown in sorted(set(ids) - set(lake.present(ids))):
-                raise Sim2RealError(
-                    f"part {part.name!r} selects {unknown!r}, which is not an episode"
-                )
+                raise Sim2RealError(f"part {part.name!r} selects {unknown!r}, which is no episode")
             for id_ in ids:
                 if seen.setdefault(id_, part.name) != part.name:
                     raise Sim2RealError(f"episode {id_} is in {seen[id_]!r} and in {part.name!r}")
@@ -187,7 +185,7 @@ class Manifest(PlainData):
         """
         if size < 1 or not 0 <= number < 2**47:
             raise Sim2RealError(
-                f"a batch needs a size of at least 1 and a number from 0 on, not {size} and {number}"
+                f"a batch needs a size above 0 and a number from 0 on, not {size}, {number}"
             )
         before, after = self._counts(number * size), self._counts((number + 1) * size)
         parts, episodes, frames = [], [], []

@@ -98,7 +98,7 @@ class LakeKeeper:
                 "episodes": episodes[name],
                 "scope": list(consent.scope),
                 "expires": consent.expires or None,
-                "from": "granted" if name in granted else "as its episodes carry",
+                "from": "granted" if name in granted else "recorded in the episodes",
             }
             for name, consent in sorted(agreed.items())
         ]

@@ -91,7 +91,7 @@ class Video:
                 size = size or picture.shape
                 if picture.shape != size:
                     raise Sim2RealError(
-                        f"all images of a video must have the same shape, not {size} and {picture.shape}"
+                        f"images of one video differ in shape: {size} and {picture.shape}"
                     )
                 odd = ((0, size[0] % 2), (0, size[1] % 2), (0, 0))
                 even = np.pad(picture, odd, mode="edge")

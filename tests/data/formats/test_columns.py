@@ -123,7 +123,7 @@ def test_every_unknown_key_is_an_error_with_the_nearest_valid_one():
         ({"channels": {"q": {"from": "q", "unit": "m", "unwrap": True}}}, "only angles"),
         ({"channels": {"q": {"from": "q", "dtype": "float65"}}}, "'float64'"),
         ({"channels": {"q": {"from": "q", "signed_bits": 33}}}, "at most 32"),
-        ({"channels": {"q": {"from": "q", "file": "../x"}}}, "name of a file in the folder"),
+        ({"channels": {"q": {"from": "q", "file": "../x"}}}, "file name in the folder"),
         ({"channels": {"q": {"from": 3}}}, "from must be text"),
         ({"channels": {"q": {"from": "q", "scale": "2"}}}, "must be a number"),
         ({"channels": {"q": {"from": "q", "file": "a.csv"}, "p": {"from": "p"}}}, "or none"),
@@ -346,7 +346,7 @@ def test_without_a_map_a_usual_time_column_is_found(tmp_path):
 
 def test_without_a_map_or_time_the_columns_are_shown(tmp_path):
     log = written(tmp_path / "a.csv", "x,q\n0,1\n")
-    with pytest.raises(Sim2RealError, match="a channel map is needed; there are 'x', 'q'"):
+    with pytest.raises(Sim2RealError, match="give a channel map; there are 'x', 'q'"):
         only(log)
     assert only(log, rate_hz=10.0)["q"].stated_hz == 10
 

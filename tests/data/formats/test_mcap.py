@@ -492,7 +492,7 @@ def test_idl_and_msg_say_the_same():
     [
         ("Arm arm", "contains itself"),
         ("Other x", "not defined"),
-        ("float64[99999999999999] x", "too much"),
+        ("float64[99999999999999] x", "too many"),
         ("float64", "not a field"),
         ("; drop", "not a field"),
     ],

@@ -74,7 +74,7 @@ def check_clock_rate(motions: list[PositionVelocityPair]) -> Iterator[LogFault]:
         channel=motion.position.channel,
         span=motion.position.span_of(None),
         message=f"positions change {middle:.4g} times as much as velocities and time stamps"
-        f" predict, in {joints} of {joints} pairs"
+        f" predict, in {joints} joint{'s' if joints > 1 else ''}"
         f" ({motion.position.label}, {motion.velocity.label}, …):"
         f" a second of time stamps lasts {middle:.4g} s",
         remedy="stretch the time stamps by that factor, or correct the scale that is wrong in both",

@@ -57,9 +57,7 @@ def detect(path: Path) -> str:
             return "recording"
         files = sorted(p for p in path.rglob("*") if p.is_file() and format_by_name(p))
         if not files:
-            raise Sim2RealError(
-                f"{path} contains no file of a known format; these are {', '.join(FORMATS)}"
-            )
+            raise Sim2RealError(f"{path} contains no file of a known format ({', '.join(FORMATS)})")
         # JSON files beside other logs are mostly notes about them.
         return format_by_name(next((p for p in files if p.suffix != ".json"), files[0]))
     with explaining(f"{path} cannot be read", OSError), path.open("rb") as file:
@@ -137,9 +135,7 @@ def write_episodes(
         raise Sim2RealError(f"{path} must end in {suffix}, so that it is recognised as {format}")
     single = {"rate_hz": rate_hz, "clock": clock} if format in ("hdf5", "lerobot") else {}
     if not single and (rate_hz or clock):
-        raise Sim2RealError(
-            f"{format} keeps the time stamps of every channel: remove the rate or clock"
-        )
+        raise Sim2RealError(f"{format} keeps the times of every channel: remove the rate or clock")
     found = iter(episodes)
     first = list(islice(found, 1))
     if not first:

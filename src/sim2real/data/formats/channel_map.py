@@ -117,9 +117,7 @@ class ChannelSource:
         if self.unwrap and si != "rad":
             raise Sim2RealError(f"only angles can be unwrapped, and its unit is {self.unit!r}")
         if self.file and (PurePosixPath(self.file).name != self.file or self.file in ("..", ".")):
-            raise Sim2RealError(
-                f"'file' must be the name of a file in the folder, not {self.file!r}"
-            )
+            raise Sim2RealError(f"'file' must be a file name in the folder, not {self.file!r}")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -33,7 +33,7 @@ def decoded_picture(data: bytes, where: str) -> Pixels:
             picture = Image.open(io.BytesIO(data), formats=_PICTURES)
         except UnidentifiedImageError:
             raise Sim2RealError(
-                f"{where}: the image is in none of the formats {', '.join(_PICTURES)}"
+                f"{where}: the image is not one of {', '.join(_PICTURES)}"
             ) from None
         if picture.width * picture.height > PIXELS_MAX:
             raise Sim2RealError(

@@ -24,14 +24,14 @@ from sim2real.files import read_json
 _END = b"\xff\xff\xff\xff\x00\x00\x00\x00"
 """Last bytes of an Arrow stream that was closed."""
 _RECOVERED = "recovered: the recording was cut off"
-"""How an episode was made that is the begin of a recording."""
+"""Process of an episode that is the first part of a recording."""
 _log = logging.getLogger(__name__)
 
 
 def read_recordings(path: Path, *, base: Provenance) -> Iterator[Episode]:
-    """The episode of one recording; it knows where it comes from, so `base` adds nothing.
+    """The episode of one recording, with a warning if it was cut off.
 
-    That it was cut off is logged.
+    It knows where it comes from, so `base` adds nothing.
     """
     episode = read_recording(path)
     if episode.provenance.process == _RECOVERED:
@@ -40,9 +40,9 @@ def read_recordings(path: Path, *, base: Provenance) -> Iterator[Episode]:
 
 
 def read_recording(path: Path | str) -> Episode:
-    """The episode in a recording, also in one that was cut off; none is a `Sim2RealError`.
+    """The episode in a recording, even in one that was cut off; none is a `Sim2RealError`.
 
-    Its outcome is the one that was kept beside it, if any.
+    Its outcome is the one in the JSON file beside it, if any.
     """
     path = Path(path)
     beside = path.with_suffix(".json")

@@ -74,7 +74,7 @@ def read_csv(path: Path, *, header: bool = True) -> ColumnTable:
 def write_csv(folder: Path, episodes: Iterable[Episode]) -> None:
     """Write each episode into its own folder: a CSV file for each clock, and their channel map.
 
-    Numbers are read back exactly. Videos and numbers without a text form (a nan with a payload)
+    Numbers are read back exactly. Videos, and NaNs with a payload, which have no text form,
     are a `Sim2RealError`, and then nothing is written.
     """
     with atomic_folder(folder) as temporary:
@@ -131,7 +131,8 @@ def _columns(name: str, signal: Signal) -> dict[str, list[str]]:
     """The channel's columns as text, by name: 'q' for single numbers, else 'q[0]', 'q[1]', …"""
     if signal.values.dtype.name not in DTYPES or not math.prod(signal.shape):
         raise Sim2RealError(
-            f"channel {name!r} of {signal.values.dtype} and shape {signal.shape} cannot be written as text"
+            f"channel {name!r} of {signal.values.dtype} and shape {signal.shape} cannot be"
+            " written as text"
         )
     flat = signal.values.reshape(len(signal.times), math.prod(signal.shape))
     names = [f"{name}[{i}]" for i in range(flat.shape[1])] if signal.shape else [name]
@@ -149,9 +150,7 @@ def _cells(values: Array, name: str) -> list[str]:
     cells = ["-nan" if math.isnan(n) and math.copysign(1, n) < 0 else repr(n) for n in numbers]
     again = np.array([float(cell) for cell in cells]).astype(values.dtype)
     if again.tobytes() != np.ascontiguousarray(values).tobytes():
-        raise Sim2RealError(
-            f"channel {name!r} holds a nan with a payload, which cannot be written as text"
-        )
+        raise Sim2RealError(f"channel {name!r} holds a NaN with a payload, not writable as text")
     return cells
 
 

@@ -27,7 +27,7 @@ def read_json_table(path: Path, *, rows: str = "") -> ColumnTable:
         records = [rows] if rows else [k for k, v in content.items() if _records(v)]
         if len(records) > 1:
             raise Sim2RealError(
-                f"it has several lists of records ({', '.join(records[:4])}): choose one with 'rows'"
+                f"several lists of records ({', '.join(records[:4])}): choose one with 'rows'"
             )
         content = content[records[0]] if records else content
     if _records(content):

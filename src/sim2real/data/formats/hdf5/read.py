@@ -112,7 +112,7 @@ class Hdf5Reader:
 
     def __init__(self, *, patience_s: float = 30.0) -> None:
         self.patience_s = patience_s
-        """Time limit of an answer for a small file [s]; larger files have more."""
+        """Time limit of an answer for a small file [s]; larger files get more."""
         self._child: subprocess.Popen[bytes] | None = None
         self._limit_s = patience_s
 

@@ -18,7 +18,7 @@ _COLOURS = {
     "bgra8": (4, (2, 1, 0)), "mono8": (1, (0, 0, 0)), "8UC1": (1, (0, 0, 0)),
     "8UC3": (3, (2, 1, 0)),
 }  # fmt: skip
-"""Bytes a pixel, and which of them are red, green and blue."""
+"""Bytes per pixel, and which of them are red, green and blue."""
 _DEPTHS = {"16UC1": "u2", "mono16": "u2", "32FC1": "f4"}
 
 
@@ -29,7 +29,7 @@ def is_picture_schema(name: str) -> bool:
 
 
 def is_depth(table: Mapping[str, object]) -> bool:
-    """Whether an image has one number of 16 or 32 bits a pixel, which a video cannot store."""
+    """Whether an image has one number of 16 or 32 bits per pixel, which a video cannot store."""
     return str(table.get("encoding", "")) in _DEPTHS
 
 
@@ -37,9 +37,9 @@ def not_understood(table: Mapping[str, object]) -> str:
     """Why images like this one cannot be read; '' if they can."""
     encoding = str(table.get("encoding", ""))[:40]
     if encoding and encoding not in _COLOURS and encoding not in _DEPTHS:
-        return f"images in {encoding!r}"
+        return f"images in {encoding!r} cannot be read"
     coded = str(table.get("format", ""))[:40]
-    return f"images in {coded!r}" if "compressedDepth" in coded else ""
+    return f"images in {coded!r} cannot be read" if "compressedDepth" in coded else ""
 
 
 def as_picture(table: Mapping[str, object], where: str) -> Pixels:

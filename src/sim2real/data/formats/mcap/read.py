@@ -168,13 +168,13 @@ class _Recording:
         if channel not in self.topics:
             decoder = decoder_of(channel)
             if isinstance(decoder, str):
-                self._leave(channel.topic, decoder)
+                self._leave(channel.topic, f"its encoding, {decoder}, is not supported")
                 return None
             self.topics[channel] = _Topic(channel, decoder)
         return self.topics[channel]
 
     def _leave(self, topic: str, reason: str) -> None:
-        _log.warning("%s: topic %s is left out: it is %s", self.path, topic, reason)
+        _log.warning("%s: topic %s is left out: %s", self.path, topic, reason)
         self.unread[topic] = reason
 
     def _joints(self, topic: _Topic, table: dict[str, object]) -> dict[str, object]:
@@ -218,7 +218,7 @@ class _Recording:
                 left = ", ".join(sorted(topic.skipped)[:8])
                 _log.warning("%s: %s: left out: %s", self.path, topic.where, left)
         if not channels:
-            why = "".join(f"; topic {topic!r} is {why}" for topic, why in self.unread.items())
+            why = "".join(f"; topic {topic!r}: {why}" for topic, why in self.unread.items())
             whole = " before it is cut off" if self.cut_off else ""
             raise Sim2RealError(f"no numbers or images{whole}{why[:300]}")
         calibration: dict[str, object] = {

@@ -101,9 +101,7 @@ class _RecordReader:
         if kind == Opcode.MESSAGE:
             message = Message.read(fields, len(body))
             if message.channel_id not in self.channels:
-                raise Sim2RealError(
-                    f"a message belongs to the undeclared channel {message.channel_id}"
-                )
+                raise Sim2RealError(f"a message is of the undeclared channel {message.channel_id}")
             yield McapMessage(self.channels[message.channel_id], message.log_time, message.data)
         elif kind == Opcode.SCHEMA:
             schema = Schema.read(fields)
