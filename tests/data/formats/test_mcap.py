@@ -598,7 +598,7 @@ def test_what_is_not_understood_is_left_out_or_said(tmp_path):
         channel = writer.register_channel("/old", "ros1", schema)
         writer.add_message(channel, 1, b"12345678", 1)
         writer.finish()
-    with pytest.raises(Sim2RealError, match="'/old' is ros1 with a ros1msg schema"):
+    with pytest.raises(Sim2RealError, match="'/old': its encoding, ros1 with a ros1msg schema"):
         list(read_mcap(file, base=BASE))
 
 

@@ -19,17 +19,17 @@ MAX_BY_UNIT = {
 }  # fmt: skip
 """No robot's log exceeds these, by stated unit: a wheel that turns for a day, a map's origin."""
 MAX_WITHOUT_UNIT = 1e12
-"""The same for numbers without a unit, unless they only increase, as counters and clocks do."""
+"""The limit of numbers without a unit, unless they only increase, as counters and clocks do."""
 MIN_SPIKE_RATIO = 10.0
 """A spike begins and ends with steps this many times larger than any around it."""
 MAX_SPIKE_PASSES = 4
-"""How often spikes are looked for, each time without those already found."""
+"""Passes of the search for spikes, each without those already found."""
 MAX_SPIKE_SAMPLES = 3
-"""Longest spike: a body cannot be elsewhere for so short a time."""
+"""Longest spike: no body moves away and back in so short a time."""
 MIN_EFFORT_SPIKE_RATIO = 1e5
 """Impacts are spikes of a force too: an impossible one is this many times the usual range."""
 MIN_SPIKE_HEIGHT = {"angle": 0.05, "length": 0.01}
-"""Smaller spikes do no more harm than noise [rad], [m]; ten times as much for velocities."""
+"""Smaller spikes do no more harm than noise [rad or m]; ten times this for velocities."""
 
 
 def bad_samples(signal: Signal, name: str) -> tuple[Bools, Bools]:

@@ -18,13 +18,13 @@ MIN_TOP_SAMPLES = 3
 MIN_TOPS = 3
 """Fewest flat tops: one may be chance, or rest."""
 MIN_TOPS_WITH_PARTNER = 2
-"""The same where a related channel shows motion meanwhile."""
+"""Fewest flat tops where a related channel shows motion during them."""
 MIN_HIDDEN_QUANTA = 3.0
 """What a flat top hides must exceed what quantisation can hide, one quantum, by this factor."""
 MAX_FINE_QUANTUM = 1e-5
 """Resolution as a share of the range below which a series is not an encoder's count."""
 MIN_PARTNER_SPEED = 0.25
-"""Share of the speed at its edges that a related channel shows over a flat top; parabola: 0.5."""
+"""Speed over a flat top by a related channel, relative to that at its edges; a parabola has 0.5."""
 
 
 def check_clipped(

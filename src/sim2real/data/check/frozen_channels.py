@@ -18,15 +18,15 @@ CONTEXT_SAMPLES = 30
 MIN_JUMP_RATIO = 5.0
 """The step at the end of a frozen span is this many times larger than those around it."""
 MIN_COMMAND_CORRELATION = 0.9
-"""Least correlation of a command and a position for one to say anything about the other."""
+"""Least correlation of a command and a position for one to be evidence about the other."""
 MAX_JUMP_ERROR = 0.3
 """Share of a jump by which the integral of the velocity may differ from it."""
 MIN_PARTNER_TRAVEL = 0.3
 """The related channel moves if its travel is this share of its usual travel."""
 MIN_AWAKE_CORRELATION = 0.95
-"""The same for a position and its velocity, outside of rest."""
+"""Least correlation of a position and its velocity, outside rest, for the same."""
 MAX_GAP_STEPS = 3.0
-"""Steps without a sample in the related channel, within which it says nothing."""
+"""Longest gap, in steps, across which samples are evidence."""
 MIN_NOISE_RATIO = 1e-6
 """Noise below this share of the channel's largest value is floating-point rounding."""
 

@@ -10,7 +10,7 @@ from sim2real.arrays import Floats, Ints
 from sim2real.data.check.scalar_series import ScalarSeries
 
 MAX_GRID_SAMPLES = 1 << 16
-"""A longer pair is read at a lower rate; lags stay far finer than its step."""
+"""A longer pair is resampled at a lower rate; lags stay far finer than its step."""
 
 
 @dataclass(frozen=True)

@@ -15,25 +15,24 @@ from sim2real.data.check.related_channels import CommandPositionPair
 from sim2real.data.check.scalar_series import ScalarSeries
 
 MIN_LEAD_SAMPLES = 0.75
-"""Fewest samples by which an effect precedes its action: a servo with feedforward has no lag."""
+"""Fewest samples by which an effect must precede its action: feedforward servos have no lag."""
 MIN_CORRELATION = 0.9
 """Least correlation of a command and its effect for their order to count."""
 MIN_CHANGE_GAIN = 1.5
 """The acausal order must lower the unexplained part of a position's changes by this factor, so that
-a periodic command, which leads as much as it lags, is clean."""
+a periodic command, which leads as much as it lags, raises no fault."""
 MIN_POSITION_GAIN = 1.2
-"""The same for the position itself, of which friction and sag leave more unexplained."""
+"""The factor for the position itself, of which friction and sag leave more unexplained."""
 MIN_FORCE_GAIN = 1.3
-"""The same for an acceleration, most of which is noise."""
+"""The factor for an acceleration, most of which is noise."""
 MIN_LATE_JOINTS = 0.6
-"""Share of its joints that must show that a channel is late."""
+"""Smallest share of a channel's joints that must show that it is late."""
 MAX_FEEDBACK_SHARE = 0.9
 """Share of an action that the state explains, above which it comes from a feedback controller."""
 MAX_FORCE_DELAY_S = 0.25
-"""Longest delay of a force or voltage that is looked for [s]."""
-
+"""Longest delay of a force or voltage that is tested [s]."""
 MAX_ROWS = 4000
-"""Most samples that are looked at; enough for every statistic here."""
+"""Most samples that are used; enough for every statistic here."""
 
 
 def check_late_actions(

@@ -28,11 +28,11 @@ from sim2real.data.check.scalar_series import ScalarSeries, by_channel
 MIN_CORRELATION = 0.9
 """Correlation above which two series move together."""
 MIN_UNNAMED_CORRELATION = 0.98
-"""The same where no name suggests the pair."""
+"""Correlation above which they do where no name suggests the pair."""
 MIN_WINDOW_S = 0.1
 """Rates are compared over windows at least this long [s], so that quantisation averages out."""
 MAX_COMMAND_LAG_S = 0.5
-"""Longest lag that is looked for [s]: a servo under position control is faster."""
+"""Longest lag that is tested [s]: a servo under position control is faster."""
 MIN_REST_SAMPLES = 8
 """Samples without change that count as rest."""
 COMMAND_WINDOWS_S = (0.02, 0.3)

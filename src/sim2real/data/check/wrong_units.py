@@ -23,13 +23,13 @@ UNIT_FACTORS = {
 }
 """How many of another unit make one SI unit; both ways are looked for."""
 FACTOR_TOLERANCE = 0.08
-"""How close a measured factor comes to a known one: velocities are right within 3 %."""
+"""Largest relative error of a measured factor: velocities are right within 3 %."""
 SERVO_FACTOR_TOLERANCE = 0.4
-"""The same for a command and its position: a servo may follow with part of the range only."""
+"""The tolerance for a command and its position: a servo may follow only part of the range."""
 MIN_CORRELATION = 0.9
 """Least correlation of a command and its position for their ratio to count."""
 MAX_TRAVEL_RAD, MAX_SPEED_RAD_S = 30.0, 20.0
-"""To and fro over 5 turns at 200 rpm: no arm's joint in radians, every one in degrees."""
+"""5 turns back and forth at 200 rpm: no arm's joint does that, but in degrees all exceed it."""
 MAX_SPEED_M_S = 50.0
 """180 km/h: faster than any robot, but slow in mm/s."""
 
