@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from sim2real.data import Episode, Signal, Video
+from sim2real.data import CheckThresholds, Episode, Signal, Video
 from sim2real.data.check import check_episode, repair_episode
 from sim2real.data.check.log_fault import SEVERITIES
 from sim2real.errors import Sim2RealError
@@ -203,6 +203,16 @@ def test_a_log_that_claims_30_frames_and_has_24_is_found():
     (finding,) = check_episode(episode)
     assert finding.kind == "time-rate" and "24 Hz" in finding.message
     assert repair_episode(episode, [finding])["action"].stated_hz == pytest.approx(24.0)
+
+
+def test_thresholds_decide_what_is_a_fault():
+    times = np.r_[np.arange(100), np.arange(102, 300)] / 24
+    late = log(action=Signal(times, np.sin(times), "rad", 24.0))
+    slow = log(action=Signal(times[:100], np.sin(times[:100]), "rad", 23.0))
+    assert [f.kind for f in check_episode(late)] == ["time-gap"]
+    assert not check_episode(late, thresholds=CheckThresholds(gap_steps=4.0))
+    assert [f.kind for f in check_episode(slow)] == ["time-rate"]
+    assert not check_episode(slow, thresholds=CheckThresholds(rate_error=0.1))
 
 
 def test_stamps_in_milliseconds_are_scaled():
