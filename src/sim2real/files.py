@@ -76,7 +76,7 @@ def atomic_folder(path: Path | str) -> Iterator[Path]:
 def refuse_file(folder: Path) -> None:
     """Refuse a folder for results that is a file, before anything is computed."""
     if folder.exists() and not folder.is_dir():
-        raise Sim2RealError(f"{folder} is a file, and --out a folder")
+        raise Sim2RealError(f"{folder} is a file; --out must be a folder")
 
 
 def write_text(path: Path | str, text: str) -> None:

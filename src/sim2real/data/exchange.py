@@ -20,7 +20,7 @@ from sim2real.plain import PlainData
 
 Report: TypeAlias = Callable[[int, int], None]
 
-_AT_ONCE = 32
+_EPISODES_PER_COMMIT = 32
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -94,7 +94,7 @@ def _append(lake: Lake, episodes: Iterable[Episode], ids: list[str]) -> None:
     try:
         for episode in episodes:
             batch.append(episode)
-            if len(batch) == _AT_ONCE:
+            if len(batch) == _EPISODES_PER_COMMIT:
                 batch, full = [], batch
                 ids += lake.append(full)
     finally:
@@ -131,7 +131,7 @@ def export_episodes(
     it leaves, so that no copy is unknown. `rename` gives channels other names.
     """
     if bool(ids) == bool(where):
-        raise Sim2RealError("say which episodes: ids, or a condition with --where")
+        raise Sim2RealError("choose episodes either by id or by a condition (--where)")
     chosen = [lake.resolve(start) for start in ids]
     condition = where or f"id in ({quoted(chosen)})"
     part = Part(name="all", select=f"select id from episodes where {condition}", weight=1.0)
@@ -155,7 +155,7 @@ def _renamed(episode: Episode, names: Mapping[str, str]) -> Episode:
         return episode
     channels = {mine.get(name, name): value for name, value in episode.channels.items()}
     if len(channels) < len(episode.channels):
-        raise Sim2RealError(f"two channels of episode {episode.id} would have one name")
+        raise Sim2RealError(f"two channels of episode {episode.id} would have the same name")
     said = ", ".join(f"{old} to {new}" for old, new in mine.items())
     return episode.derive(f"rename {said}", channels=channels)
 

@@ -102,7 +102,7 @@ def select(
         for candidate in _candidates(log, where, channels):
             found.setdefault(candidate.id, candidate)
     if not found:
-        raise Sim2RealError("there is no log: name recordings, folders of them, or lakes")
+        raise Sim2RealError("there are no logs: give recordings, folders of recordings, or lakes")
     left_out: list[LeftOut] = []
     notes: list[str] = []
     candidates = list(found.values())
@@ -160,7 +160,7 @@ def _candidates(
         return
     text = str(log)
     if not text:
-        raise Sim2RealError("'' names no log")
+        raise Sim2RealError("the path of a log must not be empty")
     path = Path(text)
     if not path.exists() and (asked := _asked_of_lake(text)) is not None:
         uri, condition, named = asked

@@ -44,7 +44,7 @@ def filled(template: str, values: Mapping[str, object]) -> PurePosixPath:
     path = PurePosixPath(text)
     unsafe = path.is_absolute() or ".." in path.parts or not path.parts
     if unsafe or any(sign in text for sign in "{}\\:\0") or len(text) > 1000:
-        raise Sim2RealError(f"the path {template!r} leads out of the data set")
+        raise Sim2RealError(f"the path {template!r} leads outside the data set")
     return path
 
 

@@ -230,7 +230,7 @@ def _episode(
     where = f"{info.folder / data.path}: episode {row.index}"
     first, count = data.spans.get(row.index, (0, 0))
     if count != row.length or not count:
-        raise Sim2RealError(f"{where} has {count} frames, but {row.length} by its metadata")
+        raise Sim2RealError(f"{where} has {count} frames, but its metadata says {row.length}")
     rows = slice(first, first + count)
     note = own.episode(row.index) if own else None
     times = _times(data, rows, info.fps, note)
@@ -266,7 +266,7 @@ def _episode(
         found = Episode(channels, note.provenance, note.outcome)
     if found.id != note.id:
         raise Sim2RealError(
-            f"{where} has changed since sim2real wrote it: without {SIDECAR} it is read as it is"
+            f"{where} has changed since sim2real wrote it: delete {SIDECAR} to read it as it is"
         )
     return found
 
