@@ -45,7 +45,7 @@ def test_a_notebook_says_how_to_run_it_and_takes_few_lines_for_an_answer():
                 assert not past_front_doors(text)
                 assert len([line for line in text.splitlines() if line.strip()]) <= FEW
                 shown |= {part.partition("(")[0] for part in text.split("s2r.")[1:]}
-    assert shown >= {"read_logs", "measure_gap", "identify", "train", "evaluate", "attribute"}
+    assert shown >= {"select", "measure_gap", "identify", "train", "evaluate", "attribute"}
 
 
 def run(tmp_path, *arguments):

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from sim2real.data import read_logs
+from sim2real.data import select
 from sim2real.doctor.findings import Fault
 from sim2real.doctor.graph_interface import GraphInterface
 from sim2real.errors import Sim2RealError
@@ -17,7 +17,7 @@ PENDULUM = ROOT / "examples" / "bundles" / "pendulum-swingup"
 
 def test_a_fault_goes_by_the_doctors_name():
     bundle = Bundle.open(PENDULUM)
-    (clean,) = read_logs([ROOT / "tests" / "golden" / "made" / "flown"])[:1]
+    (clean,) = select([ROOT / "tests" / "golden" / "made" / "flown"]).episodes[:1]
     named = inject(bundle, clean, "sign flipped", level=1, seed=3)
     assert named == inject(GraphInterface.of(bundle), clean, Fault.SIGN, level=1, seed=3)
     assert named != clean and "sign flipped" in named.provenance.process

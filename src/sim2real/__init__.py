@@ -43,7 +43,7 @@ __all__ = [
     "measure_gap",
     "open_twin",
     "open_worlds",
-    "read_logs",
+    "select",
     "train",
 ]
 
@@ -53,7 +53,7 @@ os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 
 if TYPE_CHECKING:
     from sim2real.attribution import GapAttribution, attribute
-    from sim2real.data import Episode, Lake, read_logs
+    from sim2real.data import Episode, Lake, select
     from sim2real.doctor import Diagnosis, diagnose
     from sim2real.errors import Sim2RealError
     from sim2real.evaluation import Evaluation, evaluate

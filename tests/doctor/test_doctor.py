@@ -9,7 +9,7 @@ import pytest
 
 from sim2real.cli.adapter import runner_of
 from sim2real.contract import SensorSpec, TermSpec
-from sim2real.data import Episode, Provenance, Signal, read_logs
+from sim2real.data import Episode, Provenance, Signal, select
 from sim2real.data.formats.recording import read_recording
 from sim2real.doctor.doctor import Doctor, diagnose
 from sim2real.doctor.doctor_config import DoctorConfig
@@ -302,5 +302,5 @@ def test_a_bundle_that_moved_between_two_looks_is_compared_with_its_worlds_all_t
     first = shutil.copytree(BUNDLES / "pendulum-swingup", tmp_path / "first")
     diagnose(first, [pilot])
     shutil.rmtree(first)
-    log = read_logs([str(MADE / "flown")])
+    log = select([str(MADE / "flown")])
     assert "not checked" not in " ".join(diagnose(BUNDLES / "pendulum-swingup", log).notes)

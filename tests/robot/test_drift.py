@@ -287,7 +287,7 @@ def test_the_verb_tells_drift_by_its_exit_code_and_draws_it(
     moved = simulate(bundle, twin, count=7, seed=300, values={"actuator/hinge/delay": 0.022})
     moved = [short(episode) for episode in moved]
     given = {"same": episodes[:14], "moved": [*episodes[:12], *moved], "few": episodes[:3]}
-    monkeypatch.setattr("sim2real.robot.drift.monitor.read_logs", lambda paths: given[paths[0]])
+    monkeypatch.setattr("sim2real.robot.drift.monitor.select", lambda paths, **_: given[paths[0]])
     options = {"bundle": bundle.folder, "baseline": 12, "false_alarm": 0.05}
     assert run_drift(DriftConfig(logs=("same",), **options)) == 0
     assert "no drift" in capsys.readouterr().out

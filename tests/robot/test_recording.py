@@ -5,7 +5,7 @@ import json
 import pyarrow as pa
 import pytest
 
-from sim2real.data import Provenance, read_logs
+from sim2real.data import Provenance, select
 from sim2real.data.formats import detect
 from sim2real.data.formats.recording import read_recording
 from sim2real.errors import Sim2RealError
@@ -40,12 +40,12 @@ def test_a_recording_that_is_named_twice_is_read_once(tmp_path, caplog):
         recording.add(0.1 * k, {"q": [float(k)]})
     recording.close()
     path = tmp_path / "x.arrow"
-    assert len(read_logs([str(path), str(tmp_path)])) == 1 and not caplog.text
+    assert len(select([str(path), str(tmp_path)])) == 1 and not caplog.text
     path.write_bytes(path.read_bytes()[:-8])
-    assert len(read_logs([str(tmp_path)])) == 1
+    assert len(select([str(tmp_path)])) == 1
     assert "x.arrow is cut off after 5.9 s" in caplog.text
     with pytest.raises(Sim2RealError, match="must not be empty"):
-        read_logs([""])
+        select([""])
 
 
 def test_recordings_are_a_format_also_beside_files_that_need_a_map(tmp_path):
@@ -59,6 +59,7 @@ def test_recordings_are_a_format_also_beside_files_that_need_a_map(tmp_path):
     (tmp_path / "map.toml").write_text('time = { from = "when" }\n[channels.q]\nfrom = "angle"\n')
     assert detect(tmp_path / "runs") == "recording"
     named = [tmp_path / "runs", str(tmp_path / "log.csv")]
-    found = read_logs(named, channels=tmp_path / "map.toml")
+    found = select(named, channels=tmp_path / "map.toml").episodes
     assert [episode.outcome for episode in found] == ["success", ""]
-    assert read_logs(found) == found and read_logs(tmp_path / "runs") == found[:1]
+    assert select(found).episodes == found
+    assert select(tmp_path / "runs").episodes == found[:1]

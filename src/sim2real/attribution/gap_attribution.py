@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -136,7 +136,7 @@ def _opened(policy: PolicySource, twin: Twin) -> OpenedPolicy:
 def _before_and_after(
     twin: Twin,
     identified: Twin | Path | str | None,
-    episodes: list[Episode],
+    episodes: Sequence[Episode],
     *,
     rate_hz: float,
     seed: int,

@@ -10,7 +10,7 @@ import os
 import sys
 from typing import Any
 
-from sim2real.cli.output import say, say_error
+from sim2real.cli.output import say, say_error, show_log
 from sim2real.cli.verbs import Verb, find_verb, help_text
 from sim2real.errors import Sim2RealError
 
@@ -26,6 +26,7 @@ def main(arguments: list[str] | None = None) -> int:
             say(help_text(words))
             return 0 if words else 2
         options = _options(*found)  # first: what asks for help loads nothing
+        show_log()
         return found[0].runner(options)
     except Sim2RealError as error:
         say_error(str(error))

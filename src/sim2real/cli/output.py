@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from decimal import Decimal
@@ -20,6 +21,22 @@ def say(text: str) -> None:
 def say_error(text: str) -> None:
     """Print a mistake as one line on standard error."""
     sys.stderr.write("error: " + " ".join(text.split()) + "\n")
+
+
+class _OnStandardError(logging.Handler):
+    """Prints what rooms log as lines on standard error, beside any progress bar."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Print one line."""
+        sys.stderr.write(" ".join(record.getMessage().split()) + "\n")
+
+
+def show_log() -> None:
+    """Let a person see what rooms log: which logs were taken, and what was left out of them."""
+    log = logging.getLogger("sim2real")
+    log.setLevel(logging.INFO)
+    if not any(isinstance(handler, _OnStandardError) for handler in log.handlers):
+        log.addHandler(_OnStandardError())
 
 
 def ask(text: str) -> str:

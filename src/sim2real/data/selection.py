@@ -15,18 +15,17 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Literal, TypeAlias
+from typing import TypeAlias
 
-from sim2real.data.consent import Consent
+from sim2real.data.consent import SCOPES, Consent
 from sim2real.data.episode import Episode
 from sim2real.data.formats import holds_recordings, read_episodes
 from sim2real.data.formats.channel_map import ChannelMap
 from sim2real.data.lake import Lake
 from sim2real.data.provenance import Origin, Provenance
-from sim2real.errors import Sim2RealError
+from sim2real.errors import Sim2RealError, nearest
 from sim2real.files import default_lake
 
-Purpose: TypeAlias = Literal["training", "evaluation", "sharing"]
 Logs: TypeAlias = "Selection | Iterable[Episode | Path | str] | Path | str"
 """Episodes, or where they are kept."""
 
@@ -61,6 +60,9 @@ class Selection:
     def __len__(self) -> int:
         return len(self.episodes)
 
+    def __getitem__(self, place: int) -> Episode:
+        return self.episodes[place]
+
     def sentences(self) -> Iterator[str]:
         """What was taken, what was left out, and why."""
         kinds = Counter(str(episode.provenance.kind) for episode in self.episodes)
@@ -79,7 +81,7 @@ class Selection:
 def select(
     logs: Logs,
     *,
-    purpose: Purpose = "evaluation",
+    purpose: str = "evaluation",
     twin: str = "",
     where: str = "",
     channels: ChannelMap | Path | str | None = None,
@@ -89,14 +91,16 @@ def select(
     Of an episode that was repaired, the repaired version is taken. Real and simulated episodes are
     kept apart: where there are both, the real ones are taken, unless a condition asks by `kind`.
     Episodes of another robot than that of the `twin` with that name, and episodes whose people have
-    not agreed to the `purpose`, are left out; named one by one they are refused. `where` is a
-    further condition in SQL on episodes that lie in lakes.
+    not agreed to the `purpose` ('training', 'evaluation' or 'sharing'), are left out; named one by
+    one they are refused. `where` is a further condition in SQL on episodes that lie in lakes.
 
     No episode at all is a `Sim2RealError` that says why each was left out. A `Selection` is checked
     for nothing again.
     """
     if isinstance(logs, Selection):
         return logs
+    if purpose not in SCOPES:
+        raise Sim2RealError(f"unknown purpose {purpose!r}{nearest(purpose, SCOPES)}")
     found: dict[str, _Candidate] = {}
     for log in [logs] if isinstance(logs, Path | str) else logs:
         for candidate in _candidates(log, where, channels):
@@ -184,7 +188,7 @@ def _candidates(
 def _asked_of_lake(text: str) -> tuple[str, str, bool] | None:
     """(lake, condition in SQL, whether it names one episode) of a text that is no path."""
     uri, mark, condition = text.partition("?")
-    if mark and ("://" in uri or (Path(uri) / "episodes").is_dir()):
+    if mark and uri and " " not in uri:
         return uri, condition, False
     if _ID.fullmatch(text):
         return default_lake(), text, True
@@ -216,7 +220,7 @@ Sieved: TypeAlias = tuple[dict[str, str], list[str]]
 """Why episodes are refused, by id, and what else a person should know."""
 
 
-def _newest_versions(candidates: Sequence[_Candidate], twin: str, purpose: Purpose) -> Sieved:
+def _newest_versions(candidates: Sequence[_Candidate], twin: str, purpose: str) -> Sieved:
     """Broken originals go where their repaired version is there, too."""
     repaired = {
         parent: candidate.id
@@ -232,7 +236,7 @@ def _newest_versions(candidates: Sequence[_Candidate], twin: str, purpose: Purpo
     return refused, []
 
 
-def _one_kind(candidates: Sequence[_Candidate], twin: str, purpose: Purpose) -> Sieved:
+def _one_kind(candidates: Sequence[_Candidate], twin: str, purpose: str) -> Sieved:
     """Simulated and generated episodes go where there are real ones, unless asked for."""
     free = [c for c in candidates if not (c.named or _ABOUT_KIND.search(c.condition.lower()))]
     kinds = Counter(c.provenance.kind for c in candidates)
@@ -247,7 +251,7 @@ def _one_kind(candidates: Sequence[_Candidate], twin: str, purpose: Purpose) -> 
     }, []
 
 
-def _one_robot(candidates: Sequence[_Candidate], twin: str, purpose: Purpose) -> Sieved:
+def _one_robot(candidates: Sequence[_Candidate], twin: str, purpose: str) -> Sieved:
     """Episodes of another known robot go; what robot an episode is of may be unknown."""
     if not twin:
         return {}, []
@@ -277,7 +281,7 @@ def _robot_of(provenance: Provenance, twin: str) -> str:
     return twin if twin in (provenance.twin or provenance.robot, provenance.robot) else ""
 
 
-def _permitted(candidates: Sequence[_Candidate], twin: str, purpose: Purpose) -> Sieved:
+def _permitted(candidates: Sequence[_Candidate], twin: str, purpose: str) -> Sieved:
     """Episodes whose people have not agreed to the purpose go."""
     refused: dict[str, str] = {}
     for opened in {id(c.lake): c.lake for c in candidates if c.lake is not None}.values():

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from sim2real.data import Episode, Logs, read_logs
+from sim2real.data import Episode, Logs, select
 from sim2real.doctor.findings import Diagnosis, Fault, Finding, joined
 from sim2real.doctor.graph_interface import GraphInterface
 from sim2real.doctor.log_clocks import clock_findings
@@ -139,7 +139,7 @@ def diagnose(
     """
     bundle = Bundle.open(bundle)
     doctor = _DOCTORS.get((bundle.id, thresholds)) or Doctor(bundle, thresholds=thresholds)
-    found = doctor.diagnose(read_logs(logs), report=report)
+    found = doctor.diagnose(select(logs, twin=bundle.contract.robot).episodes, report=report)
     if doctor.complete:  # one that has yet to read its bundle might not find it again
         _DOCTORS[bundle.id, thresholds] = doctor
     return found

@@ -161,7 +161,7 @@ def identify(
     prediction of held-back recordings. The old twin is never changed.
     """
     twin = open_twin(twin)
-    mine = aligned_logs(twin, logs, channels=channels, rate_hz=rate_hz)
+    mine = aligned_logs(twin, logs, purpose="training", channels=channels, rate_hz=rate_hz)
     kept = []
     if held_back:
         kept = aligned_logs(twin, held_back, channels=channels, rate_hz=rate_hz)

@@ -1,8 +1,7 @@
-"""Aligns a log to even control periods that are whole time steps of the twin.
+"""Aligns a cleaned log to even control periods that are whole time steps of the twin.
 
 Commands are held, as hardware holds them; readings are interpolated between their samples, so
-nothing is delayed. Periods without samples have no reading. Time stamps that repeat or go backwards
-are refused or dropped, never smoothed over.
+nothing is delayed. Periods without samples have no reading.
 """
 
 from __future__ import annotations
@@ -16,9 +15,9 @@ import numpy as np
 
 from sim2real.arrays import Floats
 from sim2real.contract import Contract
-from sim2real.data import ChannelMap, Episode, Logs, Signal, read_logs
+from sim2real.data import ChannelMap, Episode, Logs, Signal, select
 from sim2real.errors import Sim2RealError
-from sim2real.logs.cleaning import channels_of, usable
+from sim2real.logs.cleaning import channels_of, clean, refuse_spoilt
 from sim2real.logs.control_log import ControlLog
 from sim2real.logs.thresholds import LOG_THRESHOLDS, LogThresholds
 from sim2real.twin import Twin, twin_contract
@@ -42,8 +41,9 @@ def aligned(
     another robot, without commands or with bad time stamps is a `Sim2RealError`.
     """
     contract = twin_contract(twin, rate_hz or 100.0)
-    clean = usable(episode, contract, twin, thresholds)
-    probe = ControlLog.of(clean, contract, twin.channels)
+    cleaned, done = clean(episode, contract, twin.channels, thresholds)
+    refuse_spoilt(episode, contract, twin.channels, done)
+    probe = ControlLog.of_cleaned(cleaned, contract, twin.channels, done)
     step_s = float(twin.compile().model.opt.timestep)
     steps = np.diff(probe.times)
     typical = 1.0 / rate_hz if rate_hz else float(np.median(steps)) if len(steps) else 0.0
@@ -51,58 +51,50 @@ def aligned(
         raise Sim2RealError(f"episode {episode.id} has too few samples")
     period = max(1, round(typical / step_s)) * step_s
     contract = twin_contract(twin, 1.0 / period)
-    regular = np.abs(steps - period) < _MAX_JITTER * period
-    if regular.all():
-        even = clean
-    else:
-        even = _resampled(clean, twin, contract, period, thresholds.wrong_stamps)
-    lost = [
-        len(signal.times) - len(clean.signals[name].times)
-        for name, signal in episode.signals.items()
-    ]
-    # A resampled log still belongs to the episode of that id.
-    log = ControlLog.of(even, contract, twin.channels)
-    return replace(log, episode=episode.id, left_out=sum(lost))
+    if not (np.abs(steps - period) < _MAX_JITTER * period).all():
+        cleaned = _resampled(cleaned, twin, contract, period)
+        done = replace(done, even_hz=1.0 / period)
+    log = ControlLog.of_cleaned(cleaned, contract, twin.channels, done)
+    return replace(log, episode=episode.id)  # a resampled one still belongs to it
 
 
 def aligned_logs(
     twin: Twin,
     logs: Logs | Sequence[ControlLog],
     *,
+    purpose: str = "evaluation",
     channels: ChannelMap | Path | str | None = None,
     rate_hz: float = 0.0,
     thresholds: LogThresholds = LOG_THRESHOLDS,
 ) -> list[ControlLog]:
-    """The logs of episodes, or of where they are kept, on even control periods; see `read_logs`.
+    """The logs of episodes, or of where they are kept, on even control periods; see `select`.
 
     Logs that are aligned already stay as they are.
     """
     if isinstance(logs, Sequence) and any(isinstance(log, ControlLog) for log in logs):
         return cast(list[ControlLog], list(logs))
-    episodes = read_logs(cast(Logs, logs), channels=channels)
+    episodes = select(cast(Logs, logs), purpose=purpose, twin=twin.name, channels=channels)
     return [aligned(episode, twin, rate_hz=rate_hz, thresholds=thresholds) for episode in episodes]
 
 
-def _resampled(
-    episode: Episode, twin: Twin, contract: Contract, period: float, most_wrong: float
-) -> Episode:
+def _resampled(episode: Episode, twin: Twin, contract: Contract, period: float) -> Episode:
     """The episode with every numeric channel at even times."""
-    kinds = channels_of(episode, contract, twin)
+    kinds = channels_of(episode, contract, twin.channels)
     # Channels the twin does not know may have clocks of any kind.
     stamps = np.concatenate([episode.signals[name].times for name in kinds])
     start, end = float(stamps.min()), float(stamps.max())
     grid = start + period * np.arange(int((end - start) / period + 1e-6) + 1.0)
     channels = {}
     for name, kind in kinds.items():
-        clean = _forward(episode, name, most_wrong)
-        if not len(clean.times):
+        signal = episode.signals[name]
+        if not len(signal.times):
             continue
-        if kind != "reading" or clean.values.dtype.kind == "b":
-            known = grid >= clean.times[0] - 1e-9
-            values = clean.values[clean.held(grid[known] + 1e-9)]
-            channels[name] = Signal(grid[known], values, clean.unit, 1.0 / period)
+        if kind != "reading" or signal.values.dtype.kind == "b":
+            known = grid >= signal.times[0] - 1e-9
+            values = signal.values[signal.held(grid[known] + 1e-9)]
+            channels[name] = Signal(grid[known], values, signal.unit, 1.0 / period)
         else:
-            channels[name] = _interpolated(clean, grid, period)
+            channels[name] = _interpolated(signal, grid, period)
     return replace(episode, channels=channels)
 
 
@@ -124,17 +116,3 @@ def _interpolated(signal: Signal, grid: Floats, period: float) -> Signal:
     )
     shape = (int(keep.sum()), *signal.shape)
     return Signal(grid[keep], values.reshape(shape), signal.unit, 1.0 / period)
-
-
-def _forward(episode: Episode, name: str, most_wrong: float) -> Signal:
-    """The samples whose time stamps increase; a `Sim2RealError` if too many do not."""
-    signal = episode.signals[name]
-    times = signal.times
-    good = np.isfinite(times)
-    good[good] &= np.concatenate([[True], np.diff(np.maximum.accumulate(times[good])) > 0])
-    if len(times) and (~good).mean() > most_wrong:
-        raise Sim2RealError(
-            f"episode {episode.id}: {(~good).mean():.0%} of the time stamps of {name!r} repeat or"
-            " go backwards; `sim2real data check --repair` says what is wrong"
-        )
-    return replace(signal, times=times[good], values=signal.values[good])

@@ -1,17 +1,24 @@
-"""Cleans a recording: leaves out a few bad samples, and refuses faults that spoil an analysis."""
+"""Cleans a recording, once and the same way for every analysis, and keeps what it did.
+
+A few bad samples are left out. What is too wrong for that stays as recorded and is a fault: an
+analysis of motion refuses it, the doctor looks into it.
+"""
 
 from __future__ import annotations
 
-from dataclasses import replace
+import hashlib
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from sim2real.arrays import Bools
 from sim2real.contract import Contract
 from sim2real.data import Episode, LogFault, Signal, bad_samples, check_episode
 from sim2real.errors import Sim2RealError
 from sim2real.logs.thresholds import LogThresholds
-from sim2real.twin import Twin
+from sim2real.plain import PlainData
+from sim2real.twin import Channel
 
 _CLOCK_FAULTS = ("time-not-finite", "time-repeated", "time-backward", "time-rate", "clock-drift")
 """Faults of time; a few samples with one of the first three are left out."""
@@ -19,37 +26,103 @@ _MIN_STEP_S, _MAX_STEP_S = 2e-5, 1.0
 """Plausible steps of a control clock [s]."""
 
 
-def usable(episode: Episode, contract: Contract, twin: Twin, thresholds: LogThresholds) -> Episode:
-    """The episode without its few bad samples; too many of them are a `Sim2RealError`."""
-    known = channels_of(episode, contract, twin)
-    readings = [name for name, kind in known.items() if kind == "reading"]
-    if contract.sensors and not readings:
+@dataclass(frozen=True, kw_only=True)
+class Cleaning(PlainData):
+    """What was done to a recording before it became a log, and what is still wrong with it."""
+
+    bad_values: Mapping[str, int] = field(default_factory=dict)
+    """Samples left out, by channel, that were not finite or physically impossible."""
+    bad_stamps: Mapping[str, int] = field(default_factory=dict)
+    """Samples left out, by channel, whose time stamps were not finite, repeated or went back."""
+    faults: tuple[str, ...] = ()
+    """What is too wrong to be left out; it is as recorded."""
+    even_hz: float = 0.0
+    """Rate of the even control periods it was resampled to [Hz]; 0 for periods as recorded."""
+    content: str = ""
+    """SHA-256 of the cleaned channels."""
+
+    @classmethod
+    def of_all(cls, parts: Sequence[Cleaning]) -> Cleaning:
+        """What was done to several recordings together."""
+        return cls(
+            bad_values=sum((Counter(part.bad_values) for part in parts), Counter()),
+            bad_stamps=sum((Counter(part.bad_stamps) for part in parts), Counter()),
+            faults=tuple(fault for part in parts for fault in part.faults),
+            even_hz=max((part.even_hz for part in parts), default=0.0),
+            content=hashlib.sha256("".join(part.content for part in parts).encode()).hexdigest(),
+        )
+
+    @property
+    def left_out(self) -> int:
+        """Samples that were left out."""
+        return sum(self.bad_values.values()) + sum(self.bad_stamps.values())
+
+
+def clean(
+    episode: Episode,
+    contract: Contract,
+    channels: Mapping[str, Channel],
+    thresholds: LogThresholds,
+) -> tuple[Episode, Cleaning]:
+    """The episode without its few bad samples, under the same id, and what was done."""
+    kinds = channels_of(episode, contract, channels)
+    signals = {name: episode.signals[name] for name in kinds}
+    faults = list(_clock_faults(episode, signals, thresholds.wrong_stamps))
+    bad_values, bad_stamps = {}, {}
+    for name, kind in kinds.items():
+        recorded = signals[name]
+        stamped, fault = _forward(name, recorded, thresholds.wrong_stamps)
+        faults += fault
+        bad_stamps[name] = len(recorded.times) - len(stamped.times)
+        signals[name], fault = _possible(name, stamped, kind, thresholds.lost_samples)
+        faults += fault
+        bad_values[name] = len(stamped.times) - len(signals[name].times)
+    hashed = hashlib.sha256()
+    for name in sorted(signals):
+        hashed.update(name.encode() + signals[name].digest())
+    done = Cleaning(
+        bad_values={name: count for name, count in bad_values.items() if count},
+        bad_stamps={name: count for name, count in bad_stamps.items() if count},
+        faults=tuple(faults),
+        content=hashed.hexdigest(),
+    )
+    return replace(episode, channels={**episode.channels, **signals}), done
+
+
+def refuse_spoilt(
+    episode: Episode,
+    contract: Contract,
+    channels: Mapping[str, Channel],
+    done: Cleaning,
+) -> None:
+    """Raise a `Sim2RealError` for an episode whose motion cannot be analysed."""
+    kinds = channels_of(episode, contract, channels).values()
+    if contract.sensors and "reading" not in kinds:
         wanted = ", ".join(f"sensor/{spec.name}" for spec in contract.sensors[:3])
         raise Sim2RealError(
-            f"episode {episode.id} has none of the readings of twin {twin.name!r}: is it of another"
-            f" robot? It has {', '.join(list(episode.channels)[:6])}; the twin has {wanted}. Map"
-            " its channels in [channels] of the twin, or in a file given as --channels"
+            f"episode {episode.id} has none of the readings of twin {contract.robot!r}: is it of"
+            f" another robot? It has {', '.join(list(episode.channels)[:6])}; the twin has"
+            f" {wanted}. Map its channels in [channels] of the twin, or in a file given as"
+            " --channels"
         )
-    if contract.commands and "command" not in known.values():
+    if contract.commands and "command" not in kinds:
         raise Sim2RealError(
-            f"episode {episode.id} has no commands of twin {twin.name!r}"
+            f"episode {episode.id} has no commands of twin {contract.robot!r}"
             f" ({', '.join(spec.name for spec in contract.commands)}); record what was sent as"
             " `command`, or map its channel in [channels] of the twin"
         )
-    mine = {name: episode.signals[name] for name in known}
-    _refuse_clocks(episode, mine, thresholds.wrong_stamps)
-    channels = dict(episode.channels)
-    for name, signal in mine.items():
-        channels[name] = _numbers_only(episode, name, signal, known[name], thresholds.lost_samples)
-    return replace(episode, channels=channels)
+    if done.faults:
+        raise Sim2RealError(f"episode {episode.id}: {done.faults[0]}")
 
 
-def channels_of(episode: Episode, contract: Contract, twin: Twin) -> dict[str, str]:
+def channels_of(
+    episode: Episode, contract: Contract, channels: Mapping[str, Channel]
+) -> dict[str, str]:
     """Kind of each channel of the episode that the twin knows: 'reading', 'command' or 'switch'."""
     readings = {name for spec in contract.sensors for name in (f"sensor/{spec.name}", spec.name)}
     commands = {"command"} | {f"actuator/{spec.name}" for spec in contract.commands}
     switches = {f"actuator/{spec.name}/enabled" for spec in contract.commands}
-    for name, channel in twin.channels.items():
+    for name, channel in channels.items():
         if channel.source in switches:
             switches.add(name)
         elif channel.source.startswith("actuator/"):
@@ -60,61 +133,70 @@ def channels_of(episode: Episode, contract: Contract, twin: Twin) -> dict[str, s
     return {name: kind for kind, names in kinds for name in episode.signals if name in names}
 
 
-def _refuse_clocks(episode: Episode, signals: dict[str, Signal], most_wrong: float) -> None:
+def _clock_faults(episode: Episode, signals: dict[str, Signal], most_wrong: float) -> Iterator[str]:
     for name, signal in signals.items():
         steps = np.diff(signal.times[np.isfinite(signal.times)])
         steps = steps[steps > 0]
         typical = float(np.median(steps)) if len(steps) else 0.0
         if typical > _MAX_STEP_S or 0 < typical < _MIN_STEP_S:
-            raise Sim2RealError(
-                f"episode {episode.id}: the time stamps of {name!r} are {typical:.3g} s apart:"
+            yield (
+                f"the time stamps of {name!r} are {typical:.3g} s apart:"
                 " give them in seconds (are they milliseconds, or microseconds?)"
             )
-    for finding in check_episode(replace(episode, channels=signals)):
+    for finding in check_episode(replace(episode, channels=signals)) if signals else ():
         few = finding.span.count <= most_wrong * len(signals[finding.channel].times)
         spared = few and finding.kind in _CLOCK_FAULTS[:3]
         if finding.severity == "error" and finding.kind in _CLOCK_FAULTS and not spared:
-            raise Sim2RealError(_clock_words(episode, finding))
+            yield _clock_words(finding)
 
 
-def _clock_words(episode: Episode, finding: LogFault) -> str:
+def _clock_words(finding: LogFault) -> str:
     more = f" and {len(finding.also)} more" if finding.also else ""
     remedy = finding.remedy
     if finding.kind == "time-rate":
         remedy = "give the stamps in seconds, or correct the stated rate"
     return (
-        f"episode {episode.id}: time stamps of {finding.channel!r}{more} are wrong:"
+        f"time stamps of {finding.channel!r}{more} are wrong:"
         f" {finding.message}; {remedy} (`sim2real data check --repair` can help)"
     )
 
 
-def _numbers_only(
-    episode: Episode, name: str, signal: Signal, kind: str, most_lost: float
-) -> Signal:
-    """The signal without bad samples: values that are not finite, and impossible readings.
+def _forward(name: str, signal: Signal, most_wrong: float) -> tuple[Signal, list[str]]:
+    """The samples whose time stamps increase; all of them, with a fault, if too many do not."""
+    times = signal.times
+    good = np.isfinite(times)
+    good[good] &= np.concatenate([[True], np.diff(np.maximum.accumulate(times[good])) > 0])
+    if good.all():
+        return signal, []
+    if (~good).mean() > most_wrong:
+        return signal, [
+            f"{(~good).mean():.0%} of the time stamps of {name!r} repeat or go backwards;"
+            " `sim2real data check --repair` says what is wrong"
+        ]
+    return replace(signal, times=times[good], values=signal.values[good]), []
 
-    Unknown commands stay, as nan.
+
+def _possible(name: str, signal: Signal, kind: str, most_lost: float) -> tuple[Signal, list[str]]:
+    """The signal without values that are not finite and impossible readings; all of them, with a
+    fault, if they are too many.
+
+    Unknown commands stay, as nan: nothing is replayed across them.
     """
-    signal = signal if np.isfinite(signal.times).all() else _kept(signal, np.isfinite(signal.times))
     if signal.values.dtype.kind != "f" or not len(signal.values):
-        return signal
+        return signal, []
     broken, absurd = bad_samples(signal, name)
     wrong = broken | absurd if kind == "reading" else broken
     good = np.asarray(~wrong.any(axis=1))
     lost = float((~good).mean())
     if lost > most_lost:
-        raise Sim2RealError(
-            f"episode {episode.id}: {lost:.0%} of the values of {name!r} are not finite or"
-            f" physically impossible, and at most {most_lost:.0%} can be left out: repair the"
-            " recording, or leave it out"
-        )
+        return signal, [
+            f"{lost:.0%} of the values of {name!r} are not finite or physically impossible, and at"
+            f" most {most_lost:.0%} can be left out: repair the recording, or leave it out"
+        ]
     if good.all():
-        return signal
+        return signal, []
     if kind == "command":
-        # What was sent is unknown, so nothing is replayed across it.
-        return replace(signal, values=np.where(np.isfinite(signal.values), signal.values, np.nan))
-    return _kept(signal, good)
-
-
-def _kept(signal: Signal, good: Bools) -> Signal:
-    return replace(signal, times=signal.times[good], values=signal.values[good])
+        return replace(
+            signal, values=np.where(np.isfinite(signal.values), signal.values, np.nan)
+        ), []
+    return replace(signal, times=signal.times[good], values=signal.values[good]), []

@@ -11,6 +11,8 @@ from sim2real.arrays import Bools, Floats
 from sim2real.contract import Contract, SensorSpec
 from sim2real.data import Episode, Signal
 from sim2real.errors import Sim2RealError
+from sim2real.logs.cleaning import Cleaning, clean
+from sim2real.logs.thresholds import LOG_THRESHOLDS
 from sim2real.twin import Channel
 
 _PAUSE_S = 10.0
@@ -45,14 +47,16 @@ class ControlLog:
     """(periods, commands) whether the drive was on; None if it always was."""
     known: Mapping[str, Floats] = field(default_factory=dict)
     """(periods,) values of parameters that the log states; nan where it does not."""
-    left_out: int = 0
-    """Samples left out because they were not finite or not possible."""
+    cleaning: Cleaning = field(default_factory=Cleaning)
+    """What was done to the recording, and what is still wrong with it."""
 
     @classmethod
     def of(
         cls, episode: Episode, contract: Contract, channels: Mapping[str, Channel] | None = None
     ) -> ControlLog:
-        """The log in an episode; one without any channel of the contract is a `Sim2RealError`.
+        """The cleaned log in an episode, at control periods as they were recorded.
+
+        One without any channel of the contract is a `Sim2RealError`.
 
         A sensor is found as `sensor/NAME`, as `NAME`, or by the twin's channel map; commands as
         `command`, as `actuator/NAME` each, or by the map. A period starts at every sample of the
@@ -61,7 +65,20 @@ class ControlLog:
         A channel mapped to `actuator/NAME/enabled` says when a drive was on. An entry of the
         episode's calibration that is mapped to a parameter is that parameter's value.
         """
-        finder = _Finder(episode, channels or {})
+        channels = channels or {}
+        cleaned, done = clean(episode, contract, channels, LOG_THRESHOLDS)
+        return replace(cls.of_cleaned(cleaned, contract, channels, done), episode=episode.id)
+
+    @classmethod
+    def of_cleaned(
+        cls,
+        episode: Episode,
+        contract: Contract,
+        channels: Mapping[str, Channel],
+        cleaning: Cleaning,
+    ) -> ControlLog:
+        """The log in an episode that has been cleaned."""
+        finder = _Finder(episode, channels)
         sensors = [finder.sensor(spec.name, spec.of, spec.kind) for spec in contract.sensors]
         command = finder.commands([(spec.name, spec.joint) for spec in contract.commands])
         action = finder.vector("action", len(contract.actions))
@@ -98,6 +115,7 @@ class ControlLog:
             if any(s is not None for s in switches)
             else None,
             known={n: np.full(len(times), v) for n, v in finder.known().items()},
+            cleaning=cleaning,
         )
 
     @classmethod
@@ -135,9 +153,14 @@ class ControlLog:
             episode="+".join(log.episode[:8] for log in logs),
             times=np.concatenate(times),
             missing=tuple(sorted(missing)),
-            left_out=sum(log.left_out for log in logs),
+            cleaning=Cleaning.of_all([log.cleaning for log in logs]),
             **fields,
         )
+
+    @property
+    def left_out(self) -> int:
+        """Samples that cleaning left out."""
+        return self.cleaning.left_out
 
     def part(self, rows: slice) -> ControlLog:
         """Some periods of the log, without the policy's inputs and outputs."""

@@ -48,7 +48,13 @@ def deploy(
     if config.lake:
         Lake.create(config.lake)  # before anything moves
     if config.step == "replay":
-        return _replay(config, bundle, read_logs(logs or config.logs), goals, prompts)
+        return _replay(
+            config,
+            bundle,
+            select(logs or config.logs, twin=bundle.contract.robot).episodes,
+            goals,
+            prompts,
+        )
     session = DeploymentSession(config, bundle, goals, prompts)
     with connected(session.robot):
         return session.run()

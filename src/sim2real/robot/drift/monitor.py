@@ -21,7 +21,7 @@ from pathlib import Path
 import numpy as np
 
 from sim2real.arrays import Floats
-from sim2real.data import Episode, Logs, read_logs
+from sim2real.data import Episode, Logs, select
 from sim2real.errors import Sim2RealError, table_at
 from sim2real.files import read_json, write_json
 from sim2real.logs import ControlLog
@@ -294,7 +294,8 @@ def watch_drift(
     and the rate it was started with, and skips episodes it knows. Without one, episodes that leave
     nothing to compare with the baseline are a `Sim2RealError`.
     """
-    bundle, episodes = Bundle.open(bundle), read_logs(logs)
+    bundle = Bundle.open(bundle)
+    episodes = list(select(logs, twin=bundle.contract.robot))
     if state is not None and Path(state).exists():
         monitor = DriftMonitor.load(state, bundle)
         taken = {scores.episode for scores in monitor.state.episodes}
