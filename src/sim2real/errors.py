@@ -24,14 +24,14 @@ class Sim2RealError(Exception):
     """
 
 
-def nearest(name: str, valid: Iterable[str], *, most: int = 3) -> str:
+def nearest(name: str, valid: Iterable[str]) -> str:
     """A phrase naming the valid names closest to `name`, or all when there are few, or ''."""
     names = sorted(set(valid))
-    close = difflib.get_close_matches(name, names, n=most, cutoff=0.5)
+    close = difflib.get_close_matches(name, names, cutoff=0.5)
     if not close:
         # A path is often right but for one part: compare the last part alone.
         tails = {n.rsplit("/", 1)[-1]: n for n in names}
-        tail = difflib.get_close_matches(name.rsplit("/", 1)[-1], tails, n=most, cutoff=0.6)
+        tail = difflib.get_close_matches(name.rsplit("/", 1)[-1], tails)
         close = [tails[t] for t in tail]
     if close:
         return f"; did you mean {', '.join(repr(c) for c in close)}?"

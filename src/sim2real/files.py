@@ -14,6 +14,8 @@ from typing import Any
 
 from sim2real.errors import Sim2RealError, one_line, table_at
 
+_MAX_BYTES = 1 << 30
+
 
 @contextmanager
 def atomic_path(path: Path | str) -> Iterator[Path]:
@@ -71,7 +73,7 @@ def atomic_folder(path: Path | str) -> Iterator[Path]:
 def refuse_file(folder: Path) -> None:
     """Refuse a folder for results that is a file, before anything is computed."""
     if folder.exists() and not folder.is_dir():
-        raise Sim2RealError(f"{folder} is a file, and --out a folder")
+        raise Sim2RealError(f"{folder} is a file; --out must be a folder")
 
 
 def write_text(path: Path | str, text: str) -> None:
@@ -83,6 +85,12 @@ def write_text(path: Path | str, text: str) -> None:
 def write_json(path: Path | str, value: Any) -> None:
     """Replace the file's content by `value` as indented JSON, whole or not at all."""
     write_text(path, json.dumps(value, indent=2, allow_nan=False) + "\n")
+
+
+def read_text(path: Path | str) -> str:
+    """The text in a file of at most 1 GiB; anything else is a `Sim2RealError`."""
+    text: str = _read(path, str, "text")
+    return text
 
 
 def read_json(path: Path | str) -> Any:
@@ -103,6 +111,8 @@ def read_table(path: Path) -> Mapping[str, Any]:
 
 def _read(path: Path | str, parse: Callable[[str], Any], form: str) -> Any:
     try:
+        if Path(path).stat().st_size > _MAX_BYTES:
+            raise Sim2RealError(f"{path} is too large for {form}: more than 1 GiB")
         return parse(Path(path).read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise Sim2RealError(f"no such file: {path}") from None

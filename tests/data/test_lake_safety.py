@@ -495,7 +495,7 @@ def test_by_episode_none_comes_twice_before_all_came(mixed):
         (("select kind from episodes",), "column id"),
         (("select id from episodes", "select id from episodes"), "is in 'p0' and in 'p1'"),
         (("drop everything",), "query failed"),
-        (("select 1 as id",), "'1', not an episode"),
+        (("select 1 as id",), "'1', which is no episode"),
     ],
 )
 def test_a_mixture_that_is_none_is_refused(mixed, selects, words):

@@ -12,7 +12,7 @@ from sim2real.data.formats import write_episodes
 from sim2real.errors import Sim2RealError
 from sim2real.identification.inputs import another_robot
 from sim2real.identification.most_probable import fit
-from sim2real.logs.alignment import aligned
+from sim2real.logs import LogThresholds, aligned
 from sim2real.params import Uniform
 from sim2real.replay.least_squares import LeastSquares
 from sim2real.twin import Twin
@@ -184,6 +184,14 @@ def test_contradictory_bounds_are_told_by_name(recordings, line, words, tmp_path
     code, said = identify(capsys, tmp_path, "--logs", tmp_path / "log.npz", twin=folder)
     assert code == 2 and "joint/hinge/damping" in said and words in said, said
     assert not (tmp_path / "out").exists()
+
+
+def test_thresholds_decide_how_many_samples_may_be_lost(recordings):
+    _, twin = bundle_and_twin(TASK)
+    (spoilt,) = changed(recordings[:1], readings=holes(0.2))
+    with pytest.raises(Sim2RealError, match="at most 10% can be left out"):
+        aligned(spoilt, twin)
+    assert aligned(spoilt, twin, thresholds=LogThresholds(lost_samples=0.5)).left_out > 0
 
 
 def test_a_few_lost_samples_are_left_out_and_a_resampled_log_keeps_its_name(recordings):

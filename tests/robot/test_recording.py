@@ -44,7 +44,7 @@ def test_a_recording_that_is_named_twice_is_read_once(tmp_path, caplog):
     path.write_bytes(path.read_bytes()[:-8])
     assert len(read_logs([str(tmp_path)])) == 1
     assert "x.arrow is cut off after 5.9 s" in caplog.text
-    with pytest.raises(Sim2RealError, match="names no log"):
+    with pytest.raises(Sim2RealError, match="must not be empty"):
         read_logs([""])
 
 

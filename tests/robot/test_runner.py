@@ -147,7 +147,7 @@ def test_a_killed_recording_loses_at_most_a_second(tmp_path):
 @pytest.mark.parametrize("content", [b"", b"nonsense", b"ARROW1" + b"\x00" * 100])
 def test_what_is_no_recording_is_one_clear_error(tmp_path, content):
     (tmp_path / "x").write_bytes(content)
-    with pytest.raises(Sim2RealError, match="is no recording"):
+    with pytest.raises(Sim2RealError, match="is not a recording"):
         read_recording(tmp_path / "x")
 
 

@@ -20,6 +20,7 @@ from sim2real.lazy import attach
 
 __all__ = [
     "ChannelMap",
+    "CheckThresholds",
     "Consent",
     "Episode",
     "Label",
@@ -47,7 +48,13 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
-    from sim2real.data.check import LogFault, bad_samples, check_episode, repair_episode
+    from sim2real.data.check import (
+        CheckThresholds,
+        LogFault,
+        bad_samples,
+        check_episode,
+        repair_episode,
+    )
     from sim2real.data.consent import Consent
     from sim2real.data.episode import Episode, Signal
     from sim2real.data.exchange import check_episodes, export_episodes, import_episodes

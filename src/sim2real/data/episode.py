@@ -59,11 +59,11 @@ class Signal:
 
     def __post_init__(self) -> None:
         if not (math.isfinite(self.stated_hz) and self.stated_hz >= 0):
-            raise Sim2RealError(f"a stated rate cannot be {self.stated_hz} Hz")
+            raise Sim2RealError(f"a stated rate must be 0 Hz or more, not {self.stated_hz}")
         with explaining("times and values must be arrays", TypeError, ValueError):
             times, values = np.array(self.times, dtype=np.float64), np.array(self.values)
         if times.ndim != 1:
-            raise Sim2RealError(f"time stamps must be a list, not of shape {times.shape}")
+            raise Sim2RealError(f"time stamps must have one axis, not the shape {times.shape}")
         if values.dtype.kind not in _KINDS:
             raise Sim2RealError(f"values must be numbers, not {values.dtype}")
         if values.ndim < 1 or len(values) != len(times):
@@ -131,7 +131,7 @@ class Episode:
             raise Sim2RealError("an episode needs at least one channel")
         for name, signal in self.channels.items():
             if not isinstance(name, str) or not _NAME.fullmatch(name):
-                raise Sim2RealError(f"{name!r} is not a channel name like 'observation.state'")
+                raise Sim2RealError(f"{name!r} is not a name like 'observation.state'")
             if not isinstance(signal, Signal | Video):
                 raise Sim2RealError(f"channel {name!r} is a {type(signal).__name__}, not a Signal")
         ordered = {name: self.channels[name] for name in sorted(self.channels)}
@@ -176,19 +176,15 @@ class Episode:
         return self.end_s - self.start_s
 
     def derive(
-        self,
-        process: str,
-        *,
-        channels: Mapping[str, Signal | Video] | None = None,
-        outcome: str | None = None,
+        self, process: str, *, channels: Mapping[str, Signal | Video] | None = None
     ) -> Episode:
         """A new episode made from this one; its provenance names this one as its parent."""
         if not process:
-            raise Sim2RealError("say what was done: a derived episode needs its process")
+            raise Sim2RealError("a derived episode needs a process, such as 'filter 20 Hz'")
         return Episode(
             channels=self.channels if channels is None else channels,
             provenance=replace(self.provenance, parents=(self.id,), process=process),
-            outcome=self.outcome if outcome is None else outcome,
+            outcome=self.outcome,
         )
 
     def _hash(self) -> str:

@@ -61,7 +61,7 @@ class Label:
             raise Sim2RealError("an interval needs both a start and an end")
         start, end = self.start_s or 0.0, self.end_s or 0.0
         if not (math.isfinite(start) and math.isfinite(end) and start <= end):
-            raise Sim2RealError(f"{start} to {end} s is not an interval")
+            raise Sim2RealError(f"an interval must end after it starts, not {start} to {end} s")
         said = {name: getattr(self, name) for name in LABELS.names if name != "id"}
         text = "|".join(f"{name}={value}" for name, value in sorted(said.items()))
         with explaining("a label contains text that is not valid Unicode", UnicodeEncodeError):

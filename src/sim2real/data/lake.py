@@ -34,7 +34,7 @@ from sim2real.data.episode import Episode
 from sim2real.data.labels import LABELS, Label
 from sim2real.data.sealed_table import SealedTable, TableVersion
 from sim2real.data.storage import Storage
-from sim2real.errors import Sim2RealError, explaining, nearest
+from sim2real.errors import Sim2RealError, brief, explaining, nearest
 
 CONSENTS = schema(
     ("participant", pa.string()),
@@ -101,8 +101,8 @@ with recursive family as (
 select made, id, provenance from family join episodes using (id)
 where len(participants) > 0 order by made, id
 """
-_FEW = 200
-_MANY_SAMPLES = 5_000_000
+_EPISODES_PER_READ = 200
+_SAMPLES_PER_READ = 5_000_000
 """Most samples read at once, so that memory holds a few episodes and not all."""
 _WORD = re.compile(r"[a-z_]+")
 
@@ -178,7 +178,7 @@ class Lake:
             if gone.known("episodes", family) or (sha and gone.known("sources", [sha])):
                 raise Sim2RealError(
                     f"episode {episode.id} was erased, or made from one that was erased, because a"
-                    " person withdrew"
+                    " participant withdrew"
                 )
 
     def get(self, id_: str, *, version: int | None = None) -> Episode:
@@ -201,7 +201,7 @@ class Lake:
             if id_ in known:
                 some.append(known[id_])
                 held += known[id_]["samples"]
-            if len(some) >= _FEW or held > _MANY_SAMPLES:
+            if len(some) >= _EPISODES_PER_READ or held > _SAMPLES_PER_READ:
                 yield from self._read(some)
                 some, held = [], 0
         yield from self._read(some)
@@ -233,7 +233,9 @@ class Lake:
     def resolve(self, start: str, what: Literal["episode", "label"] = "episode") -> str:
         """The id that begins with `start`; none or several is a `Sim2RealError`."""
         if not re.fullmatch(r"[0-9a-f]{1,32}", start):
-            raise Sim2RealError(f"{start!r} is not the id of an episode or label, or its beginning")
+            raise Sim2RealError(
+                f"{brief(start)} is not an episode's id, nor a label's, nor the start of one"
+            )
         sql = f"select distinct id from {what}s where id >= '{start}' and id <= '{start}g' limit 2"
         found: list[str] = self.query(sql)["id"].to_pylist()
         if len(found) != 1:
@@ -294,7 +296,7 @@ class Lake:
     def grant(self, consent: Consent, *, who: str) -> None:
         """Record what a participant agrees to from now on, whatever their episodes say."""
         if not who:
-            raise Sim2RealError("a consent needs the name of who recorded it")
+            raise Sim2RealError("a consent needs the name of the person who recorded it")
         self.tables["consents"].append([{**consent.to_dict(), "who": who}])
 
     def consents(self) -> dict[str, Consent]:
@@ -312,7 +314,7 @@ class Lake:
         'evaluation' or 'sharing'.
         """
         if purpose not in SCOPES:
-            raise Sim2RealError(f"no purpose {purpose!r}{nearest(purpose, SCOPES)}")
+            raise Sim2RealError(f"unknown purpose {purpose!r}{nearest(purpose, SCOPES)}")
         found = self.query(_PEOPLE, chosen=ids_table(ids))
         granted = self.consents() if found.num_rows else {}
         for row in found.to_pylist():
@@ -326,7 +328,7 @@ class Lake:
     def record_policy(self, policy: str, dataset: str) -> None:
         """Record which data set a policy was trained on, so that a withdrawal can name it."""
         if not self.tables["datasets"].known("id", [dataset]):
-            raise Sim2RealError(f"no data set {dataset!r} in {self.uri}")
+            raise Sim2RealError(f"there is no data set {dataset!r} in {self.uri}")
         self.tables["policies"].append([{"policy": policy, "dataset": dataset}])
 
     def compact(self, *, most_bytes: int = 1 << 28) -> int:

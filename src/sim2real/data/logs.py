@@ -30,7 +30,7 @@ def read_logs(logs: Logs, *, channels: ChannelMap | Path | str | None = None) ->
         found = [log] if isinstance(log, Episode) else _read(str(log), named)
         by_id |= {episode.id: episode for episode in found}
     if not by_id:
-        raise Sim2RealError("there is no log: name recordings, folders of them, or lakes")
+        raise Sim2RealError("there are no logs: give recordings, folders of recordings, or lakes")
     episodes = list(by_id.values())
     if all(episode.provenance.recorded for episode in episodes):
         episodes.sort(key=lambda episode: episode.provenance.recorded)
@@ -39,7 +39,7 @@ def read_logs(logs: Logs, *, channels: ChannelMap | Path | str | None = None) ->
 
 def _read(text: str, channels: ChannelMap | None) -> Iterator[Episode]:
     if not text:
-        raise Sim2RealError("'' names no log")
+        raise Sim2RealError("the path of a log must not be empty")
     path = Path(text)
     if "://" in text or (path / "episodes").is_dir():
         lake = Lake.open(text)

@@ -22,7 +22,7 @@ from sim2real.errors import Sim2RealError, number_at
 from sim2real.files import read_json, write_json
 from sim2real.plain import PlainData
 
-_PERIOD = 100_000
+_SHARE_STEPS = 100_000
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,7 +59,7 @@ class Mixture:
         if not self.parts or len({part.name for part in self.parts}) < len(self.parts):
             raise Sim2RealError(f"mixture {self.name!r} needs parts with different names")
         if self.by not in ("episode", "frame"):
-            raise Sim2RealError(f"a mixture is by 'episode' or by 'frame', not {self.by!r}")
+            raise Sim2RealError(f"a mixture must be by 'episode' or by 'frame', not {self.by!r}")
         if self.by == "frame" and not self.clock:
             raise Sim2RealError("a mixture by frame needs a clock channel")
         if not 0 <= self.seed < 2**63:
@@ -82,7 +82,7 @@ class Mixture:
             if not ids:
                 raise Sim2RealError(f"part {part.name!r} selects no episodes")
             for unknown in sorted(set(ids) - set(lake.present(ids))):
-                raise Sim2RealError(f"part {part.name!r} selects {unknown!r}, not an episode")
+                raise Sim2RealError(f"part {part.name!r} selects {unknown!r}, which is no episode")
             for id_ in ids:
                 if seen.setdefault(id_, part.name) != part.name:
                     raise Sim2RealError(f"episode {id_} is in {seen[id_]!r} and in {part.name!r}")
@@ -152,7 +152,7 @@ class Manifest(PlainData):
 
     def __post_init__(self) -> None:
         if not self.parts or self.by not in ("episode", "frame"):
-            raise Sim2RealError("a manifest needs parts, by 'episode' or by 'frame'")
+            raise Sim2RealError("a manifest needs parts, and must be by 'episode' or by 'frame'")
         for part in self.parts:
             if not part.ids or len(part.ids) != len(part.frames):
                 raise Sim2RealError(f"part {part.name!r} of the manifest has no episodes")
@@ -184,7 +184,9 @@ class Manifest(PlainData):
         likely.
         """
         if size < 1 or not 0 <= number < 2**47:
-            raise Sim2RealError(f"there is no batch {number} of size {size}")
+            raise Sim2RealError(
+                f"a batch needs a size above 0 and a number from 0 on, not {size}, {number}"
+            )
         before, after = self._counts(number * size), self._counts((number + 1) * size)
         parts, episodes, frames = [], [], []
         first = 0
@@ -247,7 +249,7 @@ def _turns(weights: tuple[float, ...]) -> Ints:
     within one of the share. Shares are rounded to a hundred thousandth.
     """
     shares = np.array(weights) / max(weights)
-    parts = np.maximum(np.round(shares / shares.sum() * _PERIOD), 1).astype(np.int64)
+    parts = np.maximum(np.round(shares / shares.sum() * _SHARE_STEPS), 1).astype(np.int64)
     parts //= np.gcd.reduce(parts)
     total = int(parts.sum())
     counts = np.zeros(len(parts), dtype=np.int64)

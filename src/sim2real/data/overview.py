@@ -16,8 +16,8 @@ from sim2real.data.windows import verify_windows
 from sim2real.data.withdrawal import Withdrawal, affected, withdraw
 from sim2real.errors import Sim2RealError
 
-_AT_ONCE = 500
-_LISTED = "id, kind, task, robot, verdict, duration_s, samples, channels, added"
+_EPISODES_PER_READ = 500
+_COLUMNS = "id, kind, task, robot, verdict, duration_s, samples, channels, added"
 _GROUPS = """
 select kind, task, robot, outcome, count(*) as episodes, sum(duration_s) as seconds,
     sum(samples)::bigint as samples from episodes group by all order by all
@@ -43,7 +43,7 @@ class LakeKeeper:
     ) -> list[dict[str, Any]]:
         """Rows of at most `limit` episodes under an SQL condition, the newest first."""
         sql = (
-            f"select {_LISTED} from episodes join verdicts using (id) where {where}"
+            f"select {_COLUMNS} from episodes join verdicts using (id) where {where}"
             f" order by added desc, id limit {limit}"
         )
         found: list[dict[str, Any]] = self.lake.query(sql, version=version).to_pylist()
@@ -98,7 +98,7 @@ class LakeKeeper:
                 "episodes": episodes[name],
                 "scope": list(consent.scope),
                 "expires": consent.expires or None,
-                "from": "granted" if name in granted else "as its episodes carry",
+                "from": "granted" if name in granted else "recorded in the episodes",
             }
             for name, consent in sorted(agreed.items())
         ]
@@ -140,14 +140,14 @@ class LakeKeeper:
 
     def _damaged_episodes(self, report: Callable[[int, int], None]) -> Iterator[Damage]:
         ids = self.lake.query("select distinct id from episodes order by id")["id"].to_pylist()
-        for begin in range(0, len(ids), _AT_ONCE):
-            chosen = ids[begin : begin + _AT_ONCE]
+        for begin in range(0, len(ids), _EPISODES_PER_READ):
+            chosen = ids[begin : begin + _EPISODES_PER_READ]
             try:
                 for _ in self.lake.read(chosen):
                     pass
             except Sim2RealError:
                 yield from self._damaged_of(chosen)
-            report(min(begin + _AT_ONCE, len(ids)), len(ids))
+            report(min(begin + _EPISODES_PER_READ, len(ids)), len(ids))
 
     def _damaged_of(self, ids: list[str]) -> Iterator[Damage]:
         for id_ in ids:

@@ -12,7 +12,7 @@ from sim2real.data.formats.film import frames_at
 from sim2real.data.video import Video
 from sim2real.errors import Sim2RealError
 
-MOST_CUT = 0.05
+MAX_UNCOVERED_SHARE = 0.05
 """Largest share of an episode that may be cut off because not all channels cover it."""
 
 
@@ -36,10 +36,10 @@ def common_times(episode: Episode, *, clock: str = "", rate_hz: float = 0.0) -> 
         # Channels with different rates end within a step of the slowest.
         steps = [float(np.median(np.diff(c.times))) for c in channels if len(c.times) > 1]
         slowest = max(steps, default=0.0)
-        if end > start and end - start < (1 - MOST_CUT) * longest - 2 * slowest:
+        if end > start and end - start < (1 - MAX_UNCOVERED_SHARE) * longest - 2 * slowest:
             raise Sim2RealError(
-                f"the channels of episode {episode.id} overlap for {end - start:.3g} s of"
-                f" {longest:.3g} s only: choose a channel as the clock that the others are held to"
+                f"the channels of episode {episode.id} overlap for only {end - start:.3g} s"
+                f" of {longest:.3g} s: choose one channel as the clock"
             )
         span = (end - start) * rate_hz
         count = int(np.floor(span + 1e-6)) + 1 if abs(span) < 1e9 else 0
@@ -50,7 +50,7 @@ def common_times(episode: Episode, *, clock: str = "", rate_hz: float = 0.0) -> 
     for name, channel in episode.channels.items():
         if not np.array_equal(channel.times, first):
             raise Sim2RealError(
-                f"channel {name!r} has time stamps of its own: give a rate or a clock channel"
+                f"channel {name!r} has its own time stamps: give a rate or a clock channel"
             )
     return first
 

@@ -31,13 +31,13 @@ _PART = re.compile(r"part-([0-9a-f]{64})\.parquet$")
 _COMMIT = re.compile(r"_delta_log/(\d{20})\.json$")
 _CHECKPOINT = re.compile(r"_delta_log/(\d{20})\.checkpoint\.parquet$")
 _SEAL = re.compile(r"^[0-9a-f]{64}\n$")
-_CHECKPOINT_EVERY = 100
-_RETRIES = 1000
+_COMMITS_PER_CHECKPOINT = 100
+_MAX_COMMIT_RETRIES = 1000
 _KEEP_LOG = {
     "delta.logRetentionDuration": "interval 36500 days",
     "delta.enableExpiredLogCleanup": "false",
 }
-_PROBLEMS = (DeltaError, OSError, ValueError, OverflowError)
+_DELTA_ERRORS = (DeltaError, OSError, ValueError, OverflowError)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,7 +81,7 @@ class SealedTable:
         """Create the table if it does not exist."""
         if self.storage.exists(_commit_name(self.name, 0)):
             return
-        with explaining(f"cannot create a lake at {self.storage.uri}", *_PROBLEMS):
+        with explaining(f"cannot create a lake at {self.storage.uri}", *_DELTA_ERRORS):
             DeltaTable.create(
                 self._uri,
                 self.schema,
@@ -126,13 +126,11 @@ class SealedTable:
         given, found = set(values), set()
         for file in self.files():
             if (file, column) not in self._seen:
-                self._seen[file, column] = self._texts(file, column)
+                cells = self.rows(file, [column])[column].combine_chunks()
+                texts = cells.flatten() if pa.types.is_list(cells.type) else cells
+                self._seen[file, column] = set(texts.to_pylist())
             found |= given & self._seen[file, column]
         return found
-
-    def _texts(self, file: str, column: str) -> set[str]:
-        cells = self.rows(file, [column])[column].combine_chunks()
-        return set((cells.flatten() if pa.types.is_list(cells.type) else cells).to_pylist())
 
     def append(self, rows: pa.Table | Sequence[Mapping[str, object]]) -> None:
         """Add rows as one commit: all of them or none. A row without `created` is of now."""
@@ -322,19 +320,19 @@ class SealedTable:
             action.data_change = not removed
         table = self._open()
         begin = table.version() + 1
-        with explaining(f"cannot write to {self.storage.uri}", *_PROBLEMS):
+        with explaining(f"cannot write to {self.storage.uri}", *_DELTA_ERRORS):
             table.create_write_transaction(
                 [*added, *gone],
                 mode="append",
                 schema=self.schema,
-                commit_properties=CommitProperties(max_commit_retries=_RETRIES),
+                commit_properties=CommitProperties(max_commit_retries=_MAX_COMMIT_RETRIES),
                 post_commithook_properties=PostCommitHookProperties(
                     create_checkpoint=False, cleanup_expired_logs=False
                 ),
             )
         version = self._version_with((added or gone)[0].path, begin)
         self._seal(_commit_name(self.name, version))
-        if version % _CHECKPOINT_EVERY == 0:
+        if version % _COMMITS_PER_CHECKPOINT == 0:
             self._checkpoint(version)
 
     def _version_with(self, path: str, begin: int) -> int:
@@ -348,7 +346,7 @@ class SealedTable:
         """Write a checkpoint, so that opening the table is fast; nothing is lost if it fails."""
         try:
             self._open(version).create_checkpoint()
-        except _PROBLEMS:
+        except _DELTA_ERRORS:
             return
         self._seal(f"{self.name}/_delta_log/{version:020d}.checkpoint.parquet")
         self.storage.delete(f"{self.name}/_delta_log/_last_checkpoint")
@@ -368,7 +366,7 @@ class SealedTable:
         else:
             try:
                 self._newest.update_incremental()
-            except _PROBLEMS:
+            except _DELTA_ERRORS:
                 self._newest = self._load(None)
         return self._newest
 
@@ -377,7 +375,7 @@ class SealedTable:
             return DeltaTable(self._uri, version=version, storage_options=self.storage.options)
         except TableNotFoundError:
             raise Sim2RealError(f"no lake at {self.storage.uri}") from None
-        except _PROBLEMS as error:
+        except _DELTA_ERRORS as error:
             wanted = f" version {version} of" if version is not None else ""
             raise Sim2RealError(
                 f"cannot read{wanted} {self.storage.uri}: {one_line(error)}"

@@ -16,7 +16,7 @@ import pyarrow.fs as pafs
 from sim2real.errors import Sim2RealError, explaining
 from sim2real.files import atomic_path
 
-_PROBLEMS = (OSError, ValueError, pa.ArrowException)
+_FILE_ERRORS = (OSError, ValueError, pa.ArrowException)
 _S3 = {
     "ACCESS_KEY_ID": "access_key",
     "SECRET_ACCESS_KEY": "secret_key",
@@ -41,7 +41,7 @@ class Storage:
             raise Sim2RealError(f"{uri} cannot hold a lake: it names no bucket")
         self.uri = str(Path(uri).absolute()) if self.local else uri.rstrip("/")
         self.options = dict(options) if options else None
-        with explaining(f"{uri} cannot hold a lake", *_PROBLEMS):
+        with explaining(f"{uri} cannot hold a lake", *_FILE_ERRORS):
             self.files = _filesystem(self.uri, self.options or {})
         self._holding = threading.local()
 
@@ -92,7 +92,7 @@ class Storage:
             os.close(file)
 
     def _trying(self, what: str) -> AbstractContextManager[None]:
-        return explaining(f"cannot {what}", *_PROBLEMS)
+        return explaining(f"cannot {what}", *_FILE_ERRORS)
 
     def path(self, name: str) -> Path:
         """Path of a file on disk; of a local lake only."""

@@ -16,15 +16,12 @@ from fractions import Fraction
 
 import av
 import numpy as np
-from numpy.typing import NDArray
 
-from sim2real.arrays import Floats, Ints
+from sim2real.arrays import Floats, Ints, Pixels
 from sim2real.errors import Sim2RealError, explaining
 
-Image = NDArray[np.uint8]
-"""RGB, (height, width, 3)."""
 _UNREADABLE = (av.FFmpegError, ValueError, TypeError)
-KEY_EVERY = 16
+KEY_FRAME_INTERVAL = 16
 """Frames from one key frame to the next: the most that a random read decodes in vain."""
 
 
@@ -50,7 +47,7 @@ class Video:
         object.__setattr__(self, "stated_hz", float(self.stated_hz))
         object.__setattr__(self, "times", times)
         if not (math.isfinite(self.stated_hz) and self.stated_hz >= 0):
-            raise Sim2RealError(f"a stated rate cannot be {self.stated_hz} Hz")
+            raise Sim2RealError(f"a stated rate must be 0 Hz or more, not {self.stated_hz}")
         with self.packets() as (stream, packets):
             if len(packets) != len(times):
                 raise Sim2RealError(
@@ -63,21 +60,20 @@ class Video:
     def encode(
         cls,
         times: Floats,
-        frames: Iterable[Image],
+        frames: Iterable[Pixels],
         *,
         stated_hz: float = 0.0,
-        crf: int = 23,
     ) -> Video:
         """A video of RGB images (height, width, 3) of bytes, all of the same size."""
         with explaining(
             "cannot encode the video", av.FFmpegError, ValueError, TypeError, OverflowError
         ):
             rate = stated_hz or median_rate_hz(np.asarray(times))
-            mp4 = cls.mp4_of(frames, rate_hz=rate if rate > 0 else 30.0, crf=crf)
+            mp4 = cls.mp4_of(frames, rate_hz=rate if rate > 0 else 30.0)
         return cls(times, mp4, stated_hz)
 
     @staticmethod
-    def mp4_of(frames: Iterable[Image], *, rate_hz: float, crf: int = 23) -> bytes:
+    def mp4_of(frames: Iterable[Pixels], *, rate_hz: float) -> bytes:
         """RGB images (height, width, 3) of bytes, all of the same size, as an mp4.
 
         An odd side is padded with its last pixels, as H.264 needs even ones.
@@ -89,12 +85,14 @@ class Video:
             stream.pix_fmt = "yuv420p"
             # No B frames: frames are stored in their order. No macroblock tree: it gives
             # other bytes once in a thousand times, and an episode's id is a hash of the bytes.
-            stream.options = {"crf": str(crf), "g": str(KEY_EVERY), "bf": "0", "mbtree": "0"}
+            stream.options = {"crf": "23", "g": str(KEY_FRAME_INTERVAL), "bf": "0", "mbtree": "0"}
             size = None
             for picture in frames:
                 size = size or picture.shape
                 if picture.shape != size:
-                    raise Sim2RealError(f"images of {size} and {picture.shape} in one video")
+                    raise Sim2RealError(
+                        f"images of one video differ in shape: {size} and {picture.shape}"
+                    )
                 odd = ((0, size[0] % 2), (0, size[1] % 2), (0, 0))
                 even = np.pad(picture, odd, mode="edge")
                 if not stream.is_open:
@@ -118,7 +116,7 @@ class Video:
         """Hash of the file, which is its name in a lake."""
         return hashlib.sha256(self.mp4).hexdigest()
 
-    def frames(self, start_s: float, end_s: float) -> Iterator[tuple[float, Image]]:
+    def frames(self, start_s: float, end_s: float) -> Iterator[tuple[float, Pixels]]:
         """Time and image (height, width, 3) of the frames with start <= time < end.
 
         Decoding starts at the key frame before and ends at the last of these frames.

@@ -26,8 +26,8 @@ from sim2real.data.storage import Storage
 from sim2real.errors import Sim2RealError
 from sim2real.files import atomic_folder, read_json, write_json, write_text
 
-_AT_ONCE = 500
-_CACHE = "windows"
+_EPISODES_PER_READ = 500
+_FOLDER = "windows"
 
 
 class _Index(TypedDict):
@@ -74,7 +74,7 @@ class Windows:
         """
         if folder is None and not lake.storage.local:
             raise Sim2RealError("windows of a lake on object storage need a local folder")
-        root = lake.storage.path(_CACHE) if folder is None else Path(folder)
+        root = lake.storage.path(_FOLDER) if folder is None else Path(folder)
         if not ids or not channels or len(set(channels)) < len(channels):
             raise Sim2RealError("windows need episodes, and channels without repeats")
         for missing in sorted(set(ids) - set(lake.present(ids))):
@@ -136,7 +136,7 @@ def verify_windows(storage: Storage) -> Iterator[Damage]:
 
 
 def _layouts(storage: Storage) -> list[str]:
-    return sorted({name.rpartition("/")[0] for name in storage.names(_CACHE)})
+    return sorted({name.rpartition("/")[0] for name in storage.names(_FOLDER)})
 
 
 def _lay_out(
@@ -151,8 +151,8 @@ def _lay_out(
     frames = [counts[id_] for id_ in ids]
     files: dict[str, np.memmap[tuple[int, ...], np.dtype[np.generic]]] = {}
     first = 0
-    for begin in range(0, len(ids), _AT_ONCE):
-        chosen = ids[begin : begin + _AT_ONCE]
+    for begin in range(0, len(ids), _EPISODES_PER_READ):
+        chosen = ids[begin : begin + _EPISODES_PER_READ]
         found = _signals(lake, chosen, {*channels, clock})
         for id_ in chosen:
             mine = found.get(id_, {})
@@ -179,7 +179,7 @@ def _lay_out(
                 values = signal.values if same else signal.values[held(signal.times, at)]
                 file[first : first + len(at)] = values
             first += len(at)
-        report(min(begin + _AT_ONCE, len(ids)), len(ids))
+        report(min(begin + _EPISODES_PER_READ, len(ids)), len(ids))
     for file in files.values():
         file.flush()
     names = [f"{k}.npy" for k in range(len(channels))]

@@ -18,6 +18,7 @@ from sim2real.lazy import attach
 
 __all__ = [
     "ControlLog",
+    "LogThresholds",
     "aligned",
     "aligned_logs",
 ]
@@ -25,5 +26,6 @@ __all__ = [
 if TYPE_CHECKING:
     from sim2real.logs.alignment import aligned, aligned_logs
     from sim2real.logs.control_log import ControlLog
+    from sim2real.logs.thresholds import LogThresholds
 else:
     __getattr__, __dir__ = attach(__name__, __file__)

@@ -20,24 +20,29 @@ from sim2real.data import ChannelMap, Episode, Logs, Signal, read_logs
 from sim2real.errors import Sim2RealError
 from sim2real.logs.cleaning import channels_of, usable
 from sim2real.logs.control_log import ControlLog
+from sim2real.logs.thresholds import LOG_THRESHOLDS, LogThresholds
 from sim2real.twin import Twin, twin_contract
 
-_EVEN = 0.02
+_MAX_JITTER = 0.02
 """Scatter of time stamps, as a share of a period, up to which nothing is interpolated."""
-_FAR = 1.5
+_MAX_DISTANCE = 1.5
 """Distance to the nearest sample, in periods, above which a reading is missing."""
-_MOST_BACKWARD = 0.01
-"""Largest share of time stamps that may repeat or go backwards; those samples are dropped."""
 
 
-def aligned(episode: Episode, twin: Twin, *, rate_hz: float = 0.0) -> ControlLog:
+def aligned(
+    episode: Episode,
+    twin: Twin,
+    *,
+    rate_hz: float = 0.0,
+    thresholds: LogThresholds = LOG_THRESHOLDS,
+) -> ControlLog:
     """The log of an episode on even control periods, each a whole number of the twin's steps.
 
     `rate_hz` is the control rate, by default the nearest possible to the command's. An episode of
     another robot, without commands or with bad time stamps is a `Sim2RealError`.
     """
     contract = twin_contract(twin, rate_hz or 100.0)
-    clean = usable(episode, contract, twin)
+    clean = usable(episode, contract, twin, thresholds)
     probe = ControlLog.of(clean, contract, twin.channels)
     step_s = float(twin.compile().model.opt.timestep)
     steps = np.diff(probe.times)
@@ -46,8 +51,11 @@ def aligned(episode: Episode, twin: Twin, *, rate_hz: float = 0.0) -> ControlLog
         raise Sim2RealError(f"episode {episode.id} has too few samples")
     period = max(1, round(typical / step_s)) * step_s
     contract = twin_contract(twin, 1.0 / period)
-    regular = np.abs(steps - period) < _EVEN * period
-    even = clean if regular.all() else _resampled(clean, twin, contract, period)
+    regular = np.abs(steps - period) < _MAX_JITTER * period
+    if regular.all():
+        even = clean
+    else:
+        even = _resampled(clean, twin, contract, period, thresholds.wrong_stamps)
     lost = [
         len(signal.times) - len(clean.signals[name].times)
         for name, signal in episode.signals.items()
@@ -63,6 +71,7 @@ def aligned_logs(
     *,
     channels: ChannelMap | Path | str | None = None,
     rate_hz: float = 0.0,
+    thresholds: LogThresholds = LOG_THRESHOLDS,
 ) -> list[ControlLog]:
     """The logs of episodes, or of where they are kept, on even control periods; see `read_logs`.
 
@@ -71,10 +80,12 @@ def aligned_logs(
     if isinstance(logs, Sequence) and any(isinstance(log, ControlLog) for log in logs):
         return cast(list[ControlLog], list(logs))
     episodes = read_logs(cast(Logs, logs), channels=channels)
-    return [aligned(episode, twin, rate_hz=rate_hz) for episode in episodes]
+    return [aligned(episode, twin, rate_hz=rate_hz, thresholds=thresholds) for episode in episodes]
 
 
-def _resampled(episode: Episode, twin: Twin, contract: Contract, period: float) -> Episode:
+def _resampled(
+    episode: Episode, twin: Twin, contract: Contract, period: float, most_wrong: float
+) -> Episode:
     """The episode with every numeric channel at even times."""
     kinds = channels_of(episode, contract, twin)
     # Channels the twin does not know may have clocks of any kind.
@@ -83,7 +94,7 @@ def _resampled(episode: Episode, twin: Twin, contract: Contract, period: float) 
     grid = start + period * np.arange(int((end - start) / period + 1e-6) + 1.0)
     channels = {}
     for name, kind in kinds.items():
-        clean = _forward(episode, name, episode.signals[name])
+        clean = _forward(episode, name, most_wrong)
         if not len(clean.times):
             continue
         if kind != "reading" or clean.values.dtype.kind == "b":
@@ -104,7 +115,7 @@ def _interpolated(signal: Signal, grid: Floats, period: float) -> Signal:
     usual = (
         max(period, float(np.median(np.diff(signal.times)))) if len(signal.times) > 1 else period
     )
-    keep = inside & (near <= _FAR * usual)
+    keep = inside & (near <= _MAX_DISTANCE * usual)
     if usual > 1.5 * period:
         keep &= near <= 0.5 * period
     flat = signal.values.reshape(len(signal.values), -1).astype(float)
@@ -115,12 +126,13 @@ def _interpolated(signal: Signal, grid: Floats, period: float) -> Signal:
     return Signal(grid[keep], values.reshape(shape), signal.unit, 1.0 / period)
 
 
-def _forward(episode: Episode, name: str, signal: Signal) -> Signal:
+def _forward(episode: Episode, name: str, most_wrong: float) -> Signal:
     """The samples whose time stamps increase; a `Sim2RealError` if too many do not."""
+    signal = episode.signals[name]
     times = signal.times
     good = np.isfinite(times)
     good[good] &= np.concatenate([[True], np.diff(np.maximum.accumulate(times[good])) > 0])
-    if len(times) and (~good).mean() > _MOST_BACKWARD:
+    if len(times) and (~good).mean() > most_wrong:
         raise Sim2RealError(
             f"episode {episode.id}: {(~good).mean():.0%} of the time stamps of {name!r} repeat or"
             " go backwards; `sim2real data check --repair` says what is wrong"

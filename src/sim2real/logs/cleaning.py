@@ -10,21 +10,17 @@ from sim2real.arrays import Bools
 from sim2real.contract import Contract
 from sim2real.data import Episode, LogFault, Signal, bad_samples, check_episode
 from sim2real.errors import Sim2RealError
+from sim2real.logs.thresholds import LogThresholds
 from sim2real.twin import Twin
 
-_CLOCKS = ("time-not-finite", "time-repeated", "time-backward", "time-rate", "clock-drift")
+_CLOCK_FAULTS = ("time-not-finite", "time-repeated", "time-backward", "time-rate", "clock-drift")
 """Faults of time; a few samples with one of the first three are left out."""
-_FEW = 0.01
-"""Largest share of time stamps that may be wrong."""
-_MOST_LOST = 0.1
-"""Largest share of a channel's samples that may be left out."""
-_SHORTEST_STEP_S, _LONGEST_STEP_S = 2e-5, 1.0
+_MIN_STEP_S, _MAX_STEP_S = 2e-5, 1.0
 """Plausible steps of a control clock [s]."""
 
 
-def usable(episode: Episode, contract: Contract, twin: Twin) -> Episode:
-    """The episode without the few samples that are not finite or not possible; one with too many
-    is a `Sim2RealError`."""
+def usable(episode: Episode, contract: Contract, twin: Twin, thresholds: LogThresholds) -> Episode:
+    """The episode without its few bad samples; too many of them are a `Sim2RealError`."""
     known = channels_of(episode, contract, twin)
     readings = [name for name, kind in known.items() if kind == "reading"]
     if contract.sensors and not readings:
@@ -41,10 +37,10 @@ def usable(episode: Episode, contract: Contract, twin: Twin) -> Episode:
             " `command`, or map its channel in [channels] of the twin"
         )
     mine = {name: episode.signals[name] for name in known}
-    _refuse_clocks(episode, mine)
+    _refuse_clocks(episode, mine, thresholds.wrong_stamps)
     channels = dict(episode.channels)
     for name, signal in mine.items():
-        channels[name] = _numbers_only(episode, name, signal, known[name])
+        channels[name] = _numbers_only(episode, name, signal, known[name], thresholds.lost_samples)
     return replace(episode, channels=channels)
 
 
@@ -64,20 +60,20 @@ def channels_of(episode: Episode, contract: Contract, twin: Twin) -> dict[str, s
     return {name: kind for kind, names in kinds for name in episode.signals if name in names}
 
 
-def _refuse_clocks(episode: Episode, signals: dict[str, Signal]) -> None:
+def _refuse_clocks(episode: Episode, signals: dict[str, Signal], most_wrong: float) -> None:
     for name, signal in signals.items():
         steps = np.diff(signal.times[np.isfinite(signal.times)])
         steps = steps[steps > 0]
         typical = float(np.median(steps)) if len(steps) else 0.0
-        if typical > _LONGEST_STEP_S or 0 < typical < _SHORTEST_STEP_S:
+        if typical > _MAX_STEP_S or 0 < typical < _MIN_STEP_S:
             raise Sim2RealError(
                 f"episode {episode.id}: the time stamps of {name!r} are {typical:.3g} s apart:"
                 " give them in seconds (are they milliseconds, or microseconds?)"
             )
     for finding in check_episode(replace(episode, channels=signals)):
-        few = finding.span.count <= _FEW * len(signals[finding.channel].times)
-        spared = few and finding.kind in _CLOCKS[:3]
-        if finding.severity == "error" and finding.kind in _CLOCKS and not spared:
+        few = finding.span.count <= most_wrong * len(signals[finding.channel].times)
+        spared = few and finding.kind in _CLOCK_FAULTS[:3]
+        if finding.severity == "error" and finding.kind in _CLOCK_FAULTS and not spared:
             raise Sim2RealError(_clock_words(episode, finding))
 
 
@@ -92,9 +88,13 @@ def _clock_words(episode: Episode, finding: LogFault) -> str:
     )
 
 
-def _numbers_only(episode: Episode, name: str, signal: Signal, kind: str) -> Signal:
-    """The signal without samples that are not finite or readings that are not possible; unknown
-    commands stay, as nan."""
+def _numbers_only(
+    episode: Episode, name: str, signal: Signal, kind: str, most_lost: float
+) -> Signal:
+    """The signal without bad samples: values that are not finite, and impossible readings.
+
+    Unknown commands stay, as nan.
+    """
     signal = signal if np.isfinite(signal.times).all() else _kept(signal, np.isfinite(signal.times))
     if signal.values.dtype.kind != "f" or not len(signal.values):
         return signal
@@ -102,11 +102,11 @@ def _numbers_only(episode: Episode, name: str, signal: Signal, kind: str) -> Sig
     wrong = broken | absurd if kind == "reading" else broken
     good = np.asarray(~wrong.any(axis=1))
     lost = float((~good).mean())
-    if lost > _MOST_LOST:
+    if lost > most_lost:
         raise Sim2RealError(
-            f"episode {episode.id}: {lost:.0%} of the values of {name!r} are not finite or not"
-            f" possible, more than the {_MOST_LOST:.0%} that can be left out: repair the recording,"
-            " or leave it out"
+            f"episode {episode.id}: {lost:.0%} of the values of {name!r} are not finite or"
+            f" physically impossible, and at most {most_lost:.0%} can be left out: repair the"
+            " recording, or leave it out"
         )
     if good.all():
         return signal

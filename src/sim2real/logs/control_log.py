@@ -87,11 +87,9 @@ class ControlLog:
             readings=np.concatenate(readings, axis=1),
             fresh=np.stack(fresh, axis=1),
             command=_sent(command, times, count),
-            wanted=_or_none(finder.vector("wanted", count), times, count),
-            action=_or_none(action, times, len(contract.actions)),
-            observation=_or_none(
-                observation, times, 0 if observation is None else observation.values.shape[1]
-            ),
+            wanted=_or_none(finder.vector("wanted", count), times),
+            action=_or_none(action, times),
+            observation=_or_none(observation, times),
             goals=np.concatenate(told, axis=1) if told else np.zeros((len(times), 0)),
             missing=tuple(
                 s.name for s, found in zip(contract.sensors, sensors, strict=True) if found is None
@@ -267,11 +265,10 @@ def _at(signal: Signal | None, times: Floats, width: int) -> tuple[Floats, Bools
 
 def _sent(signals: list[Signal | None], times: Floats, count: int) -> Floats:
     """(times, count) commands from one signal of all of them, or from one for each."""
-    if len(signals) == count:
-        parts = [_at(signal, times, 1)[0] for signal in signals]
-        return np.concatenate([np.zeros((len(times), 0)), *parts], axis=1)
-    return _at(signals[0], times, count)[0]
+    width = 1 if len(signals) == count else count
+    parts = [_at(signal, times, width)[0] for signal in signals]
+    return np.concatenate([np.zeros((len(times), 0)), *parts], axis=1)
 
 
-def _or_none(signal: Signal | None, times: Floats, width: int) -> Floats | None:
-    return None if signal is None else _at(signal, times, width)[0]
+def _or_none(signal: Signal | None, times: Floats) -> Floats | None:
+    return None if signal is None else _at(signal, times, signal.values.shape[1])[0]

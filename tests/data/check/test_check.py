@@ -5,8 +5,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from sim2real.data import Episode, Signal, Video
-from sim2real.data.check import KINDS, check_episode, repair_episode
+from sim2real.data import CheckThresholds, Episode, Signal, Video
+from sim2real.data.check import check_episode, repair_episode
 from sim2real.data.check.log_fault import SEVERITIES
 from sim2real.errors import Sim2RealError
 from tests.check_logs import FAULTS, REAL, arm, changed, faulty, log, names_of, pendulum, with_times
@@ -183,7 +183,7 @@ def test_a_finding_tells_where_how_much_and_what_to_do():
     place = finding.span
     assert times[place.first] == place.start_s < place.end_s == times[place.last]
     assert place.count == place.last - place.first + 1
-    assert finding.kind in KINDS and finding.severity in SEVERITIES
+    assert finding.severity in SEVERITIES
     assert "\n" not in finding.message + finding.remedy and "samples" in finding.message
     assert finding.to_dict()["component"] == place.component
 
@@ -203,6 +203,16 @@ def test_a_log_that_claims_30_frames_and_has_24_is_found():
     (finding,) = check_episode(episode)
     assert finding.kind == "time-rate" and "24 Hz" in finding.message
     assert repair_episode(episode, [finding])["action"].stated_hz == pytest.approx(24.0)
+
+
+def test_thresholds_decide_what_is_a_fault():
+    times = np.r_[np.arange(100), np.arange(102, 300)] / 24
+    late = log(action=Signal(times, np.sin(times), "rad", 24.0))
+    slow = log(action=Signal(times[:100], np.sin(times[:100]), "rad", 23.0))
+    assert [f.kind for f in check_episode(late)] == ["time-gap"]
+    assert not check_episode(late, thresholds=CheckThresholds(gap_steps=4.0))
+    assert [f.kind for f in check_episode(slow)] == ["time-rate"]
+    assert not check_episode(slow, thresholds=CheckThresholds(rate_error=0.1))
 
 
 def test_stamps_in_milliseconds_are_scaled():
@@ -245,7 +255,7 @@ def test_rows_logged_twice_are_dropped_and_counted():
     episode = log(q=Signal(T[twice], np.sin(T[twice]), "rad"))
     fixed = repair_episode(episode, check_episode(episode))
     assert fixed["q"].times.tolist() == T[:400].tolist()
-    assert "2 samples logged twice dropped" in fixed.provenance.process
+    assert "2 samples that were logged twice dropped" in fixed.provenance.process
 
 
 def test_rows_out_of_order_are_sorted():
@@ -284,7 +294,7 @@ def test_a_late_action_is_moved_by_whole_samples():
 
 def test_what_cannot_be_repaired_is_left_and_said():
     episode, _, _ = faulty("samples missing", 0)
-    with pytest.raises(Sim2RealError, match="nothing that can be repaired"):
+    with pytest.raises(Sim2RealError, match="no fault that can be repaired"):
         repair_episode(episode, check_episode(episode))
     with pytest.raises(Sim2RealError, match="to repair"):
         other, _, _ = faulty("huge", 0)

@@ -362,7 +362,7 @@ def test_a_table_that_repeats_itself_without_end_is_refused(tmp_path, column):
         (lambda i: i.update(codebase_version="v1.6"), "version 'v1.6' cannot be read"),
         (lambda i: i.update(fps=0), "fps must be more than 0"),
         (lambda i: i.update(fps="x"), "fps must be a number"),
-        (lambda i: i.update(data_path="../../x"), "leads out of"),
+        (lambda i: i.update(data_path="../../x"), "leads outside"),
         (lambda i: i.update(data_path="data/nothing.parquet"), "no such file"),
         (lambda i: i.update(features=[]), "must be a table"),
         (lambda i: i["features"].update(q={"dtype": "float32"}), "no column 'q'"),

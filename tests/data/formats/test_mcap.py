@@ -144,7 +144,7 @@ def test_many_episodes_are_a_folder_and_none_are_nothing(tmp_path):
     for path in ("x.mcap", "x"):
         with pytest.raises(Sim2RealError, match="no episode"):
             write_episodes(tmp_path / path, [], format="mcap")
-    with pytest.raises(Sim2RealError, match="several episodes"):
+    with pytest.raises(Sim2RealError, match="to write several"):
         write_mcap(tmp_path / "x.mcap", episodes)
     assert [p.name for p in tmp_path.iterdir()] == ["many"]
 
@@ -598,7 +598,7 @@ def test_what_is_not_understood_is_left_out_or_said(tmp_path):
         channel = writer.register_channel("/old", "ros1", schema)
         writer.add_message(channel, 1, b"12345678", 1)
         writer.finish()
-    with pytest.raises(Sim2RealError, match="'/old' is ros1 with a ros1msg schema"):
+    with pytest.raises(Sim2RealError, match="'/old': its encoding, ros1 with a ros1msg schema"):
         list(read_mcap(file, base=BASE))
 
 

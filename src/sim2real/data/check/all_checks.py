@@ -12,6 +12,7 @@ from sim2real.data.check.late_actions import check_late_actions
 from sim2real.data.check.log_fault import SEVERITIES, LogFault
 from sim2real.data.check.related_channels import command_position_pairs, position_velocity_pairs
 from sim2real.data.check.scalar_series import ScalarSeries, scalar_series
+from sim2real.data.check.thresholds import CHECK_THRESHOLDS, CheckThresholds
 from sim2real.data.check.time_stamps import (
     check_clock,
     check_clock_readings,
@@ -22,21 +23,23 @@ from sim2real.data.check.wrong_units import check_units
 from sim2real.data.episode import Episode
 
 
-def check_episode(episode: Episode) -> list[LogFault]:
+def check_episode(
+    episode: Episode, *, thresholds: CheckThresholds = CHECK_THRESHOLDS
+) -> list[LogFault]:
     """The faults of a recorded log, worst first; none for a clean one.
 
     Time stamps are checked in every channel, values in the numeric ones. What was found wrong is
     left out of later checks, so that each fault is reported once.
     """
     with np.errstate(over="ignore", under="ignore"):
-        return sorted(_faults(episode), key=lambda f: SEVERITIES.index(f.severity))
+        return sorted(_faults(episode, thresholds), key=lambda f: SEVERITIES.index(f.severity))
 
 
-def _faults(episode: Episode) -> list[LogFault]:
+def _faults(episode: Episode, thresholds: CheckThresholds) -> list[LogFault]:
     found: list[LogFault] = []
     ticking = shared_clocks(episode)
     for clock in ticking:
-        found += check_clock(clock)
+        found += check_clock(clock, thresholds)
     marks = {}
     for name, signal in episode.signals.items():
         broken, absurd = bad_samples(signal, name)
@@ -49,19 +52,20 @@ def _faults(episode: Episode) -> list[LogFault]:
     # A flat top is reported once, and says nothing about time or units.
     cut = {(f.channel, f.span.component) for f in clipped}
     found += clipped
-    found += check_frozen(single, moving, following, {channel for channel, _ in cut})
+    flat = {channel for channel, _ in cut}
+    found += check_frozen(single, moving, following, flat, thresholds.frozen_samples)
     moving = [m for m in moving if not {_key(m.position), _key(m.velocity)} & cut]
     found += check_units(single, moving, following)
     if not any(f.kind == "time-rate" for f in found):
         found += check_clock_rate(moving)
-    found += check_clock_readings(single)
+    found += check_clock_readings(single, thresholds)
     lags = lag_drifts(moving, following)
     sharing = {name: len(clock.names) for clock in ticking for name in clock.names}
     drifting = list(check_clock_drift(lags, sharing))
     found += drifting
     if not drifting:
         steady = {frozenset((d.cause.channel, d.response.channel)) for d in lags if not d.rate}
-        found += check_clocks_agree(ticking, steady)
+        found += check_clocks_agree(ticking, steady, thresholds)
     # A clock that drifts has another rate than stated for that reason alone.
     drifted = {name for f in found if f.kind == "clock-drift" for name in f.channels}
     found = [f for f in found if f.kind != "time-rate" or not drifted & set(f.channels)]

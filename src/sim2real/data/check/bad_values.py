@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
 import numpy as np
@@ -9,47 +10,47 @@ import numpy as np
 from sim2real.arrays import Array, Bools, Floats, Ints
 from sim2real.data.check.channel_roles import ChannelQuantity, ChannelRole, role
 from sim2real.data.check.log_fault import FaultSpan, LogFault
-from sim2real.data.check.scalar_series import MOST_COMPONENTS, increasing
+from sim2real.data.check.scalar_series import MAX_COMPONENTS, increasing
 from sim2real.data.episode import Signal
 
-LIMITS = {
+MAX_BY_UNIT = {
     "rad": 1e6, "deg": 1e8, "m": 3e7, "mm": 3e10, "rad/s": 1e5, "deg/s": 1e7, "m/s": 1e4,
     "mm/s": 1e7, "N": 1e7, "N m": 1e7, "Nm": 1e7, "V": 1e6, "A": 1e5, "m/s^2": 1e6,
     "rad/s^2": 1e7, "K": 1e5, "degC": 1e5,
 }  # fmt: skip
 """No robot's log exceeds these, by stated unit: a wheel that turns for a day, a map's origin."""
-LIMIT_OF_ANY = 1e12
-"""The same for numbers without a unit, unless they only increase, as counters and clocks do."""
-SPIKE = 10.0
+MAX_WITHOUT_UNIT = 1e12
+"""The limit of numbers without a unit, unless they only increase, as counters and clocks do."""
+MIN_SPIKE_RATIO = 10.0
 """A spike begins and ends with steps this many times larger than any around it."""
-PASSES = 4
-"""How often spikes are looked for, each time without those already found."""
-SPIKE_SAMPLES = 3
-"""Longest spike: a body cannot be elsewhere for so short a time."""
-EFFORT_SPIKE = 1e5
+MAX_SPIKE_PASSES = 4
+"""Passes of the search for spikes, each without those already found."""
+MAX_SPIKE_SAMPLES = 3
+"""Longest spike: no body moves away and back in so short a time."""
+MIN_EFFORT_SPIKE_RATIO = 1e5
 """Impacts are spikes of a force too: an impossible one is this many times the usual range."""
-FLOORS = {"angle": 0.05, "length": 0.01}
-"""Smaller spikes do no more harm than noise [rad], [m]; ten times as much for velocities."""
+MIN_SPIKE_HEIGHT = {"angle": 0.05, "length": 0.01}
+"""Smaller spikes do no more harm than noise [rad or m]; ten times this for velocities."""
 
 
 def bad_samples(signal: Signal, name: str) -> tuple[Bools, Bools]:
     """Which samples are not finite and which are impossible, both (samples, components)."""
-    width = int(np.prod(signal.shape)) if signal.shape else 1
+    width = math.prod(signal.shape)
     values = signal.values.reshape(len(signal.values), width)
     absurd = np.zeros(values.shape, dtype=bool)
     if values.dtype.kind != "f":
         return np.zeros(values.shape, dtype=bool), absurd
     broken = ~np.isfinite(values)
     holds = role(name, signal.unit)
-    limit = LIMITS.get(signal.unit.strip(), LIMIT_OF_ANY)
+    limit = MAX_BY_UNIT.get(signal.unit.strip(), MAX_WITHOUT_UNIT)
     # Squares of huge numbers overflow: the comparison alone is exact.
     with np.errstate(invalid="ignore"):
         beyond = np.abs(values) > limit
     for component in np.flatnonzero(beyond.any(axis=0)).tolist():
         column = values[~broken[:, component], component]
-        if limit != LIMIT_OF_ANY or not (np.diff(column) >= 0).all():
+        if limit != MAX_WITHOUT_UNIT or not (np.diff(column) >= 0).all():
             absurd[:, component] = beyond[:, component] & ~broken[:, component]
-    if width <= MOST_COMPONENTS and not holds.command:
+    if width <= MAX_COMPONENTS and not holds.command:
         rows = increasing(signal.times)
         wrong = broken | absurd
         floor = _floor(holds, name, np.where(wrong, 0, values))
@@ -68,19 +69,19 @@ def _floor(holds: ChannelRole, name: str, values: Floats) -> float:
         return 0.0
     state = holds.quantity == ChannelQuantity.OTHER and "state" in name
     if holds.quantity == ChannelQuantity.POSITION or state:
-        return FLOORS.get(holds.dimension, 1e-3) / holds.si
+        return MIN_SPIKE_HEIGHT.get(holds.dimension, 1e-3) / holds.si
     low, high = np.quantile(values, [0.01, 0.99], axis=0)
     reach = float((high - low).max())
     if holds.quantity == ChannelQuantity.VELOCITY:
-        return max(10 * FLOORS.get(holds.dimension, 1e-3) / holds.si, reach)
-    return EFFORT_SPIKE * reach
+        return max(10 * MIN_SPIKE_HEIGHT.get(holds.dimension, 1e-3) / holds.si, reach)
+    return MIN_EFFORT_SPIKE_RATIO * reach
 
 
 def _spikes(column: Array, wrong: Bools, rows: Ints, floor: float) -> Ints:
     """Rows of spikes at least `floor` high; one beside another shows when that is taken out."""
     rows = rows[~wrong[rows]]
     left = rows
-    for _ in range(PASSES):
+    for _ in range(MAX_SPIKE_PASSES):
         more = _spikes_once(column, left, floor)
         if not len(more):
             break
@@ -95,7 +96,7 @@ def _spikes_once(column: Array, rows: Ints, floor: float) -> Ints:
     steps = np.abs(np.diff(values))
     # A series at rest that flickers by one quantum has no spikes.
     quantum = float(steps[steps > 0].min(initial=np.inf))
-    floor = max(floor, SPIKE * quantum, SPIKE * float(np.quantile(steps, 0.9)))
+    floor = max(floor, MIN_SPIKE_RATIO * quantum, MIN_SPIKE_RATIO * float(np.quantile(steps, 0.9)))
     found: set[int] = set()
     for start in np.flatnonzero(steps > floor):
         found.update(range(*_spike_at(values, steps, int(start) + 1)))
@@ -109,7 +110,7 @@ def _spike_at(values: Floats, steps: Floats, first: int) -> tuple[int, int]:
     turn = min(abs(abs(out) - full) / full for full in (2 * np.pi, 360.0))
     if turn < 0.05 and abs(values[first]) < 361.0:
         return (0, 0)  # an angle that flickers where it wraps
-    for end in range(first + 1, min(first + SPIKE_SAMPLES, len(values) - 1) + 1):
+    for end in range(first + 1, min(first + MAX_SPIKE_SAMPLES, len(values) - 1) + 1):
         back = values[end] - values[end - 1]
         if back * out >= 0 or abs(back) < 0.5 * abs(out):
             continue
@@ -119,7 +120,7 @@ def _spike_at(values: Floats, steps: Floats, first: int) -> tuple[int, int]:
             return (0, 0)  # it jumps all the time
         apart = float(np.min(np.abs(values[first:end] - before)))
         returned = abs(values[end] - before) < 0.3 * apart
-        if returned and apart > SPIKE * float(calm.max(initial=0.0)):
+        if returned and apart > MIN_SPIKE_RATIO * float(calm.max(initial=0.0)):
             return (first, end)
     return (0, 0)
 

@@ -13,18 +13,18 @@ from sim2real.data.check.log_fault import LogFault
 from sim2real.data.check.related_channels import PositionVelocityPair
 from sim2real.data.check.scalar_series import ScalarSeries
 
-LONG = 3
+MIN_TOP_SAMPLES = 3
 """Fewest samples of a flat top."""
-TOPS = 3
+MIN_TOPS = 3
 """Fewest flat tops: one may be chance, or rest."""
-SHOWN_TOPS = 2
-"""The same where a related channel shows motion meanwhile."""
-HIDDEN_QUANTA = 3.0
+MIN_SHOWN_TOPS = 2
+"""Fewest flat tops where a related channel shows motion during them."""
+MIN_HIDDEN_QUANTA = 3.0
 """What a flat top hides must exceed what quantisation can hide, one quantum, by this factor."""
-FINE = 1e-5
+MAX_FINE_QUANTUM = 1e-5
 """Resolution as a share of the range below which a series is not an encoder's count."""
-CONTRADICTS = 0.25
-"""Share of the speed at its edges that a related channel shows over a flat top; parabola: 0.5."""
+MIN_PARTNER_SPEED = 0.25
+"""Speed over a flat top by a related channel, relative to that at its edges; a parabola has 0.5."""
 
 
 def check_clipped(
@@ -43,21 +43,22 @@ def check_clipped(
             continue  # a switch, a mode, a coarse count
         for bound in (float(series.values.max()), float(series.values.min())):
             tops = _flat_tops(series, bound)
-            if len(tops) < SHOWN_TOPS:
+            if len(tops) < MIN_SHOWN_TOPS:
                 continue
             real = _real(series, tops, partners.get(id(series)))
-            if real.sum() >= max(0.5 * len(tops), TOPS if id(series) not in partners else 2):
+            least = MIN_SHOWN_TOPS if id(series) in partners else MIN_TOPS
+            if real.sum() >= max(0.5 * len(tops), least):
                 yield _fault(series, bound, tops[real])
 
 
 def _flat_tops(series: ScalarSeries, bound: float) -> Ints:
     """First and last sample of each span at a bound, (spans, 2); not at the log's ends."""
     at = series.values == bound
-    if at.sum() < LONG * SHOWN_TOPS:
+    if at.sum() < MIN_TOP_SAMPLES * MIN_SHOWN_TOPS:
         return np.zeros((0, 2), dtype=int)
     tops = runs_of(at[1:] & at[:-1])
     inside = (tops[:, 0] >= 3) & (tops[:, 1] < len(series.values) - 3)
-    return np.asarray(tops[inside & (tops[:, 1] - tops[:, 0] + 1 >= LONG)])
+    return np.asarray(tops[inside & (tops[:, 1] - tops[:, 0] + 1 >= MIN_TOP_SAMPLES)])
 
 
 def _real(series: ScalarSeries, tops: Ints, motion: PositionVelocityPair | None) -> Bools:
@@ -78,20 +79,20 @@ def _real(series: ScalarSeries, tops: Ints, motion: PositionVelocityPair | None)
     leave = np.abs(series.values[after] - top) / wide
     slower = np.minimum(enter, leave)
     hidden = 0.25 * slower * lengths
-    quantum = HIDDEN_QUANTA * series.quantum
+    quantum = MIN_HIDDEN_QUANTA * series.quantum
     real = (hidden > quantum) & (hidden < series.span) & (slower * wide > quantum)
     real &= slower > 0.1 * np.maximum(enter, leave)
     if motion is None or motion.lag is None:
         # A quantised joint at its stop, a cruise at full speed: as flat as a clipped sensor.
-        fine = series.quantum < FINE * series.span or series.role.quantity == ChannelQuantity.EFFORT
-        return np.asarray(real & fine)
+        fine = series.quantum < MAX_FINE_QUANTUM * series.span
+        return np.asarray(real & (fine or series.role.quantity == ChannelQuantity.EFFORT))
     # A top that is no parabola is cut off too, if the related channel shows clear motion over it.
     shown = np.array([bool(told_by_partner(series, motion, (int(a), int(b)))) for a, b in tops])
     moves = _moves(series, motion, tops)
     if series is motion.position:
-        beyond = moves > CONTRADICTS * slower / series.step_s
+        beyond = moves > MIN_PARTNER_SPEED * slower / series.step_s
     else:
-        beyond = moves - abs(float(top[0])) > np.maximum(CONTRADICTS * hidden, quantum)
+        beyond = moves - abs(float(top[0])) > np.maximum(MIN_PARTNER_SPEED * hidden, quantum)
     return np.asarray(shown | (real & beyond))
 
 

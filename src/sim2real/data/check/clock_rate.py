@@ -12,17 +12,17 @@ from sim2real.data.check.lags import best_lag, changes, travelled
 from sim2real.data.check.log_fault import LogFault
 from sim2real.data.check.related_channels import CommandPositionPair, PositionVelocityPair
 from sim2real.data.check.scalar_series import ScalarSeries
-from sim2real.data.check.wrong_units import FACTORS, NEAR
+from sim2real.data.check.wrong_units import FACTORS, MAX_ERROR
 
-SLOPE_TOLERANCE = 0.1
+MIN_SLOPE_ERROR = 0.1
 """Velocities from drives are right within 3 %, coarse or heavily filtered ones within 9 %."""
-AGREE = 0.05
+MAX_SPREAD = 0.05
 """All joints share the clock: their slopes must agree this well, or the clock is not to blame."""
-WINDOWS = 10
+LAG_WINDOWS = 10
 """Pieces of an episode in which the lag is measured."""
-LEAST_S = 0.003
+MIN_LAG_GROWTH_S = 0.003
 """Smaller growth of a lag does no harm [s]."""
-EXPLAINS = 1.5
+MIN_DRIFT_GAIN = 1.5
 """Undoing a drift must lower the unexplained part of the response by this factor.
 
 A servo's lag changes with the frequency of its command. A fixed filter explains that, so one is
@@ -41,7 +41,7 @@ def check_clock_rate(motions: list[PositionVelocityPair]) -> Iterator[LogFault]:
         witnesses.append(narrow[0] * motion.si)
         speed = float(np.sqrt(np.mean(motion.grid[2] ** 2)))
         coarse = speed < 5 * motion.velocity.quantum
-        if min(narrow[1], wide[1]) < 0.97 or coarse or abs(narrow[0] / wide[0] - 1) > AGREE:
+        if min(narrow[1], wide[1]) < 0.97 or coarse or abs(narrow[0] / wide[0] - 1) > MAX_SPREAD:
             continue
         # Both a delay and a filter make a velocity late: the explanation closer to 1 counts.
         either = (wide[0] * motion.si, motion.slope_of_filtered() * motion.si)
@@ -50,16 +50,16 @@ def check_clock_rate(motions: list[PositionVelocityPair]) -> Iterator[LogFault]:
         return
     ratios = np.array([ratio for ratio, _ in slopes])
     middle = float(np.median(ratios))
-    if np.abs(ratios / middle - 1).max() > AGREE or abs(middle - 1) < SLOPE_TOLERANCE:
+    if np.abs(ratios / middle - 1).max() > MAX_SPREAD or abs(middle - 1) < MIN_SLOPE_ERROR:
         return
     # Pairs too coarse for an estimate may still contradict it.
-    if np.abs(np.array(witnesses) / middle - 1).max() > 3 * AGREE:
+    if np.abs(np.array(witnesses) / middle - 1).max() > 3 * MAX_SPREAD:
         return
     motion = slopes[0][1]
-    milli = motion.step_s > 0.5 and abs(middle * 1e3 - 1) < NEAR
+    milli = motion.step_s > 0.5 and abs(middle * 1e3 - 1) < MAX_ERROR
     known = [f for size in FACTORS.values() for factor in size for f in (factor, 1 / factor)]
     if not milli and (
-        not 0.2 < middle < 5 or any(abs(middle / factor - 1) < NEAR for factor in known)
+        not 0.2 < middle < 5 or any(abs(middle / factor - 1) < MAX_ERROR for factor in known)
     ):
         return
     joints = len({m.position.label for _, m in slopes})
@@ -70,7 +70,7 @@ def check_clock_rate(motions: list[PositionVelocityPair]) -> Iterator[LogFault]:
         channel=motion.position.channel,
         span=motion.position.span_of(None),
         message=f"positions change {middle:.4g} times as much as velocities and time stamps"
-        f" predict, in {joints} of {joints} pairs"
+        f" predict, in {joints} joint{'s' if joints > 1 else ''}"
         f" ({motion.position.label}, {motion.velocity.label}, …):"
         f" a second of time stamps lasts {middle:.4g} s",
         remedy="stretch the time stamps by that factor, or correct the scale that is wrong in both",
@@ -195,14 +195,14 @@ def _drift(times: Floats, cause: Floats, response: Floats, *, floor: float) -> f
     better = _unexplained(cause, response, step) / max(
         _unexplained(straight, response, step), 1e-12
     )
-    return rate if better > EXPLAINS else 0.0
+    return rate if better > MIN_DRIFT_GAIN else 0.0
 
 
 def _growth(
     times: Floats, cause: Floats, response: Floats, floor: float
 ) -> tuple[float, float] | None:
     """Growth of the lag [s/s], 0 unless it is clear; and its best estimate. None if unknown."""
-    size = len(times) // WINDOWS
+    size = len(times) // LAG_WINDOWS
     if size < 40:
         return None
     step = float(times[1] - times[0])
@@ -224,7 +224,7 @@ def _growth(
     line = lag_s - rate * (at - at.mean())
     off = float(np.median(np.abs(line - np.median(line))))
     grown = abs(rate) * float(at[-1] - at[0])
-    clear = grown > max(2 * step, 8 * off, LEAST_S)
+    clear = grown > max(2 * step, 8 * off, MIN_LAG_GROWTH_S)
     return (rate if clear else 0.0), rate
 
 

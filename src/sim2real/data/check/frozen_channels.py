@@ -13,23 +13,21 @@ from sim2real.data.check.log_fault import LogFault
 from sim2real.data.check.related_channels import CommandPositionPair, PositionVelocityPair
 from sim2real.data.check.scalar_series import ScalarSeries, by_channel, labelled
 
-SHORTEST = 8
-"""Fewest repeats in a row: fewer do little harm and prove little."""
-BESIDE = 30
+CONTEXT = 30
 """Samples on each side of a span that show what is usual there."""
-JUMP = 5.0
+MIN_JUMP = 5.0
 """The step at the end of a frozen span is this many times larger than those around it."""
-FOLLOWS = 0.9
-"""Least correlation of a command and a position for one to say anything about the other."""
-JUMP_NEAR = 0.3
+MIN_CORRELATION = 0.9
+"""Least correlation of a command and a position for one to be evidence about the other."""
+MAX_JUMP_ERROR = 0.3
 """Share of a jump by which the integral of the velocity may differ from it."""
-MOVING = 0.3
+MIN_PARTNER_TRAVEL = 0.3
 """The related channel moves if its travel is this share of its usual travel."""
-AWAKE = 0.95
-"""The same for a position and its velocity, outside of rest."""
-GAP = 3.0
-"""Steps without a sample in the related channel, within which it says nothing."""
-ROUNDING = 1e-6
+MIN_AWAKE_CORRELATION = 0.95
+"""Least correlation of a position and its velocity, outside rest, for the same."""
+MAX_GAP = 3.0
+"""Longest gap, in steps, across which samples are evidence."""
+MIN_NOISE_RATIO = 1e-6
 """Noise below this share of the channel's largest value is floating-point rounding."""
 
 Run = tuple[int, int]
@@ -47,8 +45,12 @@ def check_frozen(
     motions: list[PositionVelocityPair],
     followings: list[CommandPositionPair],
     clipped: set[str],
+    shortest: int,
 ) -> Iterator[LogFault]:
-    """Frozen spans of measured channels; `clipped` ones may rest at their bounds."""
+    """Spans of at least `shortest` equal values in measured channels that should move.
+
+    Channels that are `clipped` may rest at their bounds.
+    """
     found: dict[tuple[str, int, int], list[tuple[ScalarSeries, str]]] = {}
     partners = _partners(motions)
     commands = {id(pair.position): pair for pair in followings}
@@ -56,7 +58,8 @@ def check_frozen(
         if series.role.driven or series.role.quantity == ChannelQuantity.TIME:
             continue
         bounds = (series.values.min(), series.values.max()) if series.channel in clipped else ()
-        for run, why in _frozen(series, partners.get(id(series), []), commands.get(id(series))):
+        pairs = partners.get(id(series), [])
+        for run, why in _frozen(series, pairs, commands.get(id(series)), shortest):
             if series.values[run[0]] in bounds:
                 continue
             if _is_top(series, run):
@@ -89,7 +92,7 @@ def _is_top(series: ScalarSeries, run: Run) -> bool:
     around = np.abs(np.r_[series.steps[first - 3 : first], series.steps[last : last + 3]])
     onward = float(np.median(around[around > 0])) if (around > 0).any() else 0.0
     ends = max(abs(float(series.steps[first - 1])), abs(float(series.steps[last])))
-    return 0.0 < ends <= JUMP * max(onward, series.quantum)
+    return 0.0 < ends <= MIN_JUMP * max(onward, series.quantum)
 
 
 def _cut_off(series: ScalarSeries, run: Run, why: str) -> LogFault:
@@ -161,11 +164,14 @@ def _partners(motions: list[PositionVelocityPair]) -> dict[int, list[PositionVel
 
 
 def _together(motion: PositionVelocityPair) -> bool:
-    return motion.confirmed or motion.awake[1] > AWAKE
+    return motion.confirmed or motion.awake[1] > MIN_AWAKE_CORRELATION
 
 
 def _frozen(
-    series: ScalarSeries, motions: list[PositionVelocityPair], command: CommandPositionPair | None
+    series: ScalarSeries,
+    motions: list[PositionVelocityPair],
+    command: CommandPositionPair | None,
+    shortest: int,
 ) -> Iterator[tuple[Run, str]]:
     """Frozen spans of a series, and the evidence for each."""
     same = series.steps == 0
@@ -177,7 +183,7 @@ def _frozen(
     others = np.sort(lengths)[: max(len(lengths) - max(3, len(lengths) // 20), 1)]
     usual = float(others[-1]) if len(lengths) > 20 else 1.0
     for (first, last), length in zip(runs, lengths, strict=True):
-        if length < SHORTEST:
+        if length < shortest:
             continue
         run, why = (int(first), int(last)), ""
         if length >= 5 * usual:
@@ -194,10 +200,10 @@ def _by_noise(series: ScalarSeries, run: Run) -> str:
     first, last = run
     if series.values[first] == 0.0:
         return ""  # many sensors report an exact zero below a threshold
-    sides = [series.values[max(first - BESIDE, 0) : first], series.values[last + 1 :][:BESIDE]]
+    sides = [series.values[max(first - CONTEXT, 0) : first], series.values[last + 1 :][:CONTEXT]]
     sides = [side for side in sides if len(side) >= 12]
     # Interpolated samples are straight lines, not noise.
-    if not sides or series.bad[max(first - BESIDE, 0) : last + BESIDE].any():
+    if not sides or series.bad[max(first - CONTEXT, 0) : last + CONTEXT].any():
         return ""
     levels = []
     for side in sides:
@@ -207,7 +213,7 @@ def _by_noise(series: ScalarSeries, run: Run) -> str:
         turns = float(bends[1:] @ bends[:-1]) / max(float(bends @ bends), 1e-300)
         # White noise gives -2/3, motion a positive number. Quantised rest is no noise.
         noisy = turns < -0.3 and np.mean(steps == 0) < 0.05
-        if not noisy or spread < max(3 * series.quantum, ROUNDING * series.scale):
+        if not noisy or spread < max(3 * series.quantum, MIN_NOISE_RATIO * series.scale):
             return ""
         levels.append(spread)
     return f"its noise of {np.mean(levels):.3g} disappears"
@@ -220,13 +226,13 @@ def _by_jump(series: ScalarSeries, run: Run) -> str:
         return ""  # these jump by themselves: contacts, dead zones
     if series.values[first] == 0.0 or last + 13 > len(series.values) or first < 12:
         return ""
-    if series.times[last + 1] - series.times[last] > GAP * series.step_s:
+    if series.times[last + 1] - series.times[last] > MAX_GAP * series.step_s:
         return ""  # after a gap the value may be anywhere
     leap = abs(float(series.steps[last]))
     before, after = series.steps[first - 12 : first], series.steps[last + 1 : last + 12]
     moving = min(np.mean(before != 0), np.mean(after != 0)) >= 0.5
     around = float(np.abs(np.r_[before, after]).max())
-    large = leap > max(JUMP * around, JUMP * series.quantum, 0.005 * series.span)
+    large = leap > max(MIN_JUMP * around, MIN_JUMP * series.quantum, 0.005 * series.span)
     return (
         f"it ends with a jump of {leap:.3g}, {leap / around:.0f} times a usual step"
         if (moving and large)
@@ -238,9 +244,11 @@ def _by_command(series: ScalarSeries, pair: CommandPositionPair, run: Run) -> st
     """The span ends with a jump as large as its command's change meanwhile."""
     first, last = run
     lag = pair.lag
-    if lag is None or lag.correlation < FOLLOWS or lag.lag_s < 0 or last + 3 > len(series.values):
+    if lag is None or lag.correlation < MIN_CORRELATION or lag.lag_s < 0:
         return ""
-    if series.times[last + 1] - series.times[last] > GAP * series.step_s or first < 3:
+    if first < 3 or last + 3 > len(series.values):
+        return ""
+    if series.times[last + 1] - series.times[last] > MAX_GAP * series.step_s:
         return ""
     leap = float(series.steps[last])
     around = np.abs(np.r_[series.steps[first - 3 : first], series.steps[last + 1 : last + 3]])
@@ -248,7 +256,7 @@ def _by_command(series: ScalarSeries, pair: CommandPositionPair, run: Run) -> st
         series.times[[first, last + 1]] - lag.lag_s, pair.command.times, pair.command.values
     )
     due = float(asked[1] - asked[0]) * pair.slope()[0]
-    large = abs(leap) > max(2 * float(around.max()), JUMP * series.quantum, 0.02 * series.span)
+    large = abs(leap) > max(2 * float(around.max()), MIN_JUMP * series.quantum, 0.02 * series.span)
     # A joint that friction or a stop held comes back by moving, not at once.
     return (
         f"it ends with a jump of {leap:.3g}, and its command has changed by {due:.3g}"
@@ -270,11 +278,12 @@ def told_by_partner(series: ScalarSeries, motion: PositionVelocityPair, run: Run
         return ""
     partner = motion.velocity if is_position else motion.position
     low, high = np.searchsorted(partner.times, series.times[list(run)])
-    if np.diff(partner.times[max(low - 1, 0) : high + 1]).max(initial=0) > GAP * partner.step_s:
+    gaps_s = np.diff(partner.times[max(low - 1, 0) : high + 1])
+    if gaps_s.max(initial=0) > MAX_GAP * partner.step_s:
         return ""  # interpolation across a gap is no evidence
     inside = slice(int(first), int(end))
     slope, match = motion.awake
-    ratio = slope if match > AWAKE else 1.0 / motion.si
+    ratio = slope if match > MIN_AWAKE_CORRELATION else 1.0 / motion.si
     travel = told * ratio if is_position else moved
     expected = 0.0 if is_position else series.values[run[0]] * window_s * ratio
     if is_position:
@@ -287,7 +296,7 @@ def told_by_partner(series: ScalarSeries, motion: PositionVelocityPair, run: Run
     fine = 5 * motion.position.quantum
     if not is_position:
         fine = max(fine, 3 * motion.velocity.quantum * window_s * abs(ratio))
-    if gone <= max(MOVING * usual, fine):
+    if gone <= max(MIN_PARTNER_TRAVEL * usual, fine):
         return ""
     return f"{partner.label} shows {gone / window_s:.3g} per second meanwhile"
 
@@ -306,8 +315,8 @@ def _leap_due(
     ends = np.interp(series.times[[first, last]] + late, speed.times, path)
     due = float(ends[1] - ends[0]) * ratio
     after = float(np.abs(series.steps[last + 1 : last + 3]).max())
-    large = abs(leap) > max(3 * after, 2 * JUMP * series.quantum, 0.02 * series.span)
-    if not large or abs(leap - due) > JUMP_NEAR * abs(leap):
+    large = abs(leap) > max(3 * after, 2 * MIN_JUMP * series.quantum, 0.02 * series.span)
+    if not large or abs(leap - due) > MAX_JUMP_ERROR * abs(leap):
         return ""
     return f"it ends with a jump of {leap:.3g}, and {speed.label} has travelled {due:.3g}"
 

@@ -9,8 +9,8 @@ import numpy as np
 from sim2real.arrays import Floats, Ints
 from sim2real.data.check.scalar_series import ScalarSeries
 
-MOST_SAMPLES = 1 << 16
-"""A longer pair is read at a lower rate; lags stay far finer than its step."""
+MAX_GRID_SAMPLES = 1 << 16
+"""A longer pair is resampled at a lower rate; lags stay far finer than its step."""
 
 
 @dataclass(frozen=True)
@@ -39,8 +39,8 @@ def on_one_grid(cause: ScalarSeries, response: ScalarSeries) -> tuple[Floats, Fl
     if count < 2:
         empty = np.zeros(0)
         return empty, empty, empty
-    if count > MOST_SAMPLES:
-        step, count = (end - start) / (MOST_SAMPLES - 1), MOST_SAMPLES
+    if count > MAX_GRID_SAMPLES:
+        step, count = (end - start) / (MAX_GRID_SAMPLES - 1), MAX_GRID_SAMPLES
     grid = start + np.arange(count) * step
     return (
         grid,

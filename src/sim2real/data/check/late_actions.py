@@ -14,26 +14,25 @@ from sim2real.data.check.log_fault import LogFault
 from sim2real.data.check.related_channels import CommandPositionPair
 from sim2real.data.check.scalar_series import ScalarSeries
 
-EARLY = 0.75
-"""Fewest samples by which an effect precedes its action: a servo with feedforward has no lag."""
-FOLLOWS = 0.9
+MIN_LEAD_SAMPLES = 0.75
+"""Fewest samples by which an effect must precede its action: feedforward servos have no lag."""
+MIN_CORRELATION = 0.9
 """Least correlation of a command and its effect for their order to count."""
-BETTER = 1.5
+MIN_CHANGE_GAIN = 1.5
 """The acausal order must lower the unexplained part of a position's changes by this factor, so that
-a periodic command, which leads as much as it lags, is clean."""
-ALSO_BETTER = 1.2
-"""The same for the position itself, of which friction and sag leave more unexplained."""
-FORCE_BETTER = 1.3
-"""The same for an acceleration, most of which is noise."""
-MOST = 0.6
-"""Share of its joints that must show that a channel is late."""
-FEEDBACK = 0.9
+a periodic command, which leads as much as it lags, raises no fault."""
+MIN_POSITION_GAIN = 1.2
+"""The factor for the position itself, of which friction and sag leave more unexplained."""
+MIN_FORCE_GAIN = 1.3
+"""The factor for an acceleration, most of which is noise."""
+MIN_LATE_JOINTS = 0.6
+"""Smallest share of a channel's joints that must show that it is late."""
+MAX_FEEDBACK_SHARE = 0.9
 """Share of an action that the state explains, above which it comes from a feedback controller."""
-REACH_S = 0.25
-"""Longest delay of a force or voltage that is looked for [s]."""
-
-MOST_ROWS = 4000
-"""Most samples that are looked at; enough for every statistic here."""
+MAX_FORCE_DELAY_S = 0.25
+"""Longest delay of a force or voltage that is tested [s]."""
+MAX_ROWS = 4000
+"""Most samples that are used; enough for every statistic here."""
 
 
 def check_late_actions(
@@ -50,7 +49,7 @@ def check_late_actions(
         middle = float(np.median(early[early > 0]))
         # A channel is late as a whole: most of its joints must show it, each with its own lag.
         alike = (early > 0) & (np.abs(early - middle) <= 2.0 + 0.5 * middle)
-        if alike.mean() > MOST:
+        if alike.mean() > MIN_LATE_JOINTS:
             yield _fault(pairs[0].command, middle, pairs[0].step_s, pairs[0].position.channel)
     if not followings:  # a servo would make the forces from the position commands
         yield from _forces(all_series)
@@ -59,19 +58,19 @@ def check_late_actions(
 def _early(pair: CommandPositionPair) -> float | None:
     """Samples by which the position precedes the command, 0 for none; None if unrelated."""
     lag = pair.lag
-    if lag is None or lag.correlation < FOLLOWS:
+    if lag is None or lag.correlation < MIN_CORRELATION:
         return None
     samples = -lag.lag_s / pair.step_s
-    if samples < EARLY:
+    if samples < MIN_LEAD_SAMPLES:
         return 0.0
     causal = float(lag.curve[lag.lags_s > -0.25 * pair.step_s].max())
-    if (1 - causal**2) < BETTER * (1 - lag.correlation**2):
+    if (1 - causal**2) < MIN_CHANGE_GAIN * (1 - lag.correlation**2):
         return 0.0
     # The positions themselves must fit better too, not only their changes.
     _, command, position = pair.grid
     now = slope_of(command, position)[1]
     then = slope_of(shifted(command, -samples), position)[1]
-    return samples if (1 - now**2) > ALSO_BETTER * (1 - then**2) else 0.0
+    return samples if (1 - now**2) > MIN_POSITION_GAIN * (1 - then**2) else 0.0
 
 
 def _forces(all_series: list[ScalarSeries]) -> Iterator[LogFault]:
@@ -101,7 +100,7 @@ def _precedes(action: ScalarSeries, states: list[ScalarSeries]) -> tuple[float, 
     end = min(t.times[-1] for t in (action, *states))
     step = action.step_s
     count = int(min((end - start) / step, 20000)) if end > start else 0
-    reach = int(np.clip(REACH_S / step, 4, 60))
+    reach = int(np.clip(MAX_FORCE_DELAY_S / step, 4, 60))
     half = max(1, int(0.008 / step))
     if count < max(300, 8 * reach):
         return 0.0, ""
@@ -109,9 +108,9 @@ def _precedes(action: ScalarSeries, states: list[ScalarSeries]) -> tuple[float, 
     force = np.interp(grid, action.times, action.values)
     motion = [np.interp(grid, t.times, t.values) for t in states]
     first, last = reach + 2 * half, count - reach - 2 * half
-    rows = np.arange(first, last, max(1, (last - first) // MOST_ROWS))
+    rows = np.arange(first, last, max(1, (last - first) // MAX_ROWS))
     basis = _orthonormal(_features(motion, states, rows, half))
-    if _explained(basis, force[rows]) > FEEDBACK:
+    if _explained(basis, force[rows]) > MAX_FEEDBACK_SHARE:
         return 0.0, ""
     lags = np.arange(-reach, reach + 1)
     forces = np.stack([force[rows - lag] for lag in lags], axis=1)
@@ -130,8 +129,8 @@ def _precedes(action: ScalarSeries, states: list[ScalarSeries]) -> tuple[float, 
         at = int(np.argmax(gain))
         causal = float(gain[lags >= 0].max())
         # The window of the acceleration blurs the order by its half: only beyond that is it early.
-        clear = gain[at] > 0.3 and (1 - causal) > FORCE_BETTER * (1 - gain[at])
-        if -reach < lags[at] < -(half + EARLY) and clear and gain[at] > best[2]:
+        clear = gain[at] > 0.3 and (1 - causal) > MIN_FORCE_GAIN * (1 - gain[at])
+        if -reach < lags[at] < -(half + MIN_LEAD_SAMPLES) and clear and gain[at] > best[2]:
             best = (float(-lags[at]), series.label, float(gain[at]))
     return best[0], best[1]
 

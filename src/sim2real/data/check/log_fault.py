@@ -8,22 +8,6 @@ import numpy as np
 
 from sim2real.arrays import Floats
 
-KINDS = {
-    "time-not-finite": "time stamps that are not finite",
-    "time-repeated": "several samples with the same time stamp",
-    "time-backward": "time stamps that go backwards",
-    "time-gap": "missing samples",
-    "time-rate": "time that runs at another rate than stated",
-    "clock-drift": "clocks of two channels that drift apart",
-    "stuck": "a value that is frozen while the robot moves",
-    "clipped": "a sensor that saturates at the end of its range",
-    "not-finite": "values that are not finite",
-    "absurd": "physically impossible values",
-    "unit": "values in another unit than stated",
-    "shift": "an action that is logged after its effect",
-}
-"""Every kind of fault by its stable name."""
-
 SEVERITIES = ("error", "warning", "note")
 
 
@@ -70,7 +54,7 @@ class LogFault:
     """One fault of a log."""
 
     kind: str
-    """Stable short name, one of `KINDS`."""
+    """Stable short name, such as 'time-gap'."""
     severity: str = "error"
     """'error': do not use the channel as it is; 'warning': use it with care; 'note'."""
     channel: str

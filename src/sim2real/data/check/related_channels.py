@@ -25,19 +25,19 @@ from sim2real.data.check.lags import (
 )
 from sim2real.data.check.scalar_series import ScalarSeries, by_channel
 
-CONFIRMED = 0.9
+MIN_CORRELATION = 0.9
 """Correlation above which two series move together."""
-CERTAIN = 0.98
-"""The same where no name suggests the pair."""
-WINDOW_S = 0.1
+MIN_CERTAIN = 0.98
+"""Correlation above which they do where no name suggests the pair."""
+MIN_WINDOW_S = 0.1
 """Rates are compared over windows at least this long [s], so that quantisation averages out."""
-LAG_REACH_S = 0.5
-"""Longest lag that is looked for [s]: a servo under position control is faster."""
-SLEEP = 8
+MAX_COMMAND_LAG_S = 0.5
+"""Longest lag that is tested [s]: a servo under position control is faster."""
+MIN_REST = 8
 """Samples without change that count as rest."""
-CHANGES_S = (0.02, 0.3)
+COMMAND_WINDOWS_S = (0.02, 0.3)
 """Windows over which a command and its position are compared [s]."""
-FEWEST = 60
+MIN_SAMPLES = 60
 """Fewest samples that two series are compared over."""
 
 
@@ -73,13 +73,13 @@ class PositionVelocityPair(_Pair):
     @cached_property
     def half(self) -> int:
         """Half of the comparison window in samples."""
-        return max(2, int(np.ceil(0.5 * WINDOW_S / self.step_s)))
+        return max(2, int(np.ceil(0.5 * MIN_WINDOW_S / self.step_s)))
 
     @cached_property
     def lag(self) -> BestLag | None:
         """Lag of the velocity behind the position; None where there is too little of them."""
         times, position, velocity = self.grid
-        if len(times) < max(FEWEST, 8 * self.half):
+        if len(times) < max(MIN_SAMPLES, 8 * self.half):
             return None
         moved = changes(position, self.half)
         expected = travelled(velocity, self.step_s, self.half)
@@ -105,13 +105,13 @@ class PositionVelocityPair(_Pair):
     @property
     def confirmed(self) -> bool:
         """Whether the two move together."""
-        return self.lag is not None and self.lag.correlation > CONFIRMED
+        return self.lag is not None and self.lag.correlation > MIN_CORRELATION
 
     @property
     def certain(self) -> bool:
         """Whether the two match so well that they are a pair whatever their names."""
         lag = self.lag
-        return lag is not None and lag.correlation > CERTAIN and abs(lag.lag_s) < 0.1
+        return lag is not None and lag.correlation > MIN_CERTAIN and abs(lag.lag_s) < 0.1
 
     def slope(self, widen: int = 1) -> tuple[float, float]:
         """Travel of the position per travel of the velocity, in stated units, and correlation."""
@@ -130,13 +130,14 @@ class PositionVelocityPair(_Pair):
         whether the two are a pair.
         """
         centre, told, moved, window_s = self.travel
-        if self.lag is None or len(centre) < FEWEST:
+        if self.lag is None or len(centre) < MIN_SAMPLES:
             return 0.0, 0.0
         around = max(1, int(1.5 * window_s / self.step_s))
         asleep = np.zeros(len(centre), dtype=bool)
         for values in self.grid[1:]:
             still = changes(values, 1)[: len(centre)] == 0
-            asleep[: len(still)] |= np.convolve(still, np.ones(SLEEP), "same") >= SLEEP - 0.5
+            repeats = np.convolve(still, np.ones(MIN_REST), "same")
+            asleep[: len(still)] |= repeats >= MIN_REST - 0.5
         asleep = np.convolve(asleep, np.ones(2 * around + 1), "same") > 0.5
         if np.mean(asleep) > 0.9:
             return 0.0, 0.0
@@ -191,13 +192,13 @@ class CommandPositionPair(_Pair):
         """
         times, command, position = self.grid
         found: list[BestLag] = []
-        for window_s in CHANGES_S:
+        for window_s in COMMAND_WINDOWS_S:
             half = max(1, int(0.5 * window_s / self.step_s))
-            if len(times) < max(FEWEST, 6 * half):
+            if len(times) < max(MIN_SAMPLES, 6 * half):
                 continue
             asked, moved = changes(command, half), changes(position, half)
             if asked.std() > 0 and moved.std() > 0:
-                found.append(best_lag(asked, moved, self.step_s, LAG_REACH_S))
+                found.append(best_lag(asked, moved, self.step_s, MAX_COMMAND_LAG_S))
         return max(found, key=lambda lag: lag.correlation) if found else None
 
     def slope(self) -> tuple[float, float]:

@@ -19,7 +19,7 @@ from sim2real.data.episode import Episode, Signal
 from sim2real.data.video import Video
 from sim2real.errors import Sim2RealError
 
-BRIDGED = 5
+MAX_INTERPOLATED = 5
 """Most bad samples in a row that are interpolated; more are dropped."""
 
 Channels = dict[str, Signal | Video]
@@ -46,7 +46,7 @@ def repair_episode(episode: Episode, faults: Iterable[LogFault]) -> Episode:
     for name, rows in dropped.items():
         channels[name] = _without(channels[name], np.array(sorted(rows), dtype=int))
     if not done:
-        raise Sim2RealError(f"episode {episode.id} has nothing that can be repaired")
+        raise Sim2RealError(f"episode {episode.id} has no fault that can be repaired")
     return episode.derive("repair: " + "; ".join(done), channels=channels)
 
 
@@ -59,7 +59,7 @@ def _values(channels: Channels, fault: LogFault, dropped: dict[str, set[int]]) -
     marks[list(fault.samples)] = True
     lost: set[int] = set()
     for first, end in runs_of(marks):
-        if end - first > BRIDGED or first == 0 or end == len(marks):
+        if end - first > MAX_INTERPOLATED or first == 0 or end == len(marks):
             lost.update(range(int(first), int(end)))
     bridged = np.setdiff1d(np.flatnonzero(marks), sorted(lost))
     flat = signal.values.reshape(len(marks), -1).copy()
@@ -167,7 +167,7 @@ def _repeated(channels: Channels, fault: LogFault, dropped: dict[str, set[int]])
     if twice:
         for name in fault.channels:
             dropped.setdefault(name, set()).update(int(row) for row in rows)
-        return f"time-repeated in {where}: {len(rows)} samples logged twice dropped"
+        return f"time-repeated in {where}: {len(rows)} samples that were logged twice dropped"
 
     def fixed(stamps: Floats) -> Floats:
         new = stamps.copy()

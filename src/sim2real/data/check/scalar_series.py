@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -13,9 +14,9 @@ from sim2real.data.check.channel_roles import ChannelQuantity, ChannelRole, role
 from sim2real.data.check.log_fault import FaultSpan
 from sim2real.data.episode import Episode
 
-MOST_COMPONENTS = 64
+MAX_COMPONENTS = 64
 """A wider sample is an image or a map: only its time stamps are checked."""
-FEWEST_SAMPLES = 20
+MIN_SAMPLES = 20
 """A shorter series has no statistics worth looking at."""
 
 
@@ -126,11 +127,11 @@ def scalar_series(episode: Episode, bad: Mapping[str, Bools]) -> list[ScalarSeri
     """Series of all numeric channels; `bad` marks what to interpolate (samples, components)."""
     found = []
     for name, signal in episode.signals.items():
-        width = int(np.prod(signal.shape)) if signal.shape else 1
+        width = math.prod(signal.shape)
         index = increasing(signal.times)
-        if signal.values.dtype.kind == "b" or not 0 < width <= MOST_COMPONENTS:
+        if signal.values.dtype.kind == "b" or not 0 < width <= MAX_COMPONENTS:
             continue
-        if len(index) < FEWEST_SAMPLES:
+        if len(index) < MIN_SAMPLES:
             continue
         holds, times = role(name, signal.unit), signal.times[index]
         values = signal.values.reshape(len(signal.values), width)[index].astype(np.float64)

@@ -12,17 +12,8 @@ from sim2real.arrays import Floats, Ints
 from sim2real.data.check.channel_roles import ChannelQuantity
 from sim2real.data.check.log_fault import FaultSpan, LogFault
 from sim2real.data.check.scalar_series import ScalarSeries, increasing
+from sim2real.data.check.thresholds import CheckThresholds
 from sim2real.data.episode import Episode
-
-GAP_STEPS = 2.5
-"""A step this many times the median is a gap: a late sample reaches 2, a lost sample is 2."""
-GAP_SPREAD = 5.0
-"""… and this far outside the spread of the steps, so that event-based sampling has no gaps."""
-RATE_TOLERANCE = 0.02
-"""Loops paced by sleeping lose up to 2 %; 2 % of time is 4 % of every acceleration."""
-CRYSTAL = 2e-4
-"""Quartz clocks are within 100 ppm each: what differs by more has another cause."""
-
 
 _OF_ROWS = ("time-not-finite", "time-repeated", "time-backward")
 """Faults of single stamps, which a repair replaces or drops."""
@@ -67,7 +58,7 @@ def shared_clocks(episode: Episode) -> list[SharedClock]:
     return found
 
 
-def check_clock(clock: SharedClock) -> Iterator[LogFault]:
+def check_clock(clock: SharedClock, thresholds: CheckThresholds) -> Iterator[LogFault]:
     """Stamps that are not finite, repeated, backward, missing, or at another rate than stated."""
     finite = np.isfinite(clock.times)
     index = np.flatnonzero(finite)
@@ -96,15 +87,15 @@ def check_clock(clock: SharedClock) -> Iterator[LogFault]:
         if len(rows):
             said = what.format(total=len(clock.times), back=-float(steps.min(initial=0.0)))
             yield _fault(clock, kind, rows, f"{len(rows)} {said}", remedy)
-    yield from _gaps(clock)
-    yield from _stated_rate(clock)
+    yield from _gaps(clock, thresholds)
+    yield from _stated_rate(clock, thresholds)
 
 
-def _gaps(clock: SharedClock) -> Iterator[LogFault]:
+def _gaps(clock: SharedClock, thresholds: CheckThresholds) -> Iterator[LogFault]:
     steps = clock.steps
     if len(steps) < 5:
         return
-    limit = _gap_limit(steps)
+    limit = _gap_limit(steps, thresholds)
     # Repeated and backward stamps leave holes of their own, which are reported already.
     whole = np.diff(clock.index) == 1
     wide = np.flatnonzero((steps > limit) & whole)
@@ -124,21 +115,22 @@ def _gaps(clock: SharedClock) -> Iterator[LogFault]:
         )
 
 
-def _gap_limit(steps: Floats) -> float:
+def _gap_limit(steps: Floats, thresholds: CheckThresholds) -> float:
     middle, high = np.quantile(steps, [0.5, 0.95])
-    return float(max(GAP_STEPS * middle, middle + GAP_SPREAD * (high - middle)))
+    spread = thresholds.gap_spread * (high - middle)
+    return float(max(thresholds.gap_steps * middle, middle + spread))
 
 
-def _stated_rate(clock: SharedClock) -> Iterator[LogFault]:
+def _stated_rate(clock: SharedClock, thresholds: CheckThresholds) -> Iterator[LogFault]:
     steps = clock.steps
     if len(steps) < 10:
         return
-    steps = steps[steps <= _gap_limit(steps)]
+    steps = steps[steps <= _gap_limit(steps, thresholds)]
     mean = float(steps.mean())
     uncertain = 4.0 * float(steps.std()) / mean / np.sqrt(len(steps))
     for stated_hz, names in clock.claims:
         ratio = 1.0 / (mean * stated_hz)
-        if abs(ratio - 1.0) <= RATE_TOLERANCE + uncertain:
+        if abs(ratio - 1.0) <= thresholds.rate_error + uncertain:
             continue
         scale = _decimal(ratio)
         cause = f"; the stamps seem to be in units of {scale:g} s" if scale else ""
@@ -164,7 +156,9 @@ def _decimal(ratio: float) -> float:
     return 0.0
 
 
-def check_clock_readings(all_series: list[ScalarSeries]) -> Iterator[LogFault]:
+def check_clock_readings(
+    all_series: list[ScalarSeries], thresholds: CheckThresholds
+) -> Iterator[LogFault]:
     """Channels that hold clock readings, such as wall time, against their time stamps."""
     for series in all_series:
         clock = series.role.quantity == ChannelQuantity.TIME
@@ -177,9 +171,9 @@ def check_clock_readings(all_series: list[ScalarSeries]) -> Iterator[LogFault]:
         wander = held - held[0] - rate * (times - times[0]) - offset
         away = abs(rate - 1.0) * (times[-1] - times[0])
         noise = float(wander.std())
-        if away < max(series.step_s, 6 * noise) or abs(rate - 1.0) < CRYSTAL:
+        if away < max(series.step_s, 6 * noise) or abs(rate - 1.0) < thresholds.clock_error:
             continue
-        kind = "time-rate" if abs(rate - 1.0) > RATE_TOLERANCE else "clock-drift"
+        kind = "time-rate" if abs(rate - 1.0) > thresholds.rate_error else "clock-drift"
         yield LogFault(
             kind=kind,
             channel=series.channel,
@@ -190,7 +184,9 @@ def check_clock_readings(all_series: list[ScalarSeries]) -> Iterator[LogFault]:
         )
 
 
-def check_clocks_agree(found: list[SharedClock], steady: set[frozenset[str]]) -> Iterator[LogFault]:
+def check_clocks_agree(
+    found: list[SharedClock], steady: set[frozenset[str]], thresholds: CheckThresholds
+) -> Iterator[LogFault]:
     """Clocks that should agree and drift apart.
 
     `steady` holds pairs of channels whose motion shows that their clocks agree; motion is the
@@ -200,8 +196,8 @@ def check_clocks_agree(found: list[SharedClock], steady: set[frozenset[str]]) ->
     regular = [clock for clock in found if len(clock.index) >= 100]
     for pair in combinations(regular, 2):
         # The one that keeps a stated rate worse, else the one with fewer channels, is at fault.
-        one, other = sorted(pair, key=_blame)
-        rate = _apart(one, other)
+        one, other = sorted(pair, key=lambda clock: _blame(clock, thresholds.clock_error))
+        rate = _apart(one, other, thresholds.clock_error)
         agree = any(len(p & set(one.names)) and len(p & set(other.names)) for p in steady)
         if rate is None or agree:
             continue
@@ -220,7 +216,7 @@ def check_clocks_agree(found: list[SharedClock], steady: set[frozenset[str]]) ->
         )
 
 
-def _apart(one: SharedClock, other: SharedClock) -> float | None:
+def _apart(one: SharedClock, other: SharedClock, least: float) -> float | None:
     """Rate of the second clock against the first where they should be equal, else None."""
     a, b = one.times[one.index], other.times[other.index]
     step_a, step_b = float(np.median(np.diff(a))), float(np.median(np.diff(b)))
@@ -236,21 +232,21 @@ def _apart(one: SharedClock, other: SharedClock) -> float | None:
         walk = float((np.diff(a) - np.diff(b)).std()) * np.sqrt(len(a))
         rate = (b[-1] - b[0]) / (a[-1] - a[0])
         clear = grown > max(step_a, 6 * walk, 5 * wander)
-        return rate if clear and abs(rate - 1.0) > CRYSTAL else None
+        return rate if clear and abs(rate - 1.0) > least else None
     if one.stated_hz != other.stated_hz or one.stated_hz <= 0:
         return None
     # Stamps without any jitter are counted by a device: then its rate is its clock's.
     even = all(float(np.diff(t).std()) < 1e-4 * step_a for t in (a, b))
     rate = step_b / step_a
     grown = abs(rate - 1.0) * min(a[-1] - a[0], b[-1] - b[0])
-    return rate if even and grown > step_a and abs(rate - 1.0) > CRYSTAL else None
+    return rate if even and grown > step_a and abs(rate - 1.0) > least else None
 
 
-def _blame(clock: SharedClock) -> tuple[float, int]:
+def _blame(clock: SharedClock, least: float) -> tuple[float, int]:
     kept = clock.times[clock.index]
     rate = (len(kept) - 1) / (kept[-1] - kept[0])
     wrong = abs(rate / clock.stated_hz - 1.0) if clock.stated_hz else 0.0
-    return (wrong if wrong > CRYSTAL / 2 else 0.0, -len(clock.names))
+    return (wrong if wrong > least / 2 else 0.0, -len(clock.names))
 
 
 def _fault(

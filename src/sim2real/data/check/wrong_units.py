@@ -22,15 +22,15 @@ FACTORS = {
     for dimension, names in _NAMES.items()
 }
 """How many of another unit make one SI unit; both ways are looked for."""
-NEAR = 0.08
-"""How close a measured factor comes to a known one: velocities are right within 3 %."""
-WEAK = 0.4
-"""The same for a command and its position: a servo may follow with part of the range only."""
-FOLLOWS = 0.9
+MAX_ERROR = 0.08
+"""Largest relative error of a measured factor: velocities are right within 3 %."""
+MAX_SERVO_ERROR = 0.4
+"""The tolerance for a command and its position: a servo may follow only part of the range."""
+MIN_CORRELATION = 0.9
 """Least correlation of a command and its position for their ratio to count."""
-TRAVEL_RAD, SPEED_RAD_S = 30.0, 20.0
-"""To and fro over 5 turns at 200 rpm: no arm's joint in radians, every one in degrees."""
-SPEED_M_S = 50.0
+MAX_TRAVEL_RAD, MAX_SPEED_RAD_S = 30.0, 20.0
+"""5 turns back and forth at 200 rpm: no arm's joint does that, but in degrees all exceed it."""
+MAX_SPEED_M_S = 50.0
 """180 km/h: faster than any robot, but slow in mm/s."""
 
 
@@ -50,13 +50,14 @@ def check_units(
         if motion.confirmed and motion.units_known and motion.step_s < 0.5:
             ratio, correlation = motion.slope()
             if correlation > 0.9:
-                _judge(judged, motion.position, motion.velocity, ratio * motion.si, NEAR)
+                _judge(judged, motion.position, motion.velocity, ratio * motion.si, MAX_ERROR)
     sure = set(judged)
     wrong_already = {name for name, ones in judged.items() if any(one[3] for one in ones)}
     for pair in followings:
         if pair.position.channel not in wrong_already and _follows(pair):
             one, other = pair.position.role, pair.command.role
-            _judge(judged, pair.position, pair.command, pair.slope()[0] * one.si / other.si, WEAK)
+            ratio = pair.slope()[0] * one.si / other.si
+            _judge(judged, pair.position, pair.command, ratio, MAX_SERVO_ERROR)
     groups = by_channel(all_series)
     told: set[str] = set()
     for channel, ones in judged.items():
@@ -94,7 +95,7 @@ def _at_fault(
     """Which of two is in another unit, if `large / small` is off by a known factor."""
     dimension = large.role.dimension or small.role.dimension or "angle"
     for factor, other in FACTORS[dimension].items():
-        if near == WEAK and factor < 20:
+        if near == MAX_SERVO_ERROR and factor < 20:
             continue  # a weak servo follows with a fraction of its command
         for size, ones in ((ratio, (large, small)), (1 / ratio if ratio else 0.0, (small, large))):
             if 1 - near < size / factor < 1 / (1 - near):
@@ -110,7 +111,7 @@ def _follows(pair: CommandPositionPair) -> bool:
     """Whether a command and a position have the same dimension and move together."""
     lag = pair.lag
     same = pair.position.role.dimension == pair.command.role.dimension
-    return same and lag is not None and lag.correlation > 0.7 and pair.slope()[1] > FOLLOWS
+    return same and lag is not None and lag.correlation > 0.7 and pair.slope()[1] > MIN_CORRELATION
 
 
 def _by_range(series: ScalarSeries) -> str:
@@ -134,13 +135,13 @@ def _by_range(series: ScalarSeries) -> str:
     length = float(np.abs(series.steps).sum())
     returns = abs(series.values[-1] - series.values[0]) < 0.5 * length
     if holds.dimension == "length":
-        return "millimetres" if fast > SPEED_M_S and returns else ""
+        return "millimetres" if fast > MAX_SPEED_M_S and returns else ""
     if holds.dimension != "angle" or not returns:
         return ""
     if _lattice_of_degrees(series):
         return "degrees"
     bounded = float(np.abs(series.values).max()) < 400
-    wide_swing = series.span > TRAVEL_RAD and fast > SPEED_RAD_S and bounded
+    wide_swing = series.span > MAX_TRAVEL_RAD and fast > MAX_SPEED_RAD_S and bounded
     return "degrees" if wide_swing and _reversals(series) >= 2 else ""
 
 

@@ -5,11 +5,10 @@ Each format is imported when it is first used; a damaged file is a `Sim2RealErro
 
 from __future__ import annotations
 
-import importlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from itertools import chain, islice
 from pathlib import Path
-from typing import cast
+from pkgutil import resolve_name
 
 from sim2real.data.episode import Episode
 from sim2real.data.formats.channel_map import ChannelMap
@@ -17,14 +16,14 @@ from sim2real.data.provenance import Provenance
 from sim2real.errors import Sim2RealError, explaining, nearest
 
 FORMATS: dict[str, tuple[str, str]] = {
-    "csv": ("columns.read.read_columns", "columns.csv.write_csv"),
-    "npz": ("columns.read.read_columns", "columns.npz.write_npz"),
-    "json": ("columns.read.read_columns", ""),
-    "mat": ("columns.read.read_columns", ""),
-    "hdf5": ("hdf5.read.read_hdf5", "hdf5.write.write_hdf5"),
-    "mcap": ("mcap.read.read_mcap", "mcap.write.write_mcap"),
-    "lerobot": ("lerobot.read.read_lerobot", "lerobot.write.write_lerobot"),
-    "recording": ("recording.read_recordings", ""),
+    "csv": ("columns.read:read_columns", "columns.csv:write_csv"),
+    "npz": ("columns.read:read_columns", "columns.npz:write_npz"),
+    "json": ("columns.read:read_columns", ""),
+    "mat": ("columns.read:read_columns", ""),
+    "hdf5": ("hdf5.read:read_hdf5", "hdf5.write:write_hdf5"),
+    "mcap": ("mcap.read:read_mcap", "mcap.write:write_mcap"),
+    "lerobot": ("lerobot.read:read_lerobot", "lerobot.write:write_lerobot"),
+    "recording": ("recording:read_recordings", ""),
 }
 """By name: the function that reads a format and the one that writes it ('' if none)."""
 
@@ -58,7 +57,7 @@ def detect(path: Path) -> str:
             return "recording"
         files = sorted(p for p in path.rglob("*") if p.is_file() and format_by_name(p))
         if not files:
-            raise Sim2RealError(f"{path} contains no file of a known format: {', '.join(FORMATS)}")
+            raise Sim2RealError(f"{path} contains no file of a known format ({', '.join(FORMATS)})")
         # JSON files beside other logs are mostly notes about them.
         return format_by_name(next((p for p in files if p.suffix != ".json"), files[0]))
     with explaining(f"{path} cannot be read", OSError), path.open("rb") as file:
@@ -68,7 +67,7 @@ def detect(path: Path) -> str:
         return by_content
     found = format_by_name(path) or by_content
     if not found:
-        raise Sim2RealError(f"{path} has no known format; say which: {', '.join(FORMATS)}")
+        raise Sim2RealError(f"the format of {path} is unknown; give one of {', '.join(FORMATS)}")
     return found
 
 
@@ -94,7 +93,7 @@ def read_episodes(
     path = Path(path)
     name = _known(format or ("csv" if channels is not None else detect(path)))
     reader, _ = FORMATS[name]
-    read = _function(reader)
+    read = resolve_name(f"{__name__}.{reader}")
     options: dict[str, object] = {"base": base}
     if reader.startswith("columns."):
         options |= {"channels": channels, "rate_hz": rate_hz}
@@ -130,24 +129,18 @@ def write_episodes(
     _, writer = FORMATS[_known(format)]
     if not writer:
         able = ", ".join(name for name, (_, written) in FORMATS.items() if written)
-        raise Sim2RealError(f"{format} is only read; write one of {able}")
+        raise Sim2RealError(f"{format} files can only be read; formats to write are {able}")
     suffix = {"npz": ".npz", "hdf5": ".hdf5"}.get(format, "")
     if suffix and Path(path).suffix not in (suffix, ".h5"):
-        raise Sim2RealError(f"{path} would not be recognised as {format}: name it …{suffix}")
+        raise Sim2RealError(f"{path} must end in {suffix}, so that it is recognised as {format}")
     single = {"rate_hz": rate_hz, "clock": clock} if format in ("hdf5", "lerobot") else {}
     if not single and (rate_hz or clock):
-        raise Sim2RealError(f"{format} keeps the times of every channel: give no rate or clock")
+        raise Sim2RealError(f"{format} keeps the times of every channel: remove the rate or clock")
     found = iter(episodes)
     first = list(islice(found, 1))
     if not first:
         raise Sim2RealError(f"there are no episodes to write into {path}")
-    _function(writer)(Path(path), chain(first, found), **single)
-
-
-def _function(name: str) -> Callable[..., Iterator[Episode]]:
-    module, _, function = name.rpartition(".")
-    found = getattr(importlib.import_module(f"sim2real.data.formats.{module}"), function)
-    return cast(Callable[..., Iterator[Episode]], found)
+    resolve_name(f"{__name__}.{writer}")(Path(path), chain(first, found), **single)
 
 
 def _known(name: str) -> str:

@@ -73,7 +73,7 @@ class ClockSource:
 
     def __post_init__(self) -> None:
         if len(self.columns) > 1 or bool(self.columns) == bool(self.rate_hz):
-            raise Sim2RealError("it needs either 'from', a single column, or 'rate_hz'")
+            raise Sim2RealError("it needs either 'from', with a single column, or 'rate_hz'")
         if _si(self.unit) != "s":
             raise Sim2RealError(f"{self.unit!r} is not a unit of time")
         object.__setattr__(self, "stated_hz", self.stated_hz or self.rate_hz)
@@ -108,7 +108,7 @@ class ChannelSource:
 
     def __post_init__(self) -> None:
         if not self.columns or "" in self.columns:
-            raise Sim2RealError("'from' must be a column's name or a list of them")
+            raise Sim2RealError("'from' must be a column name or a list of column names")
         if self.signed_bits > 32:
             raise Sim2RealError(f"a register has at most 32 bits, not {self.signed_bits}")
         if self.dtype and self.dtype not in DTYPES:
@@ -117,7 +117,7 @@ class ChannelSource:
         if self.unwrap and si != "rad":
             raise Sim2RealError(f"only angles can be unwrapped, and its unit is {self.unit!r}")
         if self.file and (PurePosixPath(self.file).name != self.file or self.file in ("..", ".")):
-            raise Sim2RealError(f"'file' must be a name in the folder, not {self.file!r}")
+            raise Sim2RealError(f"'file' must be a file name in the folder, not {self.file!r}")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -152,7 +152,7 @@ class RecordingMap:
         outside = any(name.startswith("/") or ".." in name.split("/") for name in self.files)
         if outside or not self.files or not all(PurePosixPath(name).parts for name in self.files):
             raise Sim2RealError(
-                f"'files' must be patterns of names in the folder, not {list(self.files)}"
+                f"'files' must be patterns of names inside the folder, not {list(self.files)}"
             )
         if self.together and (self.episodes or self.repeats):
             raise Sim2RealError("channels with a 'file' cannot make several episodes")

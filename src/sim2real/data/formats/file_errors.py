@@ -12,15 +12,15 @@ _LENGTH_MAX = 500
 
 
 @contextmanager
-def naming(path: Path) -> Iterator[None]:
-    """A `Sim2RealError` raised in the block names the file, on one line of limited length."""
+def naming(place: Path | str) -> Iterator[None]:
+    """A `Sim2RealError` raised in the block names the file or topic, on one short line."""
     try:
         yield
     except Sim2RealError as error:
         # Text from a file may contain lone surrogates, which no terminal can show.
         message = " ".join(str(error).split()).encode("utf-8", "replace").decode()
-        if str(path) not in message:
-            message = f"{path}: {message}"
+        if str(place) not in message:
+            message = f"{place}: {message}"
         if len(message) > _LENGTH_MAX:
             message = f"{message[:_LENGTH_MAX]}…"
         raise Sim2RealError(message) from None

@@ -14,12 +14,11 @@ from pathlib import Path
 
 import av
 import numpy as np
-from PIL import Image as Picture
-from PIL import UnidentifiedImageError
+from PIL import Image, UnidentifiedImageError
 
-from sim2real.arrays import Floats, Ints
+from sim2real.arrays import Floats, Ints, Pixels
 from sim2real.data.formats.file_errors import naming
-from sim2real.data.video import Image, Video, video_stream
+from sim2real.data.video import Video, video_stream
 from sim2real.errors import Sim2RealError, explaining
 
 PIXELS_MAX = 1 << 26
@@ -27,13 +26,15 @@ PIXELS_MAX = 1 << 26
 _PICTURES = ("PNG", "JPEG", "WEBP", "BMP")
 
 
-def decoded_picture(data: bytes, where: str) -> Image:
+def decoded_picture(data: bytes, where: str) -> Pixels:
     """The image in the bytes of a PNG, JPEG, WebP or BMP file."""
     with explaining(f"{where}: the image is damaged"):
         try:
-            picture = Picture.open(io.BytesIO(data), formats=_PICTURES)
+            picture = Image.open(io.BytesIO(data), formats=_PICTURES)
         except UnidentifiedImageError:
-            raise Sim2RealError(f"{where}: not an image in {', '.join(_PICTURES)}") from None
+            raise Sim2RealError(
+                f"{where}: the image is not one of {', '.join(_PICTURES)}"
+            ) from None
         if picture.width * picture.height > PIXELS_MAX:
             raise Sim2RealError(
                 f"{where}: an image of {picture.width} x {picture.height} pixels is too large"
@@ -41,7 +42,7 @@ def decoded_picture(data: bytes, where: str) -> Image:
         return np.asarray(picture.convert("RGB"))
 
 
-def frames_at(video: Video, places: Ints) -> Iterator[Image]:
+def frames_at(video: Video, places: Ints) -> Iterator[Pixels]:
     """The frames at the given places, which must not decrease; a place may occur often."""
     frames = (picture for _, picture in video.frames(-math.inf, math.inf))
     at, picture = -1, np.empty(0, np.uint8)
@@ -104,7 +105,7 @@ class Film:
                 break
         return found, bool(places) and places[-1] - places[0] + 1 == len(places)
 
-    def _decoded(self, start_s: float, count: int, rate_hz: float) -> Iterator[Image]:
+    def _decoded(self, start_s: float, count: int, rate_hz: float) -> Iterator[Pixels]:
         base = float(self._stream.time_base)
         self._seek(start_s, rate_hz)
         expected = 0

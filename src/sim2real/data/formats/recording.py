@@ -16,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from sim2real.data.episode import Episode, Signal
+from sim2real.data.formats.file_errors import naming
 from sim2real.data.provenance import Provenance
 from sim2real.errors import Sim2RealError, explaining, table_at
 from sim2real.files import read_json
@@ -23,14 +24,14 @@ from sim2real.files import read_json
 _END = b"\xff\xff\xff\xff\x00\x00\x00\x00"
 """Last bytes of an Arrow stream that was closed."""
 _RECOVERED = "recovered: the recording was cut off"
-"""How an episode was made that is the begin of a recording."""
+"""Process of an episode that is the first part of a recording."""
 _log = logging.getLogger(__name__)
 
 
 def read_recordings(path: Path, *, base: Provenance) -> Iterator[Episode]:
-    """The episode of one recording; it knows where it comes from, so `base` adds nothing.
+    """The episode of one recording, with a warning if it was cut off.
 
-    That it was cut off is logged.
+    It knows where it comes from, so `base` adds nothing.
     """
     episode = read_recording(path)
     if episode.provenance.process == _RECOVERED:
@@ -39,9 +40,9 @@ def read_recordings(path: Path, *, base: Provenance) -> Iterator[Episode]:
 
 
 def read_recording(path: Path | str) -> Episode:
-    """The episode in a recording, also in one that was cut off; none is a `Sim2RealError`.
+    """The episode in a recording, even in one that was cut off; none is a `Sim2RealError`.
 
-    Its outcome is the one that was kept beside it, if any.
+    Its outcome is the one in the JSON file beside it, if any.
     """
     path = Path(path)
     beside = path.with_suffix(".json")
@@ -50,7 +51,7 @@ def read_recording(path: Path | str) -> Episode:
         outcome = str(table_at(read_json(beside), str(beside)).get("outcome", ""))
     batches, cut = [], False
     with explaining(
-        f"{path} is no recording", pa.ArrowException, OSError, ValueError, KeyError, TypeError
+        f"{path} is not a recording", pa.ArrowException, OSError, ValueError, KeyError, TypeError
     ):
         with path.open("rb") as file:
             reader = pa.ipc.open_stream(file)
@@ -65,13 +66,11 @@ def read_recording(path: Path | str) -> Episode:
         source = Provenance.from_dict(json.loads(schema.metadata[b"provenance"]))
         channels = _channels(pa.Table.from_batches(batches, schema=schema), units)
     if not channels:
-        raise Sim2RealError(f"{path} holds no control period")
+        raise Sim2RealError(f"{path} contains no control period")
     if cut:
         source = replace(source, process=_RECOVERED)
-    try:
+    with naming(path):
         return Episode(channels=channels, provenance=source, outcome=outcome)
-    except Sim2RealError as error:
-        raise Sim2RealError(f"{path}: {error}") from None
 
 
 def _channels(table: pa.Table, units: Mapping[str, Any]) -> dict[str, Signal]:

@@ -10,13 +10,13 @@ from pathlib import Path
 from sim2real.arrays import Array
 from sim2real.errors import Sim2RealError, nearest
 
-LARGEST_BYTES = 8 * 2**30
+MAX_FILE_BYTES = 8 * 2**30
 """Most bytes that one file may unpack to."""
 
 
 def unpacked_limit(packed_bytes: int) -> int:
     """Most bytes that a file of this size may unpack to; more is a decompression bomb."""
-    return min(LARGEST_BYTES, max(64 * 2**20, 300 * packed_bytes))
+    return min(MAX_FILE_BYTES, max(64 * 2**20, 300 * packed_bytes))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,7 +60,7 @@ class ColumnTable:
 
 def read_bytes(path: Path) -> tuple[bytes, str]:
     """The file's bytes and their hash."""
-    if path.stat().st_size > LARGEST_BYTES:
-        raise Sim2RealError(f"{path} is larger than {LARGEST_BYTES >> 30} GiB: split it")
+    if path.stat().st_size > MAX_FILE_BYTES:
+        raise Sim2RealError(f"{path} is larger than {MAX_FILE_BYTES >> 30} GiB: split it")
     data = path.read_bytes()
     return data, hashlib.sha256(data).hexdigest()

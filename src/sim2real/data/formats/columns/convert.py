@@ -63,7 +63,7 @@ class Rows:
             last = (inside.stop or width) - 1 if isinstance(inside, slice) else inside
             first = (inside.start or 0) if isinstance(inside, slice) else inside
             if not first <= last < width:
-                raise Sim2RealError(f"{column!r} is outside of an array of shape {found.shape}")
+                raise Sim2RealError(f"{column!r} is outside an array of shape {found.shape}")
             found = found[:, inside]
         return found[self.skip :]
 
@@ -94,7 +94,7 @@ def signal(
     values = parts[0]
     if len(parts) > 1:
         if any(part.ndim > 2 for part in parts):
-            raise Sim2RealError("only columns and tables can be side by side")
+            raise Sim2RealError("only columns and tables can be placed side by side")
         values = np.column_stack(parts)
     values, unit = _in_si(channel, values)
     if channel.shape is not None:

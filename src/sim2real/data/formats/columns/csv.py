@@ -40,14 +40,14 @@ def read_csv(path: Path, *, header: bool = True) -> ColumnTable:
         with gzip.open(io.BytesIO(data)) as file:
             data = file.read(limit + 1)
         if len(data) > limit:
-            raise Sim2RealError("unpacks to far more than its size")
+            raise Sim2RealError("it decompresses to far more than its own size")
     text = data.decode("utf-8-sig")
     first = text[: text.find("\n")] if "\n" in text else text
     delimiter = max(",;\t", key=first.count)
     lines = csv.reader(io.StringIO(text), delimiter=delimiter, skipinitialspace=True, strict=True)
     rows = [row for row in lines if row]
     if not rows:
-        raise Sim2RealError("empty")
+        raise Sim2RealError("it is empty")
     names = [name.strip() for name in rows[0]] if header else [""] * len(rows[0])
     names[0] = names[0].removeprefix("#").strip()  # as numpy.savetxt writes it
     if header:
@@ -58,7 +58,7 @@ def read_csv(path: Path, *, header: bool = True) -> ColumnTable:
     for number, row in enumerate(rows):
         if len(row) != len(names):
             raise Sim2RealError(
-                f"row {number + 1} has {len(row)} cells, the first line {len(names)}"
+                f"row {number + 1} has {len(row)} cells, but the first line has {len(names)}"
             )
     if not header:
         return ColumnTable(loaders={"": partial(_matrix, rows)}, sha256=digest)
@@ -74,7 +74,7 @@ def read_csv(path: Path, *, header: bool = True) -> ColumnTable:
 def write_csv(folder: Path, episodes: Iterable[Episode]) -> None:
     """Write each episode into its own folder: a CSV file for each clock, and their channel map.
 
-    Numbers are read back exactly. Videos and numbers without a text form (a nan with a payload)
+    Numbers are read back exactly. Videos, and NaNs with a payload, which have no text form,
     are a `Sim2RealError`, and then nothing is written.
     """
     with atomic_folder(folder) as temporary:
@@ -131,7 +131,8 @@ def _columns(name: str, signal: Signal) -> dict[str, list[str]]:
     """The channel's columns as text, by name: 'q' for single numbers, else 'q[0]', 'q[1]', …"""
     if signal.values.dtype.name not in DTYPES or not math.prod(signal.shape):
         raise Sim2RealError(
-            f"channel {name!r} of {signal.values.dtype} and shape {signal.shape} has no text form"
+            f"channel {name!r} of {signal.values.dtype} and shape {signal.shape} cannot be"
+            " written as text"
         )
     flat = signal.values.reshape(len(signal.times), math.prod(signal.shape))
     names = [f"{name}[{i}]" for i in range(flat.shape[1])] if signal.shape else [name]
@@ -149,7 +150,7 @@ def _cells(values: Array, name: str) -> list[str]:
     cells = ["-nan" if math.isnan(n) and math.copysign(1, n) < 0 else repr(n) for n in numbers]
     again = np.array([float(cell) for cell in cells]).astype(values.dtype)
     if again.tobytes() != np.ascontiguousarray(values).tobytes():
-        raise Sim2RealError(f"channel {name!r} holds a nan with a payload, which has no text form")
+        raise Sim2RealError(f"channel {name!r} holds a NaN with a payload, not writable as text")
     return cells
 
 

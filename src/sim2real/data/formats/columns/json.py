@@ -26,7 +26,9 @@ def read_json_table(path: Path, *, rows: str = "") -> ColumnTable:
             raise Sim2RealError(f"no key {rows!r}{nearest(rows, content)}")
         records = [rows] if rows else [k for k, v in content.items() if _records(v)]
         if len(records) > 1:
-            raise Sim2RealError(f"several lists of records ({', '.join(records[:4])}): choose one")
+            raise Sim2RealError(
+                f"several lists of records ({', '.join(records[:4])}): choose one with 'rows'"
+            )
         content = content[records[0]] if records else content
     if _records(content):
         columns: dict[str, list[object]] = {name: [] for name in content[0]}
@@ -38,7 +40,7 @@ def read_json_table(path: Path, *, rows: str = "") -> ColumnTable:
     elif isinstance(content, dict) and not rows:
         columns = {name: value for name, value in content.items() if isinstance(value, list)}
     else:
-        raise Sim2RealError("neither a list of records nor an object of lists")
+        raise Sim2RealError("it is neither a list of records nor an object of lists")
     texts = frozenset(n for n, c in columns.items() if c and isinstance(c[0], str | dict))
     loaders = {name: partial(_numbers, name, column) for name, column in columns.items()}
     return ColumnTable(loaders=loaders, scalars=scalars, texts=texts, sha256=digest)
@@ -49,8 +51,7 @@ def _records(value: object) -> bool:
 
 
 def _numbers(name: str, column: list[object], dtype: str) -> Array:
-    if any(value is None for value in column):
-        column = [float("nan") if value is None else value for value in column]
+    column = [float("nan") if value is None else value for value in column]
     what = f"column {name!r}: its rows have different lengths"
     with explaining(what, ValueError, OverflowError):
         found = np.array(column)

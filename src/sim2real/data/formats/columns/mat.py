@@ -31,10 +31,10 @@ def read_mat(path: Path) -> ColumnTable:
     """The file's variables; a vector becomes a list, and a 1x1 array is a scalar too."""
     data, digest = read_bytes(path)
     if data[:4] == b"\x89HDF" or b"MATLAB 7.3" in data[:64]:
-        raise Sim2RealError("a MATLAB file of version 7.3: save it with -v7")
+        raise Sim2RealError("it is a MATLAB file of version 7.3: save it with -v7")
     order = {b"IM": "<", b"MI": ">"}.get(data[126:128])
     if order is None:
-        raise Sim2RealError("not a level 5 MATLAB file")
+        raise Sim2RealError("it is not a level 5 MATLAB file")
     arrays: dict[str, Array] = {}
     left = unpacked_limit(len(data))
     for outer, packed in _elements(data[128:], order):
@@ -43,7 +43,7 @@ def read_mat(path: Path) -> ColumnTable:
             unpacked = zlib.decompressobj().decompress(packed, left + 1)
             left -= len(unpacked)
             if left < 0:
-                raise Sim2RealError("unpacks to far more than its size")
+                raise Sim2RealError("it decompresses to far more than its own size")
             kind, content = next(_elements(unpacked, order), (0, b""))
         found = _matrix(content, order) if kind == _MATRIX else None
         if found is not None:
@@ -77,7 +77,7 @@ def _elements(data: bytes, order: str) -> Iterator[tuple[int, bytes]]:
             if kind != _COMPRESSED:
                 end += -size % 8
         if start + size > len(data):
-            raise Sim2RealError("ends in the middle of a variable")
+            raise Sim2RealError("it ends in the middle of a variable")
         yield kind, data[start : start + size]
         at = end
 

@@ -29,7 +29,7 @@ def read_npz(path: Path) -> ColumnTable:
     archive = zipfile.ZipFile(io.BytesIO(data))
     members = {info.filename: info for info in archive.infolist()}
     if sum(info.file_size for info in archive.infolist()) > unpacked_limit(len(data)):
-        raise Sim2RealError("unpacks to far more than its size")
+        raise Sim2RealError("it decompresses to far more than its own size")
     loaders, scalars, texts = {}, {}, set()
     for filename, info in members.items():
         if not filename.endswith(".npy"):
@@ -83,7 +83,7 @@ def own_episodes(table: ColumnTable) -> Iterator[Episode]:
     about = json.loads(str(table.loaders[OWN]("")[()]))
     entries = table_at(about, OWN).get("episodes")
     if about.get("version") != 1 or not isinstance(entries, list):
-        raise Sim2RealError("damaged, or written by a newer version of sim2real")
+        raise Sim2RealError("it is damaged, or a newer version of sim2real wrote it")
 
     def samples(channel: Mapping[str, object]) -> tuple[Array, Array]:
         return table.column(str(channel.get("times"))), table.column(str(channel.get("values")))

@@ -29,7 +29,7 @@ from sim2real.data.formats.columns.csv import MAP, read_csv
 from sim2real.data.formats.columns.json import read_json_table
 from sim2real.data.formats.columns.mat import read_mat
 from sim2real.data.formats.columns.npz import OWN, own_episodes, read_npz
-from sim2real.data.formats.file_errors import explained
+from sim2real.data.formats.file_errors import explained, naming
 from sim2real.data.provenance import Provenance
 from sim2real.errors import Sim2RealError
 
@@ -162,7 +162,7 @@ def _file_episodes(path: Path, kinds: list[RecordingMap], base: Provenance) -> I
             yield from _repeats(kind, rows, {**known, "@array": name}, base, where)
             table.forget()
     if not taken:
-        raise Sim2RealError(misfit or f"no array has a name like {kinds[0].episodes!r}")
+        raise Sim2RealError(misfit or f"no array has a name that matches {kinds[0].episodes!r}")
 
 
 def _repeats(
@@ -189,13 +189,10 @@ def _episode(
         clock = channel.clock or kind.clock
         rate_hz = _rate(_value(clock.rate_hz, known), "rate_hz")
         stated_hz = _rate(_value(clock.stated_hz, known), "stated_hz")
-        try:
+        with naming(f"{channel.file}, channel {name!r}" if channel.file else f"channel {name!r}"):
             channels[name] = signal(
                 channel, rows[channel.file], clock, rate_hz=rate_hz, stated_hz=stated_hz
             )
-        except Sim2RealError as error:
-            where = f"{channel.file}, channel {name!r}" if channel.file else f"channel {name!r}"
-            raise Sim2RealError(f"{where}: {error}") from None
     outcome = str(_value(kind.outcome, known)).lower()
     if outcome not in _OUTCOMES:
         raise Sim2RealError(f"outcome {outcome!r} is neither 'success' nor 'failure'")
@@ -268,8 +265,8 @@ def _plain(path: Path, base: Provenance, rate_hz: float) -> Iterator[Episode]:
         return
     times = {name: found for name in table.names if (found := _TIME.match(name.lower()))}
     if len(times) != 1 and rate_hz <= 0:
-        what = "several columns could be the time" if times else "no column has the name of a time"
-        raise Sim2RealError(f"{what}: a channel map is needed{table.listing()}")
+        what = "several columns could hold the time" if times else "no column is named like a time"
+        raise Sim2RealError(f"{what}: give a channel map{table.listing()}")
     if len(times) == 1:
         name, found = next(iter(times.items()))
         clock = ClockSource(columns=(name,), unit=found[3] or "s", stated_hz=rate_hz)
@@ -281,10 +278,10 @@ def _plain(path: Path, base: Provenance, rate_hz: float) -> Iterator[Episode]:
             continue
         plain = channel_name(name)
         if plain in channels:
-            raise Sim2RealError(f"two columns would be named {plain!r}: a channel map is needed")
+            raise Sim2RealError(f"two columns would be the channel {plain!r}: give a channel map")
         channels[plain] = ChannelSource(columns=(name,))
     if not channels:
-        raise Sim2RealError(f"no column of numbers besides the time{table.listing()}")
+        raise Sim2RealError(f"there is no column of numbers except the time{table.listing()}")
     kind = RecordingMap(clock=clock, channels=channels)
     rows = {"": Rows(table=table)}
     yield _episode(kind, rows, {}, base, f"{path.name} sha256:{table.sha256}")

@@ -17,20 +17,19 @@ import threading
 from collections.abc import Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
-from sim2real.arrays import Array
+from sim2real.arrays import Array, Pixels
 from sim2real.data.episode import Episode, Signal, channel_name
 from sim2real.data.formats.columns.column_table import unpacked_limit
 from sim2real.data.formats.file_errors import explained
 from sim2real.data.formats.film import decoded_picture
 from sim2real.data.formats.round_trip import restored
 from sim2real.data.provenance import Origin, Provenance
-from sim2real.data.video import Image, Video
+from sim2real.data.video import Video
 from sim2real.errors import Sim2RealError, explaining, number_at, table_at
 
 if TYPE_CHECKING:
@@ -113,7 +112,7 @@ class Hdf5Reader:
 
     def __init__(self, *, patience_s: float = 30.0) -> None:
         self.patience_s = patience_s
-        """Time limit of an answer for a small file [s]; larger files have more."""
+        """Time limit of an answer for a small file [s]; larger files get more."""
         self._child: subprocess.Popen[bytes] | None = None
         self._limit_s = patience_s
 
@@ -236,7 +235,7 @@ def _channel(tree: Hdf5File, name: str, rate_hz: float) -> Signal | Video:
     return Signal(times, tree.array(name), "", rate_hz)
 
 
-def _frames(tree: Hdf5File, name: str, count: int) -> Iterator[Image]:
+def _frames(tree: Hdf5File, name: str, count: int) -> Iterator[Pixels]:
     for start in range(0, count, _BLOCK_FRAMES):
         yield from tree.rows(name, start, min(count, start + _BLOCK_FRAMES)).astype(
             "u1", copy=False
@@ -263,7 +262,7 @@ def _aloha(tree: Hdf5File, base: Provenance, rate_hz: float) -> Episode:
     return Episode(channels, base)
 
 
-def _unpacked(tree: Hdf5File, name: str) -> Iterator[Image]:
+def _unpacked(tree: Hdf5File, name: str) -> Iterator[Pixels]:
     """Images stored as JPEG, each padded with zeros to the length of the longest."""
     for number, row in enumerate(_frames(tree, name, tree.shape(name)[0])):
         yield decoded_picture(row.tobytes(), f"{name}, image {number}")
@@ -273,9 +272,9 @@ def _own(tree: Hdf5File) -> Iterator[Episode]:
     """The episodes that `write_hdf5` wrote, checked against their ids."""
     for demo in _demos(tree):
         name = demo.removeprefix("data/")
-        about = tree.json(f"{OWN}/{name}/about")
-        yield restored(about, partial(_samples, tree, tree.array(f"{OWN}/{name}/times")), name)
+        times = tree.array(f"{OWN}/{name}/times")
 
+        def samples(channel: Mapping[str, object], times: Array = times) -> tuple[Array, Array]:
+            return times, tree.array(str(channel.get("data")))
 
-def _samples(tree: Hdf5File, times: Array, channel: Mapping[str, object]) -> tuple[Array, Array]:
-    return times, tree.array(str(channel.get("data")))
+        yield restored(tree.json(f"{OWN}/{name}/about"), samples, name)

@@ -30,14 +30,13 @@ from sim2real.data.formats.lerobot.files import (
     filled,
     numeric_column,
     picture_column,
-    read_json,
     read_parquet,
-    read_text,
 )
 from sim2real.data.formats.lerobot.sidecar import SIDECAR, ChannelEntry, EpisodeEntry, Sidecar
 from sim2real.data.provenance import Provenance
 from sim2real.data.video import Video
 from sim2real.errors import Sim2RealError, explaining, number_at, table_at
+from sim2real.files import read_json, read_text
 from sim2real.plain import AtLeastOne, Count, PlainData, Positive, WrittenAs
 
 
@@ -230,7 +229,7 @@ def _episode(
     where = f"{info.folder / data.path}: episode {row.index}"
     first, count = data.spans.get(row.index, (0, 0))
     if count != row.length or not count:
-        raise Sim2RealError(f"{where} has {count} frames, but {row.length} by its metadata")
+        raise Sim2RealError(f"{where} has {count} frames, but its metadata says {row.length}")
     rows = slice(first, first + count)
     note = own.episode(row.index) if own else None
     times = _times(data, rows, info.fps, note)
@@ -266,7 +265,7 @@ def _episode(
         found = Episode(channels, note.provenance, note.outcome)
     if found.id != note.id:
         raise Sim2RealError(
-            f"{where} has changed since sim2real wrote it: without {SIDECAR} it is read as it is"
+            f"{where} has changed since sim2real wrote it: delete {SIDECAR} to read it as it is"
         )
     return found
 

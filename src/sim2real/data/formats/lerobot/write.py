@@ -72,7 +72,7 @@ class _Feature(TypedDict):
 class _Writer:
     def __init__(self, folder: Path, rate_hz: float, clock: str) -> None:
         if not (math.isfinite(rate_hz) and rate_hz >= 0):
-            raise Sim2RealError(f"a rate cannot be {rate_hz} Hz")
+            raise Sim2RealError(f"the rate must be 0 Hz or more, not {rate_hz}")
         self.folder, self.clock, self.rate_hz = folder, clock, float(rate_hz)
         self.fps = self.rate_hz
         self.features: dict[str, _Feature] = {}

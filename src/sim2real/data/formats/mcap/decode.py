@@ -41,7 +41,7 @@ def decoder_of(channel: McapChannel) -> Decoder | str:
             types = ros2.parse_types(name, schema, channel.schema.decode("utf-8"))
         return lambda data: ros2.decode(data, name, types)
     written = channel.encoding + (f" with a {schema} schema" if schema else "")
-    return written or "without an encoding"
+    return written or "unstated"
 
 
 def decode_json(data: bytes) -> dict[str, object]:

@@ -27,7 +27,7 @@ from sim2real.errors import Sim2RealError, explaining, number_at
 
 OWN = "sim2real"
 CUT_OFF = "read up to where the file was cut off"
-"""How an episode was made that is the begin of a file."""
+"""Process of an episode that is the first part of a file."""
 _DTYPES = frozenset(
     ["|b1", "|i1", "|u1", "<i2", "<u2", "<i4", "<u4", "<i8", "<u8", "<f2", "<f4", "<f8"]
 )

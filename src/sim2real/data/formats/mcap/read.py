@@ -112,12 +112,6 @@ class _Topic:
         self.skipped: set[str] = set()
         self.where = f"topic {self.name!r}"
 
-    def decoded(self, message: McapMessage) -> dict[str, object]:
-        try:
-            return self.decode(message.data)
-        except Sim2RealError as error:
-            raise Sim2RealError(f"{self.where}: {error}") from None
-
 
 class _Recording:
     def __init__(self, path: Path, content: mmap.mmap) -> None:
@@ -134,14 +128,15 @@ class _Recording:
             if isinstance(record, CutOff):
                 self.cut_off = True
             elif isinstance(record, McapMessage):
-                self._take(record)
+                with naming(f"topic {record.channel.topic!r}"):
+                    self._take(record)
         return self._built(base, source)
 
     def _take(self, message: McapMessage) -> None:
         topic = self._topic(message.channel)
         if topic is None:
             return
-        table = topic.decoded(message)
+        table = topic.decode(message.data)
         if topic.type == _JOINTS:
             table = self._joints(topic, table)
         topic.log_ns.append(message.log_time_ns)
@@ -171,18 +166,15 @@ class _Recording:
         if channel.topic in self.unread:
             return None
         if channel not in self.topics:
-            try:
-                decoder = decoder_of(channel)
-            except Sim2RealError as error:
-                raise Sim2RealError(f"topic {channel.topic!r}: {error}") from None
+            decoder = decoder_of(channel)
             if isinstance(decoder, str):
-                self._leave(channel.topic, decoder)
+                self._leave(channel.topic, f"its encoding, {decoder}, is not supported")
                 return None
             self.topics[channel] = _Topic(channel, decoder)
         return self.topics[channel]
 
     def _leave(self, topic: str, reason: str) -> None:
-        _log.warning("%s: topic %s is left out: it is %s", self.path, topic, reason)
+        _log.warning("%s: topic %s is left out: %s", self.path, topic, reason)
         self.unread[topic] = reason
 
     def _joints(self, topic: _Topic, table: dict[str, object]) -> dict[str, object]:
@@ -226,7 +218,7 @@ class _Recording:
                 left = ", ".join(sorted(topic.skipped)[:8])
                 _log.warning("%s: %s: left out: %s", self.path, topic.where, left)
         if not channels:
-            why = "".join(f"; topic {topic!r} is {why}" for topic, why in self.unread.items())
+            why = "".join(f"; topic {topic!r}: {why}" for topic, why in self.unread.items())
             whole = " before it is cut off" if self.cut_off else ""
             raise Sim2RealError(f"no numbers or images{whole}{why[:300]}")
         calibration: dict[str, object] = {
@@ -259,7 +251,9 @@ class _Recording:
         """The topic's video; images are read again one by one, as they may not fit in memory."""
         found = (record for record in records(self.content) if isinstance(record, McapMessage))
         messages = (message for message in found if message.channel == topic.channel)
-        return Video.encode(times, (as_picture(topic.decoded(m), topic.where) for m in messages))
+        return Video.encode(
+            times, (as_picture(topic.decode(m.data), topic.where) for m in messages)
+        )
 
 
 def _times(topic: _Topic, start_ns: int) -> tuple[Floats, str]:

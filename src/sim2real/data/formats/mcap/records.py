@@ -62,7 +62,7 @@ def records(file: bytes | mmap) -> Iterator[Record]:
     A damaged record is a `Sim2RealError`; the last record of a truncated file is a `CutOff`.
     """
     if bytes(file[:8]) != MAGIC:
-        raise Sim2RealError("not an MCAP file")
+        raise Sim2RealError("it is not an MCAP file")
     reader = _RecordReader(_UNPACKED_FREE + _UNPACKED_RATIO * len(file))
     at = len(MAGIC)
     try:
@@ -72,9 +72,9 @@ def records(file: bytes | mmap) -> Iterator[Record]:
             yield from reader.read(kind, body)
             at = end
     except (struct.error, UnicodeDecodeError, EOFError) as error:
-        raise Sim2RealError(f"damaged at byte {at}: {error}") from None
+        raise Sim2RealError(f"it is damaged at byte {at}: {error}") from None
     if at + _HEAD.size <= len(file) and file[at] == 0:
-        raise Sim2RealError(f"damaged at byte {at}: there is no record of kind 0")
+        raise Sim2RealError(f"it is damaged at byte {at}: there is no record of kind 0")
     yield CutOff()
 
 
@@ -101,7 +101,7 @@ class _RecordReader:
         if kind == Opcode.MESSAGE:
             message = Message.read(fields, len(body))
             if message.channel_id not in self.channels:
-                raise Sim2RealError(f"a message of the undeclared channel {message.channel_id}")
+                raise Sim2RealError(f"a message is of the undeclared channel {message.channel_id}")
             yield McapMessage(self.channels[message.channel_id], message.log_time, message.data)
         elif kind == Opcode.SCHEMA:
             schema = Schema.read(fields)
@@ -134,7 +134,7 @@ class _RecordReader:
     def _chunk(self, chunk: Chunk) -> Iterator[Record]:
         size = chunk.uncompressed_size
         if size > CHUNK_BYTES_MAX or size > self.unpacked_left:
-            raise Sim2RealError(f"a chunk claims to unpack to {size} bytes: too many")
+            raise Sim2RealError(f"a chunk claims to decompress to {size} bytes, which is too much")
         self.unpacked_left -= size
         content = _unpacked(chunk.compression, chunk.data, size)
         stated = chunk.uncompressed_crc
@@ -150,7 +150,7 @@ class _RecordReader:
 
 def _unpacked(compression: str, packed: bytes, size: int) -> bytes:
     """The chunk's content; at most one byte more than it claims."""
-    with explaining("a chunk does not unpack"):
+    with explaining("a chunk cannot be decompressed"):
         if compression == "zstd":
             with zstandard.ZstdDecompressor().stream_reader(packed) as stream:
                 return stream.read(size + 1)

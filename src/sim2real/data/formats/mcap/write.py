@@ -33,7 +33,7 @@ def write_mcap(path: Path, episodes: Iterable[Episode]) -> None:
         found = iter(episodes)
         first = next(found)
         if next(found, None) is not None:
-            raise Sim2RealError(f"{path} holds one episode, not several episodes: give a folder")
+            raise Sim2RealError(f"{path} can hold one episode only: give a folder to write several")
         with atomic_path(path) as temporary:
             _write(temporary, first)
         return
