@@ -101,7 +101,7 @@ def whole_size(compiled: CompiledTwin, name: str, body: str, geoms: list[int]) -
     for site in range(model.nsite):
         if model.site_bodyid[site] == row:
             writes += follow("site_pos", site, 1.0)
-    return Address(name, body, 1.0, tuple(writes))
+    return Address(body, 1.0, tuple(writes))
 
 
 def actuator_kind(model: mujoco.MjModel, row: int) -> str:

@@ -35,7 +35,6 @@ class Write:
 class Address:
     """What one parameter moves for one matched object."""
 
-    parameter: str
     thing: str
     nominal: float
     """The quantity in the model as written."""

@@ -17,11 +17,11 @@ from torch import Tensor
 
 from sim2real.params import Key, Parameter
 from sim2real.twin import (
-    ActuatorEffects,
+    EFFECTS,
     CompiledTwin,
+    Effect,
     Effects,
-    JointEffects,
-    SensorEffects,
+    elements,
     event_attributes,
     resolve,
 )
@@ -32,7 +32,6 @@ _LEANING = {"dof_frictionloss": "friction_asymmetry", "dof_damping": "damping_as
 """Fields of the model whose value depends on the direction of motion, and by which effect."""
 
 _BY_LOAD = ("load_friction", "load_friction_quadratic")
-_Effect = ActuatorEffects | SensorEffects | JointEffects
 
 
 class EffectTables:
@@ -51,10 +50,9 @@ class EffectTables:
         model, effects = compiled.model, compiled.effects
         self._tables: dict[str, Tensor] = {}
         self._live: set[str] = set()
-        controls = _spread(model, effects, "actuator")
-        self._add("actuator", ActuatorEffects(), controls, model.nu)
-        self._add("sensor", SensorEffects(), _spread(model, effects, "sensor"), model.nsensordata)
-        self._add("joint", JointEffects(), _spread(model, effects, "joint"), model.nv)
+        widths = {"actuator": model.nu, "sensor": model.nsensordata, "joint": model.nv}
+        for kind, width in widths.items():
+            self._add(kind, _spread(model, effects, kind), width)
         for column, event in enumerate(compiled.events.values()):
             for name, value in event_attributes(event).items():
                 key = f"environment.{name}"
@@ -78,14 +76,13 @@ class EffectTables:
         """Whether the effect differs from neutral in any world, now or by a parameter."""
         return key in self._live
 
-    def _add(
-        self, group: str, neutral: _Effect, declared: Mapping[int, _Effect], width: int
-    ) -> None:
+    def _add(self, kind: str, declared: Mapping[int, Effect], width: int) -> None:
+        neutral = EFFECTS[kind]()
         for field in fields(neutral):
             default = getattr(neutral, field.name)
             if isinstance(default, str):
                 continue
-            key = f"{group}.{field.name}"
+            key = f"{kind}.{field.name}"
             table = self._tables[key] = self._empty(width, default)
             for element, effects in declared.items():
                 table[:, element] = getattr(effects, field.name)
@@ -96,25 +93,13 @@ class EffectTables:
         return torch.full((self._count, width), value, dtype=torch.float32, device=self._device)
 
 
-def _spread(model: mujoco.MjModel, effects: Effects, group: str) -> dict[int, _Effect]:
-    """Declared effects by element: control, sensor number or degree of freedom."""
-    found: dict[int, _Effect] = {}
-    if group == "actuator":
-        for name, actuator in effects.actuators.items():
-            row = model.actuator(name).id
-            first = int(model.actuator_ctrladr[row])
-            for element in range(first, first + int(model.actuator_ctrlnum[row])):
-                found[element] = actuator
-    elif group == "sensor":
-        for name, sensor in effects.sensors.items():
-            row = model.sensor(name).id
-            first = int(model.sensor_adr[row])
-            for element in range(first, first + int(model.sensor_dim[row])):
-                found[element] = sensor
-    else:
-        for name, joint in effects.joints.items():
-            found[int(model.jnt_dofadr[model.joint(name).id])] = joint
-    return found
+def _spread(model: mujoco.MjModel, effects: Effects, kind: str) -> dict[int, Effect]:
+    """Declared effects of a kind by element: control, sensor number or degree of freedom."""
+    return {
+        element: declared
+        for name, declared in effects.of(kind).items()
+        for element in elements(model, kind, getattr(model, kind)(name).id)
+    }
 
 
 class CommandModel:
