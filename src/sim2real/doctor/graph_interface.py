@@ -99,11 +99,7 @@ class GraphInterface:
 
 
 def _ends(contract: Contract) -> list[int]:
-    widths = [
-        contract.readings_width,
-        sum(goal.width for goal in contract.goals),
-        len(contract.actions),
-    ]
+    widths = [contract.readings_width, contract.goals_width, len(contract.actions)]
     return [int(end) for end in np.cumsum(widths)]
 
 

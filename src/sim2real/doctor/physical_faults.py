@@ -18,7 +18,7 @@ from sim2real.doctor.impossible_readings import ReadingBounds
 from sim2real.doctor.joint_response import JointMotion, JointResponseModel
 from sim2real.doctor.resting_positions import RestingPositions
 from sim2real.doctor.simulated_reference import ReferenceEpisodes, simulated
-from sim2real.doctor.thresholds import DOCTOR_THRESHOLDS, DoctorThresholds
+from sim2real.doctor.thresholds import DoctorThresholds
 from sim2real.logs import ControlLog
 from sim2real.twin import Twin
 
@@ -65,9 +65,7 @@ class TriedHypothesis:
 class PhysicalReference:
     """What is normal for a bundle's robot, and tests for what is not."""
 
-    def __init__(
-        self, interface: GraphInterface, thresholds: DoctorThresholds = DOCTOR_THRESHOLDS
-    ) -> None:
+    def __init__(self, interface: GraphInterface, thresholds: DoctorThresholds) -> None:
         """Simulate the reference; a `Sim2RealError` if the task is not installed here."""
         contract, twin = interface.bundle.contract, Twin.load(interface.bundle.twin)
         driven, excited = simulated(interface, worlds=thresholds.worlds, wider=thresholds.wider)
@@ -86,7 +84,7 @@ class PhysicalReference:
             apart: [_quantile(m, 0.97) for m in (means, speeds)[apart]] for apart in (0, 1)
         }
         self._most = [
-            [_most(_persistent(t.before - t.after)) for t in self._tried(motions, k)]
+            [_most(np.min(t.before - t.after, axis=1)) for t in self._tried(motions, k)]
             for k in range(len(motions))
         ]
         self._most_late = [_most(self._late(motions, p)[0]) for p in DELAYS]
@@ -204,7 +202,9 @@ class PhysicalReference:
                 both = moving | self.model.moving(tried.corrected, k)
                 would = self.model.follows(tried.corrected, both)
                 normal = would > _FOLLOWS and follows < _STRAYS
-            if normal and _persistent(tried.before - tried.after)[0] > max(0.0, most) + _MARGIN:
+            # The first log's gain must show in each part of its motion.
+            gains = tried.before[0] - tried.after[0]
+            if normal and np.min(gains) > max(0.0, most) + _MARGIN:
                 gain = float(np.mean(tried.before - tried.after))
                 name = self.model.joints[k].name
                 accepted.append(AcceptedFault(joint=name, hypothesis=h, gain=gain, left=left))
@@ -296,11 +296,6 @@ class PhysicalReference:
             names = tuple(entry[0] for entry in entries)
             found.append(Finding(fault, names, evidence, 0.9, (other,)))
         return found
-
-
-def _persistent(gains: Floats) -> Floats:
-    """(episodes,) the smallest gain among the parts (episodes, parts) of a motion."""
-    return np.asarray(np.min(gains, axis=1))
 
 
 def _shared(values: list[Floats], share: float) -> Floats:

@@ -8,8 +8,6 @@ import io
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from matplotlib.backends.backend_agg import FigureCanvasAgg
-
 from sim2real.files import write_text
 
 if TYPE_CHECKING:
@@ -78,7 +76,6 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[str | tuple[str, str]]
 
 def picture(figure: Figure, words: str) -> str:
     """A figure inside the page; `words` say what it shows."""
-    FigureCanvasAgg(figure)
     out = io.BytesIO()
     figure.savefig(out, format="png", dpi=130)
     data = base64.b64encode(out.getvalue()).decode()

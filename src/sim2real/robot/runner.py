@@ -87,7 +87,9 @@ def fly(
     """
     contract = pilot.contract
     period_s = 1.0 / contract.rate_hz
-    total = _periods(seconds, contract.rate_hz)
+    if not (math.isfinite(seconds) and 0 < seconds < 1e6):
+        raise Sim2RealError(f"a flight takes a positive time, not {seconds:g} s")
+    total = max(1, round(seconds * contract.rate_hz))
     flying = _Flying(robot, pilot, supervisor, goals=goals, person=person, execute=execute)
     collecting = gc.isenabled()
     gc.disable()  # a collection takes longer than a period may be late
@@ -122,12 +124,6 @@ def fly(
         lost=flying.lost,
         limited=flying.limited,
     )
-
-
-def _periods(seconds: float, rate_hz: float) -> int:
-    if not (math.isfinite(seconds) and 0 < seconds < 1e6):
-        raise Sim2RealError(f"a flight takes a positive time, not {seconds:g} s")
-    return max(1, round(seconds * rate_hz))
 
 
 class _Flying:

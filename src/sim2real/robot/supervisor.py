@@ -8,7 +8,7 @@ person gets it out of that.
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
 
 import numpy as np
@@ -95,8 +95,6 @@ class Supervisor:
     state: State = State.DISARMED
     reason: str = ""
     """Why it is stopped."""
-    trips: list[str] = field(default_factory=list)
-    """Every reason it was stopped for."""
 
     def __post_init__(self) -> None:
         self._low, self._high = self.limits.of("command_low"), self.limits.of("command_high")
@@ -154,7 +152,6 @@ class Supervisor:
     def stop(self, reason: str) -> Decision:
         """Go to the safe stop; only `arm` gets out of it."""
         self.state, self.reason = State.STOPPED, reason
-        self.trips.append(reason)
         return Decision(state=self.state, command=None, reason=reason)
 
     def sent(self, command: Reals) -> None:

@@ -182,7 +182,8 @@ class DriftMonitor:
 
         One that cannot be replayed (too short, say) is a `Sim2RealError` and changes nothing.
         """
-        found = _condensed(self.twin, self.bundle, episode)
+        log = ControlLog.of(episode, self.bundle.contract, self.twin.channels)
+        found = sensitivity(self.twin, log, horizon_s=HORIZON_S)
         if found.names != self.state.names:
             raise Sim2RealError("the twin's parameters are not those the monitor was started with")
         self.take(DriftScores.of(found), found.information)
@@ -315,9 +316,3 @@ def watch_drift(
         known = len(monitor.state.episodes)
         raise Sim2RealError(f"{known} {few} {baseline}: nothing is left to compare with it{why}")
     return monitor.report(skipped)
-
-
-def _condensed(twin: Twin, bundle: Bundle, episode: Episode) -> Sensitivity:
-    """What an episode says about the twin's parameters."""
-    log = ControlLog.of(episode, bundle.contract, twin.channels)
-    return sensitivity(twin, log, horizon_s=HORIZON_S)

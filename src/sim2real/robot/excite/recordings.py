@@ -205,39 +205,35 @@ def record_motions(
         raise Sim2RealError("--execute needs a --robot to move")
     if request.execute and not request.person:
         raise Sim2RealError("only a person lets a robot move: say who with --person")
+    motions = MOTIONS if request.motion == "all" else (request.motion,)
+    planned = partial(
+        prepare_motion,
+        seconds=request.seconds,
+        amplitude=request.amplitude,
+        joints=request.joints,
+        speed=request.speed,
+    )
     if not request.robot:
-        planned = _planned(request)
         return RecordedMotions(
             executed=False,
-            plans=tuple(planned(subject, one, seed=request.seed) for one in _motions(request)),
+            plans=tuple(planned(subject, motion, seed=request.seed) for motion in motions),
             recordings=(),
             folder=request.out,
         )
     robot = open_robot(request.robot, task=request.task or subject.task)
-    with connected(robot):
-        return _with(request, subject, robot, show, report)
-
-
-def _with(
-    request: RecordConfig,
-    subject: ExcitedRobot,
-    robot: Robot,
-    show: Callable[[PreparedMotion], None],
-    report: Callable[[int, int], None],
-) -> RecordedMotions:
     folder = request.out
     if folder is None and request.execute:
         stamp = datetime.now().strftime("%Y%m%d-%H%M%S")
         folder = Path("runs/record") / subject.twin.name / stamp
-    lake = Lake.create(request.lake) if request.lake and request.execute else None
     plans: list[PreparedMotion] = []
     kept: list[RecordedMotion] = []
 
-    def planned(prepared: PreparedMotion) -> None:
+    def shown(prepared: PreparedMotion) -> None:
         plans.append(prepared)
         show(prepared)
 
-    with OperatorStop() as stopped:
+    with connected(robot), OperatorStop() as stopped:
+        lake = Lake.create(request.lake) if request.lake and request.execute else None
         player = MotionPlayer(
             subject=subject,
             robot=robot,
@@ -245,11 +241,10 @@ def _with(
             seed=request.seed,
             execute=request.execute,
             operator_stop=stopped,
-            show=planned,
+            show=shown,
             report=report,
         )
-        motions = _motions(request)
-        for recorded in player.play(motions, folder or Path(), planned=_planned(request)):
+        for recorded in player.play(motions, folder or Path(), planned=planned):
             kept.append(recorded)
             if lake is not None:
                 lake.append(recorded.episode)
@@ -259,20 +254,6 @@ def _with(
         recordings=tuple(kept),
         folder=folder,
         interrupted=stopped.signalled,
-    )
-
-
-def _motions(request: RecordConfig) -> tuple[str, ...]:
-    return MOTIONS if request.motion == "all" else (request.motion,)
-
-
-def _planned(request: RecordConfig) -> Callable[..., PreparedMotion]:
-    return partial(
-        prepare_motion,
-        seconds=request.seconds,
-        amplitude=request.amplitude,
-        joints=request.joints,
-        speed=request.speed,
     )
 
 
