@@ -220,7 +220,7 @@ def test_a_truncated_graph_is_one_clear_error(bundle):
 def test_a_graph_of_another_robot_is_refused(runs, bundle):
     (bundle.folder / "observe.onnx").write_bytes(runs["arm-reach"][1].graph("observe"))
     seal(bundle.folder)
-    with pytest.raises(Sim2RealError, match="contract does not know"):
+    with pytest.raises(Sim2RealError, match="contract does not have"):
         Runtime(Bundle.open(bundle.folder))
 
 

@@ -65,6 +65,6 @@ def label(axis: Axes, title: str = "", x: str = "", y: str = "", *, ticks: float
 
 
 def write_picture(path: Path, figure: Figure) -> None:
-    """Write a figure to a file, in the format that its name says."""
+    """Write a figure to a file, in the format of its suffix."""
     with atomic_path(path) as temporary:
         figure.savefig(temporary, dpi=110, format=path.suffix.lstrip("."))

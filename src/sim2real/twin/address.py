@@ -2,7 +2,7 @@
 
 The rule is regular: `kind/object/attribute` is the field `<prefix>_<attribute>` of MuJoCo's
 model, in the rows of the objects that match. A short table adds the attributes that move several
-numbers at once (a mass takes its inertia along, `kp` stands in two fields), and the hardware
+numbers at once (a mass takes its inertia along, `kp` is in two fields), and the hardware
 effects, whose numbers live beside the model. Whatever a parameter moves, it moves from the
 nominal value: `quantity = a + b * value`, never from the last draw.
 """
@@ -25,9 +25,10 @@ from sim2real.twin.effects import EFFECTS, added_names
 from sim2real.twin.events import event_attributes
 from sim2real.twin.objects import KINDS, elements, names
 
-_GREY = {"diffuse", "ambient", "specular"}
-_DECLARED = {"delay_max", "encoder", "drive"}
-"""Fields of effects that are no numbers to move."""
+_GREY_COLOURS = {"diffuse", "ambient", "specular"}
+"""Colours whose three components one number may set."""
+_FIXED_FIELDS = {"delay_max", "encoder", "drive"}
+"""Fields of effects that no parameter can move."""
 
 
 def resolve(compiled: CompiledTwin, name: str) -> list[Address]:
@@ -41,7 +42,7 @@ def resolve(compiled: CompiledTwin, name: str) -> list[Address]:
     if kind == "object":
         return _object(compiled, name, pattern, attribute)
     if kind not in KINDS:
-        raise Sim2RealError(f"{name}: nothing in a model is of kind {kind!r}{nearest(kind, KINDS)}")
+        raise Sim2RealError(f"{name}: a model has no kind of object {kind!r}{nearest(kind, KINDS)}")
     added = {"", *added_names(compiled.effects)}
     valid = [thing for thing in names(compiled.model, kind) if thing not in added]
     matched = fnmatch.filter(valid, pattern)
@@ -77,7 +78,7 @@ def known_attributes(compiled: CompiledTwin, kind: str) -> list[str]:
         if field.startswith(prefix) and getattr(compiled.model, field).dtype.kind == "f"
     }
     derived = {attribute for owner, attribute in DERIVED if owner == kind}
-    return sorted((plain | derived | _effects_of(kind)) - _DECLARED)
+    return sorted((plain | derived | _effects_of(kind)) - _FIXED_FIELDS)
 
 
 def _thing(
@@ -197,7 +198,7 @@ def _effect(
     declared = compiled.effects.of(kind).get(thing)
     whole = stem in ("delay", "delay_jitter", "period", "dropout", "missed")
     if whole and index is not None:
-        raise Sim2RealError(f"{name}: belongs to the whole {kind}; leave the index out")
+        raise Sim2RealError(f"{name}: applies to the whole {kind}; drop the index")
     if stem in ("delay", "delay_jitter") and not getattr(declared, "delay_max", 0.0):
         raise Sim2RealError(
             f"{name}: has no effect, since {kind} {thing!r} has no history buffer; declare"
@@ -218,16 +219,20 @@ def check_operation(parameter: Parameter) -> None:
     if stem == "size" and parameter.operation != "scale":
         raise Sim2RealError(f"{parameter.name}: a shape is scaled; use operation = 'scale'")
     if stem == PSEUDO_INERTIA and parameter.operation != "add":
-        raise Sim2RealError(f"{parameter.name}: a pseudo-inertia is perturbed; use 'add'")
+        raise Sim2RealError(
+            f"{parameter.name}: a pseudo-inertia is perturbed; use operation = 'add'"
+        )
     if math.isinf(parameter.nominal) and parameter.operation != "set":
-        raise Sim2RealError(f"{parameter.name}: an infinite nominal can only be 'set'")
+        raise Sim2RealError(
+            f"{parameter.name}: an infinite nominal value can only be set; use operation = 'set'"
+        )
 
 
 def vector_needs_index(compiled: CompiledTwin, parameter: Parameter) -> bool:
     """Whether a plain vector is set or shifted as if it were one number."""
     kind, _, attribute = split_path(parameter.name)
     stem, index = split_index(attribute)
-    if parameter.operation == "scale" or index is not None or stem in _GREY:
+    if parameter.operation == "scale" or index is not None or stem in _GREY_COLOURS:
         return False
     if (kind, stem) in DERIVED or stem in _effects_of(kind) or kind in ("option", "environment"):
         return False
@@ -240,7 +245,7 @@ def vector_needs_index(compiled: CompiledTwin, parameter: Parameter) -> bool:
 
 def _effects_of(kind: str) -> set[str]:
     """Attributes of the hardware effects of a kind."""
-    return {f.name for f in fields(EFFECTS[kind])} - _DECLARED if kind in EFFECTS else set()
+    return {f.name for f in fields(EFFECTS[kind])} - _FIXED_FIELDS if kind in EFFECTS else set()
 
 
 def _prefixes(kind: str) -> tuple[str, ...]:

@@ -44,14 +44,14 @@ class _Layer:
 
 @dataclass
 class _Moves:
-    """What parameters move, sorted by how it is written."""
+    """What parameters move, by how it is written."""
 
     direct: dict[str, list[tuple[int, int, float, float]]] = field(default_factory=dict)
     """By field: (element, column, offset, slope)."""
     follow: dict[tuple[str, int], list[tuple[int, int, float, float, float]]] = field(
         default_factory=dict
     )
-    """By field and layer: the same and a power, for what follows a ratio."""
+    """By field and layer: the same and a power, for numbers that follow a ratio."""
     inertias: dict[int, list[tuple[int, int]]] = field(default_factory=dict)
     """By body: (component of its pseudo-inertia, column)."""
     _owner: dict[tuple[str, int], str] = field(default_factory=dict)
@@ -75,7 +75,10 @@ class _Moves:
                 row = (write.index, column, write.gain * a, write.gain * b)
                 self.direct.setdefault(write.field, []).append(row)
             elif address.nominal == 0:
-                raise Sim2RealError(f"{parameter.name}: {address.thing!r} has none to begin with")
+                raise Sim2RealError(
+                    f"{parameter.name}: its nominal value at {address.thing!r} is zero and cannot"
+                    " be scaled"
+                )
             else:
                 level = self._depth[key] = self._depth.get(key, 0) + 1
                 ratio = (a / address.nominal, b / address.nominal)

@@ -28,8 +28,8 @@ from sim2real.twin import (
 from sim2real.worlds.noise import NoiseStream
 from sim2real.worlds.trapezoid_profile import towards
 
-_LEANING = {"dof_frictionloss": "friction_asymmetry", "dof_damping": "damping_asymmetry"}
-"""Fields of the model whose value depends on the direction of motion, and by which effect."""
+_ASYMMETRY = {"dof_frictionloss": "friction_asymmetry", "dof_damping": "damping_asymmetry"}
+"""Fields of the model that depend on the direction of motion, and the effect that says how."""
 
 _BY_LOAD = ("load_friction", "load_friction_quadratic")
 
@@ -103,7 +103,7 @@ def _spread(model: mujoco.MjModel, effects: Effects, kind: str) -> dict[int, Eff
 
 
 class CommandModel:
-    """What a device makes of a command: lost or late ones, slew, acceleration and resolution."""
+    """How a device carries out commands: loss, hold, slew, acceleration and resolution."""
 
     def __init__(
         self, tables: EffectTables, worlds: Tensor, width: int, *, seed: int, period_s: float
@@ -121,11 +121,11 @@ class CommandModel:
         self.target = torch.zeros(shape, dtype=torch.float32, device=worlds.device)
         """The command each device took last."""
         self.last = torch.zeros(shape, dtype=torch.float32, device=worlds.device)
-        """What each device makes of it now, on its way there at its slew rate."""
+        """Where each device is on its way to that, at its slew rate."""
         self.speed = torch.zeros(shape, dtype=torch.float32, device=worlds.device)
-        """How fast that moves where its acceleration is limited [control units/s]."""
+        """Its speed on the way, if its acceleration is limited [control units/s]."""
         self.unchanged = torch.zeros(shape, dtype=torch.float32, device=worlds.device)
-        """How long each device has been sent the same, where its acceleration is limited [s]."""
+        """How long its command has not changed, if its acceleration is limited [s]."""
         self.waited = torch.zeros(shape, dtype=torch.float32, device=worlds.device)
         """Time since each device took a command [s]."""
 
@@ -178,7 +178,7 @@ class CommandModel:
 
 
 class SensorModel:
-    """What a computer reads of a quantity: noise, bias, scale, resolution, hold and loss."""
+    """What a computer reads of a quantity: with noise, bias, scale, resolution, hold and loss."""
 
     def __init__(
         self, tables: EffectTables, worlds: Tensor, widths: Tensor, *, seed: int, period_s: float
@@ -263,7 +263,7 @@ class FrictionModel:
         """Whether friction follows the load."""
         self.leans = {
             field
-            for field, share in _LEANING.items()
+            for field, share in _ASYMMETRY.items()
             if tables.live(f"joint.{share}") or (self.loaded and field == "dof_frictionloss")
         }
         """Fields of the model that are written here; parameters go to `nominal` instead."""
@@ -280,7 +280,7 @@ class FrictionModel:
         if load is not None and field == "dof_frictionloss":
             linear, quadratic = (self._tables[f"joint.{name}"][ids] for name in _BY_LOAD)
             value = value + (linear + quadratic * load.abs()) * load.abs()
-        return value * (1.0 + self._tables[f"joint.{_LEANING[field]}"][ids] * velocity.sign())
+        return value * (1.0 + self._tables[f"joint.{_ASYMMETRY[field]}"][ids] * velocity.sign())
 
 
 def _due(waited: Tensor, period: Tensor, tick_s: float) -> Tensor:

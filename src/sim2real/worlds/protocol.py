@@ -19,7 +19,7 @@ from sim2real.worlds.hardware import EffectTables
 
 
 class WorldsState(TypedDict):
-    """What a resumed run needs of its worlds to go on bit for bit."""
+    """What a resumed run needs of its worlds to continue bit for bit."""
 
     tick: int
     diverged: int
@@ -86,7 +86,7 @@ class Worlds(Protocol):
         """
 
     def state_dict(self) -> WorldsState:
-        """Everything that a resumed run needs to go on bit for bit."""
+        """Everything that a resumed run needs to continue bit for bit."""
 
     def load_state_dict(self, state: WorldsState) -> None:
-        """Go on from `state_dict`."""
+        """Continue from `state_dict`."""
