@@ -33,22 +33,18 @@ class JointLimits:
 
     def __post_init__(self) -> None:
         for low, high in (("position_low", "position_high"), ("command_low", "command_high")):
-            below, above = getattr(self, low), getattr(self, high)
-            if not below < above:
-                raise Sim2RealError(
-                    f"limits of joint {self.name!r}: {low} must be below {high}, not {below:g} and"
-                    f" {above:g}"
-                )
+            self._check(getattr(self, low) < getattr(self, high), low, f"below {high}")
         for name in ("velocity", "acceleration", "torque", "command_rate"):
-            if not (value := getattr(self, name)) > 0:
-                raise Sim2RealError(
-                    f"limits of joint {self.name!r}: {name} must be positive, not {value:g}"
-                )
+            self._check(getattr(self, name) > 0, name, "positive")
         for name in ("command_low", "command_high", "command_rate"):
-            if not math.isfinite(value := getattr(self, name)):
-                raise Sim2RealError(
-                    f"limits of joint {self.name!r}: {name} must be finite, not {value:g}"
-                )
+            self._check(math.isfinite(getattr(self, name)), name, "finite")
+
+    def _check(self, right: bool, name: str, wanted: str) -> None:
+        if not right:
+            raise Sim2RealError(
+                f"limits of joint {self.name!r}: {name} must be {wanted}, not"
+                f" {getattr(self, name):g}"
+            )
 
 
 @dataclass(frozen=True, kw_only=True)

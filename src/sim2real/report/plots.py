@@ -73,10 +73,10 @@ def plot_run(folder: Path) -> None:
     )
     write_picture(folder / "training.png", figure)
     if result["ranges"]["widths"]:
-        plot_ranges(folder / "ranges.png", result["ranges"]["widths"], result["ranges"]["names"])
+        _plot_ranges(folder / "ranges.png", result["ranges"]["widths"], result["ranges"]["names"])
 
 
-def plot_ranges(path: Path, widths: Sequence[Sequence[float]], names: Sequence[str]) -> None:
+def _plot_ranges(path: Path, widths: Sequence[Sequence[float]], names: Sequence[str]) -> None:
     """How automatic randomisation widened each range over the iterations."""
     figure, axis = panel(8, 4)
     for name, column in zip(names, zip(*widths, strict=True), strict=True):

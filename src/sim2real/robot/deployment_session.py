@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, replace
 from datetime import UTC, datetime
@@ -66,7 +66,7 @@ class DeploymentSession:
             raise Sim2RealError("--robot is required: HOST:PORT, lerobot:FILE.toml or unit:7")
         self._runtime = Runtime(bundle)
         self._kinematics = Kinematics(Twin.load(bundle.twin), bundle.contract, bundle.limits)
-        self._guests = _in_charge(config, bundle)
+        self._in_charge = _bundle_in_charge(config, bundle)
         self.robot: Robot = open_robot(config.robot, task=bundle.contract.task)
         self._clock = clock_of(self.robot)
         self._comparison = ShadowComparison(bundle.contract, bundle.limits)
@@ -87,7 +87,7 @@ class DeploymentSession:
                     f"this {robot.name} has no serial number, but each robot needs its own ladder:"
                     " give it an id"
                 )
-            _check_charge(config, bundle, robot)
+            self._check_charge()
             skipped = refuse_to_skip(
                 bundle, config.step, robot=robot.name, serial=robot.serial, force=config.force
             )
@@ -143,7 +143,7 @@ class DeploymentSession:
         controller: Controller = pilot
         flown: Robot = robot
         if config.step == "shadow":
-            charge = self._guests(pilot, robot)
+            charge = self._charge()
             controller = Shadowed(charge, pilot, self._comparison)
             flown = charge if isinstance(charge, Overheard) else robot
         with stop, _impatient(robot, contract.rate_hz):
@@ -164,6 +164,26 @@ class DeploymentSession:
             )
         outcome = self._judge(flight) if self._sends and config.step == "full" else ""
         return self._kept(flight, outcome, recording)
+
+    def _charge(self) -> Pilot | Holding | Overheard:
+        """The controller in charge, which a policy shadows."""
+        if self._config.in_charge == "robot":
+            return Overheard(self.robot, self._bundle.contract)
+        if self._in_charge is None:
+            return Holding(Pilot(self._runtime))
+        return Pilot(Runtime(self._in_charge))
+
+    def _check_charge(self) -> None:
+        """Refuse a bundle in charge that has not climbed the whole ladder itself."""
+        if self._in_charge is None or self._config.force:
+            return
+        robot = self.robot
+        left = missing(self._in_charge, "full", robot=robot.name, serial=robot.serial)
+        if left:
+            raise Sim2RealError(
+                f"{self._config.in_charge} may not drive {robot.name} {robot.serial}: it has not"
+                f" passed {', '.join(left)}; pass these first, or skip them with --force"
+            )
 
     def _kept(self, flight: Flight, outcome: str, recording: Recording | None) -> AttemptRecord:
         late = flight.late_s if len(flight.late_s) else np.zeros(1)
@@ -292,38 +312,20 @@ class DeploymentSession:
         return folder
 
 
-def _in_charge(
-    config: DeployConfig, bundle: Bundle
-) -> Callable[[Pilot, Robot], Pilot | Holding | Overheard]:
-    """Makes the controller in charge, which a policy shadows."""
-    if config.in_charge == "robot":
-        return lambda pilot, robot: Overheard(robot, bundle.contract)
-    if config.in_charge == "hold" or config.step != "shadow":
-        return lambda pilot, robot: Holding(Pilot(pilot.runtime))
+def _bundle_in_charge(config: DeployConfig, bundle: Bundle) -> Bundle | None:
+    """The bundle that drives the robot while a policy shadows it; None without one."""
+    if config.step != "shadow" or config.in_charge in ("hold", "robot"):
+        return None
     other = Bundle.open(Path(config.in_charge))
+    if other.id == bundle.id:
+        raise Sim2RealError("a policy cannot shadow itself: --in-charge names the same bundle")
     mine, theirs = ([c.name for c in b.contract.commands] for b in (bundle, other))
     same = ("sensors", "goals", "rate_hz")
     if mine != theirs or any(
         getattr(bundle.contract, name) != getattr(other.contract, name) for name in same
     ):
         raise Sim2RealError(f"the bundle in charge, {config.in_charge}, is for another robot")
-    runtime = Runtime(other)
-    return lambda pilot, robot: Pilot(runtime)
-
-
-def _check_charge(config: DeployConfig, bundle: Bundle, robot: Robot) -> None:
-    """Refuse a bundle in charge that has not climbed the whole ladder itself."""
-    if config.step != "shadow" or config.in_charge in ("hold", "robot"):
-        return
-    other = Bundle.open(Path(config.in_charge))
-    if other.id == bundle.id:
-        raise Sim2RealError("a policy cannot shadow itself: --in-charge names the same bundle")
-    left = missing(other, "full", robot=robot.name, serial=robot.serial)
-    if left and not config.force:
-        raise Sim2RealError(
-            f"{config.in_charge} may not drive {robot.name} {robot.serial}: it has not passed"
-            f" {', '.join(left)}; pass these first, or skip them with --force"
-        )
+    return other
 
 
 @contextmanager

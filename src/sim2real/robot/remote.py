@@ -14,6 +14,9 @@ import zmq
 from sim2real.errors import Sim2RealError, number_at, table_at
 from sim2real.plain import of_plain
 
+_START_UP_S = 5.0
+"""Longest time in which drives get ready [s]."""
+
 
 class RemoteRobot:
     """The unit that listens at `tcp://127.0.0.1:PORT`."""
@@ -66,11 +69,11 @@ class RemoteRobot:
         self.safe_stop, self.virtual = str(told["safe_stop"]), told["clock"] == "virtual"
         self.actuators = tuple(str(name) for name in actuators)
 
-    def enable(self, *, patience_s: float = 5.0) -> None:
+    def enable(self) -> None:
         """Start the drives; a robot that does not get ready is a `Sim2RealError`."""
         self._driven = True
         self._ask({"do": "enable"})
-        end = self.now() + patience_s
+        end = self.now() + _START_UP_S
         while self.state != "ready":
             if self.now() > end or self.state in ("off", "tripped"):
                 raise Sim2RealError(f"{self.name} did not get ready: {self.state} {self.why}")

@@ -64,7 +64,7 @@ class Remainder(PlainData, also=("features",)):
             }
             if len(shapes) != 1 or {width for _, width in shapes} != {len(REMAINDER_FEATURES)}:
                 raise Sim2RealError(
-                    f"all joints must have the same number of {name}, each with"
+                    f"{name} of all joints must have the same length, each with a value for"
                     f" {', '.join(REMAINDER_FEATURES)}"
                 )
         for j in self.joints:
@@ -104,16 +104,13 @@ class Remainder(PlainData, also=("features",)):
         bumps = torch.exp(-0.5 * squares / arrays["widths"] ** 2)
         return bumps * self._support(places)[..., None]
 
-    def support(self, features: Tensor) -> Tensor:
-        """(n, joints) one where there is data, zero away from it, at (n, joints, features)."""
-        return self._support(_places(features, self._arrays["scales"]))
-
     def force(self, features: Tensor, weights: Tensor | None = None) -> Tensor:
         """(n, joints) force [N m or N]; `weights` (n, joints, bumps) instead of its own."""
         given = self._arrays["weights"] if weights is None else weights
         return (self.basis(features) * given).sum(dim=-1)
 
     def _support(self, places: Tensor) -> Tensor:
+        """(n, joints) one where there is data, zero away from it."""
         arrays = self._arrays
         # Squares multiplied out: there are many places, and this is done in every period.
         here = _flat(places, arrays["scales"][:, :1], arrays["turns"][:, None])
