@@ -210,13 +210,13 @@ def test_what_is_malformed_is_refused_with_one_line(bundle, capsys):
 @pytest.mark.parametrize(
     ("name", "change", "said"),
     [
-        ("limits.json", lambda d: d["joints"][0].update(position_high=9.0), "the model from"),
+        ("limits.json", lambda d: d["joints"][0].update(position_high=9.0), "the model only from"),
         ("limits.json", lambda d: d["joints"][0].update(torque=90.0), "torque of 90"),
         ("limits.json", lambda d: d.update(tool="hand"), "names? the tool 'hand'"),
-        ("limits.json", lambda d: d["joints"][0].update(name="hip"), "limits are of"),
-        ("limits.json", lambda d: d["joints"][0].update(command_rate=None), "must be a number"),
+        ("limits.json", lambda d: d["joints"][0].update(name="hip"), "limits are for"),
+        ("limits.json", lambda d: d["joints"][0].update(command_rate=None), "must be finite"),
         ("limits.json", lambda d: d.update(stale_periods="x"), "must be a number"),
-        ("limits.json", lambda d: d.update(overrun_periods=1e9), "not up to 10"),
+        ("limits.json", lambda d: d.update(overrun_periods=1e9), "at most 10, not 1e"),
         ("contract.json", lambda d: d.update(rate_hz=0.0), "rate_hz must be more than 0"),
         ("contract.json", lambda d: d.update(schema=9), "update sim2real"),
     ],

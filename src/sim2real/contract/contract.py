@@ -152,9 +152,7 @@ class Contract(PlainData):
         """The contract in plain data; a newer schema or a malformed one is a `Sim2RealError`."""
         schema = table_at(data, where).get("schema")
         if not isinstance(schema, int) or isinstance(schema, bool) or schema < 1:
-            raise Sim2RealError(
-                f"the contract's schema must be a number from 1 to {SCHEMA}, not {schema!r}"
-            )
+            raise Sim2RealError(f"the contract's schema must be a number from 1 on, not {schema!r}")
         if schema > SCHEMA:
             raise Sim2RealError(
                 f"the contract has schema {schema}; this version reads {SCHEMA}: update sim2real"
