@@ -1,7 +1,7 @@
-"""Plays the robot in these examples: a one-joint arm that writes CSV logs, as yours may.
+"""Simulates the robot in these examples: a one-joint arm that writes CSV logs, as yours may.
 
-It is heavier than `arm/twin.toml` says, and hears its commands later. Its equation of motion is
-written out here; it shares nothing with the twin.
+It is heavier than the twin in `arm/`, has more damping, and its commands act later. Its equation
+of motion is written out here; it shares no code with the twin.
 """
 
 from pathlib import Path
@@ -16,7 +16,7 @@ RATE_HZ, STEP_S = 50, 0.001
 
 
 def write_log(path: Path, *, seconds: float = 12.0, seed: int = 0) -> Path:
-    """Move the arm along random sines for a while, and log time, angle, speed and goal."""
+    """Move the arm along random sines, and log time, angle, speed and goal."""
     rng = np.random.default_rng(seed)
     times = np.arange(0, seconds, STEP_S)
     pace, phase = rng.uniform(0.2, 1.5, 4), rng.uniform(0, 2 * np.pi, 4)

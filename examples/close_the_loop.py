@@ -1,8 +1,8 @@
-"""The whole circle for one robot: train, deploy, record, identify, train again, prove.
+"""The whole loop for one robot: record, train, deploy, identify, train again, until it works.
 
 Run:  python examples/close_the_loop.py [--quick] [--out FOLDER]
 
-The robot is stand-in hardware. Stopped anywhere, the same command goes on where it was.
+The robot is stand-in hardware. If you interrupt it, the same command continues where it stopped.
 """
 
 import argparse
@@ -34,7 +34,7 @@ def main() -> None:
 
 
 def tell(step: KeptStep, done: KeptResult | None) -> None:
-    """Say what the loop is at."""
+    """Print each step as it begins and ends."""
     print(f"{step.kind}{' …' if done is None else ': done'}")
 
 

@@ -1,9 +1,9 @@
-"""A policy on a robot, and whether the interface between them is what the policy was promised.
+"""A policy on a robot, and whether the interface between them is as the policy expects.
 
 Run:  python examples/deploy_and_doctor.py [--robot ADDRESS]
 
-The robot is stand-in hardware, a process of its own that no twin knows. A robot of yours should
-climb the ladder of trust first, one `step=` after the other: replay, shadow, limited, full.
+The robot is stand-in hardware, a separate process. On a robot of yours, take the ladder of trust
+first, one `step=` after the other: replay, shadow, limited, full.
 """
 
 import argparse
@@ -21,13 +21,13 @@ def main() -> None:
     parser.add_argument("--robot", default="unit:7", help="another unit of stand-in hardware")
     robot = parser.parse_args().robot
     folder = Path(tempfile.mkdtemp())
-    # A copy: what a bundle did on a robot is kept in the bundle.
+    # A copy, because a deployment writes its record into the bundle.
     bundle = shutil.copytree(BUNDLES / "pendulum-swingup", folder / "bundle")
 
     dry = s2r.deploy(bundle, robot=robot, seconds=1.0)
     print(f"dry run on {dry.robot} {dry.serial}: nothing was sent")
 
-    # `force` skips the steps of the ladder that are missing; that is on record.
+    # `force` skips the missing steps of the ladder; the record says so.
     done = s2r.deploy(
         bundle, robot=robot, execute=True, person="me", force=True, trials=3, out=folder / "out"
     )

@@ -2,8 +2,8 @@
 
 Run:  python examples/own_robot_from_csv.py [--logs FOLDER]
 
-`arm/twin.toml` is the twin; `arm/channels.toml` says which column of the logs is which of its
-channels, in which unit. Without logs of yours, `arm_robot` plays the robot and writes one.
+`arm/` is the twin; `arm/channels.toml` says which column of the logs is which of its channels, in
+which unit. Without `--logs`, `arm_robot` simulates the robot and writes a log.
 """
 
 import argparse

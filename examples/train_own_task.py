@@ -18,7 +18,7 @@ def sensor_term(name: str, unit: str, of: str, scale: float = 1.0) -> Term:
 
 
 class Point(s2r.Task):
-    """Point a one-joint arm where it is told, and hold it there for half a second."""
+    """Turn a one-joint arm to a goal angle, and hold it there for half a second."""
 
     name, twin = "point", Path(__file__).parent / "arm"
     rate_hz, episode_s, hold_s = 50.0, 2.0, 0.5

@@ -14,6 +14,8 @@ from typing import Any
 
 from sim2real.errors import Sim2RealError, one_line, table_at
 
+_MAX_BYTES = 1 << 30
+
 
 def default_lake() -> str:
     """Where a lake is if nobody says: the variable SIM2REAL_LAKE, or the folder `lake`."""
@@ -90,6 +92,12 @@ def write_json(path: Path | str, value: Any) -> None:
     write_text(path, json.dumps(value, indent=2, allow_nan=False) + "\n")
 
 
+def read_text(path: Path | str) -> str:
+    """The text in a file of at most 1 GiB; anything else is a `Sim2RealError`."""
+    text: str = _read(path, str, "text")
+    return text
+
+
 def read_json(path: Path | str) -> Any:
     """The JSON value in the file; a missing or malformed file is a `Sim2RealError`."""
     return _read(path, json.loads, "JSON")
@@ -108,6 +116,8 @@ def read_table(path: Path) -> Mapping[str, Any]:
 
 def _read(path: Path | str, parse: Callable[[str], Any], form: str) -> Any:
     try:
+        if Path(path).stat().st_size > _MAX_BYTES:
+            raise Sim2RealError(f"{path} is too large for {form}: more than 1 GiB")
         return parse(Path(path).read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise Sim2RealError(f"no such file: {path}") from None

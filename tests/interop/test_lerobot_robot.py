@@ -80,7 +80,7 @@ def test_the_arm_of_the_example_has_the_keys_and_units_that_the_file_supposes(tm
     ("change", "words"),
     [
         (("bench_arm", "bench_amr"), "LeRobot has no robot 'bench_amr'; did you mean 'bench_arm'"),
-        (("most = 1.0", "mots = 1.0"), "LeRobot refuses [robot.config]"),
+        (("most = 1.0", "mots = 1.0"), "LeRobot rejects [robot.config]"),
         (('module = "bench_arm"', 'module = "nowhere"'), "module nowhere: No module named"),
         (('"lift.pos"', '"lift.po"'), "bench_arm has no 'lift.po'"),
     ],

@@ -74,7 +74,7 @@ def test_the_page_has_units_warnings_and_calibration(tmp_path):
     write_page(tmp_path / "page.html", found)
     page = (tmp_path / "page.html").read_text()
     name = found.posterior.names[0]
-    assert shifts(found)[0] > 3 and re.search(f"Outside the prior.*{re.escape(name)} ", page)
+    assert shifts(found)[0] > 3 and re.search(f"outside the prior.*{re.escape(name)} ", page)
     assert "At a bound: " + found.posterior.names[1] in page
     for unit in ("[kg]", "[N m s/rad]", "rad/s"):
         assert unit in page

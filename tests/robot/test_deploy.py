@@ -63,13 +63,13 @@ def test_a_dry_run_says_what_would_be_sent_and_sends_nothing(bundle, capsys, mon
 def test_the_ladder_is_climbed_step_by_step(bundle, tmp_path, capsys):
     robot = ["--robot", "unit:3", "--execute", "--person", "ana"]
     assert go(bundle, *robot) == 2
-    assert "needs first: replay (not tried), shadow (not tried)" in capsys.readouterr().err
+    assert "first needs replay (not tried), shadow (not tried)" in capsys.readouterr().err
     logs, lake = tmp_path / "logs", tmp_path / "lake"
     assert go(bundle, *robot, "--force", "--trials", "2", "--out", str(logs)) == 0
     assert "skipped by force" in capsys.readouterr().out
     assert go(bundle, "--step", "replay", "--logs", str(logs)) == 0
     assert go(bundle, *robot, "--step", "limited") == 2
-    assert "limited on arm-reach unit-3 needs first: shadow (not tried)" in capsys.readouterr().err
+    assert "limited on arm-reach unit-3 first needs shadow (not tried)" in capsys.readouterr().err
     assert go(bundle, *robot, "--step", "shadow", "--seconds", "1") == 0
     assert go(bundle, *robot, "--step", "limited", "--seconds", "1") == 0
     capsys.readouterr()
@@ -88,7 +88,7 @@ def test_the_ladder_is_climbed_step_by_step(bundle, tmp_path, capsys):
     assert steps == ["full", "replay", "shadow", "limited", "full"]
     # Another unit of the same model has not been through it.
     assert go(bundle, "--robot", "unit:4", "--execute", "--person", "ana") == 2
-    assert "unit-4 needs first: shadow" in capsys.readouterr().err
+    assert "unit-4 first needs shadow" in capsys.readouterr().err
 
 
 @pytest.mark.slow
@@ -126,7 +126,7 @@ def test_a_replay_of_a_broken_interface_is_not_passed(bundle, tmp_path):
 
 @pytest.mark.slow
 def test_a_shadow_compares_with_the_bundle_in_charge(bundle, tmp_path):
-    with pytest.raises(Sim2RealError, match="moves the robot: say --execute"):
+    with pytest.raises(Sim2RealError, match="moves the robot: add --execute"):
         deploy(DeployConfig(bundle=bundle, robot="unit:6", step="shadow"))
     other = shutil.copytree(bundle, tmp_path / "other")
     edit(other, "provenance.json", lambda data: data.update(run="another"))
@@ -134,11 +134,11 @@ def test_a_shadow_compares_with_the_bundle_in_charge(bundle, tmp_path):
         bundle=bundle, robot="unit:6", step="shadow", execute=True, force=True, person="ana",
         in_charge=str(other), out=tmp_path / "run",
     )  # fmt: skip
-    with pytest.raises(Sim2RealError, match="its own shadow"):
+    with pytest.raises(Sim2RealError, match="cannot shadow itself"):
         deploy(replace(config, in_charge=str(bundle)))
     rehearsed = LadderRecord(step="replay", passed=True, bundle=Bundle.open(bundle).id)
     write_record(Bundle.open(bundle), rehearsed)
-    with pytest.raises(Sim2RealError, match="may not be in charge of arm-reach unit-6"):
+    with pytest.raises(Sim2RealError, match="may not drive arm-reach unit-6"):
         deploy(replace(config, force=False))
     found = deploy(config)
     agreement = found.record.figures["agreement"]
@@ -190,10 +190,10 @@ def test_a_shadow_listens_to_a_robot_in_other_hands(bundle, tmp_path):
 def test_what_is_malformed_is_refused_with_one_line(bundle, capsys):
     cases = [
         (["--robot", "unit:3", "--execute"], "--person"),
-        (["--robot", "somewhere"], "is not a robot"),
-        (["--robot", "unit:x"], "is not a unit"),
-        (["--execute", "--person", "ana"], "say which robot"),
-        (["--robot", "unit:3", "--goal", "x=a"], "is not like"),
+        (["--robot", "somewhere"], "no robot at 'somewhere'"),
+        (["--robot", "unit:x"], "is not a stand-in unit"),
+        (["--execute", "--person", "ana"], "--robot is required"),
+        (["--robot", "unit:3", "--goal", "x=a"], "must look like"),
         (["--robot", "unit:3", "--goal", "target_positon=1,2,3"], "did you mean 'target_position'"),
         (["--robot", "unit:3", "--seconds", "nan"], "--seconds"),
         (["--robot", "unit:3", "--trials", "0"], "--trials"),
@@ -210,13 +210,13 @@ def test_what_is_malformed_is_refused_with_one_line(bundle, capsys):
 @pytest.mark.parametrize(
     ("name", "change", "said"),
     [
-        ("limits.json", lambda d: d["joints"][0].update(position_high=9.0), "the model from"),
+        ("limits.json", lambda d: d["joints"][0].update(position_high=9.0), "the model only from"),
         ("limits.json", lambda d: d["joints"][0].update(torque=90.0), "torque of 90"),
         ("limits.json", lambda d: d.update(tool="hand"), "names? the tool 'hand'"),
-        ("limits.json", lambda d: d["joints"][0].update(name="hip"), "limits are of"),
-        ("limits.json", lambda d: d["joints"][0].update(command_rate=None), "must be a number"),
+        ("limits.json", lambda d: d["joints"][0].update(name="hip"), "limits are for"),
+        ("limits.json", lambda d: d["joints"][0].update(command_rate=None), "must be finite"),
         ("limits.json", lambda d: d.update(stale_periods="x"), "must be a number"),
-        ("limits.json", lambda d: d.update(overrun_periods=1e9), "not up to 10"),
+        ("limits.json", lambda d: d.update(overrun_periods=1e9), "at most 10, not 1e"),
         ("contract.json", lambda d: d.update(rate_hz=0.0), "rate_hz must be more than 0"),
         ("contract.json", lambda d: d.update(schema=9), "update sim2real"),
     ],
@@ -245,7 +245,7 @@ def test_a_bundle_of_another_robot_moves_nothing(bundle, monkeypatch, capsys):
         assert "goal 'goal' needs 2 finite numbers" in capsys.readouterr().err
         words = ["--goal", "goal=0.3,0.1"]
         assert go(BUNDLES / "arm-push", "--robot", address, *execute, *words) == 2
-        assert "the robot has no cube_pos" in capsys.readouterr().err
+        assert "the robot does not report cube_pos" in capsys.readouterr().err
     assert go(bundle, "--robot", "127.0.0.1:9") == 2
     assert "does not answer" in capsys.readouterr().err
 
@@ -439,7 +439,7 @@ def test_a_step_of_a_moment_proves_nothing(bundle, tmp_path):
             out=tmp_path / "run",
         )
     )
-    assert not found.record.passed and "5 periods are too few" in found.record.why
+    assert not found.record.passed and "only 5 control periods" in found.record.why
 
 
 def test_an_address_says_what_it_is():

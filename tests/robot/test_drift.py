@@ -271,7 +271,7 @@ def test_an_episode_that_is_too_short_to_replay_is_left_out_and_said_to_be(pendu
 @pytest.mark.slow
 def test_mistakes_are_told(pendulum):
     bundle, _, episodes, _ = pendulum
-    with pytest.raises(Sim2RealError, match="not more than the baseline"):
+    with pytest.raises(Sim2RealError, match="no more than the baseline"):
         watch_drift(bundle, episodes[:5], baseline=5)
     with pytest.raises(Sim2RealError, match="too short"):
         watch_drift(bundle, episodes[:5], baseline=3)
@@ -299,7 +299,7 @@ def test_the_verb_tells_drift_by_its_exit_code_and_draws_it(
     assert picture.read_bytes().startswith(b"\x89PNG") and state.exists()
     assert run_drift(config) == 1  # all episodes are known: nothing is counted twice
     assert json.loads(capsys.readouterr().out) == found
-    with pytest.raises(Sim2RealError, match="not more than the baseline"):
+    with pytest.raises(Sim2RealError, match="no more than the baseline"):
         run_drift(DriftConfig(logs=("few",), **options))
     with pytest.raises(Sim2RealError, match="a picture is one of"):
         run_drift(DriftConfig(logs=("same",), out=tmp_path / "drift.xyz", **options))

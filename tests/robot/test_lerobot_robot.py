@@ -156,7 +156,7 @@ def test_a_lost_packet_is_no_reading_and_a_lost_robot_an_error():
     fake.broken = [ConnectionError("no status packet")]
     assert robot.get_observation() == {}
     fake.broken, fake.is_connected = [ConnectionError("port gone")], False
-    with pytest.raises(Sim2RealError, match="fake is gone: port gone"):
+    with pytest.raises(Sim2RealError, match="connection to fake is lost: port gone"):
         robot.get_observation()
     fake.broken = [RuntimeError("overload")]
     with pytest.raises(Sim2RealError, match="cannot be read: overload"):
@@ -195,7 +195,7 @@ def test_a_limp_stop_lets_go_of_the_motors_and_gets_stiff_where_the_robot_is():
     assert fake.bus.stiff and fake.sent[-1]["a.pos"] == -20.0
     bare = Fake()
     del bare.bus
-    with pytest.raises(Sim2RealError, match="cannot let go of its motors"):
+    with pytest.raises(Sim2RealError, match="cannot switch its motors off"):
         LeRobotRobot(bare, names=names_of(), stop="limp")
 
 
@@ -227,7 +227,7 @@ def test_names_the_robot_does_not_have_are_one_clear_line():
         LeRobotRobot(Fake(), names=names_of(a={"key": "a.po", "unit": "deg"}))
     fake = Fake()
     fake.action_features["x.vel"] = float
-    with pytest.raises(Sim2RealError, match=r"also takes 'x\.vel': name a command for it"):
+    with pytest.raises(Sim2RealError, match=r"also takes 'x\.vel': add a command for it"):
         LeRobotRobot(fake, names=names_of())
     robot, _, _ = connected()
     with pytest.raises(Sim2RealError, match="no command 'c'"):
@@ -247,7 +247,7 @@ HEAD = '[robot]\ntype = "so101_follower"\n'
         ("[robot]\ntype = 3\n", "type must be text"),
         ("[robot]\ntyp = 'x'\n", "has no 'typ'; did you mean 'type'"),
         (HEAD + "stop = 'fall'\n", "stop: 'fall' is unknown; there are 'hold', 'limp'"),
-        (HEAD, "names no joint"),
+        (HEAD, "neither joints nor commands"),
         (HEAD + "[joints]\na = 3\n", "'a' must be a table"),
         (HEAD + "[joints]\na = {unit='deg'}\n", "'a' needs 'key'"),
         (
@@ -260,16 +260,19 @@ HEAD = '[robot]\ntype = "so101_follower"\n'
             "sign: 2 is unknown; there are '-1', '1'",
         ),
         (HEAD + "[joints]\na = {key='a.pos', unit='deg', scale=0}\n", "scale must be positive"),
-        (HEAD + "[joints]\na = {key='a.pos', unit='percent'}\n", r"a range \[low, high\] belongs"),
+        (HEAD + "[joints]\na = {key='a.pos', unit='percent'}\n", "'percent' and a range do not go"),
         (
             HEAD + "[joints]\na = {key='k', unit='percent', range=[1]}\n",
             "range must have 2 values, not 1",
         ),
-        (HEAD + "[joints]\na = {key='k', unit='percent', range=[2, 1]}\n", "low end is not below"),
+        (
+            HEAD + "[joints]\na = {key='k', unit='percent', range=[2, 1]}\n",
+            "must go from low",
+        ),
         (HEAD + "[joints]\na = {key='k', unit='deg', offset='x'}\n", "offset must be a number"),
         (
             HEAD + "[joints]\na = {key='k', unit='deg'}\n[commands]\na = {key='k', unit='deg'}\n",
-            "'a' is there twice",
+            "'a' occurs twice",
         ),
     ],
 )

@@ -37,12 +37,12 @@ def test_what_was_stopped_is_recorded_again_with_less(strong, tmp_path):
 
 @pytest.mark.slow
 def test_a_robot_that_nobody_re_arms_stays_stopped(strong, tmp_path):
-    with pytest.raises(Sim2RealError, match="stopped while it was recorded: joint hinge"):
+    with pytest.raises(Sim2RealError, match="stopped during a recording: joint hinge"):
         recorded(strong, tmp_path, rearm=lambda why: False)
 
 
 @pytest.mark.slow
 def test_a_robot_that_is_stopped_again_and_again_is_left_alone(strong, tmp_path, monkeypatch):
-    monkeypatch.setattr(recordings, "_STOPS", 1)
-    with pytest.raises(Sim2RealError, match="stopped while it was recorded"):
+    monkeypatch.setattr(recordings, "_MAX_STOPS", 1)
+    with pytest.raises(Sim2RealError, match="stopped during a recording"):
         recorded(strong, tmp_path)

@@ -45,4 +45,4 @@ def test_an_inertia_no_body_has_is_found(make_twin):
     inertial = '<inertial pos="0.1 0 0" mass="0.2" diaginertia="0.2 0.3 0.3"/>'
     xml = SLIDER.replace('<geom name="tip"', inertial + '<geom name="tip"')
     findings = lint(Twin.load(make_twin("", xml)))
-    assert any(f.place == "body/fore" and "away" in f.message for f in findings)
+    assert any(f.place == "body/fore" and "radius of gyration" in f.message for f in findings)

@@ -142,7 +142,7 @@ BOMB = """<!DOCTYPE lolz [<!ENTITY a "ha"><!ENTITY b "&a;&a;&a;&a;&a;&a;&a;&a;">
         ('<mujoco><include file="missing.xml"/></mujoco>', "is not in"),
         ("<mujoco><worldbody>", "not XML"),
         ("", "not XML"),
-        ("<robot/>", "not an MJCF model"),
+        ("<robot/>", "it is no MJCF model"),
         (
             '<mujoco><asset><mesh file="x.stl"/></asset><include file="late.xml"/></mujoco>',
             "is not in",

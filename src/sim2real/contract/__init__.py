@@ -1,4 +1,4 @@
-"""What crosses a policy's border: features with their units and order, and the limits they keep.
+"""What crosses a policy's border: features with their units and order, and the robot's limits.
 
 Trainer, exporter, robot and doctor all read the same `Contract`, so nothing about a policy's
 interface is left to memory. `Limits` say how far the supervisor lets a robot go. Both are plain

@@ -1,4 +1,4 @@
-"""The machine-checked interface of a policy: what it must be given, and what it gives.
+"""The machine-checked interface of a policy: what it receives and what it returns.
 
 The trainer, the exporter, the robot and the doctor all read this one object. Everything has a name,
 an order, a unit and a width; nothing is left to memory.
@@ -13,32 +13,32 @@ from sim2real.errors import Sim2RealError, table_at
 from sim2real.plain import AtLeastOne, PlainData, Positive
 
 SCHEMA = 1
-"""Version of the contract's form; a newer one is refused."""
+"""Version of the contract's format; a newer one is refused."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class SensorSpec:
-    """One reading the robot must give."""
+    """One sensor that the robot must read."""
 
     name: str
     unit: str
     width: AtLeastOne
     kind: str = ""
-    """What measures it: 'jointpos', 'gyro', 'framequat', …"""
+    """Kind of sensor: 'jointpos', 'gyro', 'framequat', …"""
     of: str = ""
-    """Joint, site or body it is about."""
+    """Joint, site or body that it measures."""
     frame: str = ""
-    """Frame of a vector or a pose: 'world', 'site', …; '' where it has none."""
+    """Frame of a vector or a pose: 'world', 'site', …; '' without one."""
     quaternion: str = ""
-    """Order of a quaternion's parts, 'wxyz'; '' where it is none."""
+    """Order of a quaternion's components, 'wxyz'; '' for other readings."""
     channel: str = ""
-    """Name of the channel in real logs that gives it, where it differs."""
+    """Its channel in real logs, if that has another name."""
     delay_s: float = 0.0
     """Expected time from the event to the reading [s]."""
 
     @property
     def numbers(self) -> tuple[str, ...]:
-        """A name for each of its numbers: its own, or with an index if there are several."""
+        """A name for each of its numbers, with an index if there are several."""
         several = tuple(f"{self.name}[{k}]" for k in range(self.width))
         return several if self.width > 1 else (self.name,)
 
@@ -72,7 +72,7 @@ class ActionSpec:
     name: str
     low: float = -1.0
     high: float = 1.0
-    """Clipped to these before it becomes a command."""
+    """Range that the output is clipped to before it becomes a command."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -92,7 +92,7 @@ class CommandSpec:
     damping: float = 0.0
     """Gain of its velocity loop."""
     delay_s: float = 0.0
-    """Expected time from sending to torque [s]."""
+    """Expected time from sending the command to its torque [s]."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -110,7 +110,7 @@ class Contract(PlainData):
     """Periods of observations the network sees."""
     history_order: str = "oldest first"
     episode_s: float = 0.0
-    """Length of one attempt [s]; 0 where there is none."""
+    """Length of one attempt [s]; 0 if it is not limited."""
     sensors: tuple[SensorSpec, ...]
     goals: tuple[GoalSpec, ...] = ()
     observations: tuple[TermSpec, ...] = ()
@@ -138,7 +138,7 @@ class Contract(PlainData):
         return sum(goal.width for goal in self.goals)
 
     def columns(self, kind: str) -> dict[str, int]:
-        """Column among the readings of each joint's sensor of a kind, as 'jointpos'."""
+        """Column among the readings, by joint, of its sensor of a kind such as 'jointpos'."""
         found: dict[str, int] = {}
         column = 0
         for sensor in self.sensors:
@@ -152,15 +152,15 @@ class Contract(PlainData):
         """The contract in plain data; a newer schema or a malformed one is a `Sim2RealError`."""
         schema = table_at(data, where).get("schema")
         if not isinstance(schema, int) or isinstance(schema, bool) or schema < 1:
-            raise Sim2RealError("the contract names no schema")
+            raise Sim2RealError(f"the contract's schema must be a number from 1 on, not {schema!r}")
         if schema > SCHEMA:
             raise Sim2RealError(
-                f"the contract has schema {schema}, this version knows {SCHEMA}: update sim2real"
+                f"the contract has schema {schema}; this version reads {SCHEMA}: update sim2real"
             )
         return super().from_dict(data, where)
 
     def differences(self, other: Contract) -> Iterator[str]:
-        """What another contract says otherwise, a line each."""
+        """Where another contract differs, one line each."""
         yield from _differences("", self.to_dict(), other.to_dict())
 
 

@@ -1,4 +1,4 @@
-"""How far a robot may go: what the safety supervisor holds a policy to."""
+"""How far a robot may go: the limits that the safety supervisor enforces."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from sim2real.arrays import Floats
 from sim2real.errors import Sim2RealError, number_at
 from sim2real.plain import High, Low, PlainData
 
-_MOST_PERIODS = 10.0
+_MAX_PERIODS = 10.0
+"""More would let a robot move on readings that are long out of date."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,18 +29,22 @@ class JointLimits:
     command_low: Low
     command_high: High
     command_rate: High
-    """Fastest change of the command a second."""
+    """Largest change of the command per second."""
 
     def __post_init__(self) -> None:
         for low, high in (("position_low", "position_high"), ("command_low", "command_high")):
-            if not getattr(self, low) < getattr(self, high):
-                raise Sim2RealError(f"limits of joint {self.name!r}: {low} is not below {high}")
+            self._check(getattr(self, low) < getattr(self, high), low, f"below {high}")
         for name in ("velocity", "acceleration", "torque", "command_rate"):
-            if not getattr(self, name) > 0:
-                raise Sim2RealError(f"limits of joint {self.name!r}: {name} must be positive")
+            self._check(getattr(self, name) > 0, name, "positive")
         for name in ("command_low", "command_high", "command_rate"):
-            if not math.isfinite(getattr(self, name)):
-                raise Sim2RealError(f"limits of joint {self.name!r}: {name} must be a number")
+            self._check(math.isfinite(getattr(self, name)), name, "finite")
+
+    def _check(self, right: bool, name: str, wanted: str) -> None:
+        if not right:
+            raise Sim2RealError(
+                f"limits of joint {self.name!r}: {name} must be {wanted}, not"
+                f" {getattr(self, name):g}"
+            )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,33 +54,40 @@ class Limits(PlainData):
     joints: tuple[JointLimits, ...]
     observation_low: tuple[Low, ...]
     observation_high: tuple[High, ...]
-    """Range of each number of the observation that training has seen, widened."""
+    """Range of each number of the observation in training, widened."""
     tool: str = ""
     """Site that must stay in the workspace; '' for none."""
     workspace_low: tuple[Low, ...] = ()
     workspace_high: tuple[High, ...] = ()
-    """Corners of the box the tool stays in [m]."""
+    """Corners of the box that the tool must stay in [m]."""
     stale_periods: float = 1.75
-    """Age of the last reading that ends the run when none came [control periods]: one packet may be
-    lost, not two."""
+    """Age of the last reading, while no new one arrives, that ends the run [control periods]: one
+    lost packet is tolerated, two in a row are not."""
     overrun_periods: float = 2.0
     """Lateness of a period that ends the run [control periods]."""
 
     def __post_init__(self) -> None:
         for name in ("stale_periods", "overrun_periods"):
             periods = number_at(getattr(self, name), f"limits: {name}")
-            if not 0 < periods <= _MOST_PERIODS:
-                raise Sim2RealError(f"limits: {name} is {periods:g}, not up to {_MOST_PERIODS:g}")
+            if not 0 < periods <= _MAX_PERIODS:
+                raise Sim2RealError(
+                    f"limits: {name} must be above 0 and at most {_MAX_PERIODS:g}, not {periods:g}"
+                )
         if len(self.observation_low) != len(self.observation_high):
-            raise Sim2RealError("limits: the observation's low and high differ in length")
+            raise Sim2RealError(
+                f"limits: observation_low has {len(self.observation_low)} numbers, but"
+                f" observation_high has {len(self.observation_high)}"
+            )
         if len(self.workspace_low) != len(self.workspace_high) or (
             self.tool and len(self.workspace_low) != 3
         ):
-            raise Sim2RealError("limits: a workspace has two corners of three numbers")
+            raise Sim2RealError("limits: workspace_low and workspace_high need three numbers each")
         for low, high in zip(self.workspace_low, self.workspace_high, strict=True):
             if not low < high:
-                raise Sim2RealError("limits: the workspace's low corner is not below its high one")
+                raise Sim2RealError(
+                    f"limits: workspace_low must be below workspace_high, not {low:g} and {high:g}"
+                )
 
     def of(self, name: str) -> Floats:
-        """(commands,) one of the limits of every joint, as 'command_low'."""
+        """(commands,) one limit of every joint, such as 'command_low'."""
         return np.array([getattr(joint, name) for joint in self.joints], dtype=float)

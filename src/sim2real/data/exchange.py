@@ -51,34 +51,25 @@ def import_episodes(
     """Import files and folders into the lake at an address; the lake is created if needed.
 
     See `read_episodes` for the options. What is there already is skipped. What cannot be read is a
-    problem and left out; if nothing can, it is a `Sim2RealError` and no lake is made.
+    problem and left out; if it is the only path, it is a `Sim2RealError` and no lake is made.
     """
     if not paths:
         raise Sim2RealError("name a file or a folder to import")
 
-    def read(path: Path | str) -> Iterator[Episode]:
-        return read_episodes(
-            Path(path), base=base, format=format, channels=channels, rate_hz=rate_hz
-        )
-
-    first = read(paths[0])
-    begin: list[Episode] = []
-    problems = []
-    try:
-        begin = list(islice(first, 1))  # nothing is made for a file that cannot be read
-    except Sim2RealError as error:
-        if len(paths) == 1:
-            raise
-        problems.append(str(error))
+    options: dict[str, Any] = {"format": format, "channels": channels, "rate_hz": rate_hz}
+    logs = [read_episodes(Path(path), base=base, **options) for path in paths]
+    # No lake is made for a single file that cannot be read.
+    begin = list(islice(logs[0], 1)) if len(logs) == 1 else []
     into = Lake.create(lake)
     before = len(into)
     ids: list[str] = []
-    for number, path in enumerate(paths):
+    problems = []
+    for number, episodes in enumerate(logs, 1):
         try:
-            _append(into, chain(begin, first) if number == 0 else read(path), ids)
+            _append(into, chain(begin, episodes), ids)
         except Sim2RealError as error:
             problems.append(str(error))
-        report(number + 1, len(paths))
+        report(number, len(logs))
     return Imported(
         lake=str(lake),
         version=into.version,

@@ -2,7 +2,7 @@
 
 There are three checks, each made only if those before it find nothing: names and clocks; the
 software chain, recomputed exactly; the robot's motion against the twin's. What is normal is learned
-from the twin's own worlds, so nothing is tuned to a task.
+from the twin's own worlds, so that nothing is tuned to a task.
 """
 
 from __future__ import annotations
@@ -25,7 +25,8 @@ from sim2real.logs import ControlLog
 from sim2real.policy import Bundle
 from sim2real.twin import Twin
 
-_OTHERWISE_DRIVEN = ("deploy: shadow", "deploy: limited")
+_NOT_FREELY_DRIVEN = ("deploy: shadow", "deploy: limited")
+"""Recordings in which the commands are not those of the policy."""
 
 
 class Doctor:
@@ -53,10 +54,10 @@ class Doctor:
         periods = 0
         for done, episode in enumerate(episodes):
             log = ControlLog.of(episode, self.bundle.contract, self._channels)
-            if episode.provenance.process in _OTHERWISE_DRIVEN:
+            if episode.provenance.process in _NOT_FREELY_DRIVEN:
                 # What was sent differs from what the policy asked for on purpose.
                 log = replace(log, wanted=None, action=None, observation=None)
-                notes.append("of shadow and limited runs, only the motion was checked")
+                notes.append("only the motion of shadow and limited runs was checked")
             periods += len(log.times)
             findings, gap = self._log(log, notes)
             found.append(findings)
@@ -97,7 +98,7 @@ class Doctor:
 
     @property
     def complete(self) -> bool:
-        """Whether all that it needs of its bundle was read, and its reference simulated."""
+        """Whether it has read its bundle and simulated its reference."""
         return self._physics is not None
 
     def _reference(self) -> PhysicalReference | None:
@@ -140,7 +141,7 @@ def diagnose(
     bundle = Bundle.open(bundle)
     doctor = _DOCTORS.get((bundle.id, thresholds)) or Doctor(bundle, thresholds=thresholds)
     found = doctor.diagnose(select(logs, twin=bundle.contract.robot).episodes, report=report)
-    if doctor.complete:  # one that has yet to read its bundle might not find it again
+    if doctor.complete:  # the bundle of an incomplete one may be gone by its next use
         _DOCTORS[bundle.id, thresholds] = doctor
     return found
 
@@ -154,6 +155,6 @@ def _physics_words(gap: float, usual: float) -> str:
             f" ({gap:.2f} times their usual misfit)"
         )
     return (
-        "the interface is fine, the difference is physics: the twin's misfit on this robot is"
+        "the interface is fine; the difference is physics: the twin's misfit on this robot is"
         f" {gap:.2f} times the usual misfit of its own worlds"
     )

@@ -11,7 +11,7 @@ import tyro
 
 @dataclass(frozen=True, kw_only=True)
 class DoctorConfig:
-    """Compare logs of a robot with what a bundle's contract promises; exit code 1 for a fault.
+    """Compare a robot's logs with what a bundle's contract promises; exit code 1 for a fault.
 
     Names permuted joints, flipped signs, degrees, offsets, scales, quaternion order, reversed
     history, a lost normaliser, delays, a slow loop, frozen channels, saturation, a wrong pose and
@@ -21,6 +21,6 @@ class DoctorConfig:
     bundle: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="BUNDLE")]
     """Folder of the bundle that was run."""
     logs: tuple[str, ...]
-    """Recordings, folders of them, lakes or files of other formats; all of one robot."""
+    """Recordings, folders of them, lakes or files of other formats, all of one robot."""
     json: bool = False
     """Print as JSON."""

@@ -16,7 +16,7 @@ from sim2real.doctor.thresholds import DoctorThresholds
 OFFSETS = (0.03, 0.06, 0.09, 0.13, 0.17, 0.22, 0.3, 0.4, 0.55)
 """Zero errors to try, both ways [rad or m]."""
 FACTORS = (1.1, 1.2, 1.35, 1.5, 1.75, 2.0, 2.5, 3.0, 4.0, 6.0, 10.0)
-"""Scales to try, with their inverses."""
+"""Scales to try, and their inverses."""
 DELAYS = (1, 2, 3, 4, 5, 6, 8)
 """Delays to try [periods]."""
 
@@ -37,7 +37,7 @@ class Hypothesis:
 
     @property
     def apart(self) -> bool:
-        """Whether it sets a joint's position and speed readings at odds with each other."""
+        """Whether it makes a joint's position and speed readings disagree."""
         return self.what in ("position", "speed") and self.fault is not Fault.OFFSET
 
     @property
@@ -49,7 +49,7 @@ class Hypothesis:
 
     @property
     def fee(self) -> float:
-        """Added to the misfit of the corrected motion: smaller readings would else look normal."""
+        """Added to the misfit of the corrected motion: else mere shrinking would look normal."""
         return 0.0 if self.what == "command" else -float(np.log(abs(self.gain)))
 
     def corrected(self, motions: Sequence[JointMotion], own: int) -> JointMotion:
@@ -64,7 +64,7 @@ class Hypothesis:
 
 
 def single_joint(has_speed: bool, servo: bool, limits: DoctorThresholds) -> Iterator[Hypothesis]:
-    """Faults of one joint alone; the likelier first."""
+    """Faults of one joint alone, the most likely first."""
     parts = ("readings", "position", "speed") if has_speed else ("readings",)
     for what in parts:
         yield Hypothesis(Fault.SIGN, what, -1.0, gain=-1.0)

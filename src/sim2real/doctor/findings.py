@@ -31,17 +31,17 @@ class Fault(StrEnum):
 
 REMEDIES = {
     Fault.PERMUTED: "Map channels to joints by name, in the contract's order.",
-    Fault.SIGN: "Negate it in the driver, so that a positive value turns as in the twin's model.",
+    Fault.SIGN: "Negate it in the driver: its positive direction must be that of the twin's model.",
     Fault.DEGREES: "Convert at the driver: the contract is in radians.",
     Fault.OFFSET: "Calibrate the zero: move to a known pose and set the offset in the driver.",
     Fault.SCALE: "Check the unit, gear ratio and gain of the driver against the contract's.",
     Fault.QUATERNION: "Reorder the quaternion to the contract's order, w first.",
     Fault.HISTORY: "Stack the periods oldest first, as the contract says.",
-    Fault.NORMALISER: "Give the network raw observations: the normaliser is inside policy.onnx.",
+    Fault.NORMALISER: "Give the network raw observations: policy.onnx contains the normaliser.",
     Fault.OBSERVATION_DELAYED: "Read the newest sample each period; look for queues and filters.",
     Fault.ACTION_DELAYED: "Send the action in the period it was computed in; look for queues.",
-    Fault.RATE: "Make the loop fast enough for the contract's rate, or train at the rate it has.",
-    Fault.STALE: "Check cable, bus and driver of the channel; stop the robot on stale readings.",
+    Fault.RATE: "Make the loop as fast as the contract says, or train at the rate it reaches.",
+    Fault.STALE: "Check the channel's cable, bus and driver; stop the robot on stale readings.",
     Fault.SATURATED: "Check gains and limits: a policy at its limits no longer controls.",
     Fault.POSE: "Use the contract's default pose as the zero of observations and commands.",
     Fault.MISSING: "Give the robot this sensor, or train a policy that does not need it.",
@@ -58,7 +58,7 @@ class Finding(PlainData, also=("remedy",)):
     evidence: str
     """What the log shows, in numbers."""
     confidence: float
-    """0..1: the share of the disagreement that the fault explains, less for indirect evidence."""
+    """From 0 to 1: the share of the disagreement it explains, less for indirect evidence."""
     alternatives: tuple[Fault, ...] = ()
     """Other faults that would look the same in these logs."""
 
@@ -101,7 +101,7 @@ class Diagnosis(PlainData, also=("verdict", "fine")):
         return self.physics
 
     def sentences(self) -> Iterator[str]:
-        """All of it, a line each."""
+        """The whole result, line by line."""
         for number, finding in enumerate(self.findings, start=1):
             sure = f"{100 * finding.confidence:.0f} %"
             yield f"{number}. {finding.fault} ({sure}): {', '.join(finding.where)}"
@@ -118,8 +118,7 @@ class Diagnosis(PlainData, also=("verdict", "fine")):
 def joined(per_log: Sequence[Sequence[Finding]]) -> tuple[Finding, ...]:
     """Findings of several logs of one robot: each fault once, the best supported first.
 
-    An interface fault is in every log; what shows in a few of many logs is an event in those, and
-    comes last.
+    An interface fault shows in every log; what shows in only a few is an event, and comes last.
     """
     by_fault: dict[Fault, list[Finding]] = {}
     for findings in per_log:

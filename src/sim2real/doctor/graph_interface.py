@@ -15,8 +15,10 @@ from sim2real.arrays import Bools, Floats
 from sim2real.contract import Contract
 from sim2real.policy import Bundle, Runtime
 
-_POINTS = 16
-_STEP = 0.05
+_PROBE_POINTS = 16
+"""Random inputs at which derivatives are taken."""
+_PROBE_STEP = 0.05
+"""Step of the central differences, in SI units."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -99,11 +101,7 @@ class GraphInterface:
 
 
 def _ends(contract: Contract) -> list[int]:
-    widths = [
-        contract.readings_width,
-        sum(goal.width for goal in contract.goals),
-        len(contract.actions),
-    ]
+    widths = [contract.readings_width, contract.goals_width, len(contract.actions)]
     return [int(end) for end in np.cumsum(widths)]
 
 
@@ -158,14 +156,14 @@ def _outputs(contract: Contract) -> tuple[InputColumn, ...]:
 def _slopes(runtime: Runtime, contract: Contract, count: int) -> Floats:
     """(points, outputs, inputs) derivatives of the observation at some random points."""
     rng = np.random.default_rng(0)
-    points = rng.normal(0.0, 0.5, (_POINTS, count))
+    points = rng.normal(0.0, 0.5, (_PROBE_POINTS, count))
     moved = (
         points[:, None, None, :]
-        + _STEP * np.array([1.0, -1.0])[:, None] * np.eye(count)[:, None, :]
+        + _PROBE_STEP * np.array([1.0, -1.0])[:, None] * np.eye(count)[:, None, :]
     )
     parts = np.split(moved.reshape(-1, count), _ends(contract), axis=1)
-    found = runtime.observe(*parts).astype(float).reshape(_POINTS, count, 2, -1)
-    return np.asarray((found[:, :, 0] - found[:, :, 1]).transpose(0, 2, 1) / (2 * _STEP))
+    found = runtime.observe(*parts).astype(float).reshape(_PROBE_POINTS, count, 2, -1)
+    return np.asarray((found[:, :, 0] - found[:, :, 1]).transpose(0, 2, 1) / (2 * _PROBE_STEP))
 
 
 def _normaliser(bundle: Bundle) -> tuple[Floats, Floats] | None:

@@ -1,4 +1,4 @@
-"""Readings that no world of the twin gives: a unit, a sign or an order shows in a single row.
+"""Readings that occur in no world of the twin: a single row shows a unit, a sign or an order.
 
 This needs no motion, so it works even if the supervisor stopped the robot at once.
 """
@@ -101,7 +101,7 @@ class ReadingBounds:
             moved = tuple(names[k] for k in range(len(at)) if order[k] != k)
             return [Finding(Fault.PERMUTED, moved, evidence, 0.6, (Fault.POSE,))]
         if away(at).max() > self._limits.other_pose:
-            evidence = f"{here}, none of them farther than {float(spread[odd][0]):.2f} from there."
+            evidence = f"{here}, all within {float(spread[odd][0]):.2f} of that."
             return [Finding(Fault.POSE, where, evidence, 0.5, (Fault.OFFSET,))]
         return []
 
@@ -153,7 +153,7 @@ def _replaced(
     for factor in (1e-3, 1e3, 1e-2, 1e2, 1 / DEGREES, DEGREES):
         if inside(values * factor) > 0.9:
             return Fault.SCALE, f"multiplied by {factor:.3g} it does not"
-    return Fault.OFFSET, "no sign, order or unit explains it"
+    return Fault.OFFSET, "no other sign, order or unit explains it"
 
 
 def _orders(count: int) -> list[list[int]]:

@@ -22,19 +22,20 @@ _AHEAD_S = 0.12
 """Time ahead that the motion is predicted [s]."""
 _BACK_S = 0.10
 """Time for which past commands matter: delays of the bus and of the drive [s]."""
-_SPEED_BACK = 2
+_FIRST_SPEED_ROW = 2
 """Period of the first row of speeds: two differences of positions lie before it."""
-_TABLE = 1441
+_TABLE_SIZE = 1441
+"""Angles in the gravity table of a single hinge."""
 _NEAR_M = 0.015
-"""Geoms nearer than this may touch, as calibration is no better [m]."""
-_STOP = 0.04
+"""Geoms closer than this may touch: no calibration is more precise [m]."""
+_STOP_MARGIN = 0.04
 """A joint this close to its stop may rest on it [rad or m]."""
-_STIRRED = 0.05
+_MIN_RANGE_SHARE = 0.05
 """Share of its range that a joint must cover to be judged."""
-_LED = 0.05
+_MIN_LEAD = 0.05
 """A servo whose command is farther away than this overcomes its friction [rad or m]."""
-_BENDS = (0.5, 0.9)
-"""Quantiles of the command's lead at which the response may bend: drives saturate."""
+_BEND_QUANTILES = (0.5, 0.9)
+"""Quantiles of the command's lead at which drives may saturate, and the response bends."""
 
 
 @dataclass(frozen=True)
@@ -97,11 +98,11 @@ class Posture:
         ids = [model.joint(joint.name).id for joint in joints]
         hinge = int(mujoco.mjtJoint.mjJNT_HINGE)
         if len(joints) == 1 and int(model.jnt_type[ids[0]]) == hinge and not self._touch.any():
-            angles = np.linspace(-np.pi, np.pi, _TABLE)
+            angles = np.linspace(-np.pi, np.pi, _TABLE_SIZE)
             self._table = (angles, self._exact(angles[:, None])[0][:, 0])
         limited = model.jnt_limited[ids].astype(bool)
-        self._low = np.where(limited, model.jnt_range[ids, 0] + _STOP, -np.inf)
-        self._high = np.where(limited, model.jnt_range[ids, 1] - _STOP, np.inf)
+        self._low = np.where(limited, model.jnt_range[ids, 0] + _STOP_MARGIN, -np.inf)
+        self._high = np.where(limited, model.jnt_range[ids, 1] - _STOP_MARGIN, np.inf)
 
     def __call__(self, positions: Floats) -> tuple[Floats, Bools]:
         """Gravity torques (..., joints), and whether joints are free, of the positions' shape."""
@@ -165,7 +166,9 @@ class JointResponseModel:
         for k, joint in enumerate(self.joints):
             sets = [motions[k] for motions in self.reference]
             lead = np.concatenate([(m.command - m.position).ravel() for m in sets])
-            self._bends.append(tuple(float(b) for b in np.nanquantile(np.abs(lead), _BENDS)))
+            self._bends.append(
+                tuple(float(b) for b in np.nanquantile(np.abs(lead), _BEND_QUANTILES))
+            )
             travel = _fitted([self._features(m, joint) for m in sets], [m.free for m in sets])
             speed = None
             if joint.speed is not None:
@@ -197,21 +200,21 @@ class JointResponseModel:
             return motion
         return replace(motion, weight=self.posture(motion.position[:, :, None])[0][:, :, 0])
 
-    def stirred(self, motion: JointMotion, k: int) -> bool:
+    def moves_enough(self, motion: JointMotion, k: int) -> bool:
         """Whether the joint moves far enough in the first episode to be judged."""
         span = float(np.ptp(np.nanquantile(self.reference[-1][k].position, (0.02, 0.98))))
         known = motion.position[0][np.isfinite(motion.position[0])]
-        return len(known) > 1 and float(np.ptp(known)) > _STIRRED * span
+        return len(known) > 1 and float(np.ptp(known)) > _MIN_RANGE_SHARE * span
 
     def moving(self, motion: JointMotion, k: int) -> Bools:
         """(episodes, periods) whether the joint's reading clearly changes from there on.
 
-        A joint at rest may be held by friction or by the table and says nothing about a driver.
+        A joint at rest, held by friction or the table, tells nothing about its driver.
         """
         travel, _ = self._fits[k]
         found: Bools = np.nan_to_num(np.abs(self._gone(motion))) > 2.0 * travel.usual
         if not self.joints[k].servo:
-            # A torque that moves nothing is evidence, too; a servo may be held by the table.
+            # A torque that moves nothing is evidence too; a servo may be held by the table.
             features, _ = self._features(motion, self.joints[k])
             predicted = np.nan_to_num(np.abs(features @ travel.weights))
             found[:, self.back : self.back + predicted.shape[1]] |= predicted > 2.0 * travel.usual
@@ -247,7 +250,7 @@ class JointResponseModel:
         lead = motion.command[0] - motion.position[0]
         lead = np.concatenate([[np.nan], lead[:-1]])  # commands take about a period to act
         gone = self._gone(motion)[0]
-        use = moving[0] & (np.abs(lead) > _LED) & np.isfinite(gone)
+        use = moving[0] & (np.abs(lead) > _MIN_LEAD) & np.isfinite(gone)
         return float((np.sign(lead[use]) == np.sign(gone[use])).mean()) if use.sum() > 4 else np.nan
 
     def loss(self, motion: JointMotion, k: int, *, speed: bool) -> Floats:
@@ -257,7 +260,7 @@ class JointResponseModel:
         event decides.
         """
         found = np.full(motion.position.shape, np.nan)
-        fit, first = self._fits[k][speed], _SPEED_BACK if speed else self.back
+        fit, first = self._fits[k][speed], _FIRST_SPEED_ROW if speed else self.back
         if fit is None or (speed and motion.speed is None):
             return found
         features, target = (
@@ -331,7 +334,7 @@ def _fitted(sets: list[tuple[Floats, Floats]], free: list[Bools]) -> _LinearFit:
     weights = np.linalg.solve(matrix.T @ matrix + ridge, matrix.T @ (wanted * np.sqrt(share)))
     weights = weights / size
     errors = [_usual(table, target, weights) for table, target in zip(tables, targets, strict=True)]
-    # A joint that the policy does not move is known from the other episodes.
+    # A joint that the policy does not move is known only from the other episodes.
     return _LinearFit(weights, max(errors[0], 0.3 * errors[-1], 1e-6))
 
 

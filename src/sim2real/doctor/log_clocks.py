@@ -27,7 +27,7 @@ def _missing(log: ControlLog) -> list[Finding]:
     if absent:
         parts.append(f"the log has no channel {', '.join(absent)}")
     if empty:
-        parts.append(f"{', '.join(empty)} never holds a number of the contract's shape")
+        parts.append(f"{', '.join(empty)} never has a value of the contract's shape")
     if not parts:
         return []
     evidence = f"The contract has {len(log.contract.sensors)} sensors; {' and '.join(parts)}."
@@ -47,8 +47,8 @@ def _rate(log: ControlLog, limits: DoctorThresholds) -> list[Finding]:
     evidence = (
         f"A control period lasts {1e3 * usual:.1f} ms (median; mean {1e3 * mean:.1f} ms), and the"
         f" contract promises {1e3 * promised:.1f} ms: {1.0 / mean:.1f} Hz instead of"
-        f" {log.contract.rate_hz:g} Hz. {100 * missed:.0f} % of the periods are more than half as"
-        " long again."
+        f" {log.contract.rate_hz:g} Hz. {100 * missed:.0f} % of the periods last more than"
+        " 1.5 times as long as promised."
     )
     return [Finding(Fault.RATE, ("clock",), evidence, 1.0)]
 

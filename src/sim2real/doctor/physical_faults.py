@@ -18,24 +18,21 @@ from sim2real.doctor.impossible_readings import ReadingBounds
 from sim2real.doctor.joint_response import JointMotion, JointResponseModel
 from sim2real.doctor.resting_positions import RestingPositions
 from sim2real.doctor.simulated_reference import ReferenceEpisodes, simulated
-from sim2real.doctor.thresholds import DOCTOR_THRESHOLDS, DoctorThresholds
+from sim2real.doctor.thresholds import DoctorThresholds
 from sim2real.logs import ControlLog
 from sim2real.twin import Twin
 
-_MARGIN = 0.4
-"""How much more a correction must improve the misfit than it improves any clean episode."""
-_EXACT = (Fault.SIGN, Fault.PERMUTED)
-_DELAYS = (Fault.OBSERVATION_DELAYED, Fault.ACTION_DELAYED)
-_LATE_MARGIN = 0.3
-"""The same for delays, in which buses differ."""
+_EXACT_FAULTS = (Fault.SIGN, Fault.PERMUTED)
+"""Faults without a number to fit."""
+_DELAY_FAULTS = (Fault.OBSERVATION_DELAYED, Fault.ACTION_DELAYED)
 _FOLLOWS, _STRAYS = 0.85, 0.6
-"""Share of the moving periods above which a servo follows its command, and below which it does
-not."""
+"""A servo follows its command above the first share of its moving periods, and does not below the
+second."""
 _PARTS = 2
 """Parts of a motion; a fault must show in each."""
-_FEWEST = 12
-"""Fewest moving periods for a verdict."""
-_STUCK = 5
+_MIN_MOVING_PERIODS = 12
+"""Fewest moving periods of a joint that is judged."""
+_MIN_STUCK_PERIODS = 5
 """Fewest equal readings in a row that can count as stuck."""
 
 
@@ -58,16 +55,14 @@ class TriedHypothesis:
     hypothesis: Hypothesis
     before: Floats
     after: Floats
-    """Includes the hypothesis' fee."""
+    """With the fee of the hypothesis."""
     corrected: JointMotion
 
 
 class PhysicalReference:
     """What is normal for a bundle's robot, and tests for what is not."""
 
-    def __init__(
-        self, interface: GraphInterface, thresholds: DoctorThresholds = DOCTOR_THRESHOLDS
-    ) -> None:
+    def __init__(self, interface: GraphInterface, thresholds: DoctorThresholds) -> None:
         """Simulate the reference; a `Sim2RealError` if the task is not installed here."""
         contract, twin = interface.bundle.contract, Twin.load(interface.bundle.twin)
         driven, excited = simulated(interface, worlds=thresholds.worlds, wider=thresholds.wider)
@@ -86,7 +81,7 @@ class PhysicalReference:
             apart: [_quantile(m, 0.97) for m in (means, speeds)[apart]] for apart in (0, 1)
         }
         self._most = [
-            [_most(_persistent(t.before - t.after)) for t in self._tried(motions, k)]
+            [_most(np.min(t.before - t.after, axis=1)) for t in self._tried(motions, k)]
             for k in range(len(motions))
         ]
         self._most_late = [_most(self._late(motions, p)[0]) for p in DELAYS]
@@ -107,7 +102,7 @@ class PhysicalReference:
         found = np.full((len(loss), _PARTS), np.nan)
         for episode, (row, use) in enumerate(zip(loss, moving, strict=True)):
             rows = row[use & np.isfinite(row)]
-            if len(rows) >= _FEWEST:
+            if len(rows) >= _MIN_MOVING_PERIODS:
                 found[episode] = [part.mean() for part in np.array_split(rows, _PARTS)]
         return found
 
@@ -150,7 +145,11 @@ class PhysicalReference:
             return self._resting.findings(motions)
         resting = self._resting.findings(motions)
         best = max(strongest, key=lambda f: strongest[f])
-        if resting and resting[0].fault in _EXACT and best not in (*_EXACT, *_DELAYS):
+        if (
+            resting
+            and resting[0].fault in _EXACT_FAULTS
+            and best not in (*_EXACT_FAULTS, *_DELAY_FAULTS)
+        ):
             # A sign or an order has no free number; a zero or a factor fits nearly anything.
             return resting
         top = max(strongest.values())
@@ -187,24 +186,26 @@ class PhysicalReference:
         return found
 
     def _joint(self, motions: list[JointMotion], k: int) -> AcceptedFault | None:
-        if not self.model.stirred(motions[k], k):
+        if not self.model.moves_enough(motions[k], k):
             return None
         moving = self.model.moving(motions[k], k)
-        servo = self.model.joints[k].servo
+        servo, margin = self.model.joints[k].servo, self._limits.misfit_margin
         follows = self.model.follows(motions[k], moving) if servo else np.nan
         accepted = []
         for tried, most in zip(self._tried(motions, k), self._most[k], strict=True):
             h = tried.hypothesis
             before, left = float(np.mean(tried.before)), float(np.mean(tried.after)) - h.fee
-            if not before > self._odd[h.apart][k] + _MARGIN:
+            if not before > self._odd[h.apart][k] + margin:
                 continue
-            normal = left < self._worst[h.apart][k] + _MARGIN
-            if servo and not h.apart and h.fault in _EXACT:
+            normal = left < self._worst[h.apart][k] + margin
+            if servo and not h.apart and h.fault in _EXACT_FAULTS:
                 # Sent far off, a drive saturates and no model fits, but it still follows.
                 both = moving | self.model.moving(tried.corrected, k)
                 would = self.model.follows(tried.corrected, both)
                 normal = would > _FOLLOWS and follows < _STRAYS
-            if normal and _persistent(tried.before - tried.after)[0] > max(0.0, most) + _MARGIN:
+            # The first log's gain must show in each part of its motion.
+            gains = tried.before[0] - tried.after[0]
+            if normal and np.min(gains) > max(0.0, most) + margin:
                 gain = float(np.mean(tried.before - tried.after))
                 name = self.model.joints[k].name
                 accepted.append(AcceptedFault(joint=name, hypothesis=h, gain=gain, left=left))
@@ -213,7 +214,7 @@ class PhysicalReference:
         # Position against speed is the stronger evidence.
         accepted = [n for n in accepted if n.hypothesis.apart] or accepted
         best = max(n.gain for n in accepted)
-        chosen = next(n for n in accepted if n.gain >= best - _MARGIN)
+        chosen = next(n for n in accepted if n.gain >= best - margin)
         return None if chosen.hypothesis.benign else chosen
 
     def _late(self, motions: list[JointMotion], periods: int) -> tuple[Floats, Floats]:
@@ -234,7 +235,10 @@ class PhysicalReference:
         for periods, most in zip(DELAYS, self._most_late, strict=True):
             gains, left = self._late(motions, periods)
             gain = float(gains[0])
-            enough = gain > max(0.0, most) + _LATE_MARGIN and left[0] < _MARGIN
+            enough = (
+                gain > max(0.0, most) + self._limits.delay_margin
+                and left[0] < self._limits.misfit_margin
+            )
             if enough and (best is None or gain > best[1] / len(motions)):
                 best = (periods, gain * len(motions))
         return best
@@ -249,7 +253,7 @@ class PhysicalReference:
         evidence = (
             f"The joints respond {periods} period(s)"
             f" ({1e3 * periods / log.contract.rate_hz:.0f} ms) later than in any of the twin's"
-            f" worlds (taking the readings earlier improves the misfit by {gain:.2f})."
+            f" worlds (with earlier readings the misfit improves by {gain:.2f})."
         )
         return Finding(fault, ("all joints",), evidence, 0.7, (other,))
 
@@ -267,7 +271,7 @@ class PhysicalReference:
         if fault is Fault.PERMUTED:
             how = f"the {what} of {self.model.joints[int(value)].name}"
         evidence = (
-            f"Joint {first.joint} moves as in the twin's worlds with {how}: misfit"
+            f"Joint {first.joint} moves like the twin's worlds with {how}: misfit"
             f" {first.left:.2f} instead of {first.left + first.gain:.2f}."
         )
         sure = float(np.clip(first.gain / (first.gain + first.left), 0.3, 0.95))
@@ -289,18 +293,13 @@ class PhysicalReference:
         for fault, entries in stuck.items():
             name, size, length = max(entries, key=lambda e: e[1])
             evidence = (
-                f"The reading {name} keeps one value for {length} periods while the joint's other"
-                f" reading shows that it moved by {size:.2f}."
+                f"{name} keeps one value for {length} periods, while the joint's other reading"
+                f" shows a motion of {size:.2f}."
             )
             other = Fault.STALE if fault is Fault.MISSING else Fault.MISSING
             names = tuple(entry[0] for entry in entries)
             found.append(Finding(fault, names, evidence, 0.9, (other,)))
         return found
-
-
-def _persistent(gains: Floats) -> Floats:
-    """(episodes,) the smallest gain among the parts (episodes, parts) of a motion."""
-    return np.asarray(np.min(gains, axis=1))
 
 
 def _shared(values: list[Floats], share: float) -> Floats:
@@ -347,4 +346,4 @@ def _runs(series: Floats) -> list[tuple[int, int]]:
     same = np.concatenate([[False], series[1:] == series[:-1], [False]])
     edges = np.flatnonzero(same[1:] != same[:-1])
     pairs = zip(edges[::2], edges[1::2], strict=True)
-    return [(int(b), int(e) + 1) for b, e in pairs if e - b + 1 >= _STUCK]
+    return [(int(b), int(e) + 1) for b, e in pairs if e - b + 1 >= _MIN_STUCK_PERIODS]

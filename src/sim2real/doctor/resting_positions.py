@@ -1,7 +1,7 @@
 """Where position servos come to rest.
 
 A servo that nothing holds rests at its command, up to sag and friction. One that rests elsewhere
-has another zero, sign, unit or order than its command. Rest against a table or a stop is left out.
+has another zero, sign, unit or order than its command. Rest against a table or a stop is ignored.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ import numpy as np
 from sim2real.doctor.findings import Fault, Finding
 from sim2real.doctor.joint_response import JointMotion, JointResponseModel
 
-_FEWEST = 8
+_MIN_RESTING_PERIODS = 8
 """Fewest periods of rest."""
-_SLACK = 0.1
-"""How much farther from its command a servo may rest than in any of the twin's worlds."""
-_SAME = 0.06
-"""Largest difference of two positions that count as equal [rad or m]."""
+_REST_MARGIN = 0.1
+"""How much farther from its command than in the twin's worlds a servo may rest [rad or m]."""
+_SAME_POSITION = 0.06
+"""Largest difference of positions that count as equal [rad or m]."""
 
 
 class RestingPositions:
@@ -32,7 +32,7 @@ class RestingPositions:
         odd = {
             k: place
             for k, place in enumerate(places)
-            if place is not None and abs(place[0] - place[1]) > 1.5 * self._most[k] + _SLACK
+            if place is not None and abs(place[0] - place[1]) > 1.5 * self._most[k] + _REST_MARGIN
         }
         if not odd:
             return []
@@ -54,21 +54,21 @@ class RestingPositions:
         places: list[tuple[float, float]],
     ) -> tuple[Fault, tuple[Fault, ...]]:
         others = (Fault.SCALE, Fault.SIGN, Fault.POSE)
-        if all(abs(command + position) < _SAME for command, position in odd.values()):
+        if all(abs(command + position) < _SAME_POSITION for command, position in odd.values()):
             return Fault.SIGN, (Fault.OFFSET, Fault.SCALE)
         if len(odd) > 1 and all(
-            any(abs(places[i][0] - position) < _SAME for i in range(len(places)) if i != k)
+            any(abs(places[i][0] - position) < _SAME_POSITION for i in range(len(places)) if i != k)
             for k, (_, position) in odd.items()
         ):
             return Fault.PERMUTED, others
         if any(
-            abs(places[i][0] - position) + abs(places[i][1] - command) < 2 * _SAME
+            abs(places[i][0] - position) + abs(places[i][1] - command) < 2 * _SAME_POSITION
             for k, (command, position) in odd.items()
             for i in range(len(places))
             if i != k
         ):
             return Fault.PERMUTED, others
-        if len(odd) > 1 and all(abs(position) < _SAME for _, position in odd.values()):
+        if len(odd) > 1 and all(abs(position) < _SAME_POSITION for _, position in odd.values()):
             return Fault.DEGREES, others
         return Fault.OFFSET, others
 
@@ -84,7 +84,7 @@ class RestingPositions:
         ahead = self._model.ahead
         rest = ~moving & free & still & np.isfinite(command) & np.isfinite(position)
         rest[: ahead + 1] = rest[-ahead:] = False
-        if rest.sum() < _FEWEST:
+        if rest.sum() < _MIN_RESTING_PERIODS:
             return None
         return float(np.median(command[rest])), float(np.median(position[rest]))
 

@@ -20,8 +20,8 @@ _Number = TypeVar("_Number", bound=np.generic)
 
 TOLERANCE = 1e-4
 """Absolute and relative difference up to which numbers are equal: float32 and text round."""
-ENOUGH = 0.9
-"""Share of the rows that an explanation must explain."""
+MIN_EXPLAINED = 0.9
+"""Share of the rows that a relation must explain."""
 LONGEST_SHIFT = 10
 """Longest shift in time to try [periods]."""
 DEGREES = 180.0 / np.pi
@@ -95,8 +95,8 @@ def alike(groups: list[str], column: int) -> list[int]:
 def _completed(
     found: list[SignalRelation], logged: Floats, true: Floats, rows: Bools, groups: list[str]
 ) -> list[SignalRelation]:
-    """Reads columns that look stuck or scaled as part of a permutation, if there is one: a channel
-    at rest looks like that in another's place."""
+    """The relations, where columns that look stuck or scaled are read as part of a permutation, if
+    there is one: a channel at rest looks like that in another's place."""
     if not any(r.kind is RelationKind.PERMUTED for r in found):
         return found
     resting = (
@@ -112,7 +112,7 @@ def _completed(
         column = relation.column
         for j in alike(groups, column):
             share = float(same(logged[rows, column], true[rows, j]).mean())
-            if share >= ENOUGH:
+            if share >= MIN_EXPLAINED:
                 return SignalRelation(RelationKind.PERMUTED, column, j, share)
         return relation
 
@@ -169,7 +169,7 @@ def _exact(
 def best(tried: list[SignalRelation], column: int) -> SignalRelation:
     """The relation that explains the most; of those within two percent of it, the first."""
     top = max((r.share for r in tried), default=0.0)
-    if top < ENOUGH:
+    if top < MIN_EXPLAINED:
         return SignalRelation(RelationKind.UNKNOWN, column)
     return next(r for r in tried if r.share >= top - 0.02)
 

@@ -1,6 +1,6 @@
 """What is normal: the bundle's policy in worlds of its own twin, drawn wider than usual.
 
-The doctor takes its thresholds from here, so none is set by hand for a task.
+The doctor derives its limits from here, so that none is set by hand for a task.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ from sim2real.twin import Twin
 
 _SEED = 7_000_000
 _EXCITED_PERIODS = 120
-_JUMP = 0.12
+"""Most periods with jumping commands."""
+_JUMP_PROBABILITY = 0.12
 """Probability that a command jumps in a period."""
 
 
@@ -38,7 +39,7 @@ class ReferenceEpisodes:
 class _Wider(Sampler):
     """A sampler's draws, farther from the nominal values; delays are anywhere in their bounds.
 
-    Nobody writes down how late a bus is, and lateness alone is no interface fault.
+    Delays of a bus are rarely known, and a delay alone is no interface fault.
     """
 
     def __init__(self, inner: Sampler, twin: Twin, *, worlds: int, wider: float) -> None:
@@ -103,7 +104,7 @@ def _excited(env: TaskEnv) -> ReferenceEpisodes:
     readings, commands = [], []
     for _ in range(min(env.steps, _EXCITED_PERIODS)):
         readings.append(worlds.measured.double().numpy().copy())
-        jumps = rng.random(size) < _JUMP
+        jumps = rng.random(size) < _JUMP_PROBABILITY
         target = centre + wide * rng.uniform(-0.4, 0.4, size)
         near = command + wide * rng.normal(0.0, 0.05, size)
         command = np.where(jumps, np.where(rng.random(size) < 0.5, target, near), command)

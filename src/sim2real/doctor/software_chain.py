@@ -1,4 +1,4 @@
-"""The software between sensors and actuators, recomputed: it is exact, so every break is a fault.
+"""The software between sensors and actuators, recomputed exactly: every difference is a fault.
 
 readings -> observation -> action -> wanted -> command. Each link is recomputed from the one before
 with the bundle's own graphs. Where the log differs, the relation of the two names the fault.
@@ -19,8 +19,8 @@ from sim2real.doctor.findings import Fault, Finding
 from sim2real.doctor.graph_interface import GraphInterface, InputColumn
 from sim2real.doctor.signal_relations import (
     DEGREES,
-    ENOUGH,
     LONGEST_SHIFT,
+    MIN_EXPLAINED,
     RelationKind,
     SignalRelation,
     alike,
@@ -32,8 +32,8 @@ from sim2real.doctor.signal_relations import (
 )
 from sim2real.logs import ControlLog
 
-_NEW_AT_LIMIT = 0.2
-"""Share of the free actions brought to their limit above which they are saturated, not scaled."""
+_NEWLY_SATURATED_SHARE = 0.2
+"""Share of actions brought to their limit above which they are saturated, not scaled."""
 
 
 class SoftwareChain:
@@ -96,14 +96,14 @@ class SoftwareChain:
         mean, scale = (part[-frames.shape[1] :] for part in self._interface.normaliser)
         for guess, how in (
             ((computed - mean) / scale, "normalised before the network, which normalises it again"),
-            (computed * scale + mean, "scaled back by the normaliser's mean and deviation"),
+            (computed * scale + mean, "denormalised with the normaliser's mean and deviation"),
         ):
             wrong = broken_columns(frames, guess, rows)
             if len(wrong) <= 0.1 * frames.shape[1]:
                 share = float(same(frames, guess)[rows].mean())
                 evidence = (
-                    f"The logged observation is the contract's, {how}: then {100 * share:.0f} % of"
-                    " its numbers agree."
+                    f"The logged observation is the contract's, {how}; this explains"
+                    f" {100 * share:.0f} % of its numbers."
                 )
                 return [Finding(Fault.NORMALISER, ("observation",), evidence, share)]
         return []
@@ -325,7 +325,7 @@ class SoftwareChain:
         allowed = np.where(np.isfinite(last), np.clip(wanted, last - step, last + step), wanted)
         low = limits.of("command_low")
         limited: Floats = np.clip(allowed, low, limits.of("command_high"))
-        # Usually nothing is limited; where wanted and sent agree it does not matter.
+        # Where wanted and sent agree, nothing was limited.
         return np.where(same(self._log.command, wanted), wanted, limited)
 
 
@@ -403,7 +403,7 @@ def _saturated(
         if limit > 1.001:  # the gain acts after the clipping
             return []
         constant = np.ptp(mine) == 0 and limit > 0.999
-        if not constant and (float(same(mine, guess).mean()) < ENOUGH or abs(factor) <= 1.0):
+        if not constant and (float(same(mine, guess).mean()) < MIN_EXPLAINED or abs(factor) <= 1.0):
             return []
         names.append(specs[column].name)
         factors.append(factor)
@@ -411,10 +411,10 @@ def _saturated(
     would = (np.abs(raw[rows]) > 0.999)[:, limits > 0]
     share = float(at_limit.mean()) if names else 0.0
     already = float(would.mean()) if names else 1.0
-    if not names or share - already < _NEW_AT_LIMIT * (1.0 - already):
+    if not names or share - already < _NEWLY_SATURATED_SHARE * (1.0 - already):
         return []
     evidence = (
-        f"The action is at its limit in {100 * share:.0f} % of the periods; the network's own"
-        f" output, multiplied by {np.median(factors):.3g}, explains it."
+        f"The action is at its limit in {100 * share:.0f} % of the periods, as the network's own"
+        f" output would be if multiplied by {np.median(factors):.3g}."
     )
     return [Finding(Fault.SATURATED, tuple(names), evidence, 0.95, (Fault.SCALE,))]

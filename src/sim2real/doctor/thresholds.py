@@ -23,18 +23,22 @@ class DoctorThresholds:
     saturated_more: float = 0.4
     """Share of actions at their limit, beyond that of any simulated episode, that is a fault."""
     zero_offset: float = 0.12
-    """Zero error from which it is a fault; smaller ones are calibration, sag and friction [rad or
+    """Zero error from which it is a fault; calibration, sag and friction cause smaller ones [rad or
     m]."""
     scale: float = 1.3
     """Factor of readings or positions from which it is a fault; motors and gears differ by less."""
     torque_scale: float = 2.2
-    """The same of torques: friction, heat and a low battery take more than half of one."""
+    """The same for torques, of which friction, heat and a low battery take more than half."""
     start_outside: float = 0.6
     """How far a joint may start outside the worlds' starts: an unpowered arm sags [rad or m]."""
     other_pose: float = 1.2
-    """How far outside the worlds' starts a start is another pose [rad or m]."""
+    """How far outside the worlds' starts a joint is in another pose [rad or m]."""
+    misfit_margin: float = 0.4
+    """How much more than any clean episode's misfit a correction must improve a log's."""
+    delay_margin: float = 0.3
+    """The same for delays, in which buses differ."""
     misfit: float = 1.3
-    """Misfit, relative to the twin's worlds, up to which a robot moves like them."""
+    """Misfit, relative to that of the twin's worlds, up to which a robot moves like them."""
     worlds: int = 64
     """Worlds of the twin that define what is normal."""
     wider: float = 2.0

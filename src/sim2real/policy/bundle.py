@@ -42,7 +42,7 @@ class ExportProvenance(TypedDict):
     observations: int
     software: dict[str, str]
     largest_difference: NotRequired[dict[str, float]]
-    """Of each graph, from what it was made from."""
+    """Largest difference of each graph from the module it was exported from."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,7 +76,7 @@ class Bundle:
         schema = manifest.get("schema")
         if not isinstance(schema, int) or schema > SCHEMA:
             raise Sim2RealError(
-                f"{folder} has bundle schema {schema}, this version knows {SCHEMA}: update sim2real"
+                f"{folder} has bundle schema {schema}; this version reads {SCHEMA}: update sim2real"
             )
         listed = dict(table_at(manifest.get("files"), f"{folder / _MANIFEST}: files"))
         there = _files(folder)
@@ -104,7 +104,7 @@ class Bundle:
 
     @property
     def records(self) -> Path:
-        """Folder of what was tried with it: the steps of the ladder of trust."""
+        """Folder with the records of its steps up the ladder of trust."""
         return self.folder / _RECORDS
 
     def graph(self, name: str) -> bytes:
@@ -155,7 +155,9 @@ def _files(folder: Path) -> dict[str, str]:
     for path in sorted(folder.rglob("*")):
         name = path.relative_to(folder).as_posix()
         if path.is_symlink():
-            raise Sim2RealError(f"{folder}: {name} is a link")
+            raise Sim2RealError(
+                f"{folder}: {name} is a symbolic link, which a bundle must not have"
+            )
         if path.is_file() and name != _MANIFEST and not name.startswith(f"{_RECORDS}/"):
             found[name] = hashlib.sha256(path.read_bytes()).hexdigest()
     return found
@@ -176,16 +178,18 @@ def _fit(folder: Path, contract: Contract, limits: Limits) -> None:
     joints = [joint.name for joint in limits.joints]
     commanded = [command.joint for command in contract.commands]
     if joints != commanded:
-        raise Sim2RealError(f"{folder}: the limits are of {joints}, the commands of {commanded}")
+        raise Sim2RealError(
+            f"{folder}: the limits are for {joints}, but the commands for {commanded}"
+        )
     if len(limits.observation_low) != contract.frame_width:
         raise Sim2RealError(
-            f"{folder}: the limits know {len(limits.observation_low)} numbers of the observation,"
-            f" the contract {contract.frame_width}"
+            f"{folder}: the limits cover {len(limits.observation_low)} numbers of the observation,"
+            f" but the contract has {contract.frame_width}"
         )
     for joint, command in zip(limits.joints, contract.commands, strict=True):
         if joint.command_low < command.low - 1e-9 or joint.command_high > command.high + 1e-9:
             raise Sim2RealError(
                 f"{folder}: limits of joint {joint.name!r} allow commands from"
-                f" {joint.command_low:g} to {joint.command_high:g}, the actuator takes"
+                f" {joint.command_low:g} to {joint.command_high:g}, but the actuator takes"
                 f" {command.low:g} to {command.high:g}"
             )

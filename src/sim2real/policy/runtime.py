@@ -33,8 +33,8 @@ class Runtime:
             for entry in session.get_inputs():
                 if entry.name not in widths or entry.shape[1:] != [widths[entry.name]]:
                     raise Sim2RealError(
-                        f"{bundle.folder}: {name}.onnx takes {entry.name} of shape {entry.shape},"
-                        " which the contract does not know"
+                        f"{bundle.folder}: {name}.onnx has an input {entry.name!r} of shape"
+                        f" {entry.shape} that the contract does not have"
                     )
 
     def observe(self, readings: Reals, goals: Reals, action: Reals, command: Reals) -> Singles:
@@ -86,7 +86,7 @@ class Pilot:
     def step(self, readings: Reals) -> tuple[Singles, Singles, Singles]:
         """(frame, action, command) of this period; the command is what the policy asks for.
 
-        Tell `sent` what really went to the robot before the next step.
+        Call `sent` with the command that really went to the robot before the next step.
         """
         given = np.asarray(readings, np.float32)[None]
         frame = self.runtime.observe(given, self._goals, self.action, self.command)

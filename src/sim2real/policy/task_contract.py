@@ -1,4 +1,4 @@
-"""The contract of a task and its twin, and that of a twin without a task."""
+"""The contract of a task and its twin."""
 
 from __future__ import annotations
 

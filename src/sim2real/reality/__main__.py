@@ -13,18 +13,18 @@ from sim2real.errors import Sim2RealError
 
 @dataclass(frozen=True, kw_only=True)
 class Serve:
-    """Play a robot on a loopback socket; its port is the first line it prints."""
+    """Serve a robot on a loopback socket; the first printed line is its port."""
 
     unit: int = 0
-    """Which robot of the fleet: its parameters are drawn from this number, and told to nobody."""
+    """Number of the robot in the fleet, from which its hidden parameters are drawn."""
     task: Literal["pendulum-swingup", "arm-reach", "arm-push"] = "pendulum-swingup"
-    """What stands on the bench."""
+    """Task on the bench."""
     virtual: bool = False
-    """Let time go on only when the client waits: faster than real time, and reproducible."""
+    """Let time advance only when the client waits: faster than real time, and reproducible."""
     port: int = 0
-    """Port on 127.0.0.1; any free one if not given."""
+    """Port on 127.0.0.1; any free one by default."""
     parent: int = 0
-    """End with the process of that number, which started it."""
+    """Process that started it, with which it ends."""
 
 
 def main(arguments: list[str] | None = None) -> int:

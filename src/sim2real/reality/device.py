@@ -1,7 +1,7 @@
 """The electronics of a unit: a bus with delays and losses, firmware with a watchdog of its own.
 
-Everything goes by the device's clock, `now_s`. Commands arrive late, some never; readings are from
-a while ago. What is wrong with the link or the commands ends in the device's own safe stop.
+Everything follows the device's clock, `now_s`. Commands arrive late or never, and readings are not
+fresh. Anything wrong with the link or the commands ends in the device's own safe stop.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from sim2real.arrays import Floats
 from sim2real.reality.scene import Scene
 
 WATCHDOG_S = 0.25
-"""Without a command for this long, the device stops by itself."""
+"""Time without a command after which the device stops by itself [s]."""
 START_UP_S = 0.5
-"""From enabling to being ready."""
+"""Time from enabling until it is ready [s]."""
 FAULTS = ("encoder freeze", "dropped link", "brown-out", "stuck reading", "slow bus")
 _TICK_S = 0.002
 _OVERSPEED = 14.0
 _BLIND_S = 0.024
-"""So long the motors may turn, by their back-EMF, while the encoders stand still."""
+"""Time for which the motors may turn, by their back-EMF, while the encoders stand still [s]."""
 _TURNING = 0.3
 _KEEP_S = 0.5
 
@@ -43,7 +43,7 @@ class Device:
         self._past: deque[tuple[float, Floats, dict[str, Floats]]] = deque()
         self._fault, self._fault_s = "", 0.0
         self.moved_blind_s = 0.0
-        """How long it has moved with dead encoders in this trial, from the true state."""
+        """How long it has truly moved with dead encoders in this trial [s]."""
         self._stuck: tuple[float, Floats, dict[str, Floats]] | None = None
         self._last_camera: tuple[float, Floats] | None = None
         self._note()
@@ -55,12 +55,12 @@ class Device:
 
     @property
     def goals(self) -> dict[str, list[float]]:
-        """What is asked in the trial that is set up; nothing before the first."""
+        """Goals of the trial that is set up; none before the first."""
         return self._scene.goals
 
     @property
     def torque_driven(self) -> bool:
-        """Whether commands are torques; else they are position targets."""
+        """Whether commands are torques; otherwise they are position targets."""
         return not self._scene.bench.drive.kp_v_rad
 
     def enable(self) -> None:
@@ -71,7 +71,7 @@ class Device:
         self._scene.plant.damped = True
 
     def stop(self, why: str = "asked to") -> None:
-        """The safe stop: hold the position, or brake where there is none to hold."""
+        """The safe stop: hold the position, or brake a torque-driven device."""
         plant = self._scene.plant
         if self.state in ("ready", "starting"):
             self.state, self.why = "tripped", why
@@ -82,7 +82,7 @@ class Device:
             plant.command = plant.encoders()
 
     def reset(self, seed: int) -> dict[str, list[float]]:
-        """A person sets up the next trial, drives off; the goals of it."""
+        """A person sets up the next trial with the drives off; returns its goals."""
         self.state, self._fault, self._stuck = "off", "", None
         self._scene.plant.stuck, self.moved_blind_s = None, 0.0
         self._pending.clear()
@@ -94,11 +94,11 @@ class Device:
         return self.goals
 
     def fault(self, kind: str, after_s: float) -> None:
-        """Let something break, a while from now."""
+        """Let something break, `after_s` from now."""
         self._fault, self._fault_s = kind, self.now_s + after_s
 
     def send(self, command: Floats) -> None:
-        """A command leaves the computer: it arrives late, or not at all."""
+        """A command leaves the computer, and arrives late or never."""
         hidden = self._scene.plant.hidden
         if self._faulty("dropped link") or self._rng.random() < hidden.lost:
             return
@@ -136,7 +136,7 @@ class Device:
         return found
 
     def advance(self, until_s: float) -> None:
-        """Let the device's clock go on."""
+        """Advance the device's clock."""
         plant = self._scene.plant
         while plant.time_s + 0.5 * plant.model.opt.timestep < until_s:
             if self._faulty("encoder freeze") and plant.stuck is None:
@@ -197,7 +197,7 @@ class Device:
         return next((entry for entry in reversed(past) if entry[0] <= time_s + 1e-9), past[0])
 
     def _camera(self, name: str, value: Floats) -> list[float]:
-        """The tracker: thirty poses a second, late, off and noisy."""
+        """The tracker: thirty poses per second, delayed, biased and noisy."""
         hidden = self._scene.plant.hidden
         if self._last_camera is None or self.now_s - self._last_camera[0] >= 1 / 30:
             seen = self._at(self.now_s - hidden.tracker_delay_s)[2].get(name, value).copy()

@@ -1,8 +1,8 @@
-"""The body of a unit: MuJoCo with torques of its own making, at a step and integrator of its own.
+"""The body of a unit: MuJoCo with torques, a time step and an integrator of its own.
 
-Nothing of the package's twins, effects or worlds is used here: the drives, friction, cables, gears
-and encoders are modelled anew, and differently. A step computes with plain numbers: of one to six
-joints, arrays take three times as long.
+Nothing of the package's twins, effects or worlds is used here: drives, friction, cables, gears and
+encoders are modelled separately, and differently. A step computes with plain numbers: for one to
+six joints, arrays would take three times as long.
 """
 
 from __future__ import annotations
@@ -21,22 +21,22 @@ from sim2real.reality.unit_truth import UnitTruth, draw
 
 @dataclass(frozen=True, kw_only=True)
 class Drive:
-    """What a joint is driven with, nominally."""
+    """The nominal drive of a joint."""
 
     kp_v_rad: float = 0.0
     """Firmware gain from position error to voltage [V/rad]; 0 for a current loop."""
     constant: float = 1.0
     """Torque constant at the joint [N m/A]."""
     resistance: float = 1.0
-    """Of the winding [ohm]."""
+    """Resistance of the winding [ohm]."""
     torque_nm: float = 1.5
-    """Largest torque."""
+    """Largest torque [N m]."""
     cogging_nm: float = 0.02
     """Torque ripple of a unit whose draw is 1."""
     cable_nm_rad: float = 0.02
     """Cable stiffness of a unit whose draw is 1."""
     quantum_rad: float = 0.00153
-    """Step of the encoder."""
+    """Resolution of the encoder [rad]."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -44,9 +44,9 @@ class _Shaft:
     """What is hidden in one joint of one unit, in SI units."""
 
     constant: float
-    """Torque constant of its own motor."""
+    """Torque constant of its motor."""
     gain: float
-    """From position error to voltage."""
+    """Gain from position error to voltage."""
     dry: float
     stribeck: float
     cogging: float
@@ -60,7 +60,7 @@ class _Shaft:
 
 
 class UnitBody:
-    """One unit in motion. `command` is a torque [N m] or a position target [rad] a joint."""
+    """One unit in motion. `command` is a torque [N m] or a position target [rad] per joint."""
 
     def __init__(self, robot: str, number: int, model: Path, drive: Drive) -> None:
         spec = mujoco.MjSpec.from_file(str(model))
@@ -89,13 +89,13 @@ class UnitBody:
         self.volts = self.hidden.supply_v
         self.command = np.zeros(count)
         self.torque = np.zeros(count)
-        """What the drives give, before anything rubs [N m]."""
+        """Torque of the drives, before friction [N m]."""
         self.stuck: Floats | None = None
-        """What the encoders say for ever, once they have failed."""
+        """What the encoders read from now on, once they have failed."""
         self.damped = True
-        """Drives off, the motion braked: the state of rest after power on and in a safe stop."""
+        """Drives off and the motion braked, as after power-on and in a safe stop."""
         self.held = False
-        """A person holds the joints where they are: an arm would sink before its drives are on."""
+        """A person holds the joints: an arm would sink before its drives are on."""
         mujoco.mj_forward(self.model, self.data)
 
     @property
@@ -117,11 +117,11 @@ class UnitBody:
         mujoco.mj_forward(self.model, self.data)
 
     def encoders(self) -> Floats:
-        """Joint angles as the encoders see them: off centre, off zero, in steps."""
+        """Joint angles as the encoders read them: with eccentricity, zero error and resolution."""
         return np.array(self._encoders(self._angles.tolist()))
 
     def currents(self) -> Floats:
-        """Torques as the firmware tells them: current times what a nominal motor gives [N m]."""
+        """Torques as the firmware reports them: current times the nominal torque constant [N m]."""
         return np.asarray(np.round(self.torque / self.hidden.motor, 2))
 
     def advance(self, until_s: float) -> None:
@@ -217,7 +217,7 @@ class UnitBody:
 
     @staticmethod
     def _make_torque_driven(spec: mujoco.MjSpec) -> None:
-        """Plain motors in place of the model's servos, and no sensors: those are ours."""
+        """Put plain motors in place of the model's servos, and remove its sensors."""
         driven = [actuator.target for actuator in spec.actuators]
         for actuator in list(spec.actuators):
             spec.delete(actuator)
@@ -252,7 +252,7 @@ class UnitBody:
 
 
 def _run(addresses: Ints) -> slice:
-    """Addresses that follow one another, as a slice: a view of it costs next to nothing."""
+    """Consecutive addresses as a slice, since a view costs next to nothing."""
     first, count = int(addresses[0]), len(addresses)
     assert (addresses == np.arange(first, first + count)).all()
     return slice(first, first + count)

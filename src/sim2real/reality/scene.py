@@ -1,4 +1,4 @@
-"""What stands on the bench, what is asked, and whether it was done, judged from the true state."""
+"""What is on the bench, the goals, and whether they are reached, judged by the true state."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ class Bench:
     model: Path
     drive: Drive
     hold_s: float
-    """How long the goal must have been held at the end."""
+    """How long the goal must have been held at the end [s]."""
     home: tuple[float, ...]
     spread_rad: float
-    """How exactly a person puts the joints back."""
+    """How precisely a person puts the joints back [rad]."""
 
 
 BENCHES = {
@@ -77,7 +77,7 @@ class Scene:
         self._set_up = False
 
     def reset(self, seed: int) -> None:
-        """A person sets up the next trial; `seed` says which of all the ways."""
+        """A person sets up the next trial, drawn from `seed`."""
         rng = np.random.default_rng([seed, 20])
         plant, bench = self.plant, self.bench
         spread = np.full(len(bench.home), bench.spread_rad)
@@ -91,7 +91,7 @@ class Scene:
         self._since_s, self._set_up = None, True
 
     def watch(self) -> None:
-        """Notice how long the goal has been held; before the first trial there is none."""
+        """Note how long the goal has been held; before the first trial there is none."""
         if not self._set_up or not self._reached():
             self._since_s = None
         elif self._since_s is None:
@@ -103,7 +103,7 @@ class Scene:
         return held and self.plant.time_s - (self._since_s or 0.0) >= self.bench.hold_s - 1e-6
 
     def extras(self) -> Mapping[str, Floats]:
-        """What else can be seen: the cube, by the camera."""
+        """What the camera sees: the cube."""
         if self.task != "arm-push":
             return {}
         return {"cube_pos": self.plant.data.site("cube").xpos.copy()}

@@ -1,7 +1,7 @@
-"""The socket a unit is reached by: ZeroMQ on loopback, JSON messages, one answer each.
+"""The socket of a unit: ZeroMQ on loopback, JSON messages, one answer each.
 
-A message that is malformed is answered with an error or dropped; the server does not die of it. No
-message reveals what the unit is made of.
+A malformed message is answered with an error or dropped; the server keeps running. No message
+reveals the unit's parameters.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _Message = dict[str, object]
 class Server:
     """One unit behind a socket.
 
-    In virtual time the device's clock goes on when a client waits; in real time, by itself.
+    In virtual time the device's clock advances when a client waits; in real time, by itself.
     """
 
     def __init__(self, task: str, number: int, *, virtual: bool, port: int = 0) -> None:
@@ -75,7 +75,7 @@ class Server:
         self._socket.send(json.dumps(answer).encode())
 
     def answer(self, raw: bytes) -> _Message:
-        """The answer to one message, whatever it is."""
+        """The answer to any message."""
         try:
             message = json.loads(raw)
             if not isinstance(message, dict) or message.get("do") not in self._verbs:

@@ -1,7 +1,7 @@
-"""What is true of one unit of hardware, and told to nobody.
+"""The true parameters of one unit of hardware, which nothing reveals.
 
-A unit is drawn from its number: number 7 is the same robot on every machine. Its draws lie in part
-outside of what a twin of the robot supposes, and some of it a twin has no words for.
+A unit is drawn from its number: number 7 is the same robot on every machine. Some of its parameters
+lie outside what a twin of the robot assumes, and some have no counterpart in a twin.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from sim2real.arrays import Floats
 
 @dataclass(frozen=True, kw_only=True)
 class UnitTruth:
-    """The truth about one unit, with `joints` and `bodies` numbers each where there are several."""
+    """True parameters of one unit, with a number per joint or body where there are several."""
 
     mass_scale: Floats
-    """Of each body."""
+    """Mass of each body, as a ratio to the nominal."""
     mass_shift_m: Floats
     """Offset of each body's centre of mass, (bodies, 3)."""
     friction: Floats
@@ -29,19 +29,19 @@ class UnitTruth:
     stribeck: Floats
     """How much more friction there is at rest than in motion."""
     warming: float
-    """Share of the dry friction that goes as the gears get warm."""
+    """Share of the dry friction that vanishes as the gears warm up."""
     warm_time_s: float
-    """Time constant of getting warm in motion."""
+    """Time constant of warming up in motion [s]."""
     cogging_nm: Floats
-    """Height of the torque ripple of each joint."""
+    """Amplitude of the torque ripple of each joint."""
     cogging_teeth: Floats
-    """Ripples a turn."""
+    """Ripples per turn."""
     cogging_phase: Floats
     cable_nm_rad: Floats
-    """Stiffness of the cables that are dragged along."""
+    """Stiffness of the cables that the joints drag along."""
     cable_rest_rad: Floats
     eccentricity_rad: Floats
-    """Height of the encoder's error once a turn."""
+    """Amplitude of the encoder's error once per turn."""
     eccentricity_phase: Floats
     zero_rad: Floats
     """Error of each encoder's zero."""
@@ -54,7 +54,7 @@ class UnitTruth:
     sag_ohm: float
     """Inner resistance of the supply."""
     discharge_v_s: float
-    """Voltage lost a second."""
+    """Voltage lost per second."""
     command_delay_s: float
     command_jitter_s: float
     sensor_delay_s: float
@@ -62,7 +62,7 @@ class UnitTruth:
     lost: float
     """Share of packets that are lost, each way."""
     velocity_window_s: float
-    """Time over which the firmware differences positions for its velocity."""
+    """Time between the positions whose difference is the firmware's velocity [s]."""
     cube_mass_kg: float
     cube_friction: float
     cube_scale: float
@@ -70,7 +70,7 @@ class UnitTruth:
     tracker_noise_m: float
     tracker_delay_s: float
     step_s: float
-    """Physics step: other numerics than the twin's."""
+    """Physics step [s]: its numerics differ from the twin's."""
 
 
 _WORSE: dict[str, dict[str, tuple[float, float]]] = {
@@ -81,11 +81,11 @@ _WORSE: dict[str, dict[str, tuple[float, float]]] = {
     "reaching arm": {"motor": (0.475, 0.615), "mass_scale": (1.1, 1.5)},
     "pushing arm": {"motor": (0.59, 0.73), "mass_scale": (1.1, 1.5)},
 }
-"""What spreads otherwise in units of a robot than in others."""
+"""Ranges of a robot's units that differ from those of other robots."""
 
 
 def draw(robot: str, number: int, *, joints: int, bodies: int) -> UnitTruth:
-    """The unit of that number."""
+    """The unit with that number."""
     worse = _WORSE.get(robot, {})
     seed = hashlib.sha256(f"unit {number} of {robot}".encode()).digest()
     rng = np.random.default_rng(np.frombuffer(seed, dtype=np.uint32))

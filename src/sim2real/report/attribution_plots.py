@@ -1,4 +1,4 @@
-"""The figure of an attribution: from the whole gap, by dimension, to what is unexplained."""
+"""The figure of an attribution: the whole gap, its share by dimension, the unexplained rest."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from sim2real.attribution import Attribution
 
 _WHOLE, _PART, _FAINT, _AGAINST, _REST = "#555555", "#1f5fa8", "#a9c4e4", "#c0392b", "#b0b0b0"
-"""Colours: the gap, a share, one that may be zero, a negative one, what is unexplained."""
+"""Colours: the gap, a share, a share that may be zero, a negative share, the unexplained rest."""
 
 
 def plot_attribution(path: Path, found: Attribution) -> None:
@@ -41,7 +41,7 @@ def waterfall(found: Attribution) -> Figure:
         if share.value < 0:
             colour = _AGAINST
         end, reach = left - share.value, (left - share.high, left - share.low)
-        if unexplained:  # what is left, seen from zero
+        if unexplained:  # the rest is drawn from zero
             colour, left, end, reach = _REST, share.value, 0.0, (share.low, share.high)
         axis.barh(row, end - left, left=left, color=colour, height=0.6)
         axis.plot(reach, [row, row], color="0.2", linewidth=1)
@@ -60,7 +60,7 @@ def waterfall(found: Attribution) -> Figure:
     axis.set_xlabel(
         "excess error [% of that before identification]"
         if found.of == "trajectory"
-        else "success below that in training [points]"
+        else "success lost since training [points]"
     )
     axis.spines[["top", "right"]].set_visible(False)
     return figure

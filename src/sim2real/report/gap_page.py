@@ -31,10 +31,11 @@ if TYPE_CHECKING:
 
     from sim2real.gap import ChannelGap, Gap, Hotspot
 
-_MOST_CHANNELS = 12
-_MOST_OVERLAYS = 6
-_MOST_ALONG = 6
-_MOST_PLACES = 10
+_MAX_CHANNELS = 12
+_MAX_OVERLAYS = 6
+_MAX_RANGES = 6
+_MAX_HOTSPOTS = 10
+"""Most figures and rows of each kind on the page."""
 
 
 def write_gap(path: Path, gap: Gap) -> None:
@@ -69,15 +70,15 @@ def _ordered(gap: Gap) -> list[ChannelGap]:
 def _channels(gap: Gap) -> str:
     figures = (
         picture(over_horizon(channel, legend=place == 0), f"error of {channel.name}")
-        for place, channel in enumerate(_ordered(gap)[:_MOST_CHANNELS])
+        for place, channel in enumerate(_ordered(gap)[:_MAX_CHANNELS])
     )
     words = paragraph(
         f"Root mean square error {gap.horizon_s:.2g} s after a measured state. The floor is the"
-        " error that is left if the twin is right: that of the twin's own segments, with its noise,"
-        " measured and predicted in the same way. The ratio is over the whole horizon. Intervals"
-        " and bands are 95 %."
+        " error that remains if the twin is right: the error of its own noisy segments, measured"
+        " and predicted in the same way. The ratio is over the whole horizon. Intervals and bands"
+        " are 95 %."
     )
-    more = omitted(len(gap.channels) - _MOST_CHANNELS, "channel")
+    more = omitted(len(gap.channels) - _MAX_CHANNELS, "channel")
     return words + table(*gap.channel_table()) + plots(figures) + more
 
 
@@ -85,10 +86,10 @@ def _distances(gap: Gap) -> str:
     if not gap.distances:
         return paragraph("Too few segments to test.")
     return paragraph(
-        "Each real segment beside one that the twin made from the same state, with the same"
-        " commands and its own noise. If the two do not differ, MMD² is around 0 and the accuracy"
-        " around 0.5. P-values are from exchanging whole pairs. Corrected for the number of tests,"
-        f" hotspots included, the smallest is {gap.p_value:.2g}."
+        "Each real segment is compared with one that the twin made from the same state, with the"
+        " same commands and its own noise. If the two do not differ, MMD² is around 0 and the"
+        " accuracy around 0.5. P-values come from permutations of whole pairs. Corrected for the"
+        f" number of tests, hotspots included, the smallest is {gap.p_value:.2g}."
     ) + table(*gap.distance_table())
 
 
@@ -98,8 +99,8 @@ def _covered(gap: Gap) -> list[str]:
     return [
         "<h2>Coverage of the posterior</h2>",
         paragraph(
-            "Draws of the twin's posterior, with all noise, instead of its best guess: 95 % of the"
-            " readings should lie inside."
+            "The predictions use draws of the twin's posterior, with all noise, instead of its best"
+            " guess: 95 % of the readings should lie inside."
         ),
         table(*gap.coverage.table()),
     ]
@@ -111,7 +112,7 @@ def _overlays(gap: Gap) -> str:
             overlay(gap, c.name, liveliest(gap, c.name), chosen_segments(gap, c.name)),
             f"{c.name}: measured and predicted",
         )
-        for c in _ordered(gap)[:_MOST_OVERLAYS]
+        for c in _ordered(gap)[:_MAX_OVERLAYS]
     )
     band = " The band is 95 % of the posterior's draws, without noise." if gap.coverage else ""
     words = f"The segments with the largest, the median and the smallest error.{band}"
@@ -136,7 +137,7 @@ def _where(gap: Gap) -> str:
             two_figures(place.elsewhere),
             f"{place.p_value:.2g}",
         )
-        for place in worst[:_MOST_PLACES]
+        for place in worst[:_MAX_HOTSPOTS]
     ]
     words = (
         "Error of segments beyond that of the twin's own noise, in"
@@ -155,13 +156,13 @@ def _where(gap: Gap) -> str:
 
 
 def _shown(gap: Gap) -> Iterable[list[Hotspot]]:
-    """Ranges by channel and quantity: those with the worst hotspots, or of the worst channel."""
+    """Ranges by channel and quantity: of the worst hotspots, or else of the worst channel."""
     sure = gap.worst_places
     if not sure:
         mine = [place for place in gap.places if place.channel == gap.worst.name]
         sure = tuple(sorted(mine, key=lambda place: place.p_value))
     kinds = dict.fromkeys(map(_kind, sure))
-    for kind in list(kinds)[:_MOST_ALONG]:
+    for kind in list(kinds)[:_MAX_RANGES]:
         yield [place for place in gap.places if _kind(place) == kind]
 
 

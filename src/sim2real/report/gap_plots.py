@@ -72,7 +72,7 @@ def overlay(gap: Gap, sensor: str, component: int, chosen: Sequence[int]) -> Fig
 
 
 def along(places: Sequence[Hotspot], worst: Sequence[Hotspot]) -> Figure:
-    """The excess of one channel in each range of one quantity; red if it is among the `worst`."""
+    """The excess error of one channel in each range of a quantity; red if among the `worst`."""
     first = places[0]
     figure, axis = small_panel(
         f"{first.channel} along {first.along}, within {first.horizon_s:.2g} s",

@@ -1,4 +1,4 @@
-"""The page of an identification: the parameters, how certain they are, and what they are worth."""
+"""The page of an identification: the parameters, their uncertainty, and the better predictions."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from sim2real.logs import ControlLog
 from sim2real.plan import advice
 from sim2real.replay import Replayer
 from sim2real.report.identify_plots import (
+    FAR_STD,
     all_beliefs,
     belief,
     calibration,
@@ -41,12 +42,10 @@ if TYPE_CHECKING:
     from sim2real.identification import Identification
     from sim2real.twin import Twin
 
-_FAR = 3.0
-"""Standard deviations of the prior beyond which a posterior lies outside of it."""
-_MOST_DENSITIES = 12
+_MAX_DENSITIES = 12
 """Most parameters with a density plot each; more share one plot."""
-_MOST_REPLAYS = 8
-_MOST_SENSORS = 12
+_MAX_REPLAYS = 8
+_MAX_SENSORS = 12
 _DRAWS = 40
 """Draws of the posterior that predict the held-back recordings."""
 _CHECKED_S = 60.0
@@ -106,19 +105,19 @@ def _warnings(found: Identification) -> str:
     far = [
         f"{name} ({shift:+.1f})"
         for name, shift in zip(found.posterior.names, away, strict=True)
-        if abs(shift) > _FAR
+        if abs(shift) > FAR_STD
     ]
     text = ""
     if far:
         text += paragraph(
-            f"Outside the prior by more than {_FAR:g} standard deviations: {', '.join(far)}. Either"
-            " the prior was wrong, or the parameter stands in for an effect that the model lacks.",
+            f"More than {FAR_STD:g} standard deviations outside the prior: {', '.join(far)}. Either"
+            " the prior is wrong, or the parameter compensates for an effect that the model lacks.",
             "bad",
         )
     if found.fit.at_bounds:
         text += paragraph(
-            f"At a bound: {', '.join(found.fit.at_bounds)}. The best value lies beyond it: widen"
-            " the bound if possible; otherwise the model lacks an effect.",
+            f"At a bound: {', '.join(found.fit.at_bounds)}. The best value may lie beyond it: widen"
+            " the bound if that is plausible; otherwise the model lacks an effect.",
             "bad",
         )
     return text
@@ -129,7 +128,7 @@ def _table(found: Identification) -> str:
     posterior, away = found.posterior, shifts(found)
     for k, parameter in enumerate(found.problem.parameters):
         notes = []
-        if abs(away[k]) > _FAR:
+        if abs(away[k]) > FAR_STD:
             notes.append("outside its prior")
         if parameter.name in found.fit.at_bounds:
             notes.append("at a bound")
@@ -150,7 +149,7 @@ def _table(found: Identification) -> str:
 
 def _beliefs(found: Identification) -> str:
     names = found.posterior.names
-    if len(names) > _MOST_DENSITIES:
+    if len(names) > _MAX_DENSITIES:
         return (
             f"<div class='wide'>{picture(all_beliefs(found), 'posterior of every parameter')}</div>"
         )
@@ -209,7 +208,7 @@ def replays(twins: Sequence[Twin], logs: Sequence[ControlLog], horizon_s: float)
         Replayer(twin, ControlLog.join(logs), horizon_s=horizon_s, values=guesses)(guess[None])
         for twin, guess in zip(twins, guesses, strict=True)
     )
-    shown = numbers_shown(before, _MOST_REPLAYS)
+    shown = numbers_shown(before, _MAX_REPLAYS)
     figures = (
         picture(
             replayed(before, after, name, k, legend=place == 0),
@@ -233,7 +232,7 @@ def _calibration(new: Twin, logs: list[ControlLog]) -> str:
         ranks = ranks_of(found.replay, sensor.name)
         half = float((np.abs(ranks - 0.5) <= 0.25).mean())
         rows.append((sensor.name, f"{100 * half:.0f} %", str(sensor.inside), _sure(sensor)))
-        if len(figures) < _MOST_SENSORS:
+        if len(figures) < _MAX_SENSORS:
             figures.append(picture(calibration(found.replay, sensor.name), "calibration"))
     text = paragraph(
         f"{_DRAWS} draws of the posterior predict {found.windows} segments of {found.horizon_s:g} s"

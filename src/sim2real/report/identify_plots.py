@@ -29,6 +29,8 @@ from sim2real.report.panels import (
 if TYPE_CHECKING:
     from sim2real.identification import Identification
 
+FAR_STD = 3.0
+"""Standard deviations of the prior beyond which a posterior lies outside it."""
 _HEIGHT = 1.9
 _SEGMENTS = 6
 """Segments of the held-back recordings that are drawn, one after the other."""
@@ -75,7 +77,7 @@ def fill_prior(axis: Axes, quantiles: Floats, values: Floats) -> None:
 
 
 def shifts(found: Identification) -> Floats:
-    """(fitted,) distance of each posterior from the median of its prior, in its deviations."""
+    """(fitted,) distance of each posterior from its prior's median, in standard deviations."""
     middle = [float(p.prior.quantiles(0.5)) for p in found.problem.parameters]
     return np.asarray((found.posterior.mean - middle) / _prior_stds(found))
 
@@ -92,13 +94,13 @@ def all_beliefs(found: Identification) -> Figure:
     figure, axis = panel(4.2, 0.8 + 0.2 * len(names))
     rows = np.arange(len(names))[::-1]
     axis.axvspan(-2, 2, color=OLD, alpha=0.35, linewidth=0)
-    far = np.abs(mean) > 3
+    far = np.abs(mean) > FAR_STD
     axis.hlines(rows, mean - 1.96 * std, mean + 1.96 * std, color=NEW, linewidth=2)
     axis.scatter(mean, rows, s=16, c=[WARN if f else NEW for f in far], zorder=3)
     axis.set_yticks(rows, labels=names, fontsize=TICK)
     axis.tick_params(axis="x", labelsize=TICK)
     axis.set_ylim(-0.7, len(names) - 0.3)
-    axis.set_xlabel("95 %, in deviations of the prior (grey: ± 2)", fontsize=TICK)
+    axis.set_xlabel("95 % interval, in standard deviations of the prior (grey: ± 2)", fontsize=TICK)
     return figure
 
 
@@ -114,7 +116,7 @@ def singular_values(found: Identification) -> Figure:
 
 
 def calibration(replay: Replay, sensor: str) -> Figure:
-    """Share of readings inside central bands of posterior draws, over the nominal share.
+    """Share of readings inside central bands of posterior draws, against the nominal share.
 
     Beside it the ranks of readings among the draws (probability integral transform): flat if the
     posterior is right, high at both ends if it is overconfident, in the middle if it is too wide.
@@ -193,7 +195,7 @@ def numbers_shown(replay: Replay, most: int) -> Sequence[tuple[str, int]]:
 
 
 def _within_reason(axis: Axes, measured: Floats) -> None:
-    """Limit the y axis, so that a prediction that diverges does not flatten the readings."""
+    """Limit the y axis, so that a diverging prediction does not flatten the readings."""
     known = measured[np.isfinite(measured)]
     if len(known):
         room = 0.75 * max(float(np.ptp(known)), 1e-9)

@@ -41,7 +41,7 @@ class Live:
             return
         line = f"{time.perf_counter() - self._begin:5.0f} s  {_WORDS.get(step.kind, step.kind)}"
         if done is None:
-            if step.key in self._begun:  # it runs beside the loop, which now waits for it
+            if step.key in self._begun:  # it ran in the background, and the loop now waits for it
                 return
             self._begun.add(step.key)
             line += " …"
@@ -57,7 +57,9 @@ def outcome(done: KeptResult) -> str:
     result = done.result
     match done.step.kind:
         case "train":
-            return f"{result['iterations']} updates, {result['success'] or 0:.0%} of the last"
+            return (
+                f"{result['iterations']} updates, {result['success'] or 0:.0%} success at the end"
+            )
         case "evaluate":
             return f"{result['value']:.1%} of {result['n']}"
         case "record":
@@ -73,7 +75,7 @@ def outcome(done: KeptResult) -> str:
             return f"{result['states']} states"
         case "predict":
             won, tried = sum(result["won"]), sum(result["tried"])
-            return f"{won / tried:.1%} over {len(result['won'])} robots of the posterior"
+            return f"{won / tried:.1%} over {len(result['won'])} robots drawn from the posterior"
         case "attribute":
             return "; ".join(result["success"]["sentences"][:2])
         case "failures":

@@ -1,4 +1,4 @@
-"""The page of a loop: success before and after, what the gap was made of, and what is left."""
+"""The page of a loop: success before and after, what the gap was made of, and what remains."""
 
 from __future__ import annotations
 
@@ -169,8 +169,8 @@ def _believed(closed: LoopResult) -> Iterator[str]:
     names = twin.posterior.names
     yield _figure(
         beliefs(ranges, (k for k, p in enumerate(twin.parameters) if p.name in names)),
-        "Grey: the prior. Blue: the draws of the last policy's training, their middle 95 % as a"
-        " bar, and below it that of the posterior. Dotted: the nominal value.",
+        "Grey: the prior. Blue: the draws for the last policy's training; the bar is their middle"
+        " 95 %, the line below it that of the posterior. Dotted: the nominal value.",
         _links(recorded),
     )
 
@@ -183,7 +183,7 @@ def _films(closed: LoopResult) -> Iterator[str]:
     ]
     if len(closed.rounds) == 1 or all(episode is None for episode, _ in chosen):
         return
-    yield "<h2>A failure and its cure</h2><p>Rendered in the twin from the robot's readings.</p>"
+    yield "<h2>A failure, and a success</h2><p>Rendered in the twin from the robot's readings.</p>"
     films = []
     for episode, words in chosen:
         if episode is not None:
@@ -203,7 +203,9 @@ def _failed(closed: LoopResult) -> Iterator[str]:
         yield f"<h2>Why trials failed, {_name(number)}</h2>"
         lines = [f"{found.failed} of {found.tried} trials failed"]
         if unjudged := len(one.won) - found.tried:
-            lines.append(f"{unjudged} more have no outcome and count as failures above")
+            lines.append(
+                f"{unjudged} more have no outcome and count as failures in the figures above"
+            )
         lines += [str(diagnosis) for diagnosis in found.diagnoses]
         yield bullets(lines)
         for kind in found.kinds:
@@ -259,7 +261,7 @@ def _unexplained(closed: LoopResult) -> Iterator[str]:
         for entry in one.ladder.result["steps"]:
             if not entry["passed"]:
                 lines.append(
-                    f"{_name(number)}, {entry['step']} of the ladder was not passed: {entry['why']}"
+                    f"{_name(number)}: the step {entry['step']} was not passed: {entry['why']}"
                 )
     yield bullets(lines or ["nothing"])
 
@@ -288,7 +290,7 @@ def _made_of(closed: LoopResult) -> Iterator[str]:
 
 
 def _first(one: Round, *, won: bool) -> Episode | None:
-    """The first attempt of a round that ended so."""
+    """The first attempt of a round with that outcome."""
     wanted = "success" if won else "failure"
     episodes = (episode for batch in one.batches for episode in episodes_of(batch))
     return next((episode for episode in episodes if episode.outcome == wanted), None)

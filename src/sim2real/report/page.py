@@ -8,8 +8,6 @@ import io
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from matplotlib.backends.backend_agg import FigureCanvasAgg
-
 from sim2real.files import write_text
 
 if TYPE_CHECKING:
@@ -70,7 +68,7 @@ def bullets(lines: Iterable[str]) -> str:
 
 
 def table(columns: Sequence[str], rows: Iterable[Sequence[str | tuple[str, str]]]) -> str:
-    """A table of plain text; a cell may come with its class, and 'fine' or 'too …' are marked."""
+    """A table of plain text; a cell may have a class; 'fine' and 'too …' are coloured."""
     head = "".join(f"<th>{html.escape(column)}</th>" for column in columns)
     body = "".join(f"<tr>{''.join(map(_cell, row))}</tr>" for row in rows)
     return f"<table><tr>{head}</tr>{body}</table>"
@@ -78,7 +76,6 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[str | tuple[str, str]]
 
 def picture(figure: Figure, words: str) -> str:
     """A figure inside the page; `words` say what it shows."""
-    FigureCanvasAgg(figure)
     out = io.BytesIO()
     figure.savefig(out, format="png", dpi=130)
     data = base64.b64encode(out.getvalue()).decode()
@@ -96,7 +93,7 @@ def counted(count: int, noun: str) -> str:
 
 
 def omitted(count: int, noun: str) -> str:
-    """A note on things that have no picture; '' if there are none."""
+    """A note on things that are not plotted; '' if there are none."""
     return paragraph(f"Not plotted: {counted(count, f'more {noun}')}.") if count > 0 else ""
 
 

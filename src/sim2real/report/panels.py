@@ -6,7 +6,6 @@ from pathlib import Path
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 from sim2real.files import atomic_path
@@ -66,7 +65,6 @@ def label(axis: Axes, title: str = "", x: str = "", y: str = "", *, ticks: float
 
 
 def write_picture(path: Path, figure: Figure) -> None:
-    """Write a figure to a file, in the format that its name says."""
-    FigureCanvasAgg(figure)
+    """Write a figure to a file, in the format of its suffix."""
     with atomic_path(path) as temporary:
         figure.savefig(temporary, dpi=110, format=path.suffix.lstrip("."))

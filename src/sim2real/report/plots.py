@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from sim2real.robot import DriftReport, ExcitationPlan
 
 FORMATS = (".png", ".pdf", ".svg")
-"""What a name of a figure's file may end in."""
+"""File name endings that a figure may have."""
 
 
 def plot_evaluation(path: Path, evaluation: Evaluation) -> None:
@@ -73,10 +73,10 @@ def plot_run(folder: Path) -> None:
     )
     write_picture(folder / "training.png", figure)
     if result["ranges"]["widths"]:
-        plot_ranges(folder / "ranges.png", result["ranges"]["widths"], result["ranges"]["names"])
+        _plot_ranges(folder / "ranges.png", result["ranges"]["widths"], result["ranges"]["names"])
 
 
-def plot_ranges(path: Path, widths: Sequence[Sequence[float]], names: Sequence[str]) -> None:
+def _plot_ranges(path: Path, widths: Sequence[Sequence[float]], names: Sequence[str]) -> None:
     """How automatic randomisation widened each range over the iterations."""
     figure, axis = panel(8, 4)
     for name, column in zip(names, zip(*widths, strict=True), strict=True):
@@ -92,7 +92,7 @@ def plot_ranges(path: Path, widths: Sequence[Sequence[float]], names: Sequence[s
 
 
 def plot_episode(path: Path, episode: Episode, channels: Sequence[str]) -> None:
-    """Each channel over time, its components as lines; of a video, a few pictures."""
+    """Each channel over time, a line per component; a few pictures of each video."""
     figure, axes = grid(len(channels), 1, width=10, height=1.9 * len(channels) + 0.6)
     for (axis,), name in zip(axes, channels, strict=True):
         channel = episode.channels[name]
@@ -194,7 +194,7 @@ def plot_drift(path: Path, report: DriftReport) -> None:
     axis.plot(numbers, evidence, "o-", color=NEW, markersize=4, linewidth=1, label="evidence")
     axis.axhline(threshold, color=WARN, linewidth=1, linestyle="--")
     axis.annotate(
-        f"alarm above {threshold:g}: a false one in at most {100 * report.false_alarm:g} % of all"
+        f"alarm from {threshold:g} on: false in at most {100 * report.false_alarm:g} % of"
         " deployments",
         (0.01, threshold),
         xycoords=("axes fraction", "data"),

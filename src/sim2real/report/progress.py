@@ -1,6 +1,6 @@
 """Progress bars with a rate and the time left, on standard error.
 
-If standard error is not a terminal (a log file, CI), it is a plain line every 15 seconds.
+If standard error is not a terminal (a log file, CI), they are plain lines every 15 seconds.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ _LINE_EVERY_S = 15.0
 
 
 class Show(Protocol):
-    """Brings a bar up to date."""
+    """Updates a bar."""
 
     def __call__(self, done: int, of: int, text: object = "") -> None:
-        """So much is done; `text` stands beside it."""
+        """Show that `done` of `of` is done, with a `text` beside it."""
 
 
 @contextmanager

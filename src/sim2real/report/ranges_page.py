@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from sim2real.gap import RangeCoverage
 
-_PAIRS = 8
+_MAX_PAIRS = 8
 _SHOWN_SEGMENTS = 5
 _SIZE = (3.0, 1.9)
 
@@ -30,10 +30,10 @@ def write_ranges(path: Path, ranges: Ranges) -> None:
     coverage = ranges.coverage
     parts = [
         f"<h1>Ranges of {html.escape(ranges.twin.name)}</h1>",
-        f"<p>Version {ranges.twin.version}; episodes get draws of"
-        f" <b>{html.escape(ranges.source)}</b>. Grey: the prior. Blue: the draws, with their middle"
-        " 95 % as a bar, and below it as a thin line that of the posterior. Dotted: the nominal"
-        " value.</p>",
+        f"<p>Version {ranges.twin.version}; episodes draw from"
+        f" <b>{html.escape(ranges.source)}</b>. Grey: the prior. Blue: the draws; the bar is their"
+        " middle 95 %, the thin line below it that of the posterior. Dotted: the nominal value."
+        "</p>",
         beliefs(ranges, ranges.moving),
         table(*ranges.table()),
         "<h2>Correlations</h2>",
@@ -85,13 +85,11 @@ def _correlated(ranges: Ranges) -> list[str]:
     if not pairs:
         words = f"No two parameters have a correlation above {STRONG:g}: each is drawn separately."
         return [paragraph(words)]
-    text = "; ".join(f"{one} and {other}: {value:+.2f}" for one, other, value in pairs[:_PAIRS])
+    text = "; ".join(f"{one} and {other}: {value:+.2f}" for one, other, value in pairs[:_MAX_PAIRS])
     return [
-        paragraph(
-            "Draws keep these correlations; the dashed box is what separate draws would cover."
-        ),
+        paragraph("Draws keep these correlations; separate draws would fill the dashed box."),
         paragraph(f"{text}."),
-        picture(_pairs(ranges, pairs[:_PAIRS]), "draws of correlated parameters"),
+        picture(_pairs(ranges, pairs[:_MAX_PAIRS]), "draws of correlated parameters"),
     ]
 
 
@@ -114,7 +112,7 @@ def _covered(coverage: RangeCoverage) -> str:
     words = {
         "too narrow": "The ranges are too narrow: they do not contain what the robot did. Widen"
         " them, or correct the twin.",
-        "too wide": "The ranges are too wide: the logs know more. Identify the twin from them.",
+        "too wide": "The ranges are too wide for these logs. Identify the twin from them.",
         "fine": "The ranges contain what the robot did.",
     }[coverage.verdict]
     lost = f" {counted(coverage.diverged, 'draw')} diverged." if coverage.diverged else ""
@@ -122,7 +120,7 @@ def _covered(coverage: RangeCoverage) -> str:
         f"{coverage.windows} segments of {coverage.horizon_s:g} s from"
         f" {counted(coverage.recordings, 'recording')}, each replayed with"
         f" {len(coverage.replay.values)} draws and all noise. 95 % should be inside.{lost}"
-        f" Explained in all sensors together: {coverage.explained} of the segments."
+        f" All sensors together are explained in {coverage.explained} of the segments."
     )
     style = "good" if coverage.verdict == "fine" else "bad"
     return paragraph(words, style) + paragraph(more) + table(*coverage.table())

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 _RATE_HZ = 25.0
 _SIZE = (480, 360)
 _STILL_S = 1.0
-"""Length of the end that is shown before a film is played, and on paper [s]."""
+"""Length of the end that a still shows before the film is played, and on paper [s]."""
 
 
 def film_of(episode: Episode, twin: Twin, task: type[Task], words: str) -> str:
@@ -68,7 +68,7 @@ def film_of(episode: Episode, twin: Twin, task: type[Task], words: str) -> str:
 
 
 def _blurred(pictures: Iterable[Pixels]) -> bytes:
-    """The mean of some pictures as a JPEG, in which motion is a blur."""
+    """The mean of some pictures as a JPEG, in which motion is blurred."""
     out = io.BytesIO()
     mean = np.mean(np.stack(list(pictures)), axis=0).round().astype(np.uint8)
     Image.fromarray(mean).save(out, format="jpeg", quality=85)

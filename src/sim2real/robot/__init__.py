@@ -23,6 +23,7 @@ __all__ = [
     "DriftConfig",
     "DriftMonitor",
     "DriftReport",
+    "DriftThresholds",
     "ExcitationPlan",
     "ExcitedRobot",
     "OperatorPrompts",
@@ -50,6 +51,7 @@ if TYPE_CHECKING:
     from sim2real.robot.deployment import Deployment, OperatorPrompts
     from sim2real.robot.drift.drift_config import DriftConfig
     from sim2real.robot.drift.monitor import DriftMonitor, DriftReport, watch_drift
+    from sim2real.robot.drift.thresholds import DriftThresholds
     from sim2real.robot.excite.plan import MOTIONS, ExcitationPlan
     from sim2real.robot.excite.record import ExcitedRobot, PreparedMotion, prepare_motion
     from sim2real.robot.excite.record_config import RecordConfig

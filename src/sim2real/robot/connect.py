@@ -26,19 +26,21 @@ class WallClock:
 
 
 def open_robot(address: str, *, task: str = "") -> Robot:
-    """The robot at an address, not connected yet; an address of none is a `Sim2RealError`.
+    """The robot at an address, not connected yet; a malformed one is a `Sim2RealError`.
 
     `HOST:PORT` or `tcp://…` is a robot behind a socket, `lerobot:FILE.toml` one of LeRobot's.
-    `unit:7` is the stand-in hardware of that number at the bench of `task`, started for this client
-    and in virtual time; `unit:7:real` is the same in real time.
+    `unit:7` is unit 7 of the stand-in hardware at the bench of `task`, started for this client and
+    in virtual time; `unit:7:real` is the same in real time.
     """
     kind, _, rest = address.partition(":")
     if kind == "unit":
         number, _, clock = rest.partition(":")
         if not number.isdigit() or clock not in ("", "real", "virtual"):
-            raise Sim2RealError(f"{address!r} is not a unit: say unit:7, or unit:7:real")
+            raise Sim2RealError(f"{address!r} is not a stand-in unit: use unit:7 or unit:7:real")
         if not task:
-            raise Sim2RealError("stand-in hardware needs a task: name a bundle that has one")
+            raise Sim2RealError(
+                "stand-in hardware needs a task: use a bundle that has one, or --task"
+            )
         return StandIn(int(number), task, virtual=clock != "real")
     if kind == "lerobot":
         from sim2real.robot.lerobot import from_config
@@ -46,7 +48,7 @@ def open_robot(address: str, *, task: str = "") -> Robot:
         return from_config(Path(rest))
     if address.isdigit() or "://" in address or (kind and rest.isdigit()):
         return RemoteRobot(address)
-    raise Sim2RealError(f"{address!r} is not a robot: say HOST:PORT, unit:7, or lerobot:FILE.toml")
+    raise Sim2RealError(f"no robot at {address!r}: use HOST:PORT, unit:7 or lerobot:FILE.toml")
 
 
 @contextmanager

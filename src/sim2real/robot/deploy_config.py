@@ -11,10 +11,10 @@ import tyro
 
 @dataclass(frozen=True, kw_only=True)
 class DeployConfig:
-    """Run a bundle on a robot, a step of the ladder of trust at a time; moves only if told to.
+    """Run a bundle on a robot, one step of the ladder of trust; it moves only with --execute.
 
-    Without --execute nothing is sent: it says what would be. Any key, Ctrl-C or the stop file
-    ends in the robot's safe stop.
+    Without --execute no command is sent, only shown. Any key, Ctrl-C or the stop file brings the
+    robot to its safe stop.
     """
 
     bundle: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="BUNDLE")]
@@ -28,28 +28,28 @@ class DeployConfig:
     execute: bool = False
     """Really send commands."""
     force: bool = False
-    """Skip steps of the ladder that are missing."""
+    """Skip earlier steps of the ladder that were not passed."""
     person: str = ""
-    """Who stands at the robot and lets it move; needed with --execute."""
+    """Name of the person who stands at the robot and lets it move; required with --execute."""
     trials: int = 1
     """Attempts, one recording each."""
     seconds: float = 0.0
-    """Length of an attempt [s]; the task's own if not given."""
+    """Length of an attempt [s]; the task's own by default."""
     goal: tuple[str, ...] = ()
-    """Goals of the task where the robot's bench does not set them, as `name=0.2,0,0.1`."""
+    """Goals of the task, if the robot's bench does not set them, as `name=0.2,0,0.1`."""
     seed: int = 0
-    """Number of the first set-up, for stand-in hardware."""
+    """Seed of the first trial's set-up, for stand-in hardware; it grows by one per trial."""
     in_charge: str = "hold"
-    """Who drives in shadow mode: `hold` keeps still, `robot` is another program that drives
-    already (nothing is sent), or the folder of another bundle."""
+    """What drives the robot in shadow mode: `hold` keeps it still, `robot` is another program that
+    drives it already (nothing is sent), or the folder of another bundle."""
     logs: tuple[str, ...] = ()
-    """Recordings, folders of them, or lakes to replay on."""
+    """Recordings, folders of them, or lakes to replay."""
     stop_file: Path | None = None
     """File that stops the robot as soon as it exists; STOP in the run's folder by default."""
     rearm: bool = False
-    """Go on after a stop without asking a person; for stand-in hardware only."""
+    """Continue after a stop without asking a person; for stand-in hardware only."""
     site: str = ""
-    """Where the robot stands, for the episodes' provenance."""
+    """Where the robot stands, for the provenance of the episodes."""
     out: Path | None = None
     """Folder of the recordings; `runs/deploy/ROBOT/TIME` by default."""
     lake: str = ""

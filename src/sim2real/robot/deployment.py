@@ -1,4 +1,4 @@
-"""The result of a deployment, and how it talks to the person at the robot."""
+"""The result of a deployment, and the callbacks to the person at the robot."""
 
 from __future__ import annotations
 
@@ -45,15 +45,15 @@ class Deployment(PlainData, also=("success",)):
     """Steps of the ladder that were skipped by force."""
     trials: tuple[AttemptRecord, ...]
     record: LadderRecord | None
-    """What was kept of it beside the bundle; None for a dry run."""
+    """Its record beside the bundle; None for a dry run."""
     folder: Path | None
     """Where the recordings are."""
     ended: str = ""
-    """How the operator ended it; '' if it ran to its end."""
+    """How the operator ended it early; '' otherwise."""
 
     @property
     def success(self) -> Rate | None:
-        """Success of the attempts that were judged; None where none was."""
+        """Success of the attempts that were judged; None without any."""
         judged = [trial for trial in self.trials if trial.outcome]
         won = sum(trial.outcome == "success" for trial in judged)
         return wilson(won, len(judged)) if judged else None
@@ -61,11 +61,11 @@ class Deployment(PlainData, also=("success",)):
 
 @dataclass(frozen=True, kw_only=True)
 class OperatorPrompts:
-    """How a program talks to the person at the robot."""
+    """Callbacks through which a program talks to the person at the robot."""
 
     report: Callable[[int, int], None] = lambda done, of: None
     tell: Callable[[str], None] = lambda text: None
     ask: Callable[[str], str] = lambda text: ""
     """Asks the person; '' if there is no answer."""
     show: Callable[[float, Reals, Reals], None] = lambda time_s, wanted, sent: None
-    """Called in each period with (time, wanted, what is to be sent)."""
+    """Called in each period with (time, wanted command, command to be sent)."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, replace
 from datetime import UTC, datetime
@@ -39,8 +39,8 @@ from sim2real.robot.standin import StandIn
 from sim2real.robot.supervisor import OPERATOR, Supervisor
 from sim2real.twin import Twin
 
-_FEWEST = 25
-"""Periods that a step takes at least."""
+_MIN_PERIODS = 25
+"""Fewest control periods with which a step counts."""
 
 
 class DeploymentSession:
@@ -55,16 +55,18 @@ class DeploymentSession:
         self._sends = config.execute and not listening
         if config.step == "shadow" and not (listening or config.execute):
             raise Sim2RealError(
-                f"{config.in_charge} in charge moves the robot: say --execute, or --in-charge robot"
-                " to listen to another program that drives it"
+                f"shadow with --in-charge {config.in_charge} moves the robot: add --execute, or use"
+                " --in-charge robot to listen to another program that drives it"
             )
         if self._sends and not config.person:
-            raise Sim2RealError("say who stands at the robot and lets it move: --person NAME")
+            raise Sim2RealError(
+                "--person NAME is required: who stands at the robot and lets it move"
+            )
         if not config.robot:
-            raise Sim2RealError("say which robot: --robot HOST:PORT, lerobot:FILE.toml or unit:7")
+            raise Sim2RealError("--robot is required: HOST:PORT, lerobot:FILE.toml or unit:7")
         self._runtime = Runtime(bundle)
         self._kinematics = Kinematics(Twin.load(bundle.twin), bundle.contract, bundle.limits)
-        self._guests = _in_charge(config, bundle)
+        self._in_charge = _bundle_in_charge(config, bundle)
         self.robot: Robot = open_robot(config.robot, task=bundle.contract.task)
         self._clock = clock_of(self.robot)
         self._comparison = ShadowComparison(bundle.contract, bundle.limits)
@@ -75,15 +77,17 @@ class DeploymentSession:
         config, bundle, robot = self._config, self._bundle, self.robot
         _check_robot(robot, bundle)
         if config.rearm and not isinstance(robot, StandIn):
-            raise Sim2RealError("--rearm is for stand-in hardware: a robot is armed by a person")
+            raise Sim2RealError(
+                "--rearm is for stand-in hardware only: a person must re-arm a robot"
+            )
         skipped = ""
         if self._sends:
             if not robot.serial:
                 raise Sim2RealError(
-                    f"this {robot.name} has no serial number, and trust holds for one robot only:"
+                    f"this {robot.name} has no serial number, but each robot needs its own ladder:"
                     " give it an id"
                 )
-            _check_charge(config, bundle, robot)
+            self._check_charge()
             skipped = refuse_to_skip(
                 bundle, config.step, robot=robot.name, serial=robot.serial, force=config.force
             )
@@ -125,8 +129,8 @@ class DeploymentSession:
         config, bundle, robot = self._config, self._bundle, self.robot
         contract = bundle.contract
         goals = self._set_up(number)
-        goal_vector(contract, goals)  # refuse before the drives are on
-        first_readings(robot, contract, self._clock)  # refuse another robot, too
+        goal_vector(contract, goals)  # refuse missing goals before the drives are on
+        first_readings(robot, contract, self._clock)  # and another robot
         if self._sends:
             self._moved = True
             make_ready(robot, contract, self._clock)
@@ -139,7 +143,7 @@ class DeploymentSession:
         controller: Controller = pilot
         flown: Robot = robot
         if config.step == "shadow":
-            charge = self._guests(pilot, robot)
+            charge = self._charge()
             controller = Shadowed(charge, pilot, self._comparison)
             flown = charge if isinstance(charge, Overheard) else robot
         with stop, _impatient(robot, contract.rate_hz):
@@ -160,6 +164,26 @@ class DeploymentSession:
             )
         outcome = self._judge(flight) if self._sends and config.step == "full" else ""
         return self._kept(flight, outcome, recording)
+
+    def _charge(self) -> Pilot | Holding | Overheard:
+        """The controller in charge, which a policy shadows."""
+        if self._config.in_charge == "robot":
+            return Overheard(self.robot, self._bundle.contract)
+        if self._in_charge is None:
+            return Holding(Pilot(self._runtime))
+        return Pilot(Runtime(self._in_charge))
+
+    def _check_charge(self) -> None:
+        """Refuse a bundle in charge that has not climbed the whole ladder itself."""
+        if self._in_charge is None or self._config.force:
+            return
+        robot = self.robot
+        left = missing(self._in_charge, "full", robot=robot.name, serial=robot.serial)
+        if left:
+            raise Sim2RealError(
+                f"{self._config.in_charge} may not drive {robot.name} {robot.serial}: it has not"
+                f" passed {', '.join(left)}; pass these first, or skip them with --force"
+            )
 
     def _kept(self, flight: Flight, outcome: str, recording: Recording | None) -> AttemptRecord:
         late = flight.late_s if len(flight.late_s) else np.zeros(1)
@@ -198,7 +222,7 @@ class DeploymentSession:
 
     @property
     def _resets(self) -> bool:
-        """Whether the robot's bench sets it up by seed; not while others drive it."""
+        """Whether the robot's bench sets up trials by seed; not while another program drives it."""
         robot = self.robot
         return isinstance(robot, RemoteRobot) and (self._sends or isinstance(robot, StandIn))
 
@@ -223,7 +247,7 @@ class DeploymentSession:
         return {"y": "success", "n": "failure"}.get(answer[:1], "")
 
     def _go_on(self, trial: AttemptRecord, number: int) -> bool:
-        """Whether there is another trial; after a stop a person has to say so."""
+        """Whether to continue; after a stop a person must say so."""
         if number + 1 == self._config.trials or not trial.stopped or self._config.rearm:
             return True
         return bool(self._prompts.ask("stopped; who re-arms it? [name, Enter to end]").strip())
@@ -233,8 +257,8 @@ class DeploymentSession:
         stopped = [trial.stopped for trial in trials if trial.stopped]
         why = why or (f"stopped: {stopped[0]}" if stopped else "")
         periods = sum(trial.periods for trial in trials)
-        if periods < _FEWEST:
-            why = why or f"{periods} periods are too few: {_FEWEST} are needed"
+        if periods < _MIN_PERIODS:
+            why = why or f"only {periods} control periods; at least {_MIN_PERIODS} are needed"
         figures: dict[str, object] = {"trials": [asdict(trial) for trial in trials]}
         if config.step == "shadow":
             figures["in_charge"] = config.in_charge
@@ -288,43 +312,25 @@ class DeploymentSession:
         return folder
 
 
-def _in_charge(
-    config: DeployConfig, bundle: Bundle
-) -> Callable[[Pilot, Robot], Pilot | Holding | Overheard]:
-    """What makes the controller in charge, while a policy shadows it."""
-    if config.in_charge == "robot":
-        return lambda pilot, robot: Overheard(robot, bundle.contract)
-    if config.in_charge == "hold" or config.step != "shadow":
-        return lambda pilot, robot: Holding(Pilot(pilot.runtime))
+def _bundle_in_charge(config: DeployConfig, bundle: Bundle) -> Bundle | None:
+    """The bundle that drives the robot while a policy shadows it; None without one."""
+    if config.step != "shadow" or config.in_charge in ("hold", "robot"):
+        return None
     other = Bundle.open(Path(config.in_charge))
+    if other.id == bundle.id:
+        raise Sim2RealError("a policy cannot shadow itself: --in-charge names the same bundle")
     mine, theirs = ([c.name for c in b.contract.commands] for b in (bundle, other))
     same = ("sensors", "goals", "rate_hz")
     if mine != theirs or any(
         getattr(bundle.contract, name) != getattr(other.contract, name) for name in same
     ):
         raise Sim2RealError(f"the bundle in charge, {config.in_charge}, is for another robot")
-    runtime = Runtime(other)
-    return lambda pilot, robot: Pilot(runtime)
-
-
-def _check_charge(config: DeployConfig, bundle: Bundle, robot: Robot) -> None:
-    """Refuse a bundle in charge that has not itself climbed the whole ladder."""
-    if config.step != "shadow" or config.in_charge in ("hold", "robot"):
-        return
-    other = Bundle.open(Path(config.in_charge))
-    if other.id == bundle.id:
-        raise Sim2RealError("a policy cannot be in charge of its own shadow")
-    left = missing(other, "full", robot=robot.name, serial=robot.serial)
-    if left and not config.force:
-        raise Sim2RealError(
-            f"{config.in_charge} may not be in charge of {robot.name} {robot.serial}: it first"
-            f" needs {', '.join(left)}; or say --force"
-        )
+    return other
 
 
 @contextmanager
 def _impatient(robot: Robot, rate_hz: float) -> Iterator[None]:
-    """While it moves, a robot that is silent for more than a period is a fault."""
+    """While it moves, wait little more than a period for a robot's answer."""
     if not isinstance(robot, RemoteRobot) or robot.virtual:
         yield
         return
@@ -340,8 +346,8 @@ def _check_robot(robot: Robot, bundle: Bundle) -> None:
     there = getattr(robot, "actuators", None)
     if there is not None and sorted(there) != sorted(wanted):
         raise Sim2RealError(
-            f"the bundle is for another robot: it commands {', '.join(wanted)}, this one has"
-            f" {', '.join(there)}"
+            f"the bundle is for another robot: it commands {', '.join(wanted)}, but this one"
+            f" has {', '.join(there)}"
         )
 
 
@@ -351,5 +357,5 @@ def _line(number: int, trials: int, trial: AttemptRecord) -> str:
         end += f", stopped: {trial.stopped}"
     return (
         f"trial {number + 1} of {trials}: {end}; {trial.periods} periods, {trial.lost} without"
-        f" readings, {trial.limited} limited, late by {1e3 * trial.late_p99_s:.1f} ms (99 %)"
+        f" readings, {trial.limited} limited, 99 % at most {1e3 * trial.late_p99_s:.1f} ms late"
     )

@@ -10,10 +10,10 @@ from typing import Literal
 from sim2real.errors import Sim2RealError, nearest
 from sim2real.units import si_unit
 
-_WHOLE = ("rad", "deg", "rad/s", "deg/s", "m", "mm", "m/s", "N m", "N")
-_PARTS = {"percent": (-100.0, 100.0), "range_0_100": (0.0, 100.0)}
-"""Units that are a part of a range, and their values at its ends."""
-UNITS = (*_WHOLE, *_PARTS)
+_PLAIN_UNITS = ("rad", "deg", "rad/s", "deg/s", "m", "mm", "m/s", "N m", "N")
+_RANGE_UNITS = {"percent": (-100.0, 100.0), "range_0_100": (0.0, 100.0)}
+"""Units that are a share of a range, and their values at its ends."""
+UNITS = (*_PLAIN_UNITS, *_RANGE_UNITS)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -21,17 +21,17 @@ class DriverQuantity:
     """One number of a driver, and what it is in SI units: `sign * scale * value + offset`."""
 
     key: str
-    """Name the driver gives it."""
+    """The driver's name for it."""
     unit: str
-    """Unit the driver gives it in, one of `UNITS`."""
+    """The driver's unit, one of `UNITS`."""
     sign: Literal[1, -1] = 1
-    """-1 where the driver counts the other way round."""
+    """-1 if the driver's positive direction is the opposite one."""
     scale: float = 1.0
-    """What the number is multiplied by after its unit, as by a gear ratio."""
+    """Factor after the conversion to SI units, such as a gear ratio."""
     offset: float = 0.0
-    """Its value in SI units where the driver says zero [rad or m]."""
+    """Its value in SI units where the driver reads zero [rad or m]."""
     range: tuple[float, float] | None = None
-    """Ends of the range behind a percentage, in SI units before sign, scale and offset."""
+    """Ends of the range of a percentage, in SI units before sign, scale and offset."""
 
     def __post_init__(self) -> None:
         if self.unit not in UNITS:
@@ -39,20 +39,25 @@ class DriverQuantity:
                 f"{self.key}: unknown unit {self.unit!r}{nearest(self.unit, UNITS)}"
             )
         if not self.scale > 0:
-            raise Sim2RealError(f"{self.key}: scale must be positive; sign turns it round")
-        if (self.range is not None) != (self.unit in _PARTS):
             raise Sim2RealError(
-                f"{self.key}: a range [low, high] belongs to the units {', '.join(_PARTS)}"
+                f"{self.key}: scale must be positive, not {self.scale:g}; to reverse the direction,"
+                " use sign = -1"
+            )
+        if (self.range is not None) != (self.unit in _RANGE_UNITS):
+            raise Sim2RealError(
+                f"{self.key}: {self.unit!r} and a range do not go together: the units"
+                f" {', '.join(_RANGE_UNITS)} need a range = [low, high], the others have none"
             )
         if self.range is not None and not self.range[0] < self.range[1]:
-            raise Sim2RealError(f"{self.key}: the range's low end is not below its high one")
+            low, high = self.range
+            raise Sim2RealError(f"{self.key}: range [{low:g}, {high:g}] must go from low to high")
 
     def to_si(self, value: float) -> float:
         """The driver's number in SI units."""
         if self.range is None:
             plain = value * si_unit(self.unit).factor
         else:
-            low, high = _PARTS[self.unit]
+            low, high = _RANGE_UNITS[self.unit]
             part = (value - low) / (high - low)
             plain = self.range[0] + part * (self.range[1] - self.range[0])
         return self.sign * self.scale * plain + self.offset
@@ -62,7 +67,7 @@ class DriverQuantity:
         plain = (value - self.offset) / (self.sign * self.scale)
         if self.range is None:
             return plain / si_unit(self.unit).factor
-        low, high = _PARTS[self.unit]
+        low, high = _RANGE_UNITS[self.unit]
         part = (plain - self.range[0]) / (self.range[1] - self.range[0])
         return low + part * (high - low)
 
@@ -74,12 +79,12 @@ class DriverNames:
     sensors: Mapping[str, DriverQuantity]
     commands: Mapping[str, DriverQuantity]
     velocities: Mapping[str, str]
-    """Velocities that the driver does not have, each with the position sensor it is taken from."""
+    """Velocities that the driver does not have, each with the position sensor to differentiate."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class DriverJoint(DriverQuantity):
-    """A position servo: it gives two sensors, and takes a command."""
+    """A position servo: two sensors and a command."""
 
     position: str = ""
     """Sensor of its position; '' for NAME_pos."""
@@ -99,11 +104,11 @@ class DriverTables:
 
     def __post_init__(self) -> None:
         if not self.names.commands:
-            raise Sim2RealError("it names no joint and no command")
+            raise Sim2RealError("it has neither joints nor commands")
 
     @cached_property
     def names(self) -> DriverNames:
-        """What the driver reads and takes; a name that is there twice is a `Sim2RealError`."""
+        """What the driver reads and takes; a name that occurs twice is a `Sim2RealError`."""
         sensors: list[tuple[str, DriverQuantity]] = []
         commands: list[tuple[str, DriverQuantity]] = []
         velocities: dict[str, str] = {}
@@ -123,6 +128,6 @@ def _once(named: Sequence[tuple[str, DriverQuantity]]) -> dict[str, DriverQuanti
     found: dict[str, DriverQuantity] = {}
     for name, quantity in named:
         if name in found:
-            raise Sim2RealError(f"{name!r} is there twice")
+            raise Sim2RealError(f"{name!r} occurs twice")
         found[name] = quantity
     return found

@@ -14,7 +14,7 @@ _SLACK = 1e-6
 
 
 class Kinematics:
-    """The model of a robot, to hold its limits against and to find its tool with."""
+    """The model of a robot, which checks its limits and finds its tool."""
 
     def __init__(self, twin: Twin, contract: Contract, limits: Limits) -> None:
         """Limits that contradict the model, or name what it does not have, are a `Sim2RealError`.
@@ -50,13 +50,13 @@ def _check(model: mujoco.MjModel, contract: Contract, limits: Limits) -> None:
         ):
             raise Sim2RealError(
                 f"the limits let joint {joint.name!r} go from {joint.position_low:g} to"
-                f" {joint.position_high:g}, the model from {low:g} to {high:g}"
+                f" {joint.position_high:g}, but the model only from {low:g} to {high:g}"
             )
         force = float(np.abs(model.actuator_forcerange[actuator]).max())
         if force and joint.torque > force + _SLACK:
             raise Sim2RealError(
-                f"the limits let joint {joint.name!r} have a torque of {joint.torque:g}, the model"
-                f" {force:g}"
+                f"the limits allow joint {joint.name!r} a torque of {joint.torque:g}, but the model"
+                f" only {force:g}"
             )
 
 

@@ -1,4 +1,4 @@
-"""The ladder of trust: the steps a bundle takes before it may move a robot freely.
+"""The ladder of trust: the steps of a bundle before it may move a robot freely.
 
 Each step leaves a record in the bundle's folder. The newest record of a step decides; records of
 moving steps hold only for the robot they were taken with.
@@ -21,12 +21,12 @@ from sim2real.policy import Bundle
 
 LadderStepName = Literal["replay", "shadow", "limited", "full"]
 STEPS: tuple[LadderStepName, ...] = get_args(LadderStepName)
-_SLOW = 0.25
-"""Share of the command's rate in the step `limited`."""
-_SMALL = 0.25
-"""Share of the command's range, around where the robot rests."""
-_FAST = 0.75
-"""Share of the speed that ends the run: a pendulum swung by little torque gets fast, too."""
+_RATE_SHARE = 0.25
+"""Share of the command's rate that the step `limited` allows."""
+_RANGE_SHARE = 0.25
+"""Share of the command's range that it allows, around where the robot rests."""
+_SPEED_SHARE = 0.75
+"""Share of the speed limit that ends its run: even little torque swings a pendulum fast."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,7 +47,7 @@ class LadderRecord(PlainData):
     time: str = field(default_factory=lambda: datetime.now(UTC).isoformat())
     """When it was taken."""
     episodes: tuple[str, ...] = ()
-    """Ids of the episodes it is about."""
+    """Ids of its episodes."""
     figures: dict[str, Any] = field(default_factory=dict)  # JSON, of another form for each step
     """What was measured."""
 
@@ -73,7 +73,7 @@ def read_records(bundle: Bundle) -> list[LadderRecord]:
 
 
 def missing(bundle: Bundle, step: str, *, robot: str, serial: str) -> list[str]:
-    """Steps that must be passed before `step` and have not been, each with why."""
+    """Steps before `step` that were not passed, each with the reason."""
     records = [record for record in read_records(bundle) if record.bundle == bundle.id]
     found = []
     for before in STEPS[: STEPS.index(step)]:
@@ -95,24 +95,24 @@ def refuse_to_skip(bundle: Bundle, step: str, *, robot: str, serial: str, force:
     left = missing(bundle, step, robot=robot, serial=serial)
     if left and not force:
         raise Sim2RealError(
-            f"{step} on {robot} {serial} needs first: {', '.join(left)}; take them with"
-            f" `sim2real deploy {bundle.folder} --step {left[0].split()[0]} …`, or skip them with"
+            f"{step} on {robot} {serial} first needs {', '.join(left)}: run"
+            f" `sim2real deploy {bundle.folder} --step {left[0].split()[0]} …`, or skip steps with"
             " --force"
         )
     return ", ".join(left)
 
 
 def small_and_slow(limits: Limits, resting: Reals) -> Limits:
-    """Limits of the step `limited`: near where the robot rests, at a quarter of the pace."""
+    """Limits of the step `limited`: near where the robot rests, at a quarter of the rate."""
     joints = []
     for joint, rest in zip(limits.joints, resting, strict=True):
-        half = _SMALL * 0.5 * (joint.command_high - joint.command_low)
+        half = _RANGE_SHARE * 0.5 * (joint.command_high - joint.command_low)
         at = float(np.clip(rest, joint.command_low, joint.command_high))
         joints.append(
             replace(
                 joint,
-                velocity=_FAST * joint.velocity,
-                command_rate=_SLOW * joint.command_rate,
+                velocity=_SPEED_SHARE * joint.velocity,
+                command_rate=_RATE_SHARE * joint.command_rate,
                 command_low=max(joint.command_low, at - half),
                 command_high=min(joint.command_high, at + half),
             )

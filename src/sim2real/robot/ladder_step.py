@@ -25,10 +25,11 @@ def deploy(
     prompts: OperatorPrompts | None = None,
     **options: Any,  # fields of DeployConfig
 ) -> Deployment:
-    """Do one step of the ladder of trust with a bundle; nothing is sent without `execute`.
+    """Take one step of the ladder of trust with a bundle; nothing is sent without `execute`.
 
-    `options` are those of `DeployConfig`, or it is given whole. A `replay` is on `logs`. Whatever
-    does not fit is refused before anything moves; `prompts` speak with the person at the robot.
+    `options` are the fields of `DeployConfig`, which may also be given whole. A `replay` uses
+    `logs`. Whatever does not fit is refused before anything moves; `prompts` are the callbacks to
+    the person at the robot.
     """
     if isinstance(bundle, DeployConfig):
         config, bundle = bundle, Bundle.open(bundle.bundle)
@@ -39,7 +40,10 @@ def deploy(
     if config.step == "replay" and not (logs or config.logs):
         raise Sim2RealError("replay needs recordings: --logs FILE …")
     if config.trials < 1 or not 0 <= config.seconds < 1e6:
-        raise Sim2RealError("--trials must be at least 1, and --seconds a time")
+        raise Sim2RealError(
+            f"--trials must be at least 1 and --seconds from 0 to 1e6, not {config.trials} and"
+            f" {config.seconds:g}"
+        )
     goals = parse_goals(config.goal)
     known = [goal.name for goal in bundle.contract.goals]
     for name in goals:
@@ -68,7 +72,7 @@ def parse_goals(given: Sequence[str]) -> dict[str, list[float]]:
         try:
             found[name] = [float(part) for part in numbers.split(",")]
         except ValueError:
-            raise Sim2RealError(f"--goal {text!r} is not like name=0.2,0,0.1") from None
+            raise Sim2RealError(f"--goal must look like name=0.2,0,0.1, not {text!r}") from None
     return found
 
 

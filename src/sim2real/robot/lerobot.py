@@ -23,15 +23,17 @@ from sim2real.robot.driver_names import DriverNames, DriverTables
 from sim2real.robot.protocol import ControlClock
 
 STOPS = ("hold", "limp")
-"""Safe stops: 'hold' sends the present position and stays stiff, 'limp' lets go of the motors."""
+"""Safe stops: 'hold' sends the present position and stays stiff, 'limp' switches motors off."""
 VELOCITY_SPAN_S = 0.015
-"""Shortest time a velocity is taken over [s]."""
-_OLDEST_S = 1.0
+"""Shortest time that a velocity is taken over [s]."""
+_MAX_SPAN_S = 1.0
+"""Longest time that a velocity is taken over; after a longer silence it is zero [s]."""
 _TRIES = 3
+"""How often a reading or a stop is tried on a bus that loses packets."""
 
 
 class LeRobotDriver(Protocol):
-    """What `LeRobotRobot` uses of a robot of LeRobot's; `name`, `id` and `bus` if it has them."""
+    """What `LeRobotRobot` uses of a LeRobot robot; `name`, `id` and `bus` if it has them."""
 
     @property
     def observation_features(self) -> Mapping[str, object]:
@@ -59,11 +61,11 @@ class LeRobotDriver(Protocol):
         """Send commands, by key; what was sent, from most robots."""
 
     def disconnect(self) -> None:
-        """Let go of the motors."""
+        """Disconnect from the motors."""
 
 
 class LeRobotRobot:
-    """A robot of LeRobot's, driven in SI units under the names of a contract.
+    """A LeRobot robot, driven in SI units under the names of a contract.
 
     A velocity is the difference of two readings over the time between them: of the newest one and
     the newest that is at least `VELOCITY_SPAN_S` older, which at 66 Hz and slower is the one
@@ -81,7 +83,7 @@ class LeRobotRobot:
     ) -> None:
         """Names of what the robot does not have are a `Sim2RealError`."""
         if stop not in STOPS:
-            raise Sim2RealError(f"there is no safe stop {stop!r}{nearest(stop, STOPS)}")
+            raise Sim2RealError(f"unknown safe stop {stop!r}{nearest(stop, STOPS)}")
         self.name = str(getattr(robot, "name", "") or type(robot).__name__)
         self.serial = str(getattr(robot, "id", "") or "")
         self.safe_stop = stop
@@ -111,9 +113,9 @@ class LeRobotRobot:
         named = {quantity.key for quantity in names.commands.values()}
         for key in self._takes:
             if key not in named and key not in readable:
-                raise Sim2RealError(f"{self.name} also takes {key!r}: name a command for it")
+                raise Sim2RealError(f"{self.name} also takes {key!r}: add a command for it")
         if stop == "limp" and not hasattr(self._bus, "disable_torque"):
-            raise Sim2RealError(f"{self.name} cannot let go of its motors: use stop = 'hold'")
+            raise Sim2RealError(f"{self.name} cannot switch its motors off: use stop = 'hold'")
 
     @property
     def is_connected(self) -> bool:
@@ -144,7 +146,7 @@ class LeRobotRobot:
         """Let a robot that was stopped move again, from where it is."""
         if self.stopped_itself and self.safe_stop == "limp":
             self._rest()
-            with explaining(f"{self.name} does not get stiff"):
+            with explaining(f"{self.name} cannot switch its motors on"):
                 self._send(self._present)
                 self._bus.enable_torque()
         self.stopped_itself = ""
@@ -178,7 +180,7 @@ class LeRobotRobot:
             self._names.commands[name].key: self._names.commands[name].from_si(float(value))
             for name, value in action.items()
         }
-        with explaining(f"{self.name} took no command"):
+        with explaining(f"{self.name} did not take a command"):
             taken = self._send({**self._resting, **given})
         quantities = {name: self._names.commands[name] for name in action}
         return {
@@ -187,14 +189,14 @@ class LeRobotRobot:
         }
 
     def stop(self) -> None:
-        """Hold the present position, or let go of the motors; nothing moves it after that."""
+        """Hold the present position, or switch the motors off; then nothing moves it any more."""
         self.stopped_itself = self.stopped_itself or "asked to"
         for attempt in range(_TRIES):
             try:
                 if self.safe_stop == "limp":
                     self._bus.disable_torque()
                     return
-                # If it cannot be read any more, it stops where it was last.
+                # If it cannot be read any more, it holds its last known position.
                 with suppress(Exception):
                     self._keep(self._robot.get_observation())
                 self._send(self._present)
@@ -204,7 +206,7 @@ class LeRobotRobot:
                     raise Sim2RealError(f"{self.name} does not stop: {one_line(error)}") from None
 
     def disconnect(self) -> None:
-        """Let go of the robot, in its safe stop; one that was never commanded is sent nothing.
+        """Disconnect, in the safe stop; a robot that was never commanded is sent nothing.
 
         Whether its motors stay stiff is a setting of LeRobot's, often
         `disable_torque_on_disconnect`.
@@ -213,11 +215,11 @@ class LeRobotRobot:
             if self._driven:
                 with suppress(Sim2RealError):
                     self.stop()
-            with explaining(f"{self.name} does not let go"):
+            with explaining(f"cannot disconnect from {self.name}"):
                 self._robot.disconnect()
 
     def _rest(self) -> None:
-        """Note where it is: the command of every joint that is never given one."""
+        """Note where it is: the command of every joint that is never sent one."""
         for _ in range(_TRIES):
             seen = self._read()
             if seen:
@@ -232,10 +234,12 @@ class LeRobotRobot:
             try:
                 return self._robot.get_observation()
             except ConnectionError as error:
-                # A serial bus loses a packet now and then; a lost bus is something else.
+                # A serial bus loses a packet now and then; a lost connection is another matter.
                 if self.is_connected:
                     return {}
-                raise Sim2RealError(f"{self.name} is gone: {one_line(error)}") from None
+                raise Sim2RealError(
+                    f"the connection to {self.name} is lost: {one_line(error)}"
+                ) from None
 
     def _keep(self, seen: Mapping[str, float]) -> None:
         """Note where it is, in the driver's own numbers."""
@@ -256,7 +260,7 @@ class LeRobotRobot:
             for name, position in self._names.velocities.items():
                 # After a long silence the mean speed says nothing about this moment.
                 span = now - before
-                known = position in found and position in values and span < _OLDEST_S
+                known = position in found and position in values and span < _MAX_SPAN_S
                 self._speed[name] = (found[position] - values[position]) / span if known else 0.0
         past.append((now, {key: float(value) for key, value in found.items()}))
 
@@ -266,13 +270,13 @@ class RobotHeader:
     """How LeRobot knows a robot."""
 
     type: str
-    """LeRobot's name of the robot, like "so101_follower"."""
+    """LeRobot's name for the robot, such as "so101_follower"."""
     stop: Literal["hold", "limp"] = "hold"
     """One of `STOPS`."""
     module: str = ""
-    """Package that brings the robot, where it is not LeRobot's own."""
+    """Package that defines the robot, if it is not LeRobot itself."""
     config: Mapping[str, object] = field(default_factory=dict)
-    """Fields of LeRobot's own configuration of it."""
+    """Fields of LeRobot's own configuration for it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -303,8 +307,8 @@ def _build(path: Path, file: RobotHeader) -> LeRobotDriver:
         draccus = import_module("draccus")
     except ImportError as error:
         raise Sim2RealError(
-            f"{path} needs LeRobot here, and it cannot be imported ({one_line(error)}):"
-            " pip install lerobot, with the extra of your motors, such as lerobot[feetech]"
+            f"{path} needs LeRobot, which cannot be imported ({one_line(error)}): pip install"
+            " lerobot with the extra for your motors, such as lerobot[feetech]"
         ) from None
     if file.module:
         with explaining(f"{path}: module {file.module}", ImportError):
@@ -324,7 +328,7 @@ def _build(path: Path, file: RobotHeader) -> LeRobotDriver:
         raise Sim2RealError(
             f"{path}: LeRobot has no robot {file.type!r}{nearest(file.type, known)}{failed}"
         )
-    with explaining(f"{path}: LeRobot refuses [robot.config]"):
+    with explaining(f"{path}: LeRobot rejects [robot.config]"):
         config = draccus.decode(robots.RobotConfig, {"type": file.type, **file.config})
         robot: LeRobotDriver = make(config)
         return robot

@@ -18,20 +18,21 @@ from sim2real.logs import ControlLog
 from sim2real.policy import Bundle
 from sim2real.twin import Twin
 
-_PARTS = 32
+_QUANTILES = 32
+"""Quantiles of the uncertain loss rate."""
 
 
 def link_stops(bundle: Bundle, episodes: Sequence[Episode], *, seconds: float) -> Floats:
     """(k,) equally likely shares of attempts of `seconds` that lost packets will end.
 
-    It supposes that packets are lost independently, at one rate; a link that fails in bursts stops
+    It assumes that packets are lost independently, at one rate; a link that fails in bursts stops
     attempts more often.
     """
     channels = Twin.load(bundle.twin, check=False).channels
     logs = [ControlLog.of(episode, bundle.contract, channels) for episode in episodes]
     periods = sum(len(log.times) for log in logs)
     lost = sum(int((~log.fresh.any(axis=1)).sum()) for log in logs)
-    places = (np.arange(_PARTS) + 0.5) / _PARTS
+    places = (np.arange(_QUANTILES) + 0.5) / _QUANTILES
     share = beta.ppf(places, lost + 0.5, periods - lost + 0.5)
     in_a_row = math.floor(bundle.limits.stale_periods) + 1
     begins = share**in_a_row * (1 - share)

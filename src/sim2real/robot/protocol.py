@@ -1,4 +1,4 @@
-"""What drives hardware, in the shape that LeRobot gave it, and the clock that paces it."""
+"""What drives hardware, with the methods of a LeRobot robot, and the clock that paces it."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from typing import Protocol, runtime_checkable
 
 @runtime_checkable
 class Robot(Protocol):
-    """A robot behind a handful of calls.
+    """A robot behind a few calls.
 
     Readings and commands go by name and in SI units: `{"shoulder_pan_pos": 0.1}`. A value of
-    several numbers is a sequence. A robot that reports why it stopped by itself has a text
-    `stopped_itself`, '' while it obeys; one that knows the names of its actuators has `actuators`;
-    one whose drives have to be started has `enable`.
+    several numbers is a sequence. Optional are a text `stopped_itself`, which says why the robot
+    stopped by itself ('' while it obeys), `actuators`, the names of its actuators, and `enable`,
+    which starts its drives.
     """
 
     name: str
     """Model of the robot."""
     serial: str
-    """Which one of that model it is."""
+    """Serial number of this robot."""
     safe_stop: str
     """What `stop` does: 'hold' the position, or 'damp' the motion until it rests."""
 
@@ -45,7 +45,7 @@ class Robot(Protocol):
         """Go to the safe stop, and stay there."""
 
     def disconnect(self) -> None:
-        """Let go of the robot, in its safe stop."""
+        """Disconnect, in the safe stop."""
 
 
 class ControlClock(Protocol):

@@ -14,6 +14,7 @@ from sim2real.robot.protocol import ControlClock, Robot
 Goals = Mapping[str, Sequence[float] | Reals]
 """Numbers of each goal, by name."""
 _TRIES = 20
+"""Control periods to wait for the first readings."""
 
 
 def numbers(value: object) -> Floats:
@@ -69,7 +70,9 @@ def first_readings(robot: Robot, contract: Contract, clock: ControlClock) -> Flo
         if seen:
             missing = [sensor.name for sensor in contract.sensors if sensor.name not in seen]
             if missing:
-                raise Sim2RealError(f"the robot has no {', '.join(missing)}: is it another robot?")
+                raise Sim2RealError(
+                    f"the robot does not report {', '.join(missing)}: is it the right one?"
+                )
             found = readings_vector(contract, seen)
             if not np.isfinite(found).all():
                 raise Sim2RealError("the robot's readings do not have the contract's shape")

@@ -27,7 +27,7 @@ from sim2real.files import write_json
 
 FLUSH_S = 1.0
 """Longest time that a period waits to be on disk."""
-_AT_ONCE = 25
+_ROWS_AT_ONCE = 25
 """Periods that are encoded together, which takes a few tens of microseconds."""
 
 
@@ -82,7 +82,7 @@ class Recording:
         parts = [np.asarray(values.get(name, ()), float).ravel() for name in self._names]
         sizes = tuple(part.size for part in parts)
         self._rows.append((time_s, sizes, np.concatenate(parts)))
-        if len(self._rows) >= _AT_ONCE or time.monotonic() - self._oldest_s > 0.25 * FLUSH_S:
+        if len(self._rows) >= _ROWS_AT_ONCE or time.monotonic() - self._oldest_s > 0.25 * FLUSH_S:
             self._encode()
 
     def close(self) -> None:
@@ -116,7 +116,7 @@ class Recording:
 
     def _encode(self) -> None:
         waiting, self._rows = self._rows, []
-        # Rows of one form go as blocks: few calls, little time.
+        # Rows of the same shape are written as one block: few calls, little time.
         for sizes, group in itertools.groupby(waiting, key=lambda row: row[1]):
             rows = list(group)
             block = np.stack([row[2] for row in rows])

@@ -20,7 +20,8 @@ from sim2real.robot.shadow import Agreement, ShadowComparison
 from sim2real.robot.supervisor import Inputs, State, Supervisor
 from sim2real.twin import Twin
 
-_FEWEST = 50
+_MIN_PERIODS = 50
+"""Fewest control periods with which a replay counts."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,18 +30,21 @@ class Rehearsal(PlainData):
 
     agreement: Agreement
     trips: tuple[str, ...]
-    """Why the supervisor would have stopped, one for each log that it would have."""
+    """Why the supervisor would have stopped it, one for each such log."""
     doctor: Diagnosis
-    """What the doctor says of the logs."""
+    """What the doctor found in the logs."""
 
     def wrong(self) -> str:
-        """Why the policy should not go on to a robot; '' if it may."""
+        """Why the policy may not go on to a robot; '' if it may."""
         if self.doctor.findings:
             return f"the doctor says: {self.doctor.verdict}"
         if self.trips:
             return f"the supervisor would stop it: {self.trips[0]}"
-        if self.agreement.periods < _FEWEST:
-            return f"the logs have {self.agreement.periods} periods, too few: {_FEWEST} are needed"
+        if self.agreement.periods < _MIN_PERIODS:
+            return (
+                f"the logs have only {self.agreement.periods} control periods; at least"
+                f" {_MIN_PERIODS} are needed"
+            )
         return self.agreement.wrong()
 
 
@@ -53,7 +57,7 @@ def rehearse(
 ) -> Rehearsal:
     """Run a policy along logs, as if it had been in charge of what was measured."""
     if not episodes:
-        raise Sim2RealError("there is no log to replay: name some with --logs")
+        raise Sim2RealError("there is no log to replay: give recordings with --logs")
     twin = Twin.load(bundle.twin)
     kinematics = Kinematics(twin, bundle.contract, bundle.limits)
     runtime = Runtime(bundle)
@@ -64,7 +68,7 @@ def rehearse(
         if log.missing:
             raise Sim2RealError(
                 f"episode {episode.id} has no {', '.join(log.missing)}: the robot lacks what the"
-                " policy needs, or the channels have other names"
+                " policy needs, or its channels have other names"
             )
         trip = _along(log, bundle, runtime, kinematics, comparison, goals)
         if trip:

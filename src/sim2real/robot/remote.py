@@ -14,6 +14,9 @@ import zmq
 from sim2real.errors import Sim2RealError, number_at, table_at
 from sim2real.plain import of_plain
 
+_START_UP_S = 5.0
+"""Longest time in which drives get ready [s]."""
+
 
 class RemoteRobot:
     """The unit that listens at `tcp://127.0.0.1:PORT`."""
@@ -26,7 +29,7 @@ class RemoteRobot:
         self.name, self.serial, self.safe_stop = "", "", "hold"
         self.virtual = False
         self.state = "off"
-        """What the robot says about itself: 'off', 'starting', 'ready' or 'tripped'."""
+        """What the robot reports: 'off', 'starting', 'ready' or 'tripped'."""
         self.why = ""
         self.at_rest = False
         """Whether it is in its safe stop and does not move, as its bench sees it."""
@@ -41,7 +44,7 @@ class RemoteRobot:
 
     @property
     def is_connected(self) -> bool:
-        """Whether the robot answered the last time."""
+        """Whether the robot answered the last message."""
         return self._socket is not None
 
     @property
@@ -66,19 +69,19 @@ class RemoteRobot:
         self.safe_stop, self.virtual = str(told["safe_stop"]), told["clock"] == "virtual"
         self.actuators = tuple(str(name) for name in actuators)
 
-    def enable(self, *, patience_s: float = 5.0) -> None:
-        """Start the drives; one that does not get ready is a `Sim2RealError`."""
+    def enable(self) -> None:
+        """Start the drives; a robot that does not get ready is a `Sim2RealError`."""
         self._driven = True
         self._ask({"do": "enable"})
-        end = self.now() + patience_s
+        end = self.now() + _START_UP_S
         while self.state != "ready":
             if self.now() > end or self.state in ("off", "tripped"):
-                raise Sim2RealError(f"{self.name} does not get ready: {self.state} {self.why}")
+                raise Sim2RealError(f"{self.name} did not get ready: {self.state} {self.why}")
             self.sleep_until(self.now() + 0.05)
             self._ask({"do": "observe"})
 
     def reset(self, seed: int) -> dict[str, list[float]]:
-        """Have the bench set up the next trial; its goals."""
+        """Have the bench set up the next trial; returns its goals."""
         return self._goals(self._ask({"do": "reset", "seed": seed}))
 
     def goals(self) -> dict[str, list[float]]:
@@ -110,7 +113,7 @@ class RemoteRobot:
         return number_at(self._ask({"do": "judge"}).get("moved_blind_s"), "moved_blind_s")
 
     def fault(self, kind: str, after_s: float = 0.0) -> None:
-        """Ask for something to break."""
+        """Inject a fault."""
         self._ask({"do": "fault", "kind": kind, "after_s": after_s})
 
     def disconnect(self) -> None:
@@ -142,7 +145,7 @@ class RemoteRobot:
         """The robot's answer to a message; silence, and a refusal, are a `Sim2RealError`."""
         if not self._held:
             raise Sim2RealError(f"not connected to a robot at {self.address}")
-        # It was silent once, perhaps; it may answer again.
+        # After a silence the socket was closed; the robot may answer again.
         socket = self._socket or self._open()
         try:
             socket.send(json.dumps(message).encode())

@@ -28,7 +28,7 @@ from sim2real.robot.supervisor import Decision, Inputs, State, Supervisor
 
 
 class Controller(Protocol):
-    """What decides on a command each period: a policy, an excitation, a pose to hold."""
+    """What computes a command each period: a policy, an excitation, a pose to hold."""
 
     contract: Contract
 
@@ -81,13 +81,15 @@ def fly(
     """Drive a robot for some time; without `execute`, compute and record but send nothing.
 
     Without `execute` each period's command is the one that would be sent first, from where the
-    robot is now. `tool` gives the position of the tool from readings, where there is one. `show`
-    is called with (time, wanted, sent) in each period. However it ends, a robot that was sent
-    something is stopped.
+    robot is now. `tool` gives the position of the tool from readings, if there is one. `show` is
+    called with (time, wanted, sent) in each period. However the run ends, a robot that was sent
+    commands is stopped.
     """
     contract = pilot.contract
     period_s = 1.0 / contract.rate_hz
-    total = _periods(seconds, contract.rate_hz)
+    if not (math.isfinite(seconds) and 0 < seconds < 1e6):
+        raise Sim2RealError(f"a run must take a positive time below 1e6 s, not {seconds:g}")
+    total = max(1, round(seconds * contract.rate_hz))
     flying = _Flying(robot, pilot, supervisor, goals=goals, person=person, execute=execute)
     collecting = gc.isenabled()
     gc.disable()  # a collection takes longer than a period may be late
@@ -122,12 +124,6 @@ def fly(
         lost=flying.lost,
         limited=flying.limited,
     )
-
-
-def _periods(seconds: float, rate_hz: float) -> int:
-    if not (math.isfinite(seconds) and 0 < seconds < 1e6):
-        raise Sim2RealError(f"a flight takes a positive time, not {seconds:g} s")
-    return max(1, round(seconds * rate_hz))
 
 
 class _Flying:

@@ -1,7 +1,7 @@
-"""A policy that runs beside the controller in charge, and never acts.
+"""A policy that runs beside the controller in charge and never acts.
 
-It sees what the robot measures and what was really sent, and says what it would have sent. Shadow
-mode measures how often the two agree, and how often the policy was outside of its training.
+It sees what the robot measures and what was really sent, and computes what it would have sent.
+Shadow mode measures how often the two agree, and how often the policy was outside its training.
 """
 
 from __future__ import annotations
@@ -19,11 +19,12 @@ from sim2real.robot.protocol import Robot
 from sim2real.robot.readings import in_order
 from sim2real.robot.runner import Controller
 
-_TINY = 1e-6
-_CLOSE = 0.05
+_TOLERANCE = 1e-6
+"""Difference of commands from rounding alone, in their unit."""
+_CLOSE_SHARE = 0.05
 """Commands agree when they differ by less than this share of their range."""
-_MOST_OUTSIDE = 0.02
-"""Share of periods in which an observation may lie outside of training."""
+_MAX_OUTSIDE_SHARE = 0.02
+"""Share of periods in which the observation may lie outside training."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,27 +38,27 @@ class Agreement(PlainData):
     bias: tuple[float, ...]
     """Mean of the policy's command minus the one sent."""
     correlation: tuple[float, ...]
-    """Of the changes from period to period of the two; nan where one does not change."""
+    """Correlation of their changes from period to period; nan if one does not change."""
     close: float
     """Share of periods in which all commands agree within a twentieth of their range."""
     outside: float
-    """Share of periods in which the observation lies outside of training."""
+    """Share of periods in which the observation lies outside training."""
     limited: float
     """Share of periods in which the policy's command would have been limited."""
     absurd: int
     """Periods in which its command was not a number."""
 
     def wrong(self) -> str:
-        """Why it should not go on to act; '' if it may."""
+        """Why it may not go on to act; '' if it may."""
         if self.absurd:
             return f"the policy's command was not a number in {self.absurd} periods"
-        if self.outside > _MOST_OUTSIDE:
-            return f"{100 * self.outside:.0f} % of the observations lie outside of training"
+        if self.outside > _MAX_OUTSIDE_SHARE:
+            return f"{100 * self.outside:.0f} % of the observations lie outside training"
         return ""
 
 
 class ShadowComparison:
-    """Collects what a policy would have sent beside what was sent."""
+    """Collects what a policy would have sent, and what was sent."""
 
     def __init__(self, contract: Contract, limits: Limits) -> None:
         self._limits = limits
@@ -85,12 +86,12 @@ class ShadowComparison:
         good: Bools = np.logical_and.reduce(np.isfinite(wanted) & np.isfinite(sent), axis=1)
         off = np.where(good[:, None], wanted - sent, 0.0)
         before = np.vstack([sent[:1], sent[:-1]])
-        tight = (wanted < low - _TINY) | (wanted > high + _TINY)
-        tight |= np.abs(wanted - before) > rate + _TINY
+        tight = (wanted < low - _TOLERANCE) | (wanted > high + _TOLERANCE)
+        tight |= np.abs(wanted - before) > rate + _TOLERANCE
         outside = (frames < np.array(self._limits.observation_low)) | (
             frames > np.array(self._limits.observation_high)
         )
-        near = np.abs(off[good]) < _CLOSE * (high - low)
+        near = np.abs(off[good]) < _CLOSE_SHARE * (high - low)
         return Agreement(
             periods=len(wanted),
             rms=tuple(np.sqrt(np.mean(off**2, axis=0)).tolist()),
@@ -187,7 +188,9 @@ class Overheard:
         if seen:
             command = in_order(self._robot, self.contract, seen, "@command")
             if command is None:
-                raise Sim2RealError("this robot does not report what others command it")
+                raise Sim2RealError(
+                    "this robot does not report the commands of the program that drives it"
+                )
             self.command = command.reshape(1, -1)
         return seen
 

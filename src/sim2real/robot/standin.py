@@ -65,4 +65,3 @@ class StandIn(RemoteRobot):
     def __exit__(self, *_: object) -> None:
         with suppress(Sim2RealError):  # it may be dead already
             self.disconnect()
-        self.end()

@@ -8,7 +8,7 @@ person gets it out of that.
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
 
 import numpy as np
@@ -18,29 +18,29 @@ from sim2real.contract import Contract, Limits
 from sim2real.errors import Sim2RealError
 
 OPERATOR = "the operator stopped it"
-_SLACK = 0.05
-"""How far behind its stop a joint may read: zero errors and soft stops [rad or m]."""
-_CLOCKS_S = 1e-3
-"""How much younger than new a reading may claim to be [s]."""
+_POSITION_SLACK = 0.05
+"""How far beyond its limits a joint may read: zero errors and soft stops [rad or m]."""
+_CLOCK_TOLERANCE_S = 1e-3
+"""How far in the future the time of a reading may lie [s]."""
 _TORQUE_SLACK = 1.25
-"""Measured torques are estimates, from a current and a motor constant."""
+"""Factor on torque limits: measured torques are estimates, from currents."""
 _OUTSIDE_PERIODS = 3
-"""Periods in a row an observation may lie outside of training."""
-_MOVING = 1.0
-"""Speed from which nothing, not even friction, stops a joint within a period [rad/s or m/s]."""
-_LEAD = 0.2
-"""Command ahead of a servo's joint that overcomes friction and weight [rad or m]."""
+"""Periods in a row with observations outside training that stop the robot."""
+_FAST = 1.0
+"""Speed at which not even friction stops a joint within a period [rad/s or m/s]."""
+_STUCK_LEAD = 0.2
+"""Lead of a servo's command that overcomes friction and weight [rad or m]."""
 _FROZEN_PERIODS = 2
-"""Periods in a row in which a joint that was moving may read exactly the same."""
+"""Periods in a row with the very same reading of a joint that was moving that stop the robot."""
 _STILL_PERIODS = 12
-"""Periods in a row in which all readings may be exactly the same while commands move."""
+"""Periods in a row with the very same readings, while commands move, that stop the robot."""
 
 
 class State(StrEnum):
-    """Where the supervisor is."""
+    """State of the supervisor."""
 
     DISARMED = "disarmed"
-    """Nothing may move; a person has not said so yet."""
+    """Nothing may move; no person has armed it yet."""
     RUNNING = "running"
     """Commands go through, limited."""
     STOPPED = "stopped"
@@ -49,16 +49,16 @@ class State(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class Inputs:
-    """What the supervisor is shown in a period."""
+    """What the supervisor sees in a period."""
 
     readings: Reals | None
-    """Numbers of all sensors in the contract's order; None where there are none."""
+    """Numbers of all sensors in the contract's order; None without any."""
     age_s: float = 0.0
     """Age of the readings [s]."""
     late_s: float = 0.0
     """How late this period began [s]."""
     fresh: bool = True
-    """Whether the readings came in this period; else they are the last known."""
+    """Whether the readings came in this period; otherwise they are the last known."""
     connected: bool = True
     stopped_itself: str = ""
     """Why the robot says it has stopped by itself; '' while it obeys."""
@@ -68,9 +68,9 @@ class Inputs:
     wanted: Reals | None = None
     """Command the policy asks for."""
     torque: Floats | None = None
-    """Measured torque of each commanded joint, where the robot has it [N m or N]."""
+    """Measured torque of each commanded joint, if the robot reports it [N m or N]."""
     tool: Floats | None = None
-    """Position of the tool [m], where there is one."""
+    """Position of the tool [m], if there is one."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,7 +81,7 @@ class Decision:
     command: Floats | None
     """Command to send; None for the safe stop."""
     reason: str = ""
-    """Why it was stopped in this period; '' else."""
+    """Why it was stopped in this period; '' otherwise."""
     limited: tuple[str, ...] = ()
     """Joints whose command was limited."""
 
@@ -95,8 +95,6 @@ class Supervisor:
     state: State = State.DISARMED
     reason: str = ""
     """Why it is stopped."""
-    trips: list[str] = field(default_factory=list)
-    """Every reason it was stopped for."""
 
     def __post_init__(self) -> None:
         self._low, self._high = self.limits.of("command_low"), self.limits.of("command_high")
@@ -116,16 +114,18 @@ class Supervisor:
     def arm(self, *, person: str, resting: Reals) -> None:
         """A person lets the robot move, from the command that rests where it is."""
         if not person:
-            raise Sim2RealError("only a person arms a robot: say who")
+            raise Sim2RealError("only a person may arm a robot: give a name")
         rest = np.asarray(resting, dtype=float)
         if rest.shape != self._low.shape or not np.isfinite(rest).all():
-            raise Sim2RealError("a robot is armed from a command that keeps it where it is")
-        far = np.abs(rest - np.clip(rest, self._low, self._high)) > self._step + _SLACK
+            raise Sim2RealError(
+                f"the resting command must be {self._low.size} finite numbers, not {rest}"
+            )
+        far = np.abs(rest - np.clip(rest, self._low, self._high)) > self._step + _POSITION_SLACK
         if far.any():
             joint = self.limits.joints[int(np.argmax(far))]
             raise Sim2RealError(
-                f"joint {joint.name} rests outside the range it may be commanded to,"
-                f" {joint.command_low:g} to {joint.command_high:g}: move it by hand first"
+                f"joint {joint.name} rests outside its command range, {joint.command_low:g} to"
+                f" {joint.command_high:g}: move it by hand first"
             )
         self.state, self.reason = State.RUNNING, ""
         self._last = np.clip(rest, self._low, self._high)
@@ -154,7 +154,6 @@ class Supervisor:
     def stop(self, reason: str) -> Decision:
         """Go to the safe stop; only `arm` gets out of it."""
         self.state, self.reason = State.STOPPED, reason
-        self.trips.append(reason)
         return Decision(state=self.state, command=None, reason=reason)
 
     def sent(self, command: Reals) -> None:
@@ -184,20 +183,22 @@ class Supervisor:
         oldest_s = (
             period_s + self._delay_s if inputs.fresh else self.limits.stale_periods * period_s
         )
-        if not -_CLOCKS_S <= inputs.age_s <= oldest_s:
+        if not -_CLOCK_TOLERANCE_S <= inputs.age_s <= oldest_s:
             age, oldest = 1e3 * inputs.age_s, 1e3 * oldest_s
-            return f"the readings are {age:.0f} ms old, {oldest:.0f} are allowed"
+            return f"the readings are {age:.0f} ms old; at most {oldest:.0f} ms are allowed"
         if not inputs.late_s <= self.limits.overrun_periods * period_s:
             return f"a period began {1e3 * inputs.late_s:.0f} ms late"
         frozen = self._watch.frozen(readings, self._last) if inputs.fresh else ""
-        return self._out_of_bounds(readings, inputs) or frozen or self._odd(inputs)
+        return self._out_of_bounds(readings, inputs) or frozen or self._policy_fault(inputs)
 
     def _out_of_bounds(self, readings: Floats, inputs: Inputs) -> str:
         limits = self.limits
         for k, joint in enumerate(limits.joints):
             column = self._positions[k]
             if column is not None and not (
-                joint.position_low - _SLACK <= readings[column] <= joint.position_high + _SLACK
+                joint.position_low - _POSITION_SLACK
+                <= readings[column]
+                <= joint.position_high + _POSITION_SLACK
             ):
                 return (
                     f"joint {joint.name} is at {readings[column]:.3f}, outside its range"
@@ -225,7 +226,10 @@ class Supervisor:
                 return f"the robot gave {torque.size} torques, not {self._low.size}"
             for joint, value in zip(limits.joints, torque, strict=True):
                 if not abs(value) <= _TORQUE_SLACK * joint.torque:
-                    return f"joint {joint.name} has {value:.2f} of torque, above its limit"
+                    return (
+                        f"joint {joint.name} has a torque of {value:.2f}, above its limit of"
+                        f" {joint.torque:.2f}"
+                    )
         if limits.tool and inputs.tool is not None:
             low, high = np.array(limits.workspace_low), np.array(limits.workspace_high)
             tool = np.asarray(inputs.tool, dtype=float)
@@ -236,9 +240,9 @@ class Supervisor:
                 )
         return ""
 
-    def _odd(self, inputs: Inputs) -> str:
+    def _policy_fault(self, inputs: Inputs) -> str:
         if inputs.frame is None or inputs.wanted is None:
-            return "the policy gave nothing"
+            return "the policy gave no command"
         frame, wanted = np.asarray(inputs.frame), np.asarray(inputs.wanted)
         if wanted.shape != self._low.shape or not np.isfinite(wanted).all():
             return "the policy gave a command that is not a number"
@@ -249,7 +253,7 @@ class Supervisor:
         outside = (frame < low) | (frame > high)
         self._outside = self._outside + 1 if outside.any() else 0
         if self._outside >= _OUTSIDE_PERIODS:
-            return f"the observation is far from training: {self._term(int(np.argmax(outside)))}"
+            return f"the observation is outside training: {self._term(int(np.argmax(outside)))}"
         return ""
 
     def _term(self, column: int) -> str:
@@ -292,7 +296,7 @@ class _Watch:
         self._still = 0
 
     def frozen(self, readings: Floats, command: Floats | None) -> str:
-        """What of the new readings cannot be true; '' if all of it can."""
+        """What cannot be true of the new readings; '' if all of it can."""
         before, self._before = self._before, readings.copy()
         fastest = np.max(self._speeds, axis=0) if self._speeds else np.zeros(len(self._names))
         speeds = np.zeros(len(self._names))
@@ -306,8 +310,8 @@ class _Watch:
             return ""
         for k, place, _ in self._joints:
             # A servo may have arrived.
-            driven = not self._servo[k] or abs(command[k] - readings[place]) > _LEAD
-            if self._same[k] >= _FROZEN_PERIODS and driven and fastest[k] > _MOVING:
+            driven = not self._servo[k] or abs(command[k] - readings[place]) > _STUCK_LEAD
+            if self._same[k] >= _FROZEN_PERIODS and driven and fastest[k] > _FAST:
                 return f"joint {self._names[k]} reads the same though it was moving"
         if (readings != before).any() or self._command is None:
             self._still, self._command = 0, command.copy()

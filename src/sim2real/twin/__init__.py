@@ -18,14 +18,14 @@ from typing import TYPE_CHECKING
 from sim2real.lazy import attach
 
 __all__ = [
+    "EFFECTS",
     "REMAINDER_FEATURES",
-    "ActuatorEffects",
     "Applier",
     "Channel",
     "CompiledTwin",
+    "Effect",
     "Effects",
     "Event",
-    "JointEffects",
     "JointRemainder",
     "Push",
     "Remainder",
@@ -34,6 +34,7 @@ __all__ = [
     "Wind",
     "command_spec",
     "control_unit",
+    "elements",
     "event_attributes",
     "lint",
     "model_limits",
@@ -49,7 +50,7 @@ if TYPE_CHECKING:
     from sim2real.twin.address import resolve
     from sim2real.twin.apply import Applier
     from sim2real.twin.compiled import CompiledTwin
-    from sim2real.twin.effects import ActuatorEffects, Effects, JointEffects, SensorEffects
+    from sim2real.twin.effects import EFFECTS, Effect, Effects, SensorEffects
     from sim2real.twin.events import Event, Push, Wind, event_attributes
     from sim2real.twin.model_contract import (
         command_spec,
@@ -59,6 +60,7 @@ if TYPE_CHECKING:
         twin_contract,
     )
     from sim2real.twin.model_lint import lint
+    from sim2real.twin.objects import elements
     from sim2real.twin.remainder import (
         REMAINDER_FEATURES,
         JointRemainder,

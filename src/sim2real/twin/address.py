@@ -2,7 +2,7 @@
 
 The rule is regular: `kind/object/attribute` is the field `<prefix>_<attribute>` of MuJoCo's
 model, in the rows of the objects that match. A short table adds the attributes that move several
-numbers at once (a mass takes its inertia along, `kp` stands in two fields), and the hardware
+numbers at once (a mass takes its inertia along, `kp` is in two fields), and the hardware
 effects, whose numbers live beside the model. Whatever a parameter moves, it moves from the
 nominal value: `quantity = a + b * value`, never from the last draw.
 """
@@ -17,18 +17,18 @@ import mujoco
 import numpy as np
 from mujoco.batch import MODEL_FIELDS
 
-from sim2real.arrays import Array
 from sim2real.errors import Sim2RealError, nearest
 from sim2real.params import Parameter, split_path
 from sim2real.twin.attributes import DERIVED, PSEUDO_INERTIA, whole_size
 from sim2real.twin.compiled import Address, CompiledTwin, Write, components, split_index
 from sim2real.twin.effects import EFFECTS, added_names
 from sim2real.twin.events import event_attributes
-from sim2real.twin.objects import KINDS, names
+from sim2real.twin.objects import KINDS, elements, names
 
-_GREY = {"diffuse", "ambient", "specular"}
-_DECLARED = {"delay_max", "encoder", "drive"}
-"""Fields of effects that are no numbers to move."""
+_GREY_COLOURS = {"diffuse", "ambient", "specular"}
+"""Colours whose three components one number may set."""
+_FIXED_FIELDS = {"delay_max", "encoder", "drive"}
+"""Fields of effects that no parameter can move."""
 
 
 def resolve(compiled: CompiledTwin, name: str) -> list[Address]:
@@ -42,7 +42,7 @@ def resolve(compiled: CompiledTwin, name: str) -> list[Address]:
     if kind == "object":
         return _object(compiled, name, pattern, attribute)
     if kind not in KINDS:
-        raise Sim2RealError(f"{name}: nothing in a model is of kind {kind!r}{nearest(kind, KINDS)}")
+        raise Sim2RealError(f"{name}: a model has no kind of object {kind!r}{nearest(kind, KINDS)}")
     added = {"", *added_names(compiled.effects)}
     valid = [thing for thing in names(compiled.model, kind) if thing not in added]
     matched = fnmatch.filter(valid, pattern)
@@ -75,10 +75,10 @@ def known_attributes(compiled: CompiledTwin, kind: str) -> list[str]:
         field[len(prefix) :]
         for prefix in _prefixes(kind)
         for field in MODEL_FIELDS
-        if field.startswith(prefix) and _array(compiled.model, field).dtype.kind == "f"
+        if field.startswith(prefix) and getattr(compiled.model, field).dtype.kind == "f"
     }
     derived = {attribute for owner, attribute in DERIVED if owner == kind}
-    return sorted((plain | derived | _effects_of(kind)) - _DECLARED)
+    return sorted((plain | derived | _effects_of(kind)) - _FIXED_FIELDS)
 
 
 def _thing(
@@ -87,21 +87,21 @@ def _thing(
     special = DERIVED.get((kind, stem))
     if special is not None:
         nominal, writes = special(compiled, name, thing, index)
-        return Address(name, thing, nominal, tuple(writes))
+        return Address(thing, nominal, tuple(writes))
     if stem in _effects_of(kind):
         return _effect(compiled, name, kind, thing, stem, index)
     model = compiled.model
     row = getattr(model, kind)(thing).id
     for prefix in _prefixes(kind):
         field = prefix + stem
-        if field in MODEL_FIELDS and _array(model, field).dtype.kind == "f":
-            width = int(np.prod(_array(model, field).shape[1:]))
+        if field in MODEL_FIELDS and getattr(model, field).dtype.kind == "f":
+            width = int(np.prod(getattr(model, field).shape[1:]))
             if prefix == "dof_":
                 row = int(model.jnt_dofadr[row])
                 width = min([int(a) for a in model.jnt_dofadr if a > row], default=model.nv) - row
                 return _plain(model, name, thing, field, row, width, index)
             if field == "actuator_ctrlrange":
-                row = _controls(model, name, thing)[0]
+                row = _elements(model, name, "actuator", thing)[0]
             return _plain(model, name, thing, field, row * width, width, index)
     raise Sim2RealError(
         f"{name}: a {kind} has no {stem!r}{nearest(stem, known_attributes(compiled, kind))}"
@@ -117,23 +117,22 @@ def _plain(
     width: int,
     index: int | None,
 ) -> Address:
-    flat = _array(model, field).reshape(-1)
-    elements = [first + component for component in components(name, width, index)]
-    values = [float(flat[element]) for element in elements]
-    if len(elements) == 1 or not any(values):
-        return Address(name, thing, values[0], tuple(Write(field, e) for e in elements))
+    flat = getattr(model, field).reshape(-1)
+    places = [first + component for component in components(name, width, index)]
+    values = [float(flat[place]) for place in places]
+    if len(places) == 1 or not any(values):
+        return Address(thing, values[0], tuple(Write(field, place) for place in places))
     # Several components moved by one number keep their ratios.
     nominal = next(value for value in values if value)
-    return Address(name, thing, nominal, tuple(Write(field, e, power=1.0) for e in elements))
+    return Address(thing, nominal, tuple(Write(field, place, power=1.0) for place in places))
 
 
-def _controls(model: mujoco.MjModel, name: str, thing: str) -> list[int]:
-    """Controls of an actuator; one without any takes no command."""
-    row = model.actuator(thing).id
-    first, count = int(model.actuator_ctrladr[row]), int(model.actuator_ctrlnum[row])
-    if count == 0:
+def _elements(model: mujoco.MjModel, name: str, kind: str, thing: str) -> range:
+    """The `elements` of a named thing; an actuator without a control takes no command."""
+    found = elements(model, kind, getattr(model, kind)(thing).id)
+    if not found:
         raise Sim2RealError(f"{name}: has no effect, since actuator {thing!r} takes no command")
-    return list(range(first, first + count))
+    return found
 
 
 def _option(model: mujoco.MjModel, name: str, stem: str, index: int | None) -> Address:
@@ -145,7 +144,7 @@ def _option(model: mujoco.MjModel, name: str, stem: str, index: int | None) -> A
     if len(values) > 1 and index is None:
         raise Sim2RealError(f"{name}: has {len(values)} components; name one, as in {name}[2]")
     at = components(name, len(values), index or 0)[0]
-    return Address(name, "", float(values[at]), (Write(field, at),))
+    return Address("", float(values[at]), (Write(field, at),))
 
 
 def _environment(compiled: CompiledTwin, name: str, thing: str, stem: str) -> Address:
@@ -160,7 +159,7 @@ def _environment(compiled: CompiledTwin, name: str, thing: str, stem: str) -> Ad
             f"{name}: a {event.kind} event has no {stem!r}{nearest(stem, attributes)}"
         )
     column = list(compiled.events).index(thing)
-    return Address(name, thing, attributes[stem], (Write(f"effect.environment.{stem}", column),))
+    return Address(thing, attributes[stem], (Write(f"effect.environment.{stem}", column),))
 
 
 def _object(compiled: CompiledTwin, name: str, pattern: str, attribute: str) -> list[Address]:
@@ -199,23 +198,18 @@ def _effect(
     declared = compiled.effects.of(kind).get(thing)
     whole = stem in ("delay", "delay_jitter", "period", "dropout", "missed")
     if whole and index is not None:
-        raise Sim2RealError(f"{name}: belongs to the whole {kind}; leave the index out")
+        raise Sim2RealError(f"{name}: applies to the whole {kind}; drop the index")
     if stem in ("delay", "delay_jitter") and not getattr(declared, "delay_max", 0.0):
         raise Sim2RealError(
             f"{name}: has no effect, since {kind} {thing!r} has no history buffer; declare"
             f" delay_max in [effects.{kind}.{thing}]"
         )
     nominal = float(getattr(declared or EFFECTS[kind](), stem))
-    row = getattr(model, kind)(thing).id
-    if kind == "sensor":
-        start, width = int(model.sensor_adr[row]), int(model.sensor_dim[row])
-        elements = [start + c for c in components(name, width, index)]
-    elif kind == "joint":
-        elements = [int(model.jnt_dofadr[row])]
-    else:
-        elements = _controls(model, name, thing)
-    writes = tuple(Write(f"effect.{kind}.{stem}", element) for element in elements)
-    return Address(name, thing, nominal, writes)
+    places = _elements(model, name, kind, thing)
+    if kind == "sensor" and index is not None:
+        places = places[components(name, len(places), index)[0] :][:1]
+    writes = tuple(Write(f"effect.{kind}.{stem}", place) for place in places)
+    return Address(thing, nominal, writes)
 
 
 def check_operation(parameter: Parameter) -> None:
@@ -225,16 +219,20 @@ def check_operation(parameter: Parameter) -> None:
     if stem == "size" and parameter.operation != "scale":
         raise Sim2RealError(f"{parameter.name}: a shape is scaled; use operation = 'scale'")
     if stem == PSEUDO_INERTIA and parameter.operation != "add":
-        raise Sim2RealError(f"{parameter.name}: a pseudo-inertia is perturbed; use 'add'")
+        raise Sim2RealError(
+            f"{parameter.name}: a pseudo-inertia is perturbed; use operation = 'add'"
+        )
     if math.isinf(parameter.nominal) and parameter.operation != "set":
-        raise Sim2RealError(f"{parameter.name}: an infinite nominal can only be 'set'")
+        raise Sim2RealError(
+            f"{parameter.name}: an infinite nominal value can only be set; use operation = 'set'"
+        )
 
 
 def vector_needs_index(compiled: CompiledTwin, parameter: Parameter) -> bool:
     """Whether a plain vector is set or shifted as if it were one number."""
     kind, _, attribute = split_path(parameter.name)
     stem, index = split_index(attribute)
-    if parameter.operation == "scale" or index is not None or stem in _GREY:
+    if parameter.operation == "scale" or index is not None or stem in _GREY_COLOURS:
         return False
     if (kind, stem) in DERIVED or stem in _effects_of(kind) or kind in ("option", "environment"):
         return False
@@ -247,16 +245,9 @@ def vector_needs_index(compiled: CompiledTwin, parameter: Parameter) -> bool:
 
 def _effects_of(kind: str) -> set[str]:
     """Attributes of the hardware effects of a kind."""
-    return {f.name for f in fields(EFFECTS[kind])} - _DECLARED if kind in EFFECTS else set()
+    return {f.name for f in fields(EFFECTS[kind])} - _FIXED_FIELDS if kind in EFFECTS else set()
 
 
 def _prefixes(kind: str) -> tuple[str, ...]:
     """What the names of a kind's fields begin with."""
     return ("jnt_", "dof_") if kind == "joint" else (f"{KINDS[kind]}_",)
-
-
-def _array(model: mujoco.MjModel, field: str) -> Array:
-    if field.startswith("opt."):
-        return np.atleast_1d(np.asarray(getattr(model.opt, field[4:])))
-    array: Array = getattr(model, field)
-    return array

@@ -44,14 +44,14 @@ class _Layer:
 
 @dataclass
 class _Moves:
-    """What parameters move, sorted by how it is written."""
+    """What parameters move, by how it is written."""
 
     direct: dict[str, list[tuple[int, int, float, float]]] = field(default_factory=dict)
     """By field: (element, column, offset, slope)."""
     follow: dict[tuple[str, int], list[tuple[int, int, float, float, float]]] = field(
         default_factory=dict
     )
-    """By field and layer: the same and a power, for what follows a ratio."""
+    """By field and layer: the same and a power, for numbers that follow a ratio."""
     inertias: dict[int, list[tuple[int, int]]] = field(default_factory=dict)
     """By body: (component of its pseudo-inertia, column)."""
     _owner: dict[tuple[str, int], str] = field(default_factory=dict)
@@ -75,7 +75,10 @@ class _Moves:
                 row = (write.index, column, write.gain * a, write.gain * b)
                 self.direct.setdefault(write.field, []).append(row)
             elif address.nominal == 0:
-                raise Sim2RealError(f"{parameter.name}: {address.thing!r} has none to begin with")
+                raise Sim2RealError(
+                    f"{parameter.name}: its nominal value at {address.thing!r} is zero and cannot"
+                    " be scaled"
+                )
             else:
                 level = self._depth[key] = self._depth.get(key, 0) + 1
                 ratio = (a / address.nominal, b / address.nominal)
@@ -86,16 +89,8 @@ class _Moves:
 class Applier:
     """Compiled parameters of one twin, ready to be written into worlds."""
 
-    def __init__(
-        self,
-        compiled: CompiledTwin,
-        parameters: Sequence[Parameter],
-        *,
-        device: torch.device | str = "cpu",
-    ) -> None:
+    def __init__(self, compiled: CompiledTwin, parameters: Sequence[Parameter]) -> None:
         """Resolve every parameter; raises `Sim2RealError` where two move the same number."""
-        self.names = [parameter.name for parameter in parameters]
-        self._device = torch.device(device)
         self._layers: list[_Layer] = []
         self._inertias: dict[int, tuple[Tensor, Tensor]] = {}
         self._model = compiled.model
@@ -145,14 +140,8 @@ class Applier:
             power = torch.tensor([row[4] for row in powered], dtype=torch.float64)
             fresh = torch.tensor([(name, row[0]) not in written for row in powered])
             written |= {(name, row[0]) for row in powered}
-            self._layers.append(
-                replace(
-                    layer,
-                    power=power.to(self._device),
-                    nominal=self._nominal(name)[layer.index],
-                    fresh=fresh.to(self._device),
-                )
-            )
+            nominal = torch.from_numpy(getattr(self._model, name).reshape(-1))[layer.index]
+            self._layers.append(replace(layer, power=power, nominal=nominal, fresh=fresh))
         for body, pairs in moves.inertias.items():
             rival = next((key for key in written if _of_body(key, body)), None)
             if rival is not None:
@@ -161,23 +150,17 @@ class Applier:
                     f" both move its {rival[0]}"
                 )
             components, columns = zip(*pairs, strict=True)
-            self._inertias[body] = (
-                torch.tensor(components, device=self._device),
-                torch.tensor(columns, device=self._device),
-            )
+            self._inertias[body] = torch.tensor(components), torch.tensor(columns)
 
     def _layer(self, field: str, rows: Sequence[tuple[int, int, float, float]]) -> _Layer:
         index, column, offset, slope = zip(*rows, strict=True)
         return _Layer(
             field=field,
-            index=torch.tensor(index, device=self._device),
-            column=torch.tensor(column, device=self._device),
-            offset=torch.tensor(offset, dtype=torch.float64, device=self._device),
-            slope=torch.tensor(slope, dtype=torch.float64, device=self._device),
+            index=torch.tensor(index),
+            column=torch.tensor(column),
+            offset=torch.tensor(offset, dtype=torch.float64),
+            slope=torch.tensor(slope, dtype=torch.float64),
         )
-
-    def _nominal(self, field: str) -> Tensor:
-        return torch.from_numpy(getattr(self._model, field).reshape(-1)).to(self._device)
 
     def _body(self, body: int, like: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         mass, com, inertia, quat = (

@@ -1,7 +1,7 @@
 """Attributes that move several numbers at once.
 
-A mass takes its inertia along, `kp` stands in two fields, a play has two ends. Each function gives
-the nominal quantity and everything that moves with it.
+A mass takes its inertia along, `kp` is in two fields, a backlash has two ends. Each function
+returns the nominal quantity and everything that moves with it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ PSEUDO_INERTIA = "pseudo_inertia"
 _Moved = tuple[float, list[Write]]
 """The nominal quantity, and every number that moves with it."""
 _Attribute = Callable[[CompiledTwin, str, str, int | None], _Moved]
-"""Gives what moves with an attribute, for (twin, path, thing, index)."""
+"""Returns what moves with an attribute, for (twin, path, object, index)."""
 _SHAPED_BY_ASSETS = {
     int(kind)
     for kind in (
@@ -79,7 +79,9 @@ def _geom_size(compiled: CompiledTwin, name: str, thing: str, index: int | None)
 
 def _size_writes(model: mujoco.MjModel, name: str, geom: int) -> list[Write]:
     if int(model.geom_type[geom]) in _SHAPED_BY_ASSETS:
-        raise Sim2RealError(f"{name}: the shape of geom {geom} comes from an asset; scale that")
+        raise Sim2RealError(
+            f"{name}: the shape of geom {geom} comes from an asset; scale the asset"
+        )
     return [
         *(Write("geom_size", 3 * geom + k, power=1.0) for k in range(3)),
         Write("geom_rbound", geom, power=1.0, owned=False),
@@ -101,7 +103,7 @@ def whole_size(compiled: CompiledTwin, name: str, body: str, geoms: list[int]) -
     for site in range(model.nsite):
         if model.site_bodyid[site] == row:
             writes += follow("site_pos", site, 1.0)
-    return Address(name, body, 1.0, tuple(writes))
+    return Address(body, 1.0, tuple(writes))
 
 
 def actuator_kind(model: mujoco.MjModel, row: int) -> str:
@@ -170,7 +172,7 @@ def _backlash(compiled: CompiledTwin, name: str, thing: str, index: int | None) 
 
 
 def _actuator_backlash(compiled: CompiledTwin, name: str, thing: str, index: int | None) -> _Moved:
-    """The play of the joint an actuator drives."""
+    """The backlash of the joint that an actuator drives."""
     row = compiled.model.actuator(thing).id
     if compiled.model.actuator_trntype[row] != int(mujoco.mjtTrn.mjTRN_JOINT):
         raise Sim2RealError(f"{name}: actuator {thing!r} does not drive a joint")

@@ -16,7 +16,7 @@ from sim2real.twin.remainder import Remainder
 class Write:
     """One number that a parameter moves.
 
-    Its value is `gain * quantity`, or, where it only follows, the nominal times
+    Its value is `gain * quantity`, or, for one that only follows, the nominal value times
     `(quantity / nominal quantity) ** power`.
     """
 
@@ -28,14 +28,13 @@ class Write:
     power: float | None = None
     """Set for a number that follows the quantity's ratio to its nominal."""
     owned: bool = True
-    """Whether no other parameter may move it; a mere consequence (an inertia) may have several."""
+    """Whether no other parameter may move it; several may move a consequence such as an inertia."""
 
 
 @dataclass(frozen=True)
 class Address:
     """What one parameter moves for one matched object."""
 
-    parameter: str
     thing: str
     nominal: float
     """The quantity in the model as written."""

@@ -23,8 +23,9 @@ from sim2real.errors import Sim2RealError, nearest, table_at
 from sim2real.plain import NotNegative, of_plain
 from sim2real.twin.objects import names
 
-_LUGRE_STIFFNESS = 200.0
-_LONGEST_DELAY_S = 10.0
+_MIN_BRISTLE_STIFFNESS = 200.0
+"""Stiffness of the LuGre bristles of a joint with little friction [N m/rad or N/m]."""
+_MAX_DELAY_S = 10.0
 _BACKLASH_SUFFIX = "_backlash"
 _FRICTION_SUFFIX = "_stribeck"
 
@@ -52,18 +53,18 @@ class ActuatorEffects(DelayEffects):
     voltage_limit: NotNegative = 0.0
     """Supply voltage: torque fades with speed as the back-EMF uses it up [V]."""
     drive: Literal["current", "voltage"] = "current"
-    """What a servo's firmware makes of an error: a "current", whose torque no speed changes, or a
-    "voltage", as hobby servos do: the back-EMF brakes, and `kp` is in V/rad."""
+    """What a servo's firmware sets from a position error: a "current", whose torque does not depend
+    on speed, or, like hobby servos, a "voltage": the back-EMF brakes, and `kp` is in V/rad."""
     quantum: NotNegative = 0.0
     """Step of the command's resolution [control units]; 0 for none."""
     slew: NotNegative = math.inf
-    """Fastest change of the command [control units/s]."""
+    """Largest rate of the command [control units/s]."""
     acceleration: NotNegative = math.inf
-    """Fastest change of that change: servos' firmware goes to a goal in a trapezoid of speed
+    """Largest acceleration of the command: servos' firmware follows a trapezoidal speed profile
     [control units/s^2]."""
     settle: NotNegative = math.inf
-    """Time for which a command must stay the same to be taken at once, with any acceleration [s];
-    some firmware does so with a goal it is sent again."""
+    """Time after which an unchanged command is taken at once, whatever the acceleration [s]; some
+    firmware does so with a goal that it is sent again."""
     period: NotNegative = 0.0
     """Time between commands the device accepts [s]; 0 accepts every one."""
     missed: NotNegative = 0.0
@@ -92,14 +93,14 @@ class SensorEffects(DelayEffects):
 
 @dataclass(frozen=True, kw_only=True)
 class JointEffects:
-    """What the gear adds at a joint."""
+    """What a gear adds to a joint."""
 
     backlash: NotNegative = 0.0
-    """Free play between motor and load [rad or m], the whole width; 0 for no such joint."""
+    """Full width of the free play between motor and load [rad or m]; 0 for none."""
     encoder: Literal["motor", "output"] = "motor"
-    """Which side of the play the joint's position and velocity sensors sit on."""
+    """Side of the backlash on which the joint's position and velocity sensors are."""
     static_friction: NotNegative = 0.0
-    """Break-away friction of the Stribeck element [N m or N]; 0 for no such element."""
+    """Break-away friction of the Stribeck element [N m or N]; 0 for none."""
     coulomb_friction: NotNegative = 0.0
     """Sliding friction of the Stribeck element [N m or N]."""
     stribeck_velocity: NotNegative = 0.1
@@ -120,14 +121,14 @@ EFFECTS: dict[str, type[Effect]] = {
     "sensor": SensorEffects,
     "joint": JointEffects,
 }
-"""The class of the effects of each kind of object that may have some."""
+"""Class of the effects of each kind of object that can have them."""
 _Kind = TypeVar("_Kind", ActuatorEffects, SensorEffects, JointEffects)
 _Delayed = TypeVar("_Delayed", bound=DelayEffects)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Effects:
-    """The hardware effects of a whole twin, by full name of the thing they belong to."""
+    """The hardware effects of a whole twin, by the full name of their object."""
 
     actuators: Mapping[str, ActuatorEffects]
     sensors: Mapping[str, SensorEffects]
@@ -186,10 +187,10 @@ def add_to_spec(spec: mujoco.MjSpec, effects: Effects, *, timestep_s: float) -> 
         table = effects.actuators if kind == "actuator" else effects.sensors
         for thing in things:
             declared = table.get(thing.name)
-            if declared is not None and declared.delay_max > _LONGEST_DELAY_S:
+            if declared is not None and declared.delay_max > _MAX_DELAY_S:
                 raise Sim2RealError(
                     f"{kind} {thing.name!r}: delay_max = {declared.delay_max:g} s is longer than"
-                    f" {_LONGEST_DELAY_S:g} s"
+                    f" {_MAX_DELAY_S:g} s"
                 )
             if declared is not None and declared.delay_max > 0:
                 thing.nsample = math.ceil(declared.delay_max / timestep_s - 1e-9) + 1
@@ -224,7 +225,7 @@ def added_names(effects: Effects) -> set[str]:
 def _add_backlash(
     spec: mujoco.MjSpec, joint: mujoco.MjsJoint, effects: JointEffects, timestep_s: float
 ) -> None:
-    """Put the play in series: a second joint on the same axis, free within its width.
+    """Put the backlash in series: a second joint on the same axis, free within its width.
 
     The motor and its armature stay on the first joint; the load moves with the sum of both.
     """
@@ -233,7 +234,7 @@ def _add_backlash(
     if not max(joint.armature, 0.0) > 0:
         raise Sim2RealError(
             f"joint {joint.name!r}: backlash needs an armature on the joint (the motor's own"
-            " inertia, which moves alone inside the play)"
+            " inertia, which moves alone within the backlash)"
         )
     half = effects.backlash / 2
     joint.parent.add_joint(
@@ -311,7 +312,7 @@ def _add_stribeck(spec: mujoco.MjSpec, joint: mujoco.MjsJoint, effects: JointEff
         trntype=mujoco.mjtTrn.mjTRN_JOINT,
     )
     # Bristles that bend by 1 mrad at the sliding friction, damped critically for a small rotor.
-    stiffness = max(_LUGRE_STIFFNESS, 1e3 * effects.coulomb_friction)
+    stiffness = max(_MIN_BRISTLE_STIFFNESS, 1e3 * effects.coulomb_friction)
     element.set_to_dcmotor(
         motorconst=[0.0, 0.0],
         resistance=1.0,

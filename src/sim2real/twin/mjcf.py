@@ -1,7 +1,7 @@
 """Reading MJCF from anywhere.
 
-A model is checked before MuJoCo reads it: no document type (no
-entities, hence no entity bomb), and no file from outside the twin's folder.
+A model is checked before MuJoCo reads it: it has no document type (so no entities, and no entity
+bomb), and no file from outside the twin's folder.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ import mujoco
 
 from sim2real.errors import Sim2RealError, explaining, one_line
 
-_MOST_BYTES = 64 * 1024 * 1024
-_MOST_DEPTH = 16
+_MAX_BYTES = 64 * 1024 * 1024
+_MAX_DEPTH = 16
 _MESHES, _TEXTURES = "meshdir", "texturedir"
 _FILE_ATTRIBUTES = ("file", "fileright", "fileleft", "fileup", "filedown", "filefront", "fileback")
 
@@ -66,7 +66,7 @@ def load_spec(folder: Path, model: str) -> mujoco.MjSpec:
 
 
 def compile_spec(spec: mujoco.MjSpec, path: Path | str) -> mujoco.MjModel:
-    """The compiled model; MuJoCo's complaint becomes one line that names the file."""
+    """The compiled model; MuJoCo's error becomes one line that names the file."""
     with explaining(f"{path} does not compile", ValueError, mujoco.FatalError):
         return spec.compile()
 
@@ -75,8 +75,8 @@ def _read_includes(
     folder: Path, base: Path, path: Path, parsed: dict[Path, Element], *, depth: int
 ) -> None:
     """Parse a file and, through its includes and attached models, all it is made of."""
-    if depth > _MOST_DEPTH:
-        raise Sim2RealError(f"{path}: includes are nested more than {_MOST_DEPTH} deep")
+    if depth > _MAX_DEPTH:
+        raise Sim2RealError(f"{path}: includes are nested more than {_MAX_DEPTH} deep")
     if path in parsed:
         return
     root = parsed[path] = _parse(path)
@@ -90,13 +90,13 @@ def _read_includes(
 
 def _parse(path: Path) -> Element:
     try:
-        if path.stat().st_size > _MOST_BYTES:
-            raise Sim2RealError(f"{path} is larger than {_MOST_BYTES // 2**20} MiB")
+        if path.stat().st_size > _MAX_BYTES:
+            raise Sim2RealError(f"{path} is larger than {_MAX_BYTES // 2**20} MiB")
         parser = XMLParser(target=_NoDoctype())
         parser.feed(path.read_bytes())
         root: Element = parser.close()
         if root.tag not in ("mujoco", "mujocoinclude"):
-            raise Sim2RealError(f"its root is <{root.tag}>, not <mujoco>: not an MJCF model")
+            raise Sim2RealError(f"its root is <{root.tag}>, not <mujoco>: it is no MJCF model")
         return root
     except ParseError as error:
         raise Sim2RealError(f"{path} is not XML: {one_line(error)}") from None

@@ -24,19 +24,19 @@ _OBJECTS = {
 SPEED = {"rad": 2.0, "m": 0.25, "": 10.0}
 """Speed limit of a joint by default: a hinge's servo [rad/s], a slide's [m/s], and a joint that is
 not driven to positions [rad/s or m/s]."""
-_ABOVE = 2.0
-"""A joint is stopped at this many times the speed its servo is commanded: servos catch up."""
-_SWING_S = 0.05
-"""Shortest time in which a torque, voltage or speed command crosses its whole range [s]."""
-_STALE_S = 0.07
-"""Age of readings that ends a run [s]: at any rate, a packet may be lost."""
+_OVERSPEED = 2.0
+"""Speed limit of a servo's joint relative to that of its command: servos catch up."""
+_MIN_SWING_S = 0.05
+"""Shortest time in which a torque, voltage or speed command may cross its whole range [s]."""
+_MAX_AGE_S = 0.07
+"""Age of readings that ends a run [s]: at any rate, one packet may be lost."""
 _IN_SITE = ("accelerometer", "velocimeter", "gyro", "force", "torque", "magnetometer")
 
 
 def twin_contract(twin: Twin, rate_hz: float) -> Contract:
     """Sensors and commands of a twin at a control rate [Hz], without a task or a policy."""
     if not (math.isfinite(rate_hz) and rate_hz > 0):
-        raise Sim2RealError(f"a control rate is a positive number of Hz, not {rate_hz:g}")
+        raise Sim2RealError(f"the control rate must be positive and finite, not {rate_hz:g} Hz")
     compiled = twin.compile()
     model = compiled.model
     return Contract(
@@ -54,14 +54,14 @@ def twin_contract(twin: Twin, rate_hz: float) -> Contract:
 
 
 def model_limits(twin: Twin, contract: Contract, *, speed: float | None = None) -> Limits:
-    """Limits of a robot that no policy was trained for: the model's, and a moderate speed.
+    """Limits of a robot without a trained policy: those of its model, and a moderate speed.
 
     `speed` [rad/s or m/s] is how fast the command of a position servo may move, and how fast any
-    other joint may get; by default `SPEED`. What the model does not say follows from it: a joint is
-    too fast at twice its servo's speed, and accelerates too much if it stops within one period.
+    other joint may get; by default `SPEED`. The other limits follow from it: a servo's joint is too
+    fast at twice that speed, and a joint that stops within one period accelerates too much.
     """
     if speed is not None and not (math.isfinite(speed) and speed > 0):
-        raise Sim2RealError(f"a speed is a positive number, not {speed:g}")
+        raise Sim2RealError(f"the speed must be positive and finite, not {speed:g}")
     model = twin.compile().model
     if not model.nu:
         raise Sim2RealError(f"twin {twin.name!r} has no actuator: there is nothing to command")
@@ -71,7 +71,7 @@ def model_limits(twin: Twin, contract: Contract, *, speed: float | None = None) 
         ),
         observation_low=(),
         observation_high=(),
-        stale_periods=max(Limits.stale_periods, _STALE_S * contract.rate_hz),
+        stale_periods=max(Limits.stale_periods, _MAX_AGE_S * contract.rate_hz),
     )
 
 
@@ -81,7 +81,7 @@ def _model_joint(
     low, high, force = range_and_torque(model, command)
     servo = command.unit in ("rad", "m")
     moderate = speed if speed is not None else SPEED[command.unit if servo else ""]
-    velocity = _ABOVE * moderate if servo else moderate
+    velocity = _OVERSPEED * moderate if servo else moderate
     return JointLimits(
         name=command.joint,
         position_low=low,
@@ -91,7 +91,7 @@ def _model_joint(
         torque=force,
         command_low=command.low,
         command_high=command.high,
-        command_rate=moderate if servo else (command.high - command.low) / _SWING_S,
+        command_rate=moderate if servo else (command.high - command.low) / _MIN_SWING_S,
     )
 
 

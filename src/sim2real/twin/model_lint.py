@@ -19,7 +19,7 @@ class LintFinding:
     """One thing that looks wrong."""
 
     severity: str
-    """'warning' for what will hurt, 'note' for what may."""
+    """'warning' for what will cause trouble, 'note' for what may."""
     place: str
     message: str
     remedy: str
@@ -69,7 +69,7 @@ def _contacts(model: mujoco.MjModel) -> Iterator[LintFinding]:
             "option/iterations",
             f"with {model.opt.iterations} iterations and {model.opt.ls_iterations} line searches"
             " the solver may stop early, and contacts then feed energy into what they touch",
-            "leave both at MuJoCo's defaults: the solver stops by itself when it is done",
+            "leave both at MuJoCo's defaults: the solver stops when it has converged",
         )
     if model.opt.impratio <= 1.0:
         yield _warning(
@@ -97,9 +97,9 @@ def _servos(model: mujoco.MjModel) -> Iterator[LintFinding]:
         if turn > 0.7:
             yield _warning(
                 name,
-                f"the servo (kp {kp:g}) turns {turn:.2f} rad of its own oscillation in one time"
-                f" step of {model.opt.timestep:g} s",
-                "shorten the time step, lower kp or give the joint its motor's armature",
+                f"the servo (kp {kp:g}) is too stiff for a time step of {model.opt.timestep:g} s:"
+                f" its own oscillation advances by {turn:.2f} rad per step",
+                "shorten the time step, lower kp, or give the joint its motor's armature",
             )
         ratio = (kd * gear * gear + float(model.dof_damping[dof])) / (
             2 * math.sqrt(kp * gear * gear * moment)
@@ -132,15 +132,15 @@ def _masses(model: mujoco.MjModel) -> Iterator[LintFinding]:
             if moves:
                 yield _warning(
                     place,
-                    "it moves but has no mass or no inertia",
+                    "it moves but has no mass or inertia",
                     "give it an <inertial> or geoms with mass",
                 )
             continue
         if not 1e-4 <= mass <= 1e3:
             yield _warning(
                 place,
-                f"its mass of {mass:g} kg is outside 0.1 g .. 1 t",
-                "check the units: MJCF wants kilograms and metres",
+                f"its mass of {mass:g} kg is outside 0.1 g to 1 t",
+                "check the units: MJCF uses kilograms and metres",
             )
         if inertia[2] > (inertia[0] + inertia[1]) * (1 + 1e-6):
             yield _warning(
@@ -153,15 +153,14 @@ def _masses(model: mujoco.MjModel) -> Iterator[LintFinding]:
         if reach and radius > 2.0 * reach:
             yield _warning(
                 place,
-                f"its inertia is that of mass {radius:.3g} m away, but"
-                f" its shapes end at {reach:.3g} m",
+                f"its radius of gyration is {radius:.3g} m, but its shapes end at {reach:.3g} m",
                 "check the inertia's units (kg m^2)",
             )
         elif reach and radius < 0.05 * reach:
             yield _note(
                 place,
-                f"its inertia is tiny for its size (gyration radius"
-                f" {radius:.2g} m, shapes to {reach:.2g} m)",
+                f"its inertia is tiny for its size (radius of gyration {radius:.2g} m, shapes to"
+                f" {reach:.2g} m)",
                 "check the inertia's units",
             )
 
@@ -192,7 +191,7 @@ def _limits(model: mujoco.MjModel) -> Iterator[LintFinding]:
             yield _note(
                 f"joint/{name}",
                 "it is driven but has no range",
-                "give it the hardware's limits, unless it turns for ever",
+                "give it the hardware's limits, unless it turns endlessly",
             )
     for row in range(model.nactuator):
         if not model.actuator_ctrlnum[row]:
@@ -206,7 +205,7 @@ def _limits(model: mujoco.MjModel) -> Iterator[LintFinding]:
             yield _warning(
                 place,
                 "its command has no range",
-                "give it a ctrlrange: no hardware takes any number",
+                "give it a ctrlrange: no hardware accepts every value",
             )
         servo = _gains(model, row)[0] > 0
         if servo and not force:
@@ -225,7 +224,7 @@ def _names(model: mujoco.MjModel) -> Iterator[LintFinding]:
                 yield _warning(
                     f"{kind} {row}",
                     f"the {kind} has no name",
-                    "name it: parameters, logs and contracts go by names",
+                    "name it: parameters, logs and contracts refer to names",
                 )
 
 

@@ -21,7 +21,7 @@ def prepare_model(model: mujoco.MjModel, names: Iterable[str]) -> None:
     move must not be flagged as coinciding with their body's frame.
     """
     if model.ntree <= 1:
-        # One tree is one island: looking for more costs 8 % of the speed and finds nothing.
+        # One tree is one island: searching for more finds nothing and costs 8 % of the speed.
         model.opt.disableflags |= int(mujoco.mjtDisableBit.mjDSBL_ISLAND)
     for name in names:
         kind, pattern, attribute = split_path(name)

@@ -1,11 +1,10 @@
 """Finding parameters that do nothing.
 
-A parameter with no effect is the quietest way to lose a week: a mass of a body that cannot move,
-a friction that a rougher partner overrules, a limit that is switched off. Each parameter is
-moved through its range, a few motions are simulated, and what comes out bit for bit the same is
-reported as an error. Contacts may not happen in so short a motion, so what touches is judged
-from the model's collision rules instead; what is only seen (lights, cameras, colours) from
-whether anything is there to be seen.
+A parameter without an effect easily costs a week: a mass of a body that cannot move, a friction
+that a rougher partner overrules, a limit that is switched off. Each parameter is moved through its
+range in a few simulated motions; one that leaves every number bit for bit the same is an error.
+Contacts may not happen in such short motions, so contact parameters are judged by the model's
+collision rules, and visual ones (lights, cameras, colours) by whether there is anything to see.
 """
 
 from __future__ import annotations
@@ -25,9 +24,10 @@ from sim2real.twin.apply import Applier
 from sim2real.twin.compiled import Address, CompiledTwin
 from sim2real.twin.twin import Twin
 
-_STATES = 6
+_START_STATES = 6
 _STEPS = 40
-_SEEN = ("light", "camera", "material", "site")
+"""Physics steps of each motion."""
+_VISUAL_KINDS = ("light", "camera", "material", "site")
 
 
 def check_effects(twin: Twin) -> None:
@@ -44,8 +44,8 @@ def check_effects(twin: Twin) -> None:
                 f"{parameter.name}: has no effect, since it scales a nominal value of zero"
             )
         if all(write.field.startswith("effect.") for write in writes):
-            continue  # the tables of effects act by construction
-        if kind in _SEEN or parameter.dimension == Dimension.VISUAL:
+            continue  # effect tables act by construction
+        if kind in _VISUAL_KINDS or parameter.dimension == Dimension.VISUAL:
             _check_seen(compiled, parameter)
         elif all(w.field.startswith(("geom_", "pair_")) for w in writes):
             _check_contact(compiled, parameter)
@@ -65,7 +65,7 @@ def idle_parameters(compiled: CompiledTwin, parameters: list[Parameter]) -> list
     values = torch.tensor([[p.nominal for p in parameters]] * variants, dtype=torch.float64)
     for k, (low, high) in enumerate(ends):
         values[1 + 2 * k, k], values[2 + 2 * k, k] = low, high
-    values = values.repeat_interleave(_STATES, dim=0)
+    values = values.repeat_interleave(_START_STATES, dim=0)
     model = compiled.model
     batch = Batch(model, len(values), 1)
     applier = Applier(compiled, parameters)
@@ -76,7 +76,7 @@ def idle_parameters(compiled: CompiledTwin, parameters: list[Parameter]) -> list
             batch.set_const()
         record = _motions(model, batch, variants)
     except SimulationError:
-        return []  # a range that breaks the model has an effect, if not a good one
+        return []  # a range that breaks the simulation does have an effect
     same = (record == record[:, :1]).all(axis=(0, 2))
     return [
         parameter.name
@@ -86,29 +86,29 @@ def idle_parameters(compiled: CompiledTwin, parameters: list[Parameter]) -> list
 
 
 def _motions(model: mujoco.MjModel, batch: Batch, variants: int) -> Floats:
-    """(states, variants, numbers) that each variant gives from the same starts and inputs."""
+    """(states, variants, numbers) of each variant, from the same starts and commands."""
     rng = np.random.default_rng(0)
-    qpos = np.tile(model.qpos0, (_STATES, 1))
+    qpos = np.tile(model.qpos0, (_START_STATES, 1))
     for joint in range(model.njnt):
         at = model.jnt_qposadr[joint]
         if model.jnt_type[joint] >= int(mujoco.mjtJoint.mjJNT_SLIDE):
             low, high = model.jnt_range[joint] if model.jnt_limited[joint] else (-1.0, 1.0)
             # Reach past the limits, so that their stiffness shows too.
             qpos[:, at] = rng.uniform(
-                low - 0.02 * (high - low), high + 0.02 * (high - low), _STATES
+                low - 0.02 * (high - low), high + 0.02 * (high - low), _START_STATES
             )
     batch.bind("qpos")[:] = np.tile(qpos, (variants, 1))
-    batch.bind("qvel")[:] = np.tile(rng.normal(0, 2.0, (_STATES, model.nv)), (variants, 1))
+    batch.bind("qvel")[:] = np.tile(rng.normal(0, 2.0, (_START_STATES, model.nv)), (variants, 1))
     outputs = [batch.bind(name) for name in ("sensordata", "qfrc_actuator", "xpos")]
     numbers = []
     for _ in range(4):
         reach = np.where(model.actuator_ctrllimited[:, None], model.actuator_ctrlrange, [-1.0, 1.0])
-        ctrl = rng.uniform(reach[:, 0], reach[:, 1], (_STATES, model.nu))
+        ctrl = rng.uniform(reach[:, 0], reach[:, 1], (_START_STATES, model.nu))
         batch.bind("ctrl")[:] = np.tile(ctrl, (variants, 1))
         batch.step(nstep=_STEPS // 4)
         parts = [batch.bind("qpos"), batch.bind("qvel"), *outputs]
         numbers.append(np.concatenate([p.reshape(len(p), -1) for p in parts], axis=1))
-    record = np.concatenate(numbers, axis=1).reshape(variants, _STATES, -1)
+    record = np.concatenate(numbers, axis=1).reshape(variants, _START_STATES, -1)
     numbers_first: Floats = np.nan_to_num(record).transpose(1, 0, 2)
     return numbers_first
 
@@ -196,4 +196,4 @@ def _check_seen(compiled: CompiledTwin, parameter: Parameter) -> None:
         if kind == "light" and not model.light(address.thing).active[0]:
             raise Sim2RealError(f"{parameter.name}: has no effect, since the light is off")
         if kind == "material" and not (model.geom_matid == model.material(address.thing).id).any():
-            raise Sim2RealError(f"{parameter.name}: has no effect, since no geom wears it")
+            raise Sim2RealError(f"{parameter.name}: has no effect, since no geom uses it")

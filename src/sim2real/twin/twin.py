@@ -67,7 +67,7 @@ class TwinFile:
     effects: Mapping[str, Mapping[str, Mapping[str, object]]] = field(default_factory=dict)
     events: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
     channels: Mapping[str, Channel | str] = field(default_factory=dict)
-    """A text is the source of a channel that differs in its name alone."""
+    """A text is the source of a channel that differs only in its name."""
     parameters: Mapping[str, object] = field(default_factory=dict)
 
 
@@ -89,11 +89,11 @@ class Twin:
     channels: Mapping[str, Channel] = field(default_factory=dict)
     """Channel map from log names to model names."""
     parameters: tuple[Parameter, ...] = ()
-    """What can differ, in the order of the file."""
+    """What can differ, in the file's order."""
     posterior: JointDistribution | None = None
     """What identification found, if it was run."""
     remainder: Remainder | None = None
-    """What parameters could not explain, if that was learned; worlds use it when asked to."""
+    """What parameters could not explain, if that was learned; worlds use it on request."""
 
     @classmethod
     def is_twin(cls, folder: Path) -> bool:
@@ -229,7 +229,7 @@ class Twin:
         return np.array([values[parameter.name] for parameter in self.parameters])
 
     def shortest_step(self, nominal: float) -> float:
-        """Shortest time step any world may have, where the model's own is `nominal` [s]."""
+        """Shortest time step of any world, where the model's own is `nominal` [s]."""
         for parameter in self.parameters:
             if parameter.name == "option/timestep":
                 least = parameter.prior.support[0]
@@ -294,7 +294,7 @@ def _read_tables(file: Path, *, depth: int = 0) -> _Tables:
     if depth > 8:
         raise Sim2RealError(f"{file}: base files refer to each other in a circle")
     if Path(str(base)).name != base or not (file.parent / base).is_file() or base == file.name:
-        raise Sim2RealError(f"{file}: base = {base!r} is not another file of the same folder")
+        raise Sim2RealError(f"{file}: base = {base!r} must be another file in the same folder")
     return _merge(_read_tables(file.parent / base, depth=depth + 1), data)
 
 

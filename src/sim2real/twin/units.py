@@ -43,7 +43,7 @@ _OF_CONTROL = {
 
 
 def sensor_unit(model: mujoco.MjModel, sensor: int) -> str:
-    """SI unit of a sensor's readings; '' for a ratio, a quaternion, or what is not known."""
+    """SI unit of a sensor's readings; '' for a ratio, a quaternion or an unknown quantity."""
     kind = mujoco.mjtSensor(int(model.sensor_type[sensor]))
     thing = int(model.sensor_objid[sensor])
     if kind in _OF_JOINT:
@@ -54,7 +54,7 @@ def sensor_unit(model: mujoco.MjModel, sensor: int) -> str:
 
 
 def control_unit(model: mujoco.MjModel, actuator: int) -> str:
-    """SI unit of an actuator's control; '' where it is not known."""
+    """SI unit of an actuator's control; '' if unknown."""
     slides = _slides(model, int(model.actuator_trnid[actuator, 0]))
     kind = actuator_kind(model, actuator)
     if kind == "DC motor":

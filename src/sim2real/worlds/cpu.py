@@ -26,7 +26,7 @@ from sim2real.worlds.hardware import CommandModel, EffectTables, FrictionModel, 
 from sim2real.worlds.protocol import WorldsState
 from sim2real.worlds.remainder import RemainderForce
 
-_EARLY = frozenset(
+_BEFORE_ACCELERATIONS = frozenset(
     [
         "sensordata",
         "xpos",
@@ -64,7 +64,7 @@ _EARLY = frozenset(
         "energy",
     ]
 )
-"""Derived fields that are there before accelerations are computed."""
+"""Derived fields that MuJoCo computes before accelerations."""
 
 
 class CpuWorlds:
@@ -118,7 +118,7 @@ class CpuWorlds:
             self._remainder = self._force_of(compiled.remainder)
         self._open_states()
         self._gear: Tensor | None = None
-        """Levers of the actuators when switched on; None while none was ever switched off."""
+        """Gears of the actuators when switched on; None if none can be switched off."""
         if switches:
             self._gear = self.field("actuator_gear").clone()
             self._control_of_gear = _controls_of_gears(self.model)
@@ -174,7 +174,7 @@ class CpuWorlds:
         """The (worlds, ...) tensor of a computed field, refreshed by every call. Read only."""
         if name not in self._derived:
             self._derived[name] = _alias(self._batch.bind(name))
-            if name not in _EARLY:
+            if name not in _BEFORE_ACCELERATIONS:
                 # Without it, a start would leave another world's value there.
                 self._start_stage = int(mujoco.mjtStage.mjSTAGE_ACC)
         return self._derived[name]
@@ -287,7 +287,7 @@ class CpuWorlds:
         return model, data
 
     def state_dict(self) -> WorldsState:
-        """Everything that a resumed run needs to go on bit for bit."""
+        """Everything that a resumed run needs to continue bit for bit."""
         return {
             "tick": self.tick,
             "diverged": self.diverged,
@@ -299,9 +299,11 @@ class CpuWorlds:
         }
 
     def load_state_dict(self, state: WorldsState) -> None:
-        """Go on from `state_dict`."""
+        """Continue from `state_dict`."""
         if state["state"].shape != self._batch.state.shape:
-            raise Sim2RealError("the saved state is of another model or number of worlds")
+            raise Sim2RealError(
+                "the saved state belongs to another model or another number of worlds"
+            )
         self.tick, self.diverged = int(state["tick"]), int(state["diverged"])
         self.set_parameters(state["values"], self._everyone)
         if self._applier.needs_constants:
@@ -382,7 +384,7 @@ class CpuWorlds:
 
     def _switched(self, command: Tensor, off: Tensor, gear: Tensor) -> Tensor:
         """Let go of joints that are `off`; their devices keep the command they have."""
-        # An actuator without a lever on its joint neither drives nor brakes it.
+        # An actuator with zero gear neither drives nor brakes its joint.
         holds = torch.cat([~off, torch.ones(self.count, 1, dtype=torch.bool)], dim=1)
         self.field("actuator_gear").copy_(gear * holds[:, self._control_of_gear])
         return torch.where(off, self.state("ctrl").to(command.dtype), command)
@@ -427,8 +429,8 @@ def _check_delays(twin: Twin, effects: Effects) -> list[tuple[int, str, float]]:
             reach = parameter.prior.support[1]
             if math.isfinite(reach) and reach > longest + 1e-12:
                 raise Sim2RealError(
-                    f"{parameter.name}: its prior reaches {reach:g}, beyond delay_max less jitter"
-                    f" = {most:g} s of {kind} {name!r}"
+                    f"{parameter.name}: its prior reaches {reach:g}, but delay_max minus jitter of"
+                    f" {kind} {name!r} is {most:g} s"
                 )
             found.append((column, parameter.name, longest))
     return found

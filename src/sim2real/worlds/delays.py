@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from sim2real.params import Key
+from sim2real.twin import elements
 from sim2real.worlds.hardware import EffectTables
 from sim2real.worlds.noise import NoiseStream
 
@@ -34,25 +35,22 @@ class DelayGroup:
         """`kind` is 'actuator' or 'sensor'; `field_of` gives live fields of model and state."""
         history = getattr(model, f"{kind}_history")
         address = getattr(model, f"{kind}_historyadr")
-        if kind == "actuator":
-            first, width = model.actuator_ctrladr, model.actuator_ctrlnum
-        else:
-            first, width = model.sensor_adr, model.sensor_dim
-        rows = [row for row in range(len(history)) if history[row, 0] > 0 and width[row] > 0]
+        columns = [elements(model, kind, row) for row in range(len(history))]
+        rows = [row for row in range(len(history)) if history[row, 0] > 0 and columns[row]]
         slots: list[int] = []
         sources: list[int] = []
         for row in rows:
             # A buffer is laid out as: user, cursor, one time a sample, then the samples.
             samples = int(history[row, 0])
             at = int(address[row]) + 2 + samples
-            slots += range(at, at + samples * int(width[row]))
-            sources += list(range(first[row], first[row] + width[row])) * samples
+            slots += range(at, at + samples * len(columns[row]))
+            sources += list(columns[row]) * samples
         self.used = bool(rows)
         self._kind = kind
         self._tables = tables
         self._field_of = field_of
         self._rows = _index(rows)
-        self._columns = _index([int(first[row]) for row in rows])
+        self._columns = _index([columns[row][0] for row in rows])
         self._slots = torch.tensor(slots, dtype=torch.int64)
         self._sources = torch.tensor(sources, dtype=torch.int64)
         self._jitters = self.used and tables.live(f"{kind}.delay_jitter")

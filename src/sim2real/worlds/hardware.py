@@ -17,22 +17,21 @@ from torch import Tensor
 
 from sim2real.params import Key, Parameter
 from sim2real.twin import (
-    ActuatorEffects,
+    EFFECTS,
     CompiledTwin,
+    Effect,
     Effects,
-    JointEffects,
-    SensorEffects,
+    elements,
     event_attributes,
     resolve,
 )
 from sim2real.worlds.noise import NoiseStream
 from sim2real.worlds.trapezoid_profile import towards
 
-_LEANING = {"dof_frictionloss": "friction_asymmetry", "dof_damping": "damping_asymmetry"}
-"""Fields of the model whose value depends on the direction of motion, and by which effect."""
+_ASYMMETRY = {"dof_frictionloss": "friction_asymmetry", "dof_damping": "damping_asymmetry"}
+"""Fields of the model that depend on the direction of motion, and the effect that says how."""
 
 _BY_LOAD = ("load_friction", "load_friction_quadratic")
-_Effect = ActuatorEffects | SensorEffects | JointEffects
 
 
 class EffectTables:
@@ -51,10 +50,9 @@ class EffectTables:
         model, effects = compiled.model, compiled.effects
         self._tables: dict[str, Tensor] = {}
         self._live: set[str] = set()
-        controls = _spread(model, effects, "actuator")
-        self._add("actuator", ActuatorEffects(), controls, model.nu)
-        self._add("sensor", SensorEffects(), _spread(model, effects, "sensor"), model.nsensordata)
-        self._add("joint", JointEffects(), _spread(model, effects, "joint"), model.nv)
+        widths = {"actuator": model.nu, "sensor": model.nsensordata, "joint": model.nv}
+        for kind, width in widths.items():
+            self._add(kind, _spread(model, effects, kind), width)
         for column, event in enumerate(compiled.events.values()):
             for name, value in event_attributes(event).items():
                 key = f"environment.{name}"
@@ -78,14 +76,13 @@ class EffectTables:
         """Whether the effect differs from neutral in any world, now or by a parameter."""
         return key in self._live
 
-    def _add(
-        self, group: str, neutral: _Effect, declared: Mapping[int, _Effect], width: int
-    ) -> None:
+    def _add(self, kind: str, declared: Mapping[int, Effect], width: int) -> None:
+        neutral = EFFECTS[kind]()
         for field in fields(neutral):
             default = getattr(neutral, field.name)
             if isinstance(default, str):
                 continue
-            key = f"{group}.{field.name}"
+            key = f"{kind}.{field.name}"
             table = self._tables[key] = self._empty(width, default)
             for element, effects in declared.items():
                 table[:, element] = getattr(effects, field.name)
@@ -96,29 +93,17 @@ class EffectTables:
         return torch.full((self._count, width), value, dtype=torch.float32, device=self._device)
 
 
-def _spread(model: mujoco.MjModel, effects: Effects, group: str) -> dict[int, _Effect]:
-    """Declared effects by element: control, sensor number or degree of freedom."""
-    found: dict[int, _Effect] = {}
-    if group == "actuator":
-        for name, actuator in effects.actuators.items():
-            row = model.actuator(name).id
-            first = int(model.actuator_ctrladr[row])
-            for element in range(first, first + int(model.actuator_ctrlnum[row])):
-                found[element] = actuator
-    elif group == "sensor":
-        for name, sensor in effects.sensors.items():
-            row = model.sensor(name).id
-            first = int(model.sensor_adr[row])
-            for element in range(first, first + int(model.sensor_dim[row])):
-                found[element] = sensor
-    else:
-        for name, joint in effects.joints.items():
-            found[int(model.jnt_dofadr[model.joint(name).id])] = joint
-    return found
+def _spread(model: mujoco.MjModel, effects: Effects, kind: str) -> dict[int, Effect]:
+    """Declared effects of a kind by element: control, sensor number or degree of freedom."""
+    return {
+        element: declared
+        for name, declared in effects.of(kind).items()
+        for element in elements(model, kind, getattr(model, kind)(name).id)
+    }
 
 
 class CommandModel:
-    """What a device makes of a command: lost or late ones, slew, acceleration and resolution."""
+    """How a device carries out commands: loss, hold, slew, acceleration and resolution."""
 
     def __init__(
         self, tables: EffectTables, worlds: Tensor, width: int, *, seed: int, period_s: float
@@ -136,11 +121,11 @@ class CommandModel:
         self.target = torch.zeros(shape, dtype=torch.float32, device=worlds.device)
         """The command each device took last."""
         self.last = torch.zeros(shape, dtype=torch.float32, device=worlds.device)
-        """What each device makes of it now, on its way there at its slew rate."""
+        """Where each device is on its way to that, at its slew rate."""
         self.speed = torch.zeros(shape, dtype=torch.float32, device=worlds.device)
-        """How fast that moves where its acceleration is limited [control units/s]."""
+        """Its speed on the way, if its acceleration is limited [control units/s]."""
         self.unchanged = torch.zeros(shape, dtype=torch.float32, device=worlds.device)
-        """How long each device has been sent the same, where its acceleration is limited [s]."""
+        """How long its command has not changed, if its acceleration is limited [s]."""
         self.waited = torch.zeros(shape, dtype=torch.float32, device=worlds.device)
         """Time since each device took a command [s]."""
 
@@ -193,7 +178,7 @@ class CommandModel:
 
 
 class SensorModel:
-    """What a computer reads of a quantity: noise, bias, scale, resolution, hold and loss."""
+    """What a computer reads of a quantity: with noise, bias, scale, resolution, hold and loss."""
 
     def __init__(
         self, tables: EffectTables, worlds: Tensor, widths: Tensor, *, seed: int, period_s: float
@@ -278,7 +263,7 @@ class FrictionModel:
         """Whether friction follows the load."""
         self.leans = {
             field
-            for field, share in _LEANING.items()
+            for field, share in _ASYMMETRY.items()
             if tables.live(f"joint.{share}") or (self.loaded and field == "dof_frictionloss")
         }
         """Fields of the model that are written here; parameters go to `nominal` instead."""
@@ -295,7 +280,7 @@ class FrictionModel:
         if load is not None and field == "dof_frictionloss":
             linear, quadratic = (self._tables[f"joint.{name}"][ids] for name in _BY_LOAD)
             value = value + (linear + quadratic * load.abs()) * load.abs()
-        return value * (1.0 + self._tables[f"joint.{_LEANING[field]}"][ids] * velocity.sign())
+        return value * (1.0 + self._tables[f"joint.{_ASYMMETRY[field]}"][ids] * velocity.sign())
 
 
 def _due(waited: Tensor, period: Tensor, tick_s: float) -> Tensor:

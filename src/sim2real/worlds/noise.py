@@ -1,7 +1,7 @@
 """Endless noise for many worlds, drawn in blocks and keyed by tick.
 
 The noise of a world at a tick depends on (seed, name, world, tick) alone, so a stream has no
-state but its tick, and a resumed run goes on with the very noise it would have had.
+state but its tick, and a resumed run continues with the same noise.
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ from torch import Tensor
 
 from sim2real.params import Key, normal_block, uniform_block
 
-_BLOCK = 64
+_TICKS_AT_ONCE = 64
+"""Ticks that are drawn together."""
 
 
 class NoiseStream:
@@ -29,10 +30,10 @@ class NoiseStream:
 
     def at(self, tick: int) -> Tensor:
         """The draws of one tick."""
-        first = tick - tick % _BLOCK
+        first = tick - tick % _TICKS_AT_ONCE
         if first != self._first:
             ticks = torch.arange(
-                first, first + _BLOCK, dtype=torch.int64, device=self._worlds.device
+                first, first + _TICKS_AT_ONCE, dtype=torch.int64, device=self._worlds.device
             )
             self._block = self._draw(
                 self._key, worlds=self._worlds, ticks=ticks, channels=self._channels

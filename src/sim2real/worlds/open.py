@@ -27,7 +27,7 @@ def open_worlds(
     remainder acts.
     """
     if engine not in ENGINES:
-        raise Sim2RealError(f"no engine {engine!r}{nearest(engine, ENGINES)}")
+        raise Sim2RealError(f"unknown engine {engine!r}{nearest(engine, ENGINES)}")
     return CpuWorlds(
         twin if isinstance(twin, Twin) else Twin.load(twin),
         count=count,

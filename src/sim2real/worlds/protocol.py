@@ -19,7 +19,7 @@ from sim2real.worlds.hardware import EffectTables
 
 
 class WorldsState(TypedDict):
-    """What a resumed run needs of its worlds to go on bit for bit."""
+    """What a resumed run needs of its worlds to continue bit for bit."""
 
     tick: int
     diverged: int
@@ -59,30 +59,24 @@ class Worlds(Protocol):
 
     def state(self, name: str) -> Tensor:
         """The live (worlds, ...) tensor of a state field: qpos, qvel, ctrl, mocap_pos, …"""
-        ...
 
     def derived(self, name: str) -> Tensor:
         """The (worlds, ...) tensor of a computed field: site_xpos, xpos, … Read only.
 
         Refreshed by every call; as with `mj_step`, one physics step behind the state.
         """
-        ...
 
     def ids(self, mask: Tensor) -> Tensor:
         """Indices of the worlds where a (worlds,) mask holds."""
-        ...
 
     def set_parameters(self, values: Tensor, ids: Tensor) -> None:
         """Give worlds `ids` (n,) the parameter values (n, parameters), from their next start."""
-        ...
 
     def reset(self, ids: Tensor) -> None:
         """Put worlds `ids` into the model's initial state; the task then writes its own."""
-        ...
 
     def begin(self, ids: Tensor) -> None:
         """Start worlds `ids` from the state now written: derived fields, histories, readings."""
-        ...
 
     def step(self, command: Tensor) -> Tensor:
         """Advance one control period under (worlds, controls) commands.
@@ -90,12 +84,9 @@ class Worlds(Protocol):
         Where a command is nan, the actuator is switched off for the period: it neither drives nor
         brakes. Returns the (worlds,) mask of worlds that diverged; they need a reset.
         """
-        ...
 
     def state_dict(self) -> WorldsState:
-        """Everything that a resumed run needs to go on bit for bit."""
-        ...
+        """Everything that a resumed run needs to continue bit for bit."""
 
     def load_state_dict(self, state: WorldsState) -> None:
-        """Go on from `state_dict`."""
-        ...
+        """Continue from `state_dict`."""

@@ -1,11 +1,12 @@
-"""Goals that a servo's firmware moves to with limited acceleration, as trapezoids of speed."""
+"""How a servo's firmware moves to a goal with limited acceleration: a trapezoidal profile."""
 
 from __future__ import annotations
 
 import torch
 from torch import Tensor
 
-_SLOWEST = 1e-9
+_TINY = 1e-9
+"""Least acceleration and speed, so that nothing is divided by zero."""
 
 
 def towards(
@@ -16,8 +17,8 @@ def towards(
     It goes there as fast as it may: it speeds up with `acceleration`, holds the speed `top` once
     there, and brakes with `acceleration`. Both limits may be infinite.
     """
-    acceleration = acceleration.clamp(min=_SLOWEST)
-    # Braking at once, it would come to rest there; the goal is before or behind that.
+    acceleration = acceleration.clamp(min=_TINY)
+    # Where it would come to rest if it braked now; the goal is before or beyond that.
     rest = place + 0.5 * speed * speed.abs() / acceleration
     sign = torch.where(goal >= rest, 1.0, -1.0)
     begin, way = sign * speed, sign * (goal - place)
@@ -25,7 +26,7 @@ def towards(
     held = torch.minimum(peak, top)
     # Times of speeding up, of the held speed, and of braking.
     rise = (held - begin).clamp(min=0.0) / acceleration
-    hold = (peak**2 - held**2) / (acceleration * held.clamp(min=_SLOWEST))
+    hold = (peak**2 - held**2) / (acceleration * held.clamp(min=_TINY))
     fall = held / acceleration
     left = (rise + hold + fall - after_s).clamp(min=0.0)
     risen = rise.clamp(max=after_s)

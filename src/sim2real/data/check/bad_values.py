@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
 import numpy as np
@@ -34,7 +35,7 @@ MIN_SPIKE_HEIGHT = {"angle": 0.05, "length": 0.01}
 
 def bad_samples(signal: Signal, name: str) -> tuple[Bools, Bools]:
     """Which samples are not finite and which are impossible, both (samples, components)."""
-    width = int(np.prod(signal.shape)) if signal.shape else 1
+    width = math.prod(signal.shape)
     values = signal.values.reshape(len(signal.values), width)
     absurd = np.zeros(values.shape, dtype=bool)
     if values.dtype.kind != "f":

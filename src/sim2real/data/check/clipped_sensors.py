@@ -17,7 +17,7 @@ MIN_TOP_SAMPLES = 3
 """Fewest samples of a flat top."""
 MIN_TOPS = 3
 """Fewest flat tops: one may be chance, or rest."""
-MIN_TOPS_WITH_PARTNER = 2
+MIN_SHOWN_TOPS = 2
 """Fewest flat tops where a related channel shows motion during them."""
 MIN_HIDDEN_QUANTA = 3.0
 """What a flat top hides must exceed what quantisation can hide, one quantum, by this factor."""
@@ -43,19 +43,18 @@ def check_clipped(
             continue  # a switch, a mode, a coarse count
         for bound in (float(series.values.max()), float(series.values.min())):
             tops = _flat_tops(series, bound)
-            if len(tops) < MIN_TOPS_WITH_PARTNER:
+            if len(tops) < MIN_SHOWN_TOPS:
                 continue
             real = _real(series, tops, partners.get(id(series)))
-            if real.sum() >= max(
-                0.5 * len(tops), MIN_TOPS if id(series) not in partners else MIN_TOPS_WITH_PARTNER
-            ):
+            least = MIN_SHOWN_TOPS if id(series) in partners else MIN_TOPS
+            if real.sum() >= max(0.5 * len(tops), least):
                 yield _fault(series, bound, tops[real])
 
 
 def _flat_tops(series: ScalarSeries, bound: float) -> Ints:
     """First and last sample of each span at a bound, (spans, 2); not at the log's ends."""
     at = series.values == bound
-    if at.sum() < MIN_TOP_SAMPLES * MIN_TOPS_WITH_PARTNER:
+    if at.sum() < MIN_TOP_SAMPLES * MIN_SHOWN_TOPS:
         return np.zeros((0, 2), dtype=int)
     tops = runs_of(at[1:] & at[:-1])
     inside = (tops[:, 0] >= 3) & (tops[:, 1] < len(series.values) - 3)
@@ -85,11 +84,8 @@ def _real(series: ScalarSeries, tops: Ints, motion: PositionVelocityPair | None)
     real &= slower > 0.1 * np.maximum(enter, leave)
     if motion is None or motion.lag is None:
         # A quantised joint at its stop, a cruise at full speed: as flat as a clipped sensor.
-        fine = (
-            series.quantum < MAX_FINE_QUANTUM * series.span
-            or series.role.quantity == ChannelQuantity.EFFORT
-        )
-        return np.asarray(real & fine)
+        fine = series.quantum < MAX_FINE_QUANTUM * series.span
+        return np.asarray(real & (fine or series.role.quantity == ChannelQuantity.EFFORT))
     # A top that is no parabola is cut off too, if the related channel shows clear motion over it.
     shown = np.array([bool(told_by_partner(series, motion, (int(a), int(b)))) for a, b in tops])
     moves = _moves(series, motion, tops)

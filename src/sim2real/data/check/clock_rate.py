@@ -12,11 +12,11 @@ from sim2real.data.check.lags import best_lag, changes, travelled
 from sim2real.data.check.log_fault import LogFault
 from sim2real.data.check.related_channels import CommandPositionPair, PositionVelocityPair
 from sim2real.data.check.scalar_series import ScalarSeries
-from sim2real.data.check.wrong_units import FACTOR_TOLERANCE, UNIT_FACTORS
+from sim2real.data.check.wrong_units import FACTORS, MAX_ERROR
 
 MIN_SLOPE_ERROR = 0.1
 """Velocities from drives are right within 3 %, coarse or heavily filtered ones within 9 %."""
-MAX_SLOPE_SPREAD = 0.05
+MAX_SPREAD = 0.05
 """All joints share the clock: their slopes must agree this well, or the clock is not to blame."""
 LAG_WINDOWS = 10
 """Pieces of an episode in which the lag is measured."""
@@ -41,11 +41,7 @@ def check_clock_rate(motions: list[PositionVelocityPair]) -> Iterator[LogFault]:
         witnesses.append(narrow[0] * motion.si)
         speed = float(np.sqrt(np.mean(motion.grid[2] ** 2)))
         coarse = speed < 5 * motion.velocity.quantum
-        if (
-            min(narrow[1], wide[1]) < 0.97
-            or coarse
-            or abs(narrow[0] / wide[0] - 1) > MAX_SLOPE_SPREAD
-        ):
+        if min(narrow[1], wide[1]) < 0.97 or coarse or abs(narrow[0] / wide[0] - 1) > MAX_SPREAD:
             continue
         # Both a delay and a filter make a velocity late: the explanation closer to 1 counts.
         either = (wide[0] * motion.si, motion.slope_of_filtered() * motion.si)
@@ -54,16 +50,16 @@ def check_clock_rate(motions: list[PositionVelocityPair]) -> Iterator[LogFault]:
         return
     ratios = np.array([ratio for ratio, _ in slopes])
     middle = float(np.median(ratios))
-    if np.abs(ratios / middle - 1).max() > MAX_SLOPE_SPREAD or abs(middle - 1) < MIN_SLOPE_ERROR:
+    if np.abs(ratios / middle - 1).max() > MAX_SPREAD or abs(middle - 1) < MIN_SLOPE_ERROR:
         return
     # Pairs too coarse for an estimate may still contradict it.
-    if np.abs(np.array(witnesses) / middle - 1).max() > 3 * MAX_SLOPE_SPREAD:
+    if np.abs(np.array(witnesses) / middle - 1).max() > 3 * MAX_SPREAD:
         return
     motion = slopes[0][1]
-    milli = motion.step_s > 0.5 and abs(middle * 1e3 - 1) < FACTOR_TOLERANCE
-    known = [f for size in UNIT_FACTORS.values() for factor in size for f in (factor, 1 / factor)]
+    milli = motion.step_s > 0.5 and abs(middle * 1e3 - 1) < MAX_ERROR
+    known = [f for size in FACTORS.values() for factor in size for f in (factor, 1 / factor)]
     if not milli and (
-        not 0.2 < middle < 5 or any(abs(middle / factor - 1) < FACTOR_TOLERANCE for factor in known)
+        not 0.2 < middle < 5 or any(abs(middle / factor - 1) < MAX_ERROR for factor in known)
     ):
         return
     joints = len({m.position.label for _, m in slopes})

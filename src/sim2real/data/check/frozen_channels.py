@@ -13,11 +13,11 @@ from sim2real.data.check.log_fault import LogFault
 from sim2real.data.check.related_channels import CommandPositionPair, PositionVelocityPair
 from sim2real.data.check.scalar_series import ScalarSeries, by_channel, labelled
 
-CONTEXT_SAMPLES = 30
+CONTEXT = 30
 """Samples on each side of a span that show what is usual there."""
-MIN_JUMP_RATIO = 5.0
+MIN_JUMP = 5.0
 """The step at the end of a frozen span is this many times larger than those around it."""
-MIN_COMMAND_CORRELATION = 0.9
+MIN_CORRELATION = 0.9
 """Least correlation of a command and a position for one to be evidence about the other."""
 MAX_JUMP_ERROR = 0.3
 """Share of a jump by which the integral of the velocity may differ from it."""
@@ -25,7 +25,7 @@ MIN_PARTNER_TRAVEL = 0.3
 """The related channel moves if its travel is this share of its usual travel."""
 MIN_AWAKE_CORRELATION = 0.95
 """Least correlation of a position and its velocity, outside rest, for the same."""
-MAX_GAP_STEPS = 3.0
+MAX_GAP = 3.0
 """Longest gap, in steps, across which samples are evidence."""
 MIN_NOISE_RATIO = 1e-6
 """Noise below this share of the channel's largest value is floating-point rounding."""
@@ -92,7 +92,7 @@ def _is_top(series: ScalarSeries, run: Run) -> bool:
     around = np.abs(np.r_[series.steps[first - 3 : first], series.steps[last : last + 3]])
     onward = float(np.median(around[around > 0])) if (around > 0).any() else 0.0
     ends = max(abs(float(series.steps[first - 1])), abs(float(series.steps[last])))
-    return 0.0 < ends <= MIN_JUMP_RATIO * max(onward, series.quantum)
+    return 0.0 < ends <= MIN_JUMP * max(onward, series.quantum)
 
 
 def _cut_off(series: ScalarSeries, run: Run, why: str) -> LogFault:
@@ -200,13 +200,10 @@ def _by_noise(series: ScalarSeries, run: Run) -> str:
     first, last = run
     if series.values[first] == 0.0:
         return ""  # many sensors report an exact zero below a threshold
-    sides = [
-        series.values[max(first - CONTEXT_SAMPLES, 0) : first],
-        series.values[last + 1 :][:CONTEXT_SAMPLES],
-    ]
+    sides = [series.values[max(first - CONTEXT, 0) : first], series.values[last + 1 :][:CONTEXT]]
     sides = [side for side in sides if len(side) >= 12]
     # Interpolated samples are straight lines, not noise.
-    if not sides or series.bad[max(first - CONTEXT_SAMPLES, 0) : last + CONTEXT_SAMPLES].any():
+    if not sides or series.bad[max(first - CONTEXT, 0) : last + CONTEXT].any():
         return ""
     levels = []
     for side in sides:
@@ -229,15 +226,13 @@ def _by_jump(series: ScalarSeries, run: Run) -> str:
         return ""  # these jump by themselves: contacts, dead zones
     if series.values[first] == 0.0 or last + 13 > len(series.values) or first < 12:
         return ""
-    if series.times[last + 1] - series.times[last] > MAX_GAP_STEPS * series.step_s:
+    if series.times[last + 1] - series.times[last] > MAX_GAP * series.step_s:
         return ""  # after a gap the value may be anywhere
     leap = abs(float(series.steps[last]))
     before, after = series.steps[first - 12 : first], series.steps[last + 1 : last + 12]
     moving = min(np.mean(before != 0), np.mean(after != 0)) >= 0.5
     around = float(np.abs(np.r_[before, after]).max())
-    large = leap > max(
-        MIN_JUMP_RATIO * around, MIN_JUMP_RATIO * series.quantum, 0.005 * series.span
-    )
+    large = leap > max(MIN_JUMP * around, MIN_JUMP * series.quantum, 0.005 * series.span)
     return (
         f"it ends with a jump of {leap:.3g}, {leap / around:.0f} times a usual step"
         if (moving and large)
@@ -249,14 +244,11 @@ def _by_command(series: ScalarSeries, pair: CommandPositionPair, run: Run) -> st
     """The span ends with a jump as large as its command's change meanwhile."""
     first, last = run
     lag = pair.lag
-    if (
-        lag is None
-        or lag.correlation < MIN_COMMAND_CORRELATION
-        or lag.lag_s < 0
-        or last + 3 > len(series.values)
-    ):
+    if lag is None or lag.correlation < MIN_CORRELATION or lag.lag_s < 0:
         return ""
-    if series.times[last + 1] - series.times[last] > MAX_GAP_STEPS * series.step_s or first < 3:
+    if first < 3 or last + 3 > len(series.values):
+        return ""
+    if series.times[last + 1] - series.times[last] > MAX_GAP * series.step_s:
         return ""
     leap = float(series.steps[last])
     around = np.abs(np.r_[series.steps[first - 3 : first], series.steps[last + 1 : last + 3]])
@@ -264,9 +256,7 @@ def _by_command(series: ScalarSeries, pair: CommandPositionPair, run: Run) -> st
         series.times[[first, last + 1]] - lag.lag_s, pair.command.times, pair.command.values
     )
     due = float(asked[1] - asked[0]) * pair.slope()[0]
-    large = abs(leap) > max(
-        2 * float(around.max()), MIN_JUMP_RATIO * series.quantum, 0.02 * series.span
-    )
+    large = abs(leap) > max(2 * float(around.max()), MIN_JUMP * series.quantum, 0.02 * series.span)
     # A joint that friction or a stop held comes back by moving, not at once.
     return (
         f"it ends with a jump of {leap:.3g}, and its command has changed by {due:.3g}"
@@ -288,10 +278,8 @@ def told_by_partner(series: ScalarSeries, motion: PositionVelocityPair, run: Run
         return ""
     partner = motion.velocity if is_position else motion.position
     low, high = np.searchsorted(partner.times, series.times[list(run)])
-    if (
-        np.diff(partner.times[max(low - 1, 0) : high + 1]).max(initial=0)
-        > MAX_GAP_STEPS * partner.step_s
-    ):
+    gaps_s = np.diff(partner.times[max(low - 1, 0) : high + 1])
+    if gaps_s.max(initial=0) > MAX_GAP * partner.step_s:
         return ""  # interpolation across a gap is no evidence
     inside = slice(int(first), int(end))
     slope, match = motion.awake
@@ -327,7 +315,7 @@ def _leap_due(
     ends = np.interp(series.times[[first, last]] + late, speed.times, path)
     due = float(ends[1] - ends[0]) * ratio
     after = float(np.abs(series.steps[last + 1 : last + 3]).max())
-    large = abs(leap) > max(3 * after, 2 * MIN_JUMP_RATIO * series.quantum, 0.02 * series.span)
+    large = abs(leap) > max(3 * after, 2 * MIN_JUMP * series.quantum, 0.02 * series.span)
     if not large or abs(leap - due) > MAX_JUMP_ERROR * abs(leap):
         return ""
     return f"it ends with a jump of {leap:.3g}, and {speed.label} has travelled {due:.3g}"

@@ -27,13 +27,13 @@ from sim2real.data.check.scalar_series import ScalarSeries, by_channel
 
 MIN_CORRELATION = 0.9
 """Correlation above which two series move together."""
-MIN_UNNAMED_CORRELATION = 0.98
+MIN_CERTAIN = 0.98
 """Correlation above which they do where no name suggests the pair."""
 MIN_WINDOW_S = 0.1
 """Rates are compared over windows at least this long [s], so that quantisation averages out."""
 MAX_COMMAND_LAG_S = 0.5
 """Longest lag that is tested [s]: a servo under position control is faster."""
-MIN_REST_SAMPLES = 8
+MIN_REST = 8
 """Samples without change that count as rest."""
 COMMAND_WINDOWS_S = (0.02, 0.3)
 """Windows over which a command and its position are compared [s]."""
@@ -111,9 +111,7 @@ class PositionVelocityPair(_Pair):
     def certain(self) -> bool:
         """Whether the two match so well that they are a pair whatever their names."""
         lag = self.lag
-        return (
-            lag is not None and lag.correlation > MIN_UNNAMED_CORRELATION and abs(lag.lag_s) < 0.1
-        )
+        return lag is not None and lag.correlation > MIN_CERTAIN and abs(lag.lag_s) < 0.1
 
     def slope(self, widen: int = 1) -> tuple[float, float]:
         """Travel of the position per travel of the velocity, in stated units, and correlation."""
@@ -138,9 +136,8 @@ class PositionVelocityPair(_Pair):
         asleep = np.zeros(len(centre), dtype=bool)
         for values in self.grid[1:]:
             still = changes(values, 1)[: len(centre)] == 0
-            asleep[: len(still)] |= (
-                np.convolve(still, np.ones(MIN_REST_SAMPLES), "same") >= MIN_REST_SAMPLES - 0.5
-            )
+            repeats = np.convolve(still, np.ones(MIN_REST), "same")
+            asleep[: len(still)] |= repeats >= MIN_REST - 0.5
         asleep = np.convolve(asleep, np.ones(2 * around + 1), "same") > 0.5
         if np.mean(asleep) > 0.9:
             return 0.0, 0.0

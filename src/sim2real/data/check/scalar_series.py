@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -126,7 +127,7 @@ def scalar_series(episode: Episode, bad: Mapping[str, Bools]) -> list[ScalarSeri
     """Series of all numeric channels; `bad` marks what to interpolate (samples, components)."""
     found = []
     for name, signal in episode.signals.items():
-        width = int(np.prod(signal.shape)) if signal.shape else 1
+        width = math.prod(signal.shape)
         index = increasing(signal.times)
         if signal.values.dtype.kind == "b" or not 0 < width <= MAX_COMPONENTS:
             continue

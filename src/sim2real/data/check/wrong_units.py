@@ -17,14 +17,14 @@ _NAMES = {
     "angle": {"deg": "degrees", "rpm": "rpm", "rev": "turns"},
     "length": {"mm": "millimetres", "cm": "centimetres"},
 }
-UNIT_FACTORS = {
+FACTORS = {
     dimension: {1 / si_unit(unit).factor: name for unit, name in names.items()}
     for dimension, names in _NAMES.items()
 }
 """How many of another unit make one SI unit; both ways are looked for."""
-FACTOR_TOLERANCE = 0.08
+MAX_ERROR = 0.08
 """Largest relative error of a measured factor: velocities are right within 3 %."""
-SERVO_FACTOR_TOLERANCE = 0.4
+MAX_SERVO_ERROR = 0.4
 """The tolerance for a command and its position: a servo may follow only part of the range."""
 MIN_CORRELATION = 0.9
 """Least correlation of a command and its position for their ratio to count."""
@@ -50,21 +50,14 @@ def check_units(
         if motion.confirmed and motion.units_known and motion.step_s < 0.5:
             ratio, correlation = motion.slope()
             if correlation > 0.9:
-                _judge(
-                    judged, motion.position, motion.velocity, ratio * motion.si, FACTOR_TOLERANCE
-                )
+                _judge(judged, motion.position, motion.velocity, ratio * motion.si, MAX_ERROR)
     sure = set(judged)
     wrong_already = {name for name, ones in judged.items() if any(one[3] for one in ones)}
     for pair in followings:
         if pair.position.channel not in wrong_already and _follows(pair):
             one, other = pair.position.role, pair.command.role
-            _judge(
-                judged,
-                pair.position,
-                pair.command,
-                pair.slope()[0] * one.si / other.si,
-                SERVO_FACTOR_TOLERANCE,
-            )
+            ratio = pair.slope()[0] * one.si / other.si
+            _judge(judged, pair.position, pair.command, ratio, MAX_SERVO_ERROR)
     groups = by_channel(all_series)
     told: set[str] = set()
     for channel, ones in judged.items():
@@ -78,9 +71,7 @@ def check_units(
     for series in all_series:
         unit = "" if series.channel in told | sure else _by_range(series)
         if unit:
-            factor = next(
-                f for f, name in UNIT_FACTORS[series.role.dimension].items() if name == unit
-            )
+            factor = next(f for f, name in FACTORS[series.role.dimension].items() if name == unit)
             yield _fault(series, series.component, factor, unit, "")
 
 
@@ -103,8 +94,8 @@ def _at_fault(
 ) -> tuple[ScalarSeries, float, str] | None:
     """Which of two is in another unit, if `large / small` is off by a known factor."""
     dimension = large.role.dimension or small.role.dimension or "angle"
-    for factor, other in UNIT_FACTORS[dimension].items():
-        if near == SERVO_FACTOR_TOLERANCE and factor < 20:
+    for factor, other in FACTORS[dimension].items():
+        if near == MAX_SERVO_ERROR and factor < 20:
             continue  # a weak servo follows with a fraction of its command
         for size, ones in ((ratio, (large, small)), (1 / ratio if ratio else 0.0, (small, large))):
             if 1 - near < size / factor < 1 / (1 - near):

@@ -2,8 +2,8 @@
 
 Each episode's parameter shift is a regularised estimate: if parameter j moved by d, the estimates
 of all of them move by d times column j of the resolution matrix. The change of their mean is
-explained by as few parameters as it takes, each with an interval from the scatter between episodes;
-parameters that would explain it as well are named together.
+explained by as few parameters as possible, each with an interval from the scatter between episodes;
+parameters that would explain it equally well are named together.
 """
 
 from __future__ import annotations
@@ -15,14 +15,7 @@ from scipy import stats
 
 from sim2real.arrays import Floats, Reals
 from sim2real.plain import PlainData
-
-_ALIKE = 0.9
-"""Share of what the best parameter explains that makes another as good."""
-_MOST_NAMED = 3
-_ERROR = 0.05
-"""Probability that a parameter is named that has not moved."""
-_LEAST_EXPLAINED = 0.1
-"""Share of the change a further cause must add; less may be what linearising left over."""
+from sim2real.robot.drift.thresholds import DRIFT_THRESHOLDS, DriftThresholds
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,17 +28,17 @@ class DriftCause(PlainData):
     """How far it moved, in its unit, linearised around the twin."""
     low: float
     high: float
-    """95 % interval of the shift, given that it is the one."""
+    """95 % interval of the shift, if it is this parameter that moved."""
     p_value: float
-    """Of no shift, corrected for the number of parameters looked at (Holm)."""
+    """p-value of no shift, corrected for the number of parameters tested (Holm)."""
     explains: float
     """Share of the change it explains together with the causes before it, 0..1."""
     alike: tuple[str, ...] = ()
-    """Other parameters that would explain it as well."""
+    """Other parameters that would explain it equally well."""
 
 
 def change_point(scores: Floats, baseline: int) -> int:
-    """Episode from which on the scores (episodes, numbers) that gave the alarm are different.
+    """First episode from which the scores (episodes, numbers) that raised the alarm differ.
 
     The split after the baseline that sets the two mean ranks farthest apart; ranks, so that one odd
     episode does not decide.
@@ -69,11 +62,12 @@ def causes(
     names: tuple[str, ...],
     units: tuple[str, ...],
     scales: Floats,
+    thresholds: DriftThresholds = DRIFT_THRESHOLDS,
 ) -> list[DriftCause]:
     """What moved between the episodes before and from `change` on, the best explanation first.
 
     `shifts` (episodes, parameters) are regularised estimates in `scales`, and `information`
-    (parameters, parameters) is their mean information; an empty list where no parameter explains
+    (parameters, parameters) is their mean information. The list is empty if no parameter explains
     the change.
     """
     before, after = shifts[:change], shifts[change:]
@@ -82,11 +76,11 @@ def causes(
     metric = np.linalg.inv(_scatter(before, after, freedom) * (1 / len(before) + 1 / len(after)))
     width = len(names)
     resolution = np.linalg.solve(information + np.eye(width), information)
-    felt = np.diag(resolution) > 0.05  # others are hardly measured at all
+    felt = np.diag(resolution) > 0.05  # the data say hardly anything about the others
     whole = float(moved @ metric @ moved)
     chosen: list[int] = []
     found: list[DriftCause] = []
-    while len(chosen) < min(_MOST_NAMED, int(felt.sum())):
+    while len(chosen) < min(thresholds.causes, int(felt.sum())):
         rest, _ = _without(moved, resolution[:, chosen], metric)
         gains = np.zeros(width)
         for j in np.flatnonzero(felt):
@@ -97,7 +91,7 @@ def causes(
         best = int(np.argmax(gains))
         p_value = float(2 * stats.t.sf(np.sqrt(gains[best]), freedom))
         p_value = min(1.0, p_value * (int(felt.sum()) - len(chosen)))
-        if p_value > _ERROR or gains[best] < _LEAST_EXPLAINED * whole:
+        if p_value > thresholds.level or gains[best] < thresholds.explained_least * whole:
             break
         chosen.append(best)
         column, _ = _without(resolution[:, best], resolution[:, chosen[:-1]], metric)
@@ -105,7 +99,7 @@ def causes(
         shift = float(column @ metric @ moved) / length
         error = float(stats.t.ppf(0.975, freedom)) / np.sqrt(length)
         _, spanned = _without(moved, resolution[:, chosen], metric)
-        alike = [j for j in np.flatnonzero(gains > _ALIKE * gains[best]) if j != best]
+        alike = [j for j in np.flatnonzero(gains > thresholds.alike * gains[best]) if j != best]
         found.append(
             DriftCause(
                 name=names[best],

@@ -11,10 +11,10 @@ import tyro
 
 @dataclass(frozen=True, kw_only=True)
 class DriftConfig:
-    """Look through a deployed robot's episodes for drift; exit code 1 if it has drifted.
+    """Check a deployed robot's episodes for drift; exit code 1 if it has drifted.
 
-    The first episodes are the reference. If nothing changes, the chance of an alarm is at most
-    `false_alarm`, however many episodes follow.
+    The first episodes are the reference. As long as nothing changes, the probability of an alarm
+    is at most `false_alarm`, however many episodes follow.
     """
 
     bundle: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="BUNDLE")]
@@ -24,11 +24,11 @@ class DriftConfig:
     baseline: int = 20
     """Episodes, from the first, that the others are compared with."""
     false_alarm: float = 0.01
-    """Chance of an alarm, ever, while nothing changes."""
+    """Probability that there is ever an alarm while nothing changes."""
     state: Path | None = None
-    """File that the monitor is kept in: gone on with where it exists, written in the end. Its
-    baseline and false alarm rate are those it was started with; episodes it knows are skipped."""
+    """File that keeps the monitor: continued if it exists, and written at the end. Its baseline and
+    false-alarm rate stay those it was started with; episodes it knows are skipped."""
     out: Path | None = None
-    """Picture of the evidence over the episodes (PNG, PDF or SVG)."""
+    """Plot of the evidence over the episodes (PNG, PDF or SVG)."""
     json: bool = False
     """Print as JSON."""

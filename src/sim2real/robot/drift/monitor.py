@@ -30,12 +30,14 @@ from sim2real.policy import Bundle
 from sim2real.replay import Sensitivity, open_parameters, sensitivity
 from sim2real.robot.drift.blame import DriftCause, causes, change_point
 from sim2real.robot.drift.ranks import RankEvidence
+from sim2real.robot.drift.thresholds import DRIFT_THRESHOLDS, DriftThresholds
 from sim2real.twin import Twin
 
 SCHEMA = 1
 HORIZON_S = 0.4
-LEAST_BASELINE = 5
-"""Fewer episodes give ranks that can never be surprising."""
+"""Length of the segments that are replayed [s]."""
+MIN_BASELINE = 5
+"""With fewer episodes no rank is ever surprising."""
 Report = Callable[[int, int], None]
 
 
@@ -89,12 +91,12 @@ class MonitorState(PlainData):
     def __post_init__(self) -> None:
         if not 0 < self.false_alarm < 1:
             raise Sim2RealError(
-                f"a false alarm rate of {self.false_alarm:g} is not between 0 and 1"
+                f"the false-alarm rate must be between 0 and 1, not {self.false_alarm:g}"
             )
-        if self.baseline < LEAST_BASELINE:
+        if self.baseline < MIN_BASELINE:
             raise Sim2RealError(
-                f"a baseline of {self.baseline} episodes is too short: {LEAST_BASELINE} are needed,"
-                " and about 20 to notice a change soon"
+                f"a baseline of {self.baseline} episodes is too short: at least {MIN_BASELINE} are"
+                " needed, and about 20 to notice a change soon"
             )
 
 
@@ -106,7 +108,7 @@ class DriftVerdict(PlainData):
     """Place of the episode, from 1, the baseline included."""
     episode: str
     evidence: float
-    """Against 'nothing has changed'; its threshold is 1 / false_alarm."""
+    """Evidence that something has changed; an alarm from 1 / false_alarm on."""
     threshold: float
     telling: str
     """The statistic with the strongest evidence."""
@@ -127,11 +129,11 @@ class DriftReport(PlainData, also=("drifted",)):
     alarm: int | None
     """Number of the episode that raised the alarm, from 1; None without an alarm."""
     change: int | None
-    """Number of the first episode that differs, as estimated."""
+    """Estimated number of the first episode that differs."""
     causes: tuple[DriftCause, ...]
     """Parameters that explain the change; empty if none does."""
     skipped: tuple[str, ...] = ()
-    """Why episodes were left out that could not be replayed."""
+    """Why each episode that could not be replayed was left out."""
 
     @property
     def drifted(self) -> bool:
@@ -182,7 +184,8 @@ class DriftMonitor:
 
         One that cannot be replayed (too short, say) is a `Sim2RealError` and changes nothing.
         """
-        found = _condensed(self.twin, self.bundle, episode)
+        log = ControlLog.of(episode, self.bundle.contract, self.twin.channels)
+        found = sensitivity(self.twin, log, horizon_s=HORIZON_S)
         if found.names != self.state.names:
             raise Sim2RealError("the twin's parameters are not those the monitor was started with")
         self.take(DriftScores.of(found), found.information)
@@ -191,7 +194,7 @@ class DriftMonitor:
     def add_all(
         self, episodes: Sequence[Episode], *, report: Report = lambda done, of: None
     ) -> tuple[str, ...]:
-        """Add episodes in order; why those were skipped that could not be replayed."""
+        """Add episodes in order; returns why each one that could not be replayed was skipped."""
         skipped = []
         for done, episode in enumerate(episodes, 1):
             try:
@@ -201,7 +204,12 @@ class DriftMonitor:
             report(done, len(episodes))
         return tuple(skipped)
 
-    def report(self, skipped: tuple[str, ...] = ()) -> DriftReport:
+    def report(
+        self,
+        skipped: tuple[str, ...] = (),
+        *,
+        thresholds: DriftThresholds = DRIFT_THRESHOLDS,
+    ) -> DriftReport:
         """What all episodes so far say; `skipped` are those that could not be taken in."""
         state, change, found = self.state, None, []
         if self.alarm is not None:
@@ -215,6 +223,7 @@ class DriftMonitor:
                 names=state.names,
                 units=tuple(self.twin.parameter(name).unit for name in state.names),
                 scales=state.scales,
+                thresholds=thresholds,
             )
         return DriftReport(
             bundle=self.bundle.id,
@@ -243,7 +252,9 @@ class DriftMonitor:
         few, sensors = len(state.names), len(bundle.contract.sensors)
         shapes = {(s.alone.shape, s.shift.shape, s.spread.shape) for s in state.episodes}
         if not shapes <= {((few,), (few,), (sensors,))} or state.information.shape != (few, few):
-            raise Sim2RealError(f"{path} is damaged: numbers too few or too many")
+            raise Sim2RealError(
+                f"{path} is damaged: its arrays do not have the shapes of this bundle"
+            )
         return cls(bundle, state)
 
     def take(self, scores: DriftScores, information: Floats) -> None:
@@ -285,9 +296,10 @@ def watch_drift(
     baseline: int = 20,
     false_alarm: float = 0.01,
     state: Path | str | None = None,
+    thresholds: DriftThresholds = DRIFT_THRESHOLDS,
     report: Report = lambda done, of: None,
 ) -> DriftReport:
-    """Look through a robot's episodes in order; the first `baseline` of them are the reference.
+    """Check a robot's episodes in order; the first `baseline` of them are the reference.
 
     While nothing changes, the probability that it ever raises an alarm is at most `false_alarm`.
     `state` is a file that keeps the monitor: if it exists, the monitor continues with the baseline
@@ -302,23 +314,18 @@ def watch_drift(
         episodes = [episode for episode in episodes if episode.id not in taken]
     else:
         monitor = DriftMonitor.empty(bundle, baseline=baseline, false_alarm=false_alarm)
-    few = "episodes are not more than the baseline of"
     if state is None and len(episodes) <= baseline:
         raise Sim2RealError(
-            f"{len(episodes)} {few} {baseline}: nothing is left to compare with it; --baseline"
-            " takes fewer"
+            f"{len(episodes)} episodes are no more than the baseline of {baseline}: none is left to"
+            " compare with it; record more, or use a smaller --baseline"
         )
     skipped = monitor.add_all(episodes, report=report)
     if state is not None:
         monitor.save(state)
     elif not monitor.verdicts:
-        why = f"; the first that could not be replayed: {skipped[0]}" if skipped else ""
-        known = len(monitor.state.episodes)
-        raise Sim2RealError(f"{known} {few} {baseline}: nothing is left to compare with it{why}")
-    return monitor.report(skipped)
-
-
-def _condensed(twin: Twin, bundle: Bundle, episode: Episode) -> Sensitivity:
-    """What an episode says about the twin's parameters."""
-    log = ControlLog.of(episode, bundle.contract, twin.channels)
-    return sensitivity(twin, log, horizon_s=HORIZON_S)
+        raise Sim2RealError(
+            f"only {len(monitor.state.episodes)} episodes could be replayed, no more than the"
+            f" baseline of {baseline}: none is left to compare with it; the first problem:"
+            f" {skipped[0]}"
+        )
+    return monitor.report(skipped, thresholds=thresholds)

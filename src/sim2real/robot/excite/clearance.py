@@ -1,4 +1,4 @@
-"""Whether a planned motion stays clear of everything, checked in the twin before it is sent.
+"""Whether a planned motion stays clear of obstacles, checked in the twin before it is sent.
 
 Joints with position servos follow the plan exactly, checked every few millimetres; any other joint
 goes where the simulated twin goes under the plan.
@@ -22,12 +22,12 @@ CLEAR_M = 0.01
 """Least distance between a planned motion and anything it could hit [m]: a real arm sags."""
 SPEED_SHARE = 0.6
 """Share of a speed limit that the simulated twin may reach; the real robot may be faster."""
-_STEP = 0.03
-"""Largest change of a joint between two looks [rad or m]."""
-_BLAMED = 0.2
+_CHECK_STEP = 0.03
+"""Largest change of a joint between two checked poses [rad or m]."""
+_BLAMED_SHARE = 0.2
 """A joint is to blame if it contributes at least this share of the largest contribution."""
-_WORSE_M = 0.001
-"""How much closer something may come that is too close from the start [m]."""
+_CLOSER_M = 0.001
+"""How much closer two shapes may come that are too close from the start [m]."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -123,14 +123,14 @@ class Clearance:
             for _, pair, distance in self._near(data):
                 near[pair] = min(near.get(pair, np.inf), distance)
         for row, pose in enumerate(positions):
-            parts = max(1, int(np.ceil(np.abs(pose - last).max() / _STEP)))
+            parts = max(1, int(np.ceil(np.abs(pose - last).max() / _CHECK_STEP)))
             for part in range(1, parts + 1):
                 data.qpos[self._places] = last + (pose - last) * part / parts
                 mujoco.mj_fwdPosition(model, data)
                 what, slopes = self._wrong(model, data, near)
                 if what:
                     part_of = slopes * np.abs(data.qpos[self._places] - first)
-                    blamed = part_of >= _BLAMED * max(part_of.max(), 1e-9)
+                    blamed = part_of >= _BLAMED_SHARE * max(part_of.max(), 1e-9)
                     return Trouble(row=row, what=what, blamed=blamed)
             last = pose
         return None
@@ -157,7 +157,7 @@ class Clearance:
     ) -> tuple[str, Floats]:
         """What is wrong with a pose, and how much each joint contributes to it [m/rad or 1]."""
         for k, pair, distance in self._near(data):
-            if distance < min(CLEAR_M, near.get(pair, np.inf) - _WORSE_M):
+            if distance < min(CLEAR_M, near.get(pair, np.inf) - _CLOSER_M):
                 contact = data.contact[k]
                 one, two = (
                     self._slopes(model, data, body, contact.pos, contact.frame[:3])

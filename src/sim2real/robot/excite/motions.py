@@ -14,13 +14,13 @@ import numpy as np
 
 from sim2real.arrays import Floats
 
-_TOP = 0.2
-"""Highest frequency of a motion, as a part of the control rate."""
-_LOWEST_HZ = 0.1
-_PHASES = 32
-"""Sets of phases a multisine is chosen from."""
+_MAX_FREQUENCY = 0.2
+"""Highest frequency of a motion, as a share of the control rate."""
+_MIN_FREQUENCY_HZ = 0.1
+_PHASE_SETS = 32
+"""Sets of phases that a multisine is chosen from."""
 _PEAK_SPEED, _PEAK_ACCELERATION = 1.875, 10.0 / math.sqrt(3.0)
-"""Of a minimum-jerk move of length 1 in time 1."""
+"""Peaks of a minimum-jerk move of length 1 in time 1."""
 
 
 class Limit(NamedTuple):
@@ -31,7 +31,7 @@ class Limit(NamedTuple):
     acceleration: Floats
 
     def of(self, joint: int) -> Limit:
-        """That of one joint."""
+        """The limits of one joint."""
         return Limit(*(part[joint : joint + 1] for part in self))
 
 
@@ -51,15 +51,15 @@ def fitted(shape: Floats, rate_hz: float, limit: Limit) -> Floats:
 
 
 def _multisine(rng: np.random.Generator, count: int, rate_hz: float, limit: Limit) -> Floats:
-    """Sums of sines whose frequencies no two joints share, with the phases that give the most.
+    """Sums of sines, of which no two joints share a frequency, with phases for a large amplitude.
 
     Between its ramps it is periodic, and the joints' motions are orthogonal there.
     """
     joints = len(limit.size)
     ramp = _ramp(count, rate_hz)
     period = count - 2 * ramp
-    lowest = max(1, math.ceil(_LOWEST_HZ * period / rate_hz))
-    highest = max(lowest + joints - 1, int(_TOP * period))
+    lowest = max(1, math.ceil(_MIN_FREQUENCY_HZ * period / rate_hz))
+    highest = max(lowest + joints - 1, int(_MAX_FREQUENCY * period))
     times = (np.arange(count) - ramp) / period
     window = _window(count, ramp)
     found = np.zeros((count, joints))
@@ -68,7 +68,7 @@ def _multisine(rng: np.random.Generator, count: int, rate_hz: float, limit: Limi
         weight = 1.0 / lines  # the same speed at every frequency
         only = limit.of(joint)
         best = -1.0
-        for attempt in range(_PHASES):
+        for attempt in range(_PHASE_SETS):
             order = np.arange(len(lines))
             # Schroeder's phases spread the peaks; with few lines, random phases may do better.
             phases = -np.pi * order * (order + 1) / len(lines) + rng.uniform(0, 2 * np.pi)
@@ -87,8 +87,8 @@ def _chirp(rng: np.random.Generator, count: int, rate_hz: float, limit: Limit) -
 
     def sweep(rows: int, joint: int) -> Floats:
         length = rows / rate_hz
-        high = _TOP * rate_hz
-        low = min(max(_LOWEST_HZ, 1.5 / length), 0.5 * high)
+        high = _MAX_FREQUENCY * rate_hz
+        low = min(max(_MIN_FREQUENCY_HZ, 1.5 / length), 0.5 * high)
         growth = math.log(high / low)
         times = np.arange(rows) / rate_hz
         speed = 2 * np.pi * low * np.exp(growth * times / length)
@@ -104,7 +104,7 @@ def _chirp(rng: np.random.Generator, count: int, rate_hz: float, limit: Limit) -
 
 
 def _steps(rng: np.random.Generator, count: int, rate_hz: float, limit: Limit) -> Floats:
-    """One joint after the other, to and fro in steps as fast as they may be, with rests between."""
+    """One joint after the other, back and forth in steps as fast as allowed, with rests between."""
 
     def stairs(rows: int, joint: int) -> Floats:
         each = limit.of(joint)

@@ -25,14 +25,15 @@ RATE_SHARE = 0.8
 """Share of the command's rate limit that a plan uses; the supervisor enforces the whole."""
 ACCELERATION_SHARE = 0.35
 """Share of the joint's acceleration limit that the command of a position servo uses."""
-_WAY_SHARE = 0.4
-"""Share of a plan's own limits that the approach to its centre and the return use."""
+_APPROACH_SHARE = 0.4
+"""Share of a plan's own limits that its approach and return use."""
 _REST_S = 0.5
 """Rest before and after a motion [s]."""
-_LONGEST_WAY_S = 60.0
-_LEAST = 1e-6
-"""Amplitude that counts as none."""
-_MOVED = 0.1
+_MAX_APPROACH_S = 60.0
+"""Longest approach; a joint that needs more hardly moves [s]."""
+_MIN_AMPLITUDE = 1e-6
+"""Smaller amplitudes count as zero."""
+_MAX_SHIFT = 0.1
 """How far a joint may move between planning and starting [rad or m]."""
 
 
@@ -43,9 +44,9 @@ class Envelope:
     low: Floats
     high: Floats
     rate: Floats
-    """Largest change a second."""
+    """Largest change per second."""
     acceleration: Floats
-    """Largest change of that a second; infinite where the command is not a position."""
+    """Largest change of the rate per second; infinite if the command is not a position."""
     servo: Bools
     """Whether the command is a position that the joint follows."""
 
@@ -57,7 +58,7 @@ class Envelope:
         rate = np.where(servo, np.minimum(rate, RATE_SHARE * limits.of("velocity")), rate)
         if speed is not None:
             if not (math.isfinite(speed) and speed > 0):
-                raise Sim2RealError(f"a speed is a positive number, not {speed:g}")
+                raise Sim2RealError(f"the speed must be positive and finite, not {speed:g}")
             rate = np.where(servo, np.minimum(rate, speed), rate)
         low, high = limits.of("command_low"), limits.of("command_high")
         fastest = ACCELERATION_SHARE * limits.of("acceleration")
@@ -81,7 +82,7 @@ class ExcitationPlan:
     excited: slice
     """Rows of the excitation itself, between the approach to its centre and the return."""
     amplitude: Floats
-    """(commands,) amplitude as a part of half the range; 0 for a joint that rests."""
+    """(commands,) amplitude as a share of half the range; 0 for a joint that rests."""
     envelope: Envelope
 
     @property
@@ -91,12 +92,12 @@ class ExcitationPlan:
 
     @property
     def speed(self) -> Floats:
-        """(commands,) largest change of each command a second."""
+        """(commands,) largest change of each command per second."""
         return largest(np.diff(self.commands, axis=0) * self.rate_hz)
 
     @property
     def acceleration(self) -> Floats:
-        """(commands,) largest change of that a second."""
+        """(commands,) largest change of its rate per second."""
         return largest(np.diff(self.commands, 2, axis=0) * self.rate_hz**2)
 
     def check(self) -> None:
@@ -106,9 +107,11 @@ class ExcitationPlan:
         if not np.isfinite(self.commands).all() or outside.any():
             raise Sim2RealError(f"the planned {self.motion} leaves the range of a command")
         if (self.speed > bounds.rate * (1 + slack) + slack).any():
-            raise Sim2RealError(f"the planned {self.motion} is faster than a command may be")
+            raise Sim2RealError(f"the planned {self.motion} exceeds the rate limit of a command")
         if (self.acceleration > bounds.acceleration * (1 + slack) + slack).any():
-            raise Sim2RealError(f"the planned {self.motion} accelerates more than it may")
+            raise Sim2RealError(
+                f"the planned {self.motion} exceeds the acceleration limit of a command"
+            )
 
 
 def plan_motion(
@@ -125,22 +128,22 @@ def plan_motion(
 ) -> ExcitationPlan:
     """A motion of `seconds` that begins at `start` (commands,), which rests at the present pose.
 
-    `amplitude` (commands,) is a part of half the range, from 0 (rests) to 1. The motion ends at
-    `home`, by default where it starts. Its centre is `home`, or `around`, both (commands,); where
+    `amplitude` (commands,) is a share of half the range, from 0 (rests) to 1. The motion ends at
+    `home`, by default where it starts. Its centre is `home`, or `around`, both (commands,); if
     that leaves no room for the amplitude, the nearest place that does.
     """
     shape = SHAPES.get(motion)
     if shape is None:
-        raise Sim2RealError(f"there is no motion {motion!r}{nearest(motion, SHAPES)}")
+        raise Sim2RealError(f"unknown motion {motion!r}{nearest(motion, SHAPES)}")
     if not 1.0 <= seconds <= 3600.0:
-        raise Sim2RealError(f"a motion takes from 1 to 3600 s, not {seconds:g}")
+        raise Sim2RealError(f"a motion must take from 1 to 3600 s, not {seconds:g}")
     parts = _parts(envelope, 0.0 if motion == "hold" else amplitude, seconds)
     rest = np.clip(np.asarray(start, float), envelope.low, envelope.high)
     end = rest if home is None else np.clip(home, envelope.low, envelope.high)
     near = end if around is None else np.where(envelope.servo & (parts > 0), around, end)
     centre, size = _room(envelope, np.clip(near, envelope.low, envelope.high), parts)
     count = max(2, round(seconds * rate_hz))
-    moving = np.flatnonzero(size > _LEAST * (envelope.high - envelope.low))
+    moving = np.flatnonzero(size > _MIN_AMPLITUDE * (envelope.high - envelope.low))
     deviation = np.zeros((count, len(size)))
     if len(moving):
         rng = np.random.default_rng([seed, sorted(SHAPES).index(motion)])
@@ -148,7 +151,7 @@ def plan_motion(
         deviation[:, moving] = fitted(shape(rng, count, rate_hz, slower), rate_hz, slower)
     way, back = (_way(one, centre, rate_hz, envelope) for one in (rest, end))
     still = _still(rate_hz)
-    # Ways end where the excitation begins and ends: equal rows keep their accelerations apart.
+    # Approach and return end on the same rows as the excitation, so their accelerations stay apart.
     commands = np.concatenate(
         [
             np.tile(rest, (still, 1)),
@@ -173,12 +176,12 @@ def plan_motion(
 
 
 def _parts(envelope: Envelope, amplitude: Floats | float, seconds: float) -> Floats:
-    """(commands,) amplitudes as parts of half the range; 0 for joints that cannot really move."""
+    """(commands,) amplitudes as shares of half the range; 0 for joints that can hardly move."""
     parts = np.broadcast_to(np.asarray(amplitude, float), envelope.low.shape).copy()
     if not ((parts >= 0) & (parts <= 1)).all():
-        raise Sim2RealError("an amplitude is a part of the range, from 0 to 1")
-    parts[parts < _LEAST] = 0.0
-    # A joint with next to no speed limit is one that must not move.
+        raise Sim2RealError("amplitudes must be from 0 to 1, as shares of half the range")
+    parts[parts < _MIN_AMPLITUDE] = 0.0
+    # A speed limit near zero means that the joint must not move.
     parts[envelope.rate * seconds < STOP_MARGIN * (envelope.high - envelope.low)] = 0.0
     return parts
 
@@ -196,16 +199,16 @@ class Excitation:
     def start(self, readings: Reals, goals: Reals) -> None:
         """Begin at readings (numbers,); a robot that is elsewhere is a `Sim2RealError`.
 
-        The rest at the beginning makes up for what an arm has sunk since it was planned.
+        The rest at the beginning absorbs how far an arm has sunk since planning.
         """
         plan = self._plan
         here = np.clip(resting(self.contract, readings), plan.envelope.low, plan.envelope.high)
         away = np.where(plan.envelope.servo, here - plan.commands[0], 0.0)
-        if (np.abs(away) > _MOVED).any():
+        if (np.abs(away) > _MAX_SHIFT).any():
             worst = int(np.argmax(np.abs(away)))
             raise Sim2RealError(
-                f"{self.contract.commands[worst].name} is {abs(away[worst]):.2f} away from where"
-                " the motion was planned to begin: plan it again"
+                f"{self.contract.commands[worst].name} is {abs(away[worst]):.2f} away from the"
+                " start of the planned motion: plan it again"
             )
         still = _still(plan.rate_hz)
         self._rows = plan.commands.copy()
@@ -262,12 +265,12 @@ def _way(rest: Floats, centre: Floats, rate_hz: float, envelope: Envelope) -> Fl
     if np.array_equal(rest, centre):
         return np.zeros((0, len(rest)))
     seconds = travel_s(
-        centre - rest, _WAY_SHARE * envelope.rate, _WAY_SHARE * envelope.acceleration
+        centre - rest, _APPROACH_SHARE * envelope.rate, _APPROACH_SHARE * envelope.acceleration
     )
-    if seconds > _LONGEST_WAY_S:
+    if seconds > _MAX_APPROACH_S:
         raise Sim2RealError(
-            f"it would take {seconds:.0f} s to bring the robot to where it has room to move:"
-            " begin away from the joints' stops"
+            f"the robot would take {seconds:.0f} s, more than {_MAX_APPROACH_S:g}, to reach a pose"
+            " with room to move: start farther from the joint limits"
         )
     rows = math.ceil(seconds * rate_hz)
     found: Floats = rest + (centre - rest) * np.append(smooth(rows), 1.0)[:, None]

@@ -1,4 +1,4 @@
-"""A motion for identification: planned for a robot, and made small enough to be clear."""
+"""A motion for identification, planned for a robot and small enough to hit nothing."""
 
 from __future__ import annotations
 
@@ -19,16 +19,17 @@ from sim2real.robot.excite.plan import Envelope, ExcitationPlan, plan_motion, re
 from sim2real.twin import Twin, model_limits, twin_contract
 
 _TOWARDS_DEFAULT = (0.0, 0.5, 1.0)
-_ENOUGH = 0.3
-"""Part of the wanted amplitude with which a motion stays where the robot is."""
-_SMALLER = 0.75
-_SMALLEST = 0.05
-"""Least part of the wanted amplitude that is worth a recording."""
+"""How far towards the twin's default pose a motion is tried."""
+_GOOD_SHARE = 0.3
+"""Share of the wanted amplitude from which a motion stays where the robot is."""
+_SHRINK = 0.75
+_MIN_SHARE = 0.05
+"""Smallest share of the wanted amplitude that is worth a recording."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ExcitedRobot:
-    """A robot that is excited, as its twin knows it, and how far it may go."""
+    """A robot to excite: its twin, and how far it may go."""
 
     task: str
     """Task of the bundle; '' for a twin."""
@@ -44,7 +45,7 @@ class ExcitedRobot:
         rate_hz: float | None = None,
         speed: float | None = None,
     ) -> ExcitedRobot:
-        """The robot of a twin, or of a bundle: then its twin, its rate and its limits.
+        """The robot of a twin, or of a bundle with its twin, rate and limits.
 
         `rate_hz` is the control rate of a twin, 50 Hz by default; `speed` as in `model_limits`.
         """
@@ -56,7 +57,7 @@ class ExcitedRobot:
         bundle = Bundle.open(source)
         if rate_hz is not None and rate_hz != bundle.contract.rate_hz:
             raise Sim2RealError(
-                f"the bundle runs at {bundle.contract.rate_hz:g} Hz; for another rate name its"
+                f"the bundle runs at {bundle.contract.rate_hz:g} Hz; for another rate use its"
                 f" twin, {bundle.twin}"
             )
         # An excitation observes nothing: what belongs to the policy is left out.
@@ -82,32 +83,32 @@ class ExcitedRobot:
 
 
 class CommandRange(NamedTuple):
-    """What a plan sends to one command, in its unit."""
+    """What a plan sends to one actuator, in the unit of its command."""
 
     name: str
     unit: str
     low: float
     high: float
     speed: float
-    """Largest change a second."""
+    """Largest change per second."""
     acceleration: float
-    """Largest change of that a second."""
+    """Largest change of the speed per second."""
     amplitude: float
-    """Part of half the range."""
+    """Share of half the range."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class PreparedMotion:
-    """A plan that stays clear of everything."""
+    """A plan that stays clear of obstacles."""
 
     plan: ExcitationPlan
     contract: Contract
     amplitude: float
     """The amplitude that was asked for."""
     reduced: str
-    """Why some joints move less than that; '' where none does."""
+    """Why some joints move less than that; '' if none does."""
     moved: float
-    """How far it first goes towards the twin's default pose to have room: from 0 (not) to 1."""
+    """How far it first goes towards the twin's default pose for more room, from 0 to 1."""
 
     @property
     def ranges(self) -> list[CommandRange]:
@@ -149,12 +150,12 @@ def prepare_motion(
     seed: int = 0,
     home: Floats | None = None,
 ) -> PreparedMotion:
-    """Plan a motion from present readings (numbers,), as large as stays clear of everything.
+    """Plan the largest motion from present readings (numbers,) that stays clear of obstacles.
 
     Without readings it begins in the twin's default pose. A joint that would bring the robot near
-    something, or would get too fast, gets a smaller amplitude. Where that leaves little of it, the
+    an obstacle, or would get too fast, gets a smaller amplitude. If little is left of it, the
     motion first goes towards the twin's default pose. It ends at `home` (commands,), by default its
-    start. If not even a twentieth of the amplitude is clear, it is a `Sim2RealError`.
+    start. If not even a twentieth of the amplitude is safe, it is a `Sim2RealError`.
     """
     contract, clearance = subject.contract, subject.clearance
     envelope = subject.envelope(speed=speed)
@@ -182,18 +183,18 @@ def prepare_motion(
             partial(planned, around=end + moved * (default - end)),
             lambda plan: clearance.trouble(plan, here, home=end),
             wanted,
-            smallest=_SMALLEST * amplitude,
+            smallest=_MIN_SHARE * amplitude,
         )
         if plan and (best is None or plan.amplitude.sum() > best.plan.amplitude.sum()):
             reduced = problems[0] if problems else ""
             best = PreparedMotion(
                 plan=plan, contract=contract, amplitude=amplitude, reduced=reduced, moved=moved
             )
-        if best and _moving(best.plan).min(initial=1) >= _ENOUGH * amplitude:
+        if best and _moving(best.plan).min(initial=1) >= _GOOD_SHARE * amplitude:
             break
     if best is None:
         raise Sim2RealError(
-            f"no {motion} from here is clear: {problems[-1]}; bring the robot to another pose"
+            f"no {motion} from this pose is safe: {problems[-1]}; move the robot to another pose"
         )
     return best
 
@@ -221,7 +222,7 @@ def _clear_plan(
         if trouble is None:
             return plan, problems
         problems.append(f"{trouble.what} at {trouble.row / plan.rate_hz:.1f} s")
-        parts = np.where(trouble.blamed, _SMALLER * parts, parts)
+        parts = np.where(trouble.blamed, _SHRINK * parts, parts)
         if not (trouble.blamed & (parts > smallest)).any():
             return None, problems
 

@@ -27,24 +27,26 @@ from sim2real.robot.recording import Recording, write_outcome
 from sim2real.robot.runner import Flight, fly
 from sim2real.robot.supervisor import Supervisor
 
-_ATTEMPTS = 4
-"""How often a motion is planned again for a robot that has sunk meanwhile."""
+_PLANNING_ATTEMPTS = 4
+"""How often a motion is planned for a robot that sinks meanwhile."""
 _LOST_PERIODS = 3.75
 """Age of the last reading that ends a motion [control periods]. A plan needs no readings, and among
 thousands of periods two lost packets in a row do occur."""
 _AMPLITUDE = 0.5
-_SMALLER = 0.7
+"""Amplitude of a series' motions before any stop."""
+_SHRINK = 0.7
 """Share of the amplitude that is left after a stop."""
-_STOPS = 4
+_MAX_STOPS = 4
 """Stops after which a robot is not moved again."""
-_SHORTEST_S = 2.0
+_MIN_MOTION_S = 2.0
+"""Shortest motion that is still recorded after a stop [s]."""
 _REST_S = 10.0
 """Time in which a robot that was stopped comes to rest."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class RecordedMotion:
-    """One motion on a robot, as it was kept."""
+    """One recorded motion of a robot."""
 
     path: Path
     flight: Flight
@@ -73,14 +75,16 @@ class MotionPlayer:
     person: str
     seed: int = 0
     execute: bool = True
-    """Without it motions are planned and shown, and nothing is sent."""
+    """Whether to send commands; without it motions are only planned and shown."""
     operator_stop: Callable[[], bool] = lambda: False
     show: Callable[[PreparedMotion], None] = lambda prepared: None
     report: Callable[[int, int], None] = lambda done, of: None
 
     def __post_init__(self) -> None:
         if self.execute and not self.person:
-            raise Sim2RealError("only a person lets a robot move: say who with --person")
+            raise Sim2RealError(
+                "--person NAME is required: who stands at the robot and lets it move"
+            )
 
     def play(
         self,
@@ -109,7 +113,7 @@ class MotionPlayer:
     def _planned_where_it_is(
         self, planned: Callable[..., PreparedMotion], home: Floats | None
     ) -> tuple[PreparedMotion, Floats]:
-        """A motion planned from where the robot is, again if it has sunk meanwhile; its `home`."""
+        """A motion planned from where the robot is, again if it sinks meanwhile; and its `home`."""
         robot, contract, clock = self.robot, self.subject.contract, clock_of(self.robot)
         attempt = 1
         while True:
@@ -123,7 +127,7 @@ class MotionPlayer:
             try:
                 Excitation(contract, prepared.plan).start(readings, np.zeros(0))
             except Sim2RealError:
-                if attempt == _ATTEMPTS:
+                if attempt == _PLANNING_ATTEMPTS:
                     raise
                 attempt += 1
             else:
@@ -179,7 +183,7 @@ class RecordedMotions(PlainData, without=("folder", "interrupted")):
     recordings: tuple[RecordedMotion, ...]
     """One a motion; none of a dry run."""
     folder: Path | None
-    """Where they are; in a dry run where pictures may go, or None."""
+    """Where they are; of a dry run where its plots go, if anywhere."""
     interrupted: bool = False
     """Whether a signal asked the program to end."""
 
@@ -195,49 +199,45 @@ def record_motions(
     show: Callable[[PreparedMotion], None] = lambda prepared: None,
     report: Callable[[int, int], None] = lambda done, of: None,
 ) -> RecordedMotions:
-    """Plan the motions that are asked for, and with `execute` play and record them.
+    """Plan the requested motions, and with `execute` play and record them.
 
     `show` gets each motion before it is played. Without a robot it is a dry run from the
     twin's default pose; without `execute` one from where the robot is, and nothing is sent.
     """
     subject = ExcitedRobot.open(request.subject, rate_hz=request.rate_hz, speed=request.speed)
     if request.execute and not request.robot:
-        raise Sim2RealError("--execute needs a --robot to move")
+        raise Sim2RealError("--execute needs a robot to move: --robot ADDRESS")
     if request.execute and not request.person:
-        raise Sim2RealError("only a person lets a robot move: say who with --person")
+        raise Sim2RealError("--person NAME is required: who stands at the robot and lets it move")
+    motions = MOTIONS if request.motion == "all" else (request.motion,)
+    planned = partial(
+        prepare_motion,
+        seconds=request.seconds,
+        amplitude=request.amplitude,
+        joints=request.joints,
+        speed=request.speed,
+    )
     if not request.robot:
-        planned = _planned(request)
         return RecordedMotions(
             executed=False,
-            plans=tuple(planned(subject, one, seed=request.seed) for one in _motions(request)),
+            plans=tuple(planned(subject, motion, seed=request.seed) for motion in motions),
             recordings=(),
             folder=request.out,
         )
     robot = open_robot(request.robot, task=request.task or subject.task)
-    with connected(robot):
-        return _with(request, subject, robot, show, report)
-
-
-def _with(
-    request: RecordConfig,
-    subject: ExcitedRobot,
-    robot: Robot,
-    show: Callable[[PreparedMotion], None],
-    report: Callable[[int, int], None],
-) -> RecordedMotions:
     folder = request.out
     if folder is None and request.execute:
         stamp = datetime.now().strftime("%Y%m%d-%H%M%S")
         folder = Path("runs/record") / subject.twin.name / stamp
-    lake = Lake.create(request.lake) if request.lake and request.execute else None
     plans: list[PreparedMotion] = []
     kept: list[RecordedMotion] = []
 
-    def planned(prepared: PreparedMotion) -> None:
+    def shown(prepared: PreparedMotion) -> None:
         plans.append(prepared)
         show(prepared)
 
-    with OperatorStop() as stopped:
+    with connected(robot), OperatorStop() as stopped:
+        lake = Lake.create(request.lake) if request.lake and request.execute else None
         player = MotionPlayer(
             subject=subject,
             robot=robot,
@@ -245,11 +245,10 @@ def _with(
             seed=request.seed,
             execute=request.execute,
             operator_stop=stopped,
-            show=planned,
+            show=shown,
             report=report,
         )
-        motions = _motions(request)
-        for recorded in player.play(motions, folder or Path(), planned=_planned(request)):
+        for recorded in player.play(motions, folder or Path(), planned=planned):
             kept.append(recorded)
             if lake is not None:
                 lake.append(recorded.episode)
@@ -259,20 +258,6 @@ def _with(
         recordings=tuple(kept),
         folder=folder,
         interrupted=stopped.signalled,
-    )
-
-
-def _motions(request: RecordConfig) -> tuple[str, ...]:
-    return MOTIONS if request.motion == "all" else (request.motion,)
-
-
-def _planned(request: RecordConfig) -> Callable[..., PreparedMotion]:
-    return partial(
-        prepare_motion,
-        seconds=request.seconds,
-        amplitude=request.amplitude,
-        joints=request.joints,
-        speed=request.speed,
     )
 
 
@@ -309,7 +294,7 @@ def record_series(
         while left:
             spent = sum(one.episode.duration_s for one in kept)
             each = (seconds - spent) / len(left)
-            if stops and each < _SHORTEST_S:
+            if stops and each < _MIN_MOTION_S:
                 break
             within = folder / f"after-stop-{stops}" if stops else folder
             planned = partial(prepare_motion, seconds=each, amplitude=amplitude)
@@ -322,9 +307,9 @@ def record_series(
                 stops += 1
                 if stop.signalled:
                     raise KeyboardInterrupt
-                if stop.how or stops == _STOPS or not rearm(why):
-                    raise Sim2RealError(f"the robot was stopped while it was recorded: {why}")
-                amplitude *= _SMALLER
+                if stop.how or stops == _MAX_STOPS or not rearm(why):
+                    raise Sim2RealError(f"the robot was stopped during a recording: {why}")
+                amplitude *= _SHRINK
                 clock = clock_of(robot)
                 clock.sleep_until(clock.now() + _REST_S)
     return kept

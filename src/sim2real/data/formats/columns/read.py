@@ -29,7 +29,7 @@ from sim2real.data.formats.columns.csv import MAP, read_csv
 from sim2real.data.formats.columns.json import read_json_table
 from sim2real.data.formats.columns.mat import read_mat
 from sim2real.data.formats.columns.npz import OWN, own_episodes, read_npz
-from sim2real.data.formats.file_errors import explained
+from sim2real.data.formats.file_errors import explained, naming
 from sim2real.data.provenance import Provenance
 from sim2real.errors import Sim2RealError
 
@@ -189,13 +189,10 @@ def _episode(
         clock = channel.clock or kind.clock
         rate_hz = _rate(_value(clock.rate_hz, known), "rate_hz")
         stated_hz = _rate(_value(clock.stated_hz, known), "stated_hz")
-        try:
+        with naming(f"{channel.file}, channel {name!r}" if channel.file else f"channel {name!r}"):
             channels[name] = signal(
                 channel, rows[channel.file], clock, rate_hz=rate_hz, stated_hz=stated_hz
             )
-        except Sim2RealError as error:
-            where = f"{channel.file}, channel {name!r}" if channel.file else f"channel {name!r}"
-            raise Sim2RealError(f"{where}: {error}") from None
     outcome = str(_value(kind.outcome, known)).lower()
     if outcome not in _OUTCOMES:
         raise Sim2RealError(f"outcome {outcome!r} is neither 'success' nor 'failure'")

@@ -1,8 +1,7 @@
-"""The files of a LeRobot data set: path templates, JSON and Parquet, with all input checked."""
+"""The files of a LeRobot data set: path templates and Parquet, with all input checked."""
 
 from __future__ import annotations
 
-import json
 import logging
 import re
 from collections.abc import Mapping
@@ -21,7 +20,6 @@ INDEX_FEATURES = ("timestamp", "frame_index", "episode_index", "index", "task_in
 """Features of every data set, which say where a frame belongs."""
 TIME_FEATURE = "sim2real.time"
 """Feature with the true time of each frame [s], in data sets that sim2real wrote."""
-_JSON_BYTES_MAX = 1 << 30
 _FIELD = re.compile(r"\{([a-z_]+)(?::0(\d)d)?\}")
 _log = logging.getLogger(__name__)
 
@@ -125,18 +123,3 @@ def picture_column(column: pa.ChunkedArray, where: str) -> pa.Array:
     if array.null_count:
         raise Sim2RealError(f"{where} refers to images in other files, which are not read")
     return array
-
-
-def read_json(file: Path) -> object:
-    """The JSON value in a file of reasonable size; anything else is a `Sim2RealError`."""
-    with explaining(f"{file} is not readable JSON", ValueError, RecursionError):
-        found: object = json.loads(read_text(file))
-        return found
-
-
-def read_text(file: Path) -> str:
-    """The text of a file of reasonable size; anything else is a `Sim2RealError`."""
-    with explaining(f"{file} is not readable text", OSError, UnicodeDecodeError):
-        if file.stat().st_size > _JSON_BYTES_MAX:
-            raise Sim2RealError(f"{file} is too large for metadata")
-        return file.read_text(encoding="utf-8")

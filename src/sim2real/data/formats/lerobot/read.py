@@ -30,14 +30,13 @@ from sim2real.data.formats.lerobot.files import (
     filled,
     numeric_column,
     picture_column,
-    read_json,
     read_parquet,
-    read_text,
 )
 from sim2real.data.formats.lerobot.sidecar import SIDECAR, ChannelEntry, EpisodeEntry, Sidecar
 from sim2real.data.provenance import Provenance
 from sim2real.data.video import Video
 from sim2real.errors import Sim2RealError, explaining, number_at, table_at
+from sim2real.files import read_json, read_text
 from sim2real.plain import AtLeastOne, Count, PlainData, Positive, WrittenAs
 
 

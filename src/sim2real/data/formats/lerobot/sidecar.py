@@ -10,9 +10,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from sim2real.data.formats.lerobot.files import read_json
 from sim2real.data.provenance import Provenance
 from sim2real.errors import Sim2RealError, table_at
+from sim2real.files import read_json
 from sim2real.plain import Count, PlainData, of_plain
 
 SIDECAR = "meta/sim2real.json"

@@ -29,7 +29,6 @@ _IDL = {
     "unsigned long long": "uint64",
 }  # fmt: skip
 _DEPTH_MAX = 32
-_TIME = "builtin_interfaces/Time"
 
 
 @dataclass(frozen=True, kw_only=True)
