@@ -30,7 +30,7 @@ def refits(problem: LeastSquares, free: Bools, *, begin: Floats) -> Floats:
     for _ in range(_STEPS):
         tried = points.copy()
         for k in np.flatnonzero(free.any(axis=1)):
-            residual, slopes = problem.linearised(points[k], central=False)
+            residual, slopes = problem.linearised(points[k])
             mine = slopes[free[k]] * weight(residual)
             tried[k, free[k]] += _step(tempered(residual), mine, points[k, free[k]], damping[k])
         tried = np.clip(tried, low, high)
