@@ -12,7 +12,7 @@ from sim2real.logs import ControlLog
 from sim2real.replay.measured_states import MeasuredStates
 
 UNEVEN = 0.25
-"""Largest deviation of a row's time from its period, in periods; segments with more are left out."""
+"""Largest error of the time between rows, in periods; segments with larger ones are left out."""
 GAP = 3
 """Most periods without new readings that a measured state may be interpolated over."""
 _MIN_RECORDINGS = 5

@@ -36,7 +36,7 @@ class Camera:
         return pixels
 
     def close(self) -> None:
-        """Give the graphics context back."""
+        """Release the graphics context."""
         self._renderer.close()
 
 
@@ -52,9 +52,9 @@ def _renderer(model: mujoco.MjModel, *, width: int, height: int) -> mujoco.Rende
 
             gl_context.GLContext = GLContext
         return mujoco.Renderer(model, height=height, width=width)
-    except Exception as error:  # every graphics stack fails in its own way
+    except Exception as error:  # each graphics library raises its own exceptions
         raise Sim2RealError(
-            f"cannot render without a graphics library ({type(error).__name__}); on Debian or"
+            f"rendering needs a graphics library ({type(error).__name__}); on Debian or"
             f" Ubuntu: apt-get install {_PACKAGES}"
         ) from error
 
