@@ -91,7 +91,13 @@ def carry_out(
         plain = {"folder": str(out), **plain}
     out = out or place(found)
     if keep is not None and out is not None:
-        _write(found, keep, out, folder=bool(runs))
+        if not runs:
+            keep(found, out)
+        else:
+            if out.exists():
+                out.rmdir()  # empty, as checked before the work
+            with atomic_folder(out) as temporary:
+                keep(found, temporary)
     if options.json:
         print_json(plain)
     else:
@@ -105,13 +111,3 @@ def _refuse_full(folder: Path) -> None:
     """Refuse a folder for results that is not empty, before anything is computed."""
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise Sim2RealError(f"{folder} is not empty; choose another with --out")
-
-
-def _write(found: R, keep: Callable[[R, Path], None], out: Path, *, folder: bool) -> None:
-    if not folder:
-        keep(found, out)
-        return
-    if out.exists():
-        out.rmdir()  # empty, as checked before the work
-    with atomic_folder(out) as temporary:
-        keep(found, temporary)

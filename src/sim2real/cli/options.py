@@ -55,7 +55,7 @@ class Reading:
 class DataImport(Reading, InLake):
     """Import recordings into a lake; episodes that it has already are skipped."""
 
-    paths: Annotated[tuple[Path, ...], tyro.conf.Positional]
+    paths: Annotated[tuple[Path, ...], tyro.conf.Positional, tyro.conf.arg(metavar="PATH ...")]
     """Files or folders."""
 
 
@@ -90,7 +90,9 @@ class DataCheck(Reading, InLake):
     Wrong time stamps, frozen or clipped channels, impossible values, wrong units, shifted actions.
     """
 
-    what: Annotated[tuple[str, ...], tyro.conf.Positional] = ()
+    what: Annotated[
+        tuple[str, ...], tyro.conf.Positional, tyro.conf.arg(metavar="[PATH|ID ...]")
+    ] = ()
     """Files or folders, or ids of episodes in the lake; the whole lake by default."""
     repair: bool = False
     """Add a repaired copy of each episode to the lake; the original stays."""

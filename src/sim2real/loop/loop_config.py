@@ -31,7 +31,7 @@ class LoopConfig:
     budget: str = "40-trials"
     """Total number of attempts on the robot."""
     target: float = 0.9
-    """Success rate on the robot to reach, with its lower 95 % confidence bound."""
+    """Success rate on the robot to reach with 95 % confidence."""
     strategy: Literal["nominal", "wide", "adr", "identified", "identified+remainder"] = "identified"
     """Train in the twin as written, doubled ranges, automatic ranges, or the identified twin."""
     first: int = 10
@@ -41,7 +41,7 @@ class LoopConfig:
     iterations: int | None = None
     """Updates of a policy that is trained from scratch; the task's own number by default."""
     again: float | None = None
-    """Updates of a policy that starts from a trained one, as a share of these; by task."""
+    """Updates of a policy that starts from a trained one, as a share of --iterations."""
     explain: bool = True
     """Say what the gap is made of, and why attempts failed."""
     seed: int = 0

@@ -11,9 +11,9 @@ widens them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from itertools import count
+from itertools import accumulate, count, pairwise
 from pathlib import Path
 from typing import Any
 
@@ -177,6 +177,7 @@ def choose(
         )
     known = np.repeat(known, len(values), axis=0)
     chosen = most_telling(known, whole, lengths, columns, motions)
+    states = list(accumulate((whole[k] for k in chosen), initial=known))
     return MotionPlan(
         twin=twin,
         candidates=len(candidates),
@@ -185,28 +186,17 @@ def choose(
         wanted=tuple(names[k] for k in columns),
         prior=scales,
         before=_std(known) * scales,
-        motions=tuple(_motions(candidates, lengths, chosen, known, whole, columns, scales)),
+        motions=tuple(
+            PlannedMotion(
+                name=candidates[k].name,
+                seconds=lengths[k],
+                std=_std(after) * scales,
+                gain=_unknown(before, columns) - _unknown(after, columns),
+                record=candidates[k].record,
+            )
+            for k, (before, after) in zip(chosen, pairwise(states), strict=True)
+        ),
     )
-
-
-def _motions(
-    candidates: Sequence[CandidateMotion],
-    lengths: Sequence[float],
-    chosen: Sequence[int],
-    known: Floats,
-    informed: dict[int, Floats],
-    columns: Ints,
-    scales: Floats,
-) -> Iterator[PlannedMotion]:
-    """The chosen motions, with what is known after each."""
-    for k in chosen:
-        gain = _unknown(known, columns) - _unknown(known + informed[k], columns)
-        known = known + informed[k]
-        std = _std(known) * scales
-        one = candidates[k]
-        yield PlannedMotion(
-            name=one.name, seconds=lengths[k], std=std, gain=gain, record=one.record
-        )
 
 
 def most_telling(
