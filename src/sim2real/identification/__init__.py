@@ -3,7 +3,7 @@
 `identify` fits the parameters, checks the fit on held-back recordings, and keeps the new twin only
 if it predicts them no worse than the old one. `learn_remainder` covers what no parameter explains.
 
->>> from sim2real.identification import LeastSquares
+>>> from sim2real.replay import LeastSquares
 >>> from sim2real.tasks import find_task
 >>> from sim2real.testing import recordings, truths_of
 >>> from sim2real.twin import Twin
