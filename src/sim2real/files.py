@@ -18,7 +18,7 @@ _MAX_BYTES = 1 << 30
 
 
 def default_lake() -> str:
-    """Where a lake is if nobody says: the variable SIM2REAL_LAKE, or the folder `lake`."""
+    """The default lake: that of the variable SIM2REAL_LAKE, or the folder `lake`."""
     return os.environ.get("SIM2REAL_LAKE", "lake")
 
 

@@ -108,7 +108,7 @@ def test_interrupting_leaves_a_run_that_resumes(tmp_path, capsys):
     process.send_signal(signal.SIGINT)
     out, _ = process.communicate(timeout=60)
     assert process.returncode == 130
-    assert "go on with: sim2real train --resume" in out
+    assert "continue with: sim2real train --resume" in out
     folder = next(events.iterdir())
     before = json.loads((folder / "result.json").read_text())["iterations"]
     config = json.loads((folder / "config.json").read_text())

@@ -79,8 +79,8 @@ def test_every_verb_has_help_with_an_example_and_something_that_runs_it(verb, ca
         (["identfy", "x"], "did you mean 'identify'"),
         (["data", "improt"], "sim2real data has no verb 'improt'; did you mean 'import'"),
         (["data", "consent", "list"], "sim2real data consent has no verb 'list'"),
-        (["data"], "sim2real data does one of: check, compact, consent"),
-        (["randomize"], "sim2real randomize does one of: show"),
+        (["data"], "sim2real data needs one of: check, compact, consent"),
+        (["randomize"], "sim2real randomize needs one of: show"),
         (["--colour"], "no verb '--colour'"),
     ],
 )

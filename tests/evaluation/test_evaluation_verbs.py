@@ -159,7 +159,7 @@ def test_power_says_which_plans_are_too_long(capsys):
         (["compare", "{both}@a", "{both}@b", "--source", "sim"], "no simulated trial"),
         (["compare", "nowhere", "nowhere", "--confidence", "2"], "not between 0 and 1"),
         (["predict", "nowhere", "--confidence", "nan"], "not between 0 and 1"),
-        (["predict", "nowhere", "--trials", "1000000"], "about 1 to 10,000 trials"),
+        (["predict", "nowhere", "--trials", "1000000"], "--trials must be from 1 to 10,000"),
         (["evaluate", "nowhere", "--confidence", "nan"], "not between 0 and 1"),
         (["evaluate", "nowhere", "--seed", "-1"], "got -1"),
         (["power", "--from", "0.6", "--to", "0.9", "--alpha", "nan"], "not between 0 and 1"),

@@ -97,20 +97,10 @@ def test_real_trials_find_their_predictions_by_condition():
         of_trials(deployed, simulated)
 
 
-@pytest.mark.parametrize(
-    ("real", "predicted", "simulated", "words"),
-    [
-        ([1, 0], [1, 0], [1] * 50, "too few"),
-        ([1] * 10, [1] * 9, [1] * 50, "10 real outcomes have 9"),
-        ([0.5] * 10, [1] * 10, [1] * 50, "0 or 1"),
-        ([1] * 10, [1.5] * 10, [1] * 50, "from 0 to 1"),
-        ([1] * 10, [1] * 10, [np.nan] * 50, "from 0 to 1"),
-        ([1] * 10, [1] * 10, [1] * 5, "too few"),
-    ],
-)
-def test_what_is_no_data_for_it_is_refused(real, predicted, simulated, words):
-    with pytest.raises(Sim2RealError, match=words):
-        powered_rate(real, predicted, simulated)
+@pytest.mark.parametrize(("real", "simulated"), [([1, 0], 50), ([1] * 10, 5)])
+def test_too_few_conditions_are_refused(real, simulated):
+    with pytest.raises(Sim2RealError, match="too few"):
+        powered_rate(real, real, [1] * simulated)
 
 
 def test_what_is_said_of_a_robot_lies_within_its_interval():
@@ -168,7 +158,7 @@ def test_a_prediction_is_about_a_few_trials_or_thousands_but_not_millions():
     shown = [predict([9] * 20, [10] * 20, trials=n).shown_low for n in (1000, 1030, 1100, 10_000)]
     assert shown == pytest.approx([shown[0]] * 4, abs=0.01) and 0.3 < shown[0] < 0.9
     for n in (0, 10_001, 10**9):
-        with pytest.raises(Sim2RealError, match="about 1 to 10,000 trials"):
+        with pytest.raises(Sim2RealError, match="--trials must be from 1 to 10,000"):
             predict([9] * 20, [10] * 20, trials=n)
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from sim2real.gap.replayed_pairs import make_pairs
-from sim2real.gap.two_sample import FEWEST, classifier, distances, mmd
+from sim2real.gap.two_sample import MIN_PAIRS, classifier, distances, mmd
 from sim2real.intervals import holm
 from tests.gap_recordings import recorded
 from tests.simulated import bundle_and_twin
@@ -57,7 +57,7 @@ def test_a_feature_in_other_units_changes_nothing():
 
 def test_the_fewest_pairs_that_are_tested_can_show_a_difference():
     rng = np.random.default_rng(3)
-    one, other = (samples(rng, segments=FEWEST) + far for far in (0.0, 30.0))
+    one, other = (samples(rng, segments=MIN_PAIRS) + far for far in (0.0, 30.0))
     looks = [mmd(one, other)[1], classifier(one, other)[3]] * 4
     assert min(holm(looks)) < 0.025
 

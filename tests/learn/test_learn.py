@@ -132,7 +132,7 @@ def test_a_damaged_checkpoint_is_one_clear_error(tmp_path, damage):
 
 
 def test_resuming_with_other_options_is_refused(tmp_path):
-    with pytest.raises(Sim2RealError, match="leave other options out"):
+    with pytest.raises(Sim2RealError, match="leave out all others"):
         train(TrainConfig(resume=tmp_path, worlds=8))
 
 

@@ -268,7 +268,7 @@ def test_what_is_said_of_a_test_that_ended_early_holds_for_all_of_it(played, tmp
 
 def test_a_test_is_not_made_longer_once_it_was_looked_at(played, tmp_path):
     played(tmp_path, [False] * 40, strategy="nominal")
-    with pytest.raises(Sim2RealError, match="begin another with --out"):
+    with pytest.raises(Sim2RealError, match="start another loop with --out"):
         played(tmp_path, [False] * 60, strategy="nominal", budget="60")
     with pytest.raises(Sim2RealError, match="another robot, again, seed"):
         played(tmp_path, [False] * 40, strategy="nominal", robot="unit:4", seed=1, again=2.0)

@@ -55,7 +55,7 @@ def test_a_dry_run_says_what_would_be_sent_and_sends_nothing(bundle, capsys, mon
     monkeypatch.setattr(RemoteRobot, "send_action", lambda *_: pytest.fail("it sent something"))
     assert go(bundle, "--robot", "unit:3", "--seconds", "1") == 0
     said = capsys.readouterr().out
-    assert "what would be sent" in said and "nothing was sent" in said
+    assert "commands that would be sent" in said and "nothing was sent" in said
     assert not Bundle.open(bundle).records.exists()
 
 

@@ -131,10 +131,10 @@ def cheating(**changes):
 @pytest.mark.parametrize(
     ("term", "words"),
     [
-        (Term(name="truth", unit="", sources=(), read=lambda m: m.action), "no sensor gives"),
+        (Term(name="truth", unit="", sources=(), read=lambda m: m.action), "names no sensor"),
         (
             Term(name="base", unit="", sources=("base_velocity",), read=lambda m: m.action),
-            "'base_velocity', which no sensor gives",
+            "'base_velocity', which is not a sensor or goal",
         ),
         (
             Term(name="sly", unit="", sources=("action",), read=lambda m: m.sensor("hinge_vel")),

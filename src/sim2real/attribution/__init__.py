@@ -20,6 +20,7 @@ __all__ = [
     "AttributeConfig",
     "Attribution",
     "Explanation",
+    "FailureThresholds",
     "Failures",
     "FailuresConfig",
     "GapAttribution",
@@ -37,5 +38,6 @@ if TYPE_CHECKING:
     from sim2real.attribution.explanation import Explanation, explain_failures
     from sim2real.attribution.failures import Failures
     from sim2real.attribution.gap_attribution import GapAttribution, attribute
+    from sim2real.attribution.thresholds import FailureThresholds
 else:
     __getattr__, __dir__ = attach(__name__, __file__)

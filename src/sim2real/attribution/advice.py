@@ -12,11 +12,12 @@ from sim2real.intervals import clopper_pearson
 from sim2real.plain import PlainData
 from sim2real.twin import Twin
 
-_WORTH_KNOWING = 5.0
-"""Points of success that a dimension may cost for it to be worth a recording."""
-_MOST_TRIALS = 500
-_THERE = 40
-"""Trials that give a rate to within 15 points, whatever it is."""
+_MIN_COST_TO_RECORD = 5.0
+"""Points of success that an undetermined dimension must possibly cost to be worth a recording."""
+_MAX_TRIALS = 500
+"""Most new trials that are worth suggesting."""
+_TRIALS_WITHIN_15_POINTS = 40
+"""Trials that give a success rate to within 15 points, whatever the rate is."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -96,7 +97,7 @@ def _wider(cause: Cause, low: float, high: float) -> str:
 
 
 def _confounded(success: Attribution, *, cured: bool) -> Iterator[Advice]:
-    """What separates confounded dimensions; training can do without."""
+    """Measurements that would separate confounded dimensions; training does not need them."""
     for group in success.together:
         if group.value <= 0:
             continue
@@ -130,7 +131,7 @@ def _undetermined(success: Attribution, identified: Mapping[str, Any]) -> Iterat
     open_ = [n for n in known.get("shrinkage", ()) if n not in known.get("identifiable", ())]
     for share in success.separable:
         mine = [cause.name for cause in share.causes if cause.name in open_]
-        if mine and not share.clear and share.high > _WORTH_KNOWING:
+        if mine and not share.clear and share.high > _MIN_COST_TO_RECORD:
             yield Advice(
                 do=f"record motions that identify {', '.join(mine[:3])}",
                 why=f"{share.name} may cost up to {share.high:.0f} points of success, and these"
@@ -168,7 +169,8 @@ def _complaints(failures: Failures) -> Iterator[Advice]:
     for one in failures.diagnoses:
         if one.name == "works in one place but not another":
             yield Advice(
-                do=f"run {_THERE} trials there: they give the success rate to within 15 points",
+                do=f"run {_TRIALS_WITHIN_15_POINTS} trials there: they give the success rate to"
+                " within 15 points",
                 why=str(one),
             )
         elif one.name == "degrades over time":
@@ -180,14 +182,14 @@ def _complaints(failures: Failures) -> Iterator[Advice]:
 
 
 def _more_trials(won: Sequence[bool], target: float) -> Iterator[Advice]:
-    """How many new trials would show the target, if the policy goes on succeeding as often.
+    """How many new trials would show the target, if the policy keeps succeeding as often.
 
-    New ones, because a test that runs until it is passed flatters.
+    New trials, because a test that continues until it is passed is biased.
     """
     rate = sum(won) / len(won)
     if clopper_pearson(sum(won), len(won), confidence=0.9).low >= target:
         return
-    for n in range(1, _MOST_TRIALS):
+    for n in range(1, _MAX_TRIALS):
         if clopper_pearson(int(rate * n), n, confidence=0.9).low >= target:
             yield Advice(
                 do=f"test this policy in {n} new trials",

@@ -22,14 +22,14 @@ from sim2real.logs import ControlLog
 
 _WINDOWS = 10
 """Windows of a trial of full length."""
-_WORTH = 0.08
-"""Share of a trial's variation that one more phase must explain."""
-_FINE = 6
-"""Steps per window when looking for phases."""
-_KINDS = 4
+_MIN_EXPLAINED_BY_PHASE = 0.08
+"""Least share of a trial's variation that one more phase must explain."""
+_PHASE_WINDOWS_PER_WINDOW = 6
+"""Windows for phases, for each window of the comparison."""
+_MAX_KINDS = 4
 """Most kinds of failures."""
-_APART = 0.5
-"""Silhouette above which failures are of several kinds."""
+_MIN_SILHOUETTE = 0.5
+"""Mean silhouette above which failures are of several kinds."""
 
 
 @dataclass(frozen=True)
@@ -58,13 +58,15 @@ class Behaviours:
 
     def phases(self, log: ControlLog) -> tuple[Phase, ...]:
         """The trial cut where it changes most, into as few phases as explain most of it."""
-        fine = _WINDOWS * _FINE
+        fine = _WINDOWS * _PHASE_WINDOWS_PER_WINDOW
         cells = self._windows(log, fine)
         length_s = float(log.times[-1] - log.times[0])
         lasted = max(2, min(fine, int(np.ceil(fine * length_s / self._seconds))))
         cells = cells[:lasted, :-1]
         cells = (cells - cells.mean(axis=0)) / np.maximum(cells.std(axis=0), 1e-9)
-        edges = [0, *_changes(cells), lasted]
+        search = ruptures.Binseg(model="l2", min_size=2, jump=1).fit(cells)
+        penalty = _MIN_EXPLAINED_BY_PHASE * max(float((cells**2).sum()), 1e-12)
+        edges = [0, *search.predict(pen=penalty)]
         width = self._seconds / fine
         return tuple(
             Phase(a * width, min(b * width, length_s), self._words(log, a * width, b * width))
@@ -154,8 +156,8 @@ def kinds(between: Floats) -> list[Ints]:
     if count < 4:
         return [np.arange(count)]
     tree = linkage(squareform(between, checks=False), method="average")
-    best, labels = _APART, np.zeros(count, dtype=int)
-    for groups in range(2, min(_KINDS, count - 1) + 1):
+    best, labels = _MIN_SILHOUETTE, np.zeros(count, dtype=int)
+    for groups in range(2, min(_MAX_KINDS, count - 1) + 1):
         found = fcluster(tree, groups, criterion="maxclust")
         value = _silhouette(between, found)
         if value > best:
@@ -175,13 +177,6 @@ def _silhouette(between: Floats, labels: Ints) -> float:
     outside = np.where(member, np.inf, sums / sizes).min(axis=1)
     values = (outside - inside) / np.maximum(np.maximum(outside, inside), 1e-12)
     return float(np.where(others > 0, values, 0.0).mean())
-
-
-def _changes(cells: Floats) -> list[int]:
-    """Rows at which the means of standardised cells (n, numbers) change."""
-    search = ruptures.Binseg(model="l2", min_size=2, jump=1).fit(cells)
-    changes: list[int] = search.predict(pen=_WORTH * max(float((cells**2).sum()), 1e-12))
-    return changes[:-1]
 
 
 def _filled(values: Floats) -> Floats:

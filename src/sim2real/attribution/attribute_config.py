@@ -13,7 +13,7 @@ import tyro
 class AttributeConfig:
     """Say which dimensions cause a twin's prediction error, and which cost a policy its success.
 
-    A twin without a posterior is identified from the logs first.
+    A twin without a posterior is first identified from the logs.
     """
 
     twin: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="TWIN")]
@@ -25,7 +25,7 @@ class AttributeConfig:
     policy: Path | None = None
     """Folder of a training run or a bundle: attribute its lost success too."""
     real: str = ""
-    """Successes of that policy on the robot, as 12/20; the rest of what it loses is unexplained."""
+    """Successes and trials of that policy on the robot, as 12/20: shows what is unexplained."""
     out: Path | None = None
     """Folder for result.json and plots; `runs/attribute/TWIN/TIME` by default."""
     channels: Path | None = None
@@ -33,16 +33,17 @@ class AttributeConfig:
     rate_hz: float = 0.0
     """Control rate [Hz]; the recordings' own by default."""
     horizon_s: float = 0.5
-    """Time that the twin predicts ahead [s]."""
+    """Time ahead that the twin predicts [s]."""
     segments: int = 32
-    """Most segments of the recordings to replay."""
+    """Largest number of segments of the recordings to replay."""
     draws: int = 32
-    """Draws of the posterior."""
+    """Number of draws from the posterior."""
     each: int = 16
     """Trials of the policy for each draw and combination of dimensions."""
     refits: bool = False
-    """Also refit every combination of dimensions, to see whether others could stand in."""
+    """Also refit every combination of dimensions, to see whether one can stand in for another."""
     seed: int = 0
+    """Seed of everything random."""
     threads: int = 0
     """Threads of the simulation; 0 for all cores."""
     json: bool = False
@@ -51,20 +52,23 @@ class AttributeConfig:
 
 @dataclass(frozen=True, kw_only=True)
 class FailuresConfig:
-    """Say why trials of a policy on a robot failed: in phases, by kind, with what reproduces them
-    in the twin, and what to do about it."""
+    """Say why trials of a policy on a robot failed, and what to do about it.
+
+    Groups the failures by kind, and looks for parameter values that make the twin fail likewise.
+    """
 
     policy: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="POLICY")]
     """Folder of a training run or a bundle."""
     logs: tuple[str, ...]
-    """Its trials on the robot, each with an outcome: files, folders of them, or lakes."""
+    """Recordings of its trials, each with an outcome: files, folders of them, or lakes."""
     identified: Path | None = None
-    """Folder of its identified twin, or of `sim2real identify`: tries those values too."""
+    """Folder of the identified twin, or of `sim2real identify`: also tries those values."""
     worlds: int = 512
-    """Simulated trials to compare with: as many with training's draws as over the whole prior."""
+    """Simulated trials to compare with, both in training's worlds and over the whole prior."""
     out: Path | None = None
-    """Also write the result here, as JSON."""
+    """Also write the result to this JSON file."""
     seed: int = 0
+    """Seed of everything random."""
     threads: int = 0
     """Threads of the simulation; 0 for all cores."""
     json: bool = False

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
 
 import numpy as np
@@ -17,12 +17,12 @@ from sim2real.twin import Twin
 
 CONFIDENCE = 0.95
 """Confidence of the intervals."""
-_NAMED = 3
-"""Parameters that a sentence names."""
-_SURELY = 0.95
-"""Probability of being off above which a sentence leaves it out."""
-_TELLING = 0.1
-"""Effect of a parameter, relative to the largest in its dimension, above which it is named."""
+_MAX_NAMED = 3
+"""Most parameters that a sentence names."""
+_CERTAIN = 0.95
+"""Probability that a parameter is off above which a sentence does not state it."""
+_MIN_RELATIVE_EFFECT = 0.1
+"""Least effect of a parameter that is named, relative to the largest in its dimension."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,7 +48,7 @@ class Cause:
     def __str__(self) -> str:
         scale, unit = self.shown
         after, before = scale * self.after, scale * self.before
-        sure = "" if self.chance > _SURELY else f" (with a chance of {100 * self.chance:.0f} %)"
+        sure = "" if self.chance > _CERTAIN else f" (with a chance of {100 * self.chance:.0f} %)"
         return f"{self.name} is {after:.3g}{unit}, not {before:.3g}{sure}"
 
     @property
@@ -67,9 +67,9 @@ class Refit:
     alone: float
     """Left if only this dimension may move."""
     without: float
-    """Left if all others may move and this one may not: small if others can stand in for it."""
+    """Left if all others may move but not this one: small if others can stand in for it."""
     share: float
-    """Shapley share [%] of what refits explain, standing in for others included."""
+    """Shapley share [%] of what refits explain, including what it explains in place of others."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -146,7 +146,7 @@ class Attribution(PlainData, also=("confidence", "sentences")):
         """Plain data for JSON."""
         told = super().to_dict()
         if self.unexplained is not None:
-            told["unexplained"] = plain(vars(self.unexplained))  # nobody asks if it is clear
+            told["unexplained"] = plain(vars(self.unexplained))  # without `clear`
         return told
 
     def alternatives(self, group: ConfoundedDimensions) -> list[Cause]:
@@ -167,7 +167,10 @@ class Attribution(PlainData, also=("confidence", "sentences")):
         verb, other = ("cost", "save") if self.of == "success" else ("explain", "hide")
         whole = "points" if self.of == "success" else "% of the error"
         if share.value < 0:
-            verb, share = other, _negated(share)
+            verb, share = (
+                other,
+                replace(share, value=-share.value, low=-share.high, high=-share.low),
+            )
         return f"{verb}{'' if several else 's'} {_interval(share)} {whole}"
 
 
@@ -231,14 +234,12 @@ def _because(share: Share) -> str:
     telling = [
         cause
         for cause in share.causes
-        if cause.effect and abs(cause.effect) >= _TELLING * largest and cause.chance > 0.5
+        if cause.effect
+        and abs(cause.effect) >= _MIN_RELATIVE_EFFECT * largest
+        and cause.chance > 0.5
     ]
-    named = "; ".join(str(cause) for cause in telling[:_NAMED])
+    named = "; ".join(str(cause) for cause in telling[:_MAX_NAMED])
     return f": {named}" if named else ""
-
-
-def _negated(share: Share) -> Share:
-    return Share(name=share.name, value=-share.value, low=-share.high, high=-share.low)
 
 
 def _interval(share: Share) -> str:

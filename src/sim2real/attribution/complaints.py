@@ -1,4 +1,4 @@
-"""The three complaints of the field, tested: only in simulation, only in places, only at first."""
+"""The three usual complaints, tested: works only in simulation, only in places, only at first."""
 
 from __future__ import annotations
 
@@ -9,16 +9,12 @@ from typing import Literal
 import numpy as np
 from scipy.stats import fisher_exact, mannwhitneyu
 
+from sim2real.attribution.thresholds import FAILURE_THRESHOLDS, FailureThresholds
 from sim2real.data import Episode
 from sim2real.intervals import unpaired_difference, wilson
 from sim2real.logs import ControlLog
 from sim2real.plain import PlainData
 from sim2real.tasks import Task
-
-LEVEL = 0.05
-"""P-value below which a complaint is upheld, corrected for the number of comparisons."""
-_LEAST = 4
-"""Fewest trials of each outcome for a test."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,7 +55,7 @@ class Attempt:
 
 @dataclass(frozen=True, kw_only=True)
 class Complaint(PlainData, also=("words",)):
-    """One complaint that the trials uphold."""
+    """One complaint that the trials confirm."""
 
     name: Literal[
         "works in simulation but not on hardware",
@@ -78,13 +74,19 @@ class Complaint(PlainData, also=("words",)):
         return str(self)
 
 
-def complaints(attempts: Sequence[Attempt], *, simulated: tuple[int, int]) -> tuple[Complaint, ...]:
-    """The complaints that the trials uphold; `simulated` are successes and trials in training."""
-    return (
+def complaints(
+    attempts: Sequence[Attempt],
+    *,
+    simulated: tuple[int, int],
+    thresholds: FailureThresholds = FAILURE_THRESHOLDS,
+) -> tuple[Complaint, ...]:
+    """The complaints that the trials confirm; `simulated` are successes and trials in training."""
+    tested = (
         *_only_simulated(attempts, simulated),
-        *_in_places(attempts),
-        *_degrading(attempts),
+        *_in_places(attempts, thresholds.min_outcomes),
+        *_degrading(attempts, thresholds.min_outcomes),
     )
+    return tuple(one for one in tested if one.p_value < thresholds.level)
 
 
 def _only_simulated(attempts: Sequence[Attempt], simulated: tuple[int, int]) -> Iterator[Complaint]:
@@ -93,26 +95,25 @@ def _only_simulated(attempts: Sequence[Attempt], simulated: tuple[int, int]) -> 
     table = [[won, tried - won], [sim_won, sim_tried - sim_won]]
     p_value = float(fisher_exact(table, alternative="less").pvalue)
     real, sim = wilson(won, tried), wilson(sim_won, sim_tried)
-    if p_value < LEVEL:
-        yield Complaint(
-            name="works in simulation but not on hardware",
-            why=f"{sim} where it was trained, {real} on the robot:"
-            f" {100 * unpaired_difference(real, sim).value:.0f} points lost",
-            p_value=p_value,
-        )
+    yield Complaint(
+        name="works in simulation but not on hardware",
+        why=f"{sim} where it was trained, {real} on the robot:"
+        f" {100 * unpaired_difference(real, sim).value:.0f} points lost",
+        p_value=p_value,
+    )
 
 
-def _in_places(attempts: Sequence[Attempt]) -> Iterator[Complaint]:
+def _in_places(attempts: Sequence[Attempt], min_outcomes: int) -> Iterator[Complaint]:
     """Start conditions, and robots, against outcomes."""
     won = np.array([attempt.won for attempt in attempts])
-    if min(won.sum(), (~won).sum()) < _LEAST:
+    if min(won.sum(), (~won).sum()) < min_outcomes:
         return
     found: list[tuple[float, str]] = []
     names = sorted({name for attempt in attempts for name in attempt.began})
     for name in names:
         values = np.array([attempt.began.get(name, np.nan) for attempt in attempts])
         good, bad = values[won & np.isfinite(values)], values[~won & np.isfinite(values)]
-        if len(good) < _LEAST or len(bad) < _LEAST or np.ptp(values[np.isfinite(values)]) == 0:
+        if min(len(good), len(bad)) < min_outcomes or np.ptp([*good, *bad]) == 0:
             continue
         p_value = float(mannwhitneyu(good, bad).pvalue)
         way = "high" if np.median(bad) > np.median(good) else "low"
@@ -136,23 +137,21 @@ def _in_places(attempts: Sequence[Attempt]) -> Iterator[Complaint]:
     if found:
         p_value, why = min(found)
         p_value = min(1.0, p_value * len(found))
-        if p_value < LEVEL:
-            yield Complaint(name="works in one place but not another", why=why, p_value=p_value)
+        yield Complaint(name="works in one place but not another", why=why, p_value=p_value)
 
 
-def _degrading(attempts: Sequence[Attempt]) -> Iterator[Complaint]:
+def _degrading(attempts: Sequence[Attempt], min_outcomes: int) -> Iterator[Complaint]:
     """Whether failures come later than successes."""
     known = sorted((a for a in attempts if a.recorded), key=lambda attempt: attempt.recorded)
     won = np.array([attempt.won for attempt in known], dtype=bool)
-    if min(won.sum(), (~won).sum()) < _LEAST:
+    if min(won.sum(), (~won).sum()) < min_outcomes:
         return
     places = np.arange(len(won))
     p_value = float(mannwhitneyu(places[~won], places[won], alternative="greater").pvalue)
-    if p_value < LEVEL:
-        half = len(won) // 2
-        yield Complaint(
-            name="degrades over time",
-            why=f"{wilson(int(won[:half].sum()), half)} in the first half of the trials,"
-            f" {wilson(int(won[half:].sum()), len(won) - half)} in the second",
-            p_value=p_value,
-        )
+    half = len(won) // 2
+    yield Complaint(
+        name="degrades over time",
+        why=f"{wilson(int(won[:half].sum()), half)} in the first half of the trials,"
+        f" {wilson(int(won[half:].sum()), len(won) - half)} in the second",
+        p_value=p_value,
+    )

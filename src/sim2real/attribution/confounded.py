@@ -11,10 +11,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
-_NARROWER = 0.5
-"""Largest width of a sum's interval, relative to that of its widest part, to make a group."""
-_WIDE = 5.0
-"""Width [% of the error, or points of success] below which a share is known well enough."""
+_MAX_RELATIVE_WIDTH = 0.5
+"""Largest width of a sum's interval in a group, relative to that of its widest part."""
+_MAX_KNOWN_WIDTH = 5.0
+"""Width of an interval up to which a share is known [% of the error, or points of success]."""
 
 Group = tuple[int, ...]
 """Indices of some dimensions."""
@@ -55,7 +55,7 @@ def confounded_dimensions(
         return float(sum(values[k] for k in group))
 
     widths = {k: width((k,)) for k in range(len(names))}
-    unknown = [k for k in widths if widths[k] > max(_WIDE, abs(values[k]))]
+    unknown = [k for k in widths if widths[k] > max(_MAX_KNOWN_WIDTH, abs(values[k]))]
     found: list[Group] = []
     for size in range(2, len(unknown) + 1):
         ratios = {
@@ -65,7 +65,7 @@ def confounded_dimensions(
         }
         for group in sorted(ratios, key=lambda group: ratios[group]):
             taken = {k for other in found for k in other}
-            if ratios[group] <= _NARROWER and not taken.intersection(group):
+            if ratios[group] <= _MAX_RELATIVE_WIDTH and not taken.intersection(group):
                 found.append(group)
     groups = []
     for group in sorted(found, key=lambda group: -total(group)):

@@ -28,29 +28,25 @@ from sim2real.attribution.attempt_behaviour import (
 )
 from sim2real.attribution.complaints import Attempt, complaints
 from sim2real.attribution.failures import ExplainingValue, FailureKind, Failures
+from sim2real.attribution.thresholds import FAILURE_THRESHOLDS, FailureThresholds
 from sim2real.contract import Contract
 from sim2real.data import Episode, Logs, select
 from sim2real.errors import Sim2RealError
-from sim2real.evaluation import (
-    PolicySource,
-    SimulatedTrials,
-    open_policy,
-    run_trials,
-)
+from sim2real.evaluation import PolicySource, SimulatedTrials, open_policy, run_trials
 from sim2real.files import write_json
 from sim2real.logs import ControlLog
 from sim2real.policy import open_twin
 from sim2real.randomize import drawn
 from sim2real.twin import Twin, twin_contract
 
-_NEAREST = 0.05
+_NEAREST_SHARE = 0.05
 """Share of the simulated trials that count as most similar to a failure."""
-_LEAST_NEAREST = 20
-_LEAST = 8
+_MIN_NEAREST = 20
+"""Least number of those trials."""
+_MIN_TRIALS = 8
 """Fewest simulated trials to judge similarity by."""
-_TELLING = 0.01
-"""Corrected p-value below which a parameter separates similar trials from the others."""
-_RANGE = (0.05, 0.5, 0.95)
+_VALUE_QUANTILES = (0.05, 0.5, 0.95)
+"""Quantiles of the parameter values that explain a failure."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,11 +79,12 @@ def explain_failures(
     *,
     identified: Twin | Path | str | None = None,
     worlds: int = 512,
+    thresholds: FailureThresholds = FAILURE_THRESHOLDS,
     seed: int = 0,
     threads: int = 0,
     report: Callable[[int, int], None] = lambda done, of: None,
 ) -> Explanation:
-    """Say why trials of a policy failed: in phases, by kind, with what reproduces them.
+    """Say why trials of a policy failed, by kind of failure, and what reproduces them in the twin.
 
     The logs state how each trial ended. They are compared with `worlds` simulated trials in the
     worlds of training, and with as many over all values that the prior allows or that were
@@ -100,8 +97,8 @@ def explain_failures(
     judged = [e for e in select(logs, twin=twin.name) if e.outcome in ("success", "failure")]
     if not judged:
         raise Sim2RealError(
-            "none of these recordings states how its trial ended: deploy judges trials, or label"
-            " them with `sim2real data label`"
+            "none of these recordings states how its trial ended: record trials with `sim2real"
+            " deploy`, or label them with `sim2real data label`"
         )
     contract = twin_contract(twin, task.rate_hz)
     attempts = [Attempt.of(e, ControlLog.of(e, contract, twin.channels), task) for e in judged]
@@ -115,9 +112,8 @@ def explain_failures(
     failed = [attempt for attempt in attempts if not attempt.won]
     explained: list[FailureKind] = []
     if failed:
-        rows = allowed_draws(
-            twin, None if identified is None else open_twin(identified), worlds, seed
-        )
+        known = None if identified is None else open_twin(identified)
+        rows = allowed_draws(twin, known, worlds, seed)
         allowed = tried(source="prior", rows=rows, report=lambda k, of: report(of + k, 2 * of))
         real = behaviours.of([attempt.log for attempt in failed])
         scale = scale_of(allowed[0])
@@ -125,7 +121,7 @@ def explain_failures(
         explained = [
             explained_kind(
                 [failed[k] for k in group], real[group], between[np.ix_(group, group)], behaviours,
-                trained, allowed, scale, twin,
+                trained, allowed, scale, twin, thresholds,
             )
             for group in kinds(between)
         ]  # fmt: skip
@@ -134,7 +130,9 @@ def explain_failures(
         tried=len(attempts),
         failed=len(failed),
         kinds=tuple(explained),
-        diagnoses=complaints(attempts, simulated=(int(success.sum()), len(success))),
+        diagnoses=complaints(
+            attempts, simulated=(int(success.sum()), len(success)), thresholds=thresholds
+        ),
     )
     return Explanation(failures=failures, advice=tuple(advise(twin, failures=failures)))
 
@@ -176,6 +174,7 @@ def explained_kind(
     allowed: tuple[Floats, SimulatedTrials],
     scale: Floats,
     twin: Twin,
+    thresholds: FailureThresholds = FAILURE_THRESHOLDS,
 ) -> FailureKind:
     """One kind of failure against simulated trials in training and over all allowed values."""
     typical = int(np.argmin(between.sum(axis=1)))
@@ -183,33 +182,35 @@ def explained_kind(
     to_trained = distances(real, training[0], scale)
     to_allowed = distances(real, allowed[0], scale)
     lost = ~allowed[1].success
-    alike = np.argsort(to_trained.mean(axis=0))[:_LEAST_NEAREST]
+    alike = np.argsort(to_trained.mean(axis=0))[:_MIN_NEAREST]
     return FailureKind(
         episodes=tuple(failed[k].log.episode for k in order),
         phases=behaviours.phases(failed[typical].log),
         in_training=_as_isolated(to_trained, training[0], scale),
         failed_alike=float(1.0 - training[1].success[alike].mean()),
         reproduced=_as_isolated(to_allowed[:, lost], allowed[0][lost], scale),
-        values=_values(to_allowed, allowed[1], twin),
+        values=_values(to_allowed, allowed[1], twin, thresholds.value_level),
     )
 
 
 def _as_isolated(between: Floats, simulated: Floats, scale: Floats) -> float:
     """Share of simulated trials at least as far from their nearest as the median failure is."""
-    if len(simulated) < _LEAST:
-        return 0.0  # too few to be similar to any
+    if len(simulated) < _MIN_TRIALS:
+        return 0.0  # too few to compare with
     among = nearest_distance(distances(simulated, simulated, scale), itself=True)
     mine = float(np.median(nearest_distance(between)))
     return float((1 + (among >= mine).sum()) / (1 + len(among)))
 
 
-def _values(between: Floats, trials: SimulatedTrials, twin: Twin) -> tuple[ExplainingValue, ...]:
+def _values(
+    between: Floats, trials: SimulatedTrials, twin: Twin, level: float
+) -> tuple[ExplainingValue, ...]:
     """Parameters whose values differ between the trials most similar to the failures and others."""
     failures = np.flatnonzero(~trials.success)
-    if len(failures) < _LEAST:
+    if len(failures) < _MIN_TRIALS:
         return ()
-    count = max(_LEAST_NEAREST, round(_NEAREST * len(trials.success)))
-    count = min(count, max(_LEAST, len(failures) // 2))
+    count = max(_MIN_NEAREST, round(_NEAREST_SHARE * len(trials.success)))
+    count = min(count, max(_MIN_TRIALS, len(failures) // 2))
     order = failures[np.argsort(between[:, failures].mean(axis=0))]
     known = twin.best_guess()
     chosen = np.zeros(len(trials.success), dtype=bool)
@@ -219,9 +220,9 @@ def _values(between: Floats, trials: SimulatedTrials, twin: Twin) -> tuple[Expla
     for k in moving:
         like, other = trials.values[chosen, k], trials.values[~chosen, k]
         p_value = min(1.0, float(ks_2samp(like, other).pvalue) * len(moving))
-        if p_value < _TELLING:
+        if p_value < level:
             parameter = twin.parameters[k]
-            low, middle, high = np.quantile(like, _RANGE)
+            low, middle, high = np.quantile(like, _VALUE_QUANTILES)
             found.append(
                 ExplainingValue(
                     parameter=parameter.name,

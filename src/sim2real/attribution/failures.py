@@ -9,8 +9,9 @@ from sim2real.attribution.complaints import Complaint
 from sim2real.plain import PlainData
 
 UNKNOWN = "unknown"
-_UNLIKE = 0.02
-"""Share of simulated trials as isolated below which a trial is similar to none of them."""
+_MIN_AS_ISOLATED = 0.02
+"""Least share of simulated trials that are as isolated as a failure which resembles some of them.
+Stored results are read with it, so it is not a threshold that a caller may choose."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,7 +28,7 @@ class ExplainingValue:
     before: float
     """Value in the twin as it is."""
     p_value: float
-    """That those values are like any others, corrected for the number of parameters."""
+    """Of the same distribution as all values, corrected for the number of parameters."""
 
     def __str__(self) -> str:
         unit = f" {self.unit}" if self.unit else ""
@@ -46,7 +47,8 @@ class FailureKind(PlainData, also=("dimension", "met_in_training", "sentences"))
     phases: tuple[Phase, ...]
     """Of the most typical."""
     in_training: float
-    """Share of training trials at least as isolated as these; small if none was similar."""
+    """Share of training trials at least as isolated as these failures; small if none resembles
+    them."""
     failed_alike: float
     """Share of failures among the training trials most similar to these."""
     reproduced: float
@@ -57,12 +59,12 @@ class FailureKind(PlainData, also=("dimension", "met_in_training", "sentences"))
     @property
     def met_in_training(self) -> bool:
         """Whether training had cases like it."""
-        return self.in_training >= _UNLIKE
+        return self.in_training >= _MIN_AS_ISOLATED
 
     @property
     def reproducible(self) -> bool:
-        """Whether the twin fails in the same way at some values."""
-        return self.reproduced >= _UNLIKE
+        """Whether the twin fails in the same way at some parameter values."""
+        return self.reproduced >= _MIN_AS_ISOLATED
 
     @property
     def dimension(self) -> str:

@@ -33,7 +33,7 @@ class GapAttribution:
     identified: bool
     """Whether this call identified it, from the same logs."""
     trajectory: Attribution | None
-    """Of the prediction error; None if there is none to share out, for the reason in `why`."""
+    """Of the prediction error; None if there is none to attribute, for the reason in `why`."""
     success: Attribution | None
     """Of the lost success; None without a policy."""
     why: str = ""
@@ -94,7 +94,7 @@ def attribute(
     if not 0 < horizon_s < math.inf:
         raise Sim2RealError(f"--horizon-s must be a positive number of seconds, not {horizon_s}")
     if real is not None and policy is None:
-        raise Sim2RealError("--real needs --policy, the policy that these trials are of")
+        raise Sim2RealError("--real needs --policy: the policy that was tried")
     twin = open_twin(twin)
     opened = None if policy is None else _opened(policy, twin)
     episodes = select(logs, twin=twin.name, channels=channels).episodes
@@ -111,7 +111,7 @@ def attribute(
     except Sim2RealError as none:
         if opened is None:
             raise
-        why = str(none)  # the difference may show in the success only
+        why = str(none)  # the gap may show only in the success rate
     if opened is not None:
         success = attribute_success(
             before, after, opened.task, opened.policy, source=opened.source, real=real, draws=draws,

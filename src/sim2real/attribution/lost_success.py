@@ -35,10 +35,10 @@ from sim2real.randomize import drawn
 from sim2real.tasks import Task
 from sim2real.twin import Twin
 
-_RESAMPLED = 4000
+_RESAMPLES = 4000
 """Resamples of trials and draws for an interval."""
-_LOOKED_INTO = 2
-"""Dimensions whose parameters are also tried one at a time."""
+_MAX_DIMENSIONS_IN_DETAIL = 2
+"""Most dimensions with a clear share whose parameters are also tried one at a time."""
 
 
 def attribute_success(
@@ -83,7 +83,7 @@ def attribute_success(
     )
     effects = {
         column: 0.5 * float(attempt.costs(column).mean())
-        for column in _looked_into(who, values, low, high, together)
+        for column in _columns_in_detail(who, values, low, high, together)
     }
     report(1, 1)
     unexplained = None
@@ -103,7 +103,7 @@ def attribute_success(
     )
 
 
-def _looked_into(
+def _columns_in_detail(
     who: Dimensions,
     values: Floats,
     low: Floats,
@@ -116,7 +116,7 @@ def _looked_into(
     order = np.argsort(-sizes, kind="stable")
     clear = [int(k) for k in order if low[k] > 0 or high[k] < 0] or [int(order[0])]
     grouped = [who.names.index(name) for group in together for name in group.names]
-    chosen = dict.fromkeys([*clear[:_LOOKED_INTO], *grouped])
+    chosen = dict.fromkeys([*clear[:_MAX_DIMENSIONS_IN_DETAIL], *grouped])
     return [column for k in chosen for column in who.columns[k]]
 
 
@@ -175,13 +175,13 @@ def resampled_means(parts: Floats, seed: int) -> Floats:
     rng = np.random.default_rng(seed)
     means = parts.mean(axis=2)
     middle = means.mean(axis=1, keepdims=True)
-    counts = rng.multinomial(draws, np.full(draws, 1 / draws), size=_RESAMPLED)
+    counts = rng.multinomial(draws, np.full(draws, 1 / draws), size=_RESAMPLES)
     found = means @ counts.T / draws
     # Few trials exaggerate how much robots differ: take off the scatter of the trials.
     scatter = means.var(axis=1, ddof=1)
     chance = parts.var(axis=2, ddof=1).mean(axis=1) / each if each > 1 else np.zeros(count)
     kept = np.sqrt(np.maximum(1 - chance / np.maximum(scatter, 1e-12), 0.0))
-    one = rng.integers(draws, size=_RESAMPLED)
+    one = rng.integers(draws, size=_RESAMPLES)
     found = found + kept[:, None] * (means - middle)[:, one]
     # Finding no difference in so few trials does not prove that there is none.
     return np.asarray(found + rng.normal(size=found.shape) * 100.0 / (draws * each))

@@ -8,9 +8,9 @@ from sim2real.arrays import Bools, Floats
 from sim2real.identification import costs_of, tempered, weight
 from sim2real.replay import LeastSquares
 
-_ROUNDS = 6
+_STEPS = 6
 """Gauss-Newton steps."""
-_STIFF = 1e-2
+_FIRST_DAMPING = 1e-2
 """Initial damping, relative to the information on each parameter."""
 
 
@@ -26,11 +26,11 @@ def refits(problem: LeastSquares, free: Bools, *, begin: Floats) -> Floats:
     costs = np.add(*costs_of(problem, points))
     at_center = np.add(*costs_of(problem, np.zeros((1, points.shape[1]))))[0]
     points[costs > at_center], costs = 0.0, np.minimum(costs, at_center)
-    damping = np.full(len(points), _STIFF)
-    for _ in range(_ROUNDS):
+    damping = np.full(len(points), _FIRST_DAMPING)
+    for _ in range(_STEPS):
         tried = points.copy()
         for k in np.flatnonzero(free.any(axis=1)):
-            residual, slopes = problem.linearised(points[k], central=False)
+            residual, slopes = problem.linearised(points[k])
             mine = slopes[free[k]] * weight(residual)
             tried[k, free[k]] += _step(tempered(residual), mine, points[k, free[k]], damping[k])
         tried = np.clip(tried, low, high)

@@ -8,9 +8,9 @@ import numpy as np
 
 from sim2real.arrays import Bools, Floats
 
-_MOST_EXACT = 6
+_MAX_EXACT_PLAYERS = 6
 """Most players for which every order of joining is taken."""
-_ORDERS = 32
+_RANDOM_ORDERS = 32
 """Random orders of joining for more players."""
 
 
@@ -22,11 +22,11 @@ def game(players: int, *, seed: int = 0) -> tuple[Bools, Floats]:
     the sampling error. The first coalition is empty, the last is complete, and shares sum to the
     difference of their worths either way; a player that never adds anything gets none.
     """
-    if players <= _MOST_EXACT:
+    if players <= _MAX_EXACT_PLAYERS:
         orders = np.array(list(permutations(range(players))))
     else:
         rng = np.random.default_rng(seed)
-        orders = np.array([rng.permutation(players) for _ in range(_ORDERS // 2)])
+        orders = np.array([rng.permutation(players) for _ in range(_RANDOM_ORDERS // 2)])
         orders = np.concatenate([orders, orders[:, ::-1]])
     joined = np.pad(np.cumsum(1 << orders, axis=1), ((0, 0), (1, 0)))
     chosen, places = np.unique(joined, return_inverse=True)

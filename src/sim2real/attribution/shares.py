@@ -44,7 +44,7 @@ def shares_of(
             effect=effects.get(column),
         )
 
-    def telling(column: int) -> tuple[float, float]:
+    def by_effect(column: int) -> tuple[float, float]:
         away = abs(drawn.ranges[1, column] - guess[column]) / before.parameters[column].prior_std
         return -abs(effects.get(column, 0.0)), -float(drawn.moved[column] * away)
 
@@ -54,7 +54,7 @@ def shares_of(
             value=float(values[k]),
             low=float(ends[0][k]),
             high=float(ends[1][k]),
-            causes=tuple(cause(column) for column in sorted(columns, key=telling)),
+            causes=tuple(cause(column) for column in sorted(columns, key=by_effect)),
             refit=(refits or {}).get(name),
         )
         for k, (name, columns) in enumerate(zip(who.names, who.columns, strict=True))

@@ -32,14 +32,15 @@ _WIDTHS = np.array([0.1, 1.0, 2.0, 4.0, 8.0])
 """Spreads of a parameter that is right and of one that is off, relative to its prior's."""
 _DECLARED = 1
 """Index of the prior's own spread among them."""
-_LEAST = 1e-4
-"""Smallest standard deviation of a posterior that is believed, relative to the prior's."""
-_KNOWN = 0.05
+_MIN_RELATIVE_STD = 1e-4
+"""Least standard deviation of a posterior, relative to the prior's."""
+_MIN_INFORMATION = 0.05
 """Information along a direction, relative to the prior's, below which it counts as none: the last
-digits of a posterior as wide as its prior are chance, and would look like a pull."""
-_CHAIN, _SETTLING, _SWAPS = 2048, 256, 8
-"""Sweeps that are kept, sweeps before them, and exchanges of two parameters' states per sweep."""
-_FARTHEST = 10.0
+digits of a posterior as wide as its prior are rounding, and would look like information."""
+_KEPT_SWEEPS, _BURN_IN_SWEEPS, _SWAPS_PER_SWEEP = 2048, 256, 8
+"""Sweeps that are kept, sweeps before them, and least exchanges of two parameters' states in a
+sweep."""
+_MAX_DISTANCE = 10.0
 """Distance, in widths of the prior, beyond which no value is drawn."""
 
 
@@ -80,11 +81,13 @@ def plausible(
     rng = np.random.default_rng(seed)
     likelihood = Likelihood.of(mean, covariance, posterior.effective_samples)
     chain = StateChain(likelihood, of, rng)
-    states = np.array([chain.sweep() for _ in range(_SETTLING + _CHAIN)])[_SETTLING:]
+    states = np.array([chain.sweep() for _ in range(_BURN_IN_SWEEPS + _KEPT_SWEEPS)])[
+        _BURN_IN_SWEEPS:
+    ]
     off = np.stack([(states[:, of == k] > 0).any(axis=1) for k in range(len(who.names))], axis=1)
     low, high = np.array([parameter.bounds for parameter in parameters]).T
-    low = np.maximum((low - base[columns]) / scales, -_FARTHEST)
-    high = np.minimum((high - base[columns]) / scales, _FARTHEST)
+    low = np.maximum((low - base[columns]) / scales, -_MAX_DISTANCE)
+    high = np.minimum((high - base[columns]) / scales, _MAX_DISTANCE)
     both = zip(states, off, strict=True)
     x = np.array([likelihood.draw(_WIDTHS[state], some[of], rng) for state, some in both])
     within = ((states == 0) | ((x >= low) & (x <= high))).all(axis=1)
@@ -122,8 +125,8 @@ class Likelihood:
         """From a posterior under priors of width one around zero. If its covariance was estimated
         from a number of samples, their scatter does not count as information."""
         count = len(mean)
-        whole = np.linalg.inv(covariance + _LEAST**2 * np.eye(count))
-        chance = _KNOWN
+        whole = np.linalg.inv(covariance + _MIN_RELATIVE_STD**2 * np.eye(count))
+        chance = _MIN_INFORMATION
         if samples > 1:
             # The inverse of a sampled covariance is too large on average, and its largest
             # eigenvalue even more so: Hartlap's factor, and the Marchenko-Pastur edge.
@@ -167,7 +170,7 @@ class StateChain:
     def sweep(self) -> Floats:
         """(parameters,) the state after each of them was drawn again."""
         self._resample()
-        for _ in range(max(_SWAPS, len(self.state))):
+        for _ in range(max(_SWAPS_PER_SWEEP, len(self.state))):
             self._exchange()
         return self.state.copy()
 
@@ -213,7 +216,7 @@ class StateChain:
             self.state = swapped
 
     def log_chance(self, state: Ints) -> float:
-        """Log of a state's chance, but for a constant."""
+        """Log probability of a state, up to a constant."""
         numbers = np.bincount(self._of, weights=state > 0).astype(int)
         found = sum(log[number] for log, number in zip(self._chances, numbers, strict=True))
         found -= np.log(self._widths[state > 0] - 1).sum()

@@ -42,11 +42,11 @@ from sim2real.logs import ControlLog
 from sim2real.replay import LeastSquares, open_parameters
 from sim2real.twin import Twin
 
-_SURE = 3.0
+_MIN_SIGNIFICANT_EXCESS = 3.0
 """Least excess error for a gap, in standard deviations of what noise alone would cause."""
-_LEAST_WHOLE = 0.25
+_MIN_RESAMPLED_GAP = 0.25
 """Least share of the gap in a resample; a few segments may contain all of it."""
-_RESAMPLED = 4000
+_RESAMPLES = 4000
 """Resamples of segments and draws for an interval."""
 
 
@@ -177,7 +177,7 @@ class _Excess:
     @property
     def clear(self) -> bool:
         """Whether there is more than noise alone would cause."""
-        return bool(self.nobody.sum() >= _SURE * math.sqrt(2 * self.readings))
+        return bool(self.nobody.sum() >= _MIN_SIGNIFICANT_EXCESS * math.sqrt(2 * self.readings))
 
     def left(self, x: Floats) -> Floats:
         """(n,) share of the old twin's excess error that is left [%] at x (n, fitted)."""
@@ -190,9 +190,9 @@ def resampled_shares(found: Floats, nobody: Floats, seed: int) -> tuple[Floats, 
     segments) and the old twin's errors (segments,)."""
     _, draws, segments = found.shape
     rng = np.random.default_rng(seed)
-    counts = rng.multinomial(segments, np.full(segments, 1 / segments), size=_RESAMPLED)
-    which = np.arange(_RESAMPLED) % draws
-    whole = np.maximum(counts @ nobody, _LEAST_WHOLE * nobody.sum())
+    counts = rng.multinomial(segments, np.full(segments, 1 / segments), size=_RESAMPLES)
+    which = np.arange(_RESAMPLES) % draws
+    whole = np.maximum(counts @ nobody, _MIN_RESAMPLED_GAP * nobody.sum())
     parts = np.einsum("pbs,bs->pb", found[:, which], counts) / whole
     return 100 * found.mean(axis=1).sum(axis=1) / nobody.sum(), 100 * parts
 

@@ -1,4 +1,4 @@
-"""The command line: one verb a command, each a dataclass read by tyro."""
+"""The command line: a verb per task, whose options are a dataclass read by tyro."""
 
 from sim2real.cli.main import main
 

@@ -1,6 +1,6 @@
 """From a verb's options to its exit code, the same way for every analysis.
 
-An analysis is a function of values: it is called with every option by its name. What it found is
+An analysis is a function of values: it is called with every option by its name. Its result is
 written whole or not at all, and printed as JSON or text.
 """
 
@@ -20,7 +20,7 @@ from sim2real.report import bar
 
 
 class Options(Protocol):
-    """The dataclass of a verb; `json` and `out` are the command line's own, all else is passed."""
+    """The dataclass of a verb; all fields but `json` and `out` are passed to the analysis."""
 
     __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
 
@@ -30,38 +30,31 @@ class Options(Protocol):
 
 
 class Found(Protocol):
-    """What an analysis gives; `fine`, if it has that, says whether all is well."""
+    """The result of an analysis; an attribute `fine`, if there is one, decides the exit code."""
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain data; of one that goes to a folder with `twin`, the twin's name."""
+        """Plain data; with `twin`, the twin's name, if it is saved to a folder."""
 
 
 class Said(Found, Protocol):
-    """What an analysis gives, if it says it in sentences."""
+    """A result that is printed as sentences."""
 
     def sentences(self) -> Iterable[str]:
-        """What was found, a line each."""
-
-
-class Saved(Said, Protocol):
-    """The same, if the verb has `--out`."""
-
-    def save(self, path: Path, /) -> None:
-        """Write it to a file."""
+        """The result, a line each."""
 
 
 R = TypeVar("R", bound=Found)
 
 
-def runner_of(analysis: Callable[..., Saved]) -> Callable[[Options], int]:
-    """What runs an analysis that says in sentences what it found."""
+def runner_of(analysis: Callable[..., Any]) -> Callable[[Options], int]:
+    """Runs an analysis whose result has sentences and, if the verb has `--out`, `save`."""
     return lambda options: carry_out(
         options, analysis, show=say_sentences, keep=lambda found, out: found.save(out)
     )
 
 
 def say_sentences(found: Said, out: Path) -> None:
-    """Print what was found, a line each."""
+    """Print the sentences of a result."""
     for line in found.sentences():
         say(line)
 
@@ -77,12 +70,12 @@ def carry_out(
     fine: Callable[[R], bool] = lambda found: getattr(found, "fine", True),
     **more: Any,
 ) -> int:
-    """Run an analysis; 0 if what it found is `fine`, else 1.
+    """Run an analysis; 0 if its result is `fine`, else 1.
 
-    `keep` writes what was found to `--out`: a folder, by default `runs/RUNS/TWIN/TIME`, that must
-    be empty or not exist, or without `runs` a place of another kind, by default what `place` says,
-    if anything. `show` prints it, given where it is kept. `more` are arguments that are no option
-    as it stands.
+    `keep` writes the result to `--out`. With `runs` this is a folder that must be empty or not
+    exist, by default `runs/RUNS/TWIN/TIME`; without `runs` the default is what `place` returns, if
+    anything. `show` prints the result, given where it was written. `more` are arguments that differ
+    from the options of that name.
     """
     out: Path | None = getattr(options, "out", None)
     if runs and out is not None:
@@ -98,7 +91,13 @@ def carry_out(
         plain = {"folder": str(out), **plain}
     out = out or place(found)
     if keep is not None and out is not None:
-        _write(found, keep, out, folder=bool(runs))
+        if not runs:
+            keep(found, out)
+        else:
+            if out.exists():
+                out.rmdir()  # empty, as checked before the work
+            with atomic_folder(out) as temporary:
+                keep(found, temporary)
     if options.json:
         print_json(plain)
     else:
@@ -109,16 +108,6 @@ def carry_out(
 
 
 def _refuse_full(folder: Path) -> None:
-    """Refuse a folder for results that holds something already, before anything is computed."""
+    """Refuse a folder for results that is not empty, before anything is computed."""
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise Sim2RealError(f"{folder} is not empty; choose another with --out")
-
-
-def _write(found: R, keep: Callable[[R, Path], None], out: Path, *, folder: bool) -> None:
-    if not folder:
-        keep(found, out)
-        return
-    if out.exists():
-        out.rmdir()  # empty: it was looked at before the work
-    with atomic_folder(out) as temporary:
-        keep(found, temporary)

@@ -23,7 +23,7 @@ def _real(text: str) -> tuple[int, int] | None:
         return None
     won, _, tried = text.partition("/")
     if not (won.isdecimal() and tried.isdecimal() and int(won) <= int(tried) and int(tried) > 0):
-        raise Sim2RealError(f"--real is successes and trials, as 12/20, not {text!r}")
+        raise Sim2RealError(f"--real must be successes/trials, such as 12/20, not {text!r}")
     return int(won), int(tried)
 
 
@@ -43,12 +43,12 @@ def _show(found: GapAttribution, out: Path) -> None:
 def _tell(found: Attribution) -> None:
     if found.of == "trajectory":
         say(
-            f"error above the readings' noise: {found.before:.3g} noise variances, identified"
-            f" {found.after:.3g}"
+            f"error beyond noise: {found.before:.3g} noise variances, {found.after:.3g} if"
+            " identified"
         )
     else:
-        say(f"success: {found.before:.1f} % as trained, {found.after:.1f} % identified")
-    columns = [found.unit, "95 %", "parameter that does most"]
+        say(f"success: {found.before:.1f} % as trained, {found.after:.1f} % if identified")
+    columns = [found.unit, "95 %", "parameter with the largest effect"]
     evidence = any(share.refit is not None for share in found.shares)
     if evidence:
         columns += ["refit alone leaves", "refit without leaves"]

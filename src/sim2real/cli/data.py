@@ -1,7 +1,4 @@
-"""`sim2real data …`: looking at a lake, adding to what is said about it, keeping it sound.
-
-Of people in recordings it keeps what they have agreed to: `sim2real data consent …`.
-"""
+"""`sim2real data …`: show, label and maintain a lake, and record consent."""
 
 from __future__ import annotations
 
@@ -25,11 +22,12 @@ from sim2real.data import Consent, Label, Lake, LakeKeeper, Signal
 from sim2real.errors import Sim2RealError
 from sim2real.report import bar, curve, plot_episode
 
-_MOST_CURVES = 8
+_MAX_CURVES = 8
+"""Most components of a channel that are drawn."""
 
 
 def run_query(verb: DataQuery) -> int:
-    """Ask with SQL; 0."""
+    """Query with SQL; 0."""
     found = Lake.open(verb.lake).query(verb.sql, version=verb.version)
     try:
         columns = [column.to_pylist() for column in found.columns]
@@ -100,18 +98,17 @@ def _draw(signal: Signal) -> None:
     if not len(signal.times):
         return
     flat = signal.values.reshape(len(signal.times), -1).astype(float)
-    for k in range(min(flat.shape[1], _MOST_CURVES)):
+    for k in range(min(flat.shape[1], _MAX_CURVES)):
         say(f"  [{k}] {_range(flat[:, k])}")
         for line in curve(signal.times, flat[:, k]):
             say("  " + line)
-    if flat.shape[1] > _MOST_CURVES:
-        say(f"  … and {flat.shape[1] - _MOST_CURVES} more components")
+    if flat.shape[1] > _MAX_CURVES:
+        say(f"  … and {flat.shape[1] - _MAX_CURVES} more components")
 
 
 def _range(values: Any) -> str:
-
     good = values[np.isfinite(values)]
-    text = f"{good.min():.5g} .. {good.max():.5g}" if len(good) else "no number"
+    text = f"{good.min():.5g} .. {good.max():.5g}" if len(good) else "no numbers"
     return text + (f", {len(values) - len(good)} not finite" if len(good) < len(values) else "")
 
 
@@ -124,7 +121,7 @@ def run_versions(verb: InLake) -> int:
 
 
 def run_stats(verb: InLake) -> int:
-    """Count what is there; 0."""
+    """Count episodes; 0."""
     told = LakeKeeper(Lake.open(verb.lake)).totals()
 
     def show() -> None:
@@ -140,7 +137,7 @@ def run_stats(verb: InLake) -> int:
 
 
 def run_label(verb: DataLabel) -> int:
-    """Say something about an episode; 0."""
+    """Label an episode; 0."""
     lake = Lake.open(verb.lake)
     label = Label(
         episode=lake.resolve(verb.id),
@@ -157,7 +154,7 @@ def run_label(verb: DataLabel) -> int:
 
 
 def run_lineage(verb: DataLineage) -> int:
-    """Show what an episode was made from, and into; 0."""
+    """Show what an episode was made from, and what from it; 0."""
     lake = Lake.open(verb.lake)
     walk = lake.lineage(lake.resolve(verb.id)).to_pylist()
     lines = []
@@ -171,14 +168,14 @@ def run_lineage(verb: DataLineage) -> int:
 
 
 def run_verify(verb: InLake) -> int:
-    """Hash everything again; 1 where something has changed."""
-    lake = Lake(verb.lake)  # not `open`: a damaged one is to be looked at too
+    """Check every hash; 1 if anything has changed."""
+    lake = Lake(verb.lake)  # not `open`, which refuses a damaged lake
     if not lake.storage.names("episodes"):
         raise Sim2RealError(f"no lake at {verb.lake}")
     with bar("verify", quiet=verb.json) as report:
         damage = LakeKeeper(lake).verify(report=report)
     lines = [f"{one.file}: {one.message}" for one in damage]
-    lines += [f"{len(damage)} things have changed" if damage else "everything is as it was written"]
+    lines += [f"{len(damage)} things have changed" if damage else "nothing has changed"]
     answer({"sound": not damage, "damage": damage}, "\n".join(lines), json=verb.json)
     return 1 if damage else 0
 
@@ -214,7 +211,7 @@ def run_withdraw(verb: ConsentWithdraw) -> int:
     lake = Lake.open(verb.lake)
     if verb.dry_run:
         ids = sorted(LakeKeeper(lake).affected(verb.participant))
-        words = f"{len(ids)} episodes would be erased from every version; nothing is done yet"
+        words = f"{len(ids)} episodes would be erased from every version; nothing was erased"
         return answer({"dry_run": True, "episodes": ids}, words, json=verb.json)
     gone = LakeKeeper(lake).withdraw(verb.participant)
     names = lake.query("select id, name from datasets").to_pydict()
@@ -226,8 +223,8 @@ def run_withdraw(verb: ConsentWithdraw) -> int:
 
 
 def _user() -> str:
-    """Name of who runs the command."""
+    """Name of the user."""
     try:
         return getpass.getuser()
     except (KeyError, OSError):
-        raise Sim2RealError("say who you are with --who") from None
+        raise Sim2RealError("name yourself with --who") from None

@@ -1,4 +1,4 @@
-"""`sim2real data import | export | check`: episodes in, out, and looked at on the way."""
+"""`sim2real data import | export | check`."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from sim2real.report import bar
 
 
 def run_import(verb: DataImport) -> int:
-    """Import files; 2 where some could not be read, and were left out."""
+    """Import files; 2 if some could not be read and were left out."""
     with bar("import", quiet=verb.json) as report:
         found = import_episodes(verb.paths, verb.lake, report=report, **_reading(verb))
     known = len(found.episodes) - found.new
@@ -61,12 +61,12 @@ def run_export(verb: DataExport) -> int:
 def _pair(text: str) -> tuple[str, str]:
     old, equals, new = text.partition("=")
     if not (old and equals and new):
-        raise Sim2RealError(f"{text!r} is not old=new")
+        raise Sim2RealError(f"--rename takes OLD=NEW, not {text!r}")
     return old, new
 
 
 def run_check(verb: DataCheck) -> int:
-    """Check episodes of files or of the lake; 1 where something is wrong."""
+    """Check episodes of files or of the lake; 1 if there is an error or warning."""
     checked = []
     for one in check_episodes(_to_check(verb), repair_in=verb.lake if verb.repair else ""):
         checked.append(one)
@@ -106,7 +106,7 @@ def _to_check(verb: DataCheck) -> Iterator[tuple[str, Episode]]:
 def _is_there(name: str) -> bool:
     try:
         return bool(name) and Path(name).exists()
-    except (OSError, ValueError):  # too long for a name, or no name at all
+    except (OSError, ValueError):  # too long, or not valid as a name
         return False
 
 
@@ -123,7 +123,7 @@ def _say_faults(faults: Iterable[LogFault]) -> None:
 
 
 def _reading(verb: Reading) -> dict[str, Any]:
-    """How files become episodes, as `read_episodes` takes it."""
+    """Arguments of `read_episodes`."""
     return {
         "base": _base(verb),
         "format": verb.format,

@@ -1,4 +1,4 @@
-"""`sim2real deploy`: a bundle on a robot, and what a person is told on the way."""
+"""`sim2real deploy`: run a bundle on a robot, and report to the person beside it."""
 
 from __future__ import annotations
 
@@ -14,12 +14,13 @@ from sim2real.report import bar
 from sim2real.robot import DeployConfig, Deployment, OperatorPrompts, deploy
 
 _ROWS = 8
+"""Periods that a dry run shows, approximately."""
 Sent = list[tuple[float, np.ndarray]]
 """(time, command) of each period."""
 
 
 def run_deploy(config: DeployConfig) -> int:
-    """Deploy as configured; 0, or 1 where it was stopped or a step was not passed."""
+    """Deploy as configured; 0, or 1 if it was stopped or a step was not passed."""
     rows: Sent = []
     quiet = config.json or (sys.stdin.isatty() and config.trials > 1)  # a prompt and a bar clash
     with bar(config.step if config.execute else f"{config.step}, dry", quiet=quiet) as report:
@@ -72,7 +73,7 @@ def _show(
 
 
 def _show_dry(contract: Contract, rows: Sent) -> None:
-    say("what would be sent")
+    say("commands that would be sent")
     every = max(1, len(rows) // _ROWS)
     print_table(
         ("time (s)", *(f"{command.name} ({command.unit})" for command in contract.commands)),
@@ -81,7 +82,7 @@ def _show_dry(contract: Contract, rows: Sent) -> None:
 
 
 def _show_agreement(contract: Contract, agreement: dict[str, Any]) -> None:
-    say("policy against what was sent")
+    say("policy compared with the commands that were sent")
     columns = ("rms", "largest", "bias", "correlation")
     rows = []
     for k, command in enumerate(contract.commands):
@@ -91,6 +92,6 @@ def _show_agreement(contract: Contract, agreement: dict[str, Any]) -> None:
     print_table(("command", *columns), rows)
     say(
         f"{agreement['periods']} periods: {100 * agreement['close']:.0f} % agree closely,"
-        f" {100 * agreement['outside']:.1f} % outside of training,"
+        f" {100 * agreement['outside']:.1f} % outside of training's range,"
         f" {100 * agreement['limited']:.1f} % would be limited"
     )

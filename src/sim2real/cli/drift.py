@@ -1,4 +1,4 @@
-"""The verb `drift`: has a deployed robot moved away from what it was?"""
+"""The verb `drift`: has a deployed robot changed?"""
 
 from __future__ import annotations
 
@@ -12,9 +12,11 @@ from sim2real.robot import DriftConfig, DriftReport, watch_drift
 
 
 def run_drift(config: DriftConfig) -> int:
-    """Run the verb; 1 where there was drift, else 0."""
+    """Run the verb; 1 if there was drift, else 0."""
     if config.out is not None and config.out.suffix not in FORMATS:
-        raise Sim2RealError(f"--out {config.out}: a picture is one of {', '.join(FORMATS)}")
+        raise Sim2RealError(
+            f"--out must end in one of {', '.join(FORMATS)}, not {config.out.name!r}"
+        )
     return carry_out(
         config,
         watch_drift,
@@ -37,10 +39,12 @@ def _show(report: DriftReport, out: Path) -> None:
         for v in report.verdicts
     ]
     if rows:
-        print_table(("episode", "id", "evidence", "threshold", "told by", "alarm"), rows)
+        print_table(("episode", "id", "evidence", "threshold", "shown by", "alarm"), rows)
     for reason in report.skipped:
         say(f"left out: {reason}")
-    rate = f"at most {100 * report.false_alarm:g} % false alarms, however long it runs"
+    rate = (
+        f"the probability of ever raising a false alarm is at most {100 * report.false_alarm:g} %"
+    )
     if report.alarm is None:
         say(f"no drift against the first {report.baseline} episodes ({rate})")
         return
@@ -49,9 +53,9 @@ def _show(report: DriftReport, out: Path) -> None:
         alike = f" or {', '.join(cause.alike)}, which look the same" if cause.alike else ""
         say(
             f"  {cause.name}{alike}: {cause.shift:+.4g} {cause.unit}"
-            f" [{cause.low:+.4g}, {cause.high:+.4g}], {100 * cause.explains:.0f} % of the change"
-            f" is explained so far, p {cause.p_value:.1g}"
+            f" [{cause.low:+.4g}, {cause.high:+.4g}], explains {100 * cause.explains:.0f} % of the"
+            f" change so far, p {cause.p_value:.1g}"
         )
     if not report.causes:
-        say("  no parameter of the twin explains it: look at the robot, and at what is around it")
-    say("identify the robot anew, and start a new baseline from there")
+        say("  no parameter of the twin explains it: check the robot and its surroundings")
+    say("identify the robot again, and start a new baseline")

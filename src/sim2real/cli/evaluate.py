@@ -1,4 +1,4 @@
-"""The verbs `evaluate` and `rank`: what trials say."""
+"""The verbs `evaluate` and `rank`."""
 
 from __future__ import annotations
 
@@ -47,13 +47,13 @@ def _show_evaluation(result: Evaluation) -> None:
     say(f"success {result.success}")
     if not result.effects:
         return
-    say("success along each parameter, lowest fifth to highest")
+    say("success by parameter, from the lowest to the highest fifth; * for p < 0.01")
     rows = []
     for effect in result.effects:
         ends = f"{effect.edges[0]:.2g} .. {effect.edges[-1]:.2g}"
         rates = " ".join(f"{100 * rate.value:3.0f}" for rate in effect.rates)
-        telling = "*" if effect.p_value < 0.01 else ""
-        rows.append((effect.name, ends, rates, f"{effect.p_value:.2g}{telling}"))
+        mark = "*" if effect.p_value < 0.01 else ""
+        rows.append((effect.name, ends, rates, f"{effect.p_value:.2g}{mark}"))
     columns = ("parameter", "range", "success in fifths [%]", "p")
     print_table(columns, rows, whole=columns[1:])
 

@@ -18,7 +18,7 @@ from sim2real.gap import (
 )
 from sim2real.report import write_gap, write_ranges
 
-_PLACES = 5
+_MAX_HOTSPOTS = 5
 
 
 def run_gap(config: GapConfig) -> int:
@@ -34,7 +34,7 @@ def _keep(found: Gap, folder: Path) -> None:
 def _show(found: Gap, out: Path) -> None:
     print_table(*found.channel_table())
     print_table(*found.distance_table())
-    for place in found.worst_places[:_PLACES]:
+    for place in found.worst_places[:_MAX_HOTSPOTS]:
         say(
             f"hotspot: {place.channel} {place.words}: {two_figures(place.excess)} noise levels"
             f" beyond its own noise within {place.horizon_s:.2g} s,"
@@ -46,7 +46,7 @@ def _show(found: Gap, out: Path) -> None:
 
 
 def run_ranges(config: RangesConfig) -> int:
-    """Draw the ranges, check them against logs; 0, or 1 where they do not fit."""
+    """Show the ranges, and check them against logs; 0, or 1 if they do not cover the robot."""
     return carry_out(config, look_at_ranges, show=_show_ranges, keep=_keep_ranges, runs="randomize")
 
 
@@ -61,4 +61,4 @@ def _show_ranges(found: Ranges, out: Path) -> None:
         say(f"correlated ({value:+.2f}): {one}, {other}")
     if (covered := found.coverage) is not None:
         print_table(*covered.table())
-        say(f"the ranges are {covered.verdict}; 95 % should be inside")
+        say(f"the ranges are {covered.verdict}; 95 % of the readings should be inside")

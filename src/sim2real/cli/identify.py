@@ -13,7 +13,7 @@ from sim2real.report import plot_plan, write_page
 
 
 def run_identify(config: IdentifyConfig) -> int:
-    """Identify as configured; 0, or 1 where the new twin was not promoted."""
+    """Identify as configured; 0, or 1 if the new twin was not promoted."""
     return carry_out(
         config,
         identify,
@@ -38,7 +38,7 @@ def _show(found: Identification, out: Path) -> None:
         rows.append((name, found.problem.center[k], value, interval, known))
     print_table(("parameter", "before", "after", "95 %", "identified"), rows)
     for group in found.identifiability.combinations:
-        say(f"only in combination: {', '.join(group)}")
+        say(f"determined only in combination: {', '.join(group)}")
     for note in found.notes:
         say(note)
     check = found.check
@@ -64,7 +64,7 @@ def _show(found: Identification, out: Path) -> None:
 def run_plan(config: PlanConfig) -> int:
     """Choose motions and say how to record them; 0."""
     if config.out is not None and config.out.suffix not in FORMATS:
-        raise Sim2RealError(f"a plan is a .toml or .json file, not {config.out.name!r}")
+        raise Sim2RealError(f"--out must be a .toml or .json file, not {config.out.name!r}")
     return carry_out(config, plan_motions, show=_show_plan, keep=_keep_plan)
 
 
@@ -76,7 +76,7 @@ def _keep_plan(found: MotionPlan, path: Path) -> None:
 
 def _show_plan(found: MotionPlan, out: Path) -> None:
     print_table(
-        ("motion", "seconds", "worth in nats"),
+        ("motion", "seconds", "information [nats]"),
         ((m.name, round(m.seconds, 1), round(m.gain, 2)) for m in found.motions),
     )
     say("")
@@ -102,7 +102,7 @@ def _show_plan(found: MotionPlan, out: Path) -> None:
         if name in found.wanted and after > 0.9 * before
     ]
     if hardly:
-        say(f"none of the motions would say much about: {', '.join(hardly)}")
+        say(f"none of the motions would tell much about: {', '.join(hardly)}")
     if found.refused:
         say(f"{len(found.refused)} motions are not possible from the twin's default pose")
     say("")

@@ -18,7 +18,7 @@ def run_tasks(config: Tasks) -> int:
 
 
 def run_train(config: TrainConfig) -> int:
-    """Train as configured; 0, or 130 where it was interrupted."""
+    """Train as configured; 0, or 130 if it was interrupted."""
     with bar(config.task or str(config.resume), quiet=config.json) as show:
         result = train(config, report=lambda now: show(now.iteration, now.iterations, now))
     plot_run(result.run)
@@ -32,7 +32,7 @@ def run_train(config: TrainConfig) -> int:
         )
         say(f"run: {result.run}")
         if not result.finished:
-            say(f"go on with: sim2real train --resume {result.run}")
+            say(f"continue with: sim2real train --resume {result.run}")
     return 0 if result.finished else 130
 
 
@@ -51,7 +51,7 @@ def run_export(config: ExportConfig) -> int:
         bundle = export(config, report=report)
     worst = max(bundle.provenance["largest_difference"].values())
     words = (
-        f"bundle: {bundle.folder}\nid {bundle.id[:32]}; farthest from the trained network"
+        f"bundle: {bundle.folder}\nid {bundle.id[:32]}; differs from the trained network by at most"
         f" {worst:.1e} on {bundle.provenance['observations']:,} observations"
     )
     told = {"bundle": bundle.folder, "id": bundle.id, **bundle.provenance}

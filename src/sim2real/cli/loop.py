@@ -11,7 +11,7 @@ from sim2real.robot import OperatorPrompts
 
 
 def run_loop(config: LoopConfig) -> int:
-    """Run, or go on with, a loop; 0 where the target was met, 1 where the budget was spent."""
+    """Run or continue a loop; 0 if the target was met, 1 if the budget was spent."""
     if not config.json and (most := lower_bound([True] * config.trials)) < config.target:
         say(
             f"{config.trials} attempts show at most {100 * most:.1f} %, 95 % sure, even if all"
@@ -32,7 +32,7 @@ def run_loop(config: LoopConfig) -> int:
     else:
         say(closed.why)
         if (expected := closed.rounds[-1].expected) is not None:
-            say(f"from now on: {expected}")
+            say(f"expected from now on: {expected}")
         say(f"report   {closed.folder / REPORT_FILE}")
         say(f"summary  {closed.folder / SUMMARY_FILE}")
     return 0 if closed.met else 1

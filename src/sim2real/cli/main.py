@@ -1,4 +1,4 @@
-"""The program `sim2real`: words to a verb, and its exit code.
+"""The program `sim2real`: runs the verb that its arguments name.
 
 A user's mistake is one line on standard error and exit code 2.
 """
@@ -25,7 +25,7 @@ def main(arguments: list[str] | None = None) -> int:
         if found is None:
             say(help_text(words))
             return 0 if words else 2
-        options = _options(*found)  # first: what asks for help loads nothing
+        options = _options(*found)  # first, so that `--help` loads nothing else
         show_log()
         return found[0].runner(options)
     except Sim2RealError as error:
@@ -34,7 +34,7 @@ def main(arguments: list[str] | None = None) -> int:
     except KeyboardInterrupt:
         say_error("interrupted")
         return 130
-    except BrokenPipeError:  # `… | head`: nobody reads on
+    except BrokenPipeError:  # as in `… | head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 141
     except OSError as error:
@@ -45,7 +45,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def parse(words: list[str]) -> Any:
-    """The options that the words of a verb ask for."""
+    """The options in the words of a verb."""
     found = find_verb(words)
     if found is None:
         raise Sim2RealError("name a verb")

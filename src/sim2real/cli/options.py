@@ -1,4 +1,4 @@
-"""Options of the verbs about data, twins and tasks; light, so that `--help` answers at once."""
+"""Options of the verbs about data, twins and tasks; light, so that `--help` is fast."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from sim2real.files import default_lake
 
 @dataclass(frozen=True, kw_only=True)
 class InLake:
-    """Options of every verb that works on a lake, and all that some of them have."""
+    """Options of every verb that works on a lake."""
 
     lake: str = field(default_factory=default_lake)
-    """Folder or `s3://` address of the lake; the variable SIM2REAL_LAKE is its default."""
+    """Folder or `s3://` address of the lake; the default is that of SIM2REAL_LAKE."""
     json: bool = False
-    """Print as JSON."""
+    """Print the result as JSON."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,32 +26,32 @@ class Reading:
     """How files become episodes."""
 
     format: str = ""
-    """csv, npz, json, mat, hdf5, mcap or lerobot; found out if not given."""
+    """csv, npz, json, mat, hdf5, mcap or lerobot; detected by default."""
     channels: Path | None = None
     """Channel map (TOML) for CSV, npz, JSON and MATLAB files."""
     rate_hz: float = 0.0
-    """Rate of rows that have no time stamps [Hz]."""
+    """Rate of rows without time stamps [Hz]."""
     kind: Literal["real", "simulated", "generated"] = "real"
-    """What kind of world the episodes happened in."""
+    """Whether the episodes are real, simulated or generated."""
     task: str = ""
-    """Task that was done, where the file does not say."""
+    """Name of the task, if the file does not state it."""
     robot: str = ""
-    """Model of the robot, where the file does not say."""
+    """Model of the robot, if the file does not state it."""
     serial: str = ""
-    """Its serial number."""
+    """Serial number of the robot."""
     site: str = ""
-    """Where it stood."""
+    """Site of the robot."""
     operator: str = ""
-    """Who ran it, as a pseudonym."""
+    """Pseudonym of the operator."""
     provenance: Path | None = None
     """TOML or JSON file with more provenance: consent, calibration, parameters, …"""
 
 
 @dataclass(frozen=True, kw_only=True)
 class DataImport(Reading, InLake):
-    """Import recordings into a lake; what is there already is skipped, so it can be repeated."""
+    """Import recordings into a lake; episodes that it has already are skipped."""
 
-    paths: Annotated[tuple[Path, ...], tyro.conf.Positional]
+    paths: Annotated[tuple[Path, ...], tyro.conf.Positional, tyro.conf.arg(metavar="PATH ...")]
     """Files or folders."""
 
 
@@ -62,48 +62,50 @@ class DataExport(InLake):
     out: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="OUT")]
     """File or folder to write; must not exist."""
     ids: tuple[str, ...] = ()
-    """Ids of the episodes, or the begins of them."""
+    """Ids of the episodes, or their first characters."""
     where: str = ""
-    """Condition in SQL, instead of ids: "kind = 'real'"."""
+    """SQL condition on episodes, instead of ids, such as "kind = 'real'"."""
     format: Literal["lerobot", "mcap", "hdf5", "npz", "csv"] = "lerobot"
     """Format to write."""
     rate_hz: float = 0.0
-    """Rate for formats that have one for all channels [Hz]."""
+    """Rate for formats with one rate for all channels [Hz]."""
     clock: str = ""
-    """Or the channel whose samples are the frames."""
+    """Channel whose samples are the frames, instead of a rate."""
     rename: tuple[str, ...] = ()
-    """Other names for channels, as `command=action position=observation.state`."""
+    """New names of channels, such as `command=action position=observation.state`."""
     purpose: Literal["training", "evaluation", "sharing"] = "training"
-    """What the people in the episodes must have agreed to."""
+    """Use that the people in the episodes must have agreed to."""
     version: int | None = None
-    """Version of the lake; the newest if not given."""
+    """Version of the lake; the newest by default."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class DataCheck(Reading, InLake):
-    """Find what ruins identification and training; exit code 1 if there is an error or warning.
+    """Find faults that spoil identification and training; exit code 1 for an error or warning.
 
-    Time stamps that lie, stuck or clipped channels, absurd values, wrong units, shifted actions.
+    Wrong time stamps, frozen or clipped channels, impossible values, wrong units, shifted actions.
     """
 
-    what: Annotated[tuple[str, ...], tyro.conf.Positional] = ()
-    """Files or folders, or ids of episodes in the lake; all of the lake if none is given."""
+    what: Annotated[
+        tuple[str, ...], tyro.conf.Positional, tyro.conf.arg(metavar="[PATH|ID ...]")
+    ] = ()
+    """Files or folders, or ids of episodes in the lake; the whole lake by default."""
     repair: bool = False
-    """Keep the episode and a new one with the fixes in the lake; the new one names the old."""
+    """Add a repaired copy of each episode to the lake; the original stays."""
     where: str = "true"
-    """Condition in SQL on the lake's episodes, where none is named."""
+    """SQL condition on the lake's episodes, if none is named."""
     all: bool = False
-    """Also look at episodes that were repaired already."""
+    """Also check episodes that were repaired already."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class DataQuery(InLake):
-    """Ask the lake with SQL: episodes, signals, labels, current_labels, consents, datasets, …"""
+    """Query the lake with SQL: episodes, signals, labels, current_labels, consents, datasets, …"""
 
     sql: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="SQL")]
-    """The query, as "select kind, count(*) from episodes group by kind"."""
+    """The query, such as "select kind, count(*) from episodes group by kind"."""
     version: int | None = None
-    """Version of the lake to ask; the newest if not given."""
+    """Version of the lake; the newest by default."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -111,43 +113,43 @@ class DataLs(InLake):
     """List episodes, the newest first."""
 
     where: str = "true"
-    """Condition in SQL, as "kind = 'real' and outcome = 'failure'"."""
+    """SQL condition, such as "kind = 'real' and outcome = 'failure'"."""
     limit: int = 50
-    """Most episodes to list."""
+    """Largest number of episodes to list."""
     version: int | None = None
-    """Version of the lake to list; the newest if not given."""
+    """Version of the lake; the newest by default."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class DataShow(InLake):
-    """Show an episode: where it comes from, and its channels as curves."""
+    """Show an episode: its provenance, and its channels as curves."""
 
     id: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="ID")]
-    """Id of the episode, or the begin of it."""
+    """Id of the episode, or its first characters."""
     png: Path | None = None
-    """Draw the curves into this file instead of the terminal."""
+    """Draw the curves to this file instead of the terminal."""
     channels: tuple[str, ...] = ()
-    """Channels to draw; all if none is given."""
+    """Channels to draw; all by default."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class DataLabel(InLake):
-    """Say something about an episode; what was said before stays."""
+    """Label an episode, or an interval of it; earlier labels stay."""
 
     id: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="ID")]
-    """Id of the episode, or the begin of it."""
+    """Id of the episode, or its first characters."""
     tag: Annotated[
         Literal["success", "failure", "phase", "dimension", "note"], tyro.conf.Positional
     ]
-    """What is said."""
+    """Kind of label."""
     value: str = ""
     """The phase of the failure, the dimension of the gap, or free text."""
     start: float | None = None
-    """Begin of the interval it is about [s]."""
+    """Start of the interval, if the label is about one [s]."""
     end: float | None = None
     """End of the interval [s]."""
     who: str = ""
-    """Who says so; the user's name if not given."""
+    """Who labels it; the user by default."""
     supersedes: str = ""
     """Id of the label that this one corrects."""
 
@@ -157,7 +159,7 @@ class DataLineage(InLake):
     """Show what an episode was made from, and what was made from it."""
 
     id: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="ID")]
-    """Id of the episode, or the begin of it."""
+    """Id of the episode, or its first characters."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -169,29 +171,29 @@ class ConsentGrant(InLake):
     scope: tuple[Literal["training", "evaluation", "sharing", "none"], ...]
     """What their data may be used for; `none` for nothing."""
     expires: str = ""
-    """Last day, as 2027-12-31; without end if not given."""
+    """Last day, such as 2027-12-31; no end by default."""
     who: str = ""
-    """Who records it; the user's name if not given."""
+    """Who records it; the user by default."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ConsentWithdraw(InLake):
-    """Erase a participant's data from every table, version and file, and list what it went into."""
+    """Erase a participant's data from every version, and list what was made from it."""
 
     participant: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="PARTICIPANT")]
     """Pseudonym of the person."""
     dry_run: bool = False
-    """Only say how many episodes would go."""
+    """Only show how many episodes would be erased."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class OnTwin:
-    """Options of the verbs that look at a twin."""
+    """Options of the verbs about a twin."""
 
     folder: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="FOLDER")]
     """Folder of the twin."""
     json: bool = False
-    """Print as JSON."""
+    """Print the result as JSON."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -199,4 +201,4 @@ class Tasks:
     """List the tasks that can be trained."""
 
     json: bool = False
-    """Print as JSON."""
+    """Print the result as JSON."""

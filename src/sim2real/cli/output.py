@@ -1,4 +1,4 @@
-"""What verbs print: text, tables, and JSON that every parser takes."""
+"""What verbs print: text, tables, and standard JSON."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from sim2real.plain import plain
 
 
 def say(text: str) -> None:
-    """Print a line, as well as the terminal can."""
+    """Print a line, with `?` for characters that the terminal does not have."""
     encoding = sys.stdout.encoding or "utf-8"
     sys.stdout.write(text.encode(encoding, "replace").decode(encoding) + "\n")
 
 
 def say_error(text: str) -> None:
-    """Print a mistake as one line on standard error."""
+    """Print an error as one line on standard error."""
     sys.stderr.write("error: " + " ".join(text.split()) + "\n")
 
 
@@ -40,7 +40,7 @@ def show_log() -> None:
 
 
 def ask(text: str) -> str:
-    """Ask the person at the terminal; '' where there is none."""
+    """Ask the person at the terminal; '' if there is no terminal."""
     if not sys.stdin.isatty():
         return ""
     import termios
@@ -51,7 +51,7 @@ def ask(text: str) -> str:
 
 
 def print_json(value: object) -> None:
-    """Print one JSON value; numbers that JSON does not know become null."""
+    """Print one JSON value; numbers that JSON does not have become null."""
     sys.stdout.write(json.dumps(plain(value), default=_other) + "\n")
 
 
@@ -79,7 +79,7 @@ def print_table(
         table.add_column(column, overflow="fold", no_wrap=column in whole)
     cells = [[_cell(value) for value in row] for row in rows]
     console = Console()
-    if len(columns) * 6 > console.width:  # too many columns for a table: a line each
+    if len(columns) * 6 > console.width:  # too many columns for a table: one line per cell
         for row in cells:
             for column, cell in zip(columns, row, strict=True):
                 say(f"{column}: {cell}")
@@ -91,7 +91,7 @@ def print_table(
 
 
 def shorten(text: str, most: int) -> str:
-    """The text, cut to so many signs."""
+    """The text, cut to `most` characters."""
     return text if len(text) <= most else text[: most - 1] + "…"
 
 
@@ -107,7 +107,7 @@ def _cell(value: Any) -> str:
 
 
 def _other(value: object) -> object:
-    """What a database gives, as JSON has it."""
+    """A database's value for JSON."""
     if isinstance(value, Decimal):
         return int(value) if value == value.to_integral_value() else float(value)
     return f"{len(value)} bytes" if isinstance(value, bytes) else str(value)

@@ -1,4 +1,4 @@
-"""`sim2real record`: excite a robot within its limits, and keep what it did."""
+"""`sim2real record`: excite a robot within its limits, and record it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from sim2real.robot import PreparedMotion, RecordConfig, RecordedMotions, record
 
 
 def run_record(config: RecordConfig) -> int:
-    """Plan, and with `execute` play and keep; 0 if all went to the end, 1 if it was stopped."""
+    """Plan motions, and with `execute` record them; 0, or 1 if one was stopped."""
 
     def show(prepared: PreparedMotion) -> None:
         if config.execute and not config.json:
@@ -43,9 +43,9 @@ def _show(found: RecordedMotions) -> None:
 def _show_plan(prepared: PreparedMotion) -> None:
     say(f"{prepared.plan.motion}: {prepared.plan.seconds:.1f} s")
     if prepared.moved:
-        say("  goes towards the twin's default pose first, to have room")
+        say("  first moves towards the twin's default pose, to have room")
     if prepared.reduced:
-        say(f"  smaller than asked for: else {prepared.reduced}")
+        say(f"  smaller than requested: otherwise {prepared.reduced}")
     print_table(
         ("command", "unit", "from", "to", "a second", "a second squared", "amplitude"),
         (

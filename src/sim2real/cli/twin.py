@@ -31,5 +31,5 @@ def run_lint(config: OnTwin) -> int:
     """Lint a twin; 1 if there are warnings."""
     findings = lint(Twin.load(config.folder))
     lines = [f"{one.severity}: {one.place}: {one.message}; {one.remedy}" for one in findings]
-    answer(findings, "\n".join(lines) or "nothing to complain about", json=config.json)
+    answer(findings, "\n".join(lines) or "no findings", json=config.json)
     return 1 if any(finding.severity == "warning" for finding in findings) else 0

@@ -23,14 +23,14 @@ class Verb:
     group: str
     """Part of the circle that it belongs to."""
     does: str
-    """What it does, in half a line."""
+    """What it does, in a few words."""
     config: str
     """Dataclass of its options, as `module:Class` of the package."""
     run: str
-    """What takes these options and gives the exit code, as `module:function`; or an analysis, if
-    what it finds says itself in sentences."""
+    """Function of these options that gives the exit code, as `module:function`; or an analysis
+    whose result has sentences to print."""
     example: str
-    """What may follow its words."""
+    """Example of what follows its words."""
 
     @property
     def options(self) -> type[Any]:
@@ -40,7 +40,7 @@ class Verb:
 
     @property
     def about(self) -> str:
-        """What it does, at length, as its options say; of options that verbs share, its line."""
+        """Its long description: that of its options, or `does` if verbs share the options."""
         if sum(verb.config == self.config for verb in VERBS) > 1:
             return f"{self.does[:1].upper()}{self.does[1:]}."
         return inspect.cleandoc(self.options.__doc__ or "")
@@ -57,7 +57,7 @@ class Verb:
 
 
 VERBS = (
-    Verb("demo", "start", "close the gap to a stand-in pendulum, and report it",
+    Verb("demo", "start", "close the gap to a stand-in pendulum, and write a report",
          "demo:DemoConfig", "demo:demo", "--unit 7"),
     Verb("loop", "start", "close the gap to one robot; can be stopped and resumed",
          "loop:LoopConfig", "cli.loop:run_loop", "pendulum-swingup --robot unit:7"),
@@ -67,18 +67,18 @@ VERBS = (
     Verb("data export", "data", "write episodes of a lake to another format",
          "cli.options:DataExport", "cli.data_transfer:run_export",
          "out.mcap --format mcap --where \"kind = 'real'\""),
-    Verb("data check", "data", "find what is wrong with recordings, and repair it",
+    Verb("data check", "data", "find faults in recordings, and repair them",
          "cli.options:DataCheck", "cli.data_transfer:run_check", "logs/run-3.csv --repair"),
-    Verb("data query", "data", "ask the lake with SQL",
+    Verb("data query", "data", "query the lake with SQL",
          "cli.options:DataQuery", "cli.data:run_query",
          '"select kind, count(*) from episodes group by kind"'),
     Verb("data ls", "data", "list episodes, the newest first",
          "cli.options:DataLs", "cli.data:run_ls", "--where \"outcome = 'failure'\""),
     Verb("data show", "data", "show an episode with its curves",
          "cli.options:DataShow", "cli.data:run_show", "3f2a --png episode.png"),
-    Verb("data stats", "data", "count what is in the lake, by kind, task, robot and outcome",
+    Verb("data stats", "data", "count episodes by kind, task, robot and outcome",
          "cli.options:InLake", "cli.data:run_stats", ""),
-    Verb("data label", "data", "say something about an episode",
+    Verb("data label", "data", "label an episode, or an interval of it",
          "cli.options:DataLabel", "cli.data:run_label", "3f2a failure grasp"),
     Verb("data consent grant", "data", "record what a participant agrees to",
          "cli.options:ConsentGrant", "cli.data:run_grant", "p7 --scope training"),
@@ -86,80 +86,80 @@ VERBS = (
          "cli.options:InLake", "cli.data:run_consents", ""),
     Verb("data consent withdraw", "data", "erase a participant's data everywhere",
          "cli.options:ConsentWithdraw", "cli.data:run_withdraw", "p7 --dry-run"),
-    Verb("data lineage", "data", "show what an episode was made from, and into",
+    Verb("data lineage", "data", "show what an episode was made from, and what from it",
          "cli.options:DataLineage", "cli.data:run_lineage", "3f2a"),
-    Verb("data verify", "data", "hash every file and episode again; exit code 1 if any has changed",
+    Verb("data verify", "data", "check every hash; exit code 1 if anything has changed",
          "cli.options:InLake", "cli.data:run_verify", ""),
-    Verb("data versions", "data", "list the versions of the lake: number, time, episodes",
+    Verb("data versions", "data", "list the versions of the lake",
          "cli.options:InLake", "cli.data:run_versions", ""),
-    Verb("data compact", "data", "merge small files into large ones; every version stays",
+    Verb("data compact", "data", "merge small files into large ones; keeps every version",
          "cli.options:InLake", "cli.data:run_compact", ""),
-    Verb("gap", "gap", "how far a twin is from its robot, and where",
+    Verb("gap", "gap", "measure how far a twin is from its robot, and where",
          "gap:GapConfig", "cli.gap:run_gap", "TWIN --logs recordings/"),
-    Verb("attribute", "gap", "what the gap, and a policy's lost success, are made of",
+    Verb("attribute", "gap", "attribute the gap, and lost success, to their causes",
          "attribution:AttributeConfig", "cli.attribute:run_attribute",
          "TWIN --logs recordings/ --policy RUN --real 12/20"),
-    Verb("failures", "gap", "why attempts on a robot failed",
+    Verb("failures", "gap", "explain why trials on a robot failed",
          "attribution:FailuresConfig", "attribution:explain_failures",
          "BUNDLE --logs runs/deploy/arm/"),
-    Verb("identify", "twin", "a twin's next version, from recordings",
+    Verb("identify", "twin", "fit a twin to recordings: its next version",
          "identification:IdentifyConfig", "cli.identify:run_identify",
          "TWIN --logs recordings/"),
-    Verb("identify plan", "twin", "which motions to record next",
+    Verb("identify plan", "twin", "choose the motions to record next",
          "plan:PlanConfig", "cli.identify:run_plan", "TWIN --motions 4"),
-    Verb("randomize show", "twin", "ranges that episodes draw from, and whether they fit",
+    Verb("randomize show", "twin", "show parameter ranges, and whether they cover the robot",
          "gap:RangesConfig", "cli.gap:run_ranges", "TWIN --logs recordings/"),
     Verb("twin show", "twin", "show version, parameters, effects and channels",
          "cli.options:OnTwin", "cli.twin:run_show", "TWIN"),
-    Verb("twin lint", "twin", "find the classic mistakes; exit code 1 if there are warnings",
+    Verb("twin lint", "twin", "find common mistakes; exit code 1 if there are warnings",
          "cli.options:OnTwin", "cli.twin:run_lint", "TWIN"),
     Verb("tasks", "policy", "list the tasks that can be trained",
          "cli.options:Tasks", "cli.learn:run_tasks", ""),
     Verb("train", "policy", "train a policy with PPO in randomised worlds",
          "learn:TrainConfig", "cli.learn:run_train",
          "pendulum-swingup --source posterior --twin TWIN"),
-    Verb("play", "policy", "a video of a policy at work",
+    Verb("play", "policy", "film a policy, or show it in a viewer",
          "evaluation:PlayConfig", "cli.learn:run_play", "RUN"),
-    Verb("export", "policy", "make a deployable bundle of a training run",
+    Verb("export", "policy", "make a deployable bundle from a training run",
          "learn:ExportConfig", "cli.learn:run_export", "RUN"),
-    Verb("evaluate", "proof", "success over randomised worlds, and where it fails",
+    Verb("evaluate", "proof", "measure a policy's success in randomised worlds",
          "evaluation:EvaluateConfig", "cli.evaluate:run_evaluate", "RUN --episodes 500"),
-    Verb("compare", "proof", "whether policy B is better than A",
+    Verb("compare", "proof", "test whether policy B is better than policy A",
          "evaluation:CompareConfig", "evaluation:compare", "a.csv b.csv"),
-    Verb("rank", "proof", "whether simulation ranks policies as reality does",
+    Verb("rank", "proof", "test whether simulation ranks policies as reality does",
          "evaluation:RankConfig", "cli.evaluate:run_rank", "scores.csv"),
-    Verb("power", "proof", "how many trials show a difference",
+    Verb("power", "proof", "plan how many trials are needed to show a difference",
          "evaluation:PowerConfig", "evaluation:plan_trials", "--from 0.6 --to 0.8"),
-    Verb("predict", "proof", "real success from simulated trials",
+    Verb("predict", "proof", "predict real success from simulated trials",
          "evaluation:PredictConfig", "evaluation:expect",
          "RUN/evaluate --real trials.csv"),
     Verb("record", "robot", "move a robot for identification, and record it",
          "robot:RecordConfig", "cli.record:run_record",
          "TWIN --robot unit:7 --task arm-reach --execute --person ana"),
-    Verb("deploy", "robot", "run a bundle on a robot, up the ladder of trust",
+    Verb("deploy", "robot", "run a bundle on a robot, step by step up the ladder",
          "robot:DeployConfig", "cli.deploy:run_deploy",
          "BUNDLE --robot unit:7 --step shadow --execute --person ana"),
-    Verb("doctor", "robot", "what is wrong between a policy and its robot",
+    Verb("doctor", "robot", "find faults in the interface of policy and robot",
          "doctor:DoctorConfig", "doctor:diagnose",
          "BUNDLE --logs runs/deploy/arm/"),
-    Verb("drift", "robot", "whether a deployed robot has changed",
+    Verb("drift", "robot", "detect whether a deployed robot has changed",
          "robot:DriftConfig", "cli.drift:run_drift",
          "BUNDLE --logs runs/deploy/arm/"),
 )  # fmt: skip
 
 FAMILIES = {
-    "data": ("data", "import, check, query, label, export; a lake of episodes"),
+    "data": ("data", "import, check, query, label and export episodes"),
     "twin": ("twin", "show a twin, or lint it"),
 }
-"""First words of several verbs that have one line in the help together: its group, its text."""
+"""First words of verbs that share one line in the help: its group and text."""
 _HELP = ("-h", "--help")
 _ABOUT = "Measure, explain and close the gap between simulation and the real robot."
 
 
 def find_verb(words: Sequence[str]) -> tuple[Verb, list[str]] | None:
-    """The verb that words begin with, and the words after it; None where they ask for an overview.
+    """The verb at the start of the words, and the words after it; None if they ask for an overview.
 
-    Words that begin no verb are a `Sim2RealError` that names the nearest.
+    An unknown verb is a `Sim2RealError` that names the nearest.
     """
     for length in (3, 2, 1):
         for verb in VERBS:
@@ -172,27 +172,27 @@ def find_verb(words: Sequence[str]) -> tuple[Verb, list[str]] | None:
 
 
 def _unknown(words: list[str]) -> str:
-    """What is wrong with words that are no verb."""
+    """The error for words that are not a verb."""
     begun = next((k for k in (2, 1) if len(words) >= k and _beginning(words[:k])), 0)
     known = {" ".join(verb.words.split()[begun : begun + 1]) for verb in _beginning(words[:begun])}
     known |= {verb.words for verb in VERBS} if not begun else set()
     name = " ".join(["sim2real", *words[:begun]])
     if len(words) == begun:
-        return f"{name} does one of: {', '.join(sorted(known))}"
+        return f"{name} needs one of: {', '.join(sorted(known))}"
     wrong = words[begun]
     return f"{name} has no verb {wrong!r}{nearest(wrong, known)}"
 
 
 def _beginning(words: Sequence[str]) -> list[Verb]:
-    """Verbs that begin with these words, and have more."""
+    """Verbs that begin with these words."""
     return [verb for verb in VERBS if verb.words.split()[: len(words)] == list(words)]
 
 
 def help_text(words: Sequence[str]) -> str:
-    """A line a verb: of all on one screen, or of those that begin with the words."""
+    """A line per verb: of all verbs, on one screen, or of those that begin with the words."""
     asked = [word for word in words if word not in _HELP]
     begin = " ".join(["sim2real", *asked])
-    lines = [f"usage: {begin} VERB …    ({begin} VERB --help tells the rest of a verb)"]
+    lines = [f"usage: {begin} VERB …    ({begin} VERB --help shows the options of a verb)"]
     if asked:
         rows = [("", verb.words, verb.does) for verb in _beginning(asked)]
     else:

@@ -8,13 +8,12 @@ from pathlib import Path
 
 @dataclass(frozen=True, kw_only=True)
 class DemoConfig:
-    """Close the gap to one pendulum: train, deploy, measure, attribute, identify, train again."""
+    """Close the gap to a stand-in pendulum: train, deploy, measure, attribute, identify, repeat."""
 
     out: Path = Path("runs/demo")
-    """Folder for the report, `summary.json` and every step; a finished demo is replaced, an
-    interrupted one continued."""
+    """Folder of all results; replaces a finished demo, and continues an interrupted one."""
     unit: int = 2028
-    """Number of the stand-in robot; every number is another robot."""
+    """Number of the stand-in robot; each number is a different robot."""
     seed: int = 0
     """Seed of everything else that is random."""
     json: bool = False

@@ -26,7 +26,7 @@ def demo(config: DemoConfig) -> int:
     out = config.out
     _clear(out)
     _say(
-        f"A pendulum, {config.unit}, that differs from its twin in unknown ways. A policy is"
+        f"Pendulum {config.unit} differs from its twin in unknown ways. A policy is"
         " trained in the twin, fails on the robot, and the gap is measured, explained and closed.",
         quiet=config.json,
     )
@@ -56,7 +56,7 @@ def demo(config: DemoConfig) -> int:
 
 
 def _clear(out: Path) -> None:
-    """Make room for a demo: a finished one is removed, an interrupted one kept, all else left."""
+    """Remove a finished demo, keep an interrupted one, and refuse any other folder."""
     if out.exists() and not (out / _MARK).is_file() and (not out.is_dir() or any(out.iterdir())):
         raise Sim2RealError(f"{out} exists and is not an earlier demo; choose another --out")
     if (out / REPORT_FILE).exists() or not (out / "steps").is_dir():

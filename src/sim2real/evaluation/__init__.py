@@ -24,6 +24,7 @@ __all__ = [
     "PredictConfig",
     "Prediction",
     "RankConfig",
+    "RankThresholds",
     "RankedTable",
     "SimulatedTrials",
     "compare",
@@ -52,6 +53,7 @@ if TYPE_CHECKING:
     from sim2real.evaluation.playback import play
     from sim2real.evaluation.policy_success import Evaluation, evaluate
     from sim2real.evaluation.prediction import Prediction, predict
+    from sim2real.evaluation.ranking import RankThresholds
     from sim2real.evaluation.ranking_table import RankedTable, rank_table
     from sim2real.evaluation.simulated_trials import SimulatedTrials, run_trials
     from sim2real.evaluation.trial_plan import plan_trials

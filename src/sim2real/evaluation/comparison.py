@@ -42,9 +42,9 @@ from sim2real.intervals import (
 )
 from sim2real.plain import PlainData, plain
 
-_MATCHED_ENOUGH = 0.8
-"""Share of the smaller set that must have partners for a paired comparison."""
-_FEWEST_UNITS = 5
+_MIN_MATCHED = 0.8
+"""Least share of the smaller set with partners for a paired comparison."""
+_MIN_UNITS = 5
 """Fewest robots or draws that are compared instead of trials."""
 
 _Units = Sequence[tuple[Ints, Ints]]
@@ -117,17 +117,19 @@ def compare(
 ) -> Comparison:
     """Compare two policies: pair by pair if their conditions match, else as independent.
 
-    `most` is the planned number of trials of each policy, if there is one. `source` takes only
+    `most` is the planned number of trials of each policy, if there is one. `source` selects only
     simulated or only real trials. `by_order` says that the k-th trials of both started alike.
     """
     check_confidence(confidence)
     first, second = open_trials(a, world=source), open_trials(b, world=source)
     _refuse(first, second)
     units = [unit_counts(trials) for trials in (first, second)]
-    by_unit = _repeated(units) and min(len(tried) for _, tried in units) >= _FEWEST_UNITS
+    by_unit = _repeated(units) and min(len(tried) for _, tried in units) >= _MIN_UNITS
     pairs, paired, by_name = _paired_up(first, second, by_unit=by_unit, by_order=by_order)
     rates = [
-        (clustered if by_unit else _independent)(won, tried, confidence=confidence)
+        clustered(won, tried, confidence=confidence)
+        if by_unit
+        else wilson(int(won.sum()), int(tried.sum()), confidence=confidence)
         for won, tried in units
     ]
     counted, deciding = "pairs", pairs
@@ -179,7 +181,7 @@ def _paired_up(
 ) -> tuple[PairedOutcomes, bool, bool]:
     """(pairs, whether pairs share a condition, robot or draw, whether only robot or draw match)."""
     pairs = (in_order if by_order else matched)(first, second, by_unit=by_unit)
-    enough = max(1.0, _MATCHED_ENOUGH * min(len(first), len(second)))
+    enough = max(1.0, _MIN_MATCHED * min(len(first), len(second)))
     if by_order or len(pairs) >= enough:
         return pairs, True, False
     if by_unit:
@@ -187,10 +189,6 @@ def _paired_up(
         if len(pairs) >= enough:
             return pairs, True, True
     return in_order(first, second), False, False
-
-
-def _independent(won: Ints, tried: Ints, *, confidence: float) -> Rate:
-    return wilson(int(won.sum()), int(tried.sum()), confidence=confidence)
 
 
 def _repeated(units: _Units) -> bool:

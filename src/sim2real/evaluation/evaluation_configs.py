@@ -11,27 +11,24 @@ import tyro
 
 @dataclass(frozen=True, kw_only=True)
 class EvaluateConfig:
-    """Measure a policy's success in randomised worlds, and the parameter values where it fails."""
+    """Measure a policy's success in randomised worlds, and find the parameters it depends on."""
 
     policy: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="RUN")]
     """Folder of the training run, or of a bundle."""
     episodes: int = 500
     """Episodes, each with its own parameters."""
     each: int = 1
-    """Consecutive episodes that share their parameters, as trials of one robot do; `predict` needs
-    several."""
+    """Consecutive episodes with the same parameters, like trials of one robot; for `predict`."""
     params: str | None = None
-    """Where parameters come from: nominal, prior, posterior, or a TOML or JSON file; by default
-    what the run was trained with."""
+    """nominal, prior, posterior, or a TOML or JSON file; by default as the run was trained."""
     remainder: bool = False
-    """Use the twin's learned remainder; a run that was trained with it always does."""
+    """Use the twin's learned remainder; a run that was trained with it always uses it."""
     seed: int = 1_000_000
-    """Seed of the episodes, different from training's."""
+    """Seed of the episodes; the default differs from that of training."""
     confidence: float = 0.95
     """Confidence of the intervals."""
     out: Path | None = None
-    """Folder for trials, plot and JSON; by default `evaluate` inside the run or in the bundle's
-    records."""
+    """Folder for the results; by default `evaluate` in the run or in the bundle's records."""
     lake: str = ""
     """Also keep every episode, with its draw and provenance, in this lake."""
     threads: int = 0
@@ -42,20 +39,20 @@ class EvaluateConfig:
 
 @dataclass(frozen=True, kw_only=True)
 class PlayConfig:
-    """Show a policy at work: a video, or MuJoCo's viewer."""
+    """Show a policy in a video, or in MuJoCo's viewer."""
 
     run: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="RUN")]
     """Folder of the training run, or of a bundle."""
     episodes: int = 3
     """Episodes to film, one after the other."""
     params: str | None = None
-    """Where parameters come from; by default what the run was trained with."""
+    """nominal, prior, posterior, or a TOML or JSON file; by default as the run was trained."""
     remainder: bool = False
-    """Use the twin's learned remainder; a run that was trained with it always does."""
+    """Use the twin's learned remainder; a run that was trained with it always uses it."""
     seed: int = 2_000_000
     """Seed of the episodes."""
     out: Path | None = None
-    """The video; by default `play.mp4` inside the run or in the bundle's records."""
+    """File for the video; by default `play.mp4` in the run or in the bundle's records."""
     size: tuple[int, int] = (640, 480)
     """Width and height of the video [pixels]."""
     viewer: bool = False
@@ -66,7 +63,7 @@ class PlayConfig:
 
 @dataclass(frozen=True, kw_only=True)
 class CompareConfig:
-    """Say whether policy B is better than A, or how many more trials that takes.
+    """Say whether policy B is better than policy A, or how many more trials are needed to tell.
 
     Trials are a folder of `evaluate`, a folder of recordings, a lake, or a CSV or JSON file of
     trials; FILE@POLICY selects one policy's trials.
@@ -79,13 +76,13 @@ class CompareConfig:
     confidence: float = 0.95
     """Confidence of the intervals; the sequential test errs with the remaining probability."""
     most: int | None = None
-    """Most trials of each policy, if that was planned before the first."""
+    """Largest number of trials of each policy, if it was planned before the first trial."""
     source: Literal["sim", "real"] | None = None
-    """Take only simulated or only real trials."""
+    """Use only simulated or only real trials."""
     by_order: bool = False
-    """The k-th trials of both started alike, though nothing in them says so."""
+    """Pair the k-th trials of both: they started alike, even if that was not recorded."""
     json: bool = False
-    """Print as JSON."""
+    """Print the result as JSON."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -105,21 +102,20 @@ class RankConfig:
     real: str = "real"
     """Column, or table, with success or score in reality."""
     group: tuple[str, ...] = ()
-    """Columns that define groups; only policies of one group are compared. By default `group` or
-    `task`, if there is one."""
+    """Columns that define groups of comparable policies; by default `group` or `task`."""
     n_real: str = "n_real"
-    """Column with the number of real trials behind a success rate; may be absent."""
+    """Column with the number of real trials behind a success rate; optional."""
     confidence: float = 0.95
     """Confidence of the intervals."""
     seed: int = 0
     """Seed of resampling."""
     json: bool = False
-    """Print as JSON."""
+    """Print the result as JSON."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class PowerConfig:
-    """Plan a comparison: how many trials it takes to show a difference in success."""
+    """Plan a comparison: how many trials are needed to show a difference in success."""
 
     first: Annotated[float, tyro.conf.arg(name="from")]
     """Success rate of one policy."""
@@ -130,23 +126,22 @@ class PowerConfig:
     alpha: float = 0.05
     """Probability of showing one where there is none, two-sided."""
     correlation: float = 0.0
-    """Correlation of the two policies' outcomes under the same condition; 0 if conditions do not
-    matter."""
+    """Correlation of both policies' outcomes under the same condition; 0 for no influence."""
     json: bool = False
-    """Print as JSON."""
+    """Print the result as JSON."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class PredictConfig:
-    """Predict real success from simulated trials; a few real trials narrow it down."""
+    """Predict real success from simulated trials; a few real trials make it more precise."""
 
     simulated: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="SIMULATED")]
     """Simulated trials: a folder of `evaluate --params posterior --each 10`, or a file or lake."""
     trials: int = 20
     """Number of real trials to predict."""
     real: str = ""
-    """Real trials of the same policy on one robot; used by condition if those were simulated."""
+    """Real trials of the same policy on one robot."""
     confidence: float = 0.9
     """Confidence of the intervals."""
     json: bool = False
-    """Print as JSON."""
+    """Print the result as JSON."""

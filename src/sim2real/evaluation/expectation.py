@@ -55,9 +55,9 @@ def expect(
     trials: int = 20,
     confidence: float = 0.9,
 ) -> Expectation:
-    """Predict what `trials` trials of a robot will show; `real` ones of that robot narrow it down.
+    """Predict what `trials` trials of a robot will show; `real` trials make it more precise.
 
-    The draws of simulated trials show how much the robots differ that the real one may be; their
+    The draws of simulated trials show how much the robots that the real one may be differ; their
     conditions show what real trials of the same conditions are worth. Simulated trials with neither
     are a `Sim2RealError`.
     """

@@ -25,7 +25,7 @@ class OpenedPolicy:
     """(worlds, actions) actions for observations."""
     id: str
     source: str
-    """Where its worlds' parameters come from, as `make_sampler` takes it."""
+    """Source of its worlds' parameters, as for `make_sampler`."""
     twin: Twin
     remainder: bool
     """Whether the twin's learned remainder acts."""
@@ -42,8 +42,8 @@ def open_policy(
 ) -> OpenedPolicy:
     """The policy of a training run or a bundle.
 
-    `params` is where its worlds' parameters come from, by default what it was trained with. With
-    `remainder` the learned remainder acts even if the policy was trained without.
+    `params` is the source of its worlds' parameters, by default what it was trained with. With
+    `remainder` the learned remainder acts even if the policy was trained without it.
     """
     if isinstance(source, OpenedPolicy):
         return source

@@ -18,9 +18,9 @@ from sim2real.evaluation.trial import Trial
 from sim2real.intervals import Difference, check_confidence
 
 _RESAMPLES = 10_000
-MANY = 40_000
+MAX_FOR_BARNARD = 40_000
 """Product of the two numbers of trials beyond which Barnard's test takes too long."""
-EXPECTED = 5
+MIN_EXPECTED = 5
 """Fewest expected successes and failures of both for the chi-squared test."""
 
 
@@ -175,8 +175,8 @@ def unpaired_p(successes: tuple[int, int], n: tuple[int, int]) -> tuple[float, s
     table = np.array([successes, (n[0] - successes[0], n[1] - successes[1])])
     if (table.sum(axis=1) == 0).any():
         return 1.0, "Barnard"
-    if n[0] * n[1] <= MANY:
+    if n[0] * n[1] <= MAX_FOR_BARNARD:
         return float(stats.barnard_exact(table).pvalue), "Barnard"
-    if stats.contingency.expected_freq(table).min() >= EXPECTED:
+    if stats.contingency.expected_freq(table).min() >= MIN_EXPECTED:
         return float(stats.chi2_contingency(table, correction=False).pvalue), "chi-squared"
     return float(stats.fisher_exact(table).pvalue), "Fisher"

@@ -22,8 +22,9 @@ from sim2real.policy import open_twin
 from sim2real.twin import Twin
 
 _SEEDS = 2**62
-"""Largest seed plus one; files of trials can hold a few more."""
+"""Largest seed plus one: runs with more trials use the next seeds too, which must fit 64 bits."""
 _BINS = 5
+"""Bins along a parameter."""
 
 
 @dataclass(frozen=True)
@@ -36,7 +37,7 @@ class ParameterEffect(PlainData):
     rates: tuple[Rate, ...]
     """Success in each bin."""
     p_value: float
-    """That failed and successful draws have the same distribution (two-sided Mann-Whitney,
+    """Of failed and successful draws having the same distribution (two-sided Mann-Whitney,
     Holm-corrected over the parameters)."""
 
 

@@ -23,13 +23,15 @@ from sim2real.errors import Sim2RealError
 from sim2real.intervals import check_confidence
 from sim2real.plain import PlainData
 
-_FEWEST_DRAWS = 10
-_MOST_TRIALS = 10_000
+_MIN_DRAWS = 10
+"""Fewest draws with several episodes each."""
+_MAX_TRIALS = 10_000
+"""Most real trials to predict."""
 _MEANS, _SPREADS, _RATES = 200, 24, 256
 """Grid points of the distributions' means and spreads, and of the robots' rates."""
-_UNLIKE = 0.5
-"""Weight, in draws, of a robot that is like none of them: few draws miss the ends of the range."""
-_UNKNOWN = 64
+_WEIGHT_OF_ANY_RATE = 0.5
+"""Weight, in draws, of a robot unlike all of them: few draws miss the ends of the range."""
+_ENDED_SHARES = 64
 """Grid points of the share of trials that unknown causes end."""
 
 
@@ -39,8 +41,8 @@ class Prediction(PlainData):
 
     mean: float
     median: float
-    """Always within the interval, unlike the mean: a robot like none of the draws may pull that
-    out of a narrow one."""
+    """Always within the interval, unlike the mean: the weight of a robot unlike all draws may pull
+    the mean out of a narrow interval."""
     low: float
     """Lower end of the interval of the robot's success rate."""
     high: float
@@ -90,13 +92,13 @@ def predict(
     won, n = _several(successes, tried)
     lost = np.asarray(ended, dtype=float)
     if lost.ndim != 1 or not len(lost) or not ((lost >= 0) & (lost <= 1)).all():
-        raise Sim2RealError("shares of trials that end otherwise must be numbers from 0 to 1")
+        raise Sim2RealError("`ended` must be a list of shares of trials, each from 0 to 1")
     if not 0 <= real[0] <= real[1]:
         raise Sim2RealError(f"{real[0]} successes in {real[1]} real trials is not a rate")
     draws = len(n)
     ends, middles = _arcs(_RATES)
     like = _lowered(_rates(won, n), 1 - lost)
-    chance = (draws * like + _UNLIKE / _RATES) / (draws + _UNLIKE)
+    chance = (draws * like + _WEIGHT_OF_ANY_RATE / _RATES) / (draws + _WEIGHT_OF_ANY_RATE)
     if real[1]:
         chance = _given(real, chance, middles)
     tails = np.array([0.5 - confidence / 2, 0.5 + confidence / 2])
@@ -128,23 +130,23 @@ def _several(successes: ArrayLike, tried: ArrayLike) -> tuple[Floats, Floats]:
     won, n = np.asarray(successes, dtype=float), np.asarray(tried, dtype=float)
     if won.shape != n.shape or won.ndim != 1 or not ((won >= 0) & (won <= n)).all():
         raise Sim2RealError("successes and episodes must be two lists, one entry per draw")
-    if len(won) < _FEWEST_DRAWS:
+    if len(won) < _MIN_DRAWS:
         raise Sim2RealError(
-            f"{len(won)} draws are too few to predict from: at least {_FEWEST_DRAWS} are needed,"
+            f"{len(won)} draws are too few to predict from: at least {_MIN_DRAWS} are needed,"
             " each named in the trials' `unit`"
         )
     several = n > 1
-    if several.sum() < _FEWEST_DRAWS:
+    if several.sum() < _MIN_DRAWS:
         raise Sim2RealError(
             f"{len(n) - several.sum()} of {len(n)} draws were tried only once, which cannot"
-            " separate how robots differ from how trials scatter; evaluate with --each 10 or so"
+            " separate differences between robots from chance; evaluate with --each 10 or more"
         )
     return won[several], n[several]
 
 
 def _given(real: tuple[int, int], chance: Floats, middles: Floats) -> Floats:
     """(rates,) probabilities given the robot's own trials, some of which unknown causes may end."""
-    chance = _lowered(chance, _arcs(_UNKNOWN)[1])
+    chance = _lowered(chance, _arcs(_ENDED_SHARES)[1])
     logs = special.xlogy(real[0], middles) + special.xlog1py(real[1] - real[0], -middles)
     chance = chance * np.exp(logs - logs[chance > 0].max())
     return np.asarray(chance / chance.sum())
@@ -152,8 +154,8 @@ def _given(real: tuple[int, int], chance: Floats, middles: Floats) -> Floats:
 
 def check_trials(trials: int) -> None:
     """Refuse an impractical number of real trials."""
-    if not 1 <= trials <= _MOST_TRIALS:
-        raise Sim2RealError(f"a prediction is about 1 to {_MOST_TRIALS:,} trials, not {trials}")
+    if not 1 <= trials <= _MAX_TRIALS:
+        raise Sim2RealError(f"--trials must be from 1 to {_MAX_TRIALS:,}, not {trials}")
 
 
 def _rates(won: Floats, n: Floats) -> Floats:

@@ -33,18 +33,13 @@ from numpy.typing import ArrayLike
 from sim2real.arrays import Floats
 from sim2real.errors import Sim2RealError
 from sim2real.evaluation.trial import Trial
-from sim2real.intervals import (
-    Rate,
-    check_confidence,
-    clustered,
-    score_interval,
-    worth_of,
-)
+from sim2real.intervals import Rate, clustered, score_interval, worth_of
 from sim2real.plain import PlainData
 
 _CORNERS = 1.0
 """Trials that the four added corners are worth; with less, coverage is too low at ten trials."""
-_FEWEST = 5
+_MIN_REAL = 5
+"""Fewest real conditions."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -93,22 +88,13 @@ def powered_rate(
     trials of each condition. The tried conditions must have been chosen in the same way as the
     simulated ones, and no prediction may have been fitted to the real outcomes.
     """
-    check_confidence(confidence)
     won = np.asarray(real, dtype=float)
     times = np.ones_like(won) if tried is None else np.asarray(tried, dtype=float)
-    if won.shape != times.shape or not ((times >= 1) & (won >= 0) & (won <= times)).all():
-        raise Sim2RealError("real successes must be from 0 to the number of trials")
-    if not (won == np.round(won)).all():
-        raise Sim2RealError("real outcomes must be 0 or 1")
-    y = _shares(won / times, "real outcomes")
-    f = _shares(predicted, "predictions")
-    others = _shares(simulated, "simulated predictions")
-    if len(y) != len(f):
-        raise Sim2RealError(f"{len(y)} real outcomes have {len(f)} predictions")
+    y, f, others = won / times, np.asarray(predicted, dtype=float), np.asarray(simulated, float)
     n, many = len(y), len(others)
-    if n < _FEWEST or many < n:
+    if n < _MIN_REAL or many < n:
         raise Sim2RealError(
-            f"{n} real and {many} simulated conditions are too few: at least {_FEWEST} real ones"
+            f"{n} real and {many} simulated conditions are too few: at least {_MIN_REAL} real ones"
             " and more simulated ones are needed"
         )
     alone = clustered(won, times, confidence=confidence)
@@ -141,13 +127,6 @@ def _with_corners(y: Floats, u: Floats) -> tuple[float, float]:
     y, u = np.append(y, [0.0, 0.0, 1.0, 1.0]), np.append(u, [-1.0, 1.0, -1.0, 1.0])
     both = np.cov(y, u, aweights=weights, ddof=0)
     return float(both[0, 1] / both[1, 1]), float(both[0, 1] / np.sqrt(both[0, 0] * both[1, 1]))
-
-
-def _shares(values: ArrayLike, what: str) -> Floats:
-    found = np.asarray(values, dtype=float)
-    if found.ndim != 1 or not np.isfinite(found).all() or ((found < 0) | (found > 1)).any():
-        raise Sim2RealError(f"{what} must be a list of numbers from 0 to 1")
-    return found
 
 
 def of_trials(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy import stats
@@ -20,21 +20,30 @@ from sim2real.plain import PlainData
 
 RESAMPLES = 2_000
 PERMUTATIONS = 5_000
-_ENOUGH = 5
+_MIN_POLICIES = 5
 """Fewest policies to resample."""
-_GROUPS = 3
+_MIN_GROUPS = 3
 """Fewest groups for a jackknife over groups; with fewer it is over their policies."""
-_LEVEL = 0.05
-"""Significance level."""
-_USEFUL = 1 / 3
-"""Least Kendall's tau for choosing by simulation: two thirds of the pairs in the right order."""
 _DIGITS = 9
 """Significant digits of a score within its group's range; the rest is rounding."""
-_LARGEST = 1e100
-"""Largest score."""
+_MAX_SCORE = 1e100
+"""Largest score, so that squares stay finite."""
 AT_ONCE = 4_000_000
 """Pairs of policies, times resamples, per batch: a limit on memory."""
 MEASURES = ("pearson", "spearman", "kendall", "mmrv")
+
+
+@dataclass(frozen=True, kw_only=True)
+class RankThresholds:
+    """When simulation counts as ranking policies as reality does."""
+
+    level: float = 0.05
+    """Significance level."""
+    useful_tau: float = 1 / 3
+    """Least Kendall's tau for choosing by simulation: two thirds of the pairs in order."""
+
+
+RANK_THRESHOLDS = RankThresholds()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,7 +83,7 @@ class RankMeasure:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Ranking(PlainData, also=("verdict",)):
+class Ranking(PlainData, also=("verdict",), without=("thresholds",)):
     """How simulation's order of policies compares with reality's."""
 
     group: str
@@ -102,6 +111,7 @@ class Ranking(PlainData, also=("verdict",)):
     groups, and over policies that simulation rates equal."""
     pooled_pearson: float | None = None
     """Pearson over all groups as if they were one; only meaningful for scores of one scale."""
+    thresholds: RankThresholds = RANK_THRESHOLDS
 
     @property
     def verdict(self) -> str:
@@ -115,21 +125,25 @@ class Ranking(PlainData, also=("verdict",)):
             return "nothing to rank: these policies do equally well in reality"
         if self.tau_most is not None and self.tau_most < 0:
             return f"simulation does not rank these policies, it misleads ({which})"
-        if self.p_value <= _LEVEL:
+        if self.p_value <= self.thresholds.level:
             surely = kendall.low is None or kendall.low > 0
-            if surely and kendall.value >= _USEFUL:
+            if surely and kendall.value >= self.thresholds.useful_tau:
                 return f"simulation ranks these policies ({chance})"
             return (
                 "simulation says something about the order of these policies, but not enough to"
                 f" choose by ({chance})"
             )
-        if self.tau_most is not None and self.tau_most < _USEFUL:
+        if self.tau_most is not None and self.tau_most < self.thresholds.useful_tau:
             return f"simulation does not rank these policies ({which})"
         return f"it is not shown that simulation ranks these policies ({chance})"
 
 
 def rank(
-    scored: Sequence[ScoredPolicy], *, confidence: float = 0.95, seed: int = 0
+    scored: Sequence[ScoredPolicy],
+    *,
+    confidence: float = 0.95,
+    thresholds: RankThresholds = RANK_THRESHOLDS,
+    seed: int = 0,
 ) -> list[Ranking]:
     """A ranking for each group of two or more policies; with several, all together come first.
 
@@ -139,7 +153,7 @@ def rank(
     if seed < 0:
         raise Sim2RealError(f"--seed must not be negative, got {seed}")
     for row in scored:
-        if not max(abs(row.sim), abs(row.real)) < _LARGEST:
+        if not max(abs(row.sim), abs(row.real)) < _MAX_SCORE:
             raise Sim2RealError(
                 f"policy {row.policy!r} scores {row.sim:g} in simulation and {row.real:g} in"
                 " reality: scores must be finite numbers"
@@ -151,7 +165,7 @@ def rank(
     if len(found) > 1:
         rows = [row for rows in compared.values() for row in rows]
         found.insert(0, _rank(rows, "", confidence, seed))
-    return found
+    return [replace(one, thresholds=thresholds) for one in found]
 
 
 def unranked(scored: Sequence[ScoredPolicy]) -> list[str]:
@@ -253,7 +267,7 @@ def _rank(rows: Sequence[ScoredPolicy], name: str, confidence: float, seed: int)
         group=name,
         policies=len(rows),
         measures=found,
-        over="policies" if len(rows) >= _ENOUGH else "trials" if retried is not None else "",
+        over="policies" if len(rows) >= _MIN_POLICIES else "trials" if retried is not None else "",
         right=int((signs > 0).sum()),
         wrong=int((signs < 0).sum()),
         untold=int((differ & (order == 0)).sum()),
@@ -296,7 +310,7 @@ def _with_intervals(
     """
     values = _measures(sim, real, groups)
     drawn: dict[str, Floats] = {}
-    if len(sim) >= _ENOUGH:
+    if len(sim) >= _MIN_POLICIES:
         picks = np.empty((RESAMPLES, len(sim)), dtype=int)
         for group in np.unique(groups):
             inside = np.flatnonzero(groups == group)
@@ -306,7 +320,7 @@ def _with_intervals(
         drawn = _many_measures(np.broadcast_to(sim, retried.shape).copy(), retried, groups)
     found = {key: _measure(float(values[key]), drawn.get(key), confidence) for key in MEASURES}
     low, high = found["mmrv"].low, found["mmrv"].high
-    if len(sim) >= _ENOUGH:
+    if len(sim) >= _MIN_POLICIES:
         low, high = _violation_interval(sim, real, groups, confidence) or (None, None)
     found["mmrv"] = RankMeasure(
         value=unit * float(values["mmrv"]),
@@ -347,7 +361,7 @@ def _violation_interval(
     if value == 0:
         return None
     by_group = [np.flatnonzero(groups == group) for group in np.unique(groups)]
-    if len(by_group) >= _GROUPS:
+    if len(by_group) >= _MIN_GROUPS:
         strata = [by_group]
     elif min(len(inside) for inside in by_group) > 2:
         strata = [[np.array([one]) for one in inside] for inside in by_group]

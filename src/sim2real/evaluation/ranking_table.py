@@ -9,12 +9,20 @@ from pathlib import Path
 import numpy as np
 
 from sim2real.errors import Sim2RealError, nearest, number_at, table_at
-from sim2real.evaluation.ranking import MEASURES, Ranking, ScoredPolicy, rank, unranked
+from sim2real.evaluation.ranking import (
+    MEASURES,
+    RANK_THRESHOLDS,
+    Ranking,
+    RankThresholds,
+    ScoredPolicy,
+    rank,
+    unranked,
+)
 from sim2real.evaluation.trial_files import number_in, read_rows, text_in
 from sim2real.files import read_json
 from sim2real.plain import PlainData
 
-_MOST_TRIALS = 10**9
+_MAX_TRIALS = 10**9
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,6 +89,7 @@ def rank_table(
     group: tuple[str, ...] = (),
     n_real: str = "n_real",
     confidence: float = 0.95,
+    thresholds: RankThresholds = RANK_THRESHOLDS,
     seed: int = 0,
 ) -> RankedTable:
     """Say whether simulation ranks the policies of a CSV or JSON table as reality does.
@@ -89,7 +98,7 @@ def rank_table(
     """
     columns = ScoreColumns(policy=policy, sim=sim, real=real, group=group, n_real=n_real)
     scored, left_out = read_scored(Path(table), columns)
-    found = rank(scored, confidence=confidence, seed=seed)
+    found = rank(scored, confidence=confidence, thresholds=thresholds, seed=seed)
     return RankedTable(
         rankings=tuple(found),
         left_out=(*left_out, *unranked(scored)),
@@ -139,9 +148,9 @@ def _of_rows(
             left_out.append(f"row {number}, {group} {policy}: no {missing}".replace(",  ", ", "))
             continue
         count = number_in(row.get(columns.n_real), f"{where}: {columns.n_real}") or 0.0
-        if not 0 <= count <= _MOST_TRIALS or count != int(count):
+        if not 0 <= count <= _MAX_TRIALS or count != int(count):
             raise Sim2RealError(
-                f"{where}: {columns.n_real} must be a whole number from 0 to {_MOST_TRIALS:,}"
+                f"{where}: {columns.n_real} must be a whole number from 0 to {_MAX_TRIALS:,}"
             )
         if count and not 0 <= values[1] <= 1:
             raise Sim2RealError(

@@ -32,10 +32,10 @@ from sim2real.evaluation.paired_outcomes import PairedOutcomes
 _SHAPE = 2.0
 """Shape of the Beta distribution, cut at half, that evidence is averaged over: it needs the fewest
 trials at differences of 20 to 30 points."""
-_LONGEST = 2_000
+_MAX_PLANNED = 2_000
 """Most pairs in a plan."""
-_AHEAD = 500
-"""Pairs to forecast without a plan."""
+_FORECAST_PAIRS = 500
+"""Pairs to forecast if there is no plan."""
 _FUTURES = 500
 """Simulated futures of a forecast."""
 
@@ -52,8 +52,8 @@ class SequentialTest:
     def __post_init__(self) -> None:
         if not 0 < self.alpha < 1:
             raise Sim2RealError(f"an error rate of {self.alpha} is not between 0 and 1")
-        if self.most is not None and not 1 <= self.most <= _LONGEST:
-            raise Sim2RealError(f"a plan is for 1 to {_LONGEST} pairs, not {self.most}")
+        if self.most is not None and not 1 <= self.most <= _MAX_PLANNED:
+            raise Sim2RealError(f"a plan is for 1 to {_MAX_PLANNED} pairs, not {self.most}")
 
     def needed(self, deciding: int) -> Ints:
         """(deciding + 1,) wins that show that a policy is better, by number of deciding pairs."""
@@ -88,7 +88,7 @@ class SequentialTest:
         return ("A" if first[at] >= needed[at] else "B"), at + 1
 
     def _left(self, pairs: PairedOutcomes) -> int:
-        return _AHEAD if self.most is None else self.most - len(pairs)
+        return _FORECAST_PAIRS if self.most is None else self.most - len(pairs)
 
     def _forecast(
         self, pairs: PairedOutcomes, rng: np.random.Generator
@@ -168,7 +168,7 @@ def more_than_planned(pairs: int, most: int) -> Sim2RealError:
 
 @lru_cache(maxsize=256)
 def _needed(level: float, deciding: int) -> Ints:
-    """(deciding + 1,) fewest wins with that much evidence; more than all if none are enough."""
+    """(deciding + 1,) fewest wins with that much evidence; more than all pairs if none suffice."""
     found = np.empty(deciding + 1, dtype=int)
     low = 0
     for m in range(deciding + 1):

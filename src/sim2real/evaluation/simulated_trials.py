@@ -18,7 +18,8 @@ from sim2real.randomize import Sampler, drawn
 from sim2real.tasks import Task, TaskEnv
 from sim2real.twin import Twin
 
-_MOST_WORLDS = 1024
+_MAX_WORLDS = 1024
+"""Most worlds that run at once."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +40,7 @@ class SimulatedTrials:
     """(trials,) sum of rewards."""
     diverged: Bools
     """(trials,) bool: the simulation diverged, which counts as a failure."""
-    per_seed: int = _MOST_WORLDS
+    per_seed: int = _MAX_WORLDS
     """Trials with one seed; those after them have the next."""
     each: int = 1
     """Consecutive trials that share a draw."""
@@ -66,19 +67,16 @@ def run_trials(
     Trial k depends only on the seed, `each` and k, not on how many others there are. `rows` (draws,
     parameters) replace draws of `source`. `keep` gets the trials as episodes of policy `policy_id`.
     """
-    if not 1 <= each <= _MOST_WORLDS:
-        raise Sim2RealError(f"a draw is tried 1 to {_MOST_WORLDS} times, not {each}")
-    if rows is not None and len(rows) * each < episodes:
-        raise ValueError(f"{len(rows)} rows, {each} trials each, are too few for {episodes}")
+    if not 1 <= each <= _MAX_WORLDS:
+        raise Sim2RealError(f"--each must be from 1 to {_MAX_WORLDS}, not {each}")
+    twin = twin or Twin.load(task.twin)
     parts: list[tuple[Tensor, Tensor, Tensor, Tensor]] = []
-    per_seed = _MOST_WORLDS // each * each
+    per_seed = _MAX_WORLDS // each * each
     rounds = math.ceil(episodes / per_seed)
     make = partial(TaskEnv, task, source=source, threads=threads, remainder=remainder)
-    env: TaskEnv | None = None
     for part in range(rounds):
         count = min(per_seed, episodes - part * per_seed)
         env = make(worlds=count, seed=seed + part, twin=twin)
-        twin = env.twin
         if rows is not None or each > 1:
             first = part * per_seed // each
             draws = range(first, first + math.ceil(count / each))
@@ -93,14 +91,14 @@ def run_trials(
         parts.append(_one_each(env, policy, record, report, part=part, rounds=rounds))
         if keep is not None and record is not None:
             keep(record.episodes(parts[-1][0], success=parts[-1][1], policy=policy_id))
-    assert env is not None
-    columns = [torch.cat(column).numpy() for column in zip(*parts, strict=True)]
-    values, success, reward, diverged = columns
+    values, success, reward, diverged = (
+        torch.cat(column).numpy() for column in zip(*parts, strict=True)
+    )
     return SimulatedTrials(
         task=task.name,
-        twin=env.twin.version,
+        twin=twin.version,
         seed=seed,
-        names=tuple(parameter.name for parameter in env.twin.parameters),
+        names=tuple(parameter.name for parameter in twin.parameters),
         values=values,
         success=success,
         reward=reward,

@@ -117,7 +117,7 @@ def _of_evaluation(path: Path) -> list[Trial]:
             return trials_of_worlds(trials, policy=str(data["policy"]))
     except _BROKEN as error:
         raise Sim2RealError(
-            f"{path} does not hold trials ({one_line(error)}); evaluate anew"
+            f"{path} does not hold trials ({one_line(error)}); run `sim2real evaluate` again"
         ) from None
 
 

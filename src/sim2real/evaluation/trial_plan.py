@@ -11,17 +11,17 @@ import numpy as np
 from scipy import stats
 
 from sim2real.errors import Sim2RealError
-from sim2real.evaluation.paired_outcomes import EXPECTED, MANY
+from sim2real.evaluation.paired_outcomes import MAX_FOR_BARNARD, MIN_EXPECTED
 from sim2real.evaluation.sequential import SequentialTest
 from sim2real.plain import PlainData
 
-MOST = 2_000
+MAX_TRIALS = 2_000
 """Most trials of a practical plan."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class TrialPlan(PlainData):
-    """Trials of each of two policies, by kind of comparison; None for more than `MOST`."""
+    """Trials of each of two policies, by kind of comparison; None for more than `MAX_TRIALS`."""
 
     unpaired: int | None
     """Under independent conditions, in one go (the test of `unpaired_p`)."""
@@ -39,7 +39,7 @@ class TrialPlan(PlainData):
 
     def sentences(self) -> Iterator[str]:
         """The plan, a line each."""
-        many = f"more than {MOST}"
+        many = f"more than {MAX_TRIALS}"
         average = "" if self.sequential is None else f"{self.sequential:.0f} on average, "
         power = f"{100 * self.power:g} %"
         yield f"trials of each policy to show the difference with a probability of {power}:"
@@ -59,11 +59,11 @@ def plan_trials(
     alpha: float = 0.05,
     correlation: float = 0.0,
 ) -> TrialPlan:
-    """Trials that it takes to show the difference between success rates `first` and `second`.
+    """Trials needed to show the difference between success rates `first` and `second`.
 
     `correlation` is that of the two outcomes under the same condition: 0 if conditions do not
-    matter, near 1 if they decide everything. Two-sided at `alpha`. All numbers are exact. A
-    comparison that takes more than `MOST` trials is None; if all do, that is a `Sim2RealError`.
+    matter, near 1 if they decide everything. Two-sided at `alpha`. All numbers are exact. If every
+    kind of comparison takes more than `MAX_TRIALS` trials, that is a `Sim2RealError`.
     """
     for name, value in (("power", power), ("alpha", alpha)):
         if not 0 < value < 1:
@@ -81,7 +81,7 @@ def plan_trials(
     most = _smallest(sequential, power)
     if unpaired is None and paired is None and most is None:
         raise Sim2RealError(
-            f"this takes more than {MOST} trials; plan for a larger difference or less power"
+            f"this takes more than {MAX_TRIALS} trials; plan for a larger difference or less power"
         )
     test = None if most is None else SequentialTest(alpha=alpha, most=most)
     same = sum(chances) / 2
@@ -127,7 +127,7 @@ def unpaired_power(n: int, first: float, second: float, *, alpha: float = 0.05) 
     Tables enter the rejection region in the order of their pooled z, as long as its probability
     stays below `alpha` at every common rate.
     """
-    if n * n > MANY:
+    if n * n > MAX_FOR_BARNARD:
         return _power_of_many(n, first, second, alpha)
     k = np.arange(n + 1)
     pooled = (k[:, None] + k[None, :]) / (2 * n)
@@ -150,7 +150,7 @@ def _power_of_many(n: int, first: float, second: float, alpha: float) -> float:
     both = a + b
     spread = np.sqrt(np.maximum(both * (2 * n - both), 1e-300) / (2 * n))
     shown = np.abs(a - b) >= stats.norm.isf(alpha / 2) * spread
-    few = np.minimum(both, 2 * n - both) < 2 * EXPECTED
+    few = np.minimum(both, 2 * n - both) < 2 * MIN_EXPECTED
     x, total = np.minimum(a, b)[few], both[few]
     shown[few] = 2 * stats.hypergeom.cdf(x, 2 * n, n, total) <= alpha
     chance = np.outer(stats.binom.pmf(k, n, first), stats.binom.pmf(k, n, second))
@@ -158,10 +158,10 @@ def _power_of_many(n: int, first: float, second: float, alpha: float) -> float:
 
 
 def _smallest(reached: Callable[[int], float], power: float) -> int | None:
-    """The smallest size with that power, up to its saw-tooth; None beyond `MOST`."""
+    """The smallest size with that power, as if power only grew; None beyond `MAX_TRIALS`."""
     low, high = 1, 2
     while reached(high) < power:
-        if high == MOST:
+        if high == MAX_TRIALS:
             return None
-        low, high = high, min(2 * high, MOST)
+        low, high = high, min(2 * high, MAX_TRIALS)
     return low + 1 + bisect_left(range(low + 1, high), power, key=reached)

@@ -25,15 +25,18 @@ from sim2real.plain import PlainData
 from sim2real.replay import Replay
 
 _RANGES = 8
-_FEWEST = 8
+"""Ranges that a quantity is divided into, if there are enough segments."""
+_MIN_SEGMENTS = 8
 """Fewest segments in a range."""
 _BLOCK_S = 1.0
 """Shortest block of neighbouring segments [s]."""
 _BLOCKS = 120
 """Approximate number of blocks in all recordings."""
-_RESAMPLED = 1999
-_FEWEST_BLOCKS = 6
-_MOST_RECORDINGS = 40
+_RESAMPLES = 1999
+_MIN_BLOCKS = 6
+"""Fewest blocks for a test."""
+_MAX_RECORDINGS = 40
+"""Most recordings that are compared with each other."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -161,7 +164,7 @@ def _scores(pairs: ReplayedPairs, replay: Replay) -> Floats:
 def _variables(pairs: ReplayedPairs) -> Iterator[_Variable]:
     """What segments are sorted by: means of both of a pair, which treat the two alike."""
     log = pairs.real.log
-    real, made = (_middle(r.measured, pairs.at_start(r)) for r in (pairs.real, pairs.simulated))
+    real, made = (_mean(r.measured, pairs.at_start(r)) for r in (pairs.real, pairs.simulated))
     middle = (real + made) / 2
     names = [(name, spec) for spec in log.contract.sensors for name in spec.numbers]
     for column, (name, spec) in enumerate(names):
@@ -179,11 +182,11 @@ def _variables(pairs: ReplayedPairs) -> Iterator[_Variable]:
             f"command {command.name}", command.unit, pairs.command[..., column].mean(axis=1)
         )
     yield _Variable("time", "s", pairs.since_s)
-    if 1 < len(np.unique(pairs.recording)) <= _MOST_RECORDINGS:
+    if 1 < len(np.unique(pairs.recording)) <= _MAX_RECORDINGS:
         yield _Variable("recording", "", 1.0 + pairs.recording.astype(float), each=True)
 
 
-def _middle(measured: Floats, start: Floats) -> Floats:
+def _mean(measured: Floats, start: Floats) -> Floats:
     """(segments, numbers) mean reading; without any, the one at the start."""
     known = np.isfinite(measured)
     mean = np.where(known, measured, 0.0).sum(axis=1) / np.maximum(known.sum(axis=1), 1)
@@ -206,16 +209,16 @@ def _cut(variable: _Variable) -> Iterator[tuple[float, float, Bools]]:
     if variable.each:
         for value in np.unique(values):
             inside = values == value
-            if _FEWEST <= inside.sum() < len(values):
+            if _MIN_SEGMENTS <= inside.sum() < len(values):
                 yield float(value), float(value), inside
         return
-    count = min(_RANGES, len(values) // _FEWEST)
+    count = min(_RANGES, len(values) // _MIN_SEGMENTS)
     if count < 2:
         return
     edges = np.unique(np.quantile(values, np.linspace(0, 1, count + 1)))
     for low, high in pairwise(edges):
         inside = (values >= low) & ((values < high) | (high == edges[-1]))
-        if _FEWEST <= inside.sum() < len(values):
+        if _MIN_SEGMENTS <= inside.sum() < len(values):
             yield float(low), float(high), inside
 
 
@@ -241,8 +244,8 @@ def _compared(
     count = int(blocks.max()) + 1
     pick = np.zeros((count, len(blocks)))
     pick[blocks, np.arange(len(blocks))] = 1.0
-    signs = rng.choice([-1.0, 1.0], size=(_RESAMPLED, count))
-    largest = np.full(_RESAMPLED, -np.inf)
+    signs = rng.choice([-1.0, 1.0], size=(_RESAMPLES, count))
+    largest = np.full(_RESAMPLES, -np.inf)
     sizes, errors = np.empty_like(differences), np.empty_like(differences)
     for c in range(excess.shape[1]):
         score = excess[:, c]
@@ -253,10 +256,10 @@ def _compared(
         errors[:, c] = np.sqrt(((pick @ left.T) ** 2).sum(axis=0))
         sizes[:, c] = differences[:, c] / error
         largest = np.maximum(largest, (signs @ by_block / error).max(axis=1))
-    if count < _FEWEST_BLOCKS:  # too few for a test
+    if count < _MIN_BLOCKS:
         return differences, np.ones_like(differences), errors
-    beyond = _RESAMPLED - np.searchsorted(np.sort(largest), sizes)
-    return differences, (1 + beyond) / (1 + _RESAMPLED), errors
+    beyond = _RESAMPLES - np.searchsorted(np.sort(largest), sizes)
+    return differences, (1 + beyond) / (1 + _RESAMPLES), errors
 
 
 def _range(low: float, high: float) -> str:

@@ -11,11 +11,11 @@ import tyro
 
 @dataclass(frozen=True, kw_only=True)
 class GapConfig:
-    """Measure the gap between a twin and its robot by replaying the real actions in the twin.
+    """Measure the gap between a twin and its robot by replaying the recorded commands in the twin.
 
-    Gives the errors of each channel over the horizon, whether real and simulated motion can be told
-    apart, and where in state space and in time the gap is largest. Use logs that the twin was not
-    identified from.
+    Gives the error of each channel over the horizon, tests whether real and simulated motion
+    differ, and finds where in state space and in time the gap is largest. Use logs that the twin
+    was not identified from.
     """
 
     twin: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="TWIN")]
@@ -30,10 +30,11 @@ class GapConfig:
     rate_hz: float = 0.0
     """Control rate of the logs [Hz]; their own by default."""
     horizon_s: float = 0.5
-    """Time ahead that the twin predicts from each measured state [s]."""
+    """Time ahead that the twin predicts, from each measured state [s]."""
     remainder: bool = False
     """Use the twin's learned remainder."""
     seed: int = 0
+    """Seed of everything random."""
     threads: int = 0
     """Threads of the simulation; 0 for all cores."""
     json: bool = False

@@ -14,23 +14,20 @@ import numpy as np
 
 from sim2real.arrays import Floats, Ints
 from sim2real.gap.replayed_pairs import ReplayedPairs
+from sim2real.gap.thresholds import GAP_THRESHOLDS, GapThresholds
 from sim2real.plain import PlainData
 from sim2real.replay import clusters_of
 from sim2real.twin import SensorEffects
 
-_RESAMPLED = 1000
+_RESAMPLES = 1000
 _BAND = (0.025, 0.975)
-_LONGEST_LAG = 0.25
+_MAX_LAG = 0.25
 """Longest lag to try, as a share of a segment."""
-_LAGS_A_PERIOD = 4
-_MOVES = 3.0
-"""Spread, in noise levels, above which readings show motion."""
-_LAG_LEAST, _LAG_MOST = 0.1, 0.5
-"""Share of the squared error that a lag must remove to be reported, and to dominate."""
+_LAGS_PER_PERIOD = 4
 
 
 @dataclass(frozen=True, kw_only=True)
-class ChannelLag(PlainData, also=("told",)):
+class ChannelLag(PlainData, without=("dominates",)):
     """How far the robot is behind the prediction."""
 
     seconds: float
@@ -40,20 +37,14 @@ class ChannelLag(PlainData, also=("told",)):
     """95 % interval [s]."""
     explains: float
     """Share of the squared error that shifting the prediction by it removes."""
-
-    @property
-    def told(self) -> bool:
-        """Whether it is large and certain enough to report."""
-        return self.explains > _LAG_LEAST and (self.low > 0 or self.high < 0)
-
-    @property
-    def dominates(self) -> bool:
-        """Whether it explains most of the error."""
-        return self.told and self.explains > _LAG_MOST
+    told: bool
+    """Whether it is large and certain enough to report."""
+    dominates: bool
+    """Whether it explains most of the error."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class ChannelGap(PlainData, also=("error", "predicts")):
+class ChannelGap(PlainData, also=("error", "predicts"), without=("moves",)):
     """Errors of one sensor's predictions along the horizon, one entry per period."""
 
     name: str
@@ -75,12 +66,14 @@ class ChannelGap(PlainData, also=("error", "predicts")):
     """Whether the twin declares that noise; else it is a ten-thousandth of the readings' range."""
     spread: float
     """Standard deviation of the readings themselves [unit]."""
+    moves: bool
+    """Whether the readings show motion and not only noise."""
     ratio: float
     """Error over the whole horizon, relative to the floor; 1 if the twin is right."""
     ratio_low: float
     ratio_high: float
     lag: ChannelLag | None
-    """None if segments are too short, or the prediction is no better than no change."""
+    """None if segments are too short, or if assuming no change predicts as well."""
 
     @property
     def error(self) -> float:
@@ -91,11 +84,6 @@ class ChannelGap(PlainData, also=("error", "predicts")):
     def in_noise(self) -> float:
         """Error at the end of the horizon in noise levels."""
         return self.rms[-1] / self.noise
-
-    @property
-    def moves(self) -> bool:
-        """Whether the readings show motion and not only noise."""
-        return self.spread > _MOVES * self.noise
 
     @property
     def in_spread(self) -> float | None:
@@ -122,7 +110,9 @@ class ChannelGap(PlainData, also=("error", "predicts")):
         }
 
 
-def channel_gaps(pairs: ReplayedPairs, *, seed: int = 0) -> tuple[ChannelGap, ...]:
+def channel_gaps(
+    pairs: ReplayedPairs, *, thresholds: GapThresholds = GAP_THRESHOLDS, seed: int = 0
+) -> tuple[ChannelGap, ...]:
     """The gap of every sensor that the logs have readings of."""
     rng = np.random.default_rng(seed)
     clusters = clusters_of(pairs.recording)
@@ -142,23 +132,25 @@ def channel_gaps(pairs: ReplayedPairs, *, seed: int = 0) -> tuple[ChannelGap, ..
         ratios = whole / np.maximum(floor, 1e-12)
         mine = declared.get(spec.name, SensorEffects())
         noise = float(np.sqrt(np.mean(pairs.real.noise[part] ** 2)))
+        spread = _spread(measured)
         found.append(
             ChannelGap(
                 name=spec.name,
                 unit=spec.unit,
-                times_s=_listed((1.0 + steps.astype(float)) * pairs.real.period_s),
-                rms=_listed(many[0]),
-                low=_listed(low),
-                high=_listed(high),
-                floor=_listed(floors[0]),
-                stays=_listed(still),
+                times_s=tuple(((1.0 + steps) * pairs.real.period_s).tolist()),
+                rms=tuple(many[0].tolist()),
+                low=tuple(low.tolist()),
+                high=tuple(high.tolist()),
+                floor=tuple(floors[0].tolist()),
+                stays=tuple(still.tolist()),
                 noise=noise,
                 declared=math.hypot(mine.noise, mine.quantum / math.sqrt(12)) > 0.99 * noise,
-                spread=_spread(measured),
+                spread=spread,
+                moves=spread > thresholds.motion * noise,
                 ratio=float(ratios[0]),
                 ratio_low=float(np.quantile(ratios[1:], _BAND[0])),
                 ratio_high=float(np.quantile(ratios[1:], _BAND[1])),
-                lag=_lag(pairs.real.predicted[0][..., part], measured, weights, pairs)
+                lag=_lag(pairs.real.predicted[0][..., part], measured, weights, pairs, thresholds)
                 if many[0, -1] < still[-1]
                 else None,
             )
@@ -169,7 +161,7 @@ def channel_gaps(pairs: ReplayedPairs, *, seed: int = 0) -> tuple[ChannelGap, ..
 def _resampled(clusters: Ints, rng: np.random.Generator) -> Floats:
     """(1 + resamples, segments) weights of segments; those of the first row are one."""
     count = int(clusters.max()) + 1
-    drawn = rng.multinomial(count, np.full(count, 1 / count), size=_RESAMPLED)
+    drawn = rng.multinomial(count, np.full(count, 1 / count), size=_RESAMPLES)
     return np.concatenate([np.ones((1, len(clusters))), drawn[:, clusters]])
 
 
@@ -189,15 +181,19 @@ def _spread(measured: Floats) -> float:
 
 
 def _lag(
-    predicted: Floats, measured: Floats, weights: Floats, pairs: ReplayedPairs
+    predicted: Floats,
+    measured: Floats,
+    weights: Floats,
+    pairs: ReplayedPairs,
+    thresholds: GapThresholds,
 ) -> ChannelLag | None:
     """The shift in time of predictions (segments, periods, numbers) that leaves least error."""
     steps = predicted.shape[1]
-    reach = int(_LONGEST_LAG * steps)
+    reach = int(_MAX_LAG * steps)
     if reach < 2:
         return None
     inner = np.arange(reach, steps - reach)
-    shifts = np.arange(-reach * _LAGS_A_PERIOD, reach * _LAGS_A_PERIOD + 1) / _LAGS_A_PERIOD
+    shifts = np.arange(-reach * _LAGS_PER_PERIOD, reach * _LAGS_PER_PERIOD + 1) / _LAGS_PER_PERIOD
     left = []
     for shift in shifts:
         at = inner - shift
@@ -210,13 +206,13 @@ def _lag(
     best = shifts[totals.argmin(axis=1)] * pairs.real.period_s
     none = float(totals[0, len(shifts) // 2])
     low, high = np.quantile(best[1:], _BAND)
+    explains = 1.0 - float(totals[0].min()) / none if none > 0 else 0.0
+    told = explains > thresholds.lag_least and bool(low > 0 or high < 0)
     return ChannelLag(
         seconds=float(best[0]),
         low=float(low),
         high=float(high),
-        explains=1.0 - float(totals[0].min()) / none if none > 0 else 0.0,
+        explains=explains,
+        told=told,
+        dominates=told and explains > thresholds.lag_most,
     )
-
-
-def _listed(values: Floats) -> tuple[float, ...]:
-    return tuple(float(value) for value in values)

@@ -22,7 +22,7 @@ from sim2real.gap.horizon_errors import ChannelGap, channel_gaps
 from sim2real.gap.reading_coverage import RangeCoverage, range_coverage
 from sim2real.gap.replayed_pairs import ReplayedPairs, make_pairs, part_of
 from sim2real.gap.thresholds import GAP_THRESHOLDS, GapThresholds
-from sim2real.gap.two_sample import EXCHANGES, FEWEST, Distance, distances
+from sim2real.gap.two_sample import EXCHANGES, MIN_PAIRS, Distance, distances
 from sim2real.intervals import holm
 from sim2real.logs import ControlLog, aligned_logs
 from sim2real.plain import PlainData
@@ -31,15 +31,16 @@ from sim2real.randomize import drawn
 from sim2real.replay import seconds_of
 from sim2real.twin import Twin
 
-_FEW = 20
-"""Fewer segments than this are tested on shorter ones, too."""
+_FEW_SEGMENTS = 20
+"""Number of segments below which shorter segments are tested, too."""
 _SHORTER = 5
 """How many times shorter those are than the horizon."""
-_LEAST_STEPS = 3
+_MIN_STEPS = 3
 """Fewest periods of a segment."""
-_LISTED = 20
+_MAX_LISTED = 20
 """Most hotspots in the written result."""
 _STAGES = 3
+"""Stages of about the same length, for the progress bar."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -113,7 +114,7 @@ class Gap(
             return f"the twin is off by {size}{self._largest()}{late}{self._apart()}"
         if not self.distances:
             return (
-                f"too few segments to tell ({FEWEST} are needed: record for longer, or choose a"
+                f"too few segments to tell ({MIN_PAIRS} are needed: record for longer, or choose a"
                 f" shorter --horizon-s): errors are {size}"
             )
         if worst.ratio_low > 1:
@@ -124,7 +125,7 @@ class Gap(
         """Plain data."""
         return super().to_dict() | {
             "channels": {channel.name: channel.to_dict() for channel in self.channels},
-            "places": [place.to_dict() for place in self.worst_places[:_LISTED]],
+            "places": [place.to_dict() for place in self.worst_places[:_MAX_LISTED]],
             "places_looked_at": len(self.places),
         }
 
@@ -194,14 +195,6 @@ class Gap(
         )
 
 
-def check_options(*, horizon_s: float, seed: int) -> None:
-    """Refuse options out of range."""
-    if not 0 < horizon_s < math.inf:
-        raise Sim2RealError(f"--horizon-s must be a positive number of seconds, not {horizon_s:g}")
-    if seed < 0:
-        raise Sim2RealError(f"--seed must not be negative, got {seed}")
-
-
 def measure_gap(
     twin: Twin | Path | str,
     logs: Logs | Sequence[ControlLog],
@@ -223,7 +216,10 @@ def measure_gap(
     identified from. For a twin with a posterior this includes the coverage of its draws. Logs that
     are too short for `horizon_s`, or of another robot, are a `Sim2RealError`.
     """
-    check_options(horizon_s=horizon_s, seed=seed)
+    if not 0 < horizon_s < math.inf:
+        raise Sim2RealError(f"--horizon-s must be a positive number of seconds, not {horizon_s:g}")
+    if seed < 0:
+        raise Sim2RealError(f"--seed must not be negative, got {seed}")
     twin = open_twin(twin)
     logs = aligned_logs(twin, logs, channels=channels, rate_hz=rate_hz)
     _refuse_rates(logs)
@@ -233,22 +229,26 @@ def measure_gap(
     if twin.posterior is not None:
         draws = drawn(twin, "posterior", count=thresholds.draws, seed=seed).numpy()
     pairs = make(horizon_s=horizon_s, most=thresholds.segments, draws=draws, report=stages[0])
-    short_s = max(horizon_s / _SHORTER, _LEAST_STEPS * pairs.real.period_s)
+    short_s = max(horizon_s / _SHORTER, _MIN_STEPS * pairs.real.period_s)
     short = make(horizon_s=short_s, most=thresholds.short_segments, apart=False, report=stages[1])
     tests, why = distances(pairs, seed=seed), []
-    if len(pairs.recording) < _FEW:
-        why.append(_few(pairs, short_s))
+    if len(pairs.recording) < _FEW_SEGMENTS:
+        why.append(
+            f"there are only {len(pairs.recording)} segments of {pairs.horizon_s:.2g} s: the tests"
+            f" of real against simulated motion also use segments of {short_s:.2g} s"
+        )
         close = make(horizon_s=short_s, most=thresholds.segments)
         tests = distances(close, seed=seed) + tests[-1:]
     covered = None
     if twin.posterior is not None and not remainder:
-        look = partial(range_coverage, twin, logs, source="posterior", draws=thresholds.draws)
-        look = partial(look, horizon_s=horizon_s, seed=seed, threads=threads)
         try:
-            covered = look(thresholds=thresholds, report=stages[2])
+            covered = range_coverage(
+                twin, logs, source="posterior", draws=thresholds.draws, horizon_s=horizon_s,
+                thresholds=thresholds, seed=seed, threads=threads, report=stages[2],
+            )  # fmt: skip
         except Sim2RealError as error:
             why.append(f"the posterior's coverage was not checked: {error}")
-    errors = channel_gaps(pairs, seed=seed)
+    errors = channel_gaps(pairs, thresholds=thresholds, seed=seed)
     report(1, 1)
     return Gap(
         twin=twin.name,
@@ -262,7 +262,7 @@ def measure_gap(
         distances=tests,
         places=find_hotspots(short, pairs, seed=seed),
         coverage=covered,
-        notes=(*_left_out(logs), *_notes(pairs, errors), *why),
+        notes=(*_notes(logs, pairs, errors), *why),
         pairs=pairs,
         draws=draws,
         level=thresholds.level,
@@ -284,57 +284,49 @@ def two_figures(value: float) -> str:
     return f"{float(f'{value:.2g}'):,g}"
 
 
-def _few(pairs: ReplayedPairs, short_s: float) -> str:
-    return (
-        f"there are only {len(pairs.recording)} segments of {pairs.horizon_s:.2g} s: the tests of"
-        f" real against simulated motion also use segments of {short_s:.2g} s"
-    )
-
-
-def _left_out(logs: Sequence[ControlLog]) -> Iterator[str]:
+def _notes(
+    logs: Sequence[ControlLog], pairs: ReplayedPairs, channels: Sequence[ChannelGap]
+) -> Iterator[str]:
+    """What limits the result, a sentence each."""
     samples = sum(log.left_out for log in logs)
     if samples:
         yield (
             f"{samples} samples that are not finite or not possible are left out; `sim2real data"
             " check` lists them"
         )
-
-
-def _notes(pairs: ReplayedPairs, channels: Sequence[ChannelGap]) -> tuple[str, ...]:
-    notes = []
     in_spreads = [channel.in_spread for channel in channels if channel.in_spread is not None]
     if in_spreads and np.median(in_spreads) > 1:
-        notes.append(
+        yield (
             f"after {pairs.horizon_s:.2g} s most predictions are worse than the mean reading: the"
             " motion is unstable, and a shorter --horizon-s says more, or the recordings are of"
             " another robot or in other units than the twin expects"
         )
     still = [channel.name for channel in channels if not channel.moves]
     if still:
-        notes.append(
+        yield (
             f"readings of {', '.join(still)} hardly change by more than noise: the motions do not"
             " affect them, or the sensor is stuck"
         )
     silent = [channel.name for channel in channels if not channel.declared]
     if silent:
-        notes.append(
+        yield (
             f"the twin declares little or no noise for {', '.join(silent)}, so every difference"
             " counts, and a noise level is a ten-thousandth of the range; declare the noise in"
             " [effects.sensor] of the twin"
         )
     if pairs.diverged:
-        notes.append(f"the twin diverged in {pairs.diverged} segments, which are left out")
+        yield f"the twin diverged in {pairs.diverged} segments, which are left out"
     if pairs.real.assumed:
-        notes.append(
+        yield (
             f"no sensor measures {', '.join(pairs.real.assumed)}: they start at the model's default"
         )
     seen = [spec for spec, _ in pairs.sensors]
     missing = [spec.name for spec in pairs.real.log.contract.sensors if spec not in seen]
     if missing:
-        notes.append(f"the logs have no readings of {', '.join(missing)}")
+        yield f"the logs have no readings of {', '.join(missing)}"
     stays = [channel.name for channel in channels if not channel.predicts]
     if stays:
-        notes.append(
+        yield (
             f"after {pairs.horizon_s:.2g} s, assuming no change predicts {', '.join(stays)} better"
             " than the twin"
         )
@@ -344,11 +336,10 @@ def _notes(pairs: ReplayedPairs, channels: Sequence[ChannelGap]) -> tuple[str, .
         if c.lag is not None and c.lag.told
     ]
     if late:
-        notes.append(
+        yield (
             "the robot is behind (+) or ahead of (-) the prediction, with the share of the squared"
             f" error that this explains: {', '.join(late)}"
         )
-    return tuple(notes)
 
 
 def _chance(p_value: float) -> str:

@@ -1,4 +1,4 @@
-"""The ranges that episodes draw from, and whether they cover what a robot really did."""
+"""The ranges that parameters are drawn from, and whether they cover what a robot really did."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ from sim2real.twin import Twin
 BAND = (0.025, 0.5, 0.975)
 """Quantiles that are shown of a distribution: median and ends of the middle 95 %."""
 STRONG = 0.3
-"""Correlation above which two parameters are shown as correlated."""
+"""Absolute correlation above which two parameters are shown as correlated."""
 _DRAWN = 2000
-"""Draws for plots and ranges."""
+"""Draws that the shown ranges and plots are made from."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Ranges:
-    """Draws that episodes would get, and where they come from."""
+    """Draws as episodes get them, and their source."""
 
     twin: Twin
     source: str
-    """nominal, prior, posterior or a file, as `make_sampler` takes it."""
+    """nominal, prior, posterior or a file, as for `make_sampler`."""
     draws: Floats
     """(draws, parameters)."""
     coverage: RangeCoverage | None = None
@@ -131,7 +131,7 @@ def look_at_ranges(
 ) -> Ranges:
     """Draw parameters as episodes get them; with logs of the robot, check whether they cover it.
 
-    `params` is where parameters come from, by default the posterior, or else the priors. Every
+    `params` is the source of parameters, by default the posterior, or else the priors. Every
     segment of `horizon_s` of the logs is replayed with `draws` draws. Use logs that the twin was
     not identified from.
     """

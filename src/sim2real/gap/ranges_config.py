@@ -11,18 +11,17 @@ import tyro
 
 @dataclass(frozen=True, kw_only=True)
 class RangesConfig:
-    """Show the ranges of a twin's parameters; with --logs, whether they cover the real robot.
+    """Show the ranges that parameters are drawn from; with --logs, whether they cover the robot.
 
-    Exit code 1 where they do not: too narrow, or far too wide.
+    Exit code 1 if the ranges are too narrow, or far too wide.
     """
 
     twin: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="TWIN")]
     """Folder of the twin, or of a bundle."""
     logs: tuple[str, ...] = ()
-    """Recordings of the robot, folders of them, lakes, or files of other formats; not those that
-    the twin was identified from."""
+    """Recordings that the twin was not identified from: files, folders of them, or lakes."""
     params: str = ""
-    """Where parameters come from, as in `evaluate`: by default the posterior, else the priors."""
+    """Source of parameters, as in `evaluate`: by default the posterior, or else the priors."""
     out: Path | None = None
     """Folder for ranges.html and ranges.json; `runs/randomize/TWIN/TIME` by default."""
     channels: Path | None = None
@@ -32,8 +31,9 @@ class RangesConfig:
     horizon_s: float = 0.5
     """Length of a segment [s]."""
     draws: int = 64
-    """Draws that every segment is replayed with."""
+    """Number of draws that every segment is replayed with."""
     seed: int = 0
+    """Seed of everything random."""
     threads: int = 0
     """Threads of the simulation; 0 for all cores."""
     json: bool = False

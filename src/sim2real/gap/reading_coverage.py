@@ -28,8 +28,10 @@ from sim2real.twin import Twin
 
 BAND = 0.95
 """Share of the simulated readings inside the band."""
-_RESAMPLED = 1000
-_LEAST = 1e-4
+_RESAMPLES = 1000
+_MIN_DRAWS = 20
+"""Fewest draws that have a middle 95 %."""
+_MIN_BAND = 1e-4
 """Narrowest band, as a share of the reading's range: no sensor is perfect."""
 
 
@@ -143,8 +145,8 @@ def range_coverage(
     `source` is as for `make_sampler`, by default the posterior or, without one, the priors. At most
     `thresholds.segments` segments are replayed, spread evenly over the logs.
     """
-    if draws < 20:
-        raise Sim2RealError(f"a 95 % band needs at least 20 draws, not {draws}")
+    if draws < _MIN_DRAWS:
+        raise Sim2RealError(f"a 95 % band needs at least {_MIN_DRAWS} draws, not {draws}")
     source = source or ("prior" if twin.posterior is None else "posterior")
     values = drawn(twin, source, count=draws, seed=seed).numpy()
     whole = ControlLog.join(logs)
@@ -162,11 +164,13 @@ def range_coverage(
     starts = rng.normal(size=(draws, len(replayer.starts), replayer.coordinates))
     replay = replayer(values, moved=starts, report=report)
     good = np.all(np.isfinite(replay.predicted), axis=(1, 2, 3))
-    if good.sum() < 20:
+    if good.sum() < _MIN_DRAWS:
         raise Sim2RealError(f"{draws - good.sum()} of {draws} draws from {source} diverge")
     recording = log_of(logs, replay.starts)
     clusters = clusters_of(recording)
-    slack = _LEAST * (1e-3 + np.nanmax(whole.readings, axis=0) - np.nanmin(whole.readings, axis=0))
+    slack = _MIN_BAND * (
+        1e-3 + np.nanmax(whole.readings, axis=0) - np.nanmin(whole.readings, axis=0)
+    )
     sensors, farthest = [], []
     for spec, columns in whole.columns():
         found = _of_sensor(spec, columns, replay, good, slack[columns], clusters, rng)
@@ -240,7 +244,7 @@ def covered_share(
     """The share of `within` in `count` (segments,), resampled by cluster."""
     inside = np.bincount(clusters, weights=within)
     total = np.bincount(clusters, weights=count)
-    rows = rng.integers(len(total), size=(_RESAMPLED, len(total)))
+    rows = rng.integers(len(total), size=(_RESAMPLES, len(total)))
     of = np.maximum(total[rows].sum(axis=1), 1)
     low, high = np.quantile(inside[rows].sum(axis=1) / of, [0.025, 0.975])
     return CoveredShare(value=float(inside.sum() / total.sum()), low=float(low), high=float(high))

@@ -26,7 +26,7 @@ from sim2real.replay import Replay, Replayer, lead_periods, log_of, seconds_of
 from sim2real.twin import Twin
 
 _BEFORE = 2
-"""Rows before the lead, so that speeds are fitted to readings on both sides of it."""
+"""Rows before the lead, so that speeds are fitted to readings on both sides of its first row."""
 _LEAD_S = 0.1
 """Time that the twin moves before a segment, so that the motion is its own at the start [s]."""
 _LEAD_GOALS_S = 0.5

@@ -22,14 +22,16 @@ EXCHANGES = 1999
 """Random exchanges of pairs behind a p-value."""
 _FOLDS = 5
 _CHUNK = 250
-_MOST_PRODUCTS = 150
+"""Exchanges that are classified at once: a limit on memory."""
+_MAX_PRODUCTS = 150
 """Most products of features for the classifier; beyond that it gets squares only."""
-_FARTHEST = 8.0
+_CLIPPED_AT = 8.0
 """Robust standard deviations at which a feature is clipped."""
-_MOST_FOR_MEDIAN = 1000
-_STATES_A_SEGMENT = 4
-_RESAMPLED = 1000
-FEWEST = 12
+_MAX_FOR_MEDIAN = 1000
+"""Most samples that the median distance is computed from."""
+_STATES_PER_SEGMENT = 4
+_RESAMPLES = 1000
+MIN_PAIRS = 12
 """Fewest pairs: with fewer, no exchange could be significant at 5 % after correction."""
 
 
@@ -60,8 +62,7 @@ def distances(pairs: ReplayedPairs, *, seed: int = 0) -> tuple[Distance, ...]:
     for both of a pair; without it, the motion itself would hide small differences.
     """
     period_s, last = pairs.real.period_s, pairs.steps - 1
-    spans = sorted({0, last})
-    steps = np.unique(np.linspace(0, last, _STATES_A_SEGMENT + 1).round().astype(int)[1:])
+    steps = np.unique(np.linspace(0, last, _STATES_PER_SEGMENT + 1).round().astype(int)[1:])
     found = []
     for of, real, made in [
         ("states", _states(pairs.real, steps), _states(pairs.simulated, steps)),
@@ -71,12 +72,26 @@ def distances(pairs: ReplayedPairs, *, seed: int = 0) -> tuple[Distance, ...]:
                 _transitions(pairs, pairs.real, step),
                 _transitions(pairs, pairs.simulated, step),
             )
-            for step in spans
+            for step in sorted({0, last})
         ),
     ]:
         usable = _usable(real, made)
-        if usable is not None and len(usable[0]) >= FEWEST:
-            found.append(_distance(of, *usable, seed=seed))
+        if usable is None or len(usable[0]) < MIN_PAIRS:
+            continue
+        apart, apart_p = mmd(*usable, seed=seed)
+        accuracy, low, high, accuracy_p = classifier(*usable, seed=seed)
+        found.append(
+            Distance(
+                of=of,
+                pairs=len(usable[0]),
+                mmd=apart,
+                mmd_p=apart_p,
+                accuracy=accuracy,
+                accuracy_low=low,
+                accuracy_high=high,
+                accuracy_p=accuracy_p,
+            )
+        )
     return tuple(found)
 
 
@@ -86,7 +101,7 @@ def mmd(real: Floats, made: Floats, *, seed: int = 0) -> tuple[float, float]:
     both = _scaled(real, made)
     flat = both.reshape(2, segments * samples, -1)
     rng = np.random.default_rng(seed)
-    some = rng.permutation(flat.reshape(-1, flat.shape[-1]))[:_MOST_FOR_MEDIAN]
+    some = rng.permutation(flat.reshape(-1, flat.shape[-1]))[:_MAX_FOR_MEDIAN]
     apart = _squares(some, some)[np.triu_indices(len(some), 1)]
     middle = float(np.median(apart)) if len(apart) else 1.0
     width = max(middle, 1e-12)
@@ -140,24 +155,9 @@ def classifier(real: Floats, made: Floats, *, seed: int = 0) -> tuple[float, flo
         for first in range(0, len(signs), _CHUNK)
     ]
     accuracy = float(hits.mean())
-    again = hits[rng.integers(segments, size=(_RESAMPLED, segments))].mean(axis=1)
+    again = hits[rng.integers(segments, size=(_RESAMPLES, segments))].mean(axis=1)
     low, high = np.quantile(again, [0.025, 0.975])
     return accuracy, float(low), float(high), _p_value(accuracy, np.concatenate(shares))
-
-
-def _distance(of: str, real: Floats, made: Floats, *, seed: int) -> Distance:
-    apart, apart_p = mmd(real, made, seed=seed)
-    accuracy, low, high, accuracy_p = classifier(real, made, seed=seed)
-    return Distance(
-        of=of,
-        pairs=len(real),
-        mmd=apart,
-        mmd_p=apart_p,
-        accuracy=accuracy,
-        accuracy_low=low,
-        accuracy_high=high,
-        accuracy_p=accuracy_p,
-    )
 
 
 def _states(replay: Replay, steps: Ints) -> Floats:
@@ -199,13 +199,13 @@ def _scaled(real: Floats, made: Floats) -> Floats:
     middle = np.median(both, axis=(0, 1, 2))
     spread = 1.4826 * np.median(np.abs(both - middle), axis=(0, 1, 2))
     spread = np.where(spread > 0, spread, both.std(axis=(0, 1, 2)))
-    return np.clip((both - middle) / np.maximum(spread, 1e-300), -_FARTHEST, _FARTHEST)
+    return np.clip((both - middle) / np.maximum(spread, 1e-300), -_CLIPPED_AT, _CLIPPED_AT)
 
 
 def _with_products(rows: Floats) -> Floats:
     """Rows with a constant, squares and products, all standardised."""
     one, other = np.triu_indices(rows.shape[1])
-    if len(one) > _MOST_PRODUCTS:
+    if len(one) > _MAX_PRODUCTS:
         one = other = np.arange(rows.shape[1])
     found = np.concatenate([rows, rows[:, one] * rows[:, other]], axis=1)
     found -= found.mean(axis=0)

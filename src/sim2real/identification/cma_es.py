@@ -22,14 +22,14 @@ from sim2real.replay import around, at_bounds
 GENERATIONS = 150
 _STAGES = 2
 """Stages, each in units of the errors that the one before left."""
-_WIDE = 0.3
+_FIRST_STEP = 0.3
 """Initial step, in standard deviations of the prior."""
 _DIVERGED = 1e9
-"""Cost of a vector with a diverged world: the ranking needs a number."""
-_SMALL, _LARGE = 0.02, 0.5
+"""Cost of a vector with a diverged world: the ranking needs a finite number."""
+_SMALL_STEP, _LARGE_STEP = 0.02, 0.5
 """Steps, in standard deviations of the prior, over which slopes are compared."""
-_AGREE = 0.7
-"""Cosine of the angle between slopes over small and large steps below which they mislead."""
+_MIN_AGREEMENT = 0.7
+"""Cosine of the angle between slopes over small and large steps below which gradients mislead."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,26 +68,46 @@ def search(
 ) -> CmaSearch:
     """Search from the center, with `population` vectors per generation, by default what CMA-ES
     recommends. The problem's units are left at the errors of the result."""
-    zero = np.zeros(len(problem.names))
-    run = _Run(problem, zero, size=population, seed=seed)
+    low, high = problem.bounds
+    zero, margin = np.zeros(len(problem.names)), 1e-6 * (high - low)
+    options = {
+        "popsize": population or 4 + int(3 * np.log(len(zero))),
+        "seed": seed + 1,  # zero would be the clock
+        "bounds": [low.tolist(), high.tolist()],
+        "verbose": -9,
+    }
+    start = np.clip(zero, low + margin, high - margin).tolist()
+    strategy: Any = cma.CMAEvolutionStrategy(start, _FIRST_STEP, options)
+    evaluations = diverged = 0
+
+    def best() -> Floats:
+        """(fitted,) the best vector so far."""
+        return np.asarray(np.clip(np.array(strategy.result.xfavorite), low, high))
+
     for generation in range(generations):
         if generation and generation % max(1, generations // _STAGES) == 0:
-            problem.settle(run.mean)
-        run.advance(generation)
+            problem.settle(best())
+        points = np.array(strategy.ask())
+        costs = _costs(problem, points, batch=generation)
+        strategy.tell(list(points), costs.tolist())
+        evaluations += len(points)
+        diverged += int((costs >= _DIVERGED).sum())
         report(generation + 1, generations)
     # Against all recordings, in the same units.
-    problem.settle(run.mean)
-    before, after = (float(_costs(problem, x[None])[0]) for x in (zero, run.mean))
-    x = run.mean if after < before else zero
+    x = best()
+    problem.settle(x)
+    before, after = (float(_costs(problem, one[None])[0]) for one in (zero, x))
+    if after >= before:
+        x = zero
     problem.settle(x)
     return CmaSearch(
         problem=problem,
         x=x,
         values=problem.values(x),
         cost=float(_costs(problem, x[None])[0]),
-        spread=run.spread,
-        evaluations=run.evaluations,
-        diverged=run.diverged,
+        spread=np.array(strategy.sigma**2 * strategy.sm.covariance_matrix),
+        evaluations=evaluations,
+        diverged=diverged,
         at_bounds=at_bounds(problem.names, x, problem.bounds),
     )
 
@@ -98,7 +118,9 @@ def gradients_mislead(problem: WholeRecordings) -> bool:
     Compares the slopes of each segment's cost over small and over large steps, on one batch.
     """
     center = np.zeros(len(problem.names))
-    return agreement(lambda points: problem.costs(points, 0), center, problem.bounds) < _AGREE
+    return (
+        agreement(lambda points: problem.costs(points, 0), center, problem.bounds) < _MIN_AGREEMENT
+    )
 
 
 def agreement(costs: Callable[[Floats], Floats], x: Floats, bounds: tuple[Floats, Floats]) -> float:
@@ -107,7 +129,7 @@ def agreement(costs: Callable[[Floats], Floats], x: Floats, bounds: tuple[Floats
     `costs` gives (n, segments) numbers for (n, fitted) points. One if they are smooth.
     """
     slopes = []
-    for step in (_SMALL, _LARGE):
+    for step in (_SMALL_STEP, _LARGE_STEP):
         points, spans = around(x, step, bounds)
         found = costs(points[1:])
         slopes.append((found[1::2] - found[::2]) / spans[:, None])
@@ -115,41 +137,6 @@ def agreement(costs: Callable[[Floats], Floats], x: Floats, bounds: tuple[Floats
     small, large = (slope[:, known].ravel() for slope in slopes)
     size = float(np.linalg.norm(small) * np.linalg.norm(large))
     return float(small @ large) / max(size, 1e-300)
-
-
-class _Run:
-    """The evolution strategy, from one start."""
-
-    def __init__(self, problem: WholeRecordings, start: Floats, *, size: int, seed: int) -> None:
-        self._problem = problem
-        low, high = problem.bounds
-        inside = np.clip(start, low + 1e-6 * (high - low), high - 1e-6 * (high - low))
-        options = {
-            "popsize": size or 4 + int(3 * np.log(len(start))),
-            "seed": seed + 1,  # zero would be the clock
-            "bounds": [low.tolist(), high.tolist()],
-            "verbose": -9,
-        }
-        self._es: Any = cma.CMAEvolutionStrategy(inside.tolist(), _WIDE, options)
-        self.evaluations = self.diverged = 0
-
-    @property
-    def mean(self) -> Floats:
-        """(fitted,) center of the next generation."""
-        return np.asarray(np.clip(np.array(self._es.result.xfavorite), *self._problem.bounds))
-
-    @property
-    def spread(self) -> Floats:
-        """(fitted, fitted) covariance of the next generation."""
-        return np.array(self._es.sigma**2 * self._es.sm.covariance_matrix)
-
-    def advance(self, generation: int) -> None:
-        """One generation on its batch of recordings."""
-        points = np.array(self._es.ask())
-        costs = _costs(self._problem, points, batch=generation)
-        self.evaluations += len(points)
-        self.diverged += int((costs >= _DIVERGED).sum())
-        self._es.tell(list(points), costs.tolist())
 
 
 def _costs(problem: WholeRecordings, points: Floats, batch: int | None = None) -> Floats:

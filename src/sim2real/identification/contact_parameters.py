@@ -1,4 +1,4 @@
-"""Identification of contact: the method where gradients would mislead."""
+"""Identification of contact parameters, where gradients would mislead."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def identify_contact(
     threads: int = 0,
     report: Callable[[int, int], None] = lambda done, of: None,
 ) -> tuple[CmaSearch, Posterior, Identifiability] | None:
-    """Search the parameters by whole recordings; None where gradients do not mislead."""
+    """Search for the parameters with whole recordings; None if gradients do not mislead."""
     if not touches(twin, fitted):
         return None
     problem = WholeRecordings(twin, logs, fitted=tuple(fitted), threads=threads)
@@ -44,10 +44,10 @@ def identify_contact(
 
 
 def narrowed(found: CmaSearch, posterior: Posterior) -> Identifiability:
-    """Identifiability from how much narrower than its prior each parameter became."""
+    """Identifiability from how much narrower each parameter is than its prior."""
     problem = found.problem
     scales = problem.slopes(found.x)
     covariance = posterior.covariance / np.outer(scales, scales)
     values, vectors = np.linalg.eigh(np.linalg.inv(covariance) - np.eye(len(scales)))
-    # Draws scatter; information is never negative.
+    # Draws scatter, but information is never negative.
     return from_information(problem.names, (vectors * np.maximum(values, 0.0)) @ vectors.T)

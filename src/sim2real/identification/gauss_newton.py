@@ -14,18 +14,18 @@ from sim2real.arrays import Floats
 from sim2real.identification.robust_loss import tempered, weight
 from sim2real.replay import LeastSquares
 
-_ENOUGH = 0.05
+_MIN_DECREASE = 0.05
 """Smallest decrease of the cost that matters: a twentieth of a log-likelihood unit."""
-_SHARE = 1e-3
+_MIN_RELATIVE_DECREASE = 1e-3
 """The same as a share of the cost, for twins that are far off."""
-_KEPT = 0.25
+_MIN_KEPT_PROMISE = 0.25
 """Share of the predicted decrease below which a step falls short."""
-_STIFFEST = 1e8
-_GIVE_UP = 6
+_MAX_DAMPING = 1e8
+_MAX_DISAPPOINTMENTS = 6
 """Consecutive steps without a decrease that matters, after which the descent stops."""
-_ROUGH = 0.03
+_ROUGH_SHARE = 0.03
 """Share of the cost below which a predicted decrease may come from kinks, such as dry friction."""
-_LITTLE = 5.0
+_TRUSTED_DECREASES = 5.0
 """A predicted decrease of up to this many times the smallest is trusted without a simulation."""
 
 
@@ -62,25 +62,29 @@ class GaussNewton:
         cost = self.cost(self._error, self.x)
         disappointed = 0
         for _ in range(most):
-            enough = _ENOUGH + _SHARE * cost
+            enough = _MIN_DECREASE + _MIN_RELATIVE_DECREASE * cost
             step, promised = self._step()
-            if promised < enough or self._damping > _STIFFEST or disappointed >= _GIVE_UP:
+            if (
+                promised < enough
+                or self._damping > _MAX_DAMPING
+                or disappointed >= _MAX_DISAPPOINTMENTS
+            ):
                 break
             x = self.x + step
             error = self._errors(x)
             after = self.cost(error, x)
             gained = cost - after
             disappointed = 0 if gained > enough else disappointed + 1
-            if self._fresh and gained <= enough and promised < _ROUGH * cost:
+            if self._fresh and gained <= enough and promised < _ROUGH_SHARE * cost:
                 # If fresh derivatives fall short, the problem itself is rough.
-                disappointed += _GIVE_UP // 2
+                disappointed += _MAX_DISAPPOINTMENTS // 2
             if gained > 0 or not self._fresh:
                 self._learn(step, error)
             if gained > 0:
                 self.x, self._error, cost = x, error, after
             if gained > 0.75 * promised:
                 self._damping = max(self._damping / 5, 1e-6)
-            elif gained < _KEPT * promised:
+            elif gained < _MIN_KEPT_PROMISE * promised:
                 if self._fresh or gained > enough:
                     self._damping = max(8 * self._damping, 1e-3)
                 else:
@@ -105,7 +109,7 @@ class GaussNewton:
         step, promised = self._step()
         residual = self.problem.whiten(self._error)[0]
         slopes = self.problem.whiten_slopes(self._slopes)
-        if promised < _LITTLE * (_ENOUGH + _SHARE * cost):
+        if promised < _TRUSTED_DECREASES * (_MIN_DECREASE + _MIN_RELATIVE_DECREASE * cost):
             self.x = self.x + step
             residual = residual + np.einsum("p,psk->sk", step, slopes)
             return residual, slopes, 0.0

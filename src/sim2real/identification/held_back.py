@@ -14,9 +14,9 @@ from sim2real.logs import ControlLog
 from sim2real.replay import Replayer
 from sim2real.twin import Twin
 
-_FEW = 8
-"""Of fewer recordings than this, the ends are held back."""
-_LONG_ENOUGH_S = 1.0
+_FEW_RECORDINGS = 8
+"""Number of recordings below which the end of each is held back instead."""
+_MIN_END_S = 1.0
 """Shortest end that is worth holding back [s]."""
 
 
@@ -41,12 +41,12 @@ class HeldBackCheck:
 def split(
     logs: list[ControlLog], held_back: list[ControlLog], *, share: float
 ) -> tuple[list[ControlLog], list[ControlLog], bool]:
-    """(train, test, whether by time): holds back a `share` of the recordings, or of each one if
+    """(train, test, whether by time): holds back a `share` of the recordings, or the end of each if
     they are few, since each may show something that the others do not."""
     if held_back:
         return logs, held_back, False
     shortest = min(float(np.ptp(log.times)) for log in logs)
-    if len(logs) == 1 or (len(logs) < _FEW and share * shortest > _LONG_ENOUGH_S):
+    if len(logs) == 1 or (len(logs) < _FEW_RECORDINGS and share * shortest > _MIN_END_S):
         cuts = [int((1 - share) * len(log.times)) for log in logs]
         train = [log.part(slice(None, cut)) for log, cut in zip(logs, cuts, strict=True)]
         return train, [log.part(slice(c, None)) for log, c in zip(logs, cuts, strict=True)], True

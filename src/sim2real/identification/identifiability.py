@@ -8,11 +8,11 @@ import numpy as np
 
 from sim2real.arrays import Floats
 
-_DETERMINED = 0.5
+_MAX_SHRINKAGE = 0.5
 """Standard deviation after the data, relative to before, below which a parameter is determined."""
-_NOTHING = 1e-3
-"""Whitened effect of one standard deviation of the prior that counts as none."""
-_TOGETHER = 0.35
+_MIN_EFFECT = 1e-3
+"""Whitened effect of one standard deviation of the prior below which it counts as none."""
+_MIN_WEIGHT = 0.35
 """Least weight of a parameter in a combination."""
 
 
@@ -34,7 +34,7 @@ class Identifiability:
     def identifiable(self) -> tuple[str, ...]:
         """Parameters that the data determine."""
         both = zip(self.names, self.shrinkage, strict=True)
-        return tuple(n for n, s in both if s < _DETERMINED)
+        return tuple(n for n, s in both if s < _MAX_SHRINKAGE)
 
     @property
     def together(self) -> tuple[str, ...]:
@@ -42,14 +42,16 @@ class Identifiability:
         return tuple(
             n
             for n, s, a in zip(self.names, self.shrinkage, self.alone, strict=True)
-            if s >= _DETERMINED and a < _DETERMINED
+            if s >= _MAX_SHRINKAGE and a < _MAX_SHRINKAGE
         )
 
     @property
     def without_effect(self) -> tuple[str, ...]:
         """Parameters that do not affect these logs at all."""
         return tuple(
-            n for n, a in zip(self.names, self.alone, strict=True) if a > 1 / np.hypot(1, _NOTHING)
+            n
+            for n, a in zip(self.names, self.alone, strict=True)
+            if a > 1 / np.hypot(1, _MIN_EFFECT)
         )
 
     @property
@@ -79,10 +81,10 @@ def from_information(names: tuple[str, ...], information: Floats) -> Identifiabi
     alone = 1.0 / np.sqrt(1.0 + np.diag(information))
     groups = []
     for value, vector in zip(values, vectors.T, strict=True):
-        large = np.flatnonzero(np.abs(vector) > _TOGETHER)
-        members = [k for k in large if alone[k] < _DETERMINED]
+        large = np.flatnonzero(np.abs(vector) > _MIN_WEIGHT)
+        members = [k for k in large if alone[k] < _MAX_SHRINKAGE]
         # A direction that the data leave open, though each of its parameters has an effect.
-        if value < 1.0 / _DETERMINED**2 - 1.0 and len(members) > 1:
+        if value < 1.0 / _MAX_SHRINKAGE**2 - 1.0 and len(members) > 1:
             groups.append(tuple(names[k] for k in members))
     return Identifiability(
         names=names,

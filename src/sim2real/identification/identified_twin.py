@@ -34,11 +34,8 @@ from sim2real.twin import Twin
 
 Report: TypeAlias = Callable[[int, int], None]
 
-_Believed: TypeAlias = tuple[Fit | CmaSearch, Posterior, Identifiability]
-"""A fit of all logs, and what is known from it."""
-
-_ALIKE = 1.1
-"""Held-back errors, relative to the smallest, that count as equal."""
+_EQUAL_WITHIN = 1.1
+"""Held-back errors up to this factor above the smallest count as equal."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -206,7 +203,7 @@ def _identified(
     """Fit, compute the posterior, and check on held-back recordings."""
     train, test, by_time = split(logs, held_back, share=thresholds.held_back)
     for mine in (train, test) if held_back else (train,):
-        refuse_poor(mine, shortest_s=thresholds.shortest_s)
+        refuse_poor(mine, thresholds)
     notes: list[str] = []
     contact = identify_contact(
         twin, train, fitted=fitted, seed=seed, threads=threads, report=report
@@ -229,16 +226,18 @@ def _identified(
             "it predicts held-back recordings worse than the old twin, by a factor of"
             f" {check.ratio:.2f}: the fit does not generalise"
         )
-    believed: _Believed
+    found: Fit | CmaSearch
     if contact is not None:
-        believed = contact
+        found, posterior, known = contact
     else:
         # After the check, the held-back recordings are data like the others.
         problem = begun.problem
         if not why and not held_back:
             problem = make(logs, problem.horizon_s).with_noise(problem.noise)
-        believed = _believed(problem, begun, check=check_posterior, seed=seed, report=report)
-    found, posterior, known = believed
+        # What the data cannot determine, such as the scale of all forces, is left to the prior.
+        found = last = fit(problem, begin=begun.x, prior=discrepancy_of(begun), report=report)
+        posterior = posterior_of(last, check=check_posterior, seed=seed, report=report)
+        known = from_information(problem.names, last.information())
     new = twin.with_posterior(posterior.distribution)
     why = why or another_robot(new, test)
     if stuck := found.at_bounds:
@@ -265,7 +264,7 @@ def _descended(
     horizons_s: Sequence[float],
     notes: list[str],
 ) -> Fit:
-    """Fits over one horizon after the other; the one that predicts held-back recordings best.
+    """Fit over one horizon after the other; the fit that predicts held-back recordings best.
 
     `make` gives the problem of a horizon, and `fits` fits it.
     """
@@ -275,8 +274,8 @@ def _descended(
     known = from_information(problem.names, problem.information(center))
     if not known.identifiable and not known.together:
         raise Sim2RealError(
-            "these logs determine none of the parameters: the robot hardly moves; record motions"
-            f" with `sim2real record` (they would determine {', '.join(known.names[:3])}, …)"
+            f"these logs determine none of the parameters ({', '.join(known.names[:3])}, …): the"
+            " robot hardly moves; record motions with `sim2real record`"
         )
     found = [fits(problem)]
     for horizon_s in horizons_s[1:]:
@@ -290,18 +289,8 @@ def _descended(
     # Of those that predict equally well, the one with the fewest parameters at a bound.
     ratios = [held.ratio(one.whole) for one in found]
     rated = list(zip(ratios, found, strict=True))
-    alike = [(ratio, one) for ratio, one in rated if ratio <= _ALIKE * min(ratios)] or rated
+    alike = [(ratio, one) for ratio, one in rated if ratio <= _EQUAL_WITHIN * min(ratios)] or rated
     return min(alike, key=lambda pair: (len(pair[1].at_bounds), pair[0]))[1]
-
-
-def _believed(
-    problem: LeastSquares, begun: Fit, *, check: bool, seed: int, report: Report
-) -> _Believed:
-    """The fit of all logs, its posterior and identifiability."""
-    # What the data cannot determine, such as the scale of all forces, is left to the prior.
-    result = fit(problem, begin=begun.x, prior=discrepancy_of(begun), report=report)
-    posterior = posterior_of(result, check=check, seed=seed, report=report)
-    return result, posterior, from_information(problem.names, result.information())
 
 
 def _finite(value: float) -> float | None:

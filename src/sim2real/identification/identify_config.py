@@ -13,8 +13,8 @@ import tyro
 class IdentifyConfig:
     """Identify a twin from recordings of its robot: a new version with a posterior, and a report.
 
-    A quarter of the recordings is held back, or the last quarter of each if they are few. A twin
-    that predicts those worse is not promoted: exit code 1.
+    A quarter of the recordings is held back, or the last quarter of each if there are few. A new
+    twin that predicts those worse than the old one is not promoted: exit code 1.
     """
 
     twin: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="TWIN")]
@@ -25,19 +25,19 @@ class IdentifyConfig:
     out: Path | None = None
     """Folder for the new twin, the report and result.json; `runs/identify/TWIN/TIME` by default."""
     held_back: tuple[str, ...] = ()
-    """Recordings to check with instead of a quarter of the others."""
+    """Recordings to check the new twin with, instead of a quarter of the others."""
     channels: Path | None = None
     """Channel map (TOML) for CSV, npz, JSON and MATLAB files."""
     parameters: tuple[str, ...] = ()
-    """Parameters to fit; by default all whose prior leaves them open."""
+    """Parameters to fit; by default all that the prior does not fix."""
     rate_hz: float = 0.0
     """Control rate [Hz]; by default that of the recordings."""
     starts: int = 8
-    """Starting points of the fit."""
+    """Number of starting points of the fit."""
     remainder: bool = False
-    """Also learn a remainder, if that predicts held-back recordings better; worlds use it with
-    `--remainder`."""
+    """Also learn a remainder; it is kept if it predicts held-back recordings better."""
     seed: int = 0
+    """Seed of everything random."""
     threads: int = 0
     """Threads of the simulation; 0 for all cores."""
     json: bool = False

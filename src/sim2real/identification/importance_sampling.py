@@ -18,13 +18,13 @@ from sim2real.identification.whole_recordings import WholeRecordings
 
 _DRAWS = 160
 _ROUNDS = 3
-_ENOUGH = 0.25
+_MIN_EFFECTIVE_SHARE = 0.25
 """Share of effective draws that ends the rounds."""
-_MOST = 64
+_MAX_RECORDINGS = 64
 """Recordings that the draws are simulated on; the others count as if they agreed."""
 _PROBES, _TRIES = 24, 8
 """Draws, and rounds of them, that measure the width of the posterior."""
-_TAILS = 5.0
+_DEGREES_OF_FREEDOM = 5.0
 """Degrees of freedom of the draws: heavier tails than the posterior's."""
 
 
@@ -47,7 +47,7 @@ def weighed_posterior(
     least = 4.0 * len(center)
     for round_ in range(_ROUNDS):
         factor = np.linalg.cholesky(spread)
-        heavy = np.sqrt(_TAILS / rng.chisquare(_TAILS, _DRAWS))[:, None]
+        heavy = np.sqrt(_DEGREES_OF_FREEDOM / rng.chisquare(_DEGREES_OF_FREEDOM, _DRAWS))[:, None]
         unit = rng.normal(size=(_DRAWS, len(center))) * heavy
         unit[0] = 0.0
         draws = center + unit @ factor.T
@@ -55,12 +55,16 @@ def weighed_posterior(
         inside[0] = True
         draws, unit = np.clip(draws[inside], low, high), unit[inside]
         logs = _log_density(problem, draws)
-        logs += 0.5 * (_TAILS + len(center)) * np.log1p((unit**2).sum(axis=1) / _TAILS)
+        logs += (
+            0.5
+            * (_DEGREES_OF_FREEDOM + len(center))
+            * np.log1p((unit**2).sum(axis=1) / _DEGREES_OF_FREEDOM)
+        )
         _, share = weights_of(logs)
         if share > best[0]:
             best = (share, draws, logs)
         report(round_ + 1, _ROUNDS)
-        if share >= _ENOUGH:
+        if share >= _MIN_EFFECTIVE_SHARE:
             break
         # Tempered until enough draws count: a few alone would collapse to a thin cloud.
         weights = _tempered(logs, least=least)
@@ -109,7 +113,7 @@ def _surprise(problem: WholeRecordings, draws: Floats) -> Floats:
     costs: list[Floats] = []
     for batch in range(problem.batches):
         costs.append(problem.costs(draws, batch))
-        if sum(part.shape[1] for part in costs) >= _MOST:
+        if sum(part.shape[1] for part in costs) >= _MAX_RECORDINGS:
             break
     mean = np.concatenate(costs, axis=1).mean(axis=1)
     return problem.segments * np.where(np.isfinite(mean), mean, 1e9)

@@ -13,31 +13,30 @@ from collections.abc import Sequence
 import numpy as np
 
 from sim2real.errors import Sim2RealError
+from sim2real.identification.thresholds import IdentifyThresholds
 from sim2real.logs import ControlLog
 from sim2real.replay import Replayer, seconds_of
 from sim2real.twin import Twin
 
-_RESTING = 1.5
-"""Spread, relative to the scatter between samples, below which a reading is noise at rest."""
-_GROWS = 0.9
+_MAX_SPREAD_AT_REST = 1.5
+"""Spread, relative to the scatter between samples, up to which a reading is noise at rest."""
+_MAX_LATER_SPEED = 0.9
 """Later speed, relative to that at the start, above which something still drives the robot."""
-_BEYOND, _AT_LIMIT = 0.5, 0.9
-"""Largest share of the rows in which a command may be beyond its limits, or at them."""
 _HORIZON_S = 0.5
 """Time ahead over which a twin must predict better than the mean reading [s]."""
 
 
-def refuse_poor(logs: Sequence[ControlLog], *, shortest_s: float) -> None:
+def refuse_poor(logs: Sequence[ControlLog], thresholds: IdentifyThresholds) -> None:
     """Refuse logs from which no fit can learn anything: a `Sim2RealError`."""
     seconds = seconds_of(logs)
-    if seconds < shortest_s:
+    if seconds < thresholds.shortest_s:
         raise Sim2RealError(
-            f"the logs have {seconds:.2g} s in all; at least {shortest_s:g} s are needed, and 20 s"
-            " of motion is a good start: `sim2real record` makes them"
+            f"the logs have {seconds:.2g} s in all; at least {thresholds.shortest_s:g} s are"
+            " needed, and 20 s of motion is a good start: `sim2real record` makes them"
         )
     if all(_rests(log) for log in logs):
         raise Sim2RealError(
-            f"the robot rests in all {len(logs)} recordings: its readings show noise and no motion;"
+            f"the robot rests in all {len(logs)} recordings: its readings show only noise;"
             " record motions with `sim2real record`"
         )
     if not logs[0].command.shape[1]:
@@ -48,7 +47,7 @@ def refuse_poor(logs: Sequence[ControlLog], *, shortest_s: float) -> None:
             " record the commands that were really sent, in the channel that the twin knows as"
             f" {', '.join(f'actuator/{c.name}' for c in logs[0].contract.commands[:3])}"
         )
-    _refuse_saturated(logs)
+    _refuse_saturated(logs, thresholds)
 
 
 def another_robot(twin: Twin, logs: Sequence[ControlLog]) -> str:
@@ -87,7 +86,7 @@ def _rests(log: ControlLog) -> bool:
         if len(known) < 3:
             continue
         scatter = float(np.diff(known).std()) / math.sqrt(2)
-        if known.std() > _RESTING * scatter + 1e-9 * (1 + float(np.abs(known).max())):
+        if known.std() > _MAX_SPREAD_AT_REST * scatter + 1e-9 * (1 + float(np.abs(known).max())):
             return False
     return True
 
@@ -107,10 +106,10 @@ def _undriven(log: ControlLog) -> bool:
         np.nanstd(log.readings, axis=0), 1e-9
     )
     thirds = [float(np.nanmean(part)) for part in np.array_split(speed, 3)]
-    return max(thirds[1:]) > _GROWS * thirds[0]
+    return max(thirds[1:]) > _MAX_LATER_SPEED * thirds[0]
 
 
-def _refuse_saturated(logs: Sequence[ControlLog]) -> None:
+def _refuse_saturated(logs: Sequence[ControlLog], thresholds: IdentifyThresholds) -> None:
     command = np.concatenate([log.command for log in logs])
     for column, spec in enumerate(logs[0].contract.commands):
         low, high = spec.low, spec.high
@@ -120,8 +119,9 @@ def _refuse_saturated(logs: Sequence[ControlLog]) -> None:
         slack = 1e-6 * max(1.0, high - low)
         beyond = float(((sent < low - slack) | (sent > high + slack)).mean())
         at = float(((sent <= low + slack) | (sent >= high - slack)).mean())
-        if beyond > _BEYOND or at > _AT_LIMIT:
-            share, where = (beyond, "beyond") if beyond > _BEYOND else (at, "at")
+        is_beyond = beyond > thresholds.beyond_limits
+        if is_beyond or at > thresholds.at_limits:
+            share, where = (beyond, "beyond") if is_beyond else (at, "at")
             raise Sim2RealError(
                 f"the command of {spec.name!r} is {where} its limits {low:g} .. {high:g}"
                 f" {spec.unit} in {share:.0%} of the rows, so the drive did not do what was sent;"

@@ -32,8 +32,8 @@ _RIDGES = tuple(10.0**k for k in range(4, -2, -1))
 """Regularisation strengths to try, the strongest first."""
 _CHOICES = tuple((tuple(TERMS)[: k + 1], ridge) for k in range(len(TERMS)) for ridge in _RIDGES)
 """Terms and regularisations to try, the simplest first."""
-_FOLDS, _FEWEST = 12, 3
-"""Folds of the cross-validation, and fewest recordings for it."""
+_MAX_FOLDS, _MIN_RECORDINGS = 12, 3
+"""Most folds of the cross-validation, and fewest recordings for it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,9 +85,9 @@ def learn_remainder(
     """
     horizons_s, fitted = _horizons(twin, logs, thresholds.horizons_s)
     sensors = tuple(spec.name for spec in logs[0].contract.sensors) if logs else ()
-    if len(fitted) < _FEWEST:
+    if len(fitted) < _MIN_RECORDINGS:
         return _too_few(len(fitted), horizons_s[-1], sensors)
-    group = np.random.default_rng(seed).permutation(len(fitted)) % min(_FOLDS, len(fitted))
+    group = np.random.default_rng(seed).permutation(len(fitted)) % min(_MAX_FOLDS, len(fitted))
     everyone, folds = np.arange(len(fitted)), range(int(group.max()) + 1)
     steps = 2 * len(folds) + 2
     blank = blank_remainder(twin, fitted, seed=seed, threads=threads)
@@ -132,8 +132,8 @@ def learn_remainder(
 def _too_few(recordings: int, horizon_s: float, sensors: tuple[str, ...]) -> LearnedRemainder:
     """No remainder, because there are too few recordings to hold some back."""
     why = (
-        f"it needs {_FEWEST} recordings with {horizon_s:g} s without gaps, to hold some back;"
-        f" there are {recordings}"
+        f"it needs {_MIN_RECORDINGS} recordings with {horizon_s:g} s without gaps, to hold some"
+        f" back; there are {recordings}"
     )
     unknown = np.zeros((0, len(sensors)))
     return LearnedRemainder(
@@ -150,7 +150,7 @@ def _horizons(
     fitted: list[ControlLog] = []
     for most in range(len(horizons_s), 0, -1):
         fitted = [log for log in logs if _fits(twin, log, horizons_s[most - 1], values)]
-        if len(fitted) >= _FEWEST:
+        if len(fitted) >= _MIN_RECORDINGS:
             break
     return horizons_s[:most], fitted
 

@@ -15,13 +15,13 @@ from sim2real.identification.gauss_newton import GaussNewton
 from sim2real.identification.robust_loss import scale, tempered, weight
 from sim2real.replay import LeastSquares, at_bounds
 
-_ROUNDS = 4
+_MAX_ROUNDS = 4
 """Most descents, each with the noise that the one before left."""
-_CHANCES = 2
-"""Descents before which the effect of the twin's randomness is estimated again."""
+_RANDOM_ROUNDS = 2
+"""First descents, before each of which the effect of the twin's randomness is estimated."""
 _SETTLED = 0.1
 """Relative change of the noise below which the rounds end."""
-_MOST_STEPS = 40
+_MAX_STEPS = 40
 _FEW_SEGMENTS, _FEW_STEPS, _FEW_ROUNDS = (6, 16), 12, 4
 """Limits of the number of segments of a first look (a third of all), its steps and its rounds."""
 _TRIED = 4
@@ -92,22 +92,22 @@ def fit(
         x, looked = _first_look(problem, starts, seed, prior=prior)
         evaluations += looked
     descent = GaussNewton(problem, x, prior=prior)
-    for round_ in range(_ROUNDS):
-        if round_ < (_CHANCES if exact else 1):
+    for round_ in range(_MAX_ROUNDS):
+        if round_ < (_RANDOM_ROUNDS if exact else 1):
             random = problem.with_randomness(descent.x, rough=not exact)
             problem = problem if random is problem else random.prepared(descent.x)
         problem, settled = _with_noise(problem, descent.x)
         problem = problem.prepared(descent.x, again=round_ > 0)
         descent.go_on(problem)
-        descent.run(_MOST_STEPS)
-        report(round_ + 1, _ROUNDS)
+        descent.run(_MAX_STEPS)
+        report(round_ + 1, _MAX_ROUNDS)
         if settled and round_ > 0:
             break
     residual, slopes, promised = descent.polished(exact=exact)
     if promised and exact:
         descent.run(_FEW_STEPS)
         residual, slopes, _ = descent.polished(exact=exact)
-    report(_ROUNDS, _ROUNDS)
+    report(_MAX_ROUNDS, _MAX_ROUNDS)
     x = descent.x
     return Fit(
         problem=problem,

@@ -21,12 +21,12 @@ from sim2real.identification.posterior import rows_of
 from sim2real.params import Empirical, GaussianPosterior
 from sim2real.twin import Twin
 
-_FIRST = 0.1
+_FIRST_VARIANCE = 0.1
 """Initial variance, in variances of the prior."""
 _ROUNDS = 300
-_FEWEST = 4
+_MIN_SEGMENTS = 4
 """Fewest segments for an estimate."""
-_ROWS = 512
+_DRAWS = 512
 """Draws that replace weighted ones."""
 
 
@@ -36,8 +36,8 @@ def scatter_of(fit: Fit) -> Floats:
     information = np.einsum("psk,qsk->spq", slopes, slopes)
     pulls = -np.einsum("psk,sk->sp", slopes, fit.tempered())
     fitted = slopes.shape[0]
-    found = _FIRST * np.eye(fitted)
-    if len(pulls) < _FEWEST:
+    found = _FIRST_VARIANCE * np.eye(fitted)
+    if len(pulls) < _MIN_SEGMENTS:
         return np.zeros((fitted, fitted))
     for _ in range(_ROUNDS):
         spread = np.linalg.inv(information + np.linalg.inv(found))
@@ -56,10 +56,10 @@ def scattered(twin: Twin, names: Sequence[str], scatter: Floats, *, seed: int = 
         whole = np.array(posterior.covariance) + added
         whole = 0.5 * (whole + whole.T)
         return replace(twin, posterior=replace(posterior, covariance=rows_of(whole)))
-    ids = torch.arange(_ROWS)
+    ids = torch.arange(_DRAWS)
     rows = posterior.sample(seed, worlds=ids, episodes=torch.zeros_like(ids)).numpy()
     rng = np.random.default_rng(seed)
-    rows = rows + rng.multivariate_normal(np.zeros(len(order)), added, size=_ROWS, method="eigh")
+    rows = rows + rng.multivariate_normal(np.zeros(len(order)), added, size=_DRAWS, method="eigh")
     bounds = {parameter.name: parameter.bounds for parameter in twin.parameters}
     low, high = np.array([bounds[name] for name in posterior.names]).T
     samples = rows_of(np.clip(rows, low, high))

@@ -21,24 +21,24 @@ from sim2real.identification.most_probable import Fit, costs_of
 from sim2real.params import Empirical, GaussianPosterior, JointDistribution
 from sim2real.replay import LeastSquares, Unknowns
 
-_WIDE = 1.5
+_STEP = 1.5
 """Steps along the axes of the Gaussian, in its standard deviations."""
-_WIDEST = 25.0
+_MAX_WIDENING = 25.0
 """Largest factor by which such a step may widen a variance."""
-_LOOKS = 5
+_MAX_CORRECTIONS = 5
 """Most rounds of such steps, each from where the one before led."""
-_SETTLED = 0.2
+_MIN_DECREASE = 0.2
 """Decrease of the cost that is worth another round."""
-_LOOK = 40
+_CHECK_DRAWS = 40
 """Draws that check the Gaussian."""
 _DRAWS = 128
-_ROUNDS = 2
-"""Rounds of draws, if it fails."""
-_EVEN = 0.5
+_MAX_ROUNDS = 2
+"""Rounds of draws, if the check fails."""
+_MIN_GAUSSIAN_SHARE = 0.5
 """Share of effective draws above which the Gaussian is accepted."""
-_ENOUGH = 0.2
+_MIN_EFFECTIVE_SHARE = 0.2
 """Share of effective draws that ends the rounds."""
-_FEWEST = 60
+_MIN_EFFECTIVE_DRAWS = 60
 """Fewest effective draws of a posterior; with fewer the Gaussian is kept."""
 
 
@@ -96,20 +96,18 @@ def posterior_of(
     problem, information = fit.problem, fit.information()
     discrepancy = discrepancy_of(fit)
     covariance = np.asarray(np.linalg.inv(information / discrepancy + np.eye(len(fit.x))), float)
-    x = fit.x
+    x, effective, improved = fit.x, float("nan"), None
     if check:
-        x, covariance = _looked_at(problem, x, covariance, discrepancy)
-    effective, draws, weights = float("nan"), None, None
-    if check:
-        rng = np.random.default_rng(seed)
-        sampler = _Sampler(problem, discrepancy, rng)
-        _, _, effective = sampler.round(x, covariance, count=_LOOK, tails=np.inf)
-        report(1, 1 + _ROUNDS)
-        if effective < _EVEN:
-            draws, weights = sampler.improved(x, covariance, report)
-        report(1 + _ROUNDS, 1 + _ROUNDS)
+        x, covariance = _corrected(problem, x, covariance, discrepancy)
+        sampler = _Sampler(problem, discrepancy, np.random.default_rng(seed))
+        _, _, effective = sampler.round(x, covariance, count=_CHECK_DRAWS, tails=np.inf)
+        report(1, 1 + _MAX_ROUNDS)
+        if effective < _MIN_GAUSSIAN_SHARE:
+            improved = sampler.improved(x, covariance, report)
+        report(1 + _MAX_ROUNDS, 1 + _MAX_ROUNDS)
     found: JointDistribution
-    if weights is not None and draws is not None:
+    if improved is not None:
+        draws, weights = improved
         samples = rows_of(problem.values(draws))
         found = Empirical(names=problem.names, samples=samples, weights=tuple(weights.tolist()))
     else:
@@ -147,23 +145,25 @@ def discrepancy_of(fit: Fit) -> float:
     return max(1.0, float(np.mean(ratios)))
 
 
-def _looked_at(
+def _corrected(
     problem: LeastSquares, x: Floats, covariance: Floats, discrepancy: float
 ) -> tuple[Floats, Floats]:
     """(x, covariance) corrected by the cost over steps as long as the Gaussian is wide."""
     low, high = problem.bounds
-    for _ in range(_LOOKS):
+    for _ in range(_MAX_CORRECTIONS):
         variances, axes = np.linalg.eigh(covariance)
-        steps = _WIDE * (axes * np.sqrt(np.maximum(variances, 1e-18))).T
+        steps = _STEP * (axes * np.sqrt(np.maximum(variances, 1e-18))).T
         points = np.concatenate([x[None], x + steps, x - steps])
         data, prior = costs_of(problem, np.clip(points, low, high))
         cost = data / discrepancy + prior
         up, down = np.split(cost[1:] - cost[0], 2)
         # Along an axis that a bound cuts off, there are only the derivatives.
         whole = (points == np.clip(points, low, high)).all(axis=1)[1:].reshape(2, -1).all(axis=0)
-        curve = np.where(whole, np.clip(up + down, _WIDE**2 / _WIDEST, _WIDE**2 * 2.0), _WIDE**2)
+        curve = np.where(
+            whole, np.clip(up + down, _STEP**2 / _MAX_WIDENING, _STEP**2 * 2.0), _STEP**2
+        )
         middle = np.where(whole, np.clip(0.5 * (down - up) / curve, -1.0, 1.0), 0.0)
-        spread = (axes * (variances * _WIDE**2 / curve)) @ axes.T
+        spread = (axes * (variances * _STEP**2 / curve)) @ axes.T
         covariance = 0.5 * (spread + spread.T)
         better = np.clip(x + middle @ steps, low, high)
         tried = np.stack([better, np.clip(points[np.argmin(cost)], low, high)])
@@ -172,7 +172,7 @@ def _looked_at(
         gained = cost[0] - ends.min()
         if gained > 0:
             x = tried[np.argmin(ends)]
-        if gained < _SETTLED and (curve > 0.5 * _WIDE**2).all():
+        if gained < _MIN_DECREASE and (curve > 0.5 * _STEP**2).all():
             break
     return x, covariance
 
@@ -206,18 +206,18 @@ class _Sampler:
 
     def improved(
         self, center: Floats, spread: Floats, report: Callable[[int, int], None]
-    ) -> tuple[Floats | None, Floats | None]:
+    ) -> tuple[Floats, Floats] | None:
         """(draws, weights) of the best round, each started from the one before; None if too few."""
-        best, draws_best, weights_best = 0.0, None, None
-        for round_ in range(_ROUNDS):
+        most, best = float(_MIN_EFFECTIVE_DRAWS), None
+        for round_ in range(_MAX_ROUNDS):
             # Heavier tails than the posterior's keep the weights bounded.
             draws, weights, share = self.round(center, spread, count=_DRAWS, tails=5.0)
-            if share * len(draws) > max(best, _FEWEST):
-                best, draws_best, weights_best = share * len(draws), draws, weights
-            report(2 + round_, 1 + _ROUNDS)
-            if share >= _ENOUGH or len(draws) < _FEWEST:
+            if share * len(draws) > most:
+                most, best = share * len(draws), (draws, weights)
+            report(2 + round_, 1 + _MAX_ROUNDS)
+            if share >= _MIN_EFFECTIVE_SHARE or len(draws) < _MIN_EFFECTIVE_DRAWS:
                 break
             center = weights @ draws
             off = (draws - center) * np.sqrt(weights)[:, None]
             spread = off.T @ off + 0.05 * spread
-        return draws_best, weights_best
+        return best

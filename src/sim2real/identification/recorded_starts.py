@@ -14,7 +14,7 @@ from sim2real.tasks import Starts
 from sim2real.twin import Twin
 from sim2real.worlds import CpuWorlds
 
-_MOST = 2000
+_MAX_STATES = 2000
 """Most states; they are spread evenly over time."""
 
 
@@ -41,7 +41,7 @@ def seen_states(twin: Twin, logs: Sequence[ControlLog]) -> Starts | None:
     rows = np.flatnonzero(states.known(log.times, GAP * period_s) & sent)
     if states.assumed or not len(rows):
         return None
-    rows = rows[spread_evenly(len(rows), _MOST)]
+    rows = rows[spread_evenly(len(rows), _MAX_STATES)]
     worlds = CpuWorlds(twin, count=len(rows), period_s=period_s, seed=0)
     everyone = torch.arange(len(rows))
     worlds.set_parameters(torch.from_numpy(twin.best_guess()).expand(len(rows), -1), everyone)

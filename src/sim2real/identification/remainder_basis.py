@@ -21,13 +21,14 @@ TERMS = {
     "drive": (("drive",), 8),
 }
 """Features of each term, and its number of bumps per joint; the terms' forces add up."""
-_PLACES = 200
+_SUPPORT_POINTS = 200
 """Points of the support; with fewer, each would reach too far."""
-_SEEN = 0.9
+_REACHED_SHARE = 0.9
 """Share of the recorded states within reach of a support point."""
 _SLOW = 0.15
 """Speed up to which distances are linear, in standard deviations of the recorded speeds."""
-_ROWS = 3000
+_MAX_ROWS = 3000
+"""Most states that features are computed at, approximately."""
 
 
 def blank_remainder(
@@ -101,7 +102,7 @@ def _features(twin: Twin, logs: Sequence[ControlLog], names: list[str], threads:
         replace(twin, remainder=empty),
         log,
         horizon_s=period_s,
-        stride_s=max(1, len(log.times) // _ROWS) * period_s,
+        stride_s=max(1, len(log.times) // _MAX_ROWS) * period_s,
         values=values[None],
         remainder=True,
         threads=threads,
@@ -158,9 +159,9 @@ def _support(
     places: Floats, scales: Floats, seed: int
 ) -> tuple[tuple[tuple[float, ...], ...], float]:
     """(support points, in the features' units; their reach)."""
-    seen, apart, _ = _spread_out(places, _PLACES, seed)
+    seen, apart, _ = _spread_out(places, _SUPPORT_POINTS, seed)
     rows = tuple(tuple(row) for row in _features_of(seen, scales).tolist())
-    return rows, max(float(np.quantile(apart, _SEEN)), 1e-3)
+    return rows, max(float(np.quantile(apart, _REACHED_SHARE)), 1e-3)
 
 
 def _features_of(places: Floats, scales: Floats) -> Floats:

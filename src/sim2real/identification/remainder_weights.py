@@ -19,7 +19,7 @@ from sim2real.params import Normal, Parameter, dimension_of
 from sim2real.replay import LeastSquares, Replayer, log_of, spread_evenly
 from sim2real.twin import Remainder, Twin
 
-_SIMULATED_S = 48.0
+_MAX_SIMULATED_S = 48.0
 """Most time of all segments of one length; more are thinned out [s]."""
 _STEP = 0.1
 """Finite-difference step, in scales of a weight."""
@@ -141,7 +141,7 @@ class BumpWeights:
 
 def _most(horizon_s: float) -> int:
     """Most segments of one length."""
-    return max(1, round(_SIMULATED_S / horizon_s))
+    return max(1, round(_MAX_SIMULATED_S / horizon_s))
 
 
 def _noise(twin: Twin, logs: Sequence[ControlLog], horizon_s: float, threads: int) -> Floats:

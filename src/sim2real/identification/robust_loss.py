@@ -8,7 +8,7 @@ from sim2real.arrays import Floats
 
 ROBUST = 3.0
 """Whitened residual beyond which the loss is linear."""
-_NORMAL = 0.9950
+_CLIPPED_MEAN_SQUARE = 0.9950
 """Mean of the squares of standard normal numbers, clipped at `ROBUST` squared."""
 
 
@@ -40,7 +40,7 @@ def scale(residual: Floats) -> float:
         if found <= 0:
             return float(np.sqrt(np.mean(size**2)))
         cut = np.minimum(size / found, ROBUST)
-        factor = float(np.sqrt(np.mean(cut**2) / _NORMAL))
+        factor = float(np.sqrt(np.mean(cut**2) / _CLIPPED_MEAN_SQUARE))
         found *= factor
         if abs(factor - 1) < 1e-3:
             break

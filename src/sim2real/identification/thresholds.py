@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, kw_only=True)
 class IdentifyThresholds:
-    """What is fitted, held back, promoted, and kept as a remainder."""
+    """What is refused, fitted, held back, promoted, and kept as a remainder."""
 
     horizons_s: tuple[float, ...] = (0.5, 2.0)
     """Lengths of the segments of successive fits, the shortest first [s]."""
@@ -15,6 +15,10 @@ class IdentifyThresholds:
     """Most segments of a fit, spread evenly; more add little."""
     shortest_s: float = 1.0
     """Least total time of the logs [s]."""
+    beyond_limits: float = 0.5
+    """Largest share of the rows in which a command may be beyond its limits."""
+    at_limits: float = 0.9
+    """Largest share of the rows in which a command may be at its limits or beyond."""
     held_back: float = 0.25
     """Share of the recordings that is held back."""
     worse: float = 1.02

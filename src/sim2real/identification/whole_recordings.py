@@ -19,13 +19,13 @@ from sim2real.logs import ControlLog
 from sim2real.replay import Replayer, Unknowns
 from sim2real.twin import Twin
 
-_LONGEST_S = 5.0
+_MAX_SEGMENT_S = 5.0
 """Length above which a recording becomes several segments [s]."""
-_LONG = 0.9
+_FOLLOWED_SHARE = 0.9
 """Share of the segments that are followed to their end; longer ones are cut there."""
 _BATCH = 32
 """Segments per batch."""
-_PLACES = ("jointpos", "tendonpos", "ballquat", "framepos", "framequat")
+_POSITION_KINDS = ("jointpos", "tendonpos", "ballquat", "framepos", "framequat")
 """Kinds of sensors that measure positions."""
 
 
@@ -47,7 +47,7 @@ class WholeRecordings(Unknowns):
         super().__init__(twin, fitted, logarithms=True)
         self.logs = logs
         parts = [part for log in logs for part in _parts(log)]
-        self.horizon_s = float(np.quantile([np.ptp(part.times) for part in parts], _LONG))
+        self.horizon_s = float(np.quantile([np.ptp(part.times) for part in parts], _FOLLOWED_SHARE))
         """Longest time that a segment is followed [s]."""
         count = max(1, round(len(parts) / _BATCH))
         self._batches = [
@@ -114,7 +114,7 @@ class WholeRecordings(Unknowns):
 
 def _parts(log: ControlLog) -> list[ControlLog]:
     """The log in parts of equal length that are short enough."""
-    count = int(np.ceil(np.ptp(log.times) / _LONGEST_S)) if len(log.times) else 0
+    count = int(np.ceil(np.ptp(log.times) / _MAX_SEGMENT_S)) if len(log.times) else 0
     edges = np.linspace(0, len(log.times), max(1, count) + 1).round().astype(int)
     return [log.part(slice(a, b)) for a, b in pairwise(edges.tolist()) if b - a > 1]
 
@@ -123,5 +123,5 @@ def _counting(logs: Sequence[ControlLog]) -> Bools:
     """(sensors,) whether the errors of each sensor count."""
     sensors = logs[0].contract.sensors
     missing = set.intersection(*(set(log.missing) for log in logs))
-    places = [spec.kind in _PLACES and spec.name not in missing for spec in sensors]
+    places = [spec.kind in _POSITION_KINDS and spec.name not in missing for spec in sensors]
     return np.array(places if any(places) else [True] * len(sensors))

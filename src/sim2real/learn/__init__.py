@@ -1,8 +1,8 @@
 """Learning a policy in randomised worlds, with rsl_rl's PPO.
 
-`train` does what a `TrainConfig` asks for and keeps it in a folder, a `Run`: configuration,
-checkpoints, TensorBoard events and result. A run that was interrupted goes on bit for bit.
-`Policy` is a run's newest actor, ready to use.
+`train` trains as a `TrainConfig` says and writes a folder, a `Run`: configuration, checkpoints,
+TensorBoard events and result. An interrupted run continues bit for bit. `Policy` is a run's newest
+actor, ready to use.
 
 >>> from sim2real.learn import Run, TrainConfig
 >>> run = Run.plan(TrainConfig(task="pendulum-swingup", worlds=64), learner_threads=1)

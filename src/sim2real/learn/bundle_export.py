@@ -11,18 +11,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 
 from sim2real.contract import CommandSpec, Contract, JointLimits, Limits
 from sim2real.errors import Sim2RealError, options_as
 from sim2real.learn import Policy, TrainResult
 from sim2real.learn.learn_configs import ExportConfig
-from sim2real.learn.onnx_graphs import (
-    OPSET,
-    interface_modules,
-    interface_widths,
-    network_module,
-    to_onnx,
-)
+from sim2real.learn.onnx_graphs import OPSET, interface_modules, interface_widths, to_onnx
 from sim2real.learn.rollout import Rollout, roll_out
 from sim2real.policy import Bundle, ExportProvenance, Runtime, make_contract, write_bundle
 from sim2real.tasks import TaskEnv, find_task
@@ -31,15 +26,15 @@ from sim2real.twin import Twin, range_and_torque
 LARGEST_DIFFERENCE = 1e-5
 """Largest difference allowed between an exported graph and what it was made from."""
 _WORLDS = 64
-_MARGIN = 1.5
-"""Limits of what is sent are this many times the largest value seen in simulation."""
-_ROOM = 2.0
-"""Limits of how a joint may move: the same, with more room because a robot differs."""
-_SLOW = 1.0
-"""A speed, or a change of speed in a period, that is never a reason to stop [rad/s or m/s]: the
-reading of a resting joint flickers by more than the joint moves."""
-_ROOM_M = 0.05
-"""How far a tool may go beyond where it was seen [m]."""
+_COMMAND_MARGIN = 1.5
+"""Limits of commands, relative to the largest values in simulation."""
+_MOTION_MARGIN = 2.0
+"""The same for the motion of joints, with a larger margin because robots differ."""
+_MIN_SPEED_LIMIT = 1.0
+"""Speed, or change of speed in a period, that is never a reason to stop [rad/s or m/s]: readings of
+a resting joint scatter by more than the joint moves."""
+_TOOL_MARGIN_M = 0.05
+"""Distance that a tool may go beyond its positions in simulation [m]."""
 
 
 def export(
@@ -50,7 +45,7 @@ def export(
 ) -> Bundle:
     """Make a bundle of a training run; a graph that differs from the network is refused.
 
-    `options` are those of `ExportConfig`, or it is given whole.
+    `options` are fields of `ExportConfig`, which may also be given instead of the run.
     """
     if isinstance(run, ExportConfig):
         config = run
@@ -68,7 +63,7 @@ def export(
     )
     out = config.out or config.run / "bundle"
     if out.exists():
-        raise Sim2RealError(f"{out} exists already; choose another with --out")
+        raise Sim2RealError(f"{out} exists already; choose another folder with --out")
     contract = make_contract(env)
     notes = _notes(contract, config.run)
     widths = interface_widths(env)
@@ -76,7 +71,8 @@ def export(
         name: to_onnx(module, widths, name, notes)
         for name, module in interface_modules(env).items()
     }
-    graphs["policy"] = to_onnx(network_module(policy), {"obs": policy.width}, "actions", notes)
+    network = torch.nn.Sequential(policy.network.obs_normalizer, policy.network.mlp)
+    graphs["policy"] = to_onnx(network, {"obs": policy.width}, "actions", notes)
     seen = roll_out(env, policy, config.observations, contract=contract, report=report)
     provenance: ExportProvenance = {
         "task": trained.task,
@@ -103,7 +99,7 @@ def export(
 
 
 def _differences(runtime: Runtime, seen: Rollout) -> dict[str, float]:
-    """Largest difference of each graph from what was seen in the worlds; all of them are small."""
+    """Largest difference of each graph from the values in the worlds; a large one is refused."""
     inputs = seen.interface
     pairs = {
         "policy": (runtime.policy(seen.observations), seen.actions),
@@ -125,14 +121,14 @@ def _differences(runtime: Runtime, seen: Rollout) -> dict[str, float]:
     for name, value in found.items():
         if not value < LARGEST_DIFFERENCE:
             raise Sim2RealError(
-                f"the exported {name} differs from the trained one by {value:.2g} on"
-                f" {len(seen.observations)} observations; {LARGEST_DIFFERENCE:g} is allowed"
+                f"the exported graph {name!r} differs from the trained one by {value:.2g} on"
+                f" {len(seen.observations)} observations; at most {LARGEST_DIFFERENCE:g} is allowed"
             )
     return found
 
 
 def make_limits(env: TaskEnv, contract: Contract, seen: Rollout) -> Limits:
-    """Limits from the model where it has them, else from what was seen, with a margin."""
+    """Limits from the model if it has them, or else from simulation, with a margin."""
     frames = seen.frames
     spread = np.ptp(frames, axis=0) + 0.1 * np.abs(frames).max(axis=0) + 0.1
     return Limits(
@@ -142,8 +138,8 @@ def make_limits(env: TaskEnv, contract: Contract, seen: Rollout) -> Limits:
         observation_low=tuple(float(v) for v in frames.min(axis=0) - spread),
         observation_high=tuple(float(v) for v in frames.max(axis=0) + spread),
         tool=env.task.tool,
-        workspace_low=tuple(float(v) for v in seen.tool.min(axis=0) - _ROOM_M),
-        workspace_high=tuple(float(v) for v in seen.tool.max(axis=0) + _ROOM_M),
+        workspace_low=tuple(float(v) for v in seen.tool.min(axis=0) - _TOOL_MARGIN_M),
+        workspace_high=tuple(float(v) for v in seen.tool.max(axis=0) + _TOOL_MARGIN_M),
     )
 
 
@@ -155,16 +151,16 @@ def _joint_limits(env: TaskEnv, command: CommandSpec, k: int, seen: Rollout) -> 
         name=command.joint,
         position_low=low,
         position_high=high,
-        velocity=max(_ROOM * float(np.abs(seen.velocities[:, k]).max()), _SLOW),
+        velocity=max(_MOTION_MARGIN * float(np.abs(seen.velocities[:, k]).max()), _MIN_SPEED_LIMIT),
         acceleration=max(
-            _ROOM * float(np.abs(seen.accelerations[:, k]).max()),
-            _SLOW * env.task.rate_hz,
+            _MOTION_MARGIN * float(np.abs(seen.accelerations[:, k]).max()),
+            _MIN_SPEED_LIMIT * env.task.rate_hz,
             force / float(model.dof_M0[joint.dofadr[0]]),  # what the motor can do
         ),
         torque=force,
         command_low=command.low,
         command_high=command.high,
-        command_rate=_MARGIN * max(float(seen.rates[:, k].max()), 1e-3),
+        command_rate=_COMMAND_MARGIN * max(float(seen.rates[:, k].max()), 1e-3),
     )
 
 

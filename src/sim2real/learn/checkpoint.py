@@ -18,11 +18,12 @@ from sim2real.errors import Sim2RealError, explaining
 from sim2real.files import atomic_path, write_text
 from sim2real.tasks import EnvState
 
-_KEEP = 2
+_KEPT = 2
+"""Number of checkpoints that are kept."""
 
 
 class Checkpoint(TypedDict):
-    """Everything that a killed run needs to go on bit for bit."""
+    """Everything that a killed run needs to continue bit for bit."""
 
     iteration: int
     seconds: float
@@ -52,7 +53,7 @@ def save_checkpoint(folder: Path, iteration: int, content: Checkpoint) -> Path:
     except Sim2RealError:
         path.with_suffix(".sha256").unlink(missing_ok=True)
         raise
-    for old in _checkpoints(folder)[:-_KEEP]:
+    for old in _checkpoints(folder)[:-_KEPT]:
         old.unlink()
         old.with_suffix(".sha256").unlink(missing_ok=True)
     return path
@@ -62,7 +63,7 @@ def latest_checkpoint(folder: Path) -> Path:
     """The newest checkpoint of a run."""
     found = _checkpoints(folder)
     if not found:
-        raise Sim2RealError(f"{folder} holds no checkpoint")
+        raise Sim2RealError(f"{folder} has no checkpoint")
     return found[-1]
 
 
@@ -82,7 +83,7 @@ def load_checkpoint(path: Path) -> Checkpoint:
 
 def _damaged(path: Path) -> Sim2RealError:
     older = [other.name for other in _checkpoints(path.parent) if other != path]
-    remedy = f"; delete it to go on from {older[-1]}" if older else ""
+    remedy = f"; delete it to continue from {older[-1]}" if older else ""
     return Sim2RealError(f"the checkpoint {path} is damaged{remedy}")
 
 

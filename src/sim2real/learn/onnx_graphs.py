@@ -1,4 +1,4 @@
-"""A task's interface and a trained network as ONNX graphs, so that a robot needs neither.
+"""A task's interface and a trained network as ONNX graphs, so that a robot needs no more code.
 
 `observe`: readings, goals, last action and last command become one period's observation.
 `policy`: the observations of all periods become the action; the normaliser is inside.
@@ -16,7 +16,6 @@ import torch
 from torch import Tensor
 
 from sim2real.errors import Sim2RealError, explaining
-from sim2real.learn import Policy
 from sim2real.tasks import Measurements, Task, TaskEnv
 
 OPSET = 20
@@ -61,11 +60,6 @@ def interface_widths(env: TaskEnv) -> dict[str, int]:
     }
 
 
-def network_module(policy: Policy) -> torch.nn.Module:
-    """The network with its normaliser, observations in, mean action out."""
-    return torch.nn.Sequential(policy.network.obs_normalizer, policy.network.mlp)
-
-
 def to_onnx(
     module: torch.nn.Module, inputs: Mapping[str, int], output: str, notes: Mapping[str, str]
 ) -> bytes:
@@ -98,18 +92,18 @@ def to_onnx(
     for value in (*model.graph.input, *model.graph.output):
         if not value.type.tensor_type.shape.dim[0].dim_param:
             raise Sim2RealError(
-                f"the graph of {output} holds for one number of rows only: use x.shape[0] in the"
+                f"the graph of {output} works for only one number of rows: use x.shape[0] in the"
                 " task, not len(x)"
             )
-    _forget_where_it_was_made(model)
+    _remove_exporter_metadata(model)
     onnx.helper.set_model_props(model, dict(notes))
     onnx.checker.check_model(model, full_check=True)
     content: bytes = model.SerializeToString()
     return content
 
 
-def _forget_where_it_was_made(model: onnx.ModelProto) -> None:
-    """Take the exporter's traces out: they name files of the machine, and nothing reads them."""
+def _remove_exporter_metadata(model: onnx.ModelProto) -> None:
+    """Remove the exporter's metadata: it names files of this machine, and nothing reads it."""
     graph = model.graph
     for part in (graph, *graph.node, *graph.value_info, *graph.input, *graph.output,
                  *graph.initializer):  # fmt: skip

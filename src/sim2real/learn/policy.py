@@ -1,4 +1,4 @@
-"""The policy of a training run, for use."""
+"""The policy of a training run, ready to use."""
 
 from __future__ import annotations
 
@@ -48,8 +48,8 @@ class Policy:
         """(n, actions) actions for the actor's observations (n, width)."""
         if observations.shape[1] != self.width:
             raise Sim2RealError(
-                f"the policy of {self.run.folder} reads {self.width} numbers, but the task gives"
-                f" {observations.shape[1]}: the task has changed since"
+                f"the policy of {self.run.folder} observes {self.width} numbers, but the task gives"
+                f" {observations.shape[1]}: the task has changed since training"
             )
         with torch.inference_mode():
             batch = TensorDict({"actor": observations}, batch_size=[len(observations)])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from rsl_rl.algorithms import PPO
 from rsl_rl.models import MLPModel
 from rsl_rl.storage import RolloutStorage
@@ -15,19 +17,26 @@ _GROUPS = {"actor": ["actor"], "critic": ["critic"]}
 
 def make_actor(observations: TensorDict, actions: int, training: Training) -> MLPModel:
     """A policy network with its normaliser inside."""
+    noise = {
+        "class_name": "GaussianDistribution",
+        "init_std": training.noise,
+        "std_type": "log",
+    }
+    return _network("actor", observations, actions, training, distribution_cfg=noise)
+
+
+def _network(
+    group: str, observations: TensorDict, outputs: int, training: Training, **options: Any
+) -> MLPModel:
     return MLPModel(
         observations,
         _GROUPS,
-        "actor",
-        actions,
+        group,
+        outputs,
         hidden_dims=list(training.hidden),
         activation="elu",
         obs_normalization=True,
-        distribution_cfg={
-            "class_name": "GaussianDistribution",
-            "init_std": training.noise,
-            "std_type": "log",
-        },
+        **options,
     )
 
 
@@ -35,15 +44,7 @@ def make_ppo(env: RslRlEnv, training: Training) -> PPO:
     """PPO with fresh networks for the environment."""
     observations = env.get_observations()
     actor = make_actor(observations, env.num_actions, training)
-    critic = MLPModel(
-        observations,
-        _GROUPS,
-        "critic",
-        1,
-        hidden_dims=list(training.hidden),
-        activation="elu",
-        obs_normalization=True,
-    )
+    critic = _network("critic", observations, 1, training)
     storage = RolloutStorage(
         "rl", env.num_envs, training.steps, observations, [env.num_actions], str(env.device)
     )

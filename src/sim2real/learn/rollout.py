@@ -1,4 +1,4 @@
-"""What a trained policy meets in its worlds, to compare graphs with and to take limits from."""
+"""What a trained policy observes and does in its worlds, for checking graphs and for limits."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from sim2real.tasks import TaskEnv
 
 @dataclass(frozen=True, kw_only=True)
 class Rollout:
-    """What a policy met in its worlds, a row per world and period."""
+    """What a policy observed and did in its worlds, a row per world and period."""
 
     observations: Singles
     actions: Singles
@@ -25,12 +25,12 @@ class Rollout:
     frames: Singles
     commands: Singles
     rates: Singles
-    """Change of the command a second."""
+    """Change of the command per second."""
     velocities: Singles
-    """Measured speed of each commanded joint; its true one where nothing measures it."""
+    """Measured speed of each commanded joint; the true speed if nothing measures it."""
     accelerations: Singles
     tool: Floats
-    """(rows, 3) position of the task's tool [m]; (rows, 0) where it has none."""
+    """(rows, 3) position of the task's tool [m]; (rows, 0) if it has none."""
 
 
 def roll_out(

@@ -18,31 +18,31 @@ CONFIG_FILE = "config.json"
 
 @dataclass(frozen=True, kw_only=True)
 class Run(PlainData, without=("folder",)):
-    """One training run: what it was asked for, and the folder it is kept in."""
+    """One training run: its settings, and its folder."""
 
     folder: Path
     task: str
     seed: int
     source: str
-    """A named source, or the path of a file of ranges; a copy of it lies in the folder."""
+    """A named source, or the path of a file of ranges, which is copied into the folder."""
     twin: Path | None
     training: Training
     threads: int
     """Threads of the simulation."""
     learner_threads: int
-    """Threads of the learner: they decide the order of its sums, so a run keeps them."""
+    """Threads of the learner; they decide the order of its sums, so a resumed run has the same."""
     target_success: float | None
     save_every: int
     remainder: bool = False
     """Whether the twin's learned remainder acts."""
     begin: Path | None = None
-    """Run whose networks it begins with."""
+    """Run whose networks it starts from."""
     starts: Path | None = None
     """File of states that some episodes start from."""
 
     @classmethod
     def plan(cls, config: TrainConfig, *, learner_threads: int) -> Run:
-        """The run a configuration asks for; nothing is written yet."""
+        """The run for a configuration; nothing is written yet."""
         if not config.task:
             raise Sim2RealError("name a task to train, or a run to --resume")
         training = find_task(config.task).training
@@ -70,8 +70,8 @@ class Run(PlainData, without=("folder",)):
         )
 
     def create(self, twin: Twin | None = None) -> Run:
-        """Make the run's folder with its configuration, and with the twin if it is trained in one
-        that is kept nowhere else; the run as kept there."""
+        """Make the run's folder with its configuration, and with `twin` if it is saved nowhere
+        else; returns the run as stored."""
         folder, copy = self.folder, 1
         while True:
             try:

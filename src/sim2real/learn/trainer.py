@@ -36,15 +36,16 @@ from sim2real.twin import Twin
 
 RESULT_FILE = "result.json"
 _WINDOW = 1000
-_AGAIN = 0.5
-"""Exploration of a run that begins with learned networks, against that of a fresh one."""
+"""Last episodes whose success is reported."""
+_RELATIVE_NOISE = 0.5
+"""Exploration of a run that starts from trained networks, relative to that of a new one."""
 _NEWEST = 0.05
-"""Weight of the newest update in the average that a policy is: it spans about twenty of them."""
+"""Weight of the newest update in the policy, which is a moving average of about twenty updates."""
 
 
 @dataclass(frozen=True)
 class TrainProgress:
-    """Where a training run stands."""
+    """Progress of a training run."""
 
     iteration: int
     iterations: int
@@ -55,7 +56,7 @@ class TrainProgress:
     steps: int
     """Environment steps so far."""
     steps_per_s: float
-    """Environment steps a second, learning included, in this iteration."""
+    """Environment steps per second in this iteration, including learning."""
     diverged: int
     """Worlds that diverged so far."""
 
@@ -71,7 +72,7 @@ class TrainResult(PlainData):
 
     run: Path
     finished: bool
-    """False when interrupted: `--resume` goes on."""
+    """False if it was interrupted: `--resume` continues it."""
     iterations: int
     steps: int
     success: float
@@ -81,10 +82,10 @@ class TrainResult(PlainData):
 
 
 class Trainer:
-    """One run: the environment, the learner, and what is known of its progress."""
+    """One run: the environment, the learner, and its progress."""
 
     def __init__(self, run: Run, *, twin: Twin | None = None) -> None:
-        """A run that begins; in `twin`, where it does not name one."""
+        """A new run; in `twin` if the run does not name one."""
         self.run = run
         training = run.training
         torch.set_num_threads(run.learner_threads)
@@ -104,7 +105,7 @@ class Trainer:
         self.ppo: PPO = make_ppo(self.vec, training)
         self.ppo.train_mode()
         self.average = self._actor_weights()
-        """Weights of the actor, averaged over the last updates: a single one may be unlucky."""
+        """Weights of the actor, averaged over the last updates: a single update may be bad."""
         self.iteration = 0
         self.seconds = 0.0
         self.outcomes: deque[bool] = deque(maxlen=_WINDOW)
@@ -112,7 +113,7 @@ class Trainer:
         self.history: list[list[float]] = []
         everyone = torch.arange(training.worlds)
         ages = uniform(Key.of(run.seed, "first-age"), worlds=everyone, episodes=everyone * 0)
-        # Worlds begin at different ages, so that an update never sees only one part of episodes.
+        # Worlds start at different ages, so that every update sees all parts of episodes.
         self.env.age.copy_((ages * self.env.steps).long())
 
     @property
@@ -126,7 +127,7 @@ class Trainer:
         return sum(self.outcomes) / len(self.outcomes) if self.outcomes else float("nan")
 
     def iterate(self) -> tuple[TrainProgress, dict[str, float]]:
-        """One update of the policy: a piece of experience, then learning from it."""
+        """One update of the policy: collect experience, then learn from it."""
         begin = time.perf_counter()
         rewards = torch.zeros(())
         with torch.inference_mode():
@@ -139,7 +140,7 @@ class Trainer:
                 rewards += reward.mean()
                 step = self.vec.last
                 if step is not None and len(step.ended):
-                    # A world's first episode began late, and says nothing about success.
+                    # A world's first episode is not complete, so its success does not count.
                     whole = step.ended[episodes[step.ended] > 0]
                     self.outcomes.extend(step.success[whole].tolist())
             self.ppo.compute_returns(observations)
@@ -186,7 +187,7 @@ class Trainer:
         return save_checkpoint(self.run.folder, self.iteration, content)
 
     def begin_with(self, folder: Path) -> None:
-        """Take over the networks of another run, but explore as a fresh one does, at first."""
+        """Start from the networks of another run, with half of a new run's exploration noise."""
         other = Run.open(folder)
         content = load_checkpoint(latest_checkpoint(folder))
         if other.task != self.run.task:
@@ -196,15 +197,17 @@ class Trainer:
             self.ppo.actor.load_state_dict(content["average"])
         except RuntimeError:
             raise Sim2RealError(
-                f"the networks of {folder} have other shapes than those of this run"
+                f"the networks of {folder} have different shapes from those of this run"
             ) from None
         noise = self.run.training.noise
         with torch.no_grad():
-            self.ppo.get_policy().distribution.log_std_param.fill_(math.log(_AGAIN * noise))
+            self.ppo.get_policy().distribution.log_std_param.fill_(
+                math.log(_RELATIVE_NOISE * noise)
+            )
         self.average = self._actor_weights()
 
     def load(self) -> None:
-        """Go on from the newest checkpoint."""
+        """Continue from the newest checkpoint."""
         path = latest_checkpoint(self.run.folder)
         content = load_checkpoint(path)
         if content["twin"] != self.env.twin.version:
@@ -230,14 +233,16 @@ def train(
 ) -> TrainResult:
     """Train a policy for a task; Ctrl-C ends after the iteration, with a checkpoint to resume from.
 
-    `options` are those of `TrainConfig`, or it is given whole. A task of a script is added to those
-    that can be found. A twin that is given as a value is saved in the run's folder.
+    `options` are fields of `TrainConfig`, which may also be given instead of the task. A task class
+    of a script is registered. A twin that is given as a value is saved in the run's folder.
     """
     config = task if isinstance(task, TrainConfig) else _asked(task, twin, options)
     if config.resume is not None:
         given = replace(config, resume=None, json=False)
         if given != TrainConfig():
-            raise Sim2RealError("--resume continues a run as it was begun; leave other options out")
+            raise Sim2RealError(
+                "--resume continues a run with its own options; leave out all others"
+            )
         trainer = Trainer(Run.open(config.resume))
         trainer.load()
     else:
@@ -315,7 +320,7 @@ def _log(writer: SummaryWriter, progress: TrainProgress, losses: dict[str, float
 
 @contextmanager
 def _interruptible() -> Iterator[Callable[[], bool]]:
-    """A question whether Ctrl-C (or SIGTERM) has been asked for; a second one kills at once."""
+    """Gives a function that says whether Ctrl-C or SIGTERM came; a second one kills at once."""
     asked: list[int] = []
 
     def ask(number: int, frame: object) -> None:
@@ -324,7 +329,7 @@ def _interruptible() -> Iterator[Callable[[], bool]]:
 
     try:
         before = {number: signal.signal(number, ask) for number in (signal.SIGINT, signal.SIGTERM)}
-    except ValueError:  # not the main thread: nobody presses keys there
+    except ValueError:  # not the main thread, which alone gets signals
         yield lambda: False
         return
     try:

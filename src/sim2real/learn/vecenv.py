@@ -21,7 +21,7 @@ class RslRlEnv(VecEnv):  # type: ignore[misc]
         self.device = env.device
         self.cfg = {"task": env.task.name, "twin": env.twin.version}
         self.last: EnvStep | None = None
-        """What the last step gave, for those who want more than rsl_rl does."""
+        """Result of the last step, with what rsl_rl does not need."""
 
     @property
     def episode_length_buf(self) -> Tensor:

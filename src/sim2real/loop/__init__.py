@@ -1,8 +1,8 @@
 """The circle: train, deploy, measure, attribute, identify, and again, resumable anywhere.
 
-`close_the_loop` walks it for one robot until its target is met or its budget of attempts is spent.
-The result of every step is kept under a hash of what it was made from, so an interrupted loop goes
-on where it stopped, and loops in one `Store` share what is the same.
+`close_the_loop` runs it for one robot until its target is met or its budget of attempts is spent.
+The result of every step is stored under a hash of its inputs, so an interrupted loop continues
+where it stopped, and loops with one `Store` share the steps that they have in common.
 
 >>> from sim2real.loop import LoopConfig
 >>> config = LoopConfig(task="pendulum-swingup", robot="unit:7", budget="60-trials")

@@ -1,12 +1,12 @@
 """The circle for one robot, until its target is met or its budget is spent.
 
-The result of every stage is kept, so an interrupted loop goes on when it is called again. Attempts
-on the robot are made in batches. If the first batch says that the target is out of a policy's
-reach, the policy is given up, and the next round identifies the robot from all that was recorded
+The result of every stage is stored, so an interrupted loop continues when it is called again.
+Attempts on the robot are made in batches. If the first batch shows that a policy cannot reach the
+target, the policy is given up, and the next round identifies the robot from all that was recorded
 since; otherwise the rest of the budget is its test. The bound that ends the loop is for that number
-of attempts, fixed when the round began: the loop ends early only if even failures from then on
-could not change the answer, so that looking does not flatter it. For the same reason a budget
-cannot be raised later.
+of attempts, fixed when the round began: the loop ends early only if failures in all further
+attempts could not change the answer, so that repeated looks do not bias it. For the same reason a
+budget cannot be raised later.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ PLAN_FILE = "plan.json"
 _PLANNED = (
     "task", "robot", "strategy", "target", "first", "seconds", "iterations", "again", "seed",
 )  # fmt: skip
-"""Options that a loop cannot change later; nor its budget."""
-_SURE = 0.95
-"""One-sided confidence of bounds."""
+"""Options that cannot change once a loop has begun; its budget cannot either."""
+_CONFIDENCE = 0.95
+"""One-sided confidence of bounds; all sentences about them say 95 %."""
 
 
 def close_the_loop(
@@ -49,13 +49,14 @@ def close_the_loop(
     prompts: OperatorPrompts | None = None,
     **options: Any,  # fields of LoopConfig
 ) -> LoopResult:
-    """Close the gap to one robot, or go on with that: the whole circle for a task.
+    """Close the gap to one robot, or continue doing so: the whole circle for a task.
 
-    `options` are those of `LoopConfig`, or it is given whole. Loops with one `store` share their
-    steps. `report` is called as steps begin and end; `prompts` speak with the person at the robot.
+    `options` are fields of `LoopConfig`, which may also be given instead of the task. Loops with
+    one `store` share their steps. `report` is called as steps begin and end; `prompts` talk to the
+    person at the robot.
     """
     config = task if isinstance(task, LoopConfig) else options_as(LoopConfig, task=task, **options)
-    open_robot(config.robot, task=config.task)  # refuse what is no robot before any training
+    open_robot(config.robot, task=config.task)  # an unknown robot is refused before any training
     config.check()
     _plan(config)
     store = store or Store(config.folder / "steps", report=report)
@@ -72,12 +73,12 @@ def walk(
     explain: Callable[[list[KeptStep]], None],
     prompts: OperatorPrompts | None = None,
 ) -> LoopResult:
-    """Do every step of a loop, or read its result; `explain` gets those that only explain."""
+    """Run every step of a loop, or read its result; `explain` gets the steps that only explain."""
     stages = _stages(config, prompts)
     iterations, again = _updates(config)
     nominal = stages.train("nominal", iterations=iterations)
     recorded = stages.record(seconds=config.seconds)
-    store.run(recorded)  # first, so that a missing robot is noticed before any training
+    store.run(recorded)  # first, so that a missing robot is noticed before training
     rounds = [_begin(store, stages, nominal, None, recorded)]
     _attempt(store, stages, rounds, config.first)
     attributed, missing, better = None, "", True
@@ -139,7 +140,7 @@ def _stages(config: LoopConfig, prompts: OperatorPrompts | None) -> Stages:
 
 
 def _updates(config: LoopConfig) -> tuple[int, int]:
-    """Updates of a policy that is trained from nothing, and of one that begins with a policy."""
+    """Updates of a policy that is trained from scratch, and of one that starts from a policy."""
     task = find_task(config.task)
     iterations = config.iterations or task.training.iterations
     share = task.again if config.again is None else config.again
@@ -160,7 +161,7 @@ def _successor(
 
 
 def _plan(config: LoopConfig) -> None:
-    """Keep what was planned before anything was seen; after that, refuse another plan."""
+    """Store the plan before the first result; later, refuse another plan."""
     plan = {name: getattr(config, name) for name in _PLANNED}
     plan |= {"budget": config.trials, "software": __version__}
     path = config.folder / PLAN_FILE
@@ -170,13 +171,14 @@ def _plan(config: LoopConfig) -> None:
         other = [name for name in plan if name != "software" and before.get(name) != plan[name]]
         if other:
             raise Sim2RealError(
-                f"{config.folder} is of a loop with another {', '.join(other)} ({path}): a test"
-                " that is changed once it was looked at proves nothing; begin another with --out"
+                f"{config.folder} holds a loop with another {', '.join(other)} ({path}): a test"
+                " that is changed after its first result proves nothing; start another loop with"
+                " --out"
             )
         if begun != __version__:
             raise Sim2RealError(
-                f"{config.folder} was begun with sim2real {begun}, and this is {__version__}: go on"
-                " with that version, or begin another loop with --out"
+                f"{config.folder} was started with sim2real {begun}, and this is {__version__}:"
+                " continue with that version, or start another loop with --out"
             )
         return
     refuse_file(config.folder)
@@ -186,13 +188,13 @@ def _plan(config: LoopConfig) -> None:
 def _begin(
     store: Store, stages: Stages, policy: KeptStep, known: KeptStep | None, recorded: KeptStep
 ) -> Round:
-    """Evaluate a policy and take it up the ladder; a ladder that is not passed ends the loop."""
+    """Evaluate a policy and take it up the ladder of trust; failing the ladder ends the loop."""
     trained = store.run(policy)
     sim = store.run(stages.evaluate(policy))
     draws = store.run(stages.predict(policy, recorded)) if known else None
     ladder = store.run(stages.ladder(stages.export(policy), recorded))
     if not ladder.result["passed"] and not stages.force:
-        raise Sim2RealError(f"the policy did not pass {ladder.folder}; --force goes on regardless")
+        raise Sim2RealError(f"the policy did not pass {ladder.folder}; --force continues anyway")
     return Round(
         policy=trained,
         known=store.run(known) if known else None,
@@ -203,7 +205,7 @@ def _begin(
 
 
 def _attempt(store: Store, stages: Stages, rounds: list[Round], count: int) -> None:
-    """Let the newest policy try; set-ups are never repeated."""
+    """Let the newest policy try; start conditions are never repeated."""
     made = sum(len(one.won) for one in rounds)
     ladder = rounds[-1].ladder.step
     bundle = ladder.needs[0]
@@ -236,21 +238,21 @@ def _advice(
 
 def lower_bound(won: list[bool]) -> float:
     """Lower bound of a robot's success, 95 % sure."""
-    return clopper_pearson(sum(won), len(won), confidence=2 * _SURE - 1).low
+    return clopper_pearson(sum(won), len(won), confidence=2 * _CONFIDENCE - 1).low
 
 
 def _met(one: Round, target: float, left: int) -> bool:
-    """Whether the target is met, even if all attempts that are left were to fail."""
+    """Whether the target is met, even if all remaining attempts fail."""
     return bool(one.won) and lower_bound([*one.won, *[False] * left]) >= target
 
 
 def _hopeless(one: Round, target: float) -> bool:
-    rate = clopper_pearson(sum(one.won), len(one.won), confidence=2 * _SURE - 1)
+    rate = clopper_pearson(sum(one.won), len(one.won), confidence=2 * _CONFIDENCE - 1)
     return rate.high < target
 
 
 def _why(one: Round, target: float, left: int) -> str:
-    """How it ended, as it would hold if all attempts that are left failed."""
+    """How the loop ended, which would still hold if all remaining attempts failed."""
     won = one.won
     told = f"{sum(won)} of {len(won)} succeeded"
     bound = lower_bound([*won, *[False] * left])

@@ -1,9 +1,9 @@
 """Explaining a gap beside the loop that closes it, in a process of its own.
 
-Training again needs no explanation, and takes one core. So a second process walks the same loop in
-the same folder: it reads the steps that are done, and ends when it has explained what there is to
-explain. Locks keep the two from doing a step twice. What it leaves undone, because of an error or
-because it was killed, the loop does itself; and it ends with the loop, however that ends.
+Training again does not wait for an explanation, and takes one core. So a second process runs the
+same loop in the same folder: it reads the steps that are done, and ends when it has explained all
+there is. Locks keep the two processes from doing a step twice. What it leaves undone, because of an
+error or because it was killed, the loop does itself; and it ends with the loop, however that ends.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _EXPLAINING = ("attribute", "failures")
 
 
 class ExplanationProcess:
-    """Does steps beside the loop, in processes of its own, where there is a core to spare."""
+    """Runs steps beside the loop, in processes of its own, if there is a spare core."""
 
     def __init__(self, config: LoopConfig, store: Store) -> None:
         self._config = config
@@ -71,11 +71,11 @@ class ExplanationProcess:
 class ExplainingStore(Store):
     """Reads steps that are done, and does those that explain.
 
-    Any other that is missing ends the walk: only the loop itself trains, or moves a robot.
+    Any other missing step ends the process: only the loop itself trains, or moves a robot.
     """
 
     def __init__(self, folder: Path, *, asked: int) -> None:
-        """The walk ends after `asked` calls of `explain`."""
+        """The process ends after `asked` calls of `explain`."""
         super().__init__(folder)
         self._left = asked
 
@@ -94,7 +94,7 @@ class ExplainingStore(Store):
 
 
 def main() -> None:
-    """Walk the loop that standard input describes, until it is explained or standard input ends."""
+    """Run the loop that standard input describes, until it is explained or standard input ends."""
     from sim2real.loop.circle import walk
 
     told = json.loads(sys.stdin.readline())
@@ -105,8 +105,8 @@ def main() -> None:
 
 
 def end_with_loop() -> None:
-    """End this process, whatever it does, once standard input ends."""
-    os.read(sys.stdin.fileno(), 1)  # not by `sys.stdin`, which a waiting thread would keep locked
+    """End this process, whatever it is doing, when standard input ends."""
+    os.read(sys.stdin.fileno(), 1)  # not `sys.stdin`, which a waiting thread would lock
     os._exit(1)
 
 

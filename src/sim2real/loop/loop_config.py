@@ -11,8 +11,8 @@ import tyro
 
 from sim2real.errors import Sim2RealError
 
-_LONGEST_S, _MOST_AGAIN, _MOST_TRIALS = 3600.0, 100.0, 10_000
-"""Motion [s], share of a training and attempts beyond which a number is a mistake."""
+_MAX_SECONDS, _MAX_AGAIN, _MAX_TRIALS = 3600.0, 100.0, 10_000
+"""Recorded motion [s], share of a training, and attempts above which an option is a mistake."""
 _BUDGET = re.compile(r"^(\d+)(?:-trials)?$")
 
 
@@ -20,30 +20,28 @@ _BUDGET = re.compile(r"^(\d+)(?:-trials)?$")
 class LoopConfig:
     """Close the gap to one robot: train, deploy, measure, attribute, identify, and train again.
 
-    If interrupted, the same command continues where it stopped. Robots move only with
-    --execute and --person; stand-in hardware needs neither.
+    If it is interrupted, the same command continues it. A robot moves only with --execute and
+    --person; stand-in hardware needs neither.
     """
 
     task: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="TASK")]
-    """Task to do, as `pendulum-swingup`."""
+    """Name of the task, such as `pendulum-swingup`."""
     robot: str
     """The robot: HOST:PORT, lerobot:FILE.toml, or unit:7 for stand-in hardware."""
     budget: str = "40-trials"
-    """Attempts on the robot in all."""
+    """Total number of attempts on the robot."""
     target: float = 0.9
-    """Success on the robot that is aimed at: its lower bound, 95 % sure."""
+    """Success rate on the robot to reach with 95 % confidence."""
     strategy: Literal["nominal", "wide", "adr", "identified", "identified+remainder"] = "identified"
-    """What the policy is trained in: the twin as written, its ranges doubled, ranges that grow by
-    themselves, what was identified, or that and a learned remainder."""
+    """Train in the twin as written, doubled ranges, automatic ranges, or the identified twin."""
     first: int = 10
-    """Attempts of them with the policy that knows the twin as written only."""
+    """Attempts of the first policy, which was trained in the twin as written."""
     seconds: float = 48.0
-    """Recorded motion for identification, in all [s]."""
+    """Total time of recorded motion for identification [s]."""
     iterations: int | None = None
-    """Updates of a policy trained from nothing; the task's own number by default."""
+    """Updates of a policy that is trained from scratch; the task's own number by default."""
     again: float | None = None
-    """Updates of a policy that begins with a trained one, against those; the task's own share by
-    default."""
+    """Updates of a policy that starts from a trained one, as a share of --iterations."""
     explain: bool = True
     """Say what the gap is made of, and why attempts failed."""
     seed: int = 0
@@ -51,9 +49,9 @@ class LoopConfig:
     execute: bool = False
     """Really move the robot."""
     person: str = ""
-    """Who stands at the robot and lets it move."""
+    """Name of the person at the robot who allows it to move."""
     force: bool = False
-    """Go on where a step of the ladder of trust is not passed; that is on record."""
+    """Continue even if the policy fails a step of the ladder of trust; the record says so."""
     threads: int = 0
     """Threads of the simulation; 0 for all cores."""
     out: Path | None = None
@@ -70,14 +68,16 @@ class LoopConfig:
     def trials(self) -> int:
         """Attempts on the robot that the budget allows."""
         found = _BUDGET.match(self.budget)
-        if not found or not 1 <= int(found[1]) <= _MOST_TRIALS:
+        if not found or not 1 <= int(found[1]) <= _MAX_TRIALS:
             raise Sim2RealError(f"--budget must look like 40-trials, not {self.budget!r}")
         return int(found[1])
 
     def check(self) -> None:
-        """Refuse impossible options before anything is trained or moved."""
+        """Refuse options out of range before anything is trained or moved."""
         if not self.robot.startswith("unit:") and not (self.execute and self.person):
-            raise Sim2RealError("a robot moves only with --execute, and --person says who lets it")
+            raise Sim2RealError(
+                "a robot moves only with --execute and --person, who allows it to move"
+            )
         if not 0 < self.target < 1:
             raise Sim2RealError(f"--target must be between 0 and 1, not {self.target:g}")
         if not 0 < self.first <= self.trials:
@@ -85,13 +85,13 @@ class LoopConfig:
                 f"--first must be from 1 to the {self.trials} attempts of --budget,"
                 f" not {self.first}"
             )
-        if not 0 < self.seconds <= _LONGEST_S:
+        if not 0 < self.seconds <= _MAX_SECONDS:
             raise Sim2RealError(
-                f"--seconds must be above 0 and at most {_LONGEST_S:g}, not {self.seconds:g}"
+                f"--seconds must be above 0 and at most {_MAX_SECONDS:g}, not {self.seconds:g}"
             )
-        if self.again is not None and not 0 < self.again <= _MOST_AGAIN:
+        if self.again is not None and not 0 < self.again <= _MAX_AGAIN:
             raise Sim2RealError(
-                f"--again must be above 0 and at most {_MOST_AGAIN:g}, not {self.again:g}"
+                f"--again must be above 0 and at most {_MAX_AGAIN:g}, not {self.again:g}"
             )
         if self.iterations is not None and self.iterations < 1:
             raise Sim2RealError(f"--iterations must be at least 1, not {self.iterations}")

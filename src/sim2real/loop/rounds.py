@@ -1,4 +1,4 @@
-"""What a loop has done and found: its rounds, and how it ended."""
+"""What a loop did and found: its rounds, and how it ended."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from sim2real.loop.steps import KeptResult, KeptStep
 
 BATCH = 10
 """Attempts in one step."""
-_EXPECTED = 100
-"""Attempts from now on that the prediction at the end is about."""
+_FUTURE_TRIALS = 100
+"""Further attempts that the prediction at the end is about."""
 
 
 @dataclass
@@ -27,7 +27,7 @@ class Round:
     sim: KeptResult
     ladder: KeptResult
     draws: KeptResult | None = None
-    """Where it was identified, how robots succeed that this one may be."""
+    """If it was identified: successes of the robots that this one may be."""
     batches: list[KeptResult] = field(default_factory=list)
     asked: KeptStep | None = None
     """The step that says why attempts failed, if any did."""
@@ -46,13 +46,15 @@ class Round:
 
     @property
     def predicted(self) -> Prediction | None:
-        """What a batch of attempts will show, predicted before the first."""
+        """Prediction for a batch of attempts, made before the first one."""
         return prediction_of(self.draws, trials=BATCH) if self.draws else None
 
     @property
     def expected(self) -> Prediction | None:
-        """What attempts will show from now on, predicted after those that were made."""
-        return prediction_of(self.draws, trials=_EXPECTED, won=self.won) if self.draws else None
+        """Prediction for further attempts, given those that were made."""
+        return (
+            prediction_of(self.draws, trials=_FUTURE_TRIALS, won=self.won) if self.draws else None
+        )
 
     def to_dict(self) -> dict[str, object]:
         """Plain data."""
@@ -98,7 +100,7 @@ class LoopResult:
 
     @property
     def recorded_s(self) -> float:
-        """Motion that was recorded besides them [s]."""
+        """Time of the motion that was recorded besides the attempts [s]."""
         return float(self.recorded.result["seconds"])
 
     def to_dict(self) -> dict[str, object]:

@@ -1,8 +1,8 @@
-"""Steps of work whose results are kept under what they were made from.
+"""Steps of work whose results are stored under a hash of their inputs.
 
 A step is named by a hash of its kind, its inputs, the steps it needs and the software's version, so
 the same work is done once, and work with other inputs has another name. Its folder holds a result
-only when all of it is done: a killed step is done again, and may use what it had written.
+only when the step is complete: a killed step is run again, and may use what it had written.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from sim2real.errors import Sim2RealError
 from sim2real.files import read_json, write_json
 
 RESULT_FILE = "result.json"
-_LONG = 12
+_HASH_DIGITS = 12
 """Digits of a step's hash in the name of its folder."""
 
 
 StepResult = dict[str, Any]
-"""What a step found, as JSON has it: of another form for each kind of step."""
+"""What a step found, as JSON; its form depends on the kind of step."""
 
 
 @dataclass(frozen=True)
@@ -39,9 +39,9 @@ class KeptResult:
     folder: Path
     result: StepResult
     seconds: float
-    """Time it took when it was done."""
+    """Time that it took [s]."""
     kept: bool
-    """Whether it had been done before."""
+    """Whether it had been done before this run."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,14 +49,14 @@ class KeptStep:
     """Work that is determined by its kind, its inputs and the steps before it."""
 
     kind: str
-    """As `train`; the folder's name begins with it."""
+    """Such as `train`; the folder's name begins with it."""
     inputs: Mapping[str, object]
     """Plain data that the result depends on."""
     needs: tuple[KeptStep, ...] = ()
     work: Callable[[Path, tuple[KeptResult, ...]], StepResult] = field(repr=False, compare=False)
-    """Does it in a folder, with the results it needs, and returns its result.
+    """Does the work in a folder, with the results it needs, and returns its result.
 
-    The folder may hold what an interrupted attempt has left.
+    The folder may hold what an interrupted run has left.
     """
 
     @cached_property
@@ -74,7 +74,7 @@ class KeptStep:
     @property
     def name(self) -> str:
         """Name of its folder."""
-        return f"{self.kind}-{self.key[:_LONG]}"
+        return f"{self.kind}-{self.key[:_HASH_DIGITS]}"
 
 
 class Store:
@@ -92,7 +92,7 @@ class Store:
         self._done: dict[str, KeptResult] = {}
 
     def run(self, step: KeptStep) -> KeptResult:
-        """The step's result; the step and what it needs are done only if they have not been."""
+        """The step's result; the step and those it needs run only if they are not done yet."""
         if step.key in self._done:
             return self._done[step.key]
         needs = tuple(self.run(need) for need in step.needs)
@@ -106,7 +106,7 @@ class Store:
         content = read_json(folder / RESULT_FILE)
         parts = ("key", "result", "seconds")
         if not isinstance(content, dict) or any(part not in content for part in parts):
-            raise Sim2RealError(f"{folder / RESULT_FILE} is no result of a step; delete it")
+            raise Sim2RealError(f"{folder / RESULT_FILE} is not the result of a step; delete it")
         if content["key"] != step.key:
             raise Sim2RealError(f"{folder / RESULT_FILE} is not the result of this step; delete it")
         done = KeptResult(step, folder, content["result"], content["seconds"], kept)
@@ -139,7 +139,7 @@ class Store:
 
 @contextmanager
 def _alone(folder: Path) -> Iterator[None]:
-    """Let others who want to do the step in this folder wait; a process that dies lets go."""
+    """Hold the lock of a step's folder; it is released when the process ends."""
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / ".lock").open("w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)

@@ -1,4 +1,4 @@
-"""Ways to close a gap: what a policy is trained in, and what has to be known for it."""
+"""Ways to close a gap: what a policy is trained in, and what must be known for that."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from sim2real.loop.steps import KeptStep
 from sim2real.params import LogUniform, Parameter, Uniform
 from sim2real.twin import Twin
 
-_WIDER = 2.0
-"""Hand-wide ranges against those of the twin."""
+_WIDENING = 2.0
+"""Width of widened ranges, relative to those of the twin."""
 
 
 def widened(twin: Twin) -> Twin:
@@ -25,10 +25,10 @@ def _widened(parameter: Parameter) -> Parameter:
         return parameter
     low, high = prior.support
     if isinstance(prior, LogUniform):
-        grown = (high / low) ** (0.5 * (_WIDER - 1))
+        grown = (high / low) ** (0.5 * (_WIDENING - 1))
         low, high = low / grown, high * grown
     else:
-        grown = 0.5 * (_WIDER - 1) * (high - low)
+        grown = 0.5 * (_WIDENING - 1) * (high - low)
         low, high = low - grown, high + grown
     return replace(parameter, prior=replace(prior, low=max(least, low), high=min(most, high)))
 
@@ -44,8 +44,8 @@ def policy_of(
 ) -> tuple[KeptStep, KeptStep | None]:
     """(training step, identifying step or None) of a strategy.
 
-    Strategies that know the robot begin with the `nominal` policy, of so many `iterations`, and
-    train for `again` updates; the others train for as many updates in all.
+    Strategies that identify the robot start from the `nominal` policy and train for `again`
+    updates; the others train for `iterations` + `again` updates, which is the same total.
     """
     if strategy == "nominal":
         return nominal, None

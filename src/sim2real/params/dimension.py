@@ -6,7 +6,7 @@ from enum import StrEnum
 
 
 class Dimension(StrEnum):
-    """One group of causes of the gap; every parameter belongs to exactly one."""
+    """A group of causes of the gap; every parameter belongs to exactly one."""
 
     DYNAMICS = "dynamics"
     """Masses, inertias, joint friction and damping of the robot itself."""
@@ -52,7 +52,7 @@ _LATE = frozenset({"delay", "delay_jitter", "period", "missed"})
 _SURROUNDINGS = frozenset({"gravity", "wind", "density", "viscosity", "magnetic"})
 
 KINDS: tuple[str, ...] = tuple(_OF_KIND)
-"""The kinds a parameter's path may begin with."""
+"""The kinds that a parameter's path may begin with."""
 
 
 def dimension_of(kind: str, attribute: str) -> Dimension:

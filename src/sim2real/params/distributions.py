@@ -1,8 +1,8 @@
 """Distributions of one parameter.
 
-Every distribution gives `quantile` and `support`; `sample` is the quantile of a keyed uniform
-draw, so a draw is a pure function of its key whatever the distribution. All of
-them work on torch tensors of any device and shape, in float64.
+Every distribution has a `quantile` and a `support`; `sample` is the quantile of a keyed uniform
+draw, so a draw is a pure function of its key for any distribution. All of them work on torch
+tensors of any device and shape, in float64.
 """
 
 from __future__ import annotations
@@ -37,14 +37,14 @@ class Distribution(PlainData, ABC):
 
     @abstractmethod
     def quantile(self, p: Tensor) -> Tensor:
-        """The value below which a share `p` in (0, 1) of the draws lies."""
+        """The value below which a share `p`, between 0 and 1, of the draws lies."""
 
     def quantiles(self, shares: ArrayLike) -> Floats:
-        """The same for numbers, in numbers."""
+        """The same for numpy arrays."""
         return np.asarray(self.quantile(torch.from_numpy(np.asarray(shares, float))))
 
     def sample(self, key: Key, *, worlds: Tensor, episodes: Tensor) -> Tensor:
-        """One draw a world: a function of (key, world, episode) alone."""
+        """One draw per world: a function of (key, world, episode) alone."""
         return self.quantile(uniform(key, worlds=worlds, episodes=episodes))
 
     def _refuse(self, why: str) -> None:
@@ -100,7 +100,7 @@ class LogUniform(_Between):
 
     def __post_init__(self) -> None:
         if not 0 < self.low < self.high:
-            self._refuse(f"needs 0 < low < high, got low {self.low:g}, high {self.high:g}")
+            self._refuse(f"low {self.low:g} must be above 0 and below high {self.high:g}")
 
     def quantile(self, p: Tensor) -> Tensor:
         span = math.log(self.high / self.low)
@@ -143,7 +143,9 @@ class TruncatedNormal(Normal):
         # Beyond 8 standard deviations the tail has no float64 resolution left to draw from.
         reach = 8 * self.std
         if self.high < self.mean - reach or self.low > self.mean + reach:
-            self._refuse(f"mean {self.mean:g} lies over 8 std outside {self.low:g}..{self.high:g}")
+            self._refuse(
+                f"mean {self.mean:g} is more than 8 std outside of {self.low:g} .. {self.high:g}"
+            )
 
     @property
     def support(self) -> tuple[float, float]:
@@ -172,11 +174,11 @@ class Choice(Distribution):
         weights = tuple(float(w) for w in self.weights) or (1.0,) * len(self.values)
         object.__setattr__(self, "weights", weights)
         if not self.values:
-            self._refuse("needs at least one value")
+            self._refuse("values must not be empty")
         if any(b <= a for a, b in zip(self.values, self.values[1:], strict=False)):
-            self._refuse("values must increase")
+            self._refuse("values must be in increasing order")
         if len(weights) != len(self.values) or min(weights) < 0 or sum(weights) <= 0:
-            self._refuse("needs one weight >= 0 a value, not all of them zero")
+            self._refuse("weights must be one per value, none negative, not all zero")
 
     @property
     def support(self) -> tuple[float, float]:

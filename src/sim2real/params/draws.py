@@ -1,8 +1,8 @@
 """Keyed random draws.
 
-A draw is a function of its key and its counter alone: no state, no order, no device. The same
-numbers come out on one thread or sixteen, on a CPU or a GPU, for one world or a million, and
-adding a parameter or a world changes no other draw.
+A draw is a function of its key and its counter alone: no state, no order, no device. The numbers
+are the same on one thread or sixteen, on a CPU or a GPU, for one world or a million, and adding a
+parameter or a world changes no other draw.
 
 The generator is Philox 4x32 with ten rounds (Salmon et al., "Parallel random numbers: as easy
 as 1, 2, 3", SC 2011) in integer arithmetic on torch tensors. The key comes from (seed, name),

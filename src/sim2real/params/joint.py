@@ -1,7 +1,7 @@
 """Joint distributions: what identification knows of several parameters at once.
 
-A joint distribution samples like an independent one: one keyed draw a (world, episode) gives a
-row of values, one column a parameter, with their correlations kept.
+A joint distribution samples like independent ones: a keyed draw for each (world, episode) gives a
+row of values, a column per parameter, with their correlations.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from sim2real.params.draws import DrawTable, Key, uniform
 from sim2real.plain import PlainData
 
 _TRIES = 16
+"""Draws of a row until it lies inside the bounds."""
 
 
 @lru_cache(maxsize=64)
@@ -47,13 +48,13 @@ class JointDistribution(PlainData, ABC):
         """(len(p), names) marginal quantiles."""
 
     def quantiles(self, shares: ArrayLike) -> Floats:
-        """The same for numbers, in numbers."""
+        """The same for numpy arrays."""
         return np.asarray(self.quantile(torch.from_numpy(np.asarray(shares, float))))
 
     @property
     def effective_samples(self) -> float:
-        """How many equally weighted samples its moments are as good as; 0 if it is given by
-        its moments."""
+        """Number of equally weighted samples that would determine its moments as well; 0 if it is
+        defined by its moments."""
         return 0.0
 
     @abstractmethod
@@ -79,7 +80,9 @@ class GaussianPosterior(JointDistribution):
         n = len(self.names)
         shapes = {len(self.mean), len(self.low), len(self.high), len(self.covariance)}
         if shapes != {n} or any(len(row) != n for row in self.covariance):
-            raise Sim2RealError(f"gaussian posterior: every field needs {n} entries, one a name")
+            raise Sim2RealError(
+                f"gaussian posterior: every field must have {n} entries, one per name"
+            )
         matrix = torch.tensor(self.covariance, dtype=torch.float64)
         if not torch.allclose(matrix, matrix.T, rtol=1e-8, atol=0.0):
             raise Sim2RealError("gaussian posterior: the covariance is not symmetric")
@@ -129,9 +132,13 @@ class Empirical(JointDistribution):
         weights = self.weights or (1.0,) * len(self.samples)
         object.__setattr__(self, "weights", weights)
         if not self.samples or any(len(row) != len(self.names) for row in self.samples):
-            raise Sim2RealError(f"empirical posterior: needs rows of {len(self.names)} values")
+            raise Sim2RealError(
+                f"empirical posterior: samples must be rows of {len(self.names)} values"
+            )
         if len(weights) != len(self.samples) or min(weights) < 0 or sum(weights) <= 0:
-            raise Sim2RealError("empirical posterior: needs one weight >= 0 a sample, not all zero")
+            raise Sim2RealError(
+                "empirical posterior: weights must be one per sample, none negative, not all zero"
+            )
 
     def _tensors(self, device: torch.device) -> tuple[Tensor, Tensor]:
         weights = torch.tensor(self.weights, dtype=torch.float64, device=device)

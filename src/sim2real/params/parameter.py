@@ -32,13 +32,13 @@ class Parameter:
     unit: str = ""
     """SI unit of the value; '' for a ratio."""
     operation: str = "set"
-    """How the value meets the model: 'set' it, 'scale' the nominal by it, or 'add' it."""
+    """How the value changes the model: 'set' it, 'scale' the model's by it, or 'add' it."""
     nominal: float
-    """The value that stands for the model as written (1 for 'scale', 0 for 'add')."""
+    """The value that leaves the model as written (1 for 'scale', 0 for 'add')."""
     bounds: tuple[Low, High] = (-math.inf, math.inf)
     """Values outside are refused, by draws and by fits."""
     prior: Distribution
-    """What is believed before any data."""
+    """Its distribution before any data."""
 
     def __post_init__(self) -> None:
         kind, _, _ = split_path(self.name)
@@ -51,7 +51,9 @@ class Parameter:
             )
         low, high = self.bounds
         if not low <= high:
-            raise Sim2RealError(f"{self.name}: bounds {low:g} .. {high:g} are not in order")
+            raise Sim2RealError(
+                f"{self.name}: the lower bound {low:g} is above the upper bound {high:g}"
+            )
         if not math.isfinite(self.nominal):
             raise Sim2RealError(f"{self.name}: nominal value {self.nominal} is not finite")
         if not low <= self.nominal <= high:
@@ -89,7 +91,7 @@ class Parameter:
 
     @classmethod
     def from_dict(cls, name: str, data: object, *, nominal: float | None = None) -> Parameter:
-        """Read a parameter; `nominal` serves 'set' parameters that do not state their own."""
+        """Read a parameter; `nominal` is for 'set' parameters that do not state their own."""
         kind, _, attribute = split_path(name)
         values = dict(table_at(data, name))
         usual = {"scale": 1.0, "add": 0.0}.get(str(values.get("operation")), nominal)

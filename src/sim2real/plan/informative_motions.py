@@ -1,7 +1,7 @@
-"""Which motions would say most about a twin's parameters, before any of them is recorded.
+"""Which motions would tell most about a twin's parameters, before any of them is recorded.
 
 Every candidate is simulated in the twin, with its noise and delays, at a few parameter vectors that
-are still possible, and its log is linearised as a fit would do it. Selection is greedy: each next
+are still possible, and its log is linearised as in a fit. Selection is greedy: each next
 motion is the one that reduces the uncertainty most per second (D-optimal, averaged over the
 vectors), starting from what the twin already knows, its posterior or else its priors.
 
@@ -11,9 +11,9 @@ widens them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from itertools import count
+from itertools import accumulate, count, pairwise
 from pathlib import Path
 from typing import Any
 
@@ -172,9 +172,12 @@ def choose(
         others = {k: informed(k, slice(1, None)) for k in likely}
         whole = {k: np.concatenate([found[k], m]) for k, m in others.items() if m is not None}
     if not whole:
-        raise Sim2RealError("the twin diverges in every motion: is it stable at all?")
+        raise Sim2RealError(
+            "the twin diverges in every motion: check that it is stable with `sim2real twin lint`"
+        )
     known = np.repeat(known, len(values), axis=0)
     chosen = most_telling(known, whole, lengths, columns, motions)
+    states = list(accumulate((whole[k] for k in chosen), initial=known))
     return MotionPlan(
         twin=twin,
         candidates=len(candidates),
@@ -183,28 +186,17 @@ def choose(
         wanted=tuple(names[k] for k in columns),
         prior=scales,
         before=_std(known) * scales,
-        motions=tuple(_motions(candidates, lengths, chosen, known, whole, columns, scales)),
+        motions=tuple(
+            PlannedMotion(
+                name=candidates[k].name,
+                seconds=lengths[k],
+                std=_std(after) * scales,
+                gain=_unknown(before, columns) - _unknown(after, columns),
+                record=candidates[k].record,
+            )
+            for k, (before, after) in zip(chosen, pairwise(states), strict=True)
+        ),
     )
-
-
-def _motions(
-    candidates: Sequence[CandidateMotion],
-    lengths: Sequence[float],
-    chosen: Sequence[int],
-    known: Floats,
-    informed: dict[int, Floats],
-    columns: Ints,
-    scales: Floats,
-) -> Iterator[PlannedMotion]:
-    """The chosen motions, with what is known after each."""
-    for k in chosen:
-        gain = _unknown(known, columns) - _unknown(known + informed[k], columns)
-        known = known + informed[k]
-        std = _std(known) * scales
-        one = candidates[k]
-        yield PlannedMotion(
-            name=one.name, seconds=lengths[k], std=std, gain=gain, record=one.record
-        )
 
 
 def most_telling(
@@ -273,16 +265,13 @@ def known_information(twin: Twin, names: Sequence[str], scales: Floats) -> Float
 
 
 def advice(found: Identifiability, twin: str) -> list[str]:
-    """What to do about parameters that the logs do not determine; `twin` is the twin's folder.
-
-    Empty if they determine all of them.
-    """
+    """What to do about parameters that the logs do not determine; `twin` is the twin's folder."""
     lost = [name for name in found.names if name not in found.identifiable]
     if not lost:
         return []
     names = " ".join(f"'{name}'" if "*" in name or "[" in name else name for name in lost)
     return [
-        f"{len(lost)} of {len(found.names)} parameters are not determined; plan motions that say"
+        f"{len(lost)} of {len(found.names)} parameters are not determined; plan motions that tell"
         f" more: sim2real identify plan {twin} --parameters {names}"
     ]
 

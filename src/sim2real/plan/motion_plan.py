@@ -35,7 +35,7 @@ class Recipe:
     amplitude: float = _AMPLITUDES[-1]
     joint: str = ""
     speed: float | None = None
-    """Fastest command, if it is not the plan's."""
+    """Fastest command [rad/s or m/s]; None for the plan's."""
     seed: int = 0
 
     @property
@@ -90,7 +90,7 @@ def plan_motions(
     each = seconds / max(1, motions)
     if motions < 1 or each < 1.0:
         raise Sim2RealError(
-            f"{seconds:g} s for {motions} motions is too short: a motion takes at least 1 s"
+            f"{seconds:g} s are too short for {motions} motions: a motion takes at least 1 s"
         )
     subject = ExcitedRobot.open(twin, rate_hz=rate_hz, speed=speed)
     candidates, refused = [], []

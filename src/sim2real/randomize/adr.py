@@ -16,10 +16,13 @@ from sim2real.params import Parameter
 from sim2real.randomize.sampler import Sampler
 
 _EDGE_SHARE = 0.4
-_ENOUGH = 32
+"""Share of the episodes with a parameter at an edge of its range."""
+_MIN_EPISODES = 32
+"""Episodes at an edge before it moves."""
 _STEP = 0.1
-_WIDEN_AT = 0.8
-_NARROW_AT = 0.5
+"""Share of the widest range that an edge moves by."""
+_WIDEN_AT, _NARROW_AT = 0.8, 0.5
+"""Success rates from which, and down to which, an edge moves out, and in."""
 
 
 class AutomaticRanges(Sampler):
@@ -47,12 +50,12 @@ class AutomaticRanges(Sampler):
         self.streams = (*(parameter.name for parameter in parameters), "adr/edge")
         self._edges = 2 * len(parameters)
         self.edge = torch.full((worlds,), -1, dtype=torch.int64, device=device)
-        """Edge each world tests: 2 * parameter + side, or -1."""
+        """Edge that each world tests: 2 * parameter + side, or -1 for none."""
         self.tried = torch.zeros(self._edges, dtype=torch.float64, device=device)
         self.succeeded = torch.zeros(self._edges, dtype=torch.float64, device=device)
 
     def values(self, p: Tensor, worlds: Tensor, episodes: Tensor) -> Tensor:
-        """Values inside the present ranges, one parameter at an edge in some worlds."""
+        """Values inside the current ranges, with one parameter at an edge in some worlds."""
         values = self.low + (self.high - self.low) * p[:, :-1]
         share = p[:, -1]
         edge = (share / _EDGE_SHARE * self._edges).long()
@@ -71,7 +74,7 @@ class AutomaticRanges(Sampler):
         at = edge.clamp(min=0)
         self.tried.index_add_(0, at, weight)
         self.succeeded.index_add_(0, at, weight * success.double())
-        enough = self.tried >= _ENOUGH
+        enough = self.tried >= _MIN_EPISODES
         rate = self.succeeded / self.tried.clamp(min=1)
         move = torch.where(rate >= _WIDEN_AT, 1.0, torch.where(rate <= _NARROW_AT, -1.0, 0.0))
         move = torch.where(enough, move, 0.0).view(-1, 2) * _STEP

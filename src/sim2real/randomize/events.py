@@ -16,7 +16,7 @@ _GUST_TIME_S = 1.0
 
 
 class Events:
-    """All events of a twin in its worlds; costs nothing where there are none."""
+    """All events of a twin in its worlds; free if it has none."""
 
     def __init__(self, worlds: Worlds, *, seed: int) -> None:
         self._worlds = worlds
@@ -56,7 +56,7 @@ class Events:
             self._blow(column, self._normal.at(worlds.tick)[:, column], forces[:, body])
 
     def begin(self, ids: Tensor) -> None:
-        """Calm the worlds `ids` for a new episode."""
+        """End the events in worlds `ids` for a new episode."""
         for name in ("event_left_s", "event_gust"):
             self._worlds.memory[name][ids] = 0.0
 

@@ -1,8 +1,8 @@
-"""Where the parameters of an episode come from.
+"""Sources of an episode's parameters.
 
-A sampler gives a row of values for each (world, episode). Ranges, a twin's priors and a posterior
-are samplers; so is the nominal twin. Draws are keyed: the same seed, world and episode give the
-same row, whatever else is drawn.
+A sampler gives a row of values for each (world, episode). Ranges, a twin's priors, a posterior and
+the nominal twin are samplers. Draws are keyed: the same seed, world and episode give the same row,
+whatever else is drawn.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ SOURCES = ("nominal", "prior", "posterior", "adr")
 
 
 class Sampler(ABC):
-    """Gives the parameters of episodes; most learn nothing, and have nothing to restore."""
+    """Gives the parameters of episodes; most samplers learn nothing and have no state."""
 
     streams: tuple[str, ...]
-    """Names of the keyed draws it needs."""
+    """Names of the keyed draws that it needs."""
 
     @abstractmethod
     def values(self, p: Tensor, worlds: Tensor, episodes: Tensor) -> Tensor:
@@ -50,11 +50,11 @@ class Sampler(ABC):
         return {}
 
     def load_state_dict(self, state: dict[str, Tensor]) -> None:  # noqa: B027
-        """Go on from `state_dict`."""
+        """Continue from `state_dict`."""
 
 
 class Independent(Sampler):
-    """Every parameter from a distribution of its own."""
+    """Every parameter from its own distribution."""
 
     def __init__(
         self,
@@ -64,7 +64,7 @@ class Independent(Sampler):
         device: torch.device | str = "cpu",
     ) -> None:
         self.streams = tuple(parameter.name for parameter in parameters)
-        # Uniform and fixed parameters, nearly all of them, are drawn in one line together.
+        # Uniform and fixed parameters, which are nearly all, are drawn together.
         lines = [isinstance(one, Uniform | Fixed) for one in distributions]
         ends = [one.support if line else (0.0, 0.0)
                 for one, line in zip(distributions, lines, strict=True)]  # fmt: skip
@@ -145,9 +145,9 @@ def drawn(twin: Twin, source: str, *, count: int, seed: int = 0) -> Tensor:
 
 
 def _from_file(twin: Twin, path: Path, *, seed: int, device: torch.device | str) -> Sampler:
-    """Ranges from a file: a table `name = distribution or number`, or a whole posterior.
+    """Ranges from a file: a table `name = distribution or number`, or a posterior.
 
-    Parameters the file does not name keep their nominal value.
+    Parameters that the file does not name keep their nominal value.
     """
     table = read_table(path)
     data = table_at(table.get("parameters", table), f"{path}: parameters")
@@ -168,7 +168,7 @@ def _from_file(twin: Twin, path: Path, *, seed: int, device: torch.device | str)
 def _column(
     parameters: Sequence[Parameter], name: str, support: tuple[float, float], *, where: str
 ) -> int:
-    """Place of the parameter that a file or a posterior draws, if its bounds allow the draws."""
+    """Column of a parameter that a file or posterior draws, if the draws are inside its bounds."""
     valid = [parameter.name for parameter in parameters]
     if name not in valid:
         raise Sim2RealError(f"{where}: the twin has no parameter {name!r}{nearest(name, valid)}")

@@ -28,28 +28,28 @@ BROKEN = 1e3
 """Whitened residual of a world that diverged: very large, but finite."""
 _STEP = 0.02
 """Half of a finite difference, in standard deviations of the prior."""
-_FARTHEST_START = 4.0
+_MAX_START_SHIFT = 4.0
 """Farthest a starting state may be from its measurement, in standard deviations."""
 _START_NOISE = 3.0
 """Noise of a measured start, relative to its readings: it is interpolated between them, and the
 readings after it determine it better."""
-_LEAST_NOISE = 0.1
+_MIN_RELATIVE_NOISE = 0.1
 """Least noise of a reading, relative to what the twin declares."""
-_TRIALS, _FEWER_TRIALS, _ROUGH_TRIALS = 128, 48, 32
+_TRIALS, _SLOPE_TRIALS, _ROUGH_TRIALS = 128, 48, 32
 """Random replays that estimate the effect of the twin's randomness on the readings, how it depends
-on a delay, and a first rough idea of it."""
-_NEARLY = 0.1
+on a delay, and the effect roughly."""
+_REUSED_WITHIN = 0.1
 """Distance, in standard deviations of the prior, within which that estimate is reused."""
-_REMEMBERED = 4
-"""Predictions in the cache."""
-_MOST_ROWS = 48
+_MAX_CACHED = 4
+"""Most predictions in the cache."""
+_MAX_ROWS = 48
 """Most readings of one sensor per segment in the fit; more are thinned out."""
 
 
 class LeastSquares(Unknowns):
     """A twin and logs of its robot; see the module.
 
-    Nothing changes it: `prepared`, `with_randomness` and `with_noise` give the problem with better
+    It is immutable: `prepared`, `with_randomness` and `with_noise` give the problem with better
     estimates of what is noise. Without them starts are as measured, and noise is as declared.
     """
 
@@ -83,7 +83,7 @@ class LeastSquares(Unknowns):
         delays = [across if p.name.endswith("/delay") else 0.0 for p in self.parameters]
         self._steps = np.maximum(_STEP, np.array(delays) / self.scales)
         self._delays = np.flatnonzero(delays)
-        self._rows = spread_evenly(self._replayer.steps, _MOST_ROWS)
+        self._rows = spread_evenly(self._replayer.steps, _MAX_ROWS)
         self.measured = self._replayer.measured[:, self._rows]
         self.valid = np.isfinite(self.measured)
         self._moved = np.zeros((self.segments, self._replayer.coordinates))
@@ -91,7 +91,7 @@ class LeastSquares(Unknowns):
         self._offset = np.zeros(self.measured.shape)
         self._offset_slopes = np.zeros((len(self._delays), *self.measured.shape))
         self._random_at: Floats | None = None
-        self._remembered: dict[bytes, Floats] = {}
+        self._cached: dict[bytes, Floats] = {}
 
     def _changed(self, **fields: object) -> Self:
         """The problem with other values of some of its fields."""
@@ -107,7 +107,7 @@ class LeastSquares(Unknowns):
         A joint at rest seems to have none, but rounding remains.
         """
         declared, rounding = self._replayer.noise, self._replayer.rounding
-        return np.maximum(_LEAST_NOISE * declared, rounding)
+        return np.maximum(_MIN_RELATIVE_NOISE * declared, rounding)
 
     def with_noise(self, noise: Floats) -> Self:
         """The problem with another noise (numbers,) of the readings."""
@@ -128,7 +128,7 @@ class LeastSquares(Unknowns):
             _scatter=self._scatter[:, chosen],
             _offset=self._offset[chosen],
             _offset_slopes=self._offset_slopes[:, chosen],
-            _remembered={},
+            _cached={},
         )
 
     @property
@@ -162,21 +162,21 @@ class LeastSquares(Unknowns):
     def _predicted(self, x: Floats) -> Floats:
         """(n, segments, rows, numbers) predictions without randomness; single ones are cached."""
         key = x.tobytes() + self._moved.tobytes()
-        if key not in self._remembered:
+        if key not in self._cached:
             found = self._replayer(self.whole(x), moved=self._moved).predicted[:, :, self._rows]
             if len(x) > 1:
                 return found
-            if len(self._remembered) >= _REMEMBERED:
-                del self._remembered[next(iter(self._remembered))]
-            self._remembered[key] = found
-        return self._remembered[key]
+            if len(self._cached) >= _MAX_CACHED:
+                del self._cached[next(iter(self._cached))]
+            self._cached[key] = found
+        return self._cached[key]
 
     def prepared(self, x: Floats, *, again: bool = False) -> Self:
-        """The problem with the starting states estimated at x (fitted,), and how their noise
-        propagates.
+        """The problem with the starting states estimated at x (fitted,), and the effects of their
+        noise.
 
         This is a Gauss-Newton step on the starting states alone; whitening and later predictions
-        use them. With `again` their effects are reused from last time, which was close to x.
+        use them. With `again` the effects are those of last time, which was close to x.
         """
         coordinates = self._moved.shape[1]
         if again and len(self._starts):
@@ -194,7 +194,7 @@ class LeastSquares(Unknowns):
         aimed = residual + np.matmul(flat[:, :coordinates].mT, self._moved[..., None])
         normal = np.matmul(flat, flat.mT) + np.eye(len(effects))
         step = np.linalg.solve(normal, np.matmul(flat, aimed))[:, :coordinates, 0]
-        moved = np.clip(step, -_FARTHEST_START, _FARTHEST_START)
+        moved = np.clip(step, -_MAX_START_SHIFT, _MAX_START_SHIFT)
         return self._changed(_starts=effects, _moved=moved)
 
     def with_randomness(self, x: Floats, *, rough: bool = False) -> Self:
@@ -206,7 +206,7 @@ class LeastSquares(Unknowns):
         nothing random moves the twin, or if the estimate for a nearby x still holds.
         """
         known = self._random_at
-        if self._random is None or (known is not None and np.abs(x - known).max() < _NEARLY):
+        if self._random is None or (known is not None and np.abs(x - known).max() < _REUSED_WITHIN):
             return self
         trials = _ROUGH_TRIALS if rough else _TRIALS
         found, plain = self.predicted_randomly(x, trials)
@@ -219,7 +219,7 @@ class LeastSquares(Unknowns):
                 there = x.copy()
                 there[k] = np.clip(x[k] + side * self._steps[k], low[k], high[k])
                 # The same random numbers on both sides, so that few replays are enough.
-                some, exact = self.predicted_randomly(there, _FEWER_TRIALS)
+                some, exact = self.predicted_randomly(there, _SLOPE_TRIALS)
                 off.append((there[k], some.mean(axis=0) - exact))
             (first, before), (last, after) = off
             slopes[row] = np.nan_to_num((after - before) / (last - first))
@@ -294,15 +294,15 @@ class LeastSquares(Unknowns):
         found[~np.isfinite(found)] = 0.0
         return error[:1], found
 
-    def linearised(self, x: Floats, *, central: bool = True) -> tuple[Floats, Floats]:
+    def linearised(self, x: Floats) -> tuple[Floats, Floats]:
         """Whitened residuals (segments, k) at x (fitted,), and slopes (fitted, segments, k)."""
-        error, slopes = self.slopes(x, central=central)
+        error, slopes = self.slopes(x)
         return self.whiten(error)[0], self.whiten_slopes(slopes)
 
     def information(self, x: Floats) -> Floats:
         """(fitted, fitted) information of the logs at x (fitted,), per standard deviation of the
         prior squared."""
-        _, slopes = self.linearised(x, central=False)
+        _, slopes = self.linearised(x)
         flat = slopes.reshape(len(x), -1)
         return np.asarray(flat @ flat.T)
 

@@ -19,7 +19,7 @@ from sim2real.replay.unknowns import Unknowns, around
 from sim2real.twin import Twin
 
 _ROUNDS = 2
-"""Fits; each one weighs sensors by the residuals of the one before."""
+"""Fits; each one weights sensors by the residuals of the one before."""
 _STEP = 0.3
 """Half of a finite difference, in standard deviations of the prior."""
 
@@ -52,7 +52,7 @@ class Sensitivity:
         return self.score / (np.diag(self.information) + 1.0)
 
 
-def sensitivity(twin: Twin, log: ControlLog, *, horizon_s: float, threads: int = 0) -> Sensitivity:
+def sensitivity(twin: Twin, log: ControlLog, *, horizon_s: float) -> Sensitivity:
     """Linearise the log's residuals around the twin's best guess.
 
     All finite differences are one batch of worlds.
@@ -65,10 +65,8 @@ def sensitivity(twin: Twin, log: ControlLog, *, horizon_s: float, threads: int =
     ]
     high = np.minimum(high, (longest - unknowns.center) / unknowns.scales)
     points, spans = around(np.zeros(len(unknowns.names)), _STEP, (low, high))
-    replayer = Replayer(
-        twin, log, horizon_s=horizon_s, values=unknowns.whole(points), threads=threads
-    )
-    found = replayer(unknowns.whole(points), vary_starts=True)
+    values = unknowns.whole(points)
+    found = Replayer(twin, log, horizon_s=horizon_s, values=values)(values, vary_starts=True)
     slopes = (found.predicted[2::2] - found.predicted[1::2]) / spans[:, None, None, None]
     noise, spread = found.noise, np.zeros(len(log.contract.sensors))
     for _ in range(_ROUNDS):

@@ -20,8 +20,8 @@ from sim2real.errors import Sim2RealError
 from sim2real.logs import ControlLog
 from sim2real.worlds import Worlds
 
-_FIT = 5
-"""Readings that a position and its speed are fitted to if no sensor measures the speed."""
+_FITTED_READINGS = 5
+"""Readings in a fit of a position and its speed, if no sensor measures the speed."""
 _FREE, _BALL = int(mujoco.mjtJoint.mjJNT_FREE), int(mujoco.mjtJoint.mjJNT_BALL)
 _SENSOR = mujoco.mjtSensor
 _POSITIONS = (int(_SENSOR.mjSENS_JOINTPOS), int(_SENSOR.mjSENS_TENDONPOS))
@@ -90,7 +90,7 @@ class MeasuredStates:
         """(coordinates,) noise of the measured state, from that of each number of the sensors."""
         places = [track for track in self._tracks if track.qpos >= 0]
         rates = [track for track in self._tracks if track.qvel >= 0]
-        # Of a parabola through `_FIT` readings, at its middle.
+        # Of a parabola through `_FITTED_READINGS` readings, at its middle.
         still, moving = math.sqrt(17 / 35), 1 / (math.sqrt(10) * period_s)
         found = [reading_noise[t.reading] * (still if t.fitted else 1.0) for t in places]
         found += [reading_noise[t.reading] * (moving if t.fitted else 1.0) for t in rates]
@@ -119,9 +119,9 @@ class MeasuredStates:
         for knots, values, reading, address in self._turns:
             turn = _turned(knots, values, times + delay[:, reading] + step_s)
             qpos[:, address : address + 4] = torch.from_numpy(turn)
-        for column, (field, place) in enumerate(self.coordinates if shift is not None else ()):
-            assert shift is not None
-            worlds.state(field)[:, place] += torch.from_numpy(shift[:, column])
+        if shift is not None:
+            for column, (field, place) in enumerate(self.coordinates):
+                worlds.state(field)[:, place] += torch.from_numpy(shift[:, column])
 
     def _find(self) -> Iterator[_Track]:
         """Tracks of measured joints and free bodies: positions, and speeds if they are measured."""
@@ -157,7 +157,7 @@ class MeasuredStates:
             if len(fast) and len(times):
                 slopes = np.interp(times, fast, rates[:, k])
                 yield _Track(times, values[:, k], slopes, at + k, qpos + k, -1, place)
-            elif len(times) >= _FIT:
+            elif len(times) >= _FITTED_READINGS:
                 yield _fitted(times, values[:, k], at + k, qpos + k, qvel + k, place)
         if len(times) and speed is not None:
             yield from self._speeds(speed, qvel)
@@ -239,8 +239,8 @@ def _fitted(
 ) -> _Track:
     """A track with speeds from a parabola through the readings around each one."""
     count = len(times)
-    first = np.clip(np.arange(count) - _FIT // 2, 0, count - _FIT)
-    window = first[:, None] + np.arange(_FIT)
+    first = np.clip(np.arange(count) - _FITTED_READINGS // 2, 0, count - _FITTED_READINGS)
+    window = first[:, None] + np.arange(_FITTED_READINGS)
     since = times[window] - times[:, None]
     powers = np.stack([np.ones_like(since), since, since**2], axis=2)
     fit = np.einsum("nkw,nw->nk", np.linalg.pinv(powers), values[window])

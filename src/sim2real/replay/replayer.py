@@ -32,9 +32,10 @@ from sim2real.replay.segments import recordings_of, starts_of
 from sim2real.twin import SensorEffects, Twin
 from sim2real.worlds import CpuWorlds
 
-_MOST_WORLDS = 4096
-_LEAST_NOISE = 1e-4
-"""Noise of a reading, as a share of its range, if the twin declares none."""
+_MAX_WORLDS = 4096
+"""Most worlds that run at once."""
+_MIN_NOISE = 1e-4
+"""Least noise of a reading, as a share of its range, for twins that declare none."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -120,9 +121,8 @@ class Replayer:
         filled = lead_periods(twin, extremes, self.period_s)
         self._lead = 0 if recordings else max(shortest, filled)
         lengths = self._cut(horizon_s, stride_s, recordings=recordings)
-        self.rounding = _rounding(self.log, place.effects.sensors)
-        self.noise = _expected_noise(self.log, place.effects.sensors, self.rounding)
-        spread = np.full(place.model.nsensordata, 0.0)
+        self.noise, self.rounding = _noise_and_rounding(self.log, place.effects.sensors)
+        spread = np.zeros(place.model.nsensordata)
         spread[self._numbers] = self.noise
         self._start_noise = start_noise * self._states.noise(spread, self.period_s)
         self.measured = self._readings(lengths)
@@ -148,7 +148,9 @@ class Replayer:
         ahead = np.arange(1, self.steps + 1)
         rows = np.minimum(self.starts[:, None] + ahead, len(self.log.times) - 1)
         there = (ahead <= lengths[:, None])[..., None]
-        return np.where(there & _new(self.log)[rows], self.log.readings[rows], np.nan)
+        widths = [spec.width for spec in self.log.contract.sensors]
+        fresh = np.repeat(self.log.fresh, widths, axis=1)[rows]
+        return np.where(there & fresh, self.log.readings[rows], np.nan)
 
     def _stated(self) -> dict[int, Floats]:
         """(segments,) values of the parameters that the log states, by column."""
@@ -182,8 +184,8 @@ class Replayer:
             rows_of = np.concatenate([rows_of, np.zeros(coordinates, dtype=int)])
         predicted = np.full((len(rows_of), *self.measured.shape), np.nan)
         jobs = np.indices((len(rows_of), len(self.starts))).reshape(2, -1)
-        for first in range(0, jobs.shape[1], _MOST_WORLDS):
-            vectors, segments = jobs[:, first : first + _MOST_WORLDS]
+        for first in range(0, jobs.shape[1], _MAX_WORLDS):
+            vectors, segments = jobs[:, first : first + _MAX_WORLDS]
             shift = shifts[vectors]
             if moved is not None:
                 off = moved[segments] if moved.ndim == 2 else moved[rows_of[vectors], segments]
@@ -278,7 +280,7 @@ class Replayer:
         With values (parameters,), for at most the first 4,096 segments; see `twin.remainder`.
         """
         self(values[None])
-        features = self._many(min(len(self.starts), _MOST_WORLDS)).features
+        features = self._many(min(len(self.starts), _MAX_WORLDS)).features
         if features is None:
             raise Sim2RealError(f"twin {self.twin.name!r} was not replayed with a remainder")
         return features.numpy().copy()
@@ -315,7 +317,7 @@ def _period(log: ControlLog, timestep_s: float) -> float:
     typical = float(np.median(spans)) if len(spans) else 0.0
     if typical <= 0:
         raise Sim2RealError(
-            f"episode {log.episode} has {len(log.times)} periods: too few to replay"
+            f"episode {log.episode} has too few control periods to replay: {len(log.times)}"
         )
     period = round(typical / timestep_s) * timestep_s
     if period <= 0 or abs(period / typical - 1) > 0.02:
@@ -382,12 +384,6 @@ def lead_periods(twin: Twin, values: Floats, period_s: float) -> int:
     return math.ceil(max(longest) / period_s - 1e-9) + 1
 
 
-def _new(log: ControlLog) -> Bools:
-    """(periods, numbers) whether a number has a new reading."""
-    widths = [spec.width for spec in log.contract.sensors]
-    return np.repeat(log.fresh, widths, axis=1)
-
-
 def _same_sign(log: ControlLog, predicted: Floats, measured: Floats) -> Floats:
     """Gives predicted quaternions the sign of the measured ones: both are the same rotation."""
     for spec, part in log.columns():
@@ -397,22 +393,16 @@ def _same_sign(log: ControlLog, predicted: Floats, measured: Floats) -> Floats:
     return predicted
 
 
-def _effects(log: ControlLog, sensors: Mapping[str, SensorEffects]) -> list[SensorEffects]:
-    """The effects of each number's sensor."""
+def _noise_and_rounding(
+    log: ControlLog, sensors: Mapping[str, SensorEffects]
+) -> tuple[Floats, Floats]:
+    """(numbers,) expected noise of each reading, including rounding, and that of rounding alone.
+
+    The noise is never zero, as no sensor is perfect.
+    """
     specs = log.contract.sensors
-    return [sensors.get(s.name, SensorEffects()) for s in specs for _ in range(s.width)]
-
-
-def _rounding(log: ControlLog, sensors: Mapping[str, SensorEffects]) -> Floats:
-    """(numbers,) standard deviation of readings from rounding alone."""
-    return np.array([one.quantum for one in _effects(log, sensors)]) / math.sqrt(12)
-
-
-def _expected_noise(
-    log: ControlLog, sensors: Mapping[str, SensorEffects], rounding: Floats
-) -> Floats:
-    """(numbers,) noise and rounding of each reading; never zero, as no sensor is perfect."""
-    noises = [one.noise for one in _effects(log, sensors)]
+    effects = [sensors.get(s.name, SensorEffects()) for s in specs for _ in range(s.width)]
+    rounding = np.array([one.quantum for one in effects]) / math.sqrt(12)
     known = np.where(np.isfinite(log.readings), log.readings, 0.0)
-    least = _LEAST_NOISE * (1e-3 + np.ptp(known, axis=0))
-    return np.array(np.maximum(np.hypot(noises, rounding), least))
+    least = _MIN_NOISE * (1e-3 + np.ptp(known, axis=0))
+    return np.maximum(np.hypot([one.noise for one in effects], rounding), least), rounding

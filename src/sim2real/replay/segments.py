@@ -12,11 +12,11 @@ from sim2real.logs import ControlLog
 from sim2real.replay.measured_states import MeasuredStates
 
 UNEVEN = 0.25
-"""Largest lateness of a row, in periods; segments with later rows are left out."""
+"""Largest error of the time between rows, in periods; segments with larger ones are left out."""
 GAP = 3
 """Most periods without new readings that a measured state may be interpolated over."""
-_FEW = 5
-"""Of fewer recordings than this, segments are resampled instead."""
+_MIN_RECORDINGS = 5
+"""Fewest recordings to resample; with fewer, segments are resampled instead."""
 
 
 def starts_of(
@@ -70,7 +70,7 @@ def log_of(logs: Sequence[ControlLog], rows: Ints) -> Ints:
 def clusters_of(recording: Ints) -> Ints:
     """(segments,) cluster of each for resampling: its recording, or itself with few recordings."""
     names, place = np.unique(recording, return_inverse=True)
-    return place if len(names) >= _FEW else np.arange(len(recording))
+    return place if len(names) >= _MIN_RECORDINGS else np.arange(len(recording))
 
 
 def seconds_of(logs: Sequence[ControlLog]) -> float:

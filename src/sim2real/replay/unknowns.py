@@ -17,7 +17,7 @@ from sim2real.params import LogUniform, Parameter
 from sim2real.replay.randomness import is_random
 from sim2real.twin import Twin
 
-_WIDTHS = 10.0
+_SEARCHED_STDS = 10.0
 """Standard deviations of the prior within which values are searched, if there are no bounds."""
 _AT_BOUND = 1e-3
 """Distance to a bound, as a share of the range, within which a parameter is at the bound."""
@@ -139,7 +139,7 @@ def chosen_parameters(twin: Twin, names: Sequence[str] = ()) -> tuple[Parameter,
 def _scale(parameter: Parameter) -> tuple[float, float, float]:
     """Standard deviation of the prior, and the range to try: within bounds and some deviations."""
     (low, high), scale = parameter.bounds, parameter.prior_std
-    wide = _WIDTHS * scale
+    wide = _SEARCHED_STDS * scale
     return scale, max(low, parameter.nominal - wide), min(high, parameter.nominal + wide)
 
 

@@ -1,7 +1,7 @@
-"""What a robot should do: tasks, and the environment that runs one in many worlds.
+"""Tasks for a robot, and the environment that runs a task in many worlds.
 
-A `Task` says what the policy observes, what its actions command, and what success is. `TaskEnv`
-runs it in thousands of randomised worlds at once; Gymnasium's interfaces stand on top of that.
+A `Task` defines what the policy observes, what its actions command, and what success is. `TaskEnv`
+runs it in thousands of randomised worlds at once; Gymnasium's interfaces are built on that.
 
 >>> import torch
 >>> from sim2real.tasks import TaskEnv, find_task

@@ -36,7 +36,7 @@ class Camera:
         return pixels
 
     def close(self) -> None:
-        """Give the graphics context back."""
+        """Release the graphics context."""
         self._renderer.close()
 
 
@@ -44,7 +44,8 @@ def _renderer(model: mujoco.MjModel, *, width: int, height: int) -> mujoco.Rende
     model.vis.global_.offwidth = max(model.vis.global_.offwidth, width)
     model.vis.global_.offheight = max(model.vis.global_.offheight, height)
     try:
-        if sys.platform == "linux" and not os.environ.get("MUJOCO_GL") and not _screen():
+        chosen = any(map(os.environ.get, ("MUJOCO_GL", "DISPLAY", "WAYLAND_DISPLAY")))
+        if sys.platform == "linux" and not chosen:
             # MuJoCo chose a windowed context when it was imported; without a screen, use EGL.
             os.environ.setdefault("PYOPENGL_PLATFORM", "egl")
             from mujoco.egl import GLContext
@@ -52,12 +53,8 @@ def _renderer(model: mujoco.MjModel, *, width: int, height: int) -> mujoco.Rende
 
             gl_context.GLContext = GLContext
         return mujoco.Renderer(model, height=height, width=width)
-    except Exception as error:  # every graphics stack fails in its own way
+    except Exception as error:  # each graphics library raises its own exceptions
         raise Sim2RealError(
-            f"cannot render without a graphics library ({type(error).__name__}); on Debian or"
+            f"rendering needs a graphics library ({type(error).__name__}); on Debian or"
             f" Ubuntu: apt-get install {_PACKAGES}"
         ) from error
-
-
-def _screen() -> bool:
-    return bool(os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"))

@@ -1,4 +1,4 @@
-"""A task in its worlds: the step that learners, players and evaluators call."""
+"""A task in its worlds: the environment that training, evaluation and films step through."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from sim2real.worlds import CpuWorlds, WorldsState
 
 @dataclass(frozen=True, kw_only=True)
 class EnvStep:
-    """What one control period gave, (worlds, ...) each."""
+    """The result of one control period, (worlds, ...) each."""
 
     actor: Tensor
-    """Observations after the period; of the new episode where one has ended."""
+    """Observations after the period; those of the new episode if one ended."""
     critic: Tensor
     reward: Tensor
     terminated: Tensor
     """Ended early: the world diverged, the task failed, or the action was not a number."""
     diverged: Tensor
-    """Those of the terminated worlds whose simulation broke down."""
+    """Terminated because the simulation diverged."""
     truncated: Tensor
     """Ended by the time limit."""
     success: Tensor
@@ -36,11 +36,11 @@ class EnvStep:
     ended: Tensor
     """Indices of the worlds that ended."""
     final: Tensor | None
-    """Last observations of the ended episodes, where asked for: all worlds' rows."""
+    """Last observations of ended episodes, with rows for all worlds; None if not asked for."""
 
 
 class EnvState(TypedDict):
-    """What a resumed run needs of its environment to go on bit for bit."""
+    """What a resumed run needs of its environment to continue bit for bit."""
 
     worlds: WorldsState
     sampler: dict[str, Tensor]
@@ -49,11 +49,11 @@ class EnvState(TypedDict):
 
 
 class TaskEnv:
-    """Many worlds that do one task over and over, each episode with parameters of its own.
+    """Many worlds that repeat one task, with new parameters in each episode.
 
     An action is clipped to [-1, 1]; a world whose episode ends starts the next one in the same
-    call. Everything random is keyed by `seed`. With `starts`, some episodes begin in states in
-    which a robot was seen.
+    call. Everything random is keyed by `seed`. With `starts`, some episodes begin in recorded
+    states of a robot.
     """
 
     def __init__(
@@ -110,7 +110,7 @@ class TaskEnv:
         self.actor_width, self.critic_width = self.actor.shape[1], self.critic.shape[1]
 
     def _remember(self, task: type[Task]) -> None:
-        """Make the tensors that are kept from period to period."""
+        """Create the tensors that persist from period to period."""
         count, memory = self.worlds.count, self.worlds.memory
         memory["action"] = torch.zeros(count, len(task.actions), device=self.device)
         memory["command"] = torch.zeros(count, self.worlds.model.nu, device=self.device)
@@ -136,9 +136,9 @@ class TaskEnv:
         return self.actor, self.critic
 
     def step(self, action: Tensor) -> EnvStep:
-        """Do one control period with actions (worlds, actions)."""
+        """Run one control period with actions (worlds, actions)."""
         memory, worlds = self.worlds.memory, self.worlds
-        absurd = ~torch.isfinite(action).all(dim=1)
+        not_finite = ~torch.isfinite(action).all(dim=1)
         action = torch.nan_to_num(action).clamp_(-1.0, 1.0)
         memory["action"].copy_(action)
         self._events.apply()
@@ -146,7 +146,7 @@ class TaskEnv:
         diverged = worlds.step(memory["command"])
         reward = torch.nan_to_num(self.task.reward(action).float(), posinf=0.0, neginf=0.0)
         reward = reward.masked_fill(diverged, 0.0)
-        terminated = diverged | absurd
+        terminated = diverged | not_finite
         failed = self.task.failed()
         if failed is not None:
             terminated = terminated | failed
@@ -179,7 +179,7 @@ class TaskEnv:
         )
 
     def state_dict(self) -> EnvState:
-        """Everything that a resumed run needs to go on bit for bit."""
+        """Everything that a resumed run needs to continue bit for bit."""
         return {
             "worlds": self.worlds.state_dict(),
             "sampler": self.sampler.state_dict(),
@@ -188,7 +188,7 @@ class TaskEnv:
         }
 
     def load_state_dict(self, state: EnvState) -> None:
-        """Go on from `state_dict`."""
+        """Continue from `state_dict`."""
         self.worlds.load_state_dict(state["worlds"])
         self.sampler.load_state_dict(state["sampler"])
         self.actor, self.critic = state["actor"].clone(), state["critic"].clone()

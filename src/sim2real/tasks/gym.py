@@ -1,6 +1,6 @@
 """Tasks as Gymnasium environments: `sim2real/<task>-v0` for `make` and `make_vec`.
 
-By Gymnasium's convention, importing this module makes them known to it; so does the id
+By Gymnasium's convention, importing this module registers them; so does the id
 `sim2real.tasks.gym:sim2real/<task>-v0`, which imports it.
 """
 
@@ -26,7 +26,7 @@ NAMESPACE = "sim2real"
 
 
 def register() -> None:
-    """Make known to Gymnasium every task that is not yet."""
+    """Register with Gymnasium every task that is not registered yet."""
     for name in task_names():
         if f"{NAMESPACE}/{name}-v0" in gymnasium.registry:
             continue
@@ -64,7 +64,9 @@ class VectorEnv(gymnasium.vector.VectorEnv):  # type: ignore[misc]
         self._task = find_task(task)
         self._camera: Camera | None = None
         self.env = self._make(seed)
-        self.single_observation_space = _box(self.env.actor_width)
+        self.single_observation_space = gymnasium.spaces.Box(
+            -np.inf, np.inf, (self.env.actor_width,), np.float32
+        )
         self.single_action_space = gymnasium.spaces.Box(
             -1.0, 1.0, (len(self._task.actions),), np.float32
         )
@@ -77,7 +79,7 @@ class VectorEnv(gymnasium.vector.VectorEnv):  # type: ignore[misc]
     def reset(
         self, *, seed: int | None = None, options: dict[str, object] | None = None
     ) -> tuple[Singles, dict[str, object]]:
-        """Start new episodes everywhere; a seed makes the whole environment again from it."""
+        """Start new episodes everywhere; with a seed, in a new environment made from it."""
         if seed is not None:
             self.close_extras()
             self.env = self._make(int(seed))
@@ -114,7 +116,7 @@ class VectorEnv(gymnasium.vector.VectorEnv):  # type: ignore[misc]
         return tuple(self._camera.picture(world) for world in range(self.num_envs))
 
     def close_extras(self, **kwargs: object) -> None:
-        """Give the graphics context back."""
+        """Release the graphics context."""
         if self._camera is not None:
             self._camera.close()
             self._camera = None
@@ -145,7 +147,7 @@ class SingleEnv(gymnasium.Env[Singles, Reals]):  # type: ignore[misc]
         render_mode: str | None = None,
     ) -> None:
         if render_mode not in (None, "rgb_array"):
-            raise Sim2RealError(f"render_mode is 'rgb_array' or None, not {render_mode!r}")
+            raise Sim2RealError(f"render_mode must be 'rgb_array' or None, not {render_mode!r}")
         self.render_mode = render_mode
         self._worlds = VectorEnv(
             task, 1, source=source, twin=twin, threads=1, render_mode=render_mode
@@ -182,12 +184,8 @@ class SingleEnv(gymnasium.Env[Singles, Reals]):  # type: ignore[misc]
         return pictures[0] if pictures else None
 
     def close(self) -> None:
-        """Give the graphics context back."""
+        """Release the graphics context."""
         self._worlds.close_extras()
-
-
-def _box(width: int) -> gymnasium.spaces.Box:
-    return gymnasium.spaces.Box(-np.inf, np.inf, (width,), np.float32)
 
 
 register()

@@ -1,4 +1,4 @@
-"""Tasks by name: the built-in ones, those of other packages, and those of a script.
+"""Tasks by name: built-in tasks, and those of other packages and scripts.
 
 A package adds a task with an entry point in the group `sim2real.tasks`, whose name is the task's
 name and whose value is its `Task` class; a script adds one with `add_task`, for as long as it runs.
@@ -25,19 +25,19 @@ _ADDED: dict[str, type[Task]] = {}
 
 
 def task_names() -> list[str]:
-    """Every task that can be asked for."""
+    """Names of all tasks."""
     return sorted({*_BUILT_IN, *_ADDED, *(point.name for point in entry_points(group=GROUP))})
 
 
 def add_task(task: type[Task]) -> None:
-    """Let a task be found by its name in this process; one that was added before is replaced."""
+    """Let a task be found by its name in this process; it replaces one of the same name."""
     if task.name in _BUILT_IN:
-        raise Sim2RealError(f"a task {task.name!r} is built in: give yours another name")
+        raise Sim2RealError(f"a task named {task.name!r} is built in: give yours another name")
     _ADDED[task.name] = task
 
 
 def find_task(name: str) -> type[Task]:
-    """The task of that name; an unknown name says what is near."""
+    """The task of that name; the error for an unknown name suggests the nearest."""
     if name in _BUILT_IN:
         module, _, attribute = _BUILT_IN[name].partition(":")
         found: type[Task] = getattr(import_module(module), attribute)

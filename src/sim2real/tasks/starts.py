@@ -1,7 +1,7 @@
-"""States in which a robot was seen, for episodes to start from.
+"""Recorded states of a robot, for episodes to start from.
 
-A policy that fails on its robot takes it where training in a well-known twin never went: past the
-top, too fast, off its path. Episodes that start there teach the way back.
+A policy that fails on its robot brings it into states that training never saw: past the top, too
+fast, off its path. Episodes that start there teach the way back.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from sim2real.worlds import Worlds
 
 STARTS_FILE = "starts.json"
 SHARE = 0.25
-"""Share of the episodes that start in such a state; the others start as the task says."""
+"""Share of the episodes that start in a recorded state; the others start as the task says."""
 _PARTS = ("qpos", "qvel", "command")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Starts:
-    """States of a robot, each with the command it had been sent last."""
+    """States of a robot, each with the last command that it was sent."""
 
     qpos: Floats
     """(states, nq) in the model's order."""
@@ -47,12 +47,14 @@ class Starts:
         arrays = [getattr(found, part) for part in _PARTS]
         rows = {len(array) if array.ndim == 2 else -1 for array in arrays}
         if len(rows) != 1 or rows <= {-1, 0} or not all(np.isfinite(a).all() for a in arrays):
-            raise Sim2RealError(f"{path}: qpos, qvel and command are rows of numbers, one a state")
+            raise Sim2RealError(
+                f"{path}: qpos, qvel and command must be rows of numbers, one row per state"
+            )
         return found
 
 
 class Starter:
-    """Puts some of the worlds that begin an episode into states in which a robot was seen."""
+    """Puts some of the worlds that begin an episode into recorded states of a robot."""
 
     stream = "starts"
     """Name of the random number it needs."""
@@ -65,14 +67,14 @@ class Starter:
             state = worlds.state(field)
             if table.shape[1:] != state.shape[1:]:
                 raise Sim2RealError(
-                    f"states to start from have {table.shape[1]} numbers of {part}, the model"
-                    f" {state.shape[1]}"
+                    f"the states to start from have {table.shape[1]} numbers of {part}, but the"
+                    f" model has {state.shape[1]}"
                 )
             self._tables.append((state, table))
         self._count = len(starts.qpos)
 
     def write(self, ids: Tensor, p: Tensor) -> None:
-        """After a reset of worlds `ids`, write such a state where the draw `p` (n,) says so."""
+        """After a reset of worlds `ids`, write a recorded state where the draw `p` (n,) says so."""
         chosen = (p < SHARE)[:, None]
         row = (p / SHARE * self._count).long().clamp(max=self._count - 1)
         for state, table in self._tables:

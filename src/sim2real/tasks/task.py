@@ -1,8 +1,8 @@
 """What a task is: observation, action, reward, success and reset, on tensors of many worlds.
 
-A task says what its actor sees as a list of terms, each naming the sensors that give it. A term
-is handed only measurements, never the simulated truth; what the critic may see besides is a
-second list, and its terms get the worlds themselves.
+A task lists what its actor observes as terms, each naming the sensors that it comes from. A term
+gets only measurements, never the simulated truth; what the critic observes besides is a second
+list, whose terms get the worlds themselves.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Measurements:
         self._computed: dict[str, tuple[Tensor, frozenset[str]]] = {}
 
     def once(self, name: str, compute: Callable[[Measurements], Tensor]) -> Tensor:
-        """What `compute` gives, worked out once a period however many terms use it."""
+        """The result of `compute`, computed once per period for all terms that use it."""
         if name not in self._computed:
             before = set(self.used)
             self.used.clear()
@@ -48,7 +48,7 @@ class Measurements:
         return value
 
     def renew(self) -> None:
-        """Forget what was worked out: a new period has begun."""
+        """Forget computed results: a new period has begun."""
         self._computed.clear()
 
     def sensor(self, *names: str) -> Tensor:
@@ -110,7 +110,7 @@ class Term:
 
 
 def sensed(name: str, *sensors: str, unit: str, scale: float = 1.0) -> Term:
-    """A term that is the readings of sensors as they are."""
+    """A term with the readings of sensors as they are."""
     return Term(
         name=name, unit=unit, sources=sensors, scale=scale, read=lambda m: m.sensor(*sensors)
     )
@@ -141,10 +141,10 @@ class Draw:
 
 @dataclass(frozen=True, kw_only=True)
 class Training:
-    """PPO settings that suit a task; the trainer's own options override them."""
+    """PPO settings for a task; the trainer's own options override them."""
 
     worlds: int = 1024
-    """Worlds trained in at once."""
+    """Number of worlds at once."""
     iterations: int = 300
     """Updates of the policy."""
     steps: int = 24
@@ -152,21 +152,21 @@ class Training:
     hidden: tuple[int, ...] = (128, 128)
     """Widths of the hidden layers, of actor and critic each."""
     gamma: float = 0.99
-    """Discount a control period."""
+    """Discount per control period."""
     lam: float = 0.95
-    """Discount of the advantage estimate."""
+    """Lambda of the generalised advantage estimate."""
     learning_rate: float = 1e-3
-    """First learning rate; it adapts to keep the policy's change in bounds."""
+    """Initial learning rate; it adapts to the change of the policy in an update."""
     desired_kl: float = 0.01
-    """Change of the policy in one update that is aimed at."""
+    """Target for the change of the policy in an update (KL divergence)."""
     entropy: float = 0.002
-    """Reward for staying undecided."""
+    """Weight of the entropy bonus."""
     noise: float = 0.7
-    """First standard deviation of the exploration."""
+    """Initial standard deviation of the exploration noise."""
     epochs: int = 5
     """Passes over the data of one update."""
     batches: int = 4
-    """Parts the data of one update is split into."""
+    """Mini-batches per pass."""
 
 
 class Task(ABC):
@@ -180,23 +180,23 @@ class Task(ABC):
     episode_s: ClassVar[float]
     """Length of an episode [s]."""
     hold_s: ClassVar[float]
-    """How long the goal must have been held when the episode ends, to count as a success [s]."""
+    """Time for which the goal must have been held at the end of a successful episode [s]."""
     actions: ClassVar[tuple[str, ...]]
     """Names of the actions, in order, each within about -1 to 1."""
     draws: ClassVar[tuple[str, ...]] = ()
-    """Names of the random numbers a reset needs."""
+    """Names of the random numbers that a reset needs."""
     goals: ClassVar[Mapping[str, int]] = {}
-    """Goals given to the robot: name and width."""
+    """Goals given to the robot: names and widths."""
     actor: tuple[Term, ...]
-    """What the policy sees."""
+    """What the policy observes."""
     critic: tuple[PrivilegedTerm, ...] = ()
-    """What only the critic sees, besides."""
+    """What only the critic observes."""
     history: ClassVar[int] = 1
-    """Periods of the actor's terms the policy sees, oldest first."""
+    """Periods of the actor's terms that the policy observes, oldest first."""
     training: ClassVar[Training] = Training()
-    """Settings that suit it."""
+    """PPO settings."""
     again: ClassVar[float] = 0.5
-    """Updates of a training that begins with a trained policy, against those of a fresh one."""
+    """Updates of a training that starts from a trained policy, as a share of `iterations`."""
     tool: ClassVar[str] = ""
     """Site that must stay in the workspace on a real robot; '' for none."""
     camera: ClassVar[str] = "front"
@@ -217,7 +217,7 @@ class Task(ABC):
         """
 
     def rest(self, m: Measurements) -> Tensor:
-        """(worlds, controls) command that keeps the robot where it is, or lets it go limp."""
+        """(worlds, controls) command that holds the robot where it is, or lets it go limp."""
         return torch.zeros_like(m.command)
 
     @abstractmethod
@@ -230,25 +230,25 @@ class Task(ABC):
 
     @abstractmethod
     def reached(self) -> Tensor:
-        """(worlds,) whether the goal is met at this moment, judged from the truth."""
+        """(worlds,) whether the goal is reached at this moment, according to the true state."""
 
 
 def check_actor(task: Task, measurements: Measurements) -> None:
-    """Refuse an actor that sees what no sensor gives, or other than it declares."""
+    """Refuse an actor that observes what no sensor gives, or other sources than it declares."""
     model = task.worlds.model
     known = {*task.goals, "action", "command"}
     known |= {model.sensor(k).name for k in range(model.nsensor)}
     for term in task.actor:
         if not term.sources:
             raise Sim2RealError(
-                f"task {task.name!r}: the actor reads {term.name!r}, which no sensor gives; make it"
-                " a critic's term or name its sensors"
+                f"task {task.name!r}: the actor's {term.name!r} names no sensor: name its sensors,"
+                " or make it a term of the critic"
             )
         for source in term.sources:
             if source not in known:
                 raise Sim2RealError(
-                    f"task {task.name!r}: the actor reads {term.name!r} from {source!r}, which no"
-                    f" sensor gives{nearest(source, known)}"
+                    f"task {task.name!r}: the actor's {term.name!r} reads {source!r}, which is not"
+                    f" a sensor or goal{nearest(source, known)}"
                 )
         measurements.renew()
         measurements.used.clear()
@@ -262,7 +262,7 @@ def check_actor(task: Task, measurements: Measurements) -> None:
 
 
 def _refuse_truth(task: Task, term: Term, measurements: Measurements, before: Tensor) -> None:
-    """Move the simulated truth under a term's feet: one that notices has looked at it."""
+    """Refuse a term that changes with the simulated truth while the measurements stay the same."""
     fields = [task.worlds.state(name) for name in ("qpos", "qvel")]
     kept = [field.clone() for field in fields]
     for field in fields:
@@ -273,6 +273,6 @@ def _refuse_truth(task: Task, term: Term, measurements: Measurements, before: Te
         field.copy_(value)
     if not torch.equal(before, after):
         raise Sim2RealError(
-            f"task {task.name!r}: the actor's {term.name!r} changes with the simulated truth, which"
-            " no sensor gives"
+            f"task {task.name!r}: the actor's {term.name!r} depends on the simulated truth, which"
+            " no sensor measures"
         )

@@ -1,4 +1,4 @@
-"""The stages of the loop, each a step whose result is kept: see `steps`.
+"""The stages of the loop, each a step whose result is stored: see `steps`.
 
 Paths in results are relative to the step's folder.
 """

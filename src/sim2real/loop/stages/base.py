@@ -1,4 +1,4 @@
-"""What all stages of a loop are made for, and what is read from the steps they make."""
+"""The task and robot of a loop's stages, and what is read from the results of their steps."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ class StagesBase:
     force: bool = False
     threads: int = 0
     prompts: OperatorPrompts = field(default_factory=OperatorPrompts)
-    """How stages speak with the person at the robot."""
+    """How stages talk to the person at the robot."""
 
     @property
     def report(self) -> Callable[[int, int], None]:
-        """Called with how far the present step is, and how far it goes."""
+        """Called with the progress of the current step, and its total."""
         return self.prompts.report
 
     @property
@@ -37,7 +37,7 @@ class StagesBase:
 
 
 def run_of(trained: KeptResult) -> Path:
-    """Folder of the training run that a step made."""
+    """Folder of a step's training run."""
     return trained.folder / str(trained.result["run"])
 
 

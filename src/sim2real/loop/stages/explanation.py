@@ -8,8 +8,8 @@ from sim2real.attribution import Failures, attribute, explain_failures
 from sim2real.loop.stages.base import StagesBase, episodes_of, run_of
 from sim2real.loop.steps import KeptResult, KeptStep, StepResult
 
-_TRIED = 8
-"""Attempts per robot and combination from which lost success is attributed."""
+_TRIALS_PER_DRAW = 8
+"""Trials of each draw and combination of dimensions for the attribution of lost success."""
 
 
 class ExplanationStages(StagesBase):
@@ -18,7 +18,7 @@ class ExplanationStages(StagesBase):
     def attribute(
         self, policy: KeptStep, known: KeptStep, recorded: KeptStep, tried: tuple[KeptStep, ...]
     ) -> KeptStep:
-        """What the error on recordings, and the success lost by a policy, is made of."""
+        """What the error on recordings, and the lost success of a policy, are made of."""
 
         def work(folder: Path, done: tuple[KeptResult, ...]) -> StepResult:
             policy_, known_, recorded_, *tried_ = done
@@ -29,13 +29,13 @@ class ExplanationStages(StagesBase):
                 identified=known_.folder / "twin",
                 policy=run_of(policy_),
                 real=(sum(won), len(won)),
-                each=_TRIED,
+                each=_TRIALS_PER_DRAW,
                 seed=self.seed,
                 threads=self.threads,
                 report=self.report,
             )
             assert found.success is not None
-            # A twin that is right has no error to share out.
+            # A twin that is right has no error to attribute.
             error = found.trajectory.to_dict() if found.trajectory else {"why": found.why}
             return {"error": error, "success": found.success.to_dict()}
 
@@ -46,7 +46,7 @@ class ExplanationStages(StagesBase):
     def failures(
         self, policy: KeptStep, known: KeptStep | None, tried: tuple[KeptStep, ...]
     ) -> KeptStep:
-        """Why attempts of a policy failed, with what is `known` of the robot by now."""
+        """Why attempts of a policy failed, given what is `known` about the robot so far."""
 
         def work(folder: Path, done: tuple[KeptResult, ...]) -> StepResult:
             attempts = done[1:] if known is None else done[2:]

@@ -34,9 +34,9 @@ class PolicyStages(StagesBase):
         iterations: int | None = None,
         remainder: bool = False,
     ) -> KeptStep:
-        """Train in the task's twin, or in one that a step made; from nothing, or from a policy.
+        """Train in the task's twin, or in that of a step; from scratch, or starting from a policy.
 
-        With `starts`, some episodes begin in states that the robot was seen in.
+        With `starts`, some episodes start in recorded states of the robot.
         """
         needs = tuple(step for step in (twin, begin, starts) if step is not None)
 
@@ -92,7 +92,7 @@ class PolicyStages(StagesBase):
         return KeptStep(kind="widen", inputs=inputs, work=work)
 
     def evaluate(self, policy: KeptStep, *, episodes: int = 500) -> KeptStep:
-        """Success in worlds like those it was trained in, never seen before."""
+        """Success in new worlds like those of training."""
 
         def work(folder: Path, done: tuple[KeptResult, ...]) -> StepResult:
             found = evaluate(
@@ -107,10 +107,9 @@ class PolicyStages(StagesBase):
         return KeptStep(kind="evaluate", inputs={"episodes": episodes}, needs=(policy,), work=work)
 
     def predict(self, policy: KeptStep, recorded: KeptStep) -> KeptStep:
-        """How often robots succeed that the real one may be.
+        """How often robots that the real one may be succeed.
 
-        Their worlds are drawn as in training; their link loses packets as the one that was
-        `recorded`.
+        Their worlds are drawn as in training; their link loses packets as in the recordings.
         """
 
         def work(folder: Path, done: tuple[KeptResult, ...]) -> StepResult:
@@ -156,16 +155,16 @@ class PolicyStages(StagesBase):
 
 
 def _code(task: type[Task]) -> str:
-    """Hash of a task's code: its module, which may be of another package."""
+    """Hash of a task's module, which may be in another package."""
     try:
         text = inspect.getsource(inspect.getmodule(task) or task)
-    except (OSError, TypeError):  # typed in, say
+    except (OSError, TypeError):  # such as a class that was typed in
         text = repr(task.training)
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 def prediction_of(draws: KeptResult, *, trials: int, won: Sequence[bool] = ()) -> Prediction:
-    """What attempts will show: from the robots that this one may be, and the attempts it made."""
+    """What attempts will show, from the robots that this one may be and its attempts so far."""
     known = draws.result
     real = sum(won), len(won)
     return predict(known["won"], known["tried"], ended=known["ended"], real=real, trials=trials)

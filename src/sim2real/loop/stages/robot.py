@@ -1,4 +1,4 @@
-"""Steps on a robot: it is recorded, policies climb its ladder of trust, and try."""
+"""Steps on a robot: recordings, the ladder of trust, and attempts."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ from sim2real.tasks import TaskEnv, find_task
 MOTIONS = ("multisine", "chirp", "steps")
 """Motions that a robot is identified from."""
 _UNITS = "9deaae158f408a5c"
-"""Names the behaviour of stand-in hardware. It changes with that behaviour, so that loops do not
-continue with what another unit did."""
+"""Version of the behaviour of stand-in hardware, so that loops do not reuse what other behaviour
+gave."""
 _Step = Literal["replay", "shadow", "limited", "full"]
 _LADDER: tuple[_Step, ...] = ("replay", "shadow", "limited")
 """Steps that a policy takes before it may act freely."""
 
 
 class RobotStages(StagesBase):
-    """Makes the steps of a loop that move its robot, and does them."""
+    """Makes the steps of a loop that move its robot, and runs them."""
 
     def record(self, *, seconds: float) -> KeptStep:
-        """Record motions that excite the robot's parameters, `seconds` in all."""
+        """Record motions that excite the robot's parameters, `seconds` in total."""
         rate_hz = find_task(self.task).rate_hz
 
         def work(folder: Path, done: tuple[KeptResult, ...]) -> StepResult:
@@ -67,12 +67,12 @@ class RobotStages(StagesBase):
         def work(folder: Path, done: tuple[KeptResult, ...]) -> StepResult:
             return self._climb(folder, done[0].folder / "bundle", episodes_of(done[1]))
 
-        # Not whether it is forced: what was passed, or made since, is not undone by that.
+        # Without `force`, which does not undo a step that was passed.
         inputs = {"robot": self.robot_identity}
         return KeptStep(kind="ladder", inputs=inputs, needs=(bundle, recorded), work=work)
 
     def trials(self, bundle: KeptStep, ladder: KeptStep, *, first: int, count: int) -> KeptStep:
-        """Attempts on the robot, with set-ups numbered from `first` on."""
+        """Attempts on the robot, with start conditions numbered from `first`."""
 
         def work(folder: Path, done: tuple[KeptResult, ...]) -> StepResult:
             made = folder / "attempts"
@@ -83,12 +83,12 @@ class RobotStages(StagesBase):
 
     @property
     def stands_in(self) -> bool:
-        """Whether the robot is stand-in hardware, which does the same again when asked again."""
+        """Whether the robot is stand-in hardware, which repeats itself exactly."""
         return self.robot.startswith("unit:")
 
     @property
     def robot_identity(self) -> dict[str, str]:
-        """What identifies the robot: its address, and what is known about what is behind it."""
+        """What identifies the robot: its address, and what is known about the robot behind it."""
         behind = _UNITS if self.stands_in else ""
         if self.robot.startswith("lerobot:"):
             file = Path(self.robot.partition(":")[2])
@@ -96,7 +96,7 @@ class RobotStages(StagesBase):
         return {"address": self.robot, "behind": behind}
 
     def attempt(self, folder: Path, bundle: Path, *, first: int, count: int) -> StepResult:
-        """Make attempts with set-ups numbered from `first` on.
+        """Make attempts with start conditions numbered from `first`.
 
         Attempts from before an interruption count: people interrupt what goes badly, so dropping
         them would bias the rate. Only stand-in hardware starts again.
@@ -118,8 +118,8 @@ class RobotStages(StagesBase):
             raise KeyboardInterrupt
         if len(made) < count:
             raise Sim2RealError(
-                f"{len(made)} of {count} attempts were made: {ended}; the same command makes the"
-                " rest"
+                f"only {len(made)} of {count} attempts were made: {ended}; run the same command"
+                " again for the others"
             )
         return {
             "success": [episode.outcome == "success" for episode, _ in made],
@@ -145,7 +145,7 @@ class RobotStages(StagesBase):
             if not found.record.passed and not self.force:
                 raise Sim2RealError(
                     f"the policy did not pass {step} ({found.record.why}), so it may not move"
-                    " the robot freely; --force goes on regardless"
+                    " the robot freely; --force continues anyway"
                 )
         return {"steps": taken, "passed": all(entry["passed"] for entry in taken)}
 
@@ -161,12 +161,12 @@ class RobotStages(StagesBase):
         )
 
     def _rearmed(self, why: str) -> bool:
-        """Whether a person re-arms it after a stop; stand-in hardware needs nobody."""
+        """Whether a person re-arms the robot after a stop; stand-in hardware needs nobody."""
         asked = f"stopped: {why}; who re-arms it? [name, Enter to end]"
         return self.stands_in or bool(self.prompts.ask(asked).strip())
 
     def _goals(self) -> tuple[str, ...]:
-        """Goals of one set-up of the task, for motions that were recorded without any."""
+        """Goals of one episode of the task, for motions that were recorded without goals."""
         task = find_task(self.task)
         if not task.goals:
             return ()
@@ -178,12 +178,12 @@ class RobotStages(StagesBase):
 
 
 def _attempts(folder: Path) -> list[tuple[Episode, str]]:
-    """The attempts recorded in a folder, in order, and why each was stopped, '' for its end."""
+    """The attempts recorded in a folder, in order, and why each was stopped; '' if it was not."""
     found = []
     for path in sorted(folder.rglob("trial-*.arrow")):
         try:
             episode = read_recording(path)
-        except Sim2RealError:  # cut off before it moved
+        except Sim2RealError:  # cut off before the robot moved
             shutil.move(path, path.with_name(f"empty-{path.name}.cut"))
             continue
         beside = path.with_suffix(".json")

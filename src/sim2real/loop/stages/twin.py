@@ -16,8 +16,8 @@ from sim2real.loop.steps import KeptResult, KeptStep, StepResult
 from sim2real.tasks import STARTS_FILE, find_task
 from sim2real.twin import Twin
 
-_TELLING_S = 1.0
-"""Shortest recording that a robot is identified from."""
+_MIN_EPISODE_S = 1.0
+"""Shortest recording that a robot is identified from [s]."""
 
 
 class TwinStages(StagesBase):
@@ -30,7 +30,7 @@ class TwinStages(StagesBase):
             shutil.rmtree(folder / "twin", ignore_errors=True)
             found = identify(
                 Twin.load(self.twin),
-                _telling(done),
+                _long_enough(done),
                 seed=self.seed,
                 threads=self.threads,
                 report=self.report,
@@ -42,9 +42,9 @@ class TwinStages(StagesBase):
         return KeptStep(kind="identify", inputs=inputs, needs=recorded, work=work)
 
     def scatter(self, known: KeptStep) -> KeptStep:
-        """An identified twin, its posterior widened by how the robot scatters around it.
+        """An identified twin with its posterior widened by the scatter of its parameters.
 
-        That scatter is between segments; over an attempt it averages out in part.
+        The scatter is between segments; over an attempt it partly averages out.
         """
         attempt_s = find_task(self.task).episode_s
 
@@ -62,11 +62,11 @@ class TwinStages(StagesBase):
         return KeptStep(kind="scatter", inputs=inputs, needs=(known,), work=work)
 
     def seen(self, known: KeptStep, recorded: tuple[KeptStep, ...]) -> KeptStep:
-        """States in which the robot was seen, as an identified twin understands its readings."""
+        """Recorded states of the robot, as an identified twin interprets its readings."""
 
         def work(folder: Path, done: tuple[KeptResult, ...]) -> StepResult:
             twin = Twin.load(done[0].folder / "twin")
-            found = seen_states(twin, [aligned(one, twin) for one in _telling(done[1:])])
+            found = seen_states(twin, [aligned(one, twin) for one in _long_enough(done[1:])])
             if found is not None:
                 found.save(folder / STARTS_FILE)
             return {"states": len(found.qpos) if found else 0}
@@ -79,7 +79,7 @@ class TwinStages(StagesBase):
         def work(folder: Path, done: tuple[KeptResult, ...]) -> StepResult:
             shutil.rmtree(folder / "twin", ignore_errors=True)
             twin = Twin.load(done[0].folder / "twin")
-            logs = [aligned(episode, twin) for episode in _telling(done[1:])]
+            logs = [aligned(episode, twin) for episode in _long_enough(done[1:])]
             learned = learn_remainder(twin, logs, seed=self.seed, threads=self.threads)
             twin.with_remainder(learned.remainder).save(folder / "twin")
             return done[0].result | {"remainder": learned.to_dict()}
@@ -88,7 +88,7 @@ class TwinStages(StagesBase):
         return KeptStep(kind="remainder", inputs=inputs, needs=(known, *recorded), work=work)
 
 
-def _telling(recorded: tuple[KeptResult, ...]) -> list[Episode]:
-    """Episodes long enough to identify from: some attempts are stopped at once."""
+def _long_enough(recorded: tuple[KeptResult, ...]) -> list[Episode]:
+    """Episodes that are long enough to identify from: some attempts are stopped at once."""
     episodes = [episode for one in recorded for episode in episodes_of(one)]
-    return [episode for episode in episodes if episode.duration_s >= _TELLING_S]
+    return [episode for episode in episodes if episode.duration_s >= _MIN_EPISODE_S]

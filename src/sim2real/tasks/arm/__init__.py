@@ -1,7 +1,7 @@
 """The desk arm's tasks, and what they share: servos that follow a joint target.
 
-The policy moves the target rather than the joint: `target += step_rad * action`, kept within
-reach of the measured position, so that a servo that sags or lags is led on until it arrives.
+The policy moves the target rather than the joint: `target += step_rad * action`, kept close to the
+measured position, so that a servo that sags or lags is led on until it arrives.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from sim2real.worlds import Worlds
 
 JOINTS = ("shoulder_pan", "shoulder_lift", "elbow_flex", "wrist_flex", "wrist_roll", "gripper")
 MAX_LEAD_RAD = 0.35
-"""Farthest a target may be ahead of its joint."""
+"""Farthest that a target may be ahead of its joint [rad]."""
 POSITIONS = tuple(f"{joint}_pos" for joint in JOINTS)
 VELOCITIES = tuple(f"{joint}_vel" for joint in JOINTS)
 
 
 def joint_terms() -> tuple[Term, ...]:
-    """What the servos tell: positions, speeds, how far each target leads, and the last action."""
+    """Servo readings: positions, speeds, the lead of each target; and the last action."""
     return (
         sensed("joint_pos", *POSITIONS, unit="rad"),
         sensed("joint_vel", *VELOCITIES, unit="rad/s", scale=0.2),
@@ -60,7 +60,7 @@ class ArmTask(Task):
     def start_joints(
         self, ids: Tensor, draw: Draw, home: Sequence[float], *, room: float, moving: int = 6
     ) -> None:
-        """Put worlds `ids` at rest, the first joints within `room` of home, their targets there."""
+        """Put worlds `ids` at rest, the first joints and their targets within `room` of home."""
         starts = [
             draw.uniform(f"start/{joint}", angle - room, angle + room)
             for joint, angle in zip(JOINTS[:moving], home[:moving], strict=True)

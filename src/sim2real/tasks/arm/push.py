@@ -14,11 +14,11 @@ from sim2real.tasks.task import Draw, Measurements, PrivilegedTerm, Term, Traini
 from sim2real.worlds import Worlds
 
 NEAR_M = 0.03
-"""Largest distance of the cube from its goal that counts as there."""
+"""Largest distance of the cube from its goal that counts as reached [m]."""
 _HOME = (0.0, -0.7, 0.8, 1.1, 0.0, -0.1)
 _CUBE_HALF_M = 0.02
 _BEHIND_M = 0.035
-"""How far behind the cube's centre, seen from the goal, the gripper should push."""
+"""Distance behind the cube's centre, seen from the goal, at which the gripper should push [m]."""
 _PUSH_HEIGHT_M = 0.022
 
 
@@ -53,7 +53,7 @@ class ArmPush(ArmTask):
             return m.once("tool", lambda m: chain.pose(m.sensor(*POSITIONS[:5]))[0])
 
         def push(m: Measurements) -> Tensor:
-            """Cube from the gripper, goal from the cube, and the way to behind the cube."""
+            """Vectors from gripper to cube, cube to goal, and gripper to behind the cube."""
             cube, goal, at = m.sensor("cube_pos"), m.goal("goal"), tool(m)
             way = goal - cube[:, :2]
             return torch.cat([cube - at, way, _behind(cube, goal) - at], dim=1)
@@ -77,7 +77,7 @@ class ArmPush(ArmTask):
         )
 
     def reset(self, ids: Tensor, draw: Draw) -> None:
-        """The gripper closed above the table, the cube in front of it, the goal beyond."""
+        """The gripper is closed above the table, the cube in front of it, the goal behind that."""
         self.start_joints(ids, draw, _HOME, room=0.1, moving=5)
         x, y = draw.uniform("cube/x", 0.23, 0.28), draw.uniform("cube/y", -0.08, 0.08)
         yaw = draw.uniform("cube/yaw", -math.pi / 4, math.pi / 4)
@@ -93,23 +93,23 @@ class ArmPush(ArmTask):
         self.worlds.state("mocap_pos")[ids, self._marker, :2] = goal
 
     def command(self, action: Tensor, m: Measurements) -> Tensor:
-        """Five joints are led by the action; the jaw stays closed."""
+        """The action moves the targets of five joints; the jaw stays closed."""
         still = torch.zeros(action.shape[0], 1, device=action.device)
         return super().command(torch.cat([action, still], dim=1), m)
 
     def reward(self, action: Tensor) -> Tensor:
-        """Go behind the cube, bring it to the goal, leave it there; restless actions cost."""
+        """Go behind the cube, push it to the goal, leave it there; large actions cost."""
         cube = self._cube_position()
         goal = self.worlds.memory["goal"]
         tool, rotation = self.tool_pose()
         left = (goal - cube[:, :2]).norm(dim=1)
         behind = (_behind(cube, goal) - tool).norm(dim=1)
         there = torch.exp(-(left / 0.03).square())
-        # What pulls to the goal fades with distance: a cube knocked away costs little, or the
-        # arm would learn to keep off it.
+        # The reward for nearness fades with distance, so that a cube knocked away costs little:
+        # otherwise the arm would learn to avoid the cube.
         pull = 4.0 * torch.exp(-left / 0.05) + 2.0 * there
         approach = (1.0 - there) * (4.0 * behind + 0.3 * torch.tanh(behind / 0.02))
-        # A finger that points down pushes; an arm that lies down is stuck.
+        # A gripper that points down can push; an arm that lies on the table is stuck.
         lying = torch.relu(0.6 + rotation[:, 2, 0])
         scrape = 20.0 * torch.relu(0.012 - tool[:, 2])
         total: Tensor = pull - approach - lying - scrape - 0.02 * action.square().sum(1)
@@ -126,7 +126,7 @@ class ArmPush(ArmTask):
 
 
 def _behind(cube: Tensor, goal: Tensor) -> Tensor:
-    """(n, 3) where to push from: behind the cube as seen from the goal."""
+    """(n, 3) point to push from: behind the cube as seen from the goal."""
     way = goal - cube[:, :2]
     direction = way / way.norm(dim=1, keepdim=True).clamp(min=1e-3)
     back: Tensor = cube[:, :2] - _BEHIND_M * direction

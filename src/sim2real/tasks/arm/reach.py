@@ -16,9 +16,9 @@ from sim2real.tasks.task import Draw, Measurements, PrivilegedTerm, Term, Traini
 from sim2real.worlds import Worlds
 
 NEAR_M = 0.02
-"""Largest distance that counts as there."""
+"""Largest distance to the target that counts as reached [m]."""
 ALIGNED_RAD = 0.25
-"""Largest rotation that counts as there."""
+"""Largest rotation to the target that counts as reached [rad]."""
 _POSES = 4096
 _HOME = (0.0, -0.4, 0.5, 0.6, 0.0, 0.3)
 _RANGE = ((-1.2, 1.2), (-0.9, 1.0), (-0.9, 1.1), (-1.2, 1.3), (-1.5, 1.5), (0.0, 1.0))
@@ -46,7 +46,7 @@ class ArmReach(ArmTask):
         chain = ArmKinematics(worlds.model, "tool", device=worlds.device)
 
         def offset(m: Measurements) -> Tensor:
-            """Way to the target, and the turn to it, from the encoders."""
+            """Translation and rotation to the target, from the encoders."""
             position, rotation = chain.pose(m.sensor(*POSITIONS[:5]))
             wanted = m.goal("target_rotation").view(-1, 3, 3)
             turn = 0.5 * torch.linalg.cross(rotation, wanted, dim=1).sum(2)
@@ -78,7 +78,7 @@ class ArmReach(ArmTask):
         self._marker = int(worlds.model.body("target").mocapid[0])
 
     def reset(self, ids: Tensor, draw: Draw) -> None:
-        """Around the home pose; the target is a pose the arm can take, clear of the table."""
+        """Start near the home pose; the target is a pose the arm can take, clear of the table."""
         self.start_joints(ids, draw, _HOME, room=0.3)
         position, rotation, quat = self._poses
         chosen = draw.uniform("pose", 0, len(position)).long().clamp(max=len(position) - 1)
@@ -97,7 +97,7 @@ class ArmReach(ArmTask):
         return distance, torch.acos(cosine.clamp(-1.0, 1.0))
 
     def reward(self, action: Tensor) -> Tensor:
-        """Nearness in position and orientation, coarse and fine; restless actions cost."""
+        """Nearness in position and orientation, coarse and fine; large actions cost."""
         distance, angle = self.errors()
         coarse = -2.0 * distance - 0.25 * angle
         fine = torch.exp(-(distance / 0.03).square()) * (0.5 + torch.exp(-(angle / 0.3).square()))

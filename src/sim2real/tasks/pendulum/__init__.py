@@ -12,9 +12,9 @@ from sim2real.worlds import Worlds
 
 MAX_TORQUE_NM = 1.5
 UPRIGHT_RAD = 0.2
-"""Largest distance from upright that counts as there."""
+"""Largest angle from upright that counts as reached [rad]."""
 SLOW_RAD_S = 1.0
-"""Largest speed that counts as there."""
+"""Largest speed that counts as reached [rad/s]."""
 
 
 def _from_upright(angle: Tensor) -> Tensor:
@@ -64,7 +64,7 @@ class PendulumSwingup(Task):
         self._speed = worlds.state("qvel")[:, int(joint.dofadr[0])]
 
     def reset(self, ids: Tensor, draw: Draw) -> None:
-        """Anywhere near hanging, slowly moving."""
+        """Hanging nearly straight down, moving slowly."""
         self._angle[ids] = draw.uniform("angle", -0.6, 0.6)
         self._speed[ids] = draw.uniform("speed", -0.5, 0.5)
 
@@ -73,7 +73,7 @@ class PendulumSwingup(Task):
         return action * MAX_TORQUE_NM
 
     def reward(self, action: Tensor) -> Tensor:
-        """Height, and near the top a bonus for stillness; effort and speed cost a little."""
+        """Height, and a bonus for standing still near the top; effort and speed cost a little."""
         off = _from_upright(self._angle)
         near = torch.exp(-(off / 0.25).square() - 0.05 * self._speed.square())
         height = 0.5 * (1.0 + torch.cos(off))
