@@ -21,8 +21,7 @@ class GapConfig:
     twin: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="TWIN")]
     """Folder of the twin, or of a bundle."""
     logs: tuple[str, ...]
-    """Recordings, folders of them, lakes, files of other formats, ids of episodes, or a condition in
-    SQL on the lake."""
+    """Recordings, folders, lakes, other files, ids of episodes, or a condition in SQL."""
     out: Path | None = None
     """Folder for gap.html and gap.json; `runs/gap/TWIN/TIME` by default."""
     channels: Path | None = None

@@ -20,8 +20,7 @@ class IdentifyConfig:
     twin: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="TWIN")]
     """Folder of the twin, or of a bundle."""
     logs: tuple[str, ...]
-    """Recordings, folders of them, lakes, files of other formats, ids of episodes, or a condition in
-    SQL on the lake."""
+    """Recordings, folders, lakes, other files, ids of episodes, or a condition in SQL."""
     out: Path | None = None
     """Folder for the new twin, the report and result.json; `runs/identify/TWIN/TIME` by default."""
     held_back: tuple[str, ...] = ()

@@ -18,14 +18,13 @@ import numpy as np
 
 from sim2real.arrays import Floats, Ints
 from sim2real.logs import ControlLog
+from sim2real.replay.noise_model import BROKEN, NoiseModel
 from sim2real.replay.randomness import moves_randomly
 from sim2real.replay.replayer import Replayer
 from sim2real.replay.segments import spread_evenly
 from sim2real.replay.unknowns import Unknowns, around
 from sim2real.twin import Twin
 
-BROKEN = 1e3
-"""Whitened residual of a world that diverged: very large, but finite."""
 _STEP = 0.02
 """Half of a finite difference, in standard deviations of the prior."""
 _MAX_START_SHIFT = 4.0
@@ -96,7 +95,7 @@ class LeastSquares(Unknowns):
     def _changed(self, **fields: object) -> Self:
         """The problem with other values of some of its fields."""
         found = copy.copy(self)
-        vars(found).pop("_factor", None)
+        vars(found).pop("_noise_model", None)
         vars(found).update(fields)
         return found
 
@@ -239,39 +238,22 @@ class LeastSquares(Unknowns):
         found = self._random(np.repeat(values, trials, axis=0), moved=self._moved)
         return found.predicted[:, :, self._rows], plain[:, self._rows]
 
+    @cached_property
+    def _noise_model(self) -> NoiseModel:
+        return NoiseModel(readings=self.noise, effects=self._starts, valid=self.valid)
+
     def whiten(self, error: Floats) -> Floats:
         """(n, segments, k) residuals, of unit variance if the model is right; 0 if unknown."""
         # Relative to the states as measured, whose noise is known.
         starts = self._starts[: self._moved.shape[1]]
-        back = np.einsum("cskn,sc->skn", starts, self._moved[:, : len(starts)])
-        scaled = np.where(self.valid, (error + back) / self.noise, 0.0)
-        broken = ~np.isfinite(scaled)
-        return self._root(np.where(broken, BROKEN, np.clip(scaled, -BROKEN, BROKEN)))
+        error = error + np.einsum("cskn,sc->skn", starts, self._moved[:, : len(starts)])
+        most = BROKEN * self.noise
+        error = np.where(np.isfinite(error), np.clip(error, -most, most), most)
+        return self._noise_model.whitened(error)
 
     def whiten_slopes(self, slopes: Floats) -> Floats:
         """(fitted, segments, k) derivatives of whitened residuals from those of errors."""
-        return self._root(np.where(self.valid, slopes / self.noise, 0.0))
-
-    def _root(self, scaled: Floats) -> Floats:
-        """(n, segments, k) errors in units of noise, whitened for the noise of the starts."""
-        flat = scaled.reshape(*scaled.shape[:2], self.valid[0].size)
-        along, shares = self._factor
-        parts = np.matmul(along.transpose(0, 2, 1), flat.transpose(1, 2, 0))
-        white = flat - np.matmul(along, shares[:, :, None] * parts).transpose(2, 0, 1)
-        return np.where(self.valid.reshape(self.segments, -1), white, 0.0)
-
-    @cached_property
-    def _factor(self) -> tuple[Floats, Floats]:
-        """The directions (segments, k, n) of the noise of the starts, and how much (segments, n) of
-        each whitening takes away.
-
-        The covariance is the identity plus these directions; its root only affects those.
-        """
-        starts = np.where(self.valid, self._starts / self.noise, 0.0)
-        width = self.valid[0].size
-        starts = np.clip(starts, -BROKEN, BROKEN).reshape(len(starts), self.segments, width)
-        along, sizes, _ = np.linalg.svd(starts.transpose(1, 2, 0), full_matrices=False)
-        return along, 1.0 - 1.0 / np.sqrt(1.0 + sizes**2)
+        return self._noise_model.whitened(slopes)
 
     def residuals(self, x: Floats) -> Floats:
         """(n, segments, k) whitened residuals for x (n, fitted)."""
@@ -295,9 +277,13 @@ class LeastSquares(Unknowns):
         return error[:1], found
 
     def linearised(self, x: Floats) -> tuple[Floats, Floats]:
-        """Whitened residuals (segments, k) at x (fitted,), and slopes (fitted, segments, k)."""
-        error, slopes = self.slopes(x)
-        return self.whiten(error)[0], self.whiten_slopes(slopes)
+        """Whitened residuals (segments, k) at x (fitted,), and slopes (fitted, segments, k).
+
+        A problem that was never `prepared` is prepared at x.
+        """
+        known = self if len(self._starts) else self.prepared(x)
+        error, slopes = known.slopes(x)
+        return known.whiten(error)[0], known.whiten_slopes(slopes)
 
     def information(self, x: Floats) -> Floats:
         """(fitted, fitted) information of the logs at x (fitted,), per standard deviation of the

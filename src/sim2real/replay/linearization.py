@@ -14,6 +14,7 @@ import numpy as np
 
 from sim2real.arrays import Floats
 from sim2real.logs import ControlLog
+from sim2real.replay.noise_model import NoiseModel
 from sim2real.replay.replayer import Replay, Replayer
 from sim2real.replay.unknowns import Unknowns, around
 from sim2real.twin import Twin
@@ -89,24 +90,12 @@ def sensitivity(twin: Twin, log: ControlLog, *, horizon_s: float) -> Sensitivity
     )
 
 
-def _whitened(found: Replay, slopes: Floats, noise: Floats) -> tuple[Floats, Floats]:
+def _whitened(found: Replay, slopes: Floats, readings: Floats) -> tuple[Floats, Floats]:
     """Residuals (segments, k) and slopes (parameters, segments, k) with unit expected variance."""
-    segments, periods, numbers = found.measured.shape
-    width = periods * numbers
-    residual = found.errors[0].reshape(segments, width)
-    starts = found.start_effects.reshape(-1, segments, width)
-    slope = slopes.reshape(-1, segments, width)
-    good = np.isfinite(residual) & np.isfinite(starts).all(axis=0) & np.isfinite(slope).all(axis=0)
-    noise = np.tile(noise, periods)
-    residual = np.where(good, residual / noise, 0.0)
-    slope = np.where(good, slope / noise, 0.0)
-    starts = np.where(good, starts / noise, 0.0)
-    # Covariance of a segment: the readings' noise, now one, and the propagated noise of the start.
-    covariance = np.einsum("csk,csl->skl", starts, starts) + np.eye(width)
-    factor = np.linalg.cholesky(covariance)
-    stacked = np.concatenate([residual[None], slope], axis=0).transpose(1, 2, 0)
-    white = np.linalg.solve(factor, stacked).transpose(2, 0, 1)
-    white = np.where(good, white, 0.0)
+    errors, effects = found.errors[:1], found.start_effects
+    good = np.isfinite(np.concatenate([errors, effects, slopes])).all(axis=0)
+    model = NoiseModel(readings=readings, effects=effects, valid=good)
+    white = model.whitened_in_order(np.concatenate([errors, slopes]))
     return white[0], white[1:]
 
 
