@@ -157,7 +157,7 @@ def test_a_recording_cannot_be_fitted_and_held_back(recordings, tmp_path, capsys
 @pytest.mark.parametrize(
     ("line", "words"),
     [
-        ("bounds = [0.2, 0.1]", "not in order"),
+        ("bounds = [0.2, 0.1]", "above the upper bound"),
         ("bounds = [0.05, 0.1]", "exclude the nominal"),
         ("bounds = [0.0, 0.02]", "prior reaches 0 .. 0.03, outside the bounds"),
         ('prior = { kind = "uniform", low = 0.2, high = 0.1 }', "low"),

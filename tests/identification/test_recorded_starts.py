@@ -116,5 +116,5 @@ def test_a_malformed_file_says_so(tmp_path, text, words):
 
 
 def test_states_of_another_robot_are_refused():
-    with pytest.raises(Sim2RealError, match="1 numbers of qpos, the model 6"):
+    with pytest.raises(Sim2RealError, match="1 numbers of qpos, but the model has 6"):
         env(FAST, task="arm-reach")
