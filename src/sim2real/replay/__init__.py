@@ -21,6 +21,7 @@ __all__ = [
     "MeasuredStates",
     "Replay",
     "Replayer",
+    "Segments",
     "Sensitivity",
     "Unknowns",
     "around",
@@ -44,7 +45,14 @@ if TYPE_CHECKING:
     from sim2real.replay.measured_states import MeasuredStates
     from sim2real.replay.randomness import moves_randomly
     from sim2real.replay.replayer import Replay, Replayer, lead_periods, places_of
-    from sim2real.replay.segments import GAP, clusters_of, log_of, seconds_of, spread_evenly
+    from sim2real.replay.segments import (
+        GAP,
+        Segments,
+        clusters_of,
+        log_of,
+        seconds_of,
+        spread_evenly,
+    )
     from sim2real.replay.simulation import simulated_logs
     from sim2real.replay.unknowns import (
         Unknowns,

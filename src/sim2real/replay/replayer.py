@@ -28,7 +28,7 @@ from sim2real.errors import Sim2RealError, nearest
 from sim2real.logs import ControlLog
 from sim2real.replay.measured_states import MeasuredStates
 from sim2real.replay.randomness import Randomness, with_randomness
-from sim2real.replay.segments import recordings_of, starts_of
+from sim2real.replay.segments import Segments
 from sim2real.twin import SensorEffects, Twin
 from sim2real.worlds import CpuWorlds
 
@@ -114,52 +114,34 @@ class Replayer:
         place = twin.compile()
         self.period_s = _period(log, place.model.opt.timestep)
         self._numbers, self._controls = places_of(place.model, log.contract)
-        self.log = _slow_thinned(log, place.effects.sensors, self.period_s)
-        self._states = MeasuredStates(place.model, self.log)
+        held = _slow_thinned(log, place.effects.sensors, self.period_s)
+        states = MeasuredStates(place.model, held)
         extremes = np.array([p.bounds for p in twin.parameters]).T if values is None else values
         shortest = math.ceil(lead_s / self.period_s - 1e-9)
-        filled = lead_periods(twin, extremes, self.period_s)
-        self._lead = 0 if recordings else max(shortest, filled)
-        lengths = self._cut(horizon_s, stride_s, recordings=recordings)
+        cut = (
+            Segments.whole(held, states, self.period_s, horizon_s=horizon_s)
+            if recordings
+            else Segments.cut(
+                held,
+                states,
+                self.period_s,
+                horizon_s=horizon_s,
+                stride_s=stride_s,
+                lead=max(shortest, lead_periods(twin, extremes, self.period_s)),
+            )
+        )
+        self._take(cut)
         self.noise, self.rounding = _noise_and_rounding(self.log, place.effects.sensors)
         spread = np.zeros(place.model.nsensordata)
         spread[self._numbers] = self.noise
-        self._start_noise = start_noise * self._states.noise(spread, self.period_s)
-        self.measured = self._readings(lengths)
-        self._known = self._stated()
+        self._start_noise = start_noise * states.noise(spread, self.period_s)
         self._threads, self._remainder, self._seed = threads, remainder, seed
+
+    def _take(self, segments: Segments) -> None:
+        self.segments, self.log, self.steps = segments, segments.log, segments.steps
+        self.starts, self.measured = segments.starts, segments.measured
+        self._known = segments.stated([parameter.name for parameter in self.twin.parameters])
         self._worlds: dict[int, CpuWorlds] = {}
-
-    def _cut(self, horizon_s: float, stride_s: float | None, *, recordings: bool) -> Ints:
-        """Cut the log into segments; (segments,) periods of each."""
-        self.steps = max(1, round(horizon_s / self.period_s))
-        if recordings:
-            self.starts, lengths = recordings_of(self.log, self._states, self.period_s)
-            self.steps = min(self.steps, int(lengths.max()))
-            return lengths
-        stride = max(1, round((stride_s or self.steps * self.period_s) / self.period_s))
-        self.starts = starts_of(
-            self.log, self._states, self.period_s, steps=self.steps, lead=self._lead, stride=stride
-        )
-        return np.full(len(self.starts), self.steps)
-
-    def _readings(self, lengths: Ints) -> Floats:
-        """(segments, periods, numbers) new readings in segments of those lengths."""
-        ahead = np.arange(1, self.steps + 1)
-        rows = np.minimum(self.starts[:, None] + ahead, len(self.log.times) - 1)
-        there = (ahead <= lengths[:, None])[..., None]
-        widths = [spec.width for spec in self.log.contract.sensors]
-        fresh = np.repeat(self.log.fresh, widths, axis=1)[rows]
-        return np.where(there & fresh, self.log.readings[rows], np.nan)
-
-    def _stated(self) -> dict[int, Floats]:
-        """(segments,) values of the parameters that the log states, by column."""
-        columns = {parameter.name: k for k, parameter in enumerate(self.twin.parameters)}
-        return {
-            columns[name]: values[self.starts]
-            for name, values in self.log.known.items()
-            if name in columns
-        }
 
     def __call__(
         self,
@@ -176,7 +158,7 @@ class Replayer:
         expected standard deviations.
         """
         given = self._given(values)
-        coordinates = len(self._states.coordinates)
+        coordinates = len(self.segments.states.coordinates)
         shifts = np.zeros((len(given), coordinates))
         rows_of = np.arange(len(given))
         if vary_starts:
@@ -204,7 +186,7 @@ class Replayer:
             measured=self.measured,
             noise=self.noise,
             start_effects=predicted[len(given) :] - predicted[:1],
-            assumed=self._states.assumed,
+            assumed=self.segments.states.assumed,
         )
 
     def _given(self, values: Floats) -> Floats:
@@ -234,7 +216,7 @@ class Replayer:
 
     def _readings_of(self, worlds: CpuWorlds, starts: Ints, shifts: Floats) -> Floats:
         """(worlds, periods, numbers) readings after each period of segments that start at rows."""
-        log, states, lead = self.log, self._states, self._lead
+        log, states, lead = self.log, self.segments.states, self.segments.lead
         everyone = torch.arange(worlds.count)
         sent = torch.zeros(worlds.count, worlds.model.nu, dtype=torch.float64)
         worlds.reset(everyone)
@@ -264,15 +246,13 @@ class Replayer:
     def part(self, segments: Ints) -> Replayer:
         """The same for some of the segments."""
         found = copy.copy(self)
-        found.starts, found.measured = self.starts[segments], self.measured[segments]
-        found._known = {column: stated[segments] for column, stated in self._known.items()}
-        found._worlds = {}
+        found._take(self.segments.part(segments))
         return found
 
     @property
     def coordinates(self) -> int:
         """Number of measured coordinates of a start."""
-        return len(self._states.coordinates)
+        return len(self.segments.states.coordinates)
 
     def features(self, values: Floats) -> Floats:
         """(segments, joints, features) of the remainder in the last period of each segment.

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Self
 
 import numpy as np
 
-from sim2real.arrays import Ints
+from sim2real.arrays import Floats, Ints
 from sim2real.errors import Sim2RealError
 from sim2real.logs import ControlLog
 from sim2real.replay.measured_states import MeasuredStates
@@ -17,6 +20,84 @@ GAP = 3
 """Most periods without new readings that a measured state may be interpolated over."""
 _MIN_RECORDINGS = 5
 """Fewest recordings to resample; with fewer, segments are resampled instead."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Segments:
+    """Stretches of a log on even control periods, each with a measured state that it starts from.
+
+    This is what is replayed, whatever for: commands to send, states to start from, readings to
+    compare with.
+    """
+
+    log: ControlLog
+    states: MeasuredStates
+    period_s: float
+    starts: Ints
+    """(segments,) row of the log that each segment starts from."""
+    lengths: Ints
+    """(segments,) periods of each."""
+    lead: int
+    """Periods before each start along which worlds are led, so that delayed signals are known."""
+
+    @classmethod
+    def cut(
+        cls,
+        log: ControlLog,
+        states: MeasuredStates,
+        period_s: float,
+        *,
+        horizon_s: float,
+        stride_s: float | None = None,
+        lead: int = 0,
+    ) -> Self:
+        """Segments of `horizon_s`, one every `stride_s`, by default end to end."""
+        steps = max(1, round(horizon_s / period_s))
+        stride = max(1, round((stride_s or steps * period_s) / period_s))
+        starts = starts_of(log, states, period_s, steps=steps, lead=lead, stride=stride)
+        lengths = np.full(len(starts), steps)
+        return cls(
+            log=log, states=states, period_s=period_s, starts=starts, lengths=lengths, lead=lead
+        )
+
+    @classmethod
+    def whole(
+        cls, log: ControlLog, states: MeasuredStates, period_s: float, *, horizon_s: float
+    ) -> Self:
+        """One segment per recording, from its first row on, of `horizon_s` or up to its end."""
+        starts, lengths = recordings_of(log, states, period_s)
+        lengths = np.minimum(lengths, max(1, round(horizon_s / period_s)))
+        return cls(
+            log=log, states=states, period_s=period_s, starts=starts, lengths=lengths, lead=0
+        )
+
+    @property
+    def steps(self) -> int:
+        """Periods of the longest segment."""
+        return int(self.lengths.max())
+
+    @cached_property
+    def measured(self) -> Floats:
+        """(segments, steps, numbers) readings after the start; nan where there is no new one."""
+        ahead = np.arange(1, self.steps + 1)
+        rows = np.minimum(self.starts[:, None] + ahead, len(self.log.times) - 1)
+        there = (ahead <= self.lengths[:, None])[..., None]
+        widths = [spec.width for spec in self.log.contract.sensors]
+        fresh = np.repeat(self.log.fresh, widths, axis=1)[rows]
+        return np.where(there & fresh, self.log.readings[rows], np.nan)
+
+    def stated(self, names: Sequence[str]) -> dict[int, Floats]:
+        """(segments,) values of parameters that the log states, by their place in `names`."""
+        places = {name: k for k, name in enumerate(names)}
+        return {
+            places[name]: values[self.starts]
+            for name, values in self.log.known.items()
+            if name in places
+        }
+
+    def part(self, chosen: Ints) -> Self:
+        """Some of the segments."""
+        return replace(self, starts=self.starts[chosen], lengths=self.lengths[chosen])
 
 
 def starts_of(
