@@ -30,7 +30,7 @@ from sim2real.replay.measured_states import MeasuredStates
 from sim2real.replay.randomness import Randomness, with_randomness
 from sim2real.replay.segments import recordings_of, starts_of
 from sim2real.twin import SensorEffects, Twin
-from sim2real.worlds import CpuWorlds
+from sim2real.worlds import Worlds, open_worlds
 
 _MOST_WORLDS = 4096
 _LEAST_NOISE = 1e-4
@@ -128,7 +128,7 @@ class Replayer:
         self.measured = self._readings(lengths)
         self._known = self._stated()
         self._threads, self._remainder, self._seed = threads, remainder, seed
-        self._worlds: dict[int, CpuWorlds] = {}
+        self._worlds: dict[int, Worlds] = {}
 
     def _cut(self, horizon_s: float, stride_s: float | None, *, recordings: bool) -> Ints:
         """Cut the log into segments; (segments,) periods of each."""
@@ -230,7 +230,7 @@ class Replayer:
         with _without_warnings():
             return self._readings_of(worlds, self.starts[segments], shift)
 
-    def _readings_of(self, worlds: CpuWorlds, starts: Ints, shifts: Floats) -> Floats:
+    def _readings_of(self, worlds: Worlds, starts: Ints, shifts: Floats) -> Floats:
         """(worlds, periods, numbers) readings after each period of segments that start at rows."""
         log, states, lead = self.log, self._states, self._lead
         everyone = torch.arange(worlds.count)
@@ -283,10 +283,10 @@ class Replayer:
             raise Sim2RealError(f"twin {self.twin.name!r} was not replayed with a remainder")
         return features.numpy().copy()
 
-    def _many(self, count: int) -> CpuWorlds:
+    def _many(self, count: int) -> Worlds:
         """That many worlds, from a cache: making them takes longer than a short replay."""
         if count not in self._worlds:
-            self._worlds[count] = CpuWorlds(
+            self._worlds[count] = open_worlds(
                 self._quiet,
                 count=count,
                 period_s=self.period_s,

@@ -14,7 +14,7 @@ from sim2real.randomize import Events, Sampler, make_sampler
 from sim2real.tasks.starts import Starter, Starts
 from sim2real.tasks.task import Draw, Measurements, Task, check_actor
 from sim2real.twin import Twin
-from sim2real.worlds import CpuWorlds, WorldsState
+from sim2real.worlds import WorldsState, open_worlds
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,7 +72,7 @@ class TaskEnv:
         self.seed = seed
         self.twin = twin or Twin.load(task.twin)
         period_s = 1.0 / task.rate_hz
-        self.worlds = CpuWorlds(
+        self.worlds = open_worlds(
             self.twin,
             count=worlds,
             period_s=period_s,
