@@ -39,6 +39,8 @@ class Run(PlainData, without=("folder",)):
     """Run whose networks it begins with."""
     starts: Path | None = None
     """File of states that some episodes start from."""
+    engine: str = "cpu"
+    """Engine of the worlds."""
 
     @classmethod
     def plan(cls, config: TrainConfig, *, learner_threads: int) -> Run:
@@ -67,6 +69,7 @@ class Run(PlainData, without=("folder",)):
             remainder=config.remainder,
             begin=config.begin.resolve() if config.begin else None,
             starts=config.starts.resolve() if config.starts else None,
+            engine=config.engine,
         )
 
     def create(self, twin: Twin | None = None) -> Run:

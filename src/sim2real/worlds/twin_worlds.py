@@ -230,7 +230,7 @@ class TwinWorlds:
             if name in self.memory:
                 self.memory[name].copy_(tensor)
             else:
-                self.memory[name] = tensor.clone()
+                self.memory[name] = tensor.to(self.device, copy=True)
         for name, tensor in self._held().items():
             tensor.copy_(state["held"][name])
         for delays in (self._command_delays, self._sensor_delays):

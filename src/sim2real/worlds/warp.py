@@ -22,7 +22,8 @@ from sim2real.worlds.engine import Engine, WorldsRequest
 from sim2real.worlds.twin_worlds import TwinWorlds
 from sim2real.worlds.warp_model import VARIED_FIELDS, WarpModel, room, tensor_of
 
-wp.config.quiet = True
+# Every module that is compiled or loaded would otherwise be a line on the terminal.
+wp.config.log_level = max(int(wp.config.log_level), int(wp.LOG_WARNING))
 
 _STATES = (
     "time",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import math
 from collections.abc import Iterator
 from dataclasses import fields
 from typing import Any
@@ -171,7 +172,8 @@ def room(model: mujoco.MjModel, on_device: mjw.Model) -> tuple[int, int]:
     elliptic = int(model.opt.cone) == int(mujoco.mjtCone.mjCONE_ELLIPTIC)
     rows = contacts * (dims if elliptic else max(1, 2 * (dims - 1)))
     rows += model.nv + model.njnt + 2 * model.ntendon + 6 * model.neq
-    found = [contacts, min(rows, _MOST_ROWS)]
+    # Kernels are compiled for a number of rows: models of about the same size share them.
+    found = [contacts, min(math.ceil(rows / 32) * 32, _MOST_ROWS)]
     for place, name in enumerate(_ROOM):
         row = mujoco.mj_name2id(model, mujoco.mjtObj.mjOBJ_NUMERIC, name)
         if row >= 0:
