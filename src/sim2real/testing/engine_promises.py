@@ -183,9 +183,13 @@ def _refusals(lab: EngineLab) -> None:
         (abilities.delays, "delayed", False, "delays"),
         (timed, "uneven", False, "time steps of each world's own"),
     ):
-        if not able and not lab.refused(twin, switches=switches):
+        try:
+            refused = lab.refused(twin, switches=switches)
+        except Exception as error:  # it may fail in any way
+            raise Missing(f"it cannot open worlds with {what} ({type(error).__name__})") from None
+        if not able and not refused:
             raise Missing(f"it opens worlds with {what}, which it does not declare")
-        if able and lab.refused(twin, switches=switches):
+        if able and refused:
             raise Missing(f"it refuses worlds with {what}, which it declares")
 
 

@@ -38,8 +38,8 @@ if TYPE_CHECKING:
     from sim2real.worlds.abilities import EngineAbilities
     from sim2real.worlds.engine import Engine, Physics, WorldsFailedError, WorldsRequest
     from sim2real.worlds.noise import NoiseStream
-    from sim2real.worlds.open import engine_names, find_engine, open_worlds
     from sim2real.worlds.protocol import Worlds, WorldsState
+    from sim2real.worlds.registry import engine_names, find_engine, open_worlds
     from sim2real.worlds.twin_worlds import TwinWorlds
 else:
     __getattr__, __dir__ = attach(__name__, __file__)
