@@ -42,6 +42,13 @@ class Run(PlainData, without=("folder",)):
     engine: str = "cpu"
     """Engine of the worlds."""
 
+    def to_dict(self) -> dict[str, object]:
+        """Plain data for JSON; the engine is named where it is not the usual one."""
+        found = super().to_dict()
+        if self.engine == "cpu":
+            del found["engine"]
+        return found
+
     @classmethod
     def plan(cls, config: TrainConfig, *, learner_threads: int) -> Run:
         """The run a configuration asks for; nothing is written yet."""
