@@ -189,6 +189,7 @@ def test_faults_of_the_physics_are_found(fault, name, words):
     assert any(one.startswith(name) and words in why for one, why in found.items()), found
 
 
+@pytest.mark.slow
 def test_faults_of_worlds_are_found():
     class Perfect(TwinWorlds):
         def step(self, command):

@@ -26,6 +26,12 @@ def test_it_does_all_that_is_asked_of_engines_but_time_steps_of_each_worlds_own(
     assert left_out == ["gives worlds their own time steps"]
 
 
+def test_a_device_that_is_not_there_is_an_error():
+    missing = f"cuda:{torch.cuda.device_count() + 7}"
+    with pytest.raises(Sim2RealError, match=f"'warp' finds no device '{missing}'"):
+        open_worlds(find_task("pendulum-swingup").twin, 1, engine="warp", device=missing)
+
+
 def moved(engine: str, task: str, seconds: float) -> tuple[torch.Tensor, Worlds]:
     """(periods, worlds, numbers) positions and velocities of worlds with other parameters each."""
     twin, rate_hz = Twin.load(find_task(task).twin), find_task(task).rate_hz

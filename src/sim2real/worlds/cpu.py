@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from sim2real.arrays import Array
-from sim2real.errors import Sim2RealError
 from sim2real.worlds.abilities import EngineAbilities
 from sim2real.worlds.engine import Engine, WorldsFailedError, WorldsRequest
 from sim2real.worlds.twin_worlds import TwinWorlds
@@ -152,8 +151,6 @@ class BatchPhysics:
 
     def restore(self, rows: Tensor) -> None:
         """Go on from a snapshot."""
-        if rows.shape != self._batch.state.shape:
-            raise Sim2RealError("the saved state is of another model or number of worlds")
         self._batch.state[:] = rows.numpy()
 
     def _bound(self, name: str) -> Array:

@@ -111,7 +111,7 @@ class Physics(Protocol):
         ...
 
     def restore(self, rows: Tensor) -> None:
-        """Go on from a snapshot."""
+        """Go on from a snapshot of as many worlds of this model."""
         ...
 
 

@@ -215,7 +215,7 @@ class TwinWorlds:
 
     def load_state_dict(self, state: WorldsState) -> None:
         """Go on from `state_dict`."""
-        if len(state["values"]) != self.count:
+        if state["state"].shape != self._physics.snapshot().shape:
             raise Sim2RealError("the saved state is of another model or number of worlds")
         self.tick = int(state["tick"])
         self._broken.fill_(int(state["diverged"]))

@@ -16,7 +16,7 @@ import torch
 import warp as wp
 from torch import Tensor
 
-from sim2real.errors import Sim2RealError, nearest
+from sim2real.errors import Sim2RealError, explaining, nearest
 from sim2real.worlds.abilities import EngineAbilities
 from sim2real.worlds.engine import Engine, WorldsRequest
 from sim2real.worlds.twin_worlds import TwinWorlds
@@ -59,7 +59,8 @@ class WarpPhysics:
 
     def __init__(self, model: mujoco.MjModel, request: WorldsRequest) -> None:
         wp.init()
-        self._place = wp.get_device(request.device or None)
+        with explaining(f"engine 'warp' finds no device {request.device!r}"):
+            self._place = wp.get_device(request.device or None)
         self.device = torch.device(wp.device_to_torch(self._place))
         cpu = self.device.type == "cpu"
         self.abilities = replace(WARP.abilities, bit_identical=cpu)
@@ -181,8 +182,6 @@ class WarpPhysics:
     def restore(self, rows: Tensor) -> None:
         """Go on from a snapshot."""
         widths = [tensor[0].numel() for tensor in self._live.values()]
-        if rows.shape != (self._count, sum(widths)):
-            raise Sim2RealError("the saved state is of another model or number of worlds")
         parts = torch.split(rows.to(self.device), widths, dim=1)
         for tensor, part in zip(self._live.values(), parts, strict=True):
             tensor.copy_(part.reshape(tensor.shape))
