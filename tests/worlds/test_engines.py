@@ -222,7 +222,7 @@ def test_abilities_that_are_declared_and_not_there_are_found():
 
 
 def test_an_unknown_engine_is_answered_with_the_nearest():
-    with pytest.raises(Sim2RealError, match="no engine 'wrap'; did you mean 'warp'"):
+    with pytest.raises(Sim2RealError, match="unknown engine 'wrap'; did you mean 'warp'"):
         open_worlds(PENDULUM, 1, engine="wrap")
     assert set(engine_names()) >= {"cpu", "warp"}
 

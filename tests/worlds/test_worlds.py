@@ -173,7 +173,7 @@ def test_asking_for_more_delay_than_the_buffer_holds_raises(make_twin):
     with pytest.raises(Sim2RealError, match="history buffer"):
         worlds.set_parameters(torch.tensor([[0.2]], dtype=torch.float64), torch.tensor([0]))
     too_long = DELAY.replace("high = 0.1", "high = 0.3")
-    with pytest.raises(Sim2RealError, match="beyond delay_max"):
+    with pytest.raises(Sim2RealError, match="delay_max minus jitter"):
         open_worlds(Twin.load(make_twin(too_long, name="long")), count=1, period_s=PERIOD_S)
 
 

@@ -1,4 +1,4 @@
-"""What parameters cannot explain: a small learned force per joint, and none outside its data.
+"""What parameters cannot explain: a small learned force per joint, zero outside its data.
 
 The force of a joint is a sum of Gaussian bumps around places of its own state that were seen on
 the robot, times a support that is one near those places and exactly zero away from them. A state
@@ -20,8 +20,8 @@ from sim2real.errors import Sim2RealError, nearest
 from sim2real.plain import PlainData
 
 _ONE_WAY = (int(mujoco.mjtJoint.mjJNT_HINGE), int(mujoco.mjtJoint.mjJNT_SLIDE))
-_FAR = 1e6
-"""Distance beyond which it does not matter how far; squares of it are still exact enough."""
+_MAX_DISTANCE = 1e6
+"""Larger distances make no difference; its square is still exact enough."""
 
 REMAINDER_FEATURES = ("position", "velocity", "drive", "load")
 """What a joint's force may depend on: its position [rad or m] and velocity, the command of its
@@ -45,7 +45,7 @@ class JointRemainder:
     seen: tuple[tuple[float, ...], ...]
     """(places, features) where there is data, in the features' units."""
     reach: float
-    """Distance to the nearest place up to which the force is whole; at twice that, it is zero."""
+    """Distance to the nearest place up to which the full force acts; at twice that it is zero."""
     turns: bool = False
     """Whether positions a whole turn apart are the same."""
 
@@ -64,11 +64,12 @@ class Remainder(PlainData, also=("features",)):
             }
             if len(shapes) != 1 or {width for _, width in shapes} != {len(REMAINDER_FEATURES)}:
                 raise Sim2RealError(
-                    f"{name} of all joints must be equally many, of {REMAINDER_FEATURES}"
+                    f"{name} of all joints must have the same length, each with a value for"
+                    f" {', '.join(REMAINDER_FEATURES)}"
                 )
         for j in self.joints:
             if not len(j.centres) == len(j.widths) == len(j.weights):
-                raise Sim2RealError(f"{j.joint}: every bump has a centre, a width and a weight")
+                raise Sim2RealError(f"{j.joint}: every bump needs a centre, a width and a weight")
             if (
                 len(j.scales) != len(REMAINDER_FEATURES)
                 or not min(*j.scales, *j.widths, j.reach) > 0
@@ -77,7 +78,7 @@ class Remainder(PlainData, also=("features",)):
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Joints that have one."""
+        """Joints that have a remainder."""
         return tuple(joint.joint for joint in self.joints)
 
     @property
@@ -103,16 +104,13 @@ class Remainder(PlainData, also=("features",)):
         bumps = torch.exp(-0.5 * squares / arrays["widths"] ** 2)
         return bumps * self._support(places)[..., None]
 
-    def support(self, features: Tensor) -> Tensor:
-        """(n, joints) one where there is data, zero away from it, at (n, joints, features)."""
-        return self._support(_places(features, self._on(features.device)["scales"]))
-
     def force(self, features: Tensor, weights: Tensor | None = None) -> Tensor:
         """(n, joints) force [N m or N]; `weights` (n, joints, bumps) instead of its own."""
         given = self._on(features.device)["weights"] if weights is None else weights
         return (self.basis(features) * given).sum(dim=-1)
 
     def _support(self, places: Tensor) -> Tensor:
+        """(n, joints) one where there is data, zero away from it."""
         arrays = self._on(places.device)
         # Squares multiplied out: there are many places, and this is done in every period.
         here = _flat(places, arrays["scales"][:, :1], arrays["turns"][:, None])
@@ -129,7 +127,7 @@ class Remainder(PlainData, also=("features",)):
         arrays = self._on(places.device)
         one, turns = arrays["scales"][:, None, 0], arrays["turns"][:, None]
         along = apart[..., 0]
-        # A chord: as far as the angle where it is small, and the same after a whole turn.
+        # A chord: like the angle where that is small, and the same after a whole turn.
         along = torch.where(turns, 2.0 * torch.sin(0.5 * along * one) / one, along)
         return along**2 + (apart[..., 1:] ** 2).sum(dim=-1)
 
@@ -165,14 +163,15 @@ def _places(features: Tensor, scales: Tensor) -> Tensor:
 
 
 def _flat(places: Tensor, one: Tensor, turns: Tensor) -> Tensor:
-    """Places, with one number more, whose plain distances are those that count.
+    """Places with one more number, whose Euclidean distances are those of the remainder.
 
-    `one` is how much of a position is one unit of distance, `turns` whether turns are nothing.
+    `one` is how much of a position is one unit of distance, `turns` whether whole turns count as
+    none.
     """
     position, others = places[..., :1], places[..., 1:]
     circle = torch.cat([torch.cos(position * one), torch.sin(position * one)], dim=-1) / one
     along = torch.where(turns, circle, torch.nn.functional.pad(position, (0, 1)))
-    return torch.nan_to_num(torch.cat([along, others], dim=-1)).clamp(-_FAR, _FAR)
+    return torch.nan_to_num(torch.cat([along, others], dim=-1)).clamp(-_MAX_DISTANCE, _MAX_DISTANCE)
 
 
 def one_way_joints(model: mujoco.MjModel) -> list[str]:

@@ -21,7 +21,7 @@ from sim2real.worlds.abilities import EngineAbilities
 from sim2real.worlds.engine import Engine, WorldsFailedError, WorldsRequest
 from sim2real.worlds.twin_worlds import TwinWorlds
 
-_EARLY = frozenset(
+_BEFORE_ACCELERATIONS = frozenset(
     [
         "sensordata",
         "xpos",
@@ -59,7 +59,7 @@ _EARLY = frozenset(
         "energy",
     ]
 )
-"""Derived fields that are there before accelerations are computed."""
+"""Derived fields that MuJoCo computes before accelerations."""
 _ACC = int(mujoco.mjtStage.mjSTAGE_ACC)
 _VEL = int(mujoco.mjtStage.mjSTAGE_VEL)
 
@@ -92,7 +92,7 @@ class BatchPhysics:
 
     def derived(self, name: str) -> Tensor:
         """The live (worlds, ...) tensor of a computed field."""
-        if name not in _EARLY:
+        if name not in _BEFORE_ACCELERATIONS:
             # Without it, a start would leave another world's value there.
             self._start_stage = _ACC
         return _alias(self._bound(name))
@@ -150,7 +150,7 @@ class BatchPhysics:
         return torch.from_numpy(self._batch.state.copy())
 
     def restore(self, rows: Tensor) -> None:
-        """Go on from a snapshot."""
+        """Continue from a snapshot."""
         self._batch.state[:] = rows.numpy()
 
     def _bound(self, name: str) -> Array:

@@ -39,8 +39,8 @@ class DelayLimits:
                 reach = parameter.prior.support[1]
                 if math.isfinite(reach) and reach > longest + 1e-12:
                     raise Sim2RealError(
-                        f"{parameter.name}: its prior reaches {reach:g}, beyond delay_max less"
-                        f" jitter = {most:g} s of {kind} {name!r}"
+                        f"{parameter.name}: its prior reaches {reach:g}, but delay_max minus"
+                        f" jitter of {kind} {name!r} is {most:g} s"
                     )
                 self._limits.append(_Limit(column, parameter.name, longest))
 

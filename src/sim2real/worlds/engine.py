@@ -70,49 +70,38 @@ class Physics(Protocol):
     @property
     def forces_at_start(self) -> bool:
         """Whether `forward` computes forces, or stops once velocities are known."""
-        ...
 
     def state(self, name: str) -> Tensor:
         """The live (worlds, ...) float64 tensor of a state field, and `history`."""
-        ...
 
     def derived(self, name: str) -> Tensor:
         """The live (worlds, ...) tensor of a computed field."""
-        ...
 
     def field(self, name: str) -> Tensor:
         """The live (worlds, elements) tensor of a field of the model, which may now differ."""
-        ...
 
     def set_constants(self, ids: Tensor) -> None:
         """Compute anew what follows from the fields of the model; may be a `WorldsFailedError`."""
-        ...
 
     def reset(self, ids: Tensor) -> None:
         """Put worlds into the model's initial state."""
-        ...
 
     def forward(self, ids: Tensor) -> None:
         """Compute derived fields from the states; may be a `WorldsFailedError`."""
-        ...
 
     def advance(self, steps: Tensor) -> Tensor:
         """Do (worlds,) physics steps, counted on the host; the (worlds,) mask that broke down."""
-        ...
 
     def world(
         self, index: int, model: mujoco.MjModel | None
     ) -> tuple[mujoco.MjModel, mujoco.MjData]:
         """One world computed forward, written into `model` where there is one."""
-        ...
 
     def snapshot(self) -> Tensor:
         """(worlds, numbers) a copy of all that the next step depends on, but the model."""
-        ...
 
     def restore(self, rows: Tensor) -> None:
-        """Go on from a snapshot of as many worlds of this model."""
-        ...
+        """Continue from a snapshot of as many worlds of this model."""
 
 
 PhysicsOf = Callable[[mujoco.MjModel, WorldsRequest], Physics]

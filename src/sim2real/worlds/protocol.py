@@ -20,7 +20,7 @@ from sim2real.worlds.hardware import EffectTables, FrictionModel
 
 
 class WorldsState(TypedDict):
-    """What a resumed run needs of its worlds to go on bit for bit."""
+    """What a resumed run needs of its worlds to continue bit for bit."""
 
     tick: int
     diverged: int
@@ -66,7 +66,6 @@ class Worlds(Protocol):
     @property
     def diverged(self) -> int:
         """Worlds that have diverged since the start."""
-        ...
 
     def state(self, name: str) -> Tensor:
         """The live (worlds, ...) tensor of a state field: qpos, qvel, ctrl, mocap_pos, …
@@ -74,34 +73,27 @@ class Worlds(Protocol):
         It is float64 whatever the engine computes in, and what is written into it counts from the
         next call on.
         """
-        ...
 
     def derived(self, name: str) -> Tensor:
         """The (worlds, ...) tensor of a computed field: site_xpos, xpos, … Read only.
 
         Refreshed by every call; as with `mj_step`, one physics step behind the state.
         """
-        ...
 
     def field(self, name: str) -> Tensor:
         """The live (worlds, elements) tensor of a model field, or of a table as `effect.TABLE`."""
-        ...
 
     def ids(self, mask: Tensor) -> Tensor:
         """Indices of the worlds where a (worlds,) mask holds."""
-        ...
 
     def set_parameters(self, values: Tensor, ids: Tensor) -> None:
         """Give worlds `ids` (n,) the parameter values (n, parameters), from their next start."""
-        ...
 
     def reset(self, ids: Tensor) -> None:
         """Put worlds `ids` into the model's initial state; the task then writes its own."""
-        ...
 
     def begin(self, ids: Tensor) -> None:
         """Start worlds `ids` from the state now written: derived fields, histories, readings."""
-        ...
 
     def step(self, command: Tensor) -> Tensor:
         """Advance one control period under (worlds, controls) commands.
@@ -110,7 +102,6 @@ class Worlds(Protocol):
         the period: it neither drives nor brakes. Returns the (worlds,) mask of worlds that
         diverged; they need a reset.
         """
-        ...
 
     def world(
         self, index: int, *, model: mujoco.MjModel | None = None
@@ -119,12 +110,9 @@ class Worlds(Protocol):
 
         `model`, from an earlier call, is written into instead of a new one.
         """
-        ...
 
     def state_dict(self) -> WorldsState:
-        """Everything that a resumed run needs to go on bit for bit."""
-        ...
+        """Everything that a resumed run needs to continue bit for bit."""
 
     def load_state_dict(self, state: WorldsState) -> None:
-        """Go on from `state_dict`."""
-        ...
+        """Continue from `state_dict`."""

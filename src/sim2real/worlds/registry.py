@@ -41,7 +41,7 @@ def find_engine(name: str) -> Engine:
         if point.name == name:
             loaded: Engine = point.load()
             return loaded
-    raise Sim2RealError(f"no engine {name!r}{nearest(name, engine_names())}")
+    raise Sim2RealError(f"unknown engine {name!r}{nearest(name, engine_names())}")
 
 
 def open_worlds(

@@ -60,7 +60,7 @@ class TwinWorlds:
         if self.friction.loaded or self._remainder is not None:
             self.derived("qfrc_actuator")
         self._gear: Tensor | None = None
-        """Levers of the actuators when switched on; None while none was ever switched off."""
+        """Gears of the actuators when switched on; None if none can be switched off."""
         if request.switches:
             self._gear = self.field("actuator_gear").clone()
             self._control_of_gear = _controls_of_gears(self.model).to(self.device)
@@ -202,7 +202,7 @@ class TwinWorlds:
         return self._physics.world(index, model)
 
     def state_dict(self) -> WorldsState:
-        """Everything that a resumed run needs to go on bit for bit."""
+        """Everything that a resumed run needs to continue bit for bit."""
         return {
             "tick": self.tick,
             "diverged": self.diverged,
@@ -214,9 +214,11 @@ class TwinWorlds:
         }
 
     def load_state_dict(self, state: WorldsState) -> None:
-        """Go on from `state_dict`."""
+        """Continue from `state_dict`."""
         if state["state"].shape != self._physics.snapshot().shape:
-            raise Sim2RealError("the saved state is of another model or number of worlds")
+            raise Sim2RealError(
+                "the saved state belongs to another model or another number of worlds"
+            )
         self.tick = int(state["tick"])
         self._broken.fill_(int(state["diverged"]))
         self.set_parameters(state["values"].to(self.device), self._everyone)
@@ -281,7 +283,7 @@ class TwinWorlds:
 
     def _switched(self, command: Tensor, off: Tensor, gear: Tensor) -> Tensor:
         """Let go of joints that are `off`; their devices keep the command they have."""
-        # An actuator without a lever on its joint neither drives nor brakes it.
+        # An actuator with zero gear neither drives nor brakes its joint.
         always = torch.ones(self.count, 1, dtype=torch.bool, device=self.device)
         holds = torch.cat([~off, always], dim=1)
         self.field("actuator_gear").copy_(gear * holds[:, self._control_of_gear])

@@ -144,6 +144,7 @@ class WarpPhysics:
             broken |= ~(tensor.abs() <= _FARTHEST).all(dim=1)
         any_broken, any_lost = torch.stack([broken.any(), (flags & _POOLED).any()]).tolist()
         self._overflow.zero_()
+        self._pull()
         if any_lost:
             raise Sim2RealError(
                 f"worlds have more contacts than the {self._room} each that there is room for; the"
@@ -154,7 +155,6 @@ class WarpPhysics:
             ids = broken.nonzero().squeeze(-1)
             self.reset(ids)
             self.forward(ids)
-        self._pull()
         return broken
 
     def world(
@@ -180,7 +180,7 @@ class WarpPhysics:
         return torch.cat(parts, dim=1)
 
     def restore(self, rows: Tensor) -> None:
-        """Go on from a snapshot."""
+        """Continue from a snapshot."""
         widths = [tensor[0].numel() for tensor in self._live.values()]
         parts = torch.split(rows.to(self.device), widths, dim=1)
         for tensor, part in zip(self._live.values(), parts, strict=True):
