@@ -241,6 +241,11 @@ def test_other_packages_add_engines_by_entry_point(monkeypatch):
     monkeypatch.setattr(EntryPoint, "load", lambda self: HINGE)
     monkeypatch.setattr(registry, "entry_points", lambda group: [point])
     assert "hinge" in engine_names() and find_engine("hinge") is HINGE
+    monkeypatch.undo()
+    broken = EntryPoint(name="broken", value="nowhere:ENGINE", group=registry.GROUP)
+    monkeypatch.setattr(registry, "entry_points", lambda group: [broken])
+    with pytest.raises(Sim2RealError, match="'broken' of nowhere:ENGINE cannot be loaded: No mod"):
+        find_engine("broken")
 
 
 @pytest.mark.parametrize(

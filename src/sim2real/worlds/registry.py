@@ -10,7 +10,7 @@ from importlib import import_module
 from importlib.metadata import entry_points
 from pathlib import Path
 
-from sim2real.errors import Sim2RealError, nearest
+from sim2real.errors import Sim2RealError, explaining, nearest
 from sim2real.twin import Twin
 from sim2real.worlds.engine import Engine, WorldsRequest
 from sim2real.worlds.protocol import Worlds
@@ -39,7 +39,8 @@ def find_engine(name: str) -> Engine:
         return found
     for point in entry_points(group=GROUP):
         if point.name == name:
-            loaded: Engine = point.load()
+            with explaining(f"engine {name!r} of {point.value} cannot be loaded"):
+                loaded: Engine = point.load()
             return loaded
     raise Sim2RealError(f"unknown engine {name!r}{nearest(name, engine_names())}")
 
