@@ -11,7 +11,7 @@ from sim2real.evaluation import evaluate
 from sim2real.learn import train
 from sim2real.tasks import TaskEnv, find_task
 from sim2real.testing import check_engine
-from sim2real.twin import Twin
+from sim2real.twin import JointRemainder, Remainder, Twin
 from sim2real.worlds import Worlds, open_worlds
 from tests.repository import want
 
@@ -149,3 +149,28 @@ def test_a_parameter_it_cannot_move_is_refused_and_never_ignored(name, range_, w
     twin = Twin.load(make_twin(f'[parameters."{name}"]\nprior = {{ {prior} }}'))
     with pytest.raises(Sim2RealError, match=words):
         open_worlds(twin, 1, engine="warp")
+
+
+def test_a_learned_remainder_and_switches_act_as_on_the_engine_of_this_machine():
+    bump = JointRemainder(
+        joint="hinge",
+        scales=(1.0, 1.0, 1.0, 1.0),
+        centres=((0.3, None, None, None), (None, 0.5, None, None)),
+        widths=(0.5, 1.0),
+        weights=(0.4, -0.3),
+        seen=((0.3, 0.0, 0.0, 0.0),),
+        reach=5.0,
+    )
+    twin = Twin.load(find_task("pendulum-swingup").twin)
+    twin = twin.with_remainder(Remainder(joints=(bump,)))
+    sent = torch.tensor([[0.5], [float("nan")]])
+
+    def pushed(engine: str, remainder: bool) -> torch.Tensor:
+        worlds = open_worlds(twin, 2, engine=engine, switches=True, remainder=remainder)
+        for _ in range(10):
+            worlds.step(sent)
+        return torch.cat([worlds.state("qpos"), worlds.state("qvel")], dim=1).clone()
+
+    ours, theirs, without = pushed("cpu", True), pushed("warp", True), pushed("warp", False)
+    torch.testing.assert_close(theirs, ours, atol=1e-5, rtol=0)
+    assert float((theirs - without).abs().min(dim=0).values.max()) > 0.01
