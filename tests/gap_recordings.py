@@ -6,7 +6,7 @@ import torch
 from sim2real.logs.control_log import ControlLog
 from sim2real.testing import multisine
 from sim2real.twin import twin_contract
-from sim2real.worlds import CpuWorlds
+from sim2real.worlds import open_worlds
 
 RATE_HZ = 50.0
 
@@ -20,7 +20,7 @@ def recorded(twin, *, count=4, seconds=15.0, seed=0, torque=None, **values):
     rows = np.repeat(twin.best_guess()[None], count, axis=0)
     for name, value in values.get("values", {}).items():
         rows[:, names.index(name)] = value
-    worlds = CpuWorlds(twin, count=count, period_s=1 / RATE_HZ, seed=seed, threads=1)
+    worlds = open_worlds(twin, count=count, period_s=1 / RATE_HZ, seed=seed, threads=1)
     everyone = torch.arange(count)
     worlds.set_parameters(torch.from_numpy(rows), everyone)
     worlds.reset(everyone)

@@ -308,7 +308,7 @@ BEFORE = {
     "data.md": [recording, mixed],
     "evaluate.md": [loads],
     "formats.md": [motion],
-    "worlds.md": [worlds],
+    "worlds.md": [worlds, dict],
     "tasks.md": [task, dict],
     "twin.md": [pendulum],
     "identify.md": [pendulum],

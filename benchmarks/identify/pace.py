@@ -26,7 +26,7 @@ from sim2real.replay.least_squares import LeastSquares
 from sim2real.tasks import find_task
 from sim2real.testing import recordings
 from sim2real.twin import Twin
-from sim2real.worlds import CpuWorlds
+from sim2real.worlds import TwinWorlds, open_worlds
 
 _HORIZON_S = 0.5
 _SIGMA = 0.5
@@ -70,13 +70,13 @@ class Simulated:
 @contextmanager
 def counted() -> Iterator[Simulated]:
     """Count what all worlds simulate meanwhile."""
-    total, plain = Simulated(), CpuWorlds.step
+    total, plain = Simulated(), TwinWorlds.step
 
-    def step(worlds: CpuWorlds, command: Tensor) -> Tensor:
+    def step(worlds: TwinWorlds, command: Tensor) -> Tensor:
         total.seconds += worlds.count * worlds.period_s
         return plain(worlds, command)
 
-    with patch.object(CpuWorlds, "step", step):
+    with patch.object(TwinWorlds, "step", step):
         yield total
 
 
@@ -86,7 +86,7 @@ class Positions:
     def __init__(self, twin: Twin, log: ControlLog, *, worlds: int) -> None:
         quiet = {**twin.effects, "sensor": {}}
         period_s = 1.0 / log.contract.rate_hz
-        self._worlds = CpuWorlds(replace(twin, effects=quiet), count=worlds, period_s=period_s)
+        self._worlds = open_worlds(replace(twin, effects=quiet), count=worlds, period_s=period_s)
         self._log = log
         self._columns = [
             k for k, spec in enumerate(log.contract.sensors) if spec.name.endswith("_pos")

@@ -22,7 +22,7 @@ from sim2real.errors import Sim2RealError
 from sim2real.logs.control_log import ControlLog
 from sim2real.replay.unknowns import open_parameters
 from sim2real.twin import Twin
-from sim2real.worlds import CpuWorlds
+from sim2real.worlds import open_worlds
 
 _ORDER = 4
 """Of the Butterworth filter, which is run forwards and backwards."""
@@ -181,7 +181,7 @@ class _Forces:
                 " not"
             )
         self._motions = [measured_motion(twin, log) for log in logs]
-        self._worlds = CpuWorlds(twin, count=1, period_s=float(twin.compile().model.opt.timestep))
+        self._worlds = open_worlds(twin, count=1, period_s=float(twin.compile().model.opt.timestep))
         thin = np.concatenate([_thinned(motion.force) for motion in self._motions])
         self._known = np.isfinite(thin).all(axis=0)
         self.measured = thin[:, self._known]

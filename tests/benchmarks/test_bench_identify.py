@@ -12,7 +12,7 @@ from sim2real.replay.unknowns import open_parameters
 from sim2real.tasks import find_task
 from sim2real.testing import multisine, recordings, truths_of
 from sim2real.twin import Twin
-from sim2real.worlds import CpuWorlds
+from sim2real.worlds import open_worlds
 from tests.repository import want
 
 
@@ -111,7 +111,7 @@ def simulated(shared):
     """Readings of our worlds at the planted values, without noise."""
     quiet = {**shared.twin.effects, "sensor": {}}
     twin = Twin(**{**vars(shared.twin), "effects": quiet})
-    worlds = CpuWorlds(twin, count=1, period_s=1.0 / shared.log.contract.rate_hz)
+    worlds = open_worlds(twin, count=1, period_s=1.0 / shared.log.contract.rate_hz)
     one = torch.arange(1)
     worlds.set_parameters(torch.from_numpy(shared.truth[None]), one)
     worlds.reset(one)

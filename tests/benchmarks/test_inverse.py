@@ -9,7 +9,7 @@ from sim2real.data import Episode, Provenance, Signal
 from sim2real.errors import Sim2RealError
 from sim2real.logs.alignment import aligned
 from sim2real.twin import Twin
-from sim2real.worlds import CpuWorlds
+from sim2real.worlds import open_worlds
 
 DRIVE = """
 <mujoco model="drive">
@@ -56,7 +56,7 @@ TRUTH = {
 
 def recorded(twin: Twin, *, noise_n: float = 0.0) -> Episode:
     """Four seconds of a drive with the true parameters, which follows a sum of sines."""
-    worlds, one = CpuWorlds(twin, count=1, period_s=0.001), torch.arange(1)
+    worlds, one = open_worlds(twin, count=1, period_s=0.001), torch.arange(1)
     values = [[TRUTH.get(p.name, p.nominal) for p in twin.parameters]]
     worlds.set_parameters(torch.tensor(values, dtype=torch.float64), one)
     worlds.reset(one)

@@ -15,7 +15,7 @@ from sim2real.params import Dimension, Normal, Parameter
 from sim2real.replay.replayer import Replayer
 from sim2real.tasks import TaskEnv, find_task
 from sim2real.twin import REMAINDER_FEATURES, JointRemainder, Remainder, Twin, twin_contract
-from sim2real.worlds import CpuWorlds
+from sim2real.worlds import open_worlds
 from tests.tasks.test_tasks import guarded
 
 ROTOR = """
@@ -123,7 +123,7 @@ def test_a_spoilt_remainder_is_refused_by_its_fault(rotor, tmp_path, spoil, word
 
 
 def drive(twin, steps=40, **options):
-    worlds = CpuWorlds(twin, count=2, period_s=PERIOD_S, **options)
+    worlds = open_worlds(twin, count=2, period_s=PERIOD_S, **options)
     for _ in range(steps):
         worlds.step(torch.full((2, 1), 0.05))
     return worlds
@@ -140,10 +140,10 @@ def test_worlds_use_it_only_when_asked(rotor):
 
 def test_a_force_in_the_middle_is_that_force(rotor):
     """A joint at rest begins to turn as if its motor had made the torque."""
-    pushed = CpuWorlds(
+    pushed = open_worlds(
         rotor.with_remainder(remainder(0.2)), count=1, period_s=PERIOD_S, remainder=True
     )
-    driven = CpuWorlds(rotor, count=1, period_s=PERIOD_S)
+    driven = open_worlds(rotor, count=1, period_s=PERIOD_S)
     pushed.step(torch.zeros(1, 1))
     driven.step(torch.full((1, 1), 0.2))
     assert float(pushed.state("qvel")) == pytest.approx(float(driven.state("qvel")), rel=1e-6)
@@ -157,7 +157,7 @@ def test_weights_are_parameters_of_each_world(rotor):
         prior=Normal(mean=0.0, std=0.1),
     )
     learned = rotor.with_remainder(remainder(0.0))
-    worlds = CpuWorlds(
+    worlds = open_worlds(
         replace(learned, parameters=(*learned.parameters, weight)), count=2, period_s=PERIOD_S
     )
     everyone = torch.arange(2)
@@ -172,7 +172,7 @@ def test_weights_are_parameters_of_each_world(rotor):
 def test_a_resumed_world_goes_on_bit_for_bit(rotor):
     learned = rotor.with_remainder(remainder(0.2, centres=((None, None, 0.05, None),)))
     worlds = drive(learned, remainder=True)
-    other = CpuWorlds(learned, count=2, period_s=PERIOD_S, remainder=True)
+    other = open_worlds(learned, count=2, period_s=PERIOD_S, remainder=True)
     other.load_state_dict(worlds.state_dict())
     for each in (worlds, other):
         each.step(torch.zeros(2, 1))
@@ -182,7 +182,7 @@ def test_a_resumed_world_goes_on_bit_for_bit(rotor):
 def test_the_drive_is_seen_as_late_as_it_acts(make_twin):
     late = EFFECTS + "[effects.actuator.hinge]\ndelay = 0.025\ndelay_max = 0.05\n"
     twin = Twin.load(make_twin(late, ROTOR)).with_remainder(remainder())
-    worlds = CpuWorlds(twin, count=1, period_s=PERIOD_S, remainder=True)
+    worlds = open_worlds(twin, count=1, period_s=PERIOD_S, remainder=True)
     seen = []
     for _ in range(4):
         worlds.step(torch.ones(1, 1))

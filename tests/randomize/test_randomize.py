@@ -11,7 +11,7 @@ from sim2real.params import DrawTable, GaussianPosterior
 from sim2real.randomize import AutomaticRanges, Events, make_sampler
 from sim2real.tasks import TaskEnv, find_task
 from sim2real.twin import Twin
-from sim2real.worlds import CpuWorlds
+from sim2real.worlds import open_worlds
 
 PENDULUM = find_task("pendulum-swingup")
 
@@ -152,7 +152,7 @@ prior = { kind = "uniform", low = 0.0, high = 8.0 }
 
 
 def test_pushes_come_at_their_rate_with_their_force_and_wind_blows_on(make_twin):
-    worlds = CpuWorlds(Twin.load(make_twin(EVENTS)), count=200, period_s=0.02)
+    worlds = open_worlds(Twin.load(make_twin(EVENTS)), count=200, period_s=0.02)
     values = torch.tensor([[2.0, 5.0]], dtype=torch.float64).repeat(200, 1)
     worlds.set_parameters(values, torch.arange(200))
     events = Events(worlds, seed=0)

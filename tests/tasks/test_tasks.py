@@ -12,7 +12,8 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from sim2real.errors import Sim2RealError
 from sim2real.tasks import PrivilegedTerm, TaskEnv, Term, find_task, registry, task_names
-from sim2real.worlds import CpuWorlds
+from sim2real.worlds import TwinWorlds
+from sim2real.worlds.cpu import BatchPhysics
 
 TASKS = ("pendulum-swingup", "arm-reach", "arm-push")
 HOST = ("_local_scalar_dense", "nonzero", "masked_select", "unique", "is_nonzero", "equal")
@@ -53,8 +54,12 @@ def guarded(monkeypatch):
 
     with monkeypatch.context() as patch:
         # The hardware models run inside the engine's step, but must be clean themselves.
-        for name in ("_advance", "_rows", "ids", "reset", "set_parameters"):
-            patch.setattr(CpuWorlds, name, engine(getattr(CpuWorlds, name)))
+        for owner, names in (
+            (TwinWorlds, ("ids", "reset", "set_parameters")),
+            (BatchPhysics, ("advance", "forward")),
+        ):
+            for name in names:
+                patch.setattr(owner, name, engine(getattr(owner, name)))
         for name in ("numpy", "tolist", "cpu", "__array__"):
             original = getattr(torch.Tensor, name)
 

@@ -12,7 +12,7 @@ import torch
 from sim2real.errors import Sim2RealError
 from sim2real.twin import Twin
 from sim2real.twin.inertia import perturbed_inertia
-from sim2real.worlds import CpuWorlds
+from sim2real.worlds import Worlds, open_worlds
 from tests.conftest import SLIDER
 
 PERIOD_S = 0.02
@@ -25,7 +25,7 @@ def parameter(name: str, operation: str = "set", low: float = 0.5, high: float =
     )
 
 
-def motion(worlds: CpuWorlds, periods: int = 30) -> np.ndarray:
+def motion(worlds: Worlds, periods: int = 30) -> np.ndarray:
     """States of all worlds while the joints are driven about and the block slides."""
     record = []
     if worlds.model.nv > 2:
@@ -39,7 +39,7 @@ def motion(worlds: CpuWorlds, periods: int = 30) -> np.ndarray:
 
 def moved(folder, value: float) -> np.ndarray:
     """The motion of a world whose only parameter has `value`."""
-    worlds = CpuWorlds(Twin.load(folder), count=2, period_s=PERIOD_S)
+    worlds = open_worlds(Twin.load(folder), count=2, period_s=PERIOD_S)
     ids = torch.tensor([1])
     worlds.set_parameters(torch.tensor([[value]], dtype=torch.float64), ids)
     worlds.reset(ids)
@@ -75,10 +75,10 @@ def test_a_parameter_moves_as_a_model_compiled_with_it(
     ours = moved(make_twin(parameter(name, operation, low, high)), value)
     assert before in SLIDER
     xml = SLIDER.replace(before, after)
-    theirs = motion(CpuWorlds(Twin.load(make_twin("", xml, "ref")), count=1, period_s=PERIOD_S))[
+    theirs = motion(open_worlds(Twin.load(make_twin("", xml, "ref")), count=1, period_s=PERIOD_S))[
         :, 0
     ]
-    plain = motion(CpuWorlds(Twin.load(make_twin("", name="plain")), count=1, period_s=PERIOD_S))
+    plain = motion(open_worlds(Twin.load(make_twin("", name="plain")), count=1, period_s=PERIOD_S))
     np.testing.assert_allclose(ours, theirs, rtol=1e-9, atol=1e-10)
     assert np.abs(ours - plain[:, 0]).max() > 1e-6
 
@@ -96,7 +96,7 @@ def test_a_pair_is_reached_like_everything_else(make_twin):
     smooth = xml.replace('"0.5 0.5 0.005', '"0.2 0.2 0.005')
     soft = xml.replace('name="slide"', 'name="slide" solref="-1000 -100"')
     for name, reference in (("friction", smooth), ("stiffness", soft)):
-        worlds = CpuWorlds(
+        worlds = open_worlds(
             Twin.load(make_twin("", reference, f"ref-{name}")), count=1, period_s=PERIOD_S
         )
         np.testing.assert_allclose(ours[name], motion(worlds)[:, 0], rtol=1e-9, atol=1e-10)
@@ -108,7 +108,7 @@ def test_contact_stiffness_and_damping_equal_the_direct_solref(make_twin):
     ours = moved(make_twin(toml), 1000.0)
     # MuJoCo's default solref (0.02, 1) is k = 2500, b = 100 in the direct form.
     xml = SLIDER.replace('mass="0.3"', 'mass="0.3" solref="-1000 -100"')
-    theirs = motion(CpuWorlds(Twin.load(make_twin("", xml, "ref")), count=1, period_s=PERIOD_S))
+    theirs = motion(open_worlds(Twin.load(make_twin("", xml, "ref")), count=1, period_s=PERIOD_S))
     np.testing.assert_allclose(ours, theirs[:, 0], rtol=1e-9, atol=1e-10)
 
 
@@ -116,13 +116,13 @@ def test_the_direct_form_of_a_nominal_contact_changes_nothing(make_twin):
     toml = parameter("geom/block/stiffness", low=2400, high=2600)
     nominal = Twin.load(make_twin(toml)).parameters[0].nominal
     assert nominal == pytest.approx(2500.0)
-    plain = motion(CpuWorlds(Twin.load(make_twin("", name="plain")), count=1, period_s=PERIOD_S))
-    ours = motion(CpuWorlds(Twin.load(make_twin(toml, name="k")), count=1, period_s=PERIOD_S))
+    plain = motion(open_worlds(Twin.load(make_twin("", name="plain")), count=1, period_s=PERIOD_S))
+    ours = motion(open_worlds(Twin.load(make_twin(toml, name="k")), count=1, period_s=PERIOD_S))
     np.testing.assert_allclose(ours, plain, rtol=1e-6, atol=1e-8)
 
 
 def test_mass_draw_scales_inertia_too(make_twin):
-    worlds = CpuWorlds(
+    worlds = open_worlds(
         Twin.load(make_twin(parameter("body/arm/mass", low=0.2, high=1.0))), count=3,
         period_s=PERIOD_S,
     )  # fmt: skip
@@ -141,7 +141,7 @@ def test_mass_draw_scales_inertia_too(make_twin):
 
 def test_draws_never_compound(make_twin):
     toml = parameter("body/arm/mass", "scale") + parameter("object/block/size", "scale")
-    worlds = CpuWorlds(Twin.load(make_twin(toml)), count=2, period_s=PERIOD_S)
+    worlds = open_worlds(Twin.load(make_twin(toml)), count=2, period_s=PERIOD_S)
     value = torch.tensor([[1.3, 0.8]], dtype=torch.float64)
     once, often = torch.tensor([0]), torch.tensor([1])
     worlds.set_parameters(value, once)
@@ -156,7 +156,7 @@ def test_draws_never_compound(make_twin):
 
 def test_a_direct_write_beside_a_consequence_does_not_compound(make_twin):
     toml = parameter("body/arm/inertia[1]", "scale") + parameter("body/fore/mass", "scale")
-    worlds = CpuWorlds(Twin.load(make_twin(toml)), count=1, period_s=PERIOD_S)
+    worlds = open_worlds(Twin.load(make_twin(toml)), count=1, period_s=PERIOD_S)
     nominal = torch.from_numpy(worlds.model.body_inertia.reshape(-1).copy())
     for _ in range(3):
         worlds.set_parameters(torch.tensor([[1.1, 1.2]], dtype=torch.float64), torch.tensor([0]))
@@ -167,7 +167,7 @@ def test_a_direct_write_beside_a_consequence_does_not_compound(make_twin):
 
 
 def test_a_vector_scales_whole_also_where_its_first_number_is_zero(make_twin):
-    worlds = CpuWorlds(
+    worlds = open_worlds(
         Twin.load(make_twin(parameter("body/arm/pos", "scale"))), count=1, period_s=PERIOD_S
     )
     worlds.set_parameters(torch.tensor([[1.5]], dtype=torch.float64), torch.tensor([0]))
@@ -182,13 +182,13 @@ def test_a_free_body_with_its_mass_off_centre_tumbles_as_compiled(make_twin):
     inertial = '<inertial mass="0.3" diaginertia="5e-4 5e-4 5e-4" pos="0.02 0 0"/>'
     geom = '<geom name="block" type="box" size="0.05 0.05 0.05" mass="0.3"'
     xml = SLIDER.replace(geom, inertial + geom.replace('mass="0.3"', ""))
-    theirs = motion(CpuWorlds(Twin.load(make_twin("", xml, "ref")), count=1, period_s=PERIOD_S))
+    theirs = motion(open_worlds(Twin.load(make_twin("", xml, "ref")), count=1, period_s=PERIOD_S))
     np.testing.assert_allclose(ours, theirs[:, 0], rtol=1e-6, atol=1e-7)
 
 
 def test_wildcard_masses_mean_bodies_that_have_one(make_twin):
     twin = Twin.load(make_twin(parameter("body/*o*/mass", "scale")))
-    worlds = CpuWorlds(twin, count=1, period_s=PERIOD_S)
+    worlds = open_worlds(twin, count=1, period_s=PERIOD_S)
     worlds.set_parameters(torch.tensor([[1.5]], dtype=torch.float64), torch.tensor([0]))
     ratio = worlds.field("body_mass")[0] / torch.from_numpy(worlds.model.body_mass)
     expected = {"fore": 1.5, "block": 1.5, "arm": 1.0}
@@ -223,7 +223,7 @@ MIXED = """
 def test_actuators_of_many_kinds_are_told_apart(make_twin, name, value, before, after):
     ours = moved(make_twin(parameter(name, low=0.9 * value, high=1.1 * value), MIXED), value)
     reference = Twin.load(make_twin("", MIXED.replace(before, after), "ref"))
-    theirs = motion(CpuWorlds(reference, count=1, period_s=PERIOD_S))[:, 0]
+    theirs = motion(open_worlds(reference, count=1, period_s=PERIOD_S))[:, 0]
     np.testing.assert_allclose(ours, theirs, rtol=1e-9, atol=1e-10)
 
 
@@ -247,7 +247,7 @@ def test_what_an_actuator_or_body_cannot_have_is_refused(make_twin, toml, words)
 
 def test_a_scaled_object_keeps_its_mass_and_its_density_of_inertia(make_twin):
     toml = parameter("object/block/size", "scale") + parameter("object/block/mass", low=0.1, high=1)
-    worlds = CpuWorlds(Twin.load(make_twin(toml)), count=1, period_s=PERIOD_S)
+    worlds = open_worlds(Twin.load(make_twin(toml)), count=1, period_s=PERIOD_S)
     worlds.set_parameters(torch.tensor([[1.2, 0.6]], dtype=torch.float64), torch.tensor([0]))
     worlds.reset(torch.tensor([0]))
     model, _ = worlds.world(0)
@@ -259,7 +259,7 @@ def test_a_scaled_object_keeps_its_mass_and_its_density_of_inertia(make_twin):
 
 
 def test_wildcards_scale_each_match_from_its_own_nominal(make_twin):
-    worlds = CpuWorlds(
+    worlds = open_worlds(
         Twin.load(make_twin(parameter("joint/*/damping", "scale"))), count=1, period_s=PERIOD_S
     )
     worlds.set_parameters(torch.tensor([[1.4]], dtype=torch.float64), torch.tensor([0]))
@@ -270,7 +270,7 @@ def test_wildcards_scale_each_match_from_its_own_nominal(make_twin):
 
 def test_values_are_per_world_and_only_where_asked(make_twin):
     toml = parameter("joint/hinge/damping", low=0.0, high=1.0)
-    worlds = CpuWorlds(Twin.load(make_twin(toml)), count=4, period_s=PERIOD_S)
+    worlds = open_worlds(Twin.load(make_twin(toml)), count=4, period_s=PERIOD_S)
     worlds.set_parameters(torch.tensor([[0.2], [0.7]], dtype=torch.float64), torch.tensor([1, 3]))
     assert worlds.field("dof_damping")[:, 0].tolist() == pytest.approx([0.05, 0.2, 0.05, 0.7])
     assert worlds.values[:, 0].tolist() == pytest.approx([0.05, 0.2, 0.05, 0.7])
@@ -278,7 +278,7 @@ def test_values_are_per_world_and_only_where_asked(make_twin):
 
 def test_visual_parameters_reach_the_rendered_model(make_twin):
     toml = parameter("light/key/diffuse", "scale") + parameter("camera/front/fovy", low=30, high=60)
-    worlds = CpuWorlds(Twin.load(make_twin(toml)), count=1, period_s=PERIOD_S)
+    worlds = open_worlds(Twin.load(make_twin(toml)), count=1, period_s=PERIOD_S)
     worlds.set_parameters(torch.tensor([[0.5, 33.0]], dtype=torch.float64), torch.tensor([0]))
     model, _ = worlds.world(0)
     np.testing.assert_allclose(model.light("key").diffuse, [0.25, 0.3, 0.35], rtol=1e-6)
@@ -329,11 +329,13 @@ def test_a_shifted_centre_of_mass_moves_as_compiled(make_twin):
         '<geom name="tip"', inertial.format("0.1") + '<geom name="tip"'
     ).replace(geom, 'pos="0.1 0 0"')  # fmt: skip
     toml = parameter("body/fore/ipos[0]", "add", -0.05, 0.05)
-    worlds = CpuWorlds(Twin.load(make_twin(toml, base)), count=1, period_s=PERIOD_S)
+    worlds = open_worlds(Twin.load(make_twin(toml, base)), count=1, period_s=PERIOD_S)
     worlds.set_parameters(torch.tensor([[0.03]], dtype=torch.float64), torch.tensor([0]))
     worlds.reset(torch.tensor([0]))
     worlds.begin(torch.tensor([0]))
     ours = motion(worlds)[:, 0]
     shifted = base.replace(inertial.format("0.1"), inertial.format("0.13"))
-    theirs = motion(CpuWorlds(Twin.load(make_twin("", shifted, "ref")), count=1, period_s=PERIOD_S))
+    theirs = motion(
+        open_worlds(Twin.load(make_twin("", shifted, "ref")), count=1, period_s=PERIOD_S)
+    )
     np.testing.assert_allclose(ours, theirs[:, 0], rtol=1e-9, atol=1e-10)

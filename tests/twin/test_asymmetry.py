@@ -5,7 +5,7 @@ import torch
 
 from sim2real.errors import Sim2RealError
 from sim2real.twin import Twin
-from sim2real.worlds import CpuWorlds
+from sim2real.worlds import open_worlds
 
 SLIDE = """
 <mujoco model="slide">
@@ -26,7 +26,10 @@ SLIDE = """
 def speeds_after(folder, values, start):
     """Speeds of worlds of given parameters, 0.2 s after they started with a speed."""
     twin = Twin.load(folder)
-    worlds, everyone = CpuWorlds(twin, count=len(values), period_s=0.01), torch.arange(len(values))
+    worlds, everyone = (
+        open_worlds(twin, count=len(values), period_s=0.01),
+        torch.arange(len(values)),
+    )
     worlds.set_parameters(torch.tensor(values, dtype=torch.float64), everyone)
     worlds.reset(everyone)
     worlds.state("qvel")[:, 0] = torch.tensor(start, dtype=torch.float64)

@@ -5,7 +5,7 @@ import torch
 
 from sim2real.errors import Sim2RealError
 from sim2real.twin import Twin
-from sim2real.worlds import CpuWorlds
+from sim2real.worlds import Worlds, open_worlds
 
 PERIOD_S = 0.005
 KP, MOTORCONST, RESISTANCE, SUPPLY = 10.0, 0.4, 2.0, 8.0
@@ -39,7 +39,7 @@ prior = { kind = "uniform", low = 0.5, high = 8.0 }
 """
 
 
-def torque_at(worlds: CpuWorlds, angle: float, speed: float, command: float) -> torch.Tensor:
+def torque_at(worlds: Worlds, angle: float, speed: float, command: float) -> torch.Tensor:
     """(worlds,) torque at the hinge in a state."""
     everyone = torch.arange(worlds.count)
     worlds.derived("qfrc_actuator")
@@ -55,7 +55,7 @@ def torque_at(worlds: CpuWorlds, angle: float, speed: float, command: float) -> 
 @pytest.mark.parametrize("error", [0.0, 0.2, -0.5, 5.0])
 def test_a_servo_that_sets_a_voltage_is_braked_by_its_back_emf(make_twin, error, speed):
     twin = Twin.load(make_twin(VOLTAGE + PARAMETERS, ARM))
-    worlds = CpuWorlds(twin, count=3, switches=True, period_s=PERIOD_S)
+    worlds = open_worlds(twin, count=3, switches=True, period_s=PERIOD_S)
     values = torch.tensor(
         [[KP, MOTORCONST, RESISTANCE], [2 * KP, MOTORCONST, RESISTANCE], [KP, 0.7, 5.0]]
     ).double()
@@ -93,11 +93,11 @@ def test_a_voltage_drive_that_cannot_be_is_one_line(make_twin, toml, xml, messag
 
 
 def test_a_drive_that_is_off_neither_drives_nor_brakes(make_twin):
-    with_motor = CpuWorlds(
+    with_motor = open_worlds(
         Twin.load(make_twin(VOLTAGE, ARM)), count=2, switches=True, period_s=PERIOD_S
     )
     weak = VOLTAGE.replace(f"resistance = {RESISTANCE}", "resistance = 1e12")
-    free = CpuWorlds(
+    free = open_worlds(
         Twin.load(make_twin(weak, ARM, "free")), count=1, switches=True, period_s=PERIOD_S
     )
     for worlds in (with_motor, free):
@@ -112,7 +112,7 @@ def test_a_drive_that_is_off_neither_drives_nor_brakes(make_twin):
 
 
 def test_a_drive_holds_again_once_it_is_on(make_twin):
-    worlds = CpuWorlds(
+    worlds = open_worlds(
         Twin.load(make_twin(VOLTAGE, ARM)), count=1, switches=True, period_s=PERIOD_S
     )
     for command, near in ((0.5, True), (torch.nan, False), (0.5, True)):
@@ -127,7 +127,7 @@ def test_a_drive_holds_again_once_it_is_on(make_twin):
 
 def test_friction_follows_the_square_of_the_load(make_twin):
     toml = "[effects.joint.hinge]\nload_friction = 0.1\nload_friction_quadratic = 0.3"
-    worlds = CpuWorlds(Twin.load(make_twin(toml, ARM)), count=1, switches=True, period_s=PERIOD_S)
+    worlds = open_worlds(Twin.load(make_twin(toml, ARM)), count=1, switches=True, period_s=PERIOD_S)
     for _ in range(5):
         load = float(worlds.derived("qfrc_actuator")[0, 0].abs())
         worlds.step(torch.tensor([[0.8]]))

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from sim2real.twin import Twin
-from sim2real.worlds import CpuWorlds
+from sim2real.worlds import open_worlds
 from sim2real.worlds.trapezoid_profile import towards
 
 PERIOD_S = 0.02
@@ -27,7 +27,7 @@ def followed(goals: list[float], acceleration: float, top: float = math.inf) -> 
 def commands(make_twin, effects: str, targets: list[float]) -> np.ndarray:
     """What the actuator is given of targets, a period each."""
     twin = Twin.load(make_twin(f"[effects.actuator.hinge]\n{effects}", name=f"twin{len(targets)}"))
-    worlds = CpuWorlds(twin, count=1, period_s=PERIOD_S)
+    worlds = open_worlds(twin, count=1, period_s=PERIOD_S)
     found = []
     for target in targets:
         worlds.step(torch.tensor([[target, 0.0]]))
@@ -79,7 +79,7 @@ def test_a_command_sent_again_is_taken_at_once_after_it_settled(make_twin):
 
 def test_a_resumed_world_goes_on_in_the_middle_of_its_way(make_twin):
     twin = Twin.load(make_twin("[effects.actuator.hinge]\nacceleration = 4.0\nsettle = 0.4"))
-    first, second = (CpuWorlds(twin, count=1, period_s=PERIOD_S) for _ in range(2))
+    first, second = (open_worlds(twin, count=1, period_s=PERIOD_S) for _ in range(2))
     for _ in range(10):
         first.step(torch.tensor([[0.5, 0.0]]))
     second.load_state_dict(first.state_dict())

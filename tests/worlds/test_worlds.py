@@ -8,7 +8,7 @@ import torch
 
 from sim2real.errors import Sim2RealError
 from sim2real.twin import Twin
-from sim2real.worlds import CpuWorlds
+from sim2real.worlds import Worlds, open_worlds
 from tests.conftest import SLIDER
 
 PERIOD_S = 0.02
@@ -47,7 +47,7 @@ prior = { kind = "uniform", low = 0.15, high = 0.3 }
 """
 
 
-def start(worlds: CpuWorlds, values: list[list[float]] | None = None) -> None:
+def start(worlds: Worlds, values: list[list[float]] | None = None) -> None:
     everyone = torch.arange(worlds.count)
     if values is not None:
         worlds.set_parameters(torch.tensor(values, dtype=torch.float64), everyone)
@@ -55,7 +55,7 @@ def start(worlds: CpuWorlds, values: list[list[float]] | None = None) -> None:
     worlds.begin(everyone)
 
 
-def drive(worlds: CpuWorlds, periods: int = 40) -> torch.Tensor:
+def drive(worlds: Worlds, periods: int = 40) -> torch.Tensor:
     record = []
     for k in range(periods):
         command = torch.stack(
@@ -71,7 +71,7 @@ def test_results_are_bit_identical_at_any_number_of_threads(make_twin, threads):
     twin = Twin.load(make_twin(EVERYTHING))
 
     def run(threads: int) -> torch.Tensor:
-        worlds = CpuWorlds(twin, count=7, period_s=PERIOD_S, seed=3, threads=threads)
+        worlds = open_worlds(twin, count=7, period_s=PERIOD_S, seed=3, threads=threads)
         first = drive(worlds, 15)
         some = torch.tensor([1, 4])
         worlds.reset(some)
@@ -83,26 +83,26 @@ def test_results_are_bit_identical_at_any_number_of_threads(make_twin, threads):
 
 def test_a_world_does_not_depend_on_how_many_others_there_are(make_twin):
     twin = Twin.load(make_twin(EVERYTHING))
-    few = drive(CpuWorlds(twin, count=3, period_s=PERIOD_S, seed=3))
-    many = drive(CpuWorlds(twin, count=9, period_s=PERIOD_S, seed=3))
+    few = drive(open_worlds(twin, count=3, period_s=PERIOD_S, seed=3))
+    many = drive(open_worlds(twin, count=9, period_s=PERIOD_S, seed=3))
     assert torch.equal(few, many[:, :3])
 
 
 def test_state_goes_on_bit_for_bit_after_being_saved(make_twin):
     twin = Twin.load(make_twin(EVERYTHING))
-    worlds = CpuWorlds(twin, count=4, period_s=PERIOD_S, seed=1)
+    worlds = open_worlds(twin, count=4, period_s=PERIOD_S, seed=1)
     drive(worlds, 13)
     saved = worlds.state_dict()
     expected = drive(worlds, 20)
-    other = CpuWorlds(twin, count=4, period_s=PERIOD_S, seed=1)
+    other = open_worlds(twin, count=4, period_s=PERIOD_S, seed=1)
     other.load_state_dict(saved)
     assert torch.equal(drive(other, 20), expected)
 
 
 def test_resetting_one_world_leaves_the_others_alone(make_twin):
     twin = Twin.load(make_twin(EVERYTHING))
-    undisturbed = drive(CpuWorlds(twin, count=3, period_s=PERIOD_S), 30)
-    worlds = CpuWorlds(twin, count=3, period_s=PERIOD_S)
+    undisturbed = drive(open_worlds(twin, count=3, period_s=PERIOD_S), 30)
+    worlds = open_worlds(twin, count=3, period_s=PERIOD_S)
     before = drive(worlds, 10)
     ids = torch.tensor([1])
     worlds.reset(ids)
@@ -119,8 +119,8 @@ def test_resetting_one_world_leaves_the_others_alone(make_twin):
 
 
 def test_a_world_that_diverges_is_reported_and_the_others_go_on(make_twin):
-    worlds = CpuWorlds(Twin.load(make_twin("")), count=4, period_s=PERIOD_S)
-    healthy = CpuWorlds(Twin.load(make_twin("", name="other")), count=4, period_s=PERIOD_S)
+    worlds = open_worlds(Twin.load(make_twin("")), count=4, period_s=PERIOD_S)
+    healthy = open_worlds(Twin.load(make_twin("", name="other")), count=4, period_s=PERIOD_S)
     worlds.state("qvel")[2] = 1e12
     broken = worlds.step(torch.zeros(4, 2))
     healthy.step(torch.zeros(4, 2))
@@ -146,7 +146,7 @@ prior = { kind = "uniform", low = 0.0, high = 0.1 }
 def test_a_delay_shifts_the_response_by_just_that_much(make_twin):
     """With 2 ms steps, a delay of 2k ms acts k steps later."""
     twin = Twin.load(make_twin(DELAY))
-    worlds = CpuWorlds(twin, count=4, period_s=0.002)
+    worlds = open_worlds(twin, count=4, period_s=0.002)
     worlds.derived("qfrc_actuator")
     start(worlds, [[0.0], [0.01], [0.04], [0.1]])
     record = []
@@ -158,7 +158,7 @@ def test_a_delay_shifts_the_response_by_just_that_much(make_twin):
 
 
 def test_a_fractional_delay_lies_between_its_neighbours(make_twin):
-    worlds = CpuWorlds(Twin.load(make_twin(DELAY)), count=3, period_s=0.002)
+    worlds = open_worlds(Twin.load(make_twin(DELAY)), count=3, period_s=0.002)
     worlds.derived("qfrc_actuator")
     start(worlds, [[0.010], [0.011], [0.012]])
     for k in range(12):
@@ -169,12 +169,12 @@ def test_a_fractional_delay_lies_between_its_neighbours(make_twin):
 
 
 def test_asking_for_more_delay_than_the_buffer_holds_raises(make_twin):
-    worlds = CpuWorlds(Twin.load(make_twin(DELAY)), count=1, period_s=PERIOD_S)
+    worlds = open_worlds(Twin.load(make_twin(DELAY)), count=1, period_s=PERIOD_S)
     with pytest.raises(Sim2RealError, match="history buffer"):
         worlds.set_parameters(torch.tensor([[0.2]], dtype=torch.float64), torch.tensor([0]))
     too_long = DELAY.replace("high = 0.1", "high = 0.3")
     with pytest.raises(Sim2RealError, match="delay_max minus jitter"):
-        CpuWorlds(Twin.load(make_twin(too_long, name="long")), count=1, period_s=PERIOD_S)
+        open_worlds(Twin.load(make_twin(too_long, name="long")), count=1, period_s=PERIOD_S)
 
 
 def test_an_episode_begins_with_its_own_past_in_the_buffers(make_twin):
@@ -184,7 +184,7 @@ def test_an_episode_begins_with_its_own_past_in_the_buffers(make_twin):
     delay = 0.05
     delay_max = 0.06
     """
-    worlds = CpuWorlds(Twin.load(make_twin(toml)), count=2, period_s=PERIOD_S)
+    worlds = open_worlds(Twin.load(make_twin(toml)), count=2, period_s=PERIOD_S)
     everyone = torch.arange(2)
     worlds.reset(everyone)
     worlds.state("qpos")[:, 0] = torch.tensor([0.7, -0.4], dtype=torch.float64)
@@ -199,7 +199,7 @@ def sensors(make_twin, effects: str, *, periods: int = 400, count: int = 50) -> 
     """(periods, worlds) readings of a joint that stays at zero."""
     xml = SLIDER.replace('impratio="10"', 'impratio="10" gravity="0 0 0"')
     twin = Twin.load(make_twin(f"[effects.sensor.hinge_pos]\n{effects}", xml))
-    worlds = CpuWorlds(twin, count=count, period_s=PERIOD_S)
+    worlds = open_worlds(twin, count=count, period_s=PERIOD_S)
     record = []
     for _ in range(periods):
         worlds.step(torch.zeros(count, 2))
@@ -223,7 +223,7 @@ def test_a_bias_walks_with_the_root_of_time(make_twin):
 def test_bias_scale_and_resolution_are_exact(make_twin):
     assert sensors(make_twin, "bias = 0.1", periods=3).ravel() == pytest.approx(0.1, abs=1e-6)
     toml = "[effects.sensor.hinge_pos]\nscale = 1.5\nquantum = 0.25"
-    worlds = CpuWorlds(Twin.load(make_twin(toml, name="q")), count=1, period_s=PERIOD_S)
+    worlds = open_worlds(Twin.load(make_twin(toml, name="q")), count=1, period_s=PERIOD_S)
     for _ in range(20):
         worlds.step(torch.tensor([[1.0, 0.0]]))
         truth = float(worlds.derived("sensordata")[0, 0])
@@ -244,7 +244,7 @@ def test_lost_readings_repeat_the_last_one(make_twin):
 
 def commands(make_twin, effects: str, targets: list[float], count: int = 1) -> np.ndarray:
     twin = Twin.load(make_twin(f"[effects.actuator.hinge]\n{effects}"))
-    worlds = CpuWorlds(twin, count=count, period_s=PERIOD_S)
+    worlds = open_worlds(twin, count=count, period_s=PERIOD_S)
     record = []
     for target in targets:
         worlds.step(torch.tensor([[target, 0.0]]).repeat(count, 1))
@@ -293,7 +293,7 @@ def test_backlash_leaves_the_load_free_within_its_width(make_twin):
     [parameters."actuator/hinge/backlash"]
     prior = { kind = "uniform", low = 0.02, high = 0.3 }
     """
-    worlds = CpuWorlds(Twin.load(make_twin(toml)), count=2, period_s=PERIOD_S)
+    worlds = open_worlds(Twin.load(make_twin(toml)), count=2, period_s=PERIOD_S)
     start(worlds, [[0.1], [0.2]])
     for _ in range(100):
         worlds.step(torch.tensor([[0.0, 0.0]]).repeat(2, 1))
@@ -317,7 +317,7 @@ def test_stribeck_friction_holds_until_its_break_away_torque(make_twin):
     stribeck_velocity = 0.5
     """
     twin = Twin.load(make_twin(toml, xml))
-    worlds = CpuWorlds(twin, count=2, period_s=PERIOD_S)
+    worlds = open_worlds(twin, count=2, period_s=PERIOD_S)
     assert worlds.model.nu == 2
     start(worlds)
     for k in range(40):
@@ -330,7 +330,7 @@ def test_stribeck_friction_holds_until_its_break_away_torque(make_twin):
 
 def test_load_friction_grows_with_the_torque_the_gear_carries(make_twin):
     toml = "[effects.joint.hinge]\nload_friction = 0.2"
-    worlds = CpuWorlds(Twin.load(make_twin(toml)), count=1, period_s=PERIOD_S)
+    worlds = open_worlds(Twin.load(make_twin(toml)), count=1, period_s=PERIOD_S)
     for _ in range(5):
         load = float(worlds.derived("qfrc_actuator")[0, 0].abs())
         worlds.step(torch.tensor([[1.0, 0.0]]))
@@ -342,7 +342,7 @@ def test_load_friction_grows_with_the_torque_the_gear_carries(make_twin):
 def test_a_sensor_loses_its_reading_as_a_whole(make_twin):
     xml = SLIDER.replace("<sensor>", '<sensor><framepos name="tip" objtype="body" objname="fore"/>')
     toml = "[effects.sensor.tip]\nnoise = 0.1\ndropout = 0.4"
-    worlds = CpuWorlds(Twin.load(make_twin(toml, xml)), count=30, period_s=PERIOD_S)
+    worlds = open_worlds(Twin.load(make_twin(toml, xml)), count=30, period_s=PERIOD_S)
     last = worlds.measured[:, :3].clone()
     for _ in range(30):
         worlds.step(torch.zeros(30, 2))
@@ -353,7 +353,7 @@ def test_a_sensor_loses_its_reading_as_a_whole(make_twin):
 
 def test_a_delay_written_in_the_model_itself_is_kept(make_twin):
     xml = SLIDER.replace('kv="1"', 'kv="1" nsample="30" delay="0.02"')
-    worlds = CpuWorlds(Twin.load(make_twin("", xml)), count=1, period_s=0.002)
+    worlds = open_worlds(Twin.load(make_twin("", xml)), count=1, period_s=0.002)
     worlds.derived("qfrc_actuator")
     start(worlds)
     force = []
@@ -374,7 +374,7 @@ def test_an_ideal_servo_given_a_motor_loses_torque_with_speed(make_twin):
     prior = { kind = "uniform", low = 6.0, high = 14.0 }
     """
     xml = SLIDER.replace('kp="20"', 'kp="2000"').replace('forcerange="-5 5"', 'forcerange="-50 50"')
-    worlds = CpuWorlds(Twin.load(make_twin(toml, xml)), count=2, period_s=0.002)
+    worlds = open_worlds(Twin.load(make_twin(toml, xml)), count=2, period_s=0.002)
     worlds.derived("qfrc_actuator")
     start(worlds, [[12.0], [6.0]])
     for _ in range(20):
@@ -389,7 +389,7 @@ def test_worlds_may_differ_in_their_time_step(make_twin):
     [parameters."option/timestep"]
     prior = { kind = "choice", values = [0.001, 0.002, 0.004] }
     """
-    worlds = CpuWorlds(Twin.load(make_twin(toml)), count=3, period_s=0.02)
+    worlds = open_worlds(Twin.load(make_twin(toml)), count=3, period_s=0.02)
     start(worlds, [[0.001], [0.002], [0.004]])
     for _ in range(10):
         worlds.step(torch.tensor([[1.0, 0.3]]).repeat(3, 1))
@@ -401,4 +401,4 @@ def test_worlds_may_differ_in_their_time_step(make_twin):
 
 def test_a_period_that_is_no_whole_number_of_steps_is_refused(make_twin):
     with pytest.raises(Sim2RealError, match="whole number of time steps"):
-        CpuWorlds(Twin.load(make_twin("")), count=1, period_s=0.0051)
+        open_worlds(Twin.load(make_twin("")), count=1, period_s=0.0051)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import mujoco
 import numpy as np
 import torch
 from torch import Tensor
@@ -58,8 +57,8 @@ class EpisodeRecorder:
                 parameters=dict(zip(names, values[world].tolist(), strict=True)),
                 seed=env.seed,
                 world=world,
-                engine="mujoco",
-                engine_version=mujoco.__version__,
+                engine=env.worlds.abilities.simulator,
+                engine_version=env.worlds.abilities.version,
                 policy=policy,
                 software={"sim2real": __version__},
             )

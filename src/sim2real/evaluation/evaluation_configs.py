@@ -33,6 +33,8 @@ class EvaluateConfig:
     """Also keep every episode, with its draw and provenance, in this lake."""
     threads: int = 0
     """Threads of the simulation; 0 for all cores."""
+    engine: str = "cpu"
+    """Engine of the worlds: cpu, or warp for a GPU."""
     json: bool = False
     """Print the result as JSON."""
 

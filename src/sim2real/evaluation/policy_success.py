@@ -20,6 +20,7 @@ from sim2real.intervals import Rate, check_confidence, clustered, holm, wilson
 from sim2real.plain import PlainData
 from sim2real.policy import open_twin
 from sim2real.twin import Twin
+from sim2real.worlds import Engine
 
 _SEEDS = 2**62
 """Largest seed plus one: runs with more trials use the next seeds too, which must fit 64 bits."""
@@ -86,6 +87,7 @@ def evaluate(
     confidence: float = 0.95,
     lake: Lake | Path | str | None = None,
     threads: int = 0,
+    engine: Engine | str = "cpu",
     report: Callable[[int, int], None] = lambda done, of: None,
 ) -> Evaluation:
     """Try a policy in randomised worlds it has never seen: how often it succeeds, and where not.
@@ -112,6 +114,7 @@ def evaluate(
         source=opened.source,
         twin=opened.twin if twin is None else open_twin(twin),
         threads=threads,
+        engine=engine,
         remainder=opened.remainder,
         keep=None if lake is None else lake.append,
         policy_id=opened.id,

@@ -17,6 +17,7 @@ from sim2real.evaluation.episode_recorder import EpisodeRecorder
 from sim2real.randomize import Sampler, drawn
 from sim2real.tasks import Task, TaskEnv
 from sim2real.twin import Twin
+from sim2real.worlds import Engine
 
 _MAX_WORLDS = 1024
 """Most worlds that run at once."""
@@ -56,6 +57,7 @@ def run_trials(
     rows: Floats | None = None,
     twin: Twin | None = None,
     threads: int = 0,
+    engine: Engine | str = "cpu",
     remainder: bool = False,
     keep: Callable[[list[Episode]], object] | None = None,
     policy_id: str = "",
@@ -73,7 +75,10 @@ def run_trials(
     parts: list[tuple[Tensor, Tensor, Tensor, Tensor]] = []
     per_seed = _MAX_WORLDS // each * each
     rounds = math.ceil(episodes / per_seed)
-    make = partial(TaskEnv, task, source=source, threads=threads, remainder=remainder)
+    make = partial(
+        TaskEnv, task, source=source, threads=threads, engine=engine, remainder=remainder
+    )
+    env: TaskEnv | None = None
     for part in range(rounds):
         count = min(per_seed, episodes - part * per_seed)
         env = make(worlds=count, seed=seed + part, twin=twin)
@@ -91,9 +96,9 @@ def run_trials(
         parts.append(_one_each(env, policy, record, report, part=part, rounds=rounds))
         if keep is not None and record is not None:
             keep(record.episodes(parts[-1][0], success=parts[-1][1], policy=policy_id))
-    values, success, reward, diverged = (
-        torch.cat(column).numpy() for column in zip(*parts, strict=True)
-    )
+    assert env is not None
+    columns = [torch.cat(column).cpu().numpy() for column in zip(*parts, strict=True)]
+    values, success, reward, diverged = columns
     return SimulatedTrials(
         task=task.name,
         twin=twin.version,
@@ -132,12 +137,11 @@ def _one_each(
     """One episode in every world."""
     count = env.worlds.count
     values = env.worlds.values.clone()
-    reward = torch.zeros(count)
-    success = torch.zeros(count, dtype=torch.bool)
-    diverged = torch.zeros(count, dtype=torch.bool)
-    running = torch.ones(count, dtype=torch.bool)
+    reward = torch.zeros(count, device=env.device)
+    success = torch.zeros(count, dtype=torch.bool, device=env.device)
+    diverged, running = success.clone(), ~success
     for period in range(env.steps):
-        action = policy(env.actor)
+        action = policy(env.actor.cpu()).to(env.device)
         if record is not None:
             record.add(action, running)
         step = env.step(action)

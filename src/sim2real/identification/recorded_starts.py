@@ -12,7 +12,7 @@ from sim2real.logs import ControlLog
 from sim2real.replay import GAP, MeasuredStates, places_of, spread_evenly
 from sim2real.tasks import Starts
 from sim2real.twin import Twin
-from sim2real.worlds import CpuWorlds
+from sim2real.worlds import open_worlds
 
 _MAX_STATES = 2000
 """Most states; they are spread evenly over time."""
@@ -42,7 +42,7 @@ def seen_states(twin: Twin, logs: Sequence[ControlLog]) -> Starts | None:
     if states.assumed or not len(rows):
         return None
     rows = rows[spread_evenly(len(rows), _MAX_STATES)]
-    worlds = CpuWorlds(twin, count=len(rows), period_s=period_s, seed=0)
+    worlds = open_worlds(twin, count=len(rows), period_s=period_s, seed=0)
     everyone = torch.arange(len(rows))
     worlds.set_parameters(torch.from_numpy(twin.best_guess()).expand(len(rows), -1), everyone)
     worlds.reset(everyone)

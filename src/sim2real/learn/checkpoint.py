@@ -75,7 +75,7 @@ def load_checkpoint(path: Path) -> Checkpoint:
     if hashlib.sha256(data).hexdigest() != digest:
         raise _damaged(path)
     try:
-        content: Checkpoint = torch.load(io.BytesIO(data), weights_only=True)
+        content: Checkpoint = torch.load(io.BytesIO(data), weights_only=True, map_location="cpu")
     except Exception as error:  # torch.load raises whatever its readers raise
         raise _damaged(path) from error
     return content

@@ -35,6 +35,8 @@ class TrainConfig:
     """Stop early when this share of the last 1000 episodes has succeeded."""
     threads: int = 0
     """Threads of the simulation; 0 for all cores."""
+    engine: str = "cpu"
+    """Engine of the worlds: cpu, or warp for a GPU."""
     save_every: int = 25
     """Iterations between checkpoints."""
     out: Path = Path("runs/train")

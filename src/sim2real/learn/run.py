@@ -39,6 +39,15 @@ class Run(PlainData, without=("folder",)):
     """Run whose networks it starts from."""
     starts: Path | None = None
     """File of states that some episodes start from."""
+    engine: str = "cpu"
+    """Engine of the worlds."""
+
+    def to_dict(self) -> dict[str, object]:
+        """Plain data for JSON; the engine is named where it is not the usual one."""
+        found = super().to_dict()
+        if self.engine == "cpu":
+            del found["engine"]
+        return found
 
     @classmethod
     def plan(cls, config: TrainConfig, *, learner_threads: int) -> Run:
@@ -67,6 +76,7 @@ class Run(PlainData, without=("folder",)):
             remainder=config.remainder,
             begin=config.begin.resolve() if config.begin else None,
             starts=config.starts.resolve() if config.starts else None,
+            engine=config.engine,
         )
 
     def create(self, twin: Twin | None = None) -> Run:

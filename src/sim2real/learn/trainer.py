@@ -98,6 +98,7 @@ class Trainer:
             source=run.source,
             twin=Twin.load(run.twin) if run.twin else twin,
             threads=run.threads,
+            engine=run.engine,
             remainder=run.remainder,
             starts=Starts.load(run.starts) if run.starts else None,
         )
@@ -129,7 +130,7 @@ class Trainer:
     def iterate(self) -> tuple[TrainProgress, dict[str, float]]:
         """One update of the policy: collect experience, then learn from it."""
         begin = time.perf_counter()
-        rewards = torch.zeros(())
+        rewards = torch.zeros((), device=self.env.device)
         with torch.inference_mode():
             observations = self.vec.get_observations()
             for _ in range(self.run.training.steps):

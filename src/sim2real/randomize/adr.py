@@ -100,4 +100,4 @@ class AutomaticRanges(Sampler):
 
     def load_state_dict(self, state: dict[str, Tensor]) -> None:
         for name, tensor in state.items():
-            setattr(self, name, tensor.clone())
+            setattr(self, name, tensor.to(getattr(self, name).device, copy=True))

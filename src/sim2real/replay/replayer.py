@@ -30,7 +30,7 @@ from sim2real.replay.measured_states import MeasuredStates
 from sim2real.replay.randomness import Randomness, with_randomness
 from sim2real.replay.segments import Segments
 from sim2real.twin import SensorEffects, Twin
-from sim2real.worlds import CpuWorlds
+from sim2real.worlds import Worlds, open_worlds
 
 _MAX_WORLDS = 4096
 """Most worlds that run at once."""
@@ -141,7 +141,7 @@ class Replayer:
         self.segments, self.log, self.steps = segments, segments.log, segments.steps
         self.starts, self.measured = segments.starts, segments.measured
         self._known = segments.stated([parameter.name for parameter in self.twin.parameters])
-        self._worlds: dict[int, CpuWorlds] = {}
+        self._worlds: dict[int, Worlds] = {}
 
     def __call__(
         self,
@@ -214,7 +214,7 @@ class Replayer:
         with _without_warnings():
             return self._readings_of(worlds, self.starts[segments], shift)
 
-    def _readings_of(self, worlds: CpuWorlds, starts: Ints, shifts: Floats) -> Floats:
+    def _readings_of(self, worlds: Worlds, starts: Ints, shifts: Floats) -> Floats:
         """(worlds, periods, numbers) readings after each period of segments that start at rows."""
         log, states, lead = self.log, self.segments.states, self.segments.lead
         everyone = torch.arange(worlds.count)
@@ -265,10 +265,10 @@ class Replayer:
             raise Sim2RealError(f"twin {self.twin.name!r} was not replayed with a remainder")
         return features.numpy().copy()
 
-    def _many(self, count: int) -> CpuWorlds:
+    def _many(self, count: int) -> Worlds:
         """That many worlds, from a cache: making them takes longer than a short replay."""
         if count not in self._worlds:
-            self._worlds[count] = CpuWorlds(
+            self._worlds[count] = open_worlds(
                 self._quiet,
                 count=count,
                 period_s=self.period_s,

@@ -10,7 +10,7 @@ from sim2real.contract import Contract
 from sim2real.logs import ControlLog
 from sim2real.replay.replayer import places_of
 from sim2real.twin import Twin
-from sim2real.worlds import CpuWorlds
+from sim2real.worlds import open_worlds
 
 
 def simulated_logs(
@@ -29,7 +29,7 @@ def simulated_logs(
     whether the first one was being sent before, too. Readings are nan after a world diverged.
     """
     count, period_s = len(values), 1.0 / contract.rate_hz
-    worlds = CpuWorlds(twin, count=count, period_s=period_s, seed=seed, threads=threads)
+    worlds = open_worlds(twin, count=count, period_s=period_s, seed=seed, threads=threads)
     numbers, controls = places_of(worlds.model, contract)
     everyone = torch.arange(count)
     worlds.set_parameters(torch.from_numpy(np.asarray(values, float)), everyone)

@@ -14,7 +14,7 @@ from sim2real.randomize import Events, Sampler, make_sampler
 from sim2real.tasks.starts import Starter, Starts
 from sim2real.tasks.task import Draw, Measurements, Task, check_actor
 from sim2real.twin import Twin
-from sim2real.worlds import CpuWorlds, WorldsState
+from sim2real.worlds import Engine, WorldsState, open_worlds
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,17 +65,18 @@ class TaskEnv:
         source: str = "prior",
         twin: Twin | None = None,
         threads: int = 0,
+        engine: Engine | str = "cpu",
         keep_final: bool = False,
         remainder: bool = False,
         starts: Starts | None = None,
     ) -> None:
         self.seed = seed
         self.twin = twin or Twin.load(task.twin)
-        period_s = 1.0 / task.rate_hz
-        self.worlds = CpuWorlds(
+        self.worlds = open_worlds(
             self.twin,
-            count=worlds,
-            period_s=period_s,
+            worlds,
+            engine=engine,
+            rate_hz=task.rate_hz,
             seed=seed,
             threads=threads,
             remainder=remainder,
@@ -191,7 +192,9 @@ class TaskEnv:
         """Continue from `state_dict`."""
         self.worlds.load_state_dict(state["worlds"])
         self.sampler.load_state_dict(state["sampler"])
-        self.actor, self.critic = state["actor"].clone(), state["critic"].clone()
+        self.actor, self.critic = (
+            state[name].to(self.device, copy=True) for name in ("actor", "critic")
+        )
 
     def _reset(self, ids: Tensor) -> None:
         memory = self.worlds.memory

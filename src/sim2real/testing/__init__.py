@@ -12,7 +12,8 @@ what was planted, and nothing else.
 >>> logs = recordings(twin, planted.values[None], seconds=1.0, rate_hz=50.0)
 
 Faults of the interface are put into an episode (`inject`) or between a runner and a robot
-(`FaultyRobot`); the doctor should name them.
+(`FaultyRobot`); the doctor should name them. An engine of worlds is put to the test by
+`check_engine`.
 """
 
 from typing import TYPE_CHECKING
@@ -21,8 +22,11 @@ from sim2real.lazy import attach
 
 __all__ = [
     "LEVELS",
+    "EngineCheck",
+    "EngineRequirement",
     "FaultyRobot",
     "PlantedGap",
+    "check_engine",
     "clear_multisine",
     "flown",
     "inject",
@@ -36,6 +40,7 @@ __all__ = [
 
 if TYPE_CHECKING:
     from sim2real.testing.broken_robot import FaultyRobot
+    from sim2real.testing.engine_check import EngineCheck, EngineRequirement, check_engine
     from sim2real.testing.faults import LEVELS, inject, possible
     from sim2real.testing.motions import clear_multisine, multisine, recordings
     from sim2real.testing.plants import PlantedGap, flown, plant, planted_twin, truths_of

@@ -89,8 +89,15 @@ class _Moves:
 class Applier:
     """Compiled parameters of one twin, ready to be written into worlds."""
 
-    def __init__(self, compiled: CompiledTwin, parameters: Sequence[Parameter]) -> None:
+    def __init__(
+        self,
+        compiled: CompiledTwin,
+        parameters: Sequence[Parameter],
+        *,
+        device: torch.device | str = "cpu",
+    ) -> None:
         """Resolve every parameter; raises `Sim2RealError` where two move the same number."""
+        self._device = torch.device(device)
         self._layers: list[_Layer] = []
         self._inertias: dict[int, tuple[Tensor, Tensor]] = {}
         self._model = compiled.model
@@ -140,8 +147,14 @@ class Applier:
             power = torch.tensor([row[4] for row in powered], dtype=torch.float64)
             fresh = torch.tensor([(name, row[0]) not in written for row in powered])
             written |= {(name, row[0]) for row in powered}
-            nominal = torch.from_numpy(getattr(self._model, name).reshape(-1))[layer.index]
-            self._layers.append(replace(layer, power=power, nominal=nominal, fresh=fresh))
+            self._layers.append(
+                replace(
+                    layer,
+                    power=power.to(self._device),
+                    nominal=self._nominal(name)[layer.index],
+                    fresh=fresh.to(self._device),
+                )
+            )
         for body, pairs in moves.inertias.items():
             rival = next((key for key in written if _of_body(key, body)), None)
             if rival is not None:
@@ -150,17 +163,23 @@ class Applier:
                     f" both move its {rival[0]}"
                 )
             components, columns = zip(*pairs, strict=True)
-            self._inertias[body] = torch.tensor(components), torch.tensor(columns)
+            self._inertias[body] = (
+                torch.tensor(components, device=self._device),
+                torch.tensor(columns, device=self._device),
+            )
 
     def _layer(self, field: str, rows: Sequence[tuple[int, int, float, float]]) -> _Layer:
         index, column, offset, slope = zip(*rows, strict=True)
         return _Layer(
             field=field,
-            index=torch.tensor(index),
-            column=torch.tensor(column),
-            offset=torch.tensor(offset, dtype=torch.float64),
-            slope=torch.tensor(slope, dtype=torch.float64),
+            index=torch.tensor(index, device=self._device),
+            column=torch.tensor(column, device=self._device),
+            offset=torch.tensor(offset, dtype=torch.float64, device=self._device),
+            slope=torch.tensor(slope, dtype=torch.float64, device=self._device),
         )
+
+    def _nominal(self, field: str) -> Tensor:
+        return torch.from_numpy(getattr(self._model, field).reshape(-1)).to(self._device)
 
     def _body(self, body: int, like: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         mass, com, inertia, quat = (

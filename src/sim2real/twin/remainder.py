@@ -98,7 +98,7 @@ class Remainder(PlainData, also=("features",)):
 
     def basis(self, features: Tensor) -> Tensor:
         """(n, joints, bumps) force per weight at features (n, joints, features)."""
-        arrays = self._arrays
+        arrays = self._on(features.device)
         places = _places(features, arrays["scales"])
         squares = self._squares(places, arrays["centres"])
         bumps = torch.exp(-0.5 * squares / arrays["widths"] ** 2)
@@ -106,12 +106,12 @@ class Remainder(PlainData, also=("features",)):
 
     def force(self, features: Tensor, weights: Tensor | None = None) -> Tensor:
         """(n, joints) force [N m or N]; `weights` (n, joints, bumps) instead of its own."""
-        given = self._arrays["weights"] if weights is None else weights
+        given = self._on(features.device)["weights"] if weights is None else weights
         return (self.basis(features) * given).sum(dim=-1)
 
     def _support(self, places: Tensor) -> Tensor:
         """(n, joints) one where there is data, zero away from it."""
-        arrays = self._arrays
+        arrays = self._on(places.device)
         # Squares multiplied out: there are many places, and this is done in every period.
         here = _flat(places, arrays["scales"][:, :1], arrays["turns"][:, None])
         seen = arrays["seen"]
@@ -124,11 +124,22 @@ class Remainder(PlainData, also=("features",)):
     def _squares(self, places: Tensor, centres: Tensor) -> Tensor:
         """(n, joints, centres) squared distances; what a centre ignores is no distance."""
         apart = torch.nan_to_num(places[..., None, :] - centres)
-        one, turns = self._arrays["scales"][:, None, 0], self._arrays["turns"][:, None]
+        arrays = self._on(places.device)
+        one, turns = arrays["scales"][:, None, 0], arrays["turns"][:, None]
         along = apart[..., 0]
         # A chord: like the angle where that is small, and the same after a whole turn.
         along = torch.where(turns, 2.0 * torch.sin(0.5 * along * one) / one, along)
         return along**2 + (apart[..., 1:] ** 2).sum(dim=-1)
+
+    def _on(self, device: torch.device) -> dict[str, Tensor]:
+        """The arrays on a device, moved there once."""
+        if device not in self._moved:
+            self._moved[device] = {name: a.to(device) for name, a in self._arrays.items()}
+        return self._moved[device]
+
+    @cached_property
+    def _moved(self) -> dict[torch.device, dict[str, Tensor]]:
+        return {}
 
     @cached_property
     def _arrays(self) -> dict[str, Tensor]:

@@ -49,10 +49,11 @@ class DelayGroup:
         self._kind = kind
         self._tables = tables
         self._field_of = field_of
-        self._rows = _index(rows)
-        self._columns = _index([columns[row][0] for row in rows])
-        self._slots = torch.tensor(slots, dtype=torch.int64)
-        self._sources = torch.tensor(sources, dtype=torch.int64)
+        device = worlds.device
+        self._rows = _index(rows, device)
+        self._columns = _index([columns[row][0] for row in rows], device)
+        self._slots = torch.tensor(slots, dtype=torch.int64, device=device)
+        self._sources = torch.tensor(sources, dtype=torch.int64, device=device)
         self._jitters = self.used and tables.live(f"{kind}.delay_jitter")
         self._stream = NoiseStream(
             Key.of(seed, f"{kind}/delay"), worlds=worlds, channels=max(1, len(rows))
@@ -66,7 +67,8 @@ class DelayGroup:
     def begin(self, ids: Tensor, values: Tensor) -> None:
         """Fill the buffers of worlds `ids` as if `values` (n, numbers) had always been there."""
         if self.used:
-            self._field_of("history")[ids[:, None], self._slots] = values[:, self._sources]
+            history = self._field_of("history")
+            history[ids[:, None], self._slots] = values[:, self._sources].to(history.dtype)
             self.restore(ids)
 
     def restore(self, ids: Tensor) -> None:
@@ -88,11 +90,12 @@ class DelayGroup:
         spread = tables[f"{kind}.delay_jitter"][:, columns]
         delay = torch.addcmul(tables[f"{kind}.delay"][:, columns], spread, shift).clamp_(min=0.0)
         delay = torch.minimum(delay, tables[f"{kind}.delay_max"][:, columns])
-        self._field_of(f"{kind}_delay")[:, self._rows] = delay.double()
+        field = self._field_of(f"{kind}_delay")
+        field[:, self._rows] = delay.to(field.dtype)
 
 
-def _index(elements: list[int]) -> slice | Tensor:
+def _index(elements: list[int], device: torch.device) -> slice | Tensor:
     """Elements as a slice where they follow each other, which is cheaper to read and write."""
     if elements and elements == list(range(elements[0], elements[0] + len(elements))):
         return slice(elements[0], elements[0] + len(elements))
-    return torch.tensor(elements, dtype=torch.int64)
+    return torch.tensor(elements, dtype=torch.int64, device=device)

@@ -267,8 +267,10 @@ class FrictionModel:
             if tables.live(f"joint.{share}") or (self.loaded and field == "dof_frictionloss")
         }
         """Fields of the model that are written here; parameters go to `nominal` instead."""
+        device = tables["joint.friction_asymmetry"].device
         self.nominal = {
-            field: torch.from_numpy(getattr(model, field)).repeat(count, 1) for field in self.leans
+            field: torch.from_numpy(getattr(model, field)).repeat(count, 1).to(device)
+            for field in self.leans
         }
         """(worlds, degrees of freedom) values of these fields at rest and without load."""
 

@@ -15,7 +15,8 @@ import torch
 from torch import Tensor
 
 from sim2real.twin import Event, Twin
-from sim2real.worlds.hardware import EffectTables
+from sim2real.worlds.abilities import EngineAbilities
+from sim2real.worlds.hardware import EffectTables, FrictionModel
 
 
 class WorldsState(TypedDict):
@@ -36,6 +37,7 @@ class WorldsState(TypedDict):
 class Worlds(Protocol):
     """Many simulated copies of a twin."""
 
+    abilities: EngineAbilities
     twin: Twin
     model: mujoco.MjModel
     """The compiled nominal model, with the twin's hardware effects in it."""
@@ -45,7 +47,7 @@ class Worlds(Protocol):
     period_s: float
     """Length of a control period [s]."""
     tick: int
-    """Control periods since the start, the same for all worlds."""
+    """Control periods since the start, the same for all worlds; noise is keyed by it."""
     values: Tensor
     """(worlds, parameters) values in force, in the order of the twin's parameters."""
     measured: Tensor
@@ -56,15 +58,30 @@ class Worlds(Protocol):
     """Per-world values of the hardware effects and events."""
     memory: dict[str, Tensor]
     """Per-world tensors of the task, saved and restored with the state."""
+    features: Tensor | None
+    """(worlds, joints, features) the remainder saw in the last period, where it acts."""
+    friction: FrictionModel
+    """Joint friction that follows load and direction, where the twin has some."""
+
+    @property
+    def diverged(self) -> int:
+        """Worlds that have diverged since the start."""
 
     def state(self, name: str) -> Tensor:
-        """The live (worlds, ...) tensor of a state field: qpos, qvel, ctrl, mocap_pos, …"""
+        """The live (worlds, ...) tensor of a state field: qpos, qvel, ctrl, mocap_pos, …
+
+        It is float64 whatever the engine computes in, and what is written into it counts from the
+        next call on.
+        """
 
     def derived(self, name: str) -> Tensor:
         """The (worlds, ...) tensor of a computed field: site_xpos, xpos, … Read only.
 
         Refreshed by every call; as with `mj_step`, one physics step behind the state.
         """
+
+    def field(self, name: str) -> Tensor:
+        """The live (worlds, elements) tensor of a model field, or of a table as `effect.TABLE`."""
 
     def ids(self, mask: Tensor) -> Tensor:
         """Indices of the worlds where a (worlds,) mask holds."""
@@ -81,8 +98,17 @@ class Worlds(Protocol):
     def step(self, command: Tensor) -> Tensor:
         """Advance one control period under (worlds, controls) commands.
 
-        Where a command is nan, the actuator is switched off for the period: it neither drives nor
-        brakes. Returns the (worlds,) mask of worlds that diverged; they need a reset.
+        Where worlds were opened with `switches`, a command of nan switches the actuator off for
+        the period: it neither drives nor brakes. Returns the (worlds,) mask of worlds that
+        diverged; they need a reset.
+        """
+
+    def world(
+        self, index: int, *, model: mujoco.MjModel | None = None
+    ) -> tuple[mujoco.MjModel, mujoco.MjData]:
+        """One world as a model and its data, computed forward: to render it or to look inside.
+
+        `model`, from an earlier call, is written into instead of a new one.
         """
 
     def state_dict(self) -> WorldsState:

@@ -28,16 +28,20 @@ class RemainderForce:
         self._tables = tables
         self._period_s = period_s
         joints = [model.joint(name).id for name in remainder.names]
-        self.dofs = torch.tensor([int(model.jnt_dofadr[joint]) for joint in joints])
+        device = tables["remainder.weight"].device
+        dofs = [int(model.jnt_dofadr[joint]) for joint in joints]
+        self.dofs = torch.tensor(dofs, device=device)
         """(joints,) their degrees of freedom."""
-        self._qpos = torch.tensor([int(model.jnt_qposadr[joint]) for joint in joints])
-        drives = [_drive(model, joint) for joint in joints]
-        self._control = torch.tensor([control for control, _, _ in drives])
-        self._gear = torch.tensor([gear for _, gear, _ in drives], dtype=torch.float64)
-        self._servo = torch.tensor([float(servo) for _, _, servo in drives], dtype=torch.float64)
+        places = [int(model.jnt_qposadr[joint]) for joint in joints]
+        self._qpos = torch.tensor(places, device=device)
+        controls, gears, servos = zip(*(_drive(model, joint) for joint in joints), strict=True)
+        self._control = torch.tensor(controls, device=device)
+        self._gear = torch.tensor(gears, dtype=torch.float64, device=device)
+        self._servo = torch.tensor(servos, dtype=torch.float64, device=device)
         longest = float(tables["actuator.delay_max"].max()) if model.nu else 0.0
         depth = math.ceil(longest / period_s - 1e-9) + 2
-        self.past = torch.zeros(count, depth, model.nu + 1, dtype=torch.float64)
+        shape = (count, depth, model.nu + 1)
+        self.past = torch.zeros(shape, dtype=torch.float64, device=device)
         """(worlds, periods, controls and nothing) commands on their way, the newest first."""
 
     def begin(self, ids: Tensor, command: Tensor) -> None:
