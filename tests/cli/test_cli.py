@@ -11,6 +11,7 @@ import time
 import pytest
 
 from sim2real.cli import main
+from sim2real.cli.main import parse
 from sim2real.tasks import find_task
 
 PENDULUM = find_task("pendulum-swingup").twin
@@ -75,6 +76,16 @@ def test_twin_show_prints_json(capsys):
 def test_twin_show_prints_a_table(capsys):
     assert main(["twin", "show", str(PENDULUM)]) == 0
     assert "body/pole/mass" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    "words",
+    ["--goal a=1 b=2 --step replay", "--goal a=1 --goal b=2", "--goal=a=1 --step replay --goal b=2"],
+)
+def test_an_option_of_several_values_may_be_repeated(words):
+    assert parse(["deploy", "bundle", *words.split()]).goal == ("a=1", "b=2")
+    config = parse(["identify", "t", "--held_back", "c", "--logs", "a", "--held-back", "d", "--json"])
+    assert (config.logs, config.held_back, config.json) == (("a",), ("c", "d"), True)
 
 
 @pytest.mark.slow

@@ -8,7 +8,7 @@ from __future__ import annotations
 import errno
 import os
 import sys
-from typing import Any
+from typing import Any, get_args, get_type_hints
 
 from sim2real.cli.output import say, say_error
 from sim2real.cli.verbs import Verb, find_verb, help_text
@@ -59,5 +59,29 @@ def _options(verb: Verb, words: list[str]) -> Any:
         verb.options,
         prog=f"sim2real {verb.words}",
         description=f"{verb.about}\n\nExample:  {example}",
-        args=words,
+        args=_gathered(verb.options, words),
     )
+
+
+def _gathered(options: type[Any], words: list[str]) -> list[str]:
+    """Words in which the values of a repeated option follow its first use: tyro keeps one use."""
+    several = {
+        f"--{name.replace('_', '-')}"
+        for name, kind in get_type_hints(options).items()
+        if get_args(kind)[-1:] == (...,)
+    }
+    group: list[str] = []
+    groups, by_flag = [group], {}
+    for word in words:
+        name, _, value = word.partition("=")
+        flag = name.replace("_", "-")
+        if flag in several:
+            if flag not in by_flag:
+                groups.append(by_flag.setdefault(flag, [flag]))
+            group = by_flag[flag]
+            group += [value] if "=" in word else []
+            continue
+        if word.startswith("--"):
+            groups.append(group := [])
+        group.append(word)
+    return [word for group in groups for word in group]
