@@ -10,6 +10,7 @@ import os
 import sys
 from typing import Any, get_args, get_type_hints
 
+from sim2real import __version__
 from sim2real.cli.output import say, say_error
 from sim2real.cli.verbs import Verb, find_verb, help_text
 from sim2real.errors import Sim2RealError
@@ -21,6 +22,9 @@ def main(arguments: list[str] | None = None) -> int:
     """Run one verb; the exit code."""
     words = sys.argv[1:] if arguments is None else list(arguments)
     try:
+        if words == ["--version"]:
+            say(f"sim2real {__version__}")
+            return 0
         found = find_verb(words)
         if found is None:
             say(help_text(words))
@@ -71,7 +75,7 @@ def _gathered(options: type[Any], words: list[str]) -> list[str]:
         if get_args(kind)[-1:] == (...,)
     }
     group: list[str] = []
-    groups, by_flag = [group], {}
+    groups, by_flag = [group], dict[str, list[str]]()
     for word in words:
         name, _, value = word.partition("=")
         flag = name.replace("_", "-")

@@ -96,10 +96,10 @@ VERBS = (
          "cli.options:InLake", "cli.data:run_compact", ""),
     Verb("gap", "gap", "how far a twin is from its robot, and where",
          "gap:GapConfig", "cli.gap:run_gap", "TWIN --logs recordings/"),
-    Verb("attribute", "gap", "what the gap, and a policy's lost success, are made of",
+    Verb("attribute", "gap", "what causes the gap, and a policy's lost success",
          "attribution:AttributeConfig", "cli.attribute:run_attribute",
          "TWIN --logs recordings/ --policy RUN --real 12/20"),
-    Verb("failures", "gap", "why attempts on a robot failed",
+    Verb("failures", "gap", "why trials on a robot failed",
          "attribution:FailuresConfig", "attribution:explain_failures",
          "BUNDLE --logs runs/deploy/arm/"),
     Verb("identify", "twin", "a twin's next version, from recordings",
@@ -180,7 +180,7 @@ def _unknown(words: list[str]) -> str:
     if len(words) == begun:
         return f"{name} does one of: {', '.join(sorted(known))}"
     wrong = words[begun]
-    return f"{name} has no verb {wrong!r}{nearest(wrong, known)}"
+    return f"{name} has no verb {wrong!r}{nearest(wrong, known) or f'; `{name} --help` lists them'}"
 
 
 def _beginning(words: Sequence[str]) -> list[Verb]:
@@ -192,7 +192,7 @@ def help_text(words: Sequence[str]) -> str:
     """A line a verb: of all on one screen, or of those that begin with the words."""
     asked = [word for word in words if word not in _HELP]
     begin = " ".join(["sim2real", *asked])
-    lines = [f"usage: {begin} VERB …    ({begin} VERB --help tells the rest of a verb)"]
+    lines = [f"usage: {begin} VERB …    ({begin} VERB --help shows its options)"]
     if asked:
         rows = [("", verb.words, verb.does) for verb in _beginning(asked)]
     else:

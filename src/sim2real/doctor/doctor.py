@@ -82,9 +82,7 @@ class Doctor:
             notes=tuple(dict.fromkeys(notes)),
         )
 
-    def _log(
-        self, log: ControlLog, notes: list[str]
-    ) -> tuple[list[Finding], list[Finding], float]:
+    def _log(self, log: ControlLog, notes: list[str]) -> tuple[list[Finding], list[Finding], float]:
         """What one log shows for certain, else what its motion looks like, and its misfit."""
         findings = clock_findings(log, self.thresholds)
         chain = SoftwareChain(self.interface, log)

@@ -27,12 +27,11 @@ from sim2real.identification.recorded_starts import seen_states
 from sim2real.identification.thresholds import IDENTIFY_THRESHOLDS, IdentifyThresholds
 from sim2real.identification.whole_recordings import WholeRecordings
 from sim2real.logs import ControlLog, aligned_logs
+from sim2real.phases import Report, phase
 from sim2real.policy import open_twin
 from sim2real.replay import LeastSquares
 from sim2real.tasks import STARTS_FILE
 from sim2real.twin import Twin
-
-Report: TypeAlias = Callable[[int, int], None]
 
 _Believed: TypeAlias = tuple[Fit | CmaSearch, Posterior, Identifiability]
 """A fit of all logs, and what is known from it."""
@@ -173,7 +172,12 @@ def identify(
     if not remainder or not found.promoted:
         return found
     learned = learn_remainder(
-        found.twin, mine, thresholds=thresholds, seed=seed, threads=threads, report=report
+        found.twin,
+        mine,
+        thresholds=thresholds,
+        seed=seed,
+        threads=threads,
+        report=phase(report, "remainder"),
     )
     new = replace(found.twin, remainder=learned.remainder)
     return replace(found, twin=new, learned=learned)
@@ -220,8 +224,10 @@ def _identified(
         check = HeldBack(twin, test).check(contact[0].whole, by_time=by_time)
     else:
         held = HeldBack(twin, test, thresholds.horizons_s)
-        fits = partial(fit, starts=starts, seed=seed, exact=False, report=report)
-        begun = _descended(partial(make, train), fits, held, thresholds.horizons_s, notes)
+        fits = partial(fit, starts=starts, seed=seed, exact=False)
+        begun = _descended(
+            partial(make, train), fits, held, thresholds.horizons_s, notes, report=report
+        )
         check = held.check(begun.whole, by_time=by_time)
     why = ""
     if not check.ratio <= thresholds.worse:
@@ -264,6 +270,8 @@ def _descended(
     held: HeldBack,
     horizons_s: Sequence[float],
     notes: list[str],
+    *,
+    report: Report,
 ) -> Fit:
     """Fits over one horizon after the other; the one that predicts held-back recordings best.
 
@@ -278,7 +286,7 @@ def _descended(
             "these logs determine none of the parameters: the robot hardly moves; record motions"
             f" with `sim2real record` (they would determine {', '.join(known.names[:3])}, …)"
         )
-    found = [fits(problem)]
+    found = [fits(problem, report=_fit_phase(report, horizons_s[0]))]
     for horizon_s in horizons_s[1:]:
         try:
             problem = make(horizon_s)
@@ -286,7 +294,8 @@ def _descended(
             notes.append(f"no segment of {horizon_s:g} s without gaps: not fitted over that time")
             break
         before = found[-1]
-        found.append(fits(problem.with_noise(before.problem.noise), begin=before.x))
+        problem = problem.with_noise(before.problem.noise)
+        found.append(fits(problem, begin=before.x, report=_fit_phase(report, horizon_s)))
     # Of those that predict equally well, the one with the fewest parameters at a bound.
     ratios = [held.ratio(one.whole) for one in found]
     rated = list(zip(ratios, found, strict=True))
@@ -294,13 +303,18 @@ def _descended(
     return min(alike, key=lambda pair: (len(pair[1].at_bounds), pair[0]))[1]
 
 
+def _fit_phase(report: Report, horizon_s: float) -> Report:
+    return phase(report, f"fit over {horizon_s:g} s")
+
+
 def _believed(
     problem: LeastSquares, begun: Fit, *, check: bool, seed: int, report: Report
 ) -> _Believed:
     """The fit of all logs, its posterior and identifiability."""
     # What the data cannot determine, such as the scale of all forces, is left to the prior.
-    result = fit(problem, begin=begun.x, prior=discrepancy_of(begun), report=report)
-    posterior = posterior_of(result, check=check, seed=seed, report=report)
+    fitting = phase(report, "fit of all logs")
+    result = fit(problem, begin=begun.x, prior=discrepancy_of(begun), report=fitting)
+    posterior = posterior_of(result, check=check, seed=seed, report=phase(report, "posterior"))
     return result, posterior, from_information(problem.names, result.information())
 
 

@@ -16,6 +16,7 @@ from sim2real.contract import Limits
 from sim2real.data import Lake, Origin, Provenance, read_recording
 from sim2real.errors import Sim2RealError, one_line
 from sim2real.files import write_json
+from sim2real.phases import phase
 from sim2real.policy import Bundle, Pilot, Runtime
 from sim2real.robot.connect import clock_of, open_robot
 from sim2real.robot.deploy_config import DeployConfig
@@ -159,7 +160,7 @@ class DeploymentSession:
                 tool=self._kinematics.tool,
                 recording=recording,
                 operator_stop=stop,
-                report=self._prompts.report,
+                report=phase(self._prompts.report, f"trial {number + 1} of {config.trials}"),
                 show=self._prompts.show,
             )
         outcome = self._judge(flight) if self._sends and config.step == "full" else ""
