@@ -76,7 +76,7 @@ def _keep_plan(found: MotionPlan, path: Path) -> None:
 
 def _show_plan(found: MotionPlan, out: Path) -> None:
     print_table(
-        ("motion", "seconds", "worth in nats"),
+        ("motion", "seconds", "information [nats]"),
         ((m.name, round(m.seconds, 1), round(m.gain, 2)) for m in found.motions),
     )
     say("")

@@ -132,7 +132,7 @@ class Gap(
         """The error of each channel, the farthest above its floor first."""
         head = (
             "channel", "error", "in noise levels", "of its spread", "error / floor",
-            "if no change", "late by",
+            "error of assuming no change", "late by",
         )  # fmt: skip
         return head, [
             (

@@ -358,5 +358,6 @@ def _line(number: int, trials: int, trial: AttemptRecord) -> str:
         end += f", stopped: {trial.stopped}"
     return (
         f"trial {number + 1} of {trials}: {end}; {trial.periods} periods, {trial.lost} without"
-        f" readings, {trial.limited} limited, 99 % at most {1e3 * trial.late_p99_s:.1f} ms late"
+        f" readings, {trial.limited} limited, 99th percentile of lateness"
+        f" {1e3 * trial.late_p99_s:.1f} ms"
     )
