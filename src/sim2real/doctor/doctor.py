@@ -29,6 +29,9 @@ from sim2real.twin import Twin
 _NOT_FREELY_DRIVEN = ("deploy: shadow", "deploy: limited")
 """Recordings in which the commands are not those of the policy."""
 
+_PASSING = (Fault.STALE, Fault.MISSING)
+"""Faults that may come and go: one log is enough."""
+
 
 class Doctor:
     """A bundle with everything that its diagnoses need, made once."""
@@ -111,7 +114,7 @@ class Doctor:
         for finding in found:
             logs = sum(any(f.fault == finding.fault for f in log) for log in per_log)
             by_chance = float(binom.sf(logs - 1, tested, limits.false_alarm))
-            if finding.fault is not Fault.STALE and by_chance > limits.chance:
+            if finding.fault not in _PASSING and by_chance > limits.chance:
                 rare.add(finding.fault)
                 notes.append(
                     f"{logs} of {len(per_log)} logs look{'s' * (logs == 1)} like"
