@@ -13,7 +13,7 @@ from benchmarks.shape import Package
 
 ROOT = Path(sim2real.__file__).parent
 FLOORS = [
-    {"errors", "arrays", "lazy"},
+    {"errors", "arrays", "lazy", "phases"},
     {"files", "units", "plain"},
     {"intervals"},
     {"params", "reality"},

@@ -53,6 +53,11 @@ ACCELERATION = JointUnit("rad/s^2", "m/s^2")
 EFFORT = JointUnit("N m", "N")
 
 
+def counted(count: int, noun: str) -> str:
+    """A number of things, as '1 recording' or '2 recordings'."""
+    return f"{count} {noun}{'' if count == 1 else 's'}"
+
+
 @cache
 def si_unit(unit: str) -> SiUnit:
     """What turns values in `unit` into SI.

@@ -65,6 +65,16 @@ def test_failures_in_one_place_name_it():
     assert not complaints(attempts(won, angles=np.arange(20) % 3), simulated=(10, 20))
 
 
+def test_whole_turns_of_a_free_joint_are_no_other_place():
+    won = np.tile([True, False], 10)
+    angles = np.where(won, 3.1, 3.1 + 2 * np.pi)
+    assert complaints(attempts(won, angles=angles), simulated=(10, 20))
+    turning = [replace(a, turning=frozenset({"angle"})) for a in attempts(won, angles=angles)]
+    assert not complaints(turning, simulated=(10, 20))
+    moved = attempts(won, angles=angles + np.where(won, 0.0, 0.2))
+    assert complaints([replace(a, turning=frozenset({"angle"})) for a in moved], simulated=(10, 20))
+
+
 def test_kinds_are_groups_that_stand_apart():
     rng = np.random.default_rng(0)
     points = rng.normal(size=(12, 2)) + np.repeat([[0, 0], [20, 0]], [8, 4], axis=0)

@@ -11,6 +11,7 @@ import time
 import pytest
 
 from sim2real.cli import main
+from sim2real.cli.main import parse
 from sim2real.tasks import find_task
 
 PENDULUM = find_task("pendulum-swingup").twin
@@ -72,9 +73,21 @@ def test_twin_show_prints_json(capsys):
     assert data["twin"]["name"] == "pendulum" and "body/pole/mass" in data["parameters"]
 
 
-def test_twin_show_prints_a_table(capsys):
+def test_twin_show_prints_parameters_effects_and_channels(capsys):
     assert main(["twin", "show", str(PENDULUM)]) == 0
-    assert "body/pole/mass" in capsys.readouterr().out
+    lines = [" ".join(line.split()) for line in capsys.readouterr().out.splitlines()]
+    for begin in ("body/pole/mass", "joint/hinge coulomb_friction=0.002", "theta_dot sensor/hinge"):
+        assert any(line.startswith(begin) for line in lines)
+
+
+@pytest.mark.parametrize(
+    "words",
+    ["--goal a=1 b=2 --step replay", "--goal a=1 --goal b=2", "--goal=a=1 --seed 2 --goal b=2"],
+)
+def test_an_option_of_several_values_may_be_repeated(words):
+    assert parse(["deploy", "bundle", *words.split()]).goal == ("a=1", "b=2")
+    config = parse(["identify", "t", "--held_back", "c", "--logs", "a", "--held-back", "d"])
+    assert (config.logs, config.held_back) == (("a",), ("c", "d"))
 
 
 @pytest.mark.slow

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from sim2real import __version__
 from sim2real.attribution.attribute_config import AttributeConfig, FailuresConfig
 from sim2real.attribution.explanation import explain_failures
 from sim2real.attribution.gap_attribution import attribute
@@ -82,12 +83,18 @@ def test_every_verb_has_help_with_an_example_and_something_that_runs_it(verb, ca
         (["data"], "sim2real data needs one of: check, compact, consent"),
         (["randomize"], "sim2real randomize needs one of: show"),
         (["--colour"], "no verb '--colour'"),
+        (["verbs"], "sim2real has no verb 'verbs'; `sim2real --help` lists them"),
     ],
 )
 def test_what_is_no_verb_is_one_line_that_names_the_nearest(words, said, capsys):
     assert main(words) == 2
     error = capsys.readouterr().err
     assert said in error and error.count("\n") == 1
+
+
+def test_the_version_is_printed(capsys):
+    assert main(["--version"]) == 0
+    assert capsys.readouterr().out == f"sim2real {__version__}\n"
 
 
 def test_overviews_are_printed(capsys):

@@ -13,7 +13,7 @@ from sim2real.data import Episode, Provenance, Signal, select
 from sim2real.data.formats.recording import read_recording
 from sim2real.doctor.doctor import Doctor, diagnose
 from sim2real.doctor.doctor_config import DoctorConfig
-from sim2real.doctor.findings import Fault
+from sim2real.doctor.findings import Fault, Finding
 from sim2real.doctor.graph_interface import GraphInterface
 from sim2real.doctor.signal_relations import RelationKind, relate
 from sim2real.doctor.simulated_reference import simulated
@@ -103,6 +103,34 @@ def test_an_injected_fault_is_named_first(paths, doctors, task, fault):
 
 
 @pytest.mark.slow
+def test_whole_turns_of_a_free_joint_are_the_same_pose(paths, doctors):
+    clean = read_recording(paths["pendulum-swingup"])
+    angle = clean["sensor/hinge_pos"]
+    turned = replace(angle, values=angle.values + 4 * np.pi)
+    turned = clean.derive("turned", channels={**clean.channels, "sensor/hinge_pos": turned})
+    assert doctors["pendulum-swingup"].diagnose([turned]).findings == ()
+
+
+@pytest.mark.slow
+def test_a_fault_that_motion_shows_in_one_of_many_logs_is_a_note(paths, doctors):
+    doctor, clean = doctors["arm-reach"], read_recording(paths["arm-reach"])
+    offset = Finding(Fault.OFFSET, ("elbow_flex",), "it moves so", 0.8)
+    diagnosis = {count: _with_motion(doctor, clean, [offset], count, logs=5) for count in (1, 2)}
+    assert diagnosis[1].fine and "1 of 5 logs looks like zero offset" in diagnosis[1].notes[0]
+    assert [finding.fault for finding in diagnosis[2].findings] == [Fault.OFFSET]
+    frozen = Finding(Fault.STALE, ("elbow_flex position",), "it keeps one value", 0.9)
+    assert not _with_motion(doctor, clean, [frozen], 1, logs=5).fine
+
+
+def _with_motion(doctor, clean, findings, count, *, logs):
+    """Diagnosis of copies of a clean log, whose motion shows something in the first `count`."""
+    shown = iter([findings] * count + [[]] * (logs - count))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(doctor._reference(), "findings", lambda log: next(shown))
+        return doctor.diagnose([clean] * logs)
+
+
+@pytest.mark.slow
 def test_two_logs_with_one_fault_are_one_finding(paths, doctors):
     doctor, clean = doctors["arm-reach"], read_recording(paths["arm-reach"])
     spoilt = [
@@ -149,7 +177,7 @@ def test_the_verb_tells_by_its_exit_code_and_in_json(paths, doctors, capsys, tmp
     assert run_doctor(config) == 0
     assert json.loads(capsys.readouterr().out)["fine"] is True
     assert run_doctor(replace(config, json=False)) == 0
-    assert "1 log(s)" in capsys.readouterr().out
+    assert "1 log, " in capsys.readouterr().out
     with pytest.raises(Sim2RealError, match="no such log"):
         run_doctor(replace(config, logs=(str(tmp_path / "nothing"),)))
     with pytest.raises(Sim2RealError, match="no bundle"):

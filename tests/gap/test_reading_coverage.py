@@ -9,6 +9,7 @@ import pytest
 from sim2real.cli.main import main
 from sim2real.errors import Sim2RealError
 from sim2real.gap.reading_coverage import (
+    CoveredShare,
     covered_share,
     explained_share,
     farthest_off,
@@ -71,6 +72,31 @@ def test_one_that_is_sure_of_a_wrong_value_is_too_narrow(pendulum):
     assert found.verdict == "too narrow"
     assert min(sensor.inside.value for sensor in found.sensors) < 0.8
     assert found.explained.value < 0.7
+
+
+@pytest.mark.slow
+def test_the_sentence_names_what_is_outside_and_what_to_do(pendulum):
+    twin, logs = pendulum
+    found = range_coverage(twin.with_posterior(posterior(twin, 4.0, 0.1)), logs, threads=1)
+    shares = {"hinge_pos": (0.82, 0.75, 0.91), "hinge_vel": (0.79, 0.72, 0.84)}
+
+    def with_shares(**shares):
+        return replace(
+            found,
+            sensors=tuple(
+                replace(s, inside=CoveredShare(value=v, low=low, high=high))
+                for s in found.sensors
+                for v, low, high in [shares[s.name]]
+            ),
+        )
+
+    one = with_shares(**shares)
+    assert [s.verdict for s in one.sensors] == ["perhaps too narrow", "too narrow"]
+    assert "79 % of hinge_vel lie" in one.sentence and "again" in one.sentence
+    assert "priors" in replace(one, source="prior").sentence
+    unsure = with_shares(**shares | {"hinge_vel": (0.95, 0.93, 0.97)})
+    assert unsure.verdict == "perhaps too narrow" and "82 % of hinge_pos" in unsure.sentence
+    assert "hinge_vel" not in unsure.sentence
 
 
 @pytest.mark.slow

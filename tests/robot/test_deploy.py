@@ -105,7 +105,7 @@ def test_a_replay_of_its_own_flight_gives_what_was_sent(bundle, tmp_path):
 
 
 @pytest.mark.slow
-def test_a_replay_of_a_broken_interface_is_not_passed(bundle, tmp_path):
+def test_a_replay_of_a_broken_interface_is_not_passed(bundle, tmp_path, capsys):
     config = DeployConfig(
         bundle=bundle, robot="unit:5", execute=True, force=True, person="ana", out=tmp_path / "run"
     )
@@ -113,15 +113,18 @@ def test_a_replay_of_a_broken_interface_is_not_passed(bundle, tmp_path):
     log = read_recording(tmp_path / "run" / "trial-0001.arrow")
     name = "sensor/shoulder_lift_pos"
     turned = replace(log[name], values=-log[name].values)
-    found = deploy(
-        DeployConfig(bundle=bundle, step="replay"),
-        logs=[replace(log, channels={**log.channels, name: turned})],
-    )
+    spoilt = replace(log, channels={**log.channels, name: turned})
+    found = deploy(DeployConfig(bundle=bundle, step="replay"), logs=[spoilt])
     assert not found.record.passed and "sign flipped" in found.record.why
     assert (
         "replay (the doctor says"
         in missing(Bundle.open(bundle), "full", robot="arm-reach", serial="unit-5")[0]
     )
+    lake = tmp_path / "lake"
+    Lake.create(lake).append(spoilt)
+    assert go(bundle, "--step", "replay", "--logs", str(lake)) == 1
+    said = capsys.readouterr().out
+    assert "has the opposite sign" in said and f"sim2real doctor {bundle} --logs {lake}" in said
 
 
 @pytest.mark.slow

@@ -11,6 +11,7 @@ from sim2real.attribution.failures import Failures
 from sim2real.intervals import clopper_pearson
 from sim2real.plain import PlainData
 from sim2real.twin import Twin
+from sim2real.units import counted
 
 _MIN_COST_TO_RECORD = 5.0
 """Points of success that an undetermined dimension must possibly cost to be worth a recording."""
@@ -70,8 +71,7 @@ def _ranges(twin: Twin, success: Attribution, *, cured: bool) -> Iterator[Advice
         wider = [words for words in wider if words]
         if wider:
             yield Advice(
-                do=f"widen {len(wider)} range{'s' if len(wider) > 1 else ''} of {share.name}:"
-                f" {'; '.join(wider)}",
+                do=f"widen {counted(len(wider), 'range')} of {share.name}: {'; '.join(wider)}",
                 why=f"{cost}, and the identified robot lies outside the range that training draws"
                 " from" + ("; other robots of its kind may, too" if cured else ""),
             )
@@ -143,16 +143,16 @@ def _undetermined(success: Attribution, identified: Mapping[str, Any]) -> Iterat
 
 def _kinds(failures: Failures) -> Iterator[Advice]:
     for kind in failures.kinds:
-        count, first = len(kind.episodes), kind.episodes[0][:8]
+        count, first = counted(len(kind.episodes), "failure"), kind.episodes[0][:8]
         if not kind.reproducible:
             yield Advice(
-                do=f"watch {first} and record more like it",
-                why=f"{count} failures look like it, and nothing in the twin reproduces them",
+                do=f"look at episode {first}, and record more trials under its conditions",
+                why=f"{count} of this kind, and nothing in the twin reproduces them",
             )
         elif not kind.values:
             yield Advice(
-                do=f"watch {first}, and train longer",
-                why=f"{count} failures look like it, and the policy fails like this in the twin at"
+                do=f"look at episode {first}, and train longer",
+                why=f"{count} of this kind, and the policy fails like this in the twin at"
                 " any parameter values",
             )
         elif not kind.met_in_training:
@@ -160,7 +160,7 @@ def _kinds(failures: Failures) -> Iterator[Advice]:
             yield Advice(
                 do=f"let training draw {value.parameter} from {value.low:.3g} … {value.high:.3g}"
                 f" {value.unit}".rstrip(),
-                why=f"{count} failures look like nothing in training; the twin fails in the same"
+                why=f"{count} unlike anything in training; the twin fails in the same"
                 f" way with these values ({kind.dimension})",
             )
 

@@ -18,6 +18,7 @@ from scipy.cluster.hierarchy import fcluster, linkage
 from scipy.spatial.distance import cdist, squareform
 
 from sim2real.arrays import Floats, Ints
+from sim2real.contract import SensorSpec
 from sim2real.logs import ControlLog
 
 _WINDOWS = 10
@@ -93,14 +94,15 @@ class Behaviours:
         columns: list[Floats] = []
         for spec, place in log.columns():
             part = log.readings[:, place]
-            free = spec.kind == "jointpos" and self._turns(spec.of)
-            columns += [np.sin(part), np.cos(part)] if free else [part]
+            columns += [np.sin(part), np.cos(part)] if self.turns(spec) else [part]
         return np.concatenate(columns, axis=1)
 
-    def _turns(self, joint: str) -> bool:
-        found = mujoco.mj_name2id(self._model, mujoco.mjtObj.mjOBJ_JOINT, joint)
+    def turns(self, spec: SensorSpec) -> bool:
+        """Whether a sensor reads the angle of a joint that turns freely."""
+        found = mujoco.mj_name2id(self._model, mujoco.mjtObj.mjOBJ_JOINT, spec.of)
         return (
-            found >= 0
+            spec.kind == "jointpos"
+            and found >= 0
             and not self._model.jnt_limited[found]
             and self._model.jnt_type[found] == mujoco.mjtJoint.mjJNT_HINGE
         )

@@ -29,6 +29,8 @@ class Attempt:
     """Start time; '' if not recorded."""
     began: dict[str, float]
     """Goals and first readings, by name."""
+    turning: frozenset[str] = frozenset()
+    """Those of them that are angles of freely turning joints."""
 
     @classmethod
     def of(cls, episode: Episode, log: ControlLog, task: type[Task]) -> Attempt:
@@ -112,6 +114,9 @@ def _in_places(attempts: Sequence[Attempt], min_outcomes: int) -> Iterator[Compl
     names = sorted({name for attempt in attempts for name in attempt.began})
     for name in names:
         values = np.array([attempt.began.get(name, np.nan) for attempt in attempts])
+        if name in attempts[0].turning:  # whole turns make no difference
+            middle = np.angle(np.nanmean(np.exp(1j * values)))
+            values = middle + np.remainder(values - middle + np.pi, 2 * np.pi) - np.pi
         good, bad = values[won & np.isfinite(values)], values[~won & np.isfinite(values)]
         if min(len(good), len(bad)) < min_outcomes or np.ptp([*good, *bad]) == 0:
             continue

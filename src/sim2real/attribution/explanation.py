@@ -9,7 +9,7 @@ other.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -101,8 +101,12 @@ def explain_failures(
             " deploy`, or label them with `sim2real data label`"
         )
     contract = twin_contract(twin, task.rate_hz)
-    attempts = [Attempt.of(e, ControlLog.of(e, contract, twin.channels), task) for e in judged]
     behaviours = Behaviours(twin.compile().model, task.episode_s)
+    turning = frozenset(f"{s.name} at the start" for s in contract.sensors if behaviours.turns(s))
+    attempts = [
+        replace(Attempt.of(e, ControlLog.of(e, contract, twin.channels), task), turning=turning)
+        for e in judged
+    ]
     run = partial(
         run_trials, task, opened.policy, episodes=worlds, seed=seed, twin=twin,
         remainder=opened.remainder, threads=threads,

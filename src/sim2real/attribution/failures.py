@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from sim2real.attribution.attempt_behaviour import Phase
 from sim2real.attribution.complaints import Complaint
 from sim2real.plain import PlainData
+from sim2real.units import counted
 
 UNKNOWN = "unknown"
 _MIN_AS_ISOLATED = 0.02
@@ -75,12 +76,15 @@ class FailureKind(PlainData, also=("dimension", "met_in_training", "sentences"))
 
     def sentences(self) -> list[str]:
         """What is known of it."""
-        count = f"{len(self.episodes)} failure{'s' if len(self.episodes) > 1 else ''}"
-        found = [f"{count} like {self.episodes[0][:8]}"]
+        count = counted(len(self.episodes), "failure")
+        found = [f"{count} of one kind, as in episode {self.episodes[0][:8]}"]
         if not self.met_in_training:
             found.append("nothing in training was similar")
         else:
-            found.append(f"training had such cases, and {self.failed_alike:.0%} of them failed")
+            found.append(
+                "the policy met similar cases in training, and failed in"
+                f" {self.failed_alike:.0%} of them"
+            )
         if not self.reproducible:
             found.append("no values that the twin allows reproduce it: its cause is unknown")
         elif not self.values:

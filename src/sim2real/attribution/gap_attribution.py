@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 from sim2real.attribution.attribution import Attribution
 from sim2real.attribution.lost_success import attribute_success
@@ -17,10 +17,9 @@ from sim2real.evaluation import OpenedPolicy, PolicySource, open_policy
 from sim2real.files import write_json
 from sim2real.identification import identify
 from sim2real.logs import aligned_logs
+from sim2real.phases import Report, phase
 from sim2real.policy import open_twin
 from sim2real.twin import Twin
-
-Report: TypeAlias = Callable[[int, int], None]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -106,7 +105,7 @@ def attribute(
         trajectory = attribute_trajectory(
             before, after, aligned_logs(before, episodes, rate_hz=rate_hz), horizon_s=horizon_s,
             draws=draws, segments=segments, with_refits=refits, seed=seed, threads=threads,
-            report=report,
+            report=phase(report, "trajectory"),
         )  # fmt: skip
     except Sim2RealError as none:
         if opened is None:
@@ -115,7 +114,7 @@ def attribute(
     if opened is not None:
         success = attribute_success(
             before, after, opened.task, opened.policy, source=opened.source, real=real, draws=draws,
-            each=each, seed=seed, threads=threads, report=report,
+            each=each, seed=seed, threads=threads, report=phase(report, "success"),
         )  # fmt: skip
     return GapAttribution(
         before=before, after=after, identified=new, trajectory=trajectory, success=success, why=why

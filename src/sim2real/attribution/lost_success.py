@@ -85,7 +85,7 @@ def attribute_success(
         column: 0.5 * float(attempt.costs(column).mean())
         for column in _columns_in_detail(who, values, low, high, together)
     }
-    report(1, 1)
+    attempt.finish()
     unexplained = None
     if real is not None:
         unexplained = _unexplained(float(values[-1]), resampled[-1], real, seed)
@@ -153,6 +153,10 @@ class _Attempts:
         alone[:, column], without[:, column] = self._moved[:, column], self._base[:, column]
         costs = self(self._none) - self._tried(alone)
         return costs + self._tried(without) - self(self._all)
+
+    def finish(self) -> None:
+        """Report that nothing more is tried: cached results made the work shorter."""
+        self._report(self._most, self._most)
 
     def _rows(self, members: Bools) -> Floats:
         return self._who.moved(self._base, self._moved, members[None])[:, 0]

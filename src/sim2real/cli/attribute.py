@@ -43,8 +43,8 @@ def _show(found: GapAttribution, out: Path) -> None:
 def _tell(found: Attribution) -> None:
     if found.of == "trajectory":
         say(
-            f"error beyond noise: {found.before:.3g} noise variances, {found.after:.3g} if"
-            " identified"
+            f"squared error beyond the readings' noise: {found.before:.3g} times the variance of"
+            f" the noise, {found.after:.3g} after identification"
         )
     else:
         say(f"success: {found.before:.1f} % as trained, {found.after:.1f} % if identified")

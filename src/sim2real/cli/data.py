@@ -21,6 +21,7 @@ from sim2real.cli.output import answer, print_json, print_table, say, shorten
 from sim2real.data import Consent, Label, Lake, LakeKeeper, Signal
 from sim2real.errors import Sim2RealError
 from sim2real.report import bar, curve, plot_episode
+from sim2real.units import counted
 
 _MAX_CURVES = 8
 """Most components of a channel that are drawn."""
@@ -175,7 +176,9 @@ def run_verify(verb: InLake) -> int:
     with bar("verify", quiet=verb.json) as report:
         damage = LakeKeeper(lake).verify(report=report)
     lines = [f"{one.file}: {one.message}" for one in damage]
-    lines += [f"{len(damage)} things have changed" if damage else "nothing has changed"]
+    lines += [
+        f"{counted(len(damage), 'thing')} changed" if damage else "no file or episode has changed"
+    ]
     answer({"sound": not damage, "damage": damage}, "\n".join(lines), json=verb.json)
     return 1 if damage else 0
 

@@ -24,6 +24,7 @@ from sim2real.data import (
 from sim2real.errors import Sim2RealError
 from sim2real.files import read_table
 from sim2real.report import bar
+from sim2real.units import counted
 
 
 def run_import(verb: DataImport) -> int:
@@ -32,7 +33,9 @@ def run_import(verb: DataImport) -> int:
         found = import_episodes(verb.paths, verb.lake, report=report, **_reading(verb))
     known = len(found.episodes) - found.new
     more = f", {known} known" if known else ""
-    answer(found, f"{found.new} episodes imported into {verb.lake}{more}", json=verb.json)
+    answer(
+        found, f"{counted(found.new, 'episode')} imported into {verb.lake}{more}", json=verb.json
+    )
     for text in found.problems:
         say_error(text)
     return 2 if found.problems else 0
@@ -54,7 +57,9 @@ def run_export(verb: DataExport) -> int:
             version=verb.version,
             report=report,
         )
-    words = f"{len(found.episodes)} episodes written to {verb.out}; data set {found.dataset}"
+    words = (
+        f"{counted(len(found.episodes), 'episode')} written to {verb.out}; data set {found.dataset}"
+    )
     return answer(found, words, json=verb.json)
 
 
@@ -80,7 +85,7 @@ def run_check(verb: DataCheck) -> int:
     if verb.json:
         print_json({"episodes": checked})
     elif not bad:
-        say(f"nothing wrong in {len(checked)} episodes")
+        say(f"nothing wrong in {counted(len(checked), 'episode')}")
     return 1 if bad else 0
 
 

@@ -12,6 +12,7 @@ from sim2real.contract import Contract
 from sim2real.policy import Bundle
 from sim2real.report import bar
 from sim2real.robot import DeployConfig, Deployment, OperatorPrompts, deploy
+from sim2real.units import counted
 
 _ROWS = 8
 """Periods that a dry run shows, approximately."""
@@ -56,14 +57,17 @@ def _show(
         agreement = found.record.figures.get("agreement")
         if agreement:
             _show_agreement(contract, agreement)
-        if "doctor" in found.record.figures:
-            say(f"doctor: {found.record.figures['doctor']['verdict']}")
+        if doctor := found.record.figures.get("doctor"):
+            say(f"doctor: {doctor['verdict']}")
+            for finding in doctor["findings"][:1]:
+                say(f"  {finding['evidence']}")
+                say(f"  more: sim2real doctor {config.bundle} --logs {' '.join(config.logs)}")
         say(found.record.line())
     if found.success is not None:
         say(f"success {found.success}")
     left = config.trials - len(found.trials)
     if left and found.step != "replay":
-        say(f"{left} trials not run: {found.ended}")
+        say(f"{counted(left, 'trial')} not run: {found.ended}")
     if found.folder:
         say(f"recordings: {found.folder}")
     elif config.out is not None and found.step != "replay":

@@ -61,4 +61,4 @@ def _show_ranges(found: Ranges, out: Path) -> None:
         say(f"correlated ({value:+.2f}): {one}, {other}")
     if (covered := found.coverage) is not None:
         print_table(*covered.table())
-        say(f"the ranges are {covered.verdict}; 95 % of the readings should be inside")
+        say(covered.sentence)

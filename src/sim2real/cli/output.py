@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import json
 import logging
+import shutil
 import sys
+import textwrap
 from collections.abc import Callable, Iterable, Sequence
 from decimal import Decimal
+from itertools import zip_longest
 from typing import Any
 
 from sim2real.plain import plain
@@ -69,25 +72,36 @@ def answer(found: object, words: str | Callable[[], object], *, json: bool) -> i
 def print_table(
     columns: Sequence[str], rows: Iterable[Iterable[Any]], *, whole: Sequence[str] = ()
 ) -> None:
-    """Print a table that folds into the width of the terminal, but not in the columns `whole`."""
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
+    """Print a table that folds between words into the width of the terminal.
 
-    table = Table(box=None, padding=(0, 2, 0, 0))
-    for column in columns:
-        table.add_column(column, overflow="fold", no_wrap=column in whole)
-    cells = [[_cell(value) for value in row] for row in rows]
-    console = Console()
-    if len(columns) * 6 > console.width:  # too many columns for a table: one line per cell
+    Columns in `whole` do not fold. If the words do not fit side by side, each cell gets a line.
+    """
+    cells = [[" ".join(_cell(value).split()) for value in row] for row in rows]
+    longest, widths = [], []
+    for column, *below in zip(columns, *cells, strict=True):
+        words = [column, *below] if column in whole else " ".join([column, *below]).split()
+        longest.append(max(map(len, [column, *below])))
+        widths.append(max(map(len, words), default=0))
+    room = shutil.get_terminal_size().columns - sum(widths)
+    between = 2 if room >= 2 * len(widths) else 1
+    spare = room - between * (len(widths) - 1)
+    if spare < 0:
         for row in cells:
-            for column, cell in zip(columns, row, strict=True):
-                say(f"{column}: {cell}")
+            say("\n".join(f"{column}: {cell}" for column, cell in zip(columns, row, strict=True)))
             say("")
         return
-    for row in cells:
-        table.add_row(*(Text(cell) for cell in row))
-    console.print(table)
+    # Columns that lack least are widened first: as many as possible then need no second line.
+    for k in sorted(range(len(widths)), key=lambda k: longest[k] - widths[k]):
+        more = min(spare, longest[k] - widths[k])
+        widths[k], spare = widths[k] + more, spare - more
+    for row in ([*columns], *cells):
+        folded = [
+            textwrap.wrap(cell, max(1, width), break_on_hyphens=False)
+            for cell, width in zip(row, widths, strict=True)
+        ]
+        for parts in zip_longest(*folded, fillvalue=""):
+            line = (part.ljust(width) for part, width in zip(parts, widths, strict=True))
+            say((" " * between).join(line).rstrip())
 
 
 def shorten(text: str, most: int) -> str:

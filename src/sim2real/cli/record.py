@@ -45,7 +45,7 @@ def _show_plan(prepared: PreparedMotion) -> None:
     if prepared.moved:
         say("  first moves towards the twin's default pose, to have room")
     if prepared.reduced:
-        say(f"  smaller than requested: otherwise {prepared.reduced}")
+        say(f"  smaller than asked for; at full size, {prepared.reduced}")
     print_table(
         ("command", "unit", "from", "to", "a second", "a second squared", "amplitude"),
         (

@@ -180,7 +180,7 @@ def _unknown(words: list[str]) -> str:
     if len(words) == begun:
         return f"{name} needs one of: {', '.join(sorted(known))}"
     wrong = words[begun]
-    return f"{name} has no verb {wrong!r}{nearest(wrong, known)}"
+    return f"{name} has no verb {wrong!r}{nearest(wrong, known) or f'; `{name} --help` lists them'}"
 
 
 def _beginning(words: Sequence[str]) -> list[Verb]:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, islice
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal
 
 from sim2real.data.check import LogFault, check_episode, repair_episode
 from sim2real.data.episode import Episode
@@ -16,9 +16,8 @@ from sim2real.data.lake import Lake, quoted
 from sim2real.data.mixture import Mixture, Part
 from sim2real.data.provenance import Provenance
 from sim2real.errors import Sim2RealError
+from sim2real.phases import Report
 from sim2real.plain import PlainData
-
-Report: TypeAlias = Callable[[int, int], None]
 
 _EPISODES_PER_COMMIT = 32
 

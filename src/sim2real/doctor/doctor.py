@@ -12,6 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+from scipy.stats import binom
 
 from sim2real.data import Episode, Logs, select
 from sim2real.doctor.findings import Diagnosis, Fault, Finding, joined
@@ -27,6 +28,9 @@ from sim2real.twin import Twin
 
 _NOT_FREELY_DRIVEN = ("deploy: shadow", "deploy: limited")
 """Recordings in which the commands are not those of the policy."""
+
+_PASSING = (Fault.STALE, Fault.MISSING)
+"""Faults that may come and go: one log is enough."""
 
 
 class Doctor:
@@ -48,7 +52,8 @@ class Doctor:
         """What is wrong with the interface in these logs of one robot, at least one."""
         if not episodes:
             raise Sim2RealError("there is no log to diagnose")
-        found: list[list[Finding]] = []
+        sure: list[list[Finding]] = []
+        likely: list[list[Finding]] = []
         notes: list[str] = []
         gaps: list[float] = []
         periods = 0
@@ -59,15 +64,18 @@ class Doctor:
                 log = replace(log, wanted=None, action=None, observation=None)
                 notes.append("only the motion of shadow and limited runs was checked")
             periods += len(log.times)
-            findings, gap = self._log(log, notes)
-            found.append(findings)
+            exact, motion, gap = self._log(log, notes)
+            sure.append(exact)
+            likely.append(motion)
             gaps.append(gap)
             report(done + 1, len(episodes))
         known = [gap for gap in gaps if np.isfinite(gap)]
         gap = float(np.median(known)) if known else float("nan")
         if self._why_not:
             notes.append(self._why_not)
-        faults = joined(found)
+        lasting, rare = self._lasting(likely, tested=sum(not exact for exact in sure))
+        notes += rare
+        faults = joined([exact + motion for exact, motion in zip(sure, lasting, strict=True)])
         return Diagnosis(
             findings=faults,
             logs=len(episodes),
@@ -77,24 +85,43 @@ class Doctor:
             notes=tuple(dict.fromkeys(notes)),
         )
 
-    def _log(self, log: ControlLog, notes: list[str]) -> tuple[list[Finding], float]:
+    def _log(self, log: ControlLog, notes: list[str]) -> tuple[list[Finding], list[Finding], float]:
+        """What one log shows for certain, else what its motion looks like, and its misfit."""
         findings = clock_findings(log, self.thresholds)
         chain = SoftwareChain(self.interface, log)
         if not findings:
             findings = chain.findings()
         notes += chain.notes
-        if findings:
-            return findings, float("nan")
-        physics = self._reference()
+        physics = None if findings else self._reference()
         if physics is None:
-            return findings, float("nan")
-        findings = (
-            physics.bounds.units(log)
-            or physics.findings(log)
-            or physics.bounds.findings(log)
-            or self._saturation(log, physics)
-        )
-        return findings, physics.gap(physics.motions(log))
+            return findings, [], float("nan")
+        findings = physics.bounds.units(log)
+        motion = [] if findings else physics.findings(log) or physics.bounds.findings(log)
+        if not findings and not motion:
+            findings = self._saturation(log, physics)
+        return findings, motion, physics.gap(physics.motions(log))
+
+    def _lasting(
+        self, per_log: Sequence[Sequence[Finding]], *, tested: int
+    ) -> tuple[list[list[Finding]], list[str]]:
+        """Findings from motion without those of so few logs that chance explains them, and notes.
+
+        A weak servo that sags in one log moves in it as if its zero were off; a real error of its
+        zero shows in more.
+        """
+        limits, notes, rare = self.thresholds, [], set()
+        found = joined(per_log)
+        for finding in found:
+            logs = sum(any(f.fault == finding.fault for f in log) for log in per_log)
+            by_chance = float(binom.sf(logs - 1, tested, limits.false_alarm))
+            if finding.fault not in _PASSING and by_chance > limits.chance:
+                rare.add(finding.fault)
+                notes.append(
+                    f"{logs} of {len(per_log)} logs look{'s' * (logs == 1)} like"
+                    f" {finding.fault}: {', '.join(finding.where)}; that may be chance"
+                    f" ({100 * by_chance:.0f} %), but if more logs show it, it is a fault"
+                )
+        return [[f for f in log if f.fault not in rare] for log in per_log], notes
 
     @property
     def complete(self) -> bool:

@@ -10,6 +10,7 @@ from sim2real.arrays import Bools, Floats
 from sim2real.doctor.findings import Fault, Finding
 from sim2real.doctor.graph_interface import InputColumn
 from sim2real.doctor.signal_relations import RelationKind, SignalRelation, relate
+from sim2real.units import counted
 
 
 @dataclass(frozen=True)
@@ -93,7 +94,7 @@ _ALTERNATIVES = {
 _WORDS = {
     RelationKind.ABSENT: "is always zero or NaN",
     RelationKind.STUCK: "keeps one value ({value:.4g}) in the whole log",
-    RelationKind.SHIFTED: "is {value:+.0f} period(s) late",
+    RelationKind.SHIFTED: "is {periods} late",
     RelationKind.PERMUTED: "holds the values of {other}",
     RelationKind.NEGATED: "has the opposite sign",
     RelationKind.DEGREES: "is {value:.4g} times what it should be",
@@ -119,7 +120,8 @@ def _evidence(relations: list[SignalRelation], columns: tuple[InputColumn, ...])
     first = relations[0]
     column = columns[first.column]
     other = columns[int(first.value)].name if first.kind is RelationKind.PERMUTED else ""
-    how = _WORDS[first.kind].format(value=first.value, other=other)
+    periods = counted(round(first.value), "period") if first.kind is RelationKind.SHIFTED else ""
+    how = _WORDS[first.kind].format(value=first.value, other=other, periods=periods)
     more = f", and {len(relations) - 1} more like it" if len(relations) > 1 else ""
     share = 100 * float(np.mean([r.share for r in relations]))
     return (

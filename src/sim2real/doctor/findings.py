@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from sim2real.plain import PlainData
+from sim2real.units import counted
 
 
 class Fault(StrEnum):
@@ -112,7 +113,7 @@ class Diagnosis(PlainData, also=("verdict", "fine")):
         if self.fine:
             yield self.physics
         yield from (f"Note: {note}." for note in self.notes)
-        yield f"{self.logs} log(s), {self.periods} periods."
+        yield f"{counted(self.logs, 'log')}, {counted(self.periods, 'period')}."
 
 
 def joined(per_log: Sequence[Sequence[Finding]]) -> tuple[Finding, ...]:

@@ -11,7 +11,7 @@ from collections.abc import Callable
 import numpy as np
 
 from sim2real.arrays import Floats
-from sim2real.contract import Limits
+from sim2real.contract import Limits, SensorSpec
 from sim2real.doctor.findings import Fault, Finding
 from sim2real.doctor.signal_relations import DEGREES
 from sim2real.doctor.simulated_reference import ReferenceEpisodes
@@ -33,9 +33,7 @@ class ReadingBounds:
         self._stopped = {joint.name for joint in limits.joints if joint.position_high < 1e6}
         both = [np.abs(e.readings).reshape(-1, e.readings.shape[2]) for e in (driven, excited)]
         self._largest = np.nanmax(np.concatenate(both), axis=0)
-        first = driven.readings[:, 0]
-        self._middle = np.nanmedian(first, axis=0)
-        self._spread = np.nanmax(np.abs(first - self._middle), axis=0)
+        self._first = driven.readings[:, 0]
         rows = driven.readings.reshape(-1, driven.readings.shape[2])
         self._low, self._high = np.nanmin(rows, axis=0), np.nanmax(rows, axis=0)
 
@@ -52,8 +50,7 @@ class ReadingBounds:
             usual = max(float(self._largest[part].max()), 1e-3)
             ratio = float(largest[part].max()) / usual
             # A joint without stops may have turned many times.
-            turns = sensor.kind == "jointpos" and sensor.of not in self._stopped
-            if ratio < (4 * far if turns else far):
+            if ratio < (4 * far if self._turns(sensor) else far):
                 continue
             angle = sensor.unit.startswith("rad")
             fault = Fault.DEGREES if angle and ratio < 2.0 * DEGREES else Fault.SCALE
@@ -68,17 +65,30 @@ class ReadingBounds:
             findings.append(Finding(fault, tuple(n for n, _ in found), evidence, 0.9, others))
         return findings
 
+    def _turns(self, sensor: SensorSpec) -> bool:
+        """Whether it reads a joint without stops."""
+        return sensor.kind == "jointpos" and sensor.of not in self._stopped
+
     def _start(self, log: ControlLog) -> list[Finding]:
-        angles = [(s.name, part.start) for s, part in log.columns() if s.kind == "jointpos"]
-        names, columns = [name for name, _ in angles], [column for _, column in angles]
+        angles = [(s, part.start) for s, part in log.columns() if s.kind == "jointpos"]
+        names, columns = [s.name for s, _ in angles], [column for _, column in angles]
+        turning = np.array([s.unit == "rad" and self._turns(s) for s, _ in angles])
         known = np.flatnonzero(np.isfinite(log.readings[:, columns]).all(axis=1))
         if not columns or not len(known) or known[0] > 3:
             return []
         at = log.readings[known[0], columns]
-        middle, spread = self._middle[columns], self._spread[columns]
+        first = self._first[:, columns]
+        middle = np.nanmedian(first, axis=0)
+
+        def distance(pose: Floats) -> Floats:
+            """From the middle; for a joint that turns freely, whole turns do not count."""
+            far = pose - middle
+            return np.abs(np.where(turning, np.remainder(far + np.pi, 2 * np.pi) - np.pi, far))
+
+        spread = np.nanmax(distance(first), axis=0)
 
         def away(pose: Floats) -> Floats:
-            return np.asarray(np.abs(pose - middle) - spread)
+            return np.asarray(distance(pose) - spread)
 
         odd = away(at) > self._limits.start_outside
         if not odd.any():

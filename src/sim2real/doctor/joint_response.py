@@ -48,6 +48,8 @@ class ServoJoint:
     speed: int | None
     servo: bool
     """Whether the command is a position."""
+    unit: str
+    """Of its position reading."""
     qpos: int
     dof: int
 
@@ -68,6 +70,7 @@ class JointMotion:
 def joints_of(contract: Contract, twin: Twin) -> list[ServoJoint]:
     """The commanded joints whose position is measured."""
     model = twin.compile().model
+    units = {sensor.of: sensor.unit for sensor in contract.sensors if sensor.kind == "jointpos"}
     positions, speeds = contract.columns("jointpos"), contract.columns("jointvel")
     return [
         ServoJoint(
@@ -76,6 +79,7 @@ def joints_of(contract: Contract, twin: Twin) -> list[ServoJoint]:
             position=positions[command.joint],
             speed=speeds.get(command.joint),
             servo=command.unit in ("rad", "m"),
+            unit=units[command.joint],
             qpos=int(model.joint(command.joint).qposadr[0]),
             dof=int(model.joint(command.joint).dofadr[0]),
         )

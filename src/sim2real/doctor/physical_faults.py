@@ -21,6 +21,7 @@ from sim2real.doctor.simulated_reference import ReferenceEpisodes, simulated
 from sim2real.doctor.thresholds import DoctorThresholds
 from sim2real.logs import ControlLog
 from sim2real.twin import Twin
+from sim2real.units import counted
 
 _EXACT_FAULTS = (Fault.SIGN, Fault.PERMUTED)
 """Faults without a number to fit."""
@@ -251,7 +252,7 @@ class PhysicalReference:
         if repeated:
             fault, other = other, fault
         evidence = (
-            f"The joints respond {periods} period(s)"
+            f"The joints respond {counted(periods, 'period')}"
             f" ({1e3 * periods / log.contract.rate_hz:.0f} ms) later than in any of the twin's"
             f" worlds (with earlier readings the misfit improves by {gain:.2f})."
         )
@@ -261,11 +262,12 @@ class PhysicalReference:
         first = max(named, key=lambda n: n.gain)
         hypothesis = first.hypothesis
         what, value = hypothesis.what, hypothesis.value
+        unit = next(j.unit for j in self.model.joints if j.name == first.joint)
         how = {
             Fault.SIGN: f"its {what} negated",
             Fault.DEGREES: f"its {what} divided by {value:.3g}",
             Fault.SCALE: f"its {what} divided by {value:.3g}",
-            Fault.OFFSET: f"its zero moved by {-value:+.2f}",
+            Fault.OFFSET: f"its zero moved by {-value:+.2f} {unit}",
             Fault.OBSERVATION_DELAYED: f"its {what} taken {value:.0f} periods earlier",
         }.get(fault, "")
         if fault is Fault.PERMUTED:

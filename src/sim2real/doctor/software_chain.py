@@ -31,6 +31,7 @@ from sim2real.doctor.signal_relations import (
     shifted,
 )
 from sim2real.logs import ControlLog
+from sim2real.units import counted
 
 _NEWLY_SATURATED_SHARE = 0.2
 """Share of actions brought to their limit above which they are saturated, not scaled."""
@@ -343,7 +344,7 @@ def _misshown(
 ) -> Iterator[tuple[Fault, list[str], str, Floats]]:
     """(fault, where, how the network sees it, frames) of observations with one fault each."""
     for k in range(1, LONGEST_SHIFT + 1):
-        how = f"it sees the observation of {k} period(s) earlier"
+        how = f"it sees the observation of {counted(k, 'period')} earlier"
         yield Fault.OBSERVATION_DELAYED, ["observation"], how, shifted(frames, k)
     blocks = [[c] for c in range(len(outputs))] + [
         [c for c, o in enumerate(outputs) if o.group == group]

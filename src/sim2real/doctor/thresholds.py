@@ -39,6 +39,10 @@ class DoctorThresholds:
     """The same for delays, in which buses differ."""
     misfit: float = 1.3
     """Misfit, relative to that of the twin's worlds, up to which a robot moves like them."""
+    false_alarm: float = 0.02
+    """Share of the logs of a sound robot whose motion may look like a fault."""
+    chance: float = 0.05
+    """Probability of a fault in as many logs by false alarms alone, above which it is a note."""
     worlds: int = 64
     """Worlds of the twin that define what is normal."""
     wider: float = 2.0

@@ -7,7 +7,7 @@ states and transitions can be told apart; and where in state space and in time t
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -19,12 +19,13 @@ from sim2real.data import ChannelMap, Logs
 from sim2real.errors import Sim2RealError
 from sim2real.gap.error_hotspots import Hotspot, find_hotspots, ranked
 from sim2real.gap.horizon_errors import ChannelGap, channel_gaps
-from sim2real.gap.reading_coverage import RangeCoverage, range_coverage
-from sim2real.gap.replayed_pairs import ReplayedPairs, make_pairs, part_of
+from sim2real.gap.reading_coverage import RangeCoverage
+from sim2real.gap.replayed_pairs import ReplayedPairs, make_pairs
 from sim2real.gap.thresholds import GAP_THRESHOLDS, GapThresholds
 from sim2real.gap.two_sample import EXCHANGES, MIN_PAIRS, Distance, distances
 from sim2real.intervals import holm
 from sim2real.logs import ControlLog, aligned_logs
+from sim2real.phases import Report, phase
 from sim2real.plain import PlainData
 from sim2real.policy import open_twin
 from sim2real.randomize import drawn
@@ -39,8 +40,6 @@ _MIN_STEPS = 3
 """Fewest periods of a segment."""
 _MAX_LISTED = 20
 """Most hotspots in the written result."""
-_STAGES = 3
-"""Stages of about the same length, for the progress bar."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -133,7 +132,7 @@ class Gap(
         """The error of each channel, the farthest above its floor first."""
         head = (
             "channel", "error", "in noise levels", "of its spread", "error / floor",
-            "if no change", "late by",
+            "error of assuming no change", "late by",
         )  # fmt: skip
         return head, [
             (
@@ -206,7 +205,7 @@ def measure_gap(
     thresholds: GapThresholds = GAP_THRESHOLDS,
     seed: int = 0,
     threads: int = 0,
-    report: Callable[[int, int], None] = lambda done, of: None,
+    report: Report = lambda done, of: None,
 ) -> Gap:
     """Measure how far a twin's best guess is from the robot that made some logs; see `Gap`.
 
@@ -224,13 +223,22 @@ def measure_gap(
     logs = aligned_logs(twin, logs, channels=channels, rate_hz=rate_hz)
     _refuse_rates(logs)
     make = partial(make_pairs, twin, logs, seed=seed, remainder=remainder, threads=threads)
-    stages = [part_of(report, k, _STAGES) for k in range(_STAGES)]
     draws = None
     if twin.posterior is not None:
         draws = drawn(twin, "posterior", count=thresholds.draws, seed=seed).numpy()
-    pairs = make(horizon_s=horizon_s, most=thresholds.segments, draws=draws, report=stages[0])
+    pairs = make(
+        horizon_s=horizon_s,
+        most=thresholds.segments,
+        draws=draws,
+        report=phase(report, f"segments of {horizon_s:g} s"),
+    )
     short_s = max(horizon_s / _SHORTER, _MIN_STEPS * pairs.real.period_s)
-    short = make(horizon_s=short_s, most=thresholds.short_segments, apart=False, report=stages[1])
+    short = make(
+        horizon_s=short_s,
+        most=thresholds.short_segments,
+        apart=False,
+        report=phase(report, f"segments of {short_s:.2g} s"),
+    )
     tests, why = distances(pairs, seed=seed), []
     if len(pairs.recording) < _FEW_SEGMENTS:
         why.append(
@@ -244,12 +252,12 @@ def measure_gap(
         try:
             covered = range_coverage(
                 twin, logs, source="posterior", draws=thresholds.draws, horizon_s=horizon_s,
-                thresholds=thresholds, seed=seed, threads=threads, report=stages[2],
+                thresholds=thresholds, seed=seed, threads=threads,
+                report=phase(report, "coverage"),
             )  # fmt: skip
         except Sim2RealError as error:
             why.append(f"the posterior's coverage was not checked: {error}")
     errors = channel_gaps(pairs, thresholds=thresholds, seed=seed)
-    report(1, 1)
     return Gap(
         twin=twin.name,
         version=twin.version,

@@ -41,7 +41,7 @@ class Ranges:
     @property
     def fine(self) -> bool:
         """Whether they are neither too narrow nor far too wide, as far as the logs show."""
-        return self.coverage is None or self.coverage.verdict == "fine"
+        return self.coverage is None or not self.coverage.verdict.startswith("too ")
 
     @property
     def names(self) -> list[str]:

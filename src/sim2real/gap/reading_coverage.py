@@ -70,10 +70,12 @@ class SensorCoverage(PlainData, also=("width", "verdict"), without=("name", "thr
 
     @property
     def verdict(self) -> str:
-        """'too narrow', 'too wide' or 'fine'."""
+        """'too narrow', 'perhaps too narrow' if the logs are too few to tell, 'too wide' or
+        'fine'."""
         limits = self.thresholds
-        if self.inside.high < limits.inside_least:
-            return "too narrow"
+        if self.inside.value < limits.inside_least:
+            sure = self.inside.high < limits.inside_least
+            return "too narrow" if sure else "perhaps too narrow"
         wide = self.width > limits.spread_most and self.inside.value > BAND
         return "too wide" if wide else "fine"
 
@@ -98,11 +100,31 @@ class RangeCoverage(PlainData, also=("verdict",), without=("sensors", "replay"))
 
     @property
     def verdict(self) -> str:
-        """'too narrow' if any sensor is, 'too wide' if all are, else 'fine'."""
+        """'too narrow', or perhaps so, if any sensor is, 'too wide' if all are, else 'fine'."""
         found = {sensor.verdict for sensor in self.sensors}
-        if "too narrow" in found:
-            return "too narrow"
+        for narrow in ("too narrow", "perhaps too narrow"):
+            if narrow in found:
+                return narrow
         return "too wide" if found == {"too wide"} else "fine"
+
+    @property
+    def sentence(self) -> str:
+        """The verdict, the sensors that it comes from, and what to do."""
+        if self.verdict == "fine":
+            return "the ranges contain what the robot did"
+        if self.verdict == "too wide":
+            return "the ranges are too wide for these logs: identify the twin from them"
+        inside = " and ".join(
+            f"{100 * sensor.inside.value:.0f} % of {sensor.name}"
+            for sensor in self.sensors
+            if sensor.verdict == self.verdict
+        )
+        remedy = "check them with more recordings"
+        if self.verdict == "too narrow" and self.source == "posterior":
+            remedy = "identify the twin again, with more motions"
+        elif self.verdict == "too narrow":
+            remedy = "widen the priors in twin.toml, or identify the twin from more motions"
+        return f"the ranges are {self.verdict}: {inside} lie inside, not 95 %; {remedy}"
 
     def table(self) -> Table:
         """The coverage of each sensor."""

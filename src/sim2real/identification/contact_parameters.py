@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -13,6 +13,7 @@ from sim2real.identification.posterior import Posterior
 from sim2real.identification.whole_recordings import WholeRecordings
 from sim2real.logs import ControlLog
 from sim2real.params import Dimension
+from sim2real.phases import Report, phase
 from sim2real.replay import open_parameters
 from sim2real.twin import Twin
 
@@ -30,7 +31,7 @@ def identify_contact(
     fitted: Sequence[str] = (),
     seed: int = 0,
     threads: int = 0,
-    report: Callable[[int, int], None] = lambda done, of: None,
+    report: Report = lambda done, of: None,
 ) -> tuple[CmaSearch, Posterior, Identifiability] | None:
     """Search for the parameters with whole recordings; None if gradients do not mislead."""
     if not touches(twin, fitted):
@@ -38,8 +39,8 @@ def identify_contact(
     problem = WholeRecordings(twin, logs, fitted=tuple(fitted), threads=threads)
     if not gradients_mislead(problem):
         return None
-    found = search(problem, seed=seed, report=report)
-    posterior = weighed_posterior(found, seed=seed, report=report)
+    found = search(problem, seed=seed, report=phase(report, "search"))
+    posterior = weighed_posterior(found, seed=seed, report=phase(report, "posterior"))
     return found, posterior, narrowed(found, posterior)
 
 

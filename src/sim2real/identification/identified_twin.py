@@ -27,12 +27,14 @@ from sim2real.identification.recorded_starts import seen_states
 from sim2real.identification.thresholds import IDENTIFY_THRESHOLDS, IdentifyThresholds
 from sim2real.identification.whole_recordings import WholeRecordings
 from sim2real.logs import ControlLog, aligned_logs
+from sim2real.phases import Report, phase
 from sim2real.policy import open_twin
 from sim2real.replay import LeastSquares
 from sim2real.tasks import STARTS_FILE
 from sim2real.twin import Twin
 
-Report: TypeAlias = Callable[[int, int], None]
+_Believed: TypeAlias = tuple[Fit | CmaSearch, Posterior, Identifiability]
+"""A fit of all logs, and what is known from it."""
 
 _EQUAL_WITHIN = 1.1
 """Held-back errors up to this factor above the smallest count as equal."""
@@ -170,7 +172,12 @@ def identify(
     if not remainder or not found.promoted:
         return found
     learned = learn_remainder(
-        found.twin, mine, thresholds=thresholds, seed=seed, threads=threads, report=report
+        found.twin,
+        mine,
+        thresholds=thresholds,
+        seed=seed,
+        threads=threads,
+        report=phase(report, "remainder"),
     )
     new = replace(found.twin, remainder=learned.remainder)
     return replace(found, twin=new, learned=learned)
@@ -217,8 +224,10 @@ def _identified(
         check = HeldBack(twin, test).check(contact[0].whole, by_time=by_time)
     else:
         held = HeldBack(twin, test, thresholds.horizons_s)
-        fits = partial(fit, starts=starts, seed=seed, exact=False, report=report)
-        begun = _descended(partial(make, train), fits, held, thresholds.horizons_s, notes)
+        fits = partial(fit, starts=starts, seed=seed, exact=False)
+        begun = _descended(
+            partial(make, train), fits, held, thresholds.horizons_s, notes, report=report
+        )
         check = held.check(begun.whole, by_time=by_time)
     why = ""
     if not check.ratio <= thresholds.worse:
@@ -263,6 +272,8 @@ def _descended(
     held: HeldBack,
     horizons_s: Sequence[float],
     notes: list[str],
+    *,
+    report: Report,
 ) -> Fit:
     """Fit over one horizon after the other; the fit that predicts held-back recordings best.
 
@@ -277,7 +288,7 @@ def _descended(
             f"these logs determine none of the parameters ({', '.join(known.names[:3])}, …): the"
             " robot hardly moves; record motions with `sim2real record`"
         )
-    found = [fits(problem)]
+    found = [fits(problem, report=_fit_phase(report, horizons_s[0]))]
     for horizon_s in horizons_s[1:]:
         try:
             problem = make(horizon_s)
@@ -285,12 +296,28 @@ def _descended(
             notes.append(f"no segment of {horizon_s:g} s without gaps: not fitted over that time")
             break
         before = found[-1]
-        found.append(fits(problem.with_noise(before.problem.noise), begin=before.x))
+        problem = problem.with_noise(before.problem.noise)
+        found.append(fits(problem, begin=before.x, report=_fit_phase(report, horizon_s)))
     # Of those that predict equally well, the one with the fewest parameters at a bound.
     ratios = [held.ratio(one.whole) for one in found]
     rated = list(zip(ratios, found, strict=True))
     alike = [(ratio, one) for ratio, one in rated if ratio <= _EQUAL_WITHIN * min(ratios)] or rated
     return min(alike, key=lambda pair: (len(pair[1].at_bounds), pair[0]))[1]
+
+
+def _fit_phase(report: Report, horizon_s: float) -> Report:
+    return phase(report, f"fit over {horizon_s:g} s")
+
+
+def _believed(
+    problem: LeastSquares, begun: Fit, *, check: bool, seed: int, report: Report
+) -> _Believed:
+    """The fit of all logs, its posterior and identifiability."""
+    # What the data cannot determine, such as the scale of all forces, is left to the prior.
+    fitting = phase(report, "fit of all logs")
+    result = fit(problem, begin=begun.x, prior=discrepancy_of(begun), report=fitting)
+    posterior = posterior_of(result, check=check, seed=seed, report=phase(report, "posterior"))
+    return result, posterior, from_information(problem.names, result.information())
 
 
 def _finite(value: float) -> float | None:

@@ -260,6 +260,6 @@ def _why(one: Round, target: float, left: int) -> str:
     if bound >= target:
         return f"{told}: at least {least:g} %, 95 % sure"
     return (
-        f"the budget is spent: {told}, which is at least {least:g} %, 95 % sure, and not"
-        f" {100 * target:g} %"
+        f"the budget is spent: {told}, which shows at least {least:g} % (95 % sure), short of the"
+        f" target of {100 * target:g} %"
     )

@@ -16,7 +16,6 @@ from sim2real.report.gap_plots import (
     overlay,
 )
 from sim2real.report.page import (
-    counted,
     omitted,
     paragraph,
     picture,
@@ -25,6 +24,7 @@ from sim2real.report.page import (
     table,
     write_parts,
 )
+from sim2real.units import counted
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -27,7 +27,6 @@ from sim2real.report.identify_plots import (
 )
 from sim2real.report.page import (
     bullets,
-    counted,
     omitted,
     paragraph,
     picture,
@@ -35,6 +34,7 @@ from sim2real.report.page import (
     table,
     write_parts,
 )
+from sim2real.units import counted
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -247,12 +247,8 @@ def _calibration(new: Twin, logs: list[ControlLog]) -> str:
 
 def _sure(sensor: SensorCoverage) -> tuple[str, str]:
     """Whether predictions of a sensor are as certain as they should be, and its class."""
-    if sensor.verdict != "fine":
-        return ("overconfident" if sensor.verdict == "too narrow" else "too wide"), "bad"
-    # With few segments the interval may still reach the target.
-    if sensor.inside.value < sensor.thresholds.inside_least:
-        return "perhaps overconfident", "bad"
-    return "fine", "good"
+    words = sensor.verdict.replace("too narrow", "overconfident")
+    return words, "good" if words == "fine" else "bad"
 
 
 def _some(logs: list[ControlLog]) -> list[ControlLog]:

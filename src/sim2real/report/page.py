@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from sim2real.files import write_text
+from sim2real.units import counted
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -85,11 +86,6 @@ def picture(figure: Figure, words: str) -> str:
 def plots(pictures: Iterable[str]) -> str:
     """Pictures side by side, as many in a row as fit."""
     return f"<div class='plots'>{''.join(pictures)}</div>"
-
-
-def counted(count: int, noun: str) -> str:
-    """A number of things, as '1 recording' or '2 recordings'."""
-    return f"{count} {noun}{'' if count == 1 else 's'}"
 
 
 def omitted(count: int, noun: str) -> str:

@@ -12,8 +12,9 @@ from matplotlib.figure import Figure
 from sim2real.gap import BAND, STRONG, Ranges, posterior_bands
 from sim2real.replay import spread_evenly
 from sim2real.report.identify_plots import fill_prior, quantiles_of
-from sim2real.report.page import counted, paragraph, picture, table, write_parts
+from sim2real.report.page import paragraph, picture, sentence, table, write_parts
 from sim2real.report.panels import NEW, OLD, REAL, TICK, grid, label, panel, tiles
+from sim2real.units import counted
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -109,12 +110,6 @@ def _pairs(ranges: Ranges, pairs: list[tuple[str, str, float]]) -> Figure:
 
 
 def _covered(coverage: RangeCoverage) -> str:
-    words = {
-        "too narrow": "The ranges are too narrow: they do not contain what the robot did. Widen"
-        " them, or correct the twin.",
-        "too wide": "The ranges are too wide for these logs. Identify the twin from them.",
-        "fine": "The ranges contain what the robot did.",
-    }[coverage.verdict]
     lost = f" {counted(coverage.diverged, 'draw')} diverged." if coverage.diverged else ""
     more = (
         f"{coverage.windows} segments of {coverage.horizon_s:g} s from"
@@ -123,7 +118,8 @@ def _covered(coverage: RangeCoverage) -> str:
         f" All sensors together are explained in {coverage.explained} of the segments."
     )
     style = "good" if coverage.verdict == "fine" else "bad"
-    return paragraph(words, style) + paragraph(more) + table(*coverage.table())
+    words = f"<p class='{style}'>{sentence(coverage.sentence)}</p>"
+    return words + paragraph(more) + table(*coverage.table())
 
 
 def _bands(coverage: RangeCoverage) -> Figure:

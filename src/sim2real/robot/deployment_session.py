@@ -16,6 +16,7 @@ from sim2real.contract import Limits
 from sim2real.data import Lake, Origin, Provenance, read_recording
 from sim2real.errors import Sim2RealError, one_line
 from sim2real.files import write_json
+from sim2real.phases import phase
 from sim2real.policy import Bundle, Pilot, Runtime
 from sim2real.robot.connect import clock_of, open_robot
 from sim2real.robot.deploy_config import DeployConfig
@@ -159,7 +160,7 @@ class DeploymentSession:
                 tool=self._kinematics.tool,
                 recording=recording,
                 operator_stop=stop,
-                report=self._prompts.report,
+                report=phase(self._prompts.report, f"trial {number + 1} of {config.trials}"),
                 show=self._prompts.show,
             )
         outcome = self._judge(flight) if self._sends and config.step == "full" else ""
@@ -357,5 +358,6 @@ def _line(number: int, trials: int, trial: AttemptRecord) -> str:
         end += f", stopped: {trial.stopped}"
     return (
         f"trial {number + 1} of {trials}: {end}; {trial.periods} periods, {trial.lost} without"
-        f" readings, {trial.limited} limited, 99 % at most {1e3 * trial.late_p99_s:.1f} ms late"
+        f" readings, {trial.limited} limited, 99th percentile of lateness"
+        f" {1e3 * trial.late_p99_s:.1f} ms"
     )

@@ -54,7 +54,8 @@ class LadderRecord(PlainData):
     def line(self) -> str:
         """The record in one line."""
         where = f" on {self.robot} {self.serial}".rstrip() if self.robot else ""
-        return f"{self.step}{where}: {'passed' if self.passed else f'not passed: {self.why}'}"
+        passed = "not stopped" if self.step == "full" else "passed"  # success is another question
+        return f"{self.step}{where}: {passed if self.passed else f'not passed: {self.why}'}"
 
 
 def write_record(bundle: Bundle, record: LadderRecord) -> None:

@@ -13,6 +13,7 @@ from sim2real.data.check.log_fault import LogFault
 from sim2real.data.check.related_channels import CommandPositionPair, PositionVelocityPair
 from sim2real.data.check.scalar_series import ScalarSeries
 from sim2real.data.check.wrong_units import FACTORS, MAX_ERROR
+from sim2real.units import counted
 
 MIN_SLOPE_ERROR = 0.1
 """Velocities from drives are right within 3 %, coarse or heavily filtered ones within 9 %."""
@@ -70,7 +71,7 @@ def check_clock_rate(motions: list[PositionVelocityPair]) -> Iterator[LogFault]:
         channel=motion.position.channel,
         span=motion.position.span_of(None),
         message=f"positions change {middle:.4g} times as much as velocities and time stamps"
-        f" predict, in {joints} joint{'s' if joints > 1 else ''}"
+        f" predict, in {counted(joints, 'joint')}"
         f" ({motion.position.label}, {motion.velocity.label}, …):"
         f" a second of time stamps lasts {middle:.4g} s",
         remedy="stretch the time stamps by that factor, or correct the scale that is wrong in both",

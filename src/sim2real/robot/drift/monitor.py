@@ -14,7 +14,7 @@ in the baseline.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -25,6 +25,7 @@ from sim2real.data import Episode, Logs, select
 from sim2real.errors import Sim2RealError, table_at
 from sim2real.files import read_json, write_json
 from sim2real.logs import ControlLog
+from sim2real.phases import Report
 from sim2real.plain import PlainData
 from sim2real.policy import Bundle
 from sim2real.replay import Sensitivity, open_parameters, sensitivity
@@ -38,7 +39,6 @@ HORIZON_S = 0.4
 """Length of the segments that are replayed [s]."""
 MIN_BASELINE = 5
 """With fewer episodes no rank is ever surprising."""
-Report = Callable[[int, int], None]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -14,6 +14,7 @@ import numpy as np
 from sim2real.arrays import Floats
 from sim2real.data import Episode, Lake, Origin, Provenance, read_recording
 from sim2real.errors import Sim2RealError
+from sim2real.phases import phase
 from sim2real.plain import PlainData
 from sim2real.robot.connect import clock_of, connected, open_robot
 from sim2real.robot.excite.plan import MOTIONS, Excitation, resting
@@ -167,7 +168,7 @@ class MotionPlayer:
             tool=Kinematics(subject.twin, subject.contract, subject.limits).tool,
             recording=Recording.of(subject.contract, path, source),
             operator_stop=self.operator_stop,
-            report=self.report,
+            report=phase(self.report, plan.motion),
         )
         if flight.stopped:
             write_outcome(path, "", stopped=flight.stopped)
