@@ -19,7 +19,7 @@ from sim2real.data import ChannelMap, Logs
 from sim2real.errors import Sim2RealError
 from sim2real.gap.error_hotspots import Hotspot, find_hotspots, ranked
 from sim2real.gap.horizon_errors import ChannelGap, channel_gaps
-from sim2real.gap.reading_coverage import RangeCoverage
+from sim2real.gap.reading_coverage import RangeCoverage, range_coverage
 from sim2real.gap.replayed_pairs import ReplayedPairs, make_pairs
 from sim2real.gap.thresholds import GAP_THRESHOLDS, GapThresholds
 from sim2real.gap.two_sample import EXCHANGES, MIN_PAIRS, Distance, distances

@@ -235,7 +235,6 @@ def _identified(
             "it predicts held-back recordings worse than the old twin, by a factor of"
             f" {check.ratio:.2f}: the fit does not generalise"
         )
-    found: Fit | CmaSearch
     if contact is not None:
         found, posterior, known = contact
     else:
@@ -243,10 +242,9 @@ def _identified(
         problem = begun.problem
         if not why and not held_back:
             problem = make(logs, problem.horizon_s).with_noise(problem.noise)
-        # What the data cannot determine, such as the scale of all forces, is left to the prior.
-        found = last = fit(problem, begin=begun.x, prior=discrepancy_of(begun), report=report)
-        posterior = posterior_of(last, check=check_posterior, seed=seed, report=report)
-        known = from_information(problem.names, last.information())
+        found, posterior, known = _believed(
+            problem, begun, check=check_posterior, seed=seed, report=report
+        )
     new = twin.with_posterior(posterior.distribution)
     why = why or another_robot(new, test)
     if stuck := found.at_bounds:
