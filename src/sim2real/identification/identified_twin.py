@@ -235,16 +235,16 @@ def _identified(
             "it predicts held-back recordings worse than the old twin, by a factor of"
             f" {check.ratio:.2f}: the fit does not generalise"
         )
+    believed: _Believed
     if contact is not None:
-        found, posterior, known = contact
+        believed = contact
     else:
         # After the check, the held-back recordings are data like the others.
         problem = begun.problem
         if not why and not held_back:
             problem = make(logs, problem.horizon_s).with_noise(problem.noise)
-        found, posterior, known = _believed(
-            problem, begun, check=check_posterior, seed=seed, report=report
-        )
+        believed = _believed(problem, begun, check=check_posterior, seed=seed, report=report)
+    found, posterior, known = believed
     new = twin.with_posterior(posterior.distribution)
     why = why or another_robot(new, test)
     if stuck := found.at_bounds:
