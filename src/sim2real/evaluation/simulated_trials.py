@@ -66,12 +66,10 @@ def run_trials(
     Trial k depends only on the seed, `each` and k, not on how many others there are. `rows` (draws,
     parameters) replace draws of `source`. `keep` gets the trials as episodes of policy `policy_id`.
     """
-    if not 1 <= each <= _MOST_WORLDS:
-        raise Sim2RealError(f"a draw is tried 1 to {_MOST_WORLDS} times, not {each}")
+    per_seed = trials_a_seed(each)
     if rows is not None and len(rows) * each < episodes:
         raise ValueError(f"{len(rows)} rows, {each} trials each, are too few for {episodes}")
     parts: list[tuple[Tensor, Tensor, Tensor, Tensor]] = []
-    per_seed = _MOST_WORLDS // each * each
     rounds = math.ceil(episodes / per_seed)
     make = partial(TaskEnv, task, source=source, threads=threads, remainder=remainder)
     env: TaskEnv | None = None
@@ -108,6 +106,13 @@ def run_trials(
         per_seed=per_seed,
         each=each,
     )
+
+
+def trials_a_seed(each: int) -> int:
+    """How many trials have one seed: they run side by side, and those after them have the next."""
+    if not 1 <= each <= _MOST_WORLDS:
+        raise Sim2RealError(f"a draw is tried 1 to {_MOST_WORLDS} times, not {each}")
+    return _MOST_WORLDS // each * each
 
 
 class _Shared(Sampler):

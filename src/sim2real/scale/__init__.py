@@ -21,20 +21,22 @@ from sim2real.lazy import attach
 __all__ = [
     "Executor",
     "ExecutorOptions",
+    "FailedShardsError",
     "Shard",
     "ShardEvent",
     "ShardFailure",
     "ShardResult",
     "ShardStore",
-    "ShardsFailed",
+    "all_of",
     "each",
     "open_executor",
+    "open_store",
 ]
 
 if TYPE_CHECKING:
-    from sim2real.scale.many_calls import each
-    from sim2real.scale.executor import Executor, ShardEvent, ShardFailure, ShardsFailed
+    from sim2real.scale.executor import Executor, FailedShardsError, ShardEvent, ShardFailure
     from sim2real.scale.executor_options import ExecutorOptions
+    from sim2real.scale.many_calls import all_of, each, open_store
     from sim2real.scale.named_executor import open_executor
     from sim2real.scale.shard import Shard
     from sim2real.scale.shard_store import ShardResult, ShardStore

@@ -31,7 +31,7 @@ class ShardFailure:
         return f"{self.shard.label}: {self.line}"
 
 
-class ShardsFailed(Sim2RealError):
+class FailedShardsError(Sim2RealError):
     """Some shards could not be done; all others are, and kept."""
 
     def __init__(self, failures: tuple[ShardFailure, ...], done: int) -> None:
@@ -87,7 +87,7 @@ class Executor(ABC):
     """
 
     name: ClassVar[str]
-    shared_store_needed: ClassVar[bool] = False
+    remote: bool = False
     """Whether workers may be on other machines, which see no folder of this one."""
 
     def __init__(self, *, retries: int = 3) -> None:
@@ -106,7 +106,7 @@ class Executor(ABC):
 
         Shards are taken from the iterable when there is room for them. One that raises an exception
         is a failure, one whose worker dies is begun again. The others go on; after the last result,
-        failures are one `ShardsFailed`. What would fail every shard, as a full disk, ends the run
+        failures are one `FailedShardsError`. What would fail every shard, as a full disk, ends the run
         with a `Sim2RealError`. With `again`, what is kept is done anew.
         """
         store.open()
@@ -116,7 +116,7 @@ class Executor(ABC):
         finally:
             self.drop()
         if one.failures:
-            raise ShardsFailed(tuple(one.failures), one.ended - len(one.failures))
+            raise FailedShardsError(tuple(one.failures), one.ended - len(one.failures))
 
     @abstractmethod
     def room(self) -> int:

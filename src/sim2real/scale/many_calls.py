@@ -43,13 +43,13 @@ def all_of(
     report: Callable[[ShardEvent], None] = lambda event: None,
 ) -> list[ShardResult]:
     """The results of shards, in their order."""
-    with opened(shards, executor, workers) as at_work, kept_in(store, at_work) as place:
+    with open_store(store, executor) as place, _opened(shards, executor, workers) as at_work:
         done = {one.key: one for one in at_work.run(shards, place, report)}
     return [done[shard.key] for shard in shards]
 
 
 @contextmanager
-def opened(
+def _opened(
     shards: Sequence[Shard], executor: Executor | str, workers: int = 0
 ) -> Iterator[Executor]:
     """The executor; one that is named is opened with the modules of the shards, and closed."""
@@ -62,13 +62,16 @@ def opened(
 
 
 @contextmanager
-def kept_in(store: ShardStore | Path | str | None, executor: Executor) -> Iterator[ShardStore]:
-    """The store; without one a temporary folder, if workers can see that."""
+def open_store(
+    store: ShardStore | Path | str | None, executor: Executor | str = "local"
+) -> Iterator[ShardStore]:
+    """The store; without one a temporary folder, if workers of the executor can see that."""
+    remote = executor.remote if isinstance(executor, Executor) else executor.startswith("ray:")
     if isinstance(store, ShardStore):
         yield store
     elif store:
         yield ShardStore(store)
-    elif executor.shared_store_needed:
+    elif remote:
         raise Sim2RealError(
             "a cluster needs a store that all its machines see: a shared folder or s3://…"
         )

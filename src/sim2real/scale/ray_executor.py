@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import importlib
 import importlib.util
 import os
 import socket
 from collections.abc import Sequence
 from pathlib import Path
-from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import sim2real
 from sim2real.errors import Sim2RealError, explaining, one_line
 from sim2real.scale.executor import Executor, News
 from sim2real.scale.worker import ONE_THREAD, Order, Outcome, perform, whereabouts
-
-if TYPE_CHECKING:
-    import ray as ray_types
 
 _PATIENCE_S = 1.0
 _ANSWER_S = 10.0
@@ -56,12 +53,13 @@ class RayExecutor(Executor):
         super().__init__(retries=retries)
         self.ray = _library()
         self.address, self.workers = address, workers
-        self.shared_store_needed = bool(address)
+        self.remote = bool(address)
         if self.ray.is_initialized():
             raise Sim2RealError("Ray is in use in this process already: call ray.shutdown() first")
         if address not in ("", "auto"):
             _refuse_silent(address)
         self._running: dict[Any, str] = {}
+        self._ray_prints = _hushed()
         self._join(_environment(ships, folder))
         remote = self.ray.remote
         self._perform = remote(num_cpus=1, max_retries=0)(_perform_and_tell)
@@ -74,7 +72,7 @@ class RayExecutor(Executor):
         if not self.workers and not len(self._running) < _AHEAD * self.cores:
             self.cores = int(self.ray.cluster_resources().get("CPU", 0))
             if not self.cores:
-                raise Sim2RealError(f"the Ray cluster {self.address} has no cores")
+                raise Sim2RealError(f"the Ray cluster at {self.address} has no cores")
         most = self.workers or _AHEAD * self.cores
         return most - len(self._running)
 
@@ -104,9 +102,10 @@ class RayExecutor(Executor):
         """Leave the cluster; one of ours ends."""
         self.drop()
         self.ray.shutdown()
+        _inside().print_to_stdstream = self._ray_prints
 
     def _join(self, environment: dict[str, object]) -> None:
-        where = self.address or "of this machine"
+        where = f"at {self.address}" if self.address not in ("", "auto") else "of this machine"
         how: dict[str, object] = {"runtime_env": environment, "log_to_driver": False}
         if self.address:
             how["address"] = self.address
@@ -173,15 +172,26 @@ def _perform_and_tell(board: Any, order: Order) -> Outcome:
     return perform(order)
 
 
-def _library() -> ray_types:
+def _library() -> Any:
     try:
         import ray
     except ImportError:
         raise Sim2RealError(
             "the executor 'ray' needs Ray: pip install 'sim2real[ray]'; 'local' needs nothing"
         ) from None
-    module: ModuleType = ray
-    return module
+    return ray
+
+
+def _inside() -> Any:
+    return importlib.import_module("ray._private.worker")
+
+
+def _hushed() -> Any:
+    """Keep Ray from telling of dead workers on standard output, where verbs print their results;
+    the run tells of them. What it printed with."""
+    prints = getattr(_inside(), "print_to_stdstream", None)
+    _inside().print_to_stdstream = lambda *said, **how: None
+    return prints
 
 
 def _refuse_silent(address: str) -> None:
