@@ -10,6 +10,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from sim2real.errors import Sim2RealError, options_as
+from sim2real.files import read_json
 from sim2real.learn.learn_configs import TrainConfig
 from sim2real.learn.policy import Policy
 from sim2real.learn.trainer import RESULT_FILE, TrainResult, train
@@ -93,4 +94,5 @@ def _result(store: ShardStore, done: ShardResult, out: Path) -> TrainResult:
     elif not (run / RESULT_FILE).is_file() or Policy.open(run).digest != done.result["policy"]:
         raise Sim2RealError(f"{place} holds another run; choose another folder")
     told = {name: value for name, value in done.result.items() if name not in ("policy", "seed")}
-    return TrainResult.from_dict({**told, "run": str(run), "seconds": done.seconds})
+    seconds = read_json(run / RESULT_FILE)["seconds"]
+    return TrainResult.from_dict({**told, "run": str(run), "seconds": seconds})

@@ -106,8 +106,8 @@ class Executor(ABC):
 
         Shards are taken from the iterable when there is room for them. One that raises an exception
         is a failure, one whose worker dies is begun again. The others go on; after the last result,
-        failures are one `FailedShardsError`. What would fail every shard, as a full disk, ends the run
-        with a `Sim2RealError`. With `again`, what is kept is done anew.
+        failures are one `FailedShardsError`. What would fail every shard, as a full disk, ends the
+        run with a `Sim2RealError`. With `again`, what is kept is done anew.
         """
         store.open()
         one = _Run(self, store, report, kept=set() if again else store.keys())

@@ -45,8 +45,8 @@ class LocalExecutor(Executor):
     def news(self) -> list[News]:
         """What workers said, and which have died."""
         found: list[News] = []
-        for ready in wait(list(self._busy), timeout=_PATIENCE_S):
-            process = self._busy[ready]  # type: ignore[index]
+        ready = wait(list(self._busy), timeout=_PATIENCE_S)
+        for process in [self._busy[line] for line in list(self._busy) if line in ready]:
             found.append(process.heard())
             if not found[-1].begun:
                 del self._busy[process.connection]
