@@ -69,8 +69,8 @@ def _compared(found: Compared, plan: Plan) -> Iterator[Result]:
         interval=interval,
         peer=_PEER,
         target=">= 0.9",
-        note=f"time of {plan.shards} shards: {local:.1f} against {ray:.1f} s with {plan.workers} workers"
-        f" of Ray, {len(ratios)} runs each in turn, after the start",
+        note=f"time of {plan.shards} shards: {local:.1f} against {ray:.1f} s with {plan.workers}"
+        f" workers of Ray, {len(ratios)} runs each in turn, after the start",
     )
     yield Result(
         name="scale.same",

@@ -1,4 +1,4 @@
-"""A driver to be killed: `python -m benchmarks.scale.driver EXECUTOR STORE SHARDS EPISODES WORKERS`.
+"""A driver to be killed: `python -m benchmarks.scale.driver` and its arguments.
 
 It says on standard output what happens, a line of JSON each.
 """

@@ -64,3 +64,10 @@ def long_text(file, folder):
     (folder / "deep").mkdir(exist_ok=True)
     (folder / "deep" / "text.txt").write_text(text)
     return len(text)
+
+
+def module_file(name):
+    """Where a worker has a module from."""
+    import importlib
+
+    return importlib.import_module(name).__file__

@@ -104,13 +104,13 @@ def evaluate(
         raise Sim2RealError(f"--seed must be from 0 to {_SEEDS - 1}, got {seed}")
     if threads < 0:
         raise Sim2RealError(f"--threads must not be negative, got {threads}")
+    if lake is not None and (executor or store):
+        raise Sim2RealError("--lake keeps episodes of one process; leave --executor out")
     check_confidence(confidence)
     opened = open_policy(policy, params=params, remainder=remainder)
     if lake is not None and not isinstance(lake, Lake):
         lake = Lake.create(lake)
     if executor or store:
-        if lake is not None:
-            raise Sim2RealError("--lake keeps episodes of one process; leave --executor out")
         where = Elsewhere(executor=executor or "local", workers=workers, store=store)
         trials = where.trials(
             policy, opened, episodes=episodes, seed=seed, each=each,

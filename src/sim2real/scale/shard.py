@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from sim2real import __version__
-from sim2real.errors import Sim2RealError, one_line
+from sim2real.errors import Sim2RealError, brief, one_line
 from sim2real.plain import plain
 
 _SHORT = 12
@@ -57,9 +57,8 @@ class Shard:
     @cached_property
     def given(self) -> dict[str, Any]:
         """The arguments as JSON has them, so that they are the same wherever it is done."""
-        found: dict[str, Any] = json.loads(
-            json.dumps({"args": plain(self.args), "inputs": plain(self.inputs)}, allow_nan=False)
-        )
+        content = {"args": self.args, "inputs": dict(self.inputs)}
+        found: dict[str, Any] = json.loads(json.dumps(content, allow_nan=False, default=_plain))
         return found
 
     @cached_property
@@ -83,6 +82,13 @@ class Shard:
     def label(self) -> str:
         """What messages call it: its name, or its function and the beginning of its key."""
         return self.name or f"{self.work.partition(':')[2]}-{self.key[:_SHORT]}"
+
+
+def _plain(value: object) -> object:
+    found = plain(value)
+    if found is value:
+        raise TypeError(f"{brief(value)} is a {type(value).__name__}")
+    return found
 
 
 def canonical(data: object) -> bytes:
