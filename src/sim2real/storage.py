@@ -13,7 +13,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.fs as pafs
 
-from sim2real.errors import Sim2RealError, explaining
+from sim2real.errors import Sim2RealError, explaining, one_line
 from sim2real.files import atomic_path
 
 _PROBLEMS = (OSError, ValueError, pa.ArrowException)
@@ -102,6 +102,17 @@ class Storage:
         """Content of a file; one that cannot be read is a `Sim2RealError`."""
         with self._trying(f"read {self.uri}/{name}"), self.files.open_input_stream(name) as file:
             content: bytes = file.read()
+        return content
+
+    def read_if_there(self, name: str) -> bytes | None:
+        """Content of a file; None where there is none."""
+        try:
+            with self.files.open_input_stream(name) as file:
+                content: bytes = file.read()
+        except FileNotFoundError:
+            return None
+        except _PROBLEMS as error:
+            raise Sim2RealError(f"cannot read {self.uri}/{name}: {one_line(error)}") from None
         return content
 
     def write(self, name: str, content: bytes) -> None:

@@ -154,6 +154,8 @@ class _Run:
     report: Report
     kept: set[str]
     ended: int = 0
+    shared: bool = False
+    """Whether what a worker has put into the store was seen there."""
     failures: list[ShardFailure] = field(default_factory=list)
     seen: set[str] = field(default_factory=set)
     running: dict[str, Shard] = field(default_factory=dict)
@@ -212,16 +214,18 @@ class _Run:
         if outcome.error:
             self._failed(shard, outcome.error, outcome.trace)
             return
-        yield self._collected(shard)
+        yield self._collected(shard, outcome.done)
 
-    def _collected(self, shard: Shard) -> ShardResult:
-        """The result that a worker has put into the store."""
-        found = self.store.get(shard.key)
+    def _collected(self, shard: Shard, told: ShardResult | None) -> ShardResult:
+        """The result that a worker has put into the store; the first is looked up there."""
+        found = told if self.shared else self.store.get(shard.key)
+        found = found or self.store.get(shard.key)
         if found is None:
             raise Sim2RealError(
                 f"{shard.label} is done, but {self.store.uri} does not have it: name a store that"
                 " all machines see, a shared folder or s3://…"
             )
+        self.shared = True
         self.seen.add(shard.key)
         self.ended += 1
         self._tell("done", shard, where=found.where, seconds=found.seconds)

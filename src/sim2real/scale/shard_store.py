@@ -52,6 +52,7 @@ class ShardStore:
         """A store in a folder or below `s3://bucket/prefix`; nothing is written yet."""
         self.storage = Storage(str(uri))
         self.uri = self.storage.uri
+        self._brought: set[str] = set()
 
     def open(self) -> None:
         """Make the store, if there is none yet; a place that holds other files is refused."""
@@ -75,10 +76,9 @@ class ShardStore:
         A file that holds the result of another shard is a `Sim2RealError`.
         """
         name = _name(key)
-        if not self.storage.exists(name):
-            return None
+        content = self.storage.read_if_there(name)
         try:
-            data = json.loads(self.storage.read(name))
+            data = json.loads(content or b"")
             found = ShardResult.from_dict(data, name)
         except (ValueError, RecursionError, Sim2RealError):
             return None
@@ -145,12 +145,15 @@ class ShardStore:
         """Put the files that a shard needs where its worker finds them, once for each content."""
         for name, path in shard.files.items():
             digest = shard.digests[name]
+            if digest in self._brought:
+                continue
             if not self.storage.exists(f"inputs/{digest}.json"):
                 found = files_in(Path(path))
                 for one, file in found.items():
                     self.storage.write(f"inputs/{digest}/{one}", file.read_bytes())
                 whole = {"file": Path(path).is_file(), "names": list(found)}
                 self.storage.write(f"inputs/{digest}.json", canonical(whole))
+            self._brought.add(digest)
 
     def brought(self, digests: Mapping[str, str]) -> dict[str, Path]:
         """Paths of files that were brought; from object storage they are fetched once a machine."""

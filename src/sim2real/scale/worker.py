@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import platform
 import sys
@@ -19,7 +20,7 @@ from sim2real import __version__
 from sim2real.errors import Sim2RealError, one_line
 from sim2real.plain import plain
 from sim2real.scale.shard import Shard, canonical, function_at
-from sim2real.scale.shard_store import ShardStore
+from sim2real.scale.shard_store import ShardResult, ShardStore
 
 ONE_THREAD = {
     "OMP_NUM_THREADS": "1",
@@ -29,6 +30,8 @@ ONE_THREAD = {
 """Environment of a worker: side by side, libraries that share cores wait for each other."""
 FOLDER = "folder"
 """Argument by which a function asks for a folder of its own, whose files are kept."""
+_SMALL = 64 * 1024
+"""Size of a result that travels with the news of it [byte]."""
 _DECIDING = ("numpy", "torch", "mujoco", "scipy", "onnxruntime")
 """Packages whose versions decide the last bits of a result."""
 
@@ -54,6 +57,8 @@ class Order:
 class Outcome:
     """How an attempt ended; without an error its result is in the store."""
 
+    done: ShardResult | None = None
+    """The result as it was kept, unless it is large: the driver need not fetch it."""
     error: str = ""
     """One line; '' if there was none."""
     trace: str = ""
@@ -92,11 +97,12 @@ def perform(order: Order) -> Outcome:
             begin = time.perf_counter()
             result, problem = _called(shard, files, folder)
             seconds = time.perf_counter() - begin
-            if problem is None:
-                store.put(shard, result, seconds=seconds, where=whereabouts(), made=folder)
-    except Sim2RealError as error:  # what is wrong here is wrong for every shard
-        return Outcome(error=str(error), fatal=True)
-    return problem or Outcome()
+            if problem is not None:
+                return problem
+            done = store.put(shard, result, seconds=seconds, where=whereabouts(), made=folder)
+    except (Sim2RealError, OSError, ValueError) as error:  # wrong for every shard
+        return Outcome(error=one_line(error), fatal=True)
+    return Outcome(done=done if len(canonical(result)) <= _SMALL else None)
 
 
 def refuse_other_software(expected: Mapping[str, str]) -> None:
@@ -126,7 +132,7 @@ def _called(
     given = shard.given
     try:
         found = plain(function_at(shard.work)(*given["args"], **given["inputs"], **files, **mine))
-        canonical(found)
+        found = json.loads(canonical(found))
     except Sim2RealError as error:
         return None, Outcome(error=str(error))
     except Exception as error:  # whatever it is, other shards can be done
