@@ -68,8 +68,8 @@ def run(name: str, request: Request) -> int:
         raise Sim2RealError(f"{dirty}: a figure is of a commit; --json prints without keeping any")
     if request.where.executor and not benchmark.at_once and not request.options.quick:
         raise Sim2RealError(f"shards of {name!r} measure time: they run alone, without --executor")
-    if request.where.store and (dirty or request.options.quick):
-        raise Sim2RealError("--store keeps shards of a commit; leave it out")
+    if request.where.store and dirty:
+        raise Sim2RealError(f"{dirty}: --store keeps shards of a commit; leave it out")
     work = benchmark.load()
     every = work.shards(request.options)
     chosen = _chosen(request.shards, every)
@@ -277,6 +277,7 @@ def side_by_side(
 ) -> Iterator[tuple[str, Measured]]:
     """Shards as they are done: by processes of this machine, or where it is said."""
     code, executor = commit(), where.executor or "local"
+    code = f"{code}, tried at {time.time_ns()}" if options.quick else code  # it may be uncommitted
     data = str(options.data) if options.data else None
 
     def asked() -> Iterator[Part]:

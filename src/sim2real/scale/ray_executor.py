@@ -106,7 +106,7 @@ class RayExecutor(Executor):
 
     def _join(self, environment: dict[str, object]) -> None:
         where = f"at {self.address}" if self.address not in ("", "auto") else "of this machine"
-        how: dict[str, object] = {"runtime_env": environment, "log_to_driver": False}
+        how: dict[str, object] = {"runtime_env": environment}
         if self.address:
             how["address"] = self.address
         else:
@@ -118,7 +118,7 @@ class RayExecutor(Executor):
                 "object_store_memory": _OBJECTS,
             }
         if not self.address.startswith("ray://"):
-            how["logging_level"] = "ERROR"
+            how |= {"logging_level": "ERROR", "log_to_driver": False}
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
         os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
         with explaining(f"cannot use the Ray cluster {where}"):
