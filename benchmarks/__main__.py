@@ -13,10 +13,11 @@ import tyro
 from benchmarks.benchmark import Options
 from benchmarks.catalogue import BENCHMARKS
 from sim2real.errors import Sim2RealError
+from sim2real.scale import ExecutorOptions
 
 
 @dataclass(frozen=True, kw_only=True)
-class Command:
+class Command(ExecutorOptions):
     """Measure what the project promises. Without a name: what there is, and what it costs."""
 
     name: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="NAME")] = ""
@@ -72,6 +73,9 @@ def _run(command: Command) -> int:
     request = Request(
         options=options, shards=command.shards, again=command.again, minutes=command.minutes,
         json=command.json,
+        where=ExecutorOptions(
+            executor=command.executor, workers=command.workers, store=command.store
+        ),
     )  # fmt: skip
     return run(command.name, request)
 

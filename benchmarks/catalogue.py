@@ -33,7 +33,7 @@ BENCHMARKS = (
         name="data",
         about="Writing, reading and querying episodes, against LeRobot's own data sets",
         minutes=2,
-        modules=("sim2real.data",),
+        modules=("sim2real.data", "sim2real.storage"),
         tolerance=Tolerance(relative=0.25),
     ),
     Benchmark(
@@ -109,6 +109,13 @@ BENCHMARKS = (
         ),
         tolerance=Tolerance(absolute=0.05),
         at_once=True,
+    ),
+    Benchmark(
+        name="scale",
+        about="Shards on Ray against local processes; workers and drivers killed",
+        minutes=18,
+        modules=("sim2real.scale", "sim2real.storage", "sim2real.evaluation"),
+        tolerance=Tolerance(relative=0.2),
     ),
     Benchmark(
         name="shape",

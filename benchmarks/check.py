@@ -22,7 +22,7 @@ from benchmarks.kept import (
     write_shard,
     write_whole,
 )
-from benchmarks.machine import RESULTS, changed, commit, machine, uncommitted
+from benchmarks.machine import RESULTS, changed, commit, uncommitted
 from benchmarks.run import measured
 from sim2real.plain import of_plain
 
@@ -62,9 +62,9 @@ def _holds(benchmark: Benchmark, options: Options, folder: Path) -> bool:
     report(f"{name}: {because} changed: {canary} again, {kept[canary].seconds or 0:.0f} s")
     work.prepare([canary], options)
     begin = time.strftime("%Y-%m-%d", time.gmtime())
-    data, seconds = measured(name, canary, options)
+    found = measured(name, canary, options)
     before = work.results(parsed(work, {canary: kept[canary]}), options)
-    after = work.results({canary: of_plain(work.kind, data)}, options)
+    after = work.results({canary: of_plain(work.kind, found.data)}, options)
     off = differences(benchmark, before, after)
     for said in off:
         report(f"{name}: {said}")
@@ -72,8 +72,8 @@ def _holds(benchmark: Benchmark, options: Options, folder: Path) -> bool:
     if not uncommitted():
         again = Shard(
             bench=name, shard=canary, command=f"python -m benchmarks check {name}",
-            commit=commit(), machine=machine(), date=begin, seconds=round(seconds, 1), plan=plan,
-            data=data,
+            commit=commit(), machine=found.machine, date=begin, seconds=round(found.seconds, 1),
+            plan=plan, data=found.data,
         )  # fmt: skip
         _keep(benchmark, work, kept, again, options, folder, holds=not off)
     return not off

@@ -12,7 +12,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 RESULTS = ROOT / "benchmarks" / "results"
 PAGE = ROOT / "docs" / "benchmarks.md"
-_VERSIONS = ("mujoco", "torch", "numpy", "rsl-rl-lib", "pyarrow", "deltalake", "duckdb")
+_VERSIONS = ("mujoco", "torch", "numpy", "rsl-rl-lib", "pyarrow", "deltalake", "duckdb", "ray")
 
 
 def machine() -> dict[str, str | int]:

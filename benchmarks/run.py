@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
+import math
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, wait
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from benchmarks.benchmark import Benchmark, Measurement, Options, Result, report
@@ -23,10 +23,13 @@ from benchmarks.kept import (
     write_shard,
     write_whole,
 )
-from benchmarks.machine import RESULTS, commit, machine, uncommitted
-from benchmarks.workers import Workers
+from benchmarks.machine import RESULTS, ROOT, commit, machine, uncommitted
 from sim2real.errors import Sim2RealError, nearest
-from sim2real.plain import plain
+from sim2real.plain import of_plain, plain
+from sim2real.scale import ExecutorOptions, ShardEvent, open_executor, open_store
+from sim2real.scale import Shard as Part
+
+HERE = ExecutorOptions()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,6 +47,17 @@ class Request:
     """Print figures as JSON."""
     results: Path = RESULTS
     """Folder of what is kept."""
+    where: ExecutorOptions = HERE
+    """Where shards are measured."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Measured:
+    """What a shard gave, on which machine."""
+
+    data: dict[str, object]
+    seconds: float
+    machine: dict[str, str | int]
 
 
 def run(name: str, request: Request) -> int:
@@ -52,6 +66,10 @@ def run(name: str, request: Request) -> int:
     dirty = "" if request.options.quick else uncommitted()
     if dirty and not request.json:
         raise Sim2RealError(f"{dirty}: a figure is of a commit; --json prints without keeping any")
+    if request.where.executor and not benchmark.at_once and not request.options.quick:
+        raise Sim2RealError(f"shards of {name!r} measure time: they run alone, without --executor")
+    if request.where.store and dirty:
+        raise Sim2RealError(f"{dirty}: --store keeps shards of a commit; leave it out")
     work = benchmark.load()
     every = work.shards(request.options)
     chosen = _chosen(request.shards, every)
@@ -128,11 +146,16 @@ def show(name: str, results: Sequence[Result], *, as_json: bool) -> None:
     Console().print(table)
 
 
-def measured(name: str, shard: str, options: Options) -> tuple[dict[str, object], float]:
-    """(what a shard gives, its seconds); a function of its own, so that another process can."""
+def measured(name: str, shard: str, options: Options) -> Measured:
+    """What a shard gives."""
     begin = time.monotonic()
     data = plain(named(name).load().run(shard, options))
-    return data, time.monotonic() - begin
+    return Measured(data=data, seconds=time.monotonic() - begin, machine=machine())
+
+
+def measured_there(name: str, shard: str, quick: bool, data: str | None) -> Measured:
+    """What a shard gives, measured by another process from plain data."""
+    return measured(name, shard, Options(quick=quick, data=Path(data) if data else None))
 
 
 def _chosen(asked: Sequence[str], every: Sequence[str]) -> tuple[str, ...]:
@@ -149,7 +172,12 @@ def _quick(
     if not here:
         raise Sim2RealError(f"nothing of {benchmark.name!r} can be tried here")
     work.prepare(here, request.options)
-    data = {shard: work.run(shard, request.options) for shard in here}
+    if request.where.executor:
+        found = side_by_side(benchmark.name, here, request.options, Budget(), request.where)
+        parts = {shard: of_plain(work.kind, one.data) for shard, one in found}
+        data = {shard: parts[shard] for shard in here}
+    else:
+        data = {shard: work.run(shard, request.options) for shard in here}
     show(benchmark.name, work.results(data, request.options), as_json=request.json)
     report("quick: it works; these are no figures")
     return 0
@@ -179,31 +207,38 @@ def _measure(
     here = _present(benchmark, work, shards, request.options)
     if here:
         work.prepare(here, request.options)
-    code, where, found = commit(), machine(), {}
+    code, found = commit(), {}
     budget = Budget(request.minutes, len(here), minutes_of(benchmark, request.results)[0])
-    ways = side_by_side if benchmark.at_once and len(here) > 1 else _in_turn
-    for shard, (data, seconds) in ways(benchmark.name, here, request.options, budget):
+    where = replace(request.where, store="") if request.again else request.where
+    ways = (
+        side_by_side(benchmark.name, here, request.options, budget, where)
+        if where.executor or (benchmark.at_once and len(here) > 1)
+        else _in_turn(benchmark.name, here, request.options, budget)
+    )
+    for shard, one in ways:
         found[shard] = Shard(
             bench=benchmark.name,
             shard=shard,
             command=f"python -m benchmarks {benchmark.name} --shards {shard}",
             commit=code,
-            machine=where,
+            machine=one.machine,
             date=time.strftime("%Y-%m-%d", time.gmtime()),
-            seconds=round(seconds, 1),
+            seconds=round(one.seconds, 1),
             plan=plan,
-            data=data,
+            data=one.data,
         )
         if keep:
             write_shard(found[shard], request.results)
-        report(f"{benchmark.name}: {shard}, {seconds:.0f} s; {len(found)} of {len(here)}")
+        report(f"{benchmark.name}: {shard}, {one.seconds:.0f} s; {len(found)} of {len(here)}")
     return found
 
 
 class Budget:
     """Time that a run may take: a shard that would not end within it is not begun."""
 
-    def __init__(self, minutes: float, shards: int, whole_minutes: float) -> None:
+    def __init__(
+        self, minutes: float = math.inf, shards: int = 1, whole_minutes: float = 0.0
+    ) -> None:
         self._begin, self._minutes = time.monotonic(), minutes
         self._each = whole_minutes / max(1, shards)
         self._begun = False
@@ -222,39 +257,48 @@ class Budget:
         self._each = max(seconds / 60, self._each if self._begun else 0.0)
 
 
-Way = Callable[
-    [str, Sequence[str], Options, Budget], Iterator[tuple[str, tuple[dict[str, object], float]]]
-]
-
-
 def _in_turn(
     name: str, shards: Sequence[str], options: Options, budget: Budget
-) -> Iterator[tuple[str, tuple[dict[str, object], float]]]:
+) -> Iterator[tuple[str, Measured]]:
     for shard in shards:
         if not budget.next(shard):
             return
         found = measured(name, shard, options)
-        budget.took(found[1])
+        budget.took(found.seconds)
         yield shard, found
 
 
 def side_by_side(
-    name: str, shards: Sequence[str], options: Options, budget: Budget
-) -> Iterator[tuple[str, tuple[dict[str, object], float]]]:
-    left = list(shards)
-    with Workers() as workers:
-        running: dict[Future[tuple[dict[str, object], float]], str] = {}
-        while left or running:
-            while left and len(running) < workers.count:
-                if not budget.next(left[0]):
-                    left.clear()
-                    break
-                shard = left.pop(0)
-                running[workers.submit(measured, name, shard, options)] = shard
-            for done in wait(running, return_when=FIRST_COMPLETED).done:
-                found = done.result()
-                budget.took(found[1])
-                yield running.pop(done), found
+    name: str,
+    shards: Sequence[str],
+    options: Options,
+    budget: Budget,
+    where: ExecutorOptions = HERE,
+) -> Iterator[tuple[str, Measured]]:
+    """Shards as they are done: by processes of this machine, or where it is said."""
+    code, executor = commit(), where.executor or "local"
+    code = f"{code}, tried at {time.time_ns()}" if options.quick else code  # it may be uncommitted
+    data = str(options.data) if options.data else None
+
+    def asked() -> Iterator[Part]:
+        for shard in shards:
+            if not budget.next(shard):
+                return
+            inputs = {"name": name, "shard": shard, "quick": options.quick, "data": data}
+            yield Part.of(measured_there, inputs=inputs, version=code, name=shard)
+
+    def told(event: ShardEvent) -> None:
+        if event.kind in ("retried", "failed"):
+            report(f"{name}: {event}")
+
+    with (
+        open_store(where.store, executor) as store,
+        open_executor(executor, workers=where.workers, folder=ROOT) as workers,
+    ):
+        for done in workers.run(asked(), store, told):
+            found = of_plain(Measured, done.result)
+            budget.took(found.seconds)
+            yield done.name, found
 
 
 def _unfinished(name: str, missing: Sequence[str], stale: Sequence[str]) -> str:

@@ -15,9 +15,11 @@ ROOT = Path(sim2real.__file__).parent
 FLOORS = [
     {"errors", "arrays", "lazy", "phases"},
     {"files", "units", "plain"},
+    {"storage"},
     {"intervals"},
     {"params", "reality"},
     {"contract"},
+    {"scale"},
     {"data"},
     {"twin"},
     {"worlds"},

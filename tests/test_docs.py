@@ -11,6 +11,7 @@ import io
 import re
 import shlex
 import shutil
+import sys
 import tomllib
 from dataclasses import replace
 from pathlib import Path
@@ -129,7 +130,7 @@ def test_a_command_of_a_page_is_one(command):
 
 @pytest.mark.parametrize("command", shown(mentions))
 def test_a_command_in_a_sentence_has_a_verb_and_options_that_exist(command):
-    if words_of(command)[0] == "make":
+    if words_of(command)[0] in ("make", "pip"):
         test_a_command_of_a_page_is_one(command)
     else:
         assert_in_help(command)
@@ -303,12 +304,22 @@ def task() -> dict:
     return pendulum() | {"__file__": str(Path("my-robot/task.py").resolve())}
 
 
+def study() -> dict:
+    """The module of the block before, where workers find it."""
+    (block,) = (b for b in PYTHON["scale.md"] if "def success" in b.text)
+    Path("study.py").write_text(block.text)
+    if str(Path.cwd()) not in sys.path:
+        sys.path.insert(0, str(Path.cwd()))
+    return {"__name__": "__main__"}
+
+
 BEFORE = {
     "check.md": [faulty],
     "data.md": [recording, mixed],
     "evaluate.md": [loads],
     "formats.md": [motion],
     "worlds.md": [worlds, dict],
+    "scale.md": [dict, dict, study, study],
     "tasks.md": [task, dict],
     "twin.md": [pendulum],
     "identify.md": [pendulum],

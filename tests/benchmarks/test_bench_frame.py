@@ -313,6 +313,5 @@ def test_kept_data_comes_back_as_it_was():
 @pytest.mark.slow
 def test_shards_side_by_side_give_what_they_give_in_turn():
     budget = Budget(60, 2, 1)
-    found = dict(side_by_side("shape", ("package", "package"), Options(), budget))
-    data, seconds = found["package"]
-    assert len(data["results"]) == 9 and seconds > 0
+    found = dict(side_by_side("shape", ("package",), Options(), budget))
+    assert len(found["package"].data["results"]) == 9 and found["package"].seconds > 0

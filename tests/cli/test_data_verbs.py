@@ -244,7 +244,7 @@ def test_check_finds_and_repairs_in_the_lake(capsys, tmp_path, monkeypatch):
         (["show", "", "--png", "x.xyz"], "not an episode's id"),
         (["label", "ffff", "note", "--value", "\udcff"], "no episode"),
         (["consent", "withdraw", ""], "name the participant"),
-        (["ls", "--lake", "s3://"], "cannot hold a lake|cannot list|no lake|cannot read"),
+        (["ls", "--lake", "s3://"], "cannot hold files|cannot list|no lake|cannot read"),
         (["ls", "--where", "nothing = 1"], "query failed"),
         (["show", "ffff"], "no episode"),
         (["show", "../x"], "not an episode's id"),

@@ -12,8 +12,10 @@ from sim2real.cli import main
 from sim2real.data import Lake
 from sim2real.data.overview import LakeKeeper
 from sim2real.data.withdrawal import withdraw
+from sim2real.scale import Shard, ShardStore, open_executor
 from tests.data.test_lake import episode
 from tests.data.test_lake_safety import filmed
+from tests.scale import work
 
 SERVER = Path(__file__).parents[2] / ".venv-interop" / "bin" / "moto_server"
 PORT = 5811
@@ -69,3 +71,24 @@ def test_the_verbs_take_credentials_from_the_environment(bucket, monkeypatch, ca
     assert main(["data", "verify", "--lake", f"{bucket}/verbs"]) == 0
     assert main(["data", "ls", "--lake", f"{bucket}/nothing-here"]) == 2
     assert "no lake at" in capsys.readouterr().err
+
+
+def test_results_of_shards_live_on_object_storage(bucket, monkeypatch, tmp_path):
+    for name, value in OPTIONS.items():
+        monkeypatch.setenv(name, value)
+    (tmp_path / "in.txt").write_text("text")
+    shards = [Shard.of(work.squares, args=(5, k)) for k in range(3)]
+    shards += [Shard.of(work.long_text, files={"file": tmp_path / "in.txt"})]
+    found = {}
+    for place in (f"{bucket}/shards", str(tmp_path / "local"), f"{bucket}/shards"):
+        with open_executor("local", workers=2) as workers:
+            found[place] = list(workers.run(shards, ShardStore(place)))
+    there, here = ({one.key: one for one in done} for done in found.values())
+    assert all(one.kept for one in there.values())
+    assert {key: one.digest for key, one in there.items()} == {k: o.digest for k, o in here.items()}
+    store = ShardStore(f"{bucket}/shards")
+    made = store.fetch(there[shards[-1].key], tmp_path / "back") / "deep" / "text.txt"
+    assert made.read_text() == "texttexttext"
+    (result,) = (name for name in store.storage.names("results") if shards[0].key in name)
+    store.storage.write(result, b"damaged")
+    assert store.get(shards[0].key) is None

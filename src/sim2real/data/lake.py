@@ -33,8 +33,8 @@ from sim2real.data.consent import SCOPES, Consent
 from sim2real.data.episode import Episode
 from sim2real.data.labels import LABELS, Label
 from sim2real.data.sealed_table import SealedTable, TableVersion
-from sim2real.data.storage import Storage
 from sim2real.errors import Sim2RealError, brief, explaining, nearest
+from sim2real.storage import Storage
 
 CONSENTS = schema(
     ("participant", pa.string()),

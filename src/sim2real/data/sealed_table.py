@@ -24,8 +24,8 @@ from deltalake import CommitProperties, DeltaTable, PostCommitHookProperties
 from deltalake.exceptions import DeltaError, TableNotFoundError
 from deltalake.transaction import AddAction, RemoveAction
 
-from sim2real.data.storage import Storage
 from sim2real.errors import Sim2RealError, explaining, one_line
+from sim2real.storage import Storage
 
 _PART = re.compile(r"part-([0-9a-f]{64})\.parquet$")
 _COMMIT = re.compile(r"_delta_log/(\d{20})\.json$")

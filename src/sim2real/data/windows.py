@@ -22,9 +22,9 @@ from sim2real.data.episode import Signal, held
 from sim2real.data.lake import Lake, quoted
 from sim2real.data.mixture import frame_counts
 from sim2real.data.sealed_table import Damage
-from sim2real.data.storage import Storage
 from sim2real.errors import Sim2RealError
 from sim2real.files import atomic_folder, read_json, write_json, write_text
+from sim2real.storage import Storage
 
 _EPISODES_PER_READ = 500
 _FOLDER = "windows"

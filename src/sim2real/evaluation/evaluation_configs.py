@@ -8,9 +8,11 @@ from typing import Annotated, Literal
 
 import tyro
 
+from sim2real.scale import ExecutorOptions
+
 
 @dataclass(frozen=True, kw_only=True)
-class EvaluateConfig:
+class EvaluateConfig(ExecutorOptions):
     """Measure a policy's success in randomised worlds, and find the parameters it depends on."""
 
     policy: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="RUN")]

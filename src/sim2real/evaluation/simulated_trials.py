@@ -69,11 +69,9 @@ def run_trials(
     Trial k depends only on the seed, `each` and k, not on how many others there are. `rows` (draws,
     parameters) replace draws of `source`. `keep` gets the trials as episodes of policy `policy_id`.
     """
-    if not 1 <= each <= _MAX_WORLDS:
-        raise Sim2RealError(f"--each must be from 1 to {_MAX_WORLDS}, not {each}")
+    per_seed = trials_a_seed(each)
     twin = twin or Twin.load(task.twin)
     parts: list[tuple[Tensor, Tensor, Tensor, Tensor]] = []
-    per_seed = _MAX_WORLDS // each * each
     rounds = math.ceil(episodes / per_seed)
     make = partial(
         TaskEnv, task, source=source, threads=threads, engine=engine, remainder=remainder
@@ -111,6 +109,13 @@ def run_trials(
         per_seed=per_seed,
         each=each,
     )
+
+
+def trials_a_seed(each: int) -> int:
+    """How many trials have one seed: they run side by side, and those after them have the next."""
+    if not 1 <= each <= _MAX_WORLDS:
+        raise Sim2RealError(f"--each must be from 1 to {_MAX_WORLDS}, not {each}")
+    return _MAX_WORLDS // each * each
 
 
 class _Shared(Sampler):

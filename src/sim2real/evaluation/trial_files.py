@@ -32,7 +32,8 @@ def read_trials(path: Path) -> list[Trial]:
     `Sim2RealError` that names it.
     """
     if path.is_dir() or path.name == "trials.npz":
-        return _of_evaluation(path / "trials.npz" if path.is_dir() else path)
+        trials, policy = read_worlds(path / "trials.npz" if path.is_dir() else path)
+        return trials_of_worlds(trials, policy=policy)
     return [
         _of_row(row, f"{path}, row {number}", path.stem)
         for number, row in enumerate(read_rows(path), 1)
@@ -96,7 +97,8 @@ def save_worlds(path: Path, trials: SimulatedTrials, *, policy: str) -> None:
         np.savez(file, policy=policy, **vars(trials))
 
 
-def _of_evaluation(path: Path) -> list[Trial]:
+def read_worlds(path: Path) -> tuple[SimulatedTrials, str]:
+    """What `save_worlds` wrote: trials, and the policy's id."""
     if not path.is_file():
         raise Sim2RealError(f"no trials in {path.parent}: `sim2real evaluate` writes trials.npz")
     try:
@@ -114,7 +116,7 @@ def _of_evaluation(path: Path) -> list[Trial]:
                 each=int(data["each"]),
             )
             _check(trials)
-            return trials_of_worlds(trials, policy=str(data["policy"]))
+            return trials, str(data["policy"])
     except _BROKEN as error:
         raise Sim2RealError(
             f"{path} does not hold trials ({one_line(error)}); run `sim2real evaluate` again"

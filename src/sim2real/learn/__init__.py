@@ -24,6 +24,7 @@ __all__ = [
     "Trainer",
     "export",
     "train",
+    "train_seeds",
 ]
 
 if TYPE_CHECKING:
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from sim2real.learn.learn_configs import ExportConfig, TrainConfig
     from sim2real.learn.policy import Policy
     from sim2real.learn.run import Run
+    from sim2real.learn.seeds import train_seeds
     from sim2real.learn.trainer import Trainer, TrainProgress, TrainResult, train
 else:
     __getattr__, __dir__ = attach(__name__, __file__)

@@ -39,6 +39,14 @@ class Policy:
         self.network.eval()
         self.width = width
 
+    @property
+    def digest(self) -> str:
+        """Hash of what it computes with; `id` is of a file that also says how long it took."""
+        digest = hashlib.sha256()
+        for name, weights in sorted(self.network.state_dict().items()):
+            digest.update(name.encode() + weights.numpy().tobytes())
+        return digest.hexdigest()
+
     @classmethod
     def open(cls, folder: Path | str) -> Policy:
         """The policy of the run in a folder."""

@@ -99,7 +99,7 @@ class Run(PlainData, without=("folder",)):
             source = kept.name
         kept_twin = self.twin
         if twin is not None:
-            kept_twin = twin.save((folder / "twin").resolve()).folder
+            kept_twin = Path(twin.save(folder / "twin").folder.name)
         write_json(folder / CONFIG_FILE, replace(self, source=source, twin=kept_twin).to_dict())
         return Run.open(folder)
 
@@ -111,5 +111,7 @@ class Run(PlainData, without=("folder",)):
         file = folder / CONFIG_FILE
         values = dict(table_at(read_json(file), str(file))) | {"folder": str(folder)}
         found = cls.from_dict(values, str(file))
+        if found.twin is not None:  # one of its own goes where the folder goes
+            found = replace(found, twin=(folder / found.twin).resolve())
         kept = folder / found.source
         return replace(found, source=str(kept)) if kept.is_file() else found

@@ -1,4 +1,4 @@
-"""The files of a lake: a folder on disk or a prefix on object storage."""
+"""Named files in a folder on disk, or below a prefix on object storage."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.fs as pafs
 
-from sim2real.errors import Sim2RealError, explaining
+from sim2real.errors import Sim2RealError, explaining, one_line
 from sim2real.files import atomic_path
 
 _FILE_ERRORS = (OSError, ValueError, pa.ArrowException)
@@ -35,13 +35,13 @@ class Storage:
         …); what is not given is taken from environment variables of the same names.
         """
         if not uri.isprintable():
-            raise Sim2RealError(f"{uri!r} cannot hold a lake: unprintable characters")
+            raise Sim2RealError(f"{uri!r} cannot hold files: unprintable characters")
         self.local = "://" not in uri
         if not self.local and not uri.partition("://")[2].strip("/"):
-            raise Sim2RealError(f"{uri} cannot hold a lake: it names no bucket")
+            raise Sim2RealError(f"{uri} cannot hold files: it names no bucket")
         self.uri = str(Path(uri).absolute()) if self.local else uri.rstrip("/")
         self.options = dict(options) if options else None
-        with explaining(f"{uri} cannot hold a lake", *_FILE_ERRORS):
+        with explaining(f"{uri} cannot hold files", *_FILE_ERRORS):
             self.files = _filesystem(self.uri, self.options or {})
         self._holding = threading.local()
 
@@ -77,7 +77,7 @@ class Storage:
 
     @contextmanager
     def _locked(self, name: str, how: int) -> Iterator[int | None]:
-        """A file with a lock on it; None where the lake cannot be written to."""
+        """A file with a lock on it; None where the folder cannot be written to."""
         folder = self.path("locks")
         try:
             folder.mkdir(exist_ok=True)
@@ -95,13 +95,24 @@ class Storage:
         return explaining(f"cannot {what}", *_FILE_ERRORS)
 
     def path(self, name: str) -> Path:
-        """Path of a file on disk; of a local lake only."""
+        """Path of a file on disk; of a folder on disk only."""
         return Path(self.uri) / name
 
     def read(self, name: str) -> bytes:
         """Content of a file; one that cannot be read is a `Sim2RealError`."""
         with self._trying(f"read {self.uri}/{name}"), self.files.open_input_stream(name) as file:
             content: bytes = file.read()
+        return content
+
+    def read_if_there(self, name: str) -> bytes | None:
+        """Content of a file; None where there is none."""
+        try:
+            with self.files.open_input_stream(name) as file:
+                content: bytes = file.read()
+        except FileNotFoundError:
+            return None
+        except _FILE_ERRORS as error:
+            raise Sim2RealError(f"cannot read {self.uri}/{name}: {one_line(error)}") from None
         return content
 
     def write(self, name: str, content: bytes) -> None:

@@ -1,0 +1,5 @@
+"""`scale`: executors side by side, and killed."""
+
+from benchmarks.scale.bench import MEASUREMENT
+
+__all__ = ["MEASUREMENT"]
