@@ -17,6 +17,12 @@ from sim2real.errors import Sim2RealError, one_line, table_at
 _MAX_BYTES = 1 << 30
 
 
+def results_lake() -> str:
+    """Lake of what robots do, if nobody says another: that of the variable SIM2REAL_LAKE, or
+    `runs/lake` beside other results. An empty variable is for none."""
+    return os.environ.get("SIM2REAL_LAKE", "runs/lake")
+
+
 @contextmanager
 def atomic_path(path: Path | str) -> Iterator[Path]:
     """A temporary path beside `path` that replaces it when the block ends without an error.

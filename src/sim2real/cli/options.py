@@ -11,8 +11,14 @@ import tyro
 
 
 def default_lake() -> str:
-    """Where a lake is if nobody says: the variable SIM2REAL_LAKE, or the folder `lake`."""
-    return os.environ.get("SIM2REAL_LAKE", "lake")
+    """Where a lake is if nobody says: the variable SIM2REAL_LAKE, or the folder `lake`.
+
+    Where there is no such folder, but robots have been recorded into `runs/lake`, it is that.
+    """
+    if given := os.environ.get("SIM2REAL_LAKE"):
+        return given
+    recorded = not Path("lake").is_dir() and Path("runs/lake").is_dir()
+    return "runs/lake" if recorded else "lake"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -175,7 +175,7 @@ def identify(
     learned = learn_remainder(
         found.twin, mine, thresholds=thresholds, seed=seed, threads=threads, report=report
     )
-    new = replace(found.twin, remainder=learned.remainder)
+    new = replace(found.twin, remainder=learned.remainder, identified_on=_ids(mine))
     return replace(found, twin=new, learned=learned)
 
 
@@ -239,7 +239,12 @@ def _identified(
             problem = make(logs, problem.horizon_s).with_noise(problem.noise)
         believed = _believed(problem, begun, check=check_posterior, seed=seed, report=report)
     found, posterior, known = believed
-    new = twin.with_posterior(posterior.distribution)
+    used = train if contact is not None or held_back else logs
+    new = replace(
+        twin.with_posterior(posterior.distribution),
+        identified_on=_ids(used),
+        checked_on=_ids(test),
+    )
     why = why or another_robot(new, test)
     if stuck := found.at_bounds:
         notes.append(f"at a bound: {', '.join(stuck)}; widen it, or the model is wrong")
@@ -302,6 +307,11 @@ def _believed(
     result = fit(problem, begin=begun.x, prior=discrepancy_of(begun), report=report)
     posterior = posterior_of(result, check=check, seed=seed, report=report)
     return result, posterior, from_information(problem.names, result.information())
+
+
+def _ids(logs: Sequence[ControlLog]) -> tuple[str, ...]:
+    """Episodes of some logs, each once."""
+    return tuple(sorted({log.episode for log in logs if log.episode}))
 
 
 def _finite(value: float) -> float | None:

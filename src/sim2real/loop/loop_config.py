@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Literal
 
 import tyro
 
 from sim2real.errors import Sim2RealError
+from sim2real.files import results_lake
 
 _LONGEST_S, _MOST_AGAIN, _MOST_TRIALS = 3600.0, 100.0, 10_000
 """Motion [s], share of a training and attempts beyond which a number is a mistake."""
@@ -58,6 +59,11 @@ class LoopConfig:
     """Threads of the simulation; 0 for all cores."""
     out: Path | None = None
     """Folder of all results; `runs/loop/TASK/ROBOT` by default. An existing one is continued."""
+    lake: str = field(default_factory=results_lake)
+    """Lake that all recordings are kept in too; by default the one that the variable SIM2REAL_LAKE
+    names, or `runs/lake`; '' for none."""
+    dry_run: bool = False
+    """Only say which steps are kept, and which would be made again and why."""
     json: bool = False
     """Print the result as JSON."""
 
@@ -76,7 +82,8 @@ class LoopConfig:
 
     def check(self) -> None:
         """Refuse impossible options before anything is trained or moved."""
-        if not self.robot.startswith("unit:") and not (self.execute and self.person):
+        moves = not self.dry_run and not self.robot.startswith("unit:")
+        if moves and not (self.execute and self.person):
             raise Sim2RealError("a robot moves only with --execute, and --person says who lets it")
         if not 0 < self.target < 1:
             raise Sim2RealError(f"--target must be between 0 and 1, not {self.target:g}")
