@@ -101,6 +101,7 @@ def test_a_change_asks_for_a_version_or_a_reason(package):
     assert not unexplained(before, raised) and unrecorded(before, raised) == ["search"]
 
 
+@pytest.mark.slow
 def test_a_reason_is_recorded_and_nothing_without_one(tmp_path, capsys):
     file = tmp_path / "algorithms.toml"
     module = next(iter(RecordedCode.read().algorithms["stand-in"].modules))

@@ -12,6 +12,7 @@ import pytest
 from playwright.sync_api import sync_playwright
 
 from benchmarks.transfer.kills import ended, started
+from sim2real.data import Lake, read_recording
 from sim2real.errors import Sim2RealError
 from sim2real.loop import (
     KeptResult,
@@ -25,6 +26,7 @@ from sim2real.loop.algorithms import ALGORITHMS
 from sim2real.loop.stages import explanation as explanation_stages
 from sim2real.loop.stages import policy as policy_stages
 from sim2real.loop.stages import twin as twin_stages
+from sim2real.policy import Bundle
 from sim2real.report.loop_page import write_loop
 from tests.repository import want
 
@@ -49,8 +51,9 @@ def walk(folder, **options):
         return lambda *given, **named: function(*given, **(named | few))
 
     config = LoopConfig(
-        task="pendulum-swingup", robot="unit:3", out=folder, threads=1, **TINY, **options
-    )
+        task="pendulum-swingup", robot="unit:3", out=folder, threads=1,
+        lake=str(folder / "lake"), **TINY, **options,
+    )  # fmt: skip
     with pytest.MonkeyPatch.context() as patch:
         for (stages, name), few in FEW.items():
             patch.setattr(stages, name, fewer(getattr(stages, name), few))
@@ -121,6 +124,29 @@ def test_the_page_of_a_loop_opens_in_a_browser(walked, width):
         assert all(seconds > 1 for seconds in page.evaluate(films))
         assert page.pdf().startswith(b"%PDF")
         browser.close()
+
+
+@pytest.mark.slow
+def test_a_loop_keeps_its_recordings_and_what_its_policies_come_from(whole, walked):
+    lake = Lake.open(walked / "lake")
+    recorded = {read_recording(path).id for path in whole.rglob("steps/**/*.arrow")}
+    assert set(lake.query("select id from episodes")["id"].to_pylist()) == recorded
+    assert lake.version == Lake.open(whole / "lake").version  # the second walk added nothing
+    summary = json.loads((walked / "summary.json").read_text())
+    last = next((walked / "steps" / name) for name in summary["rounds"][1]["steps"]
+                if name.startswith("ladder-"))  # fmt: skip
+    bundles = {path.parent.name: Bundle.open(path) for path in walked.glob("steps/export-*/bundle")}
+    needs = json.loads((last / "result.json").read_text())["needs"]
+    bundle = bundles.pop(needs[0])
+    motions = {read_recording(path).id for path in walked.glob("steps/record-*/**/*.arrow")}
+    assert motions <= set(bundle.provenance["identified_on"]) <= recorded
+    assert set(bundle.provenance["trained_on"]) <= set(bundle.provenance["identified_on"])
+    assert bundle.provenance["checked_on"] and set(bundle.tested_on) < recorded
+    (nominal,) = bundles.values()
+    assert "identified_on" not in nominal.provenance
+    for id_ in bundle.provenance["identified_on"]:
+        made = [row for row in lake.lineage(id_).to_pylist() if row["process"] == "identification"]
+        assert [row["id"] for row in made] == [bundle.policy]
 
 
 def killed_at(process, folder, kind):

@@ -43,6 +43,8 @@ def run_loop(config: LoopConfig) -> int:
         say(closed.why)
         if (expected := closed.rounds[-1].expected) is not None:
             say(f"from now on: {expected}")
+        if config.lake:
+            say(f"lake     {config.lake}")
         say(f"report   {closed.folder / REPORT_FILE}")
         say(f"summary  {closed.folder / SUMMARY_FILE}")
     return 0 if closed.met else 1
