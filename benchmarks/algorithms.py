@@ -22,7 +22,7 @@ import sim2real
 from benchmarks.benchmark import report
 from sim2real.errors import Sim2RealError
 from sim2real.files import read_toml, write_text
-from sim2real.loop.algorithms import ALGORITHMS, Algorithm
+from sim2real.loop import ALGORITHMS, Algorithm
 from sim2real.plain import of_plain, plain
 
 PACKAGE = Path(sim2real.__file__).parent

@@ -18,8 +18,8 @@ from benchmarks.algorithms import (
     unrecorded,
 )
 from sim2real.errors import Sim2RealError
-from sim2real.loop import Stages
-from sim2real.loop.algorithms import Algorithm, versions_of
+from sim2real.loop import Algorithm, Stages
+from sim2real.loop.algorithms import versions_of
 
 CODE = '''"""A module."""
 LIMIT = 3

@@ -15,6 +15,7 @@ from benchmarks.transfer.kills import ended, started
 from sim2real.data import Lake, read_recording
 from sim2real.errors import Sim2RealError
 from sim2real.loop import (
+    ALGORITHMS,
     KeptResult,
     LoopConfig,
     Stages,
@@ -22,7 +23,6 @@ from sim2real.loop import (
     lower_bound,
     plan_the_loop,
 )
-from sim2real.loop.algorithms import ALGORITHMS
 from sim2real.loop.stages import explanation as explanation_stages
 from sim2real.loop.stages import policy as policy_stages
 from sim2real.loop.stages import twin as twin_stages

@@ -16,8 +16,10 @@ from typing import TYPE_CHECKING
 from sim2real.lazy import attach
 
 __all__ = [
+    "ALGORITHMS",
     "RESULT_FILE",
     "SUMMARY_FILE",
+    "Algorithm",
     "KeptResult",
     "KeptStep",
     "LoopConfig",
@@ -37,6 +39,7 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
+    from sim2real.loop.algorithms import ALGORITHMS, Algorithm
     from sim2real.loop.circle import SUMMARY_FILE, close_the_loop, lower_bound
     from sim2real.loop.dry_run import LoopPlan, plan_the_loop
     from sim2real.loop.loop_config import LoopConfig
