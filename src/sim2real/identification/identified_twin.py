@@ -240,11 +240,7 @@ def _identified(
         believed = _believed(problem, begun, check=check_posterior, seed=seed, report=report)
     found, posterior, known = believed
     used = train if contact is not None or held_back else logs
-    new = replace(
-        twin.with_posterior(posterior.distribution),
-        identified_on=_ids(used),
-        checked_on=_ids(test),
-    )
+    new = _next_version(twin, posterior, used, test)
     why = why or another_robot(new, test)
     if stuck := found.at_bounds:
         notes.append(f"at a bound: {', '.join(stuck)}; widen it, or the model is wrong")
@@ -261,6 +257,14 @@ def _identified(
         held_back=tuple(by_name[name] for name in check.recordings),
         notes=tuple(notes),
     )
+
+
+def _next_version(
+    twin: Twin, posterior: Posterior, used: Sequence[ControlLog], test: Sequence[ControlLog]
+) -> Twin:
+    """The twin with a posterior, and with the episodes that it was fitted to and checked on."""
+    known = twin.with_posterior(posterior.distribution)
+    return replace(known, identified_on=_ids(used), checked_on=_ids(test))
 
 
 def _descended(
