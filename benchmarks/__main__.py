@@ -21,7 +21,8 @@ class Command(ExecutorOptions):
     """Measure what the project promises. Without a name: what there is, and what it costs."""
 
     name: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="NAME")] = ""
-    """A benchmark; or `check`: do kept figures hold; or `tables`: write docs/benchmarks.md."""
+    """A benchmark; or `check`: do kept figures hold; or `tables`: write docs/benchmarks.md; or
+    `algorithms`: record which version of the loop's algorithms the code is."""
     of: Annotated[tuple[str, ...], tyro.conf.Positional, tyro.conf.arg(metavar="NAMES")] = ()
     """Benchmarks to check; all by default."""
     quick: bool = False
@@ -36,6 +37,8 @@ class Command(ExecutorOptions):
     """Begin no shard that would not end within this time [min]."""
     data: Path | None = None
     """Folder with real recordings and published tables; $SIM2REAL_REAL_DATA by default."""
+    same: str = ""
+    """With `algorithms`: why modules that changed give the same results."""
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -52,6 +55,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _run(command: Command) -> int:
+    from benchmarks.algorithms import record_algorithms
     from benchmarks.check import check
     from benchmarks.run import Request, minutes_of, run, told
     from benchmarks.tables import write_tables
@@ -67,6 +71,10 @@ def _run(command: Command) -> int:
         raise Sim2RealError(f"{command.name!r} and {command.of[0]!r}: one benchmark at a time")
     if command.name == "check":
         return check(command.of, options)
+    if command.same and command.name != "algorithms":
+        raise Sim2RealError("--same goes with `algorithms` only")
+    if command.name == "algorithms":
+        return record_algorithms(command.same)
     if command.name == "tables":
         write_tables()
         return 0

@@ -12,6 +12,8 @@ from tests.repository import WANT
 
 # One thread for each worker of a run, before any library asks; numbers do not depend on it.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
+# No lake in the folder that tests are run in.
+os.environ["SIM2REAL_LAKE"] = ""
 
 SLIDER = """
 <mujoco model="slider">

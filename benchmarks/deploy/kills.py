@@ -126,6 +126,7 @@ def _fork(bundle: Path, address: str, number: int, folder: Path) -> int:
                 seconds=20.0,
                 seed=number,
                 out=folder,
+                lake="",
             )
         )
         code = 0 if found.trials[0].stopped else 2

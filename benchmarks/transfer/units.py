@@ -188,6 +188,7 @@ def _looped(sizes: Sizes, folder: Path, task: str, robot: str, strategy: str) ->
             force=True,
             explain=False,
             threads=1,
+            lake="",
             out=folder / f"{strategy}-{robot.replace(':', '-')}",
         ),
         store=Store(folder / "steps"),

@@ -18,8 +18,20 @@ _MAX_BYTES = 1 << 30
 
 
 def default_lake() -> str:
-    """The default lake: that of the variable SIM2REAL_LAKE, or the folder `lake`."""
-    return os.environ.get("SIM2REAL_LAKE", "lake")
+    """The default lake: that of the variable SIM2REAL_LAKE, or the folder `lake`.
+
+    Where there is no such folder, but robots have been recorded into `runs/lake`, it is that.
+    """
+    if given := os.environ.get("SIM2REAL_LAKE"):
+        return given
+    recorded = not Path("lake").is_dir() and Path("runs/lake").is_dir()
+    return "runs/lake" if recorded else "lake"
+
+
+def results_lake() -> str:
+    """Lake of what robots do, if nobody says another: that of the variable SIM2REAL_LAKE, or
+    `runs/lake` beside other results. An empty variable is for none."""
+    return os.environ.get("SIM2REAL_LAKE", "runs/lake")
 
 
 @contextmanager

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from sim2real.cli import main
-from sim2real.data import Consent, Episode, Lake, Provenance, Signal
+from sim2real.data import Consent, Episode, Lake, LakeKeeper, Provenance, Signal
 from tests.data.test_lake import episode
 
 
@@ -80,6 +80,33 @@ def test_lineage_shows_parents_and_children(lake, capsys):
     walk = data(capsys, "lineage", episode(1).id)
     assert [(row["id"], row["steps"]) for row in walk] == [(episode(1).id, 0), (child.id, 1)]
     assert "cut to 1 s" in say(capsys, "lineage", child.id)
+
+
+def test_lineage_shows_the_policies_that_come_from_an_episode_and_the_one_that_acted_in_it(
+    lake, capsys
+):
+    flown = episode(7, policy="flier")
+    child = flown.derive("cut to 1 s")
+    lake.append([flown, child])
+    LakeKeeper(lake).record_origin("learner", [child.id], purpose="identification")
+    walk = data(capsys, "lineage", flown.id)
+    assert [(row["id"], row["steps"], row["kind"], row["process"]) for row in walk][::3] == [
+        ("flier", -1, "policy", "trial"), ("learner", 2, "policy", "identification"),
+    ]  # fmt: skip
+    said = say(capsys, "lineage", flown.id)
+    assert "flier  policy, which acted in it" in said
+    assert "learner  policy, made from it: identification" in said
+
+
+def test_where_robots_were_recorded_the_verbs_find_their_lake(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("SIM2REAL_LAKE")
+    Lake.create("runs/lake").append(episode(1))
+    assert data(capsys, "stats")["episodes"] == 1
+    Lake.create("lake")
+    assert data(capsys, "stats")["episodes"] == 0
+    monkeypatch.setenv("SIM2REAL_LAKE", "runs/lake")
+    assert data(capsys, "stats")["episodes"] == 1
 
 
 def test_verify_has_an_exit_code(lake, capsys):

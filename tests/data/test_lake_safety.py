@@ -258,6 +258,20 @@ def test_who_withdraws_is_gone_from_every_file_and_version(lake):
         withdraw(lake, "p-ana")
 
 
+def test_a_withdrawal_names_the_policies_that_were_identified_or_trained_on_the_person(lake):
+    person = filmed(51, "p-ana")
+    derived = person.derive("cut")
+    lake.append(derived)
+    keeper = LakeKeeper(lake)
+    keeper.record_origin("identified", [derived.id, episode(1).id], purpose="identification")
+    keeper.record_origin("started", [person.id], purpose="training")
+    keeper.record_origin("checked", [person.id], purpose="check")
+    keeper.record_origin("another", [episode(1).id], purpose="identification")
+    gone = withdraw(lake, "p-ana")
+    assert gone.policies == ("identified", "started") and len(gone.datasets) == 3
+    assert keeper.verify() == []
+
+
 class StoppedError(Exception):
     """The process ends here."""
 

@@ -110,6 +110,8 @@ def test_a_new_twin_knows_its_parent_and_predicts_better(pendulum):
     guess = dict(zip(names, found.twin.best_guess(), strict=True))
     assert guess["actuator/hinge/delay"] == pytest.approx(0.018, abs=0.003)
     assert found.check.by_time and len(found.check.recordings) == 3  # their ends
+    ids = tuple(sorted(episode.id for episode in episodes))
+    assert found.twin.identified_on == found.twin.checked_on == ids
     data = found.to_dict()
     assert data["parameters"]["joint/hinge/damping"]["shrinkage"] < 0.5
 

@@ -91,4 +91,4 @@ def test_a_live_view_tells_once_that_a_step_begins_and_keeps_no_step_of_its_own(
     store.run(done)
     Store(tmp_path, report=Live(quiet=False)).run(done)
     begun, ended, kept = capsys.readouterr().out.splitlines()
-    assert begun.endswith("…") and "(0 s)" in ended and "(kept)" in kept
+    assert begun.endswith("…") and "(0 s)" in ended and "(kept, just now)" in kept

@@ -12,11 +12,21 @@ import pytest
 from playwright.sync_api import sync_playwright
 
 from benchmarks.transfer.kills import ended, started
+from sim2real.data import Lake, read_recording
 from sim2real.errors import Sim2RealError
-from sim2real.loop import KeptResult, LoopConfig, Stages, close_the_loop, lower_bound
+from sim2real.loop import (
+    ALGORITHMS,
+    KeptResult,
+    LoopConfig,
+    Stages,
+    close_the_loop,
+    lower_bound,
+    plan_the_loop,
+)
 from sim2real.loop.stages import explanation as explanation_stages
 from sim2real.loop.stages import policy as policy_stages
 from sim2real.loop.stages import twin as twin_stages
+from sim2real.policy import Bundle
 from sim2real.report.loop_page import write_loop
 from tests.repository import want
 
@@ -41,8 +51,9 @@ def walk(folder, **options):
         return lambda *given, **named: function(*given, **(named | few))
 
     config = LoopConfig(
-        task="pendulum-swingup", robot="unit:3", out=folder, threads=1, **TINY, **options
-    )
+        task="pendulum-swingup", robot="unit:3", out=folder, threads=1,
+        lake=str(folder / "lake"), **TINY, **options,
+    )  # fmt: skip
     with pytest.MonkeyPatch.context() as patch:
         for (stages, name), few in FEW.items():
             patch.setattr(stages, name, fewer(getattr(stages, name), few))
@@ -115,6 +126,29 @@ def test_the_page_of_a_loop_opens_in_a_browser(walked, width):
         browser.close()
 
 
+@pytest.mark.slow
+def test_a_loop_keeps_its_recordings_and_what_its_policies_come_from(whole, walked):
+    lake = Lake.open(walked / "lake")
+    recorded = {read_recording(path).id for path in whole.rglob("steps/**/*.arrow")}
+    assert set(lake.query("select id from episodes")["id"].to_pylist()) == recorded
+    assert lake.version == Lake.open(whole / "lake").version  # the second walk added nothing
+    summary = json.loads((walked / "summary.json").read_text())
+    last = next((walked / "steps" / name) for name in summary["rounds"][1]["steps"]
+                if name.startswith("ladder-"))  # fmt: skip
+    bundles = {path.parent.name: Bundle.open(path) for path in walked.glob("steps/export-*/bundle")}
+    needs = json.loads((last / "result.json").read_text())["needs"]
+    bundle = bundles.pop(needs[0])
+    motions = {read_recording(path).id for path in walked.glob("steps/record-*/**/*.arrow")}
+    assert motions <= set(bundle.provenance["identified_on"]) <= recorded
+    assert set(bundle.provenance["trained_on"]) <= set(bundle.provenance["identified_on"])
+    assert bundle.provenance["checked_on"] and set(bundle.tested_on) < recorded
+    (nominal,) = bundles.values()
+    assert "identified_on" not in nominal.provenance
+    for id_ in bundle.provenance["identified_on"]:
+        made = [row for row in lake.lineage(id_).to_pylist() if row["process"] == "identification"]
+        assert [row["id"] for row in made] == [bundle.policy]
+
+
 def killed_at(process, folder, kind):
     """Kill a loop and its robot once it has begun a step of a kind."""
     while not list(folder.glob(f"steps/{kind}-*")):
@@ -160,7 +194,7 @@ def test_a_bound_is_for_all_attempts():
         ({"robot": "unit:1", "again": float("inf")}, "--again"),
         ({"robot": "unit:1", "iterations": 0}, "--iterations"),
         ({"robot": "unit:1", "seed": -1}, "--seed"),
-        ({"robot": "unit:one"}, "not a unit"),
+        ({"robot": "unit:one"}, "not a stand-in unit"),
     ],
 )
 def test_what_cannot_be_is_refused_before_anything_moves(tmp_path, options, words):
@@ -182,7 +216,7 @@ def test_a_robot_that_is_not_there_is_known_before_any_training(tmp_path):
 def played(monkeypatch):
     """A loop whose steps do nothing, with outcomes of its attempts that are given."""
 
-    def play(out, outcomes, *, why="", kept=True, **options):
+    def play(out, outcomes, *, why="", kept=True, do=close_the_loop, **options):
         results = {
             "record": {"seconds": 1.0, "episodes": []},
             "ladder": {"passed": True},
@@ -207,9 +241,73 @@ def played(monkeypatch):
             for kind in (*kinds, "scatter", "seen", "predict", "remainder"):
                 patch.setattr(Stages, kind, made(getattr(Stages, kind)))
             config = {"task": "pendulum-swingup", "robot": "unit:3", "explain": False, "out": out}
-            return close_the_loop(LoopConfig(**(config | options)))
+            return do(LoopConfig(**(config | options)))
 
     return play
+
+
+def of_another_version(folder, **changes):
+    """Have a loop begun by another sim2real; what its plan says then."""
+    plan = json.loads((folder / "plan.json").read_text()) | changes
+    told = {name: value for name, value in plan.items() if value is not None}
+    (folder / "plan.json").write_text(json.dumps(told))
+    return told
+
+
+def test_a_loop_that_another_version_began_goes_on_and_keeps_its_plan(played, tmp_path):
+    options = {"strategy": "nominal", "budget": "10"}
+    played(tmp_path, [True] * 10, **options)
+    plan = of_another_version(tmp_path, software="0.9.0")
+    made = sorted((tmp_path / "steps").iterdir())
+    played(tmp_path, [False] * 10, **options)  # nothing is made again, so all succeed
+    assert json.loads((tmp_path / "plan.json").read_text()) == plan
+    assert sorted((tmp_path / "steps").iterdir()) == made
+    assert json.loads((tmp_path / "summary.json").read_text())["real_success_after"]["value"] == 1
+
+
+def test_a_loop_whose_steps_do_not_name_their_algorithms_is_refused(played, tmp_path):
+    played(tmp_path, [True] * 10, strategy="nominal", budget="10")
+    of_another_version(tmp_path, software="0.1.0", algorithms=None)
+    with pytest.raises(Sim2RealError, match=r"earlier sim2real \(0\.1\.0\).*--out"):
+        played(tmp_path, [True] * 10, strategy="nominal", budget="10")
+
+
+def test_a_dry_run_of_a_new_loop_ends_where_outcomes_decide_and_writes_nothing(played, tmp_path):
+    plan = played(tmp_path, [], do=plan_the_loop)
+    kinds = ["record", "train", "evaluate", "export", "ladder", "trials"]
+    assert [step.kind for step in plan.steps] == kinds
+    assert {step.state for step in plan.steps} == {"new"} and "depends" in plan.ended
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_dry_run_says_what_a_new_version_of_an_algorithm_makes_again(
+    played, tmp_path, monkeypatch
+):
+    outcomes = [False] * 10 + [True] * 30
+    played(tmp_path, outcomes)
+    before = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")}
+    whole = played(tmp_path, [], do=plan_the_loop)
+    assert {step.state for step in whole.steps} == {"kept"} and not whole.ended
+    newer = tuple(
+        replace(one, version=7) if one.name == "identification" else one for one in ALGORITHMS
+    )
+    monkeypatch.setattr("sim2real.loop.algorithms.ALGORITHMS", newer)
+    plan = played(tmp_path, [], do=plan_the_loop)
+    assert {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")} == before
+    first = next(step for step in plan.steps if step.state != "kept")
+    assert str(first) == (
+        "identify: made again: its algorithm identification is version 7, the kept result is of"
+        " version 1"
+    )
+    said = [(step.kind, step.state) for step in plan.steps]
+    assert len(said) == len(whole.steps) and ("new" not in dict(said).values())
+    assert said.count(("trials", "kept")) == 1 and said.count(("trials", "made again")) == 3
+    assert str(plan.steps[0]) == "record: kept (just now)"
+
+
+def test_a_dry_run_asks_for_nobody_at_the_robot(played, tmp_path):
+    plan = played(tmp_path, [], do=plan_the_loop, robot="localhost:5555")
+    assert plan.steps and not list(tmp_path.iterdir())
 
 
 def test_a_policy_without_a_successor_keeps_its_failures(played, tmp_path):

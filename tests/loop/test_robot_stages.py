@@ -95,5 +95,9 @@ def test_robots_are_told_apart_by_what_stands_behind_their_address(tmp_path):
     first = at(f"lerobot:{file}").robot_identity
     file.write_text("port = 2")
     assert at(f"lerobot:{file}").robot_identity != first
-    assert at("unit:4").robot_identity["behind"]
     assert not at("localhost:5555").robot_identity["behind"]
+
+
+def test_stand_in_hardware_is_an_algorithm_of_what_is_done_on_it():
+    assert "stand-in" in at("unit:4").record(seconds=18.0).algorithms
+    assert "stand-in" not in at("localhost:5555").record(seconds=18.0).algorithms

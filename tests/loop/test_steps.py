@@ -8,6 +8,7 @@ import pytest
 
 from sim2real.errors import Sim2RealError
 from sim2real.loop import RESULT_FILE, KeptStep, Store
+from sim2real.loop.steps import ago
 
 
 def counted(log, kind, inputs, needs=(), fail=False):
@@ -89,3 +90,78 @@ def test_begin_and_end_of_a_step_are_reported_and_kept_ones_only_end(tmp_path):
     for _ in range(2):
         Store(tmp_path, report=lambda s, d: seen.append(d and d.kept)).run(step)
     assert seen == [None, False, True]
+
+
+def versioned(kind, version=1, needs=(), **inputs):
+    """A step of an algorithm of a version."""
+    return KeptStep(
+        kind=kind, inputs=inputs, needs=needs, algorithms={"fit": version},
+        work=lambda folder, done: {},
+    )  # fmt: skip
+
+
+def begun(folder, *steps):
+    """Why each step was made again, of those that were made."""
+    said = {}
+    store = Store(folder, report=lambda step, done: done or said.update({step.kind: step.why}))
+    for step in steps:
+        store.run(step)
+    return said
+
+
+def test_a_raised_version_makes_a_step_again_and_says_so(tmp_path):
+    assert begun(tmp_path, versioned("identify", 2)) == {"identify": ""}
+    assert begun(tmp_path, versioned("identify", 2)) == {}
+    why = "its algorithm fit is version 3, the kept result is of version 2"
+    assert begun(tmp_path, versioned("identify", 3)) == {"identify": why}
+
+
+def test_the_first_thing_that_changed_is_the_reason(tmp_path):
+    first = versioned("train", code="a")
+    begun(tmp_path, versioned("evaluate", needs=(first,), episodes=5))
+    other = versioned("train", code="b")
+    said = begun(tmp_path, versioned("evaluate", needs=(other,), episodes=5))
+    assert said == {"train": "its task's code changed", "evaluate": "its policy changed"}
+    said = begun(tmp_path, versioned("evaluate", 2, needs=(other,), episodes=6))
+    assert said["evaluate"].startswith("its algorithm fit")
+    said = begun(tmp_path, versioned("evaluate", 2, needs=(other,), episodes=7))
+    assert said == {"evaluate": "its episodes changed"}
+
+
+def test_other_work_and_what_the_loop_uses_already_is_no_reason(tmp_path):
+    nominal, known = versioned("train", source="nominal"), versioned("train", source="posterior")
+    begun(tmp_path, nominal)
+    assert begun(tmp_path, known) == {"train": ""}
+    one, two = versioned("trials", needs=(nominal,)), versioned("trials", needs=(known,))
+    assert begun(tmp_path, one, two) == {"trials": ""}
+
+
+def test_each_step_is_held_against_the_one_in_whose_place_it_is(tmp_path):
+    """The second evaluation is not compared with the first, which has the same inputs."""
+
+    def both(version):
+        trained = [versioned("train", version, source=source) for source in ("nominal", "adr")]
+        return [versioned("evaluate", needs=(one,), episodes=5) for one in trained]
+
+    begun(tmp_path, *both(1))
+    said = []
+    store = Store(tmp_path, report=lambda step, done: done or said.append((step.kind, step.why)))
+    for step in both(2):
+        store.run(step)
+    why = "its algorithm fit is version 2, the kept result is of version 1"
+    assert said == [("train", why), ("evaluate", "its policy changed")] * 2
+
+
+def test_a_damaged_result_of_the_same_kind_does_not_stop_a_step(tmp_path):
+    begun(tmp_path, versioned("train", code="a"))
+    for path in tmp_path.rglob(RESULT_FILE):
+        path.write_text('{"kind": "train", "inputs": 3}')
+    assert begun(tmp_path, versioned("train", code="b")) == {"train": ""}
+
+
+@pytest.mark.parametrize(
+    ("seconds", "said"),
+    [(0, "just now"), (59, "just now"), (150, "2 min ago"), (7300, "2 h ago"), (3e5, "3 days ago")],
+)
+def test_a_time_that_has_passed_is_said_in_one_unit(seconds, said):
+    assert ago(seconds) == said

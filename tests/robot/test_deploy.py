@@ -60,7 +60,7 @@ def test_a_dry_run_says_what_would_be_sent_and_sends_nothing(bundle, capsys, mon
 
 
 @pytest.mark.slow
-def test_the_ladder_is_climbed_step_by_step(bundle, tmp_path, capsys):
+def test_the_ladder_is_climbed_step_by_step(bundle, tmp_path, capsys, monkeypatch):
     robot = ["--robot", "unit:3", "--execute", "--person", "ana"]
     assert go(bundle, *robot) == 2
     assert "first needs replay (not tried), shadow (not tried)" in capsys.readouterr().err
@@ -70,7 +70,12 @@ def test_the_ladder_is_climbed_step_by_step(bundle, tmp_path, capsys):
     assert go(bundle, "--step", "replay", "--logs", str(logs)) == 0
     assert go(bundle, *robot, "--step", "limited") == 2
     assert "limited on arm-reach unit-3 first needs shadow (not tried)" in capsys.readouterr().err
+    monkeypatch.setenv("SIM2REAL_LAKE", str(tmp_path / "named"))
+    assert go(bundle, "--robot", "unit:3", "--seconds", "1") == 0  # a dry run records nothing
+    assert not (tmp_path / "named").exists()
     assert go(bundle, *robot, "--step", "shadow", "--seconds", "1") == 0
+    assert len(Lake.open(tmp_path / "named")) == 1
+    monkeypatch.setenv("SIM2REAL_LAKE", "")
     assert go(bundle, *robot, "--step", "limited", "--seconds", "1") == 0
     capsys.readouterr()
     assert go(bundle, *robot, "--trials", "2", "--lake", str(lake), "--json") == 0
@@ -84,6 +89,8 @@ def test_the_ladder_is_climbed_step_by_step(bundle, tmp_path, capsys):
         assert (source.kind, source.serial, source.operator) == ("real", "unit-3", "ana")
         assert source.policy == Bundle.open(bundle).id[:32]
         assert len(episode["action"].times) == trial["periods"] == 100
+    ids = [trial["episode"] for trial in result["trials"]]
+    assert set(ids) < set(Bundle.open(bundle).tested_on)
     steps = [record.step for record in read_records(Bundle.open(bundle))]
     assert steps == ["full", "replay", "shadow", "limited", "full"]
     # Another unit of the same model has not been through it.

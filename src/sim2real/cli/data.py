@@ -163,6 +163,8 @@ def run_lineage(verb: DataLineage) -> int:
         depth = row["steps"] - min(r["steps"] for r in walk)
         what = f"{row['kind']}" if row["present"] else "not in this lake"
         how = f" by {row['process']}" if row["process"] else ""
+        if row["kind"] == "policy":
+            how = ", which acted in it" if row["steps"] < 0 else f", made from it: {row['process']}"
         mark = "  <- this" if row["steps"] == 0 else ""
         lines.append(f"{'  ' * depth}{row['id']}  {what}{how}{mark}")
     return answer(walk, "\n".join(lines), json=verb.json)

@@ -69,7 +69,8 @@ def _show(
     if left and found.step != "replay":
         say(f"{counted(left, 'trial')} not run: {found.ended}")
     if found.folder:
-        say(f"recordings: {found.folder}")
+        lake = f", and in the lake {config.lake}" if config.lake else ""
+        say(f"recordings: {found.folder}{lake}")
     elif config.out is not None and found.step != "replay":
         say("nothing is recorded in a dry run")
     if found.step != "full" and found.record is not None and found.record.passed:

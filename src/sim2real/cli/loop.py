@@ -4,14 +4,24 @@ from __future__ import annotations
 
 import sys
 
-from sim2real.cli.output import ask, print_json, say
-from sim2real.loop import SUMMARY_FILE, LoopConfig, close_the_loop, lower_bound
+from sim2real.cli.output import answer, ask, print_json, say
+from sim2real.loop import (
+    SUMMARY_FILE,
+    LoopConfig,
+    close_the_loop,
+    lower_bound,
+    plan_the_loop,
+)
 from sim2real.report import REPORT_FILE, Live, bar, write_loop
 from sim2real.robot import OperatorPrompts
 
 
 def run_loop(config: LoopConfig) -> int:
     """Run or continue a loop; 0 if the target was met, 1 if the budget was spent."""
+    if config.dry_run:
+        plan = plan_the_loop(config)
+        said = [*map(str, plan.steps), *([plan.ended] if plan.ended else [])]
+        return answer(plan, "\n".join(said), json=config.json)
     if not config.json and (most := lower_bound([True] * config.trials)) < config.target:
         say(
             f"{config.trials} attempts show at most {100 * most:.1f} %, 95 % sure, even if all"
@@ -33,6 +43,8 @@ def run_loop(config: LoopConfig) -> int:
         say(closed.why)
         if (expected := closed.rounds[-1].expected) is not None:
             say(f"expected from now on: {expected}")
+        if config.lake:
+            say(f"lake     {config.lake}")
         say(f"report   {closed.folder / REPORT_FILE}")
         say(f"summary  {closed.folder / SUMMARY_FILE}")
     return 0 if closed.met else 1

@@ -24,6 +24,8 @@ def run_record(config: RecordConfig) -> int:
         print_json(found.to_dict())
     else:
         _show(found)
+        if found.recordings and config.lake:
+            say(f"kept in the lake {config.lake} too")
     if found.interrupted:
         return 130
     return 1 if found.stopped else 0

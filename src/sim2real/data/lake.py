@@ -76,6 +76,10 @@ _VERDICTS = """create view verdicts as
         select episode, arg_max(tag, created) as tag from current_labels
         where tag in ('success', 'failure') and start_s is null group by episode
     ) as said on said.episode = episodes.id"""
+_ORIGINS = """create view origins as
+    select policy, dataset, datasets.manifest->>'$.purpose' as purpose,
+        unnest(datasets.episodes) as episode
+    from policies join datasets on policies.dataset = datasets.id"""
 _SIGNALS = """create view signals as
     select * from stored_signals semi join episodes on stored_signals.episode = episodes.id"""
 _LINEAGE = """
@@ -88,10 +92,21 @@ with recursive
     down as (
         select $id as id, 0 as steps
         union select edges.child, down.steps + 1 from down join edges on edges.parent = down.id
+    ),
+    made as (
+        select policy as id, max(steps) + 1 as steps, purpose as process, 'policy' as kind,
+            true as present
+        from down join origins on origins.episode = down.id group by policy, purpose
+    ),
+    acted as (
+        select distinct policy as id, -1 as steps, 'trial' as process, 'policy' as kind,
+            true as present
+        from episodes where id = $id and policy <> ''
     )
 select id, steps, process, kind, episodes.id is not null as present
 from (select * from up union select * from down) as walk left join episodes using (id)
-order by steps, id
+union all select * from made union all select * from acted
+order by steps, id, process
 """
 _PEOPLE = """
 with recursive family as (
@@ -215,8 +230,9 @@ class Lake:
         """The answer to a SQL query.
 
         The tables are `episodes`, `signals`, `labels`, `current_labels`, `verdicts` (the current
-        label, else the outcome), `consents`, `datasets`, `policies`, `withdrawals`, and those
-        given as `tables`, by name.
+        label, else the outcome), `consents`, `datasets`, `policies`, `origins` (which episodes a
+        policy comes from, and for which purpose), `withdrawals`, and those given as `tables`, by
+        name.
         """
         if version is not None and not 0 <= version <= self.version:
             raise Sim2RealError(f"{self.uri} has no version {version}, only 0 to {self.version}")
@@ -292,7 +308,8 @@ class Lake:
     def lineage(self, id_: str) -> pa.Table:
         """What an episode was made from (steps < 0) and what was made from it (steps > 0).
 
-        Parents that are not in the lake have `present` false.
+        Parents that are not in the lake have `present` false. Of the kind 'policy' are the policy
+        that acted in it, and those that come from it, with the purpose that it served.
         """
         if not self.present([id_]):
             raise Sim2RealError(f"no episode {id_!r} in {self.uri}")
@@ -378,6 +395,8 @@ class Lake:
             words |= {"episodes", "current_labels"}
         if "current_labels" in words:
             words.add("labels")
+        if "origins" in words:
+            words |= {"policies", "datasets"}
         if "signals" in words:
             words |= {"stored_signals", "episodes"}
         for name in self.tables:
@@ -388,6 +407,8 @@ class Lake:
             connection.execute(_SIGNALS)
         if "current_labels" in words:
             connection.execute(_CURRENT)
+        if "origins" in words:
+            connection.execute(_ORIGINS)
         if "verdicts" in words:
             connection.execute(_VERDICTS)
 

@@ -104,15 +104,7 @@ class Mixture:
                 for part, ids in zip(self.parts, chosen, strict=True)
             ),
         )
-        if not lake.tables["datasets"].known("id", [manifest.id]):
-            row = {
-                "id": manifest.id,
-                "name": manifest.name,
-                "version": manifest.version,
-                "episodes": manifest.ids,
-                "manifest": json.dumps(manifest.to_dict(), sort_keys=True),
-            }
-            lake.tables["datasets"].append([row])
+        manifest.record(lake)
         return manifest
 
 
@@ -210,6 +202,18 @@ class Manifest(PlainData):
             episode=np.concatenate(episodes)[order],
             frame=np.concatenate(frames)[order],
         )
+
+    def record(self, lake: Lake) -> None:
+        """Keep the manifest in the lake's `datasets`, unless it is there."""
+        if not lake.tables["datasets"].known("id", [self.id]):
+            row = {
+                "id": self.id,
+                "name": self.name,
+                "version": self.version,
+                "episodes": self.ids,
+                "manifest": json.dumps(self.to_dict(), sort_keys=True),
+            }
+            lake.tables["datasets"].append([row])
 
     def save(self, path: Path | str) -> None:
         """Write the manifest as JSON."""

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from sim2real.data.consent import Consent
 from sim2real.data.episode import Episode
 from sim2real.data.lake import Lake
+from sim2real.data.mixture import Manifest, MixtureShare
 from sim2real.data.sealed_table import Damage
 from sim2real.data.windows import verify_windows
 from sim2real.data.withdrawal import Withdrawal, affected, withdraw
@@ -119,6 +120,29 @@ class LakeKeeper:
     def withdraw(self, participant: str) -> Withdrawal:
         """Erase a participant's data from every version and file; see `withdrawal`."""
         return withdraw(self.lake, participant)
+
+    def record_origin(self, policy: str, episodes: Sequence[str], *, purpose: str) -> None:
+        """Record that a policy comes from episodes other than by a mixture; once is enough.
+
+        `purpose` is what they were for: 'identification', 'check' or 'training'. They need not be
+        in the lake.
+        """
+        ids = tuple(sorted(set(episodes)))
+        part = MixtureShare(name=purpose, select="", weight=1, ids=ids, frames=(0,) * len(ids))
+        used = Manifest(
+            name=f"{purpose} of a policy",
+            lake=self.lake.storage.uri,
+            version=0,
+            by="episode",
+            clock="",
+            seed=0,
+            purpose=purpose,
+            parts=(part,),
+        )
+        used.record(self.lake)
+        known = self.lake.query("select policy, dataset from policies").to_pylist()
+        if {"policy": policy, "dataset": used.id} not in known:
+            self.lake.record_policy(policy, used.id)
 
     def verify(self, *, report: Callable[[int, int], None] = lambda done, of: None) -> list[Damage]:
         """What has changed since it was written: hashes every file and episode again.

@@ -44,7 +44,8 @@ class Withdrawal(PlainData):
     datasets: tuple[str, ...]
     """Data sets and exports that contained one of them."""
     policies: tuple[str, ...]
-    """Policies made from these data sets."""
+    """Policies made from these data sets: trained on them, or in a twin identified on them. Those
+    that were only checked on them are not listed."""
 
 
 def withdraw(lake: Lake, participant: str) -> Withdrawal:
@@ -115,10 +116,15 @@ def _sources(lake: Lake, ids: Collection[str]) -> list[str]:
 
 
 def _derived(lake: Lake, ids: Collection[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    sets = lake.tables["datasets"].all_rows("id", "episodes").to_pylist()
-    datasets = {row["id"] for row in sets if not set(ids).isdisjoint(row["episodes"])}
+    sets = lake.tables["datasets"].all_rows("id", "episodes", "manifest").to_pylist()
+    purposes = {
+        row["id"]: json.loads(row["manifest"]).get("purpose")
+        for row in sets
+        if not set(ids).isdisjoint(row["episodes"])
+    }
+    datasets = purposes.keys()
     made = lake.tables["policies"].all_rows("policy", "dataset").to_pylist()
-    policies = {row["policy"] for row in made if row["dataset"] in datasets}
+    policies = {row["policy"] for row in made if purposes.get(row["dataset"], "check") != "check"}
     return tuple(sorted(datasets)), tuple(sorted(policies))
 
 

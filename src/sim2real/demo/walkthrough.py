@@ -30,7 +30,7 @@ def demo(config: DemoConfig) -> int:
         " trained in the twin, fails on the robot, and the gap is measured, explained and closed.",
         quiet=config.json,
     )
-    options = LoopConfig(task=TASK, robot=f"unit:{config.unit}", seed=config.seed, out=out)
+    options = LoopConfig(task=TASK, robot=f"unit:{config.unit}", seed=config.seed, out=out, lake="")
     with bar("demo", quiet=config.json) as progress:
         closed = close_the_loop(
             options, report=Live(quiet=config.json), prompts=OperatorPrompts(report=progress)

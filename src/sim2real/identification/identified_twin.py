@@ -179,7 +179,7 @@ def identify(
         threads=threads,
         report=phase(report, "remainder"),
     )
-    new = replace(found.twin, remainder=learned.remainder)
+    new = replace(found.twin, remainder=learned.remainder, identified_on=_ids(mine))
     return replace(found, twin=new, learned=learned)
 
 
@@ -245,7 +245,8 @@ def _identified(
             problem = make(logs, problem.horizon_s).with_noise(problem.noise)
         believed = _believed(problem, begun, check=check_posterior, seed=seed, report=report)
     found, posterior, known = believed
-    new = twin.with_posterior(posterior.distribution)
+    used = train if contact is not None or held_back else logs
+    new = _next_version(twin, posterior, used, test)
     why = why or another_robot(new, test)
     if stuck := found.at_bounds:
         notes.append(f"at a bound: {', '.join(stuck)}; widen it, or the model is wrong")
@@ -262,6 +263,14 @@ def _identified(
         held_back=tuple(by_name[name] for name in check.recordings),
         notes=tuple(notes),
     )
+
+
+def _next_version(
+    twin: Twin, posterior: Posterior, used: Sequence[ControlLog], test: Sequence[ControlLog]
+) -> Twin:
+    """The twin with a posterior, and with the episodes that it was fitted to and checked on."""
+    known = twin.with_posterior(posterior.distribution)
+    return replace(known, identified_on=_ids(used), checked_on=_ids(test))
 
 
 def _descended(
@@ -316,6 +325,11 @@ def _believed(
     result = fit(problem, begin=begun.x, prior=discrepancy_of(begun), report=fitting)
     posterior = posterior_of(result, check=check, seed=seed, report=phase(report, "posterior"))
     return result, posterior, from_information(problem.names, result.information())
+
+
+def _ids(logs: Sequence[ControlLog]) -> tuple[str, ...]:
+    """Episodes of some logs, each once."""
+    return tuple(sorted({log.episode for log in logs if log.episode}))
 
 
 def _finite(value: float) -> float | None:

@@ -53,4 +53,5 @@ def seen_states(twin: Twin, logs: Sequence[ControlLog]) -> Starts | None:
         qpos=worlds.state("qpos").numpy().copy(),
         qvel=worlds.state("qvel").numpy().copy(),
         command=command,
+        episodes=tuple(sorted({log.episode for log in logs if log.episode})),
     )

@@ -90,6 +90,7 @@ def export(
         }
         | {"python": platform.python_version()},
     }
+    provenance = {**provenance, **trained.made_from}
     limits = make_limits(env, contract, seen)
     write = partial(write_bundle, contract=contract, limits=limits, graphs=graphs, twin=env.twin)
     with tempfile.TemporaryDirectory() as folder_of_trial:

@@ -5,15 +5,18 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import cast
 
 from sim2real.errors import Sim2RealError, table_at
 from sim2real.files import read_json, write_json, write_text
 from sim2real.learn.learn_configs import TrainConfig
-from sim2real.plain import PlainData
-from sim2real.tasks import Training, find_task
+from sim2real.plain import PlainData, of_plain
+from sim2real.policy import PolicyEpisodes
+from sim2real.tasks import Starts, Training, find_task
 from sim2real.twin import Twin
 
 CONFIG_FILE = "config.json"
+_EPISODES_FILE = "episodes.json"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -100,8 +103,33 @@ class Run(PlainData, without=("folder",)):
         kept_twin = self.twin
         if twin is not None:
             kept_twin = Path(twin.save(folder / "twin").folder.name)
+        if made_from := self._episodes(kept_twin and folder / kept_twin):
+            write_json(folder / _EPISODES_FILE, made_from)
         write_json(folder / CONFIG_FILE, replace(self, source=source, twin=kept_twin).to_dict())
         return Run.open(folder)
+
+    @property
+    def made_from(self) -> PolicyEpisodes:
+        """Episodes that the run comes from; empty for runs of versions before 0.2.0."""
+        file = self.folder / _EPISODES_FILE
+        if not file.is_file():
+            return {}
+        return cast(PolicyEpisodes, of_plain(dict[str, list[str]], read_json(file), str(file)))
+
+    def _episodes(self, twin: Path | None) -> PolicyEpisodes:
+        """Episodes that its twin, its starts and the run that it begins with come from."""
+        before: PolicyEpisodes = {} if self.begin is None else Run.open(self.begin).made_from
+        known = None if twin is None else Twin.load(twin, check=False)
+        seen = () if self.starts is None else Starts.load(self.starts).episodes
+        used = {
+            "identified_on": {
+                *before.get("identified_on", []),
+                *(known.identified_on if known else ()),
+            },
+            "checked_on": {*before.get("checked_on", []), *(known.checked_on if known else ())},
+            "trained_on": {*before.get("trained_on", []), *seen},
+        }
+        return cast(PolicyEpisodes, {name: sorted(ids) for name, ids in used.items() if ids})
 
     @classmethod
     def open(cls, folder: Path) -> Run:

@@ -16,11 +16,14 @@ from typing import TYPE_CHECKING
 from sim2real.lazy import attach
 
 __all__ = [
+    "ALGORITHMS",
     "RESULT_FILE",
     "SUMMARY_FILE",
+    "Algorithm",
     "KeptResult",
     "KeptStep",
     "LoopConfig",
+    "LoopPlan",
     "LoopResult",
     "Round",
     "Stages",
@@ -28,6 +31,7 @@ __all__ = [
     "close_the_loop",
     "episodes_of",
     "lower_bound",
+    "plan_the_loop",
     "policy_of",
     "prediction_of",
     "run_of",
@@ -35,13 +39,16 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
+    from sim2real.loop.algorithms import ALGORITHMS, Algorithm
     from sim2real.loop.circle import SUMMARY_FILE, close_the_loop, lower_bound
+    from sim2real.loop.dry_run import LoopPlan, plan_the_loop
     from sim2real.loop.loop_config import LoopConfig
+    from sim2real.loop.remade import RESULT_FILE
     from sim2real.loop.rounds import LoopResult, Round
     from sim2real.loop.stages import Stages
     from sim2real.loop.stages.base import episodes_of, run_of
     from sim2real.loop.stages.policy import prediction_of
-    from sim2real.loop.steps import RESULT_FILE, KeptResult, KeptStep, Store
+    from sim2real.loop.steps import KeptResult, KeptStep, Store
     from sim2real.loop.strategies import policy_of, widened
 else:
     __getattr__, __dir__ = attach(__name__, __file__)

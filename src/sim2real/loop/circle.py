@@ -21,7 +21,9 @@ from sim2real.attribution import Advice, Attribution, Failures, advise
 from sim2real.errors import Sim2RealError, options_as, table_at
 from sim2real.files import read_json, refuse_file, write_json
 from sim2real.intervals import clopper_pearson
+from sim2real.loop.algorithms import ALGORITHMS
 from sim2real.loop.explanation_process import ExplanationProcess
+from sim2real.loop.kept_episodes import LoopLake
 from sim2real.loop.loop_config import LoopConfig
 from sim2real.loop.rounds import BATCH, LoopResult, Round
 from sim2real.loop.stages import Stages
@@ -53,13 +55,19 @@ def close_the_loop(
 
     `options` are fields of `LoopConfig`, which may also be given instead of the task. Loops with
     one `store` share their steps. `report` is called as steps begin and end; `prompts` talk to the
-    person at the robot.
+    person at the robot. What is recorded goes to `lake` too, unless that is ''.
     """
     config = task if isinstance(task, LoopConfig) else options_as(LoopConfig, task=task, **options)
     open_robot(config.robot, task=config.task)  # an unknown robot is refused before any training
     config.check()
-    _plan(config)
+    if config.dry_run:
+        raise Sim2RealError("a dry run closes no loop: plan_the_loop says what it would do")
+    if not check_plan(config):
+        refuse_file(config.folder)
+        write_json(config.folder / PLAN_FILE, _plan(config))
     store = store or Store(config.folder / "steps", report=report)
+    if config.lake:
+        store.listen(LoopLake.create(config.lake).add)
     with ExplanationProcess(config, store) as beside:
         closed = walk(config, store, explain=beside.begin, prompts=prompts)
     write_json(config.folder / SUMMARY_FILE, closed.to_dict())
@@ -160,29 +168,36 @@ def _successor(
     return policy, known, found["why"]
 
 
-def _plan(config: LoopConfig) -> None:
-    """Store the plan before the first result; later, refuse another plan."""
+def _plan(config: LoopConfig) -> dict[str, object]:
+    """What is planned before anything is seen, and by which software."""
     plan = {name: getattr(config, name) for name in _PLANNED}
-    plan |= {"budget": config.trials, "software": __version__}
+    versions = {algorithm.name: algorithm.version for algorithm in ALGORITHMS}
+    return plan | {"budget": config.trials, "software": __version__, "algorithms": versions}
+
+
+def check_plan(config: LoopConfig) -> bool:
+    """Whether the loop was begun before; with another plan, it is refused.
+
+    One that other software began goes on: steps say themselves which algorithms made them.
+    """
     path = config.folder / PLAN_FILE
-    if path.is_file():
-        before = table_at(read_json(path), str(path))
-        begun = before.get("software")
-        other = [name for name in plan if name != "software" and before.get(name) != plan[name]]
-        if other:
-            raise Sim2RealError(
-                f"{config.folder} holds a loop with another {', '.join(other)} ({path}): a test"
-                " that is changed after its first result proves nothing; start another loop with"
-                " --out"
-            )
-        if begun != __version__:
-            raise Sim2RealError(
-                f"{config.folder} was started with sim2real {begun}, and this is {__version__}:"
-                " continue with that version, or start another loop with --out"
-            )
-        return
-    refuse_file(config.folder)
-    write_json(path, plan)
+    if not path.is_file():
+        return False
+    before = table_at(read_json(path), str(path))
+    plan = {name: getattr(config, name) for name in _PLANNED} | {"budget": config.trials}
+    other = [name for name in plan if before.get(name) != plan[name]]
+    if other:
+        raise Sim2RealError(
+            f"{config.folder} holds a loop with another {', '.join(other)} ({path}): a test"
+            " that is changed after its first result proves nothing; start another loop with --out"
+        )
+    if "algorithms" not in before:
+        raise Sim2RealError(
+            f"{config.folder} was begun with an earlier sim2real ({before.get('software')}), whose"
+            " steps do not say which algorithms made them: go on with that version, or begin"
+            " another loop with --out"
+        )
+    return True
 
 
 def _begin(

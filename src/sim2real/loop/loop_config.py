@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Literal
 
 import tyro
 
 from sim2real.errors import Sim2RealError
+from sim2real.files import results_lake
 
 _MAX_SECONDS, _MAX_AGAIN, _MAX_TRIALS = 3600.0, 100.0, 10_000
 """Recorded motion [s], share of a training, and attempts above which an option is a mistake."""
@@ -56,6 +57,11 @@ class LoopConfig:
     """Threads of the simulation; 0 for all cores."""
     out: Path | None = None
     """Folder of all results; `runs/loop/TASK/ROBOT` by default. An existing one is continued."""
+    lake: str = field(default_factory=results_lake)
+    """Lake that all recordings are kept in too; by default the one that the variable SIM2REAL_LAKE
+    names, or `runs/lake`; '' for none."""
+    dry_run: bool = False
+    """Only say which steps are kept, and which would be made again and why."""
     json: bool = False
     """Print the result as JSON."""
 
@@ -74,7 +80,8 @@ class LoopConfig:
 
     def check(self) -> None:
         """Refuse options out of range before anything is trained or moved."""
-        if not self.robot.startswith("unit:") and not (self.execute and self.person):
+        moves = not self.dry_run and not self.robot.startswith("unit:")
+        if moves and not (self.execute and self.person):
             raise Sim2RealError(
                 "a robot moves only with --execute and --person, who allows it to move"
             )

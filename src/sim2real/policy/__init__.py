@@ -19,6 +19,7 @@ __all__ = [
     "Bundle",
     "ExportProvenance",
     "Pilot",
+    "PolicyEpisodes",
     "Runtime",
     "make_contract",
     "open_twin",
@@ -26,7 +27,13 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
-    from sim2real.policy.bundle import Bundle, ExportProvenance, open_twin, write_bundle
+    from sim2real.policy.bundle import (
+        Bundle,
+        ExportProvenance,
+        PolicyEpisodes,
+        open_twin,
+        write_bundle,
+    )
     from sim2real.policy.runtime import Pilot, Runtime
     from sim2real.policy.task_contract import make_contract
 else:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import NotRequired, TypedDict, cast
 
 from sim2real.contract import Contract, Limits
+from sim2real.data import Lake, LakeKeeper
 from sim2real.errors import Sim2RealError, table_at
 from sim2real.files import atomic_folder, read_json, write_json
 from sim2real.twin import Twin
@@ -23,7 +24,18 @@ _MANIFEST = "manifest.json"
 _RECORDS = "ladder"
 
 
-class ExportProvenance(TypedDict):
+class PolicyEpisodes(TypedDict, total=False):
+    """Ids of the episodes that a policy comes from; a name without any is left out."""
+
+    identified_on: list[str]
+    """Those that the twin it was trained in was fitted to."""
+    checked_on: list[str]
+    """Held-back ones that decided whether that twin was kept."""
+    trained_on: list[str]
+    """Those that training itself used: states of the robot that it started from."""
+
+
+class ExportProvenance(PolicyEpisodes):
     """Where a bundle comes from, and what its export measured."""
 
     task: str
@@ -106,6 +118,33 @@ class Bundle:
     def records(self) -> Path:
         """Folder with the records of its steps up the ladder of trust."""
         return self.folder / _RECORDS
+
+    @property
+    def policy(self) -> str:
+        """What episodes in which it acts, and lakes, call it."""
+        return self.id[:32]
+
+    @property
+    def tested_on(self) -> tuple[str, ...]:
+        """Ids of the episodes in which it has run on robots, as the records of its ladder have
+        them; recordings that it was only replayed on do not count."""
+        found: dict[str, None] = {}
+        for path in sorted(self.records.glob("*.json")):
+            record = table_at(read_json(path), str(path))
+            if record.get("step") != "replay":
+                found |= dict.fromkeys(str(id_) for id_ in record.get("episodes", ()) if id_)
+        return tuple(found)
+
+    def keep_origin(self, lake: Lake) -> None:
+        """Record in a lake which episodes it was made from; again, that changes nothing."""
+        told = self.provenance
+        for purpose, ids in (
+            ("identification", told.get("identified_on")),
+            ("check", told.get("checked_on")),
+            ("training", told.get("trained_on")),
+        ):
+            if ids:
+                LakeKeeper(lake).record_origin(self.policy, ids, purpose=purpose)
 
     def graph(self, name: str) -> bytes:
         """One of the ONNX graphs."""

@@ -44,9 +44,9 @@ class Live:
             if step.key in self._begun:  # it ran in the background, and the loop now waits for it
                 return
             self._begun.add(step.key)
-            line += " …"
+            line += f" (made again: {step.why}) …" if step.why else " …"
         else:
-            how = "kept" if step.key not in self._begun else f"{done.seconds:.0f} s"
+            how = f"{done.seconds:.0f} s" if step.key in self._begun else done.how
             line += f": {outcome(done)} ({how})"
         sys.stdout.write(line + "\n")
         sys.stdout.flush()

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Literal
 
 import tyro
+
+from sim2real.files import results_lake
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,7 +54,8 @@ class DeployConfig:
     """Where the robot stands, for the provenance of the episodes."""
     out: Path | None = None
     """Folder of the recordings; `runs/deploy/ROBOT/TIME` by default."""
-    lake: str = ""
-    """Also keep the episodes in the lake at this address."""
+    lake: str = field(default_factory=results_lake)
+    """Lake that the episodes are kept in too; by default the one that the variable SIM2REAL_LAKE
+    names, or `runs/lake`; '' for none."""
     json: bool = False
     """Print the result as JSON."""

@@ -72,6 +72,7 @@ class DeploymentSession:
         self._clock = clock_of(self.robot)
         self._comparison = ShadowComparison(bundle.contract, bundle.limits)
         self._moved = False
+        self._lake: Lake | None = None
 
     def run(self) -> Deployment:
         """All trials of the step, on the `robot`, which is connected."""
@@ -92,7 +93,11 @@ class DeploymentSession:
             skipped = refuse_to_skip(
                 bundle, config.step, robot=robot.name, serial=robot.serial, force=config.force
             )
-        folder = self._folder() if config.execute or config.step == "shadow" else None
+        recorded = config.execute or config.step == "shadow"
+        if recorded and config.lake:  # before anything moves
+            self._lake = Lake.create(config.lake)
+            bundle.keep_origin(self._lake)
+        folder = self._folder() if recorded else None
         stop = OperatorStop(config.stop_file or (folder / "STOP" if folder else None))
         trials: list[AttemptRecord] = []
         try:
@@ -202,8 +207,8 @@ class DeploymentSession:
             return trial
         write_outcome(recording.path, outcome, stopped=flight.stopped, periods=flight.periods)
         episode = read_recording(recording.path)
-        if self._config.lake:
-            Lake.create(self._config.lake).append(episode)
+        if self._lake is not None:
+            self._lake.append(episode)
         return replace(trial, episode=episode.id, recording=str(recording.path))
 
     def _set_up(self, number: int) -> Goals:
@@ -290,7 +295,7 @@ class DeploymentSession:
             twin=bundle.contract.robot,
             twin_version=bundle.contract.twin_version,
             seed=config.seed + number if self._resets else None,
-            policy=bundle.id[:32],
+            policy=bundle.policy,
             robot=self.robot.name,
             serial=self.robot.serial,
             site=config.site,

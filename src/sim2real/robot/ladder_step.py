@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from sim2real.data import Episode, Lake, Logs, select
+from sim2real.data import Episode, Logs, select
 from sim2real.errors import Sim2RealError, nearest, options_as
 from sim2real.policy import Bundle
 from sim2real.robot.connect import connected
@@ -49,8 +49,6 @@ def deploy(
     for name in goals:
         if name not in known:
             raise Sim2RealError(f"the policy has no goal {name!r}{nearest(name, known)}")
-    if config.lake:
-        Lake.create(config.lake)  # before anything moves
     if config.step == "replay":
         return _replay(
             config,

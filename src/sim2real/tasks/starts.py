@@ -35,6 +35,8 @@ class Starts:
     """(states, nv)."""
     command: Floats
     """(states, controls)."""
+    episodes: tuple[str, ...] = ()
+    """Ids of the episodes that they were seen in."""
 
     def save(self, path: Path) -> None:
         """Write them as JSON."""

@@ -35,6 +35,7 @@ from sim2real.twin.remainder import Remainder
 TWIN_FILE = "twin.toml"
 POSTERIOR_FILE = "posterior.json"
 REMAINDER_FILE = "remainder.json"
+EPISODES_FILE = "episodes.json"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,6 +73,14 @@ class TwinFile:
 
 
 @dataclass(frozen=True, kw_only=True)
+class TwinEpisodes:
+    """The episodes that an identified twin is made from, by id."""
+
+    identified_on: tuple[str, ...] = ()
+    checked_on: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
 class Twin:
     """One version of a simulated robot."""
 
@@ -94,6 +103,10 @@ class Twin:
     """What identification found, if it was run."""
     remainder: Remainder | None = None
     """What parameters could not explain, if that was learned; worlds use it on request."""
+    identified_on: tuple[str, ...] = ()
+    """Ids of the episodes that posterior and remainder were fitted to; not part of the version."""
+    checked_on: tuple[str, ...] = ()
+    """Ids of the held-back episodes that decided whether it was kept."""
 
     @classmethod
     def is_twin(cls, folder: Path) -> bool:
@@ -111,12 +124,15 @@ class Twin:
         if not file.is_file():
             raise Sim2RealError(f"no twin at {path}: {file} does not exist")
         data = of_plain(TwinFile, _read_tables(file), str(file))
+        episodes = TwinEpisodes()
         header, folder = data.twin, file.parent
         posterior, remainder = None, None
         if path.is_dir() and (found := folder / POSTERIOR_FILE).exists():
             posterior = JointDistribution.from_dict(read_json(found), "a posterior")
         if path.is_dir() and (found := folder / REMAINDER_FILE).exists():
             remainder = Remainder.from_dict(read_json(found), str(found))
+        if path.is_dir() and (found := folder / EPISODES_FILE).exists():
+            episodes = of_plain(TwinEpisodes, read_json(found), str(found))
         twin = cls(
             name=header.name or folder.resolve().name,
             folder=folder,
@@ -130,6 +146,8 @@ class Twin:
             },
             posterior=posterior,
             remainder=remainder,
+            identified_on=episodes.identified_on,
+            checked_on=episodes.checked_on,
         )
         twin = replace(twin, parameters=twin._read_parameters(data.parameters))
         if check:
@@ -151,6 +169,9 @@ class Twin:
                 write_json(temporary / POSTERIOR_FILE, self.posterior.to_dict())
             if self.remainder is not None:
                 write_json(temporary / REMAINDER_FILE, self.remainder.to_dict())
+            episodes = TwinEpisodes(identified_on=self.identified_on, checked_on=self.checked_on)
+            if episodes != TwinEpisodes():
+                write_json(temporary / EPISODES_FILE, plain(episodes))
         return Twin.load(folder, check=False)
 
     def to_dict(self) -> dict[str, object]:
@@ -166,7 +187,7 @@ class Twin:
 
     @property
     def version(self) -> str:
-        """Twelve hexadecimal digits of the hash of everything the twin is made of."""
+        """Twelve hexadecimal digits of the hash of everything that the twin simulates with."""
         digest = hashlib.sha256()
         digest.update(json.dumps(self.to_dict(), sort_keys=True, default=str).encode())
         for file in sorted(self.files):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from sim2real.attribution import Failures, attribute, explain_failures
+from sim2real.loop.algorithms import versions_of
 from sim2real.loop.stages.base import StagesBase, episodes_of, run_of
 from sim2real.loop.steps import KeptResult, KeptStep, StepResult
 
@@ -41,7 +42,13 @@ class ExplanationStages(StagesBase):
 
         inputs = {"task": self.task, "seed": self.seed}
         needs = (policy, known, recorded, *tried)
-        return KeptStep(kind="attribute", inputs=inputs, needs=needs, work=work)
+        return KeptStep(
+            kind="attribute",
+            algorithms=versions_of("attribution"),
+            inputs=inputs,
+            needs=needs,
+            work=work,
+        )
 
     def failures(
         self, policy: KeptStep, known: KeptStep | None, tried: tuple[KeptStep, ...]
@@ -64,4 +71,10 @@ class ExplanationStages(StagesBase):
             return found.failures.to_dict()
 
         needs = (policy, *tried) if known is None else (policy, known, *tried)
-        return KeptStep(kind="failures", inputs={"seed": self.seed}, needs=needs, work=work)
+        return KeptStep(
+            kind="failures",
+            algorithms=versions_of("failures"),
+            inputs={"seed": self.seed},
+            needs=needs,
+            work=work,
+        )

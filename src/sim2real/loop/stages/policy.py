@@ -10,6 +10,7 @@ from pathlib import Path
 
 from sim2real.evaluation import Prediction, evaluate, predict, run_trials
 from sim2real.learn import ExportConfig, Policy, TrainConfig, export, train
+from sim2real.loop.algorithms import versions_of
 from sim2real.loop.stages.base import StagesBase, episodes_of, run_of
 from sim2real.loop.steps import KeptResult, KeptStep, StepResult
 from sim2real.policy import Bundle
@@ -79,7 +80,9 @@ class PolicyStages(StagesBase):
             "seed": self.seed,
             "from": [step.kind for step in needs],
         }
-        return KeptStep(kind="train", inputs=inputs, needs=needs, work=work)
+        return KeptStep(
+            kind="train", algorithms=versions_of("training"), inputs=inputs, needs=needs, work=work
+        )
 
     def widen(self, wider: Callable[[Twin], Twin]) -> KeptStep:
         """The task's twin with other ranges."""
@@ -89,7 +92,7 @@ class PolicyStages(StagesBase):
             return {"twin": wider(Twin.load(self.twin)).save(folder / "twin").version}
 
         inputs = {"version": wider(Twin.load(self.twin, check=False)).version}
-        return KeptStep(kind="widen", inputs=inputs, work=work)
+        return KeptStep(kind="widen", algorithms=versions_of("widening"), inputs=inputs, work=work)
 
     def evaluate(self, policy: KeptStep, *, episodes: int = 500) -> KeptStep:
         """Success in new worlds like those of training."""
@@ -104,7 +107,13 @@ class PolicyStages(StagesBase):
             )
             return found.success.to_dict()
 
-        return KeptStep(kind="evaluate", inputs={"episodes": episodes}, needs=(policy,), work=work)
+        return KeptStep(
+            kind="evaluate",
+            algorithms=versions_of("evaluation"),
+            inputs={"episodes": episodes},
+            needs=(policy,),
+            work=work,
+        )
 
     def predict(self, policy: KeptStep, recorded: KeptStep) -> KeptStep:
         """How often robots that the real one may be succeed.
@@ -141,7 +150,13 @@ class PolicyStages(StagesBase):
             }
 
         needs = (policy, self.export(policy), recorded)
-        return KeptStep(kind="predict", inputs={"seed": self.seed}, needs=needs, work=work)
+        return KeptStep(
+            kind="predict",
+            algorithms=versions_of("prediction"),
+            inputs={"seed": self.seed},
+            needs=needs,
+            work=work,
+        )
 
     def export(self, policy: KeptStep) -> KeptStep:
         """A bundle of the policy."""
@@ -151,7 +166,9 @@ class PolicyStages(StagesBase):
             config = ExportConfig(run=run_of(done[0]), out=folder / "bundle")
             return {"id": export(config, report=self.report).id}
 
-        return KeptStep(kind="export", inputs={}, needs=(policy,), work=work)
+        return KeptStep(
+            kind="export", algorithms=versions_of("export"), inputs={}, needs=(policy,), work=work
+        )
 
 
 def _code(task: type[Task]) -> str:

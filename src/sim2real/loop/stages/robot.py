@@ -11,6 +11,7 @@ from typing import Literal
 from sim2real.data import Episode, read_recording
 from sim2real.errors import Sim2RealError, table_at
 from sim2real.files import read_json
+from sim2real.loop.algorithms import versions_of
 from sim2real.loop.stages.base import StagesBase, episodes_of
 from sim2real.loop.steps import KeptResult, KeptStep, StepResult
 from sim2real.robot import DeployConfig, ExcitedRobot, deploy, open_robot, record_series
@@ -18,9 +19,6 @@ from sim2real.tasks import TaskEnv, find_task
 
 MOTIONS = ("multisine", "chirp", "steps")
 """Motions that a robot is identified from."""
-_UNITS = "9deaae158f408a5c"
-"""Version of the behaviour of stand-in hardware, so that loops do not reuse what other behaviour
-gave."""
 _Step = Literal["replay", "shadow", "limited", "full"]
 _LADDER: tuple[_Step, ...] = ("replay", "shadow", "limited")
 """Steps that a policy takes before it may act freely."""
@@ -59,7 +57,9 @@ class RobotStages(StagesBase):
             "seconds": seconds,
             "seed": self.seed,
         }
-        return KeptStep(kind="record", inputs=inputs, work=work)
+        return KeptStep(
+            kind="record", algorithms=self._algorithms("recording"), inputs=inputs, work=work
+        )
 
     def ladder(self, bundle: KeptStep, recorded: KeptStep) -> KeptStep:
         """Take a bundle up the ladder of trust; one that does not pass is a `Sim2RealError`."""
@@ -69,7 +69,13 @@ class RobotStages(StagesBase):
 
         # Without `force`, which does not undo a step that was passed.
         inputs = {"robot": self.robot_identity}
-        return KeptStep(kind="ladder", inputs=inputs, needs=(bundle, recorded), work=work)
+        return KeptStep(
+            kind="ladder",
+            algorithms=self._algorithms("ladder"),
+            inputs=inputs,
+            needs=(bundle, recorded),
+            work=work,
+        )
 
     def trials(self, bundle: KeptStep, ladder: KeptStep, *, first: int, count: int) -> KeptStep:
         """Attempts on the robot, with start conditions numbered from `first`."""
@@ -79,7 +85,13 @@ class RobotStages(StagesBase):
             return self.attempt(made, done[0].folder / "bundle", first=first, count=count)
 
         inputs = {"robot": self.robot_identity, "first": first, "count": count}
-        return KeptStep(kind="trials", inputs=inputs, needs=(bundle, ladder), work=work)
+        return KeptStep(
+            kind="trials",
+            algorithms=self._algorithms("trials"),
+            inputs=inputs,
+            needs=(bundle, ladder),
+            work=work,
+        )
 
     @property
     def stands_in(self) -> bool:
@@ -89,11 +101,16 @@ class RobotStages(StagesBase):
     @property
     def robot_identity(self) -> dict[str, str]:
         """What identifies the robot: its address, and what is known about the robot behind it."""
-        behind = _UNITS if self.stands_in else ""
+        behind = ""
         if self.robot.startswith("lerobot:"):
             file = Path(self.robot.partition(":")[2])
             behind = hashlib.sha256(file.read_bytes()).hexdigest()[:16]
         return {"address": self.robot, "behind": behind}
+
+    def _algorithms(self, name: str) -> dict[str, int]:
+        """Versions of an algorithm on a robot, and of the robot itself if it is stand-in hardware:
+        loops do not continue with what another unit did."""
+        return versions_of(name, *(["stand-in"] if self.stands_in else []))
 
     def attempt(self, folder: Path, bundle: Path, *, first: int, count: int) -> StepResult:
         """Make attempts with start conditions numbered from `first`.
@@ -158,6 +175,7 @@ class RobotStages(StagesBase):
             person=self.person,
             force=self.force,
             out=folder,
+            lake="",  # the loop keeps what its steps record
         )
 
     def _rearmed(self, why: str) -> bool:

@@ -11,6 +11,7 @@ from sim2real.data import Episode
 from sim2real.errors import Sim2RealError
 from sim2real.identification import identify, learn_remainder, scattered, seen_states
 from sim2real.logs import aligned
+from sim2real.loop.algorithms import versions_of
 from sim2real.loop.stages.base import StagesBase, episodes_of
 from sim2real.loop.steps import KeptResult, KeptStep, StepResult
 from sim2real.tasks import STARTS_FILE, find_task
@@ -39,7 +40,13 @@ class TwinStages(StagesBase):
             return found.to_dict()
 
         inputs = {"task": self.task, "seed": self.seed}
-        return KeptStep(kind="identify", inputs=inputs, needs=recorded, work=work)
+        return KeptStep(
+            kind="identify",
+            algorithms=versions_of("identification"),
+            inputs=inputs,
+            needs=recorded,
+            work=work,
+        )
 
     def scatter(self, known: KeptStep) -> KeptStep:
         """An identified twin with its posterior widened by the scatter of its parameters.
@@ -59,7 +66,13 @@ class TwinStages(StagesBase):
             return {"twin": wider.save(folder / "twin").version}
 
         inputs = {"seed": self.seed, "attempt_s": attempt_s}
-        return KeptStep(kind="scatter", inputs=inputs, needs=(known,), work=work)
+        return KeptStep(
+            kind="scatter",
+            algorithms=versions_of("identification"),
+            inputs=inputs,
+            needs=(known,),
+            work=work,
+        )
 
     def seen(self, known: KeptStep, recorded: tuple[KeptStep, ...]) -> KeptStep:
         """Recorded states of the robot, as an identified twin interprets its readings."""
@@ -71,7 +84,13 @@ class TwinStages(StagesBase):
                 found.save(folder / STARTS_FILE)
             return {"states": len(found.qpos) if found else 0}
 
-        return KeptStep(kind="seen", inputs={}, needs=(known, *recorded), work=work)
+        return KeptStep(
+            kind="seen",
+            algorithms=versions_of("identification"),
+            inputs={},
+            needs=(known, *recorded),
+            work=work,
+        )
 
     def remainder(self, known: KeptStep, recorded: tuple[KeptStep, ...]) -> KeptStep:
         """An identified twin with a learned remainder of what no parameter explains."""
@@ -85,7 +104,13 @@ class TwinStages(StagesBase):
             return done[0].result | {"remainder": learned.to_dict()}
 
         inputs = {"seed": self.seed}
-        return KeptStep(kind="remainder", inputs=inputs, needs=(known, *recorded), work=work)
+        return KeptStep(
+            kind="remainder",
+            algorithms=versions_of("identification"),
+            inputs=inputs,
+            needs=(known, *recorded),
+            work=work,
+        )
 
 
 def _long_enough(recorded: tuple[KeptResult, ...]) -> list[Episode]:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Literal
 
 import tyro
+
+from sim2real.files import results_lake
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,7 +45,8 @@ class RecordConfig:
     out: Path | None = None
     """Folder for recordings and plots; `runs/record/TWIN/TIME` by default, and none in a dry
     run."""
-    lake: str = ""
-    """Also keep the episodes in the lake at this address."""
+    lake: str = field(default_factory=results_lake)
+    """Lake that the episodes are kept in too; by default the one that the variable SIM2REAL_LAKE
+    names, or `runs/lake`; '' for none."""
     json: bool = False
     """Print the result as JSON."""
