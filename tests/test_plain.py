@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from sim2real.arrays import Floats
 from sim2real.errors import Sim2RealError
-from sim2real.plain import Alone, Count, High, Low, PlainData, Positive, WrittenAs, of_plain, plain
+from sim2real.plain import ALONE, Count, High, Low, PlainData, Positive, of_plain, plain, written_as
 
 
 class Colour(StrEnum):
@@ -52,9 +52,9 @@ class Box(Shape, without=("sides",)):
 class Scene:
     shapes: tuple[Shape, ...] = ()
     colour: Colour = Colour.RED
-    mode: Literal["fast", 1, True] = "fast"
+    mode: Literal["fast", 1] = "fast"
     limit: tuple[Low, High] = (-math.inf, math.inf)
-    columns: Annotated[tuple[str, ...], Alone(), WrittenAs("from")] = ()
+    columns: Annotated[tuple[str, ...], ALONE, written_as("from")] = ()
     path: Path | None = None
     counts: Mapping[str, Count] = field(default_factory=dict)
     either: int | str = 0
@@ -89,14 +89,14 @@ def test_a_scene_comes_back_from_json():
         ({"path": 3}, "path must be text"),
         ({"counts": {"x": -1}}, "counts: 'x' must be at least 0, not -1"),
         ({"counts": {"x": True}}, "must be a whole number, not True"),
-        ({"limit": [1]}, "limit must have 2 values, not 1"),
-        ({"limit": [0, float("nan")]}, "limit must be a number"),
-        ({"either": 1.5}, "either must be text"),
+        ({"limit": [1]}, "limit must be a list of length 2, not [1]"),
+        ({"limit": [0, float("nan")]}, "limit 2 must be a number, not nan"),
+        ({"either": 1.5}, "either must be a whole number or text, not 1.5"),
         ({"shapes": {}}, "shapes must be a list"),
         ({"shapes": [{}]}, "shapes 1 needs a 'kind'; there are 'box', 'disc'"),
         ({"shapes": [{"kind": "disk"}]}, "kind 'disk' is unknown; did you mean 'disc'"),
         ({"shapes": [{"kind": "disc", "name": "a"}]}, "shapes 'a' needs 'radius'"),
-        ({"shapes": [{"kind": "disc", "radius": 0}]}, "radius must be more than 0, not 0.0"),
+        ({"shapes": [{"kind": "disc", "radius": 0}]}, "radius must be more than 0, not 0"),
         ({"shapes": [{"kind": "box", "sides": [2, 1]}]}, "shapes 1: the short side comes first"),
     ],
 )
@@ -117,6 +117,35 @@ def test_arrays_have_null_for_what_is_not_finite_and_others_names_are_passed_ove
     assert found.shape == (1, 2) and np.isnan(found[0, 1])
     with pytest.raises(Sim2RealError, match="rows must be numbers"):
         Numbers.from_dict({"rows": [[1], [2, 3]]})
+
+
+@dataclass(frozen=True, kw_only=True)
+class Drawing(
+    PlainData,
+    schema=2,
+    also=("size=scene.colour.name.__len__", "note?", "mine?=other.path"),
+    without=("scene",),
+):
+    schema: int = 2
+    scene: Scene = field(default_factory=Scene)
+    note: str = ""
+    other: Scene | None = None
+
+
+def test_what_is_written_beside_the_fields_may_lie_deeper_have_another_name_or_be_left_out():
+    assert Drawing().to_dict() == {"schema": 2, "other": None, "size": 3}
+    told = Drawing(note="x", other=Scene(path=Path("p"))).to_dict()
+    assert told["note"] == "x" and told["mine"] == "p"
+    assert Drawing.from_dict({"schema": 1, "note": "x", "size": 3, "mine": "p"}).note == "x"
+
+
+@pytest.mark.parametrize(
+    ("schema", "words"),
+    [(3, "reads up to 2: update sim2real"), (0, "from 1 on, not 0"), (True, "not True")],
+)
+def test_a_newer_schema_is_refused_before_anything_else(schema, words):
+    with pytest.raises(Sim2RealError, match=words):
+        Drawing.from_dict({"schema": schema, "unheard of": 3}, "the drawing")
 
 
 JSON = st.recursive(

@@ -57,7 +57,7 @@ def pace_twin(twin: Twin) -> Twin:
 
 def _flat(name: str, nominal: float, low: float, high: float) -> Parameter:
     prior = {"kind": "uniform", "low": low, "high": high}
-    return Parameter.from_dict(name, {"bounds": [low, high], "prior": prior}, nominal=nominal)
+    return Parameter.of_table(name, {"bounds": [low, high], "prior": prior}, nominal=nominal)
 
 
 @dataclass

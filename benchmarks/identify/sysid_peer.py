@@ -77,7 +77,7 @@ def _free(twin: Twin, model: mujoco.MjModel, name: str) -> Parameter:
         nominal = float(model.actuator_gainprm[model.actuator(thing).id, _DCMOTOR_KP])
     low, high = 0.5 * nominal, 2.0 * nominal
     data = {"bounds": [low, high], "prior": {"kind": "uniform", "low": low, "high": high}}
-    return Parameter.from_dict(name, data, nominal=nominal)
+    return Parameter.of_table(name, data, nominal=nominal)
 
 
 _DCMOTOR_KP = 4

@@ -19,14 +19,18 @@ Spring(stiffness=4.0, ends=(0.0, 2.0))
 >>> of_plain(Spring, {"stifness": 4}, "the spring")
 Traceback (most recent call last):
 sim2real.errors.Sim2RealError: the spring has no 'stifness'; did you mean 'stiffness'?
+
+`msgspec` converts and checks what holds no dataclass: numbers and their ranges, texts, words, and
+lists of these. Tables are read here, so that errors name the place and the nearest valid name.
 """
 
 from __future__ import annotations
 
 import math
+import re
 import types
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import MISSING, Field, dataclass, fields, is_dataclass
+from dataclasses import MISSING, Field, fields, is_dataclass
 from datetime import date
 from enum import Enum
 from functools import cache
@@ -45,70 +49,64 @@ from typing import (
     get_type_hints,
 )
 
-from sim2real.errors import Sim2RealError, brief, nearest, number_at, table_at
+import msgspec
+from msgspec import Meta
+
+from sim2real.errors import Sim2RealError, brief, nearest, table_at
 
 T = TypeVar("T")
 
 
-@dataclass(frozen=True)
-class Least:
-    """A mark of a number that must not be smaller; with `above` it must be larger."""
-
-    number: float
-    above: bool = False
-
-    def holds(self, value: float) -> bool:
-        """Whether a value is not too small."""
-        return value > self.number if self.above else value >= self.number
-
-
-@dataclass(frozen=True)
-class NullIs:
-    """A mark of a number that may be infinite: JSON has null for it."""
-
-    number: float
+NotNegative = Annotated[float, Meta(ge=0)]
+Positive = Annotated[float, Meta(gt=0)]
+Count = Annotated[int, Meta(ge=0)]
+AtLeastOne = Annotated[int, Meta(ge=1)]
+Low = Annotated[float, Meta(extra={"null": -math.inf})]
+"""A number that may be infinite: JSON has null for it."""
+High = Annotated[float, Meta(extra={"null": math.inf})]
+MaybeNan = Annotated[float, Meta(extra={"null": math.nan})]
+"""A number that may be unknown: JSON has null for it."""
+ALONE = Meta(extra={"alone": True})
+"""Says of a list that its only entry may be given without the list."""
 
 
-@dataclass(frozen=True)
-class WrittenAs:
-    """A mark of a field that has another name in files."""
-
-    name: str
-
-
-@dataclass(frozen=True)
-class Alone:
-    """A mark of a list whose only entry may be given without the list."""
-
-
-NotNegative = Annotated[float, Least(0)]
-Positive = Annotated[float, Least(0, above=True)]
-Count = Annotated[int, Least(0)]
-AtLeastOne = Annotated[int, Least(1)]
-Low = Annotated[float, NullIs(-math.inf)]
-High = Annotated[float, NullIs(math.inf)]
+def written_as(name: str) -> Meta:
+    """Says of a field, in its `Annotated` type, that it has another name in files."""
+    return Meta(extra={"name": name})
 
 
 class PlainData:
     """A dataclass that converts to plain data and back.
 
-    `also` names properties, and methods without arguments, that are written beside the fields;
-    `without` names fields that are not written. A `lenient` class ignores names that it does not
-    know, as in files of other programs. A class variable `kind`, '' in a base class, is written
-    too: it says which subclass the data describe.
+    `also` names what is written beside the fields: properties, methods without arguments, and
+    attributes of these, as "trials.seed", or "number=trials.seed" to give it a name; "remainder?"
+    is left out where it is None or ''. `without` names fields that are not written; a `sparse`
+    class writes nothing that is None or empty. A `lenient` class ignores names that it does not
+    know, as in files of other programs. `schema` is the newest that this version reads. A class
+    variable `kind`, '' in a base class, is written too: it says which subclass the data describe.
     """
 
-    _also: ClassVar[tuple[str, ...]] = ()
+    _also: ClassVar[Mapping[str, str]] = {}
     _without: ClassVar[tuple[str, ...]] = ()
+    _sparse: ClassVar[bool] = False
     _lenient: ClassVar[bool] = False
+    _schema: ClassVar[int | None] = None
 
     def __init_subclass__(
-        cls, *, also: Sequence[str] = (), without: Sequence[str] = (), lenient: bool = False
+        cls,
+        *,
+        also: Sequence[str] = (),
+        without: Sequence[str] = (),
+        sparse: bool = False,
+        lenient: bool = False,
+        schema: int | None = None,
     ) -> None:
         super().__init_subclass__()
-        cls._lenient = lenient
-        cls._also = (*cls._also, *also)
+        named = [entry.rpartition("=") for entry in also]
+        paths = {name or path.rpartition(".")[2]: path.rstrip("?") for name, _, path in named}
+        cls._also = {**cls._also, **paths}
         cls._without = (*cls._without, *without)
+        cls._sparse, cls._lenient, cls._schema = sparse, lenient, schema
 
     def to_dict(self) -> dict[str, object]:
         """Plain data for JSON."""
@@ -152,122 +150,155 @@ def of_plain(kind: type[T], data: object, where: str = "") -> T:
 
 
 def _told(value: Any) -> dict[str, object]:
-    hidden = getattr(value, "_without", ())
-    found = {
-        part.name: plain(getattr(value, part.name))
-        for part in fields(value)
-        if part.name not in hidden
-    }
-    if _tagged(type(value)):
-        found = {"kind": value.kind} | found
-    for name in getattr(value, "_also", ()):
-        more = getattr(value, name)
-        found[name] = plain(more() if callable(more) else more)
+    more = getattr(value, "_also", {})
+    hidden = {*getattr(value, "_without", ()), *(name.rstrip("?") for name in more)}
+    paths = {part.name: part.name for part in fields(value) if part.name not in hidden}
+    found: dict[str, object] = {"kind": value.kind} if _tagged(type(value)) else {}
+    for name, path in (paths | more).items():
+        part = value
+        for step in path.split("."):
+            part = None if part is None else getattr(part, step)
+        part = plain(part() if callable(part) else part)
+        if not name.endswith("?") or part not in (None, ""):
+            found[name.removesuffix("?")] = part
+    if getattr(value, "_sparse", False):
+        return {name: part for name, part in found.items() if part not in ("", None, [], {})}
     return found
 
 
-def _value(kind: object, data: object, where: str) -> object:
+def _value(kind: Any, data: object, where: str) -> object:
     origin, parts = get_origin(kind), get_args(kind)
-    if origin is Annotated:
-        return _marked(parts[0], parts[1:], data, where)
-    if origin in (Union, types.UnionType):
-        return _one_of(parts, data, where)
-    if origin is Literal:
-        return _word(parts, data, where)
-    if isinstance(kind, type) and issubclass(kind, Enum):
-        return kind(_word([one.value for one in kind], data, where))
-    if isinstance(kind, type) and issubclass(kind, PlainData):
-        return kind.from_dict(data, where)  # it may have its own
-    if isinstance(kind, type) and is_dataclass(kind):
-        return _made(kind, data, where)
-    if origin in (tuple, list):
-        return _row(origin, parts, data, where)
-    if getattr(origin, "__module__", "") == "numpy":
-        return _array(data, where)
+    if extra := _extra(kind):
+        if "null" in extra and (data is None or data == extra["null"]):
+            return extra["null"]
+        if "alone" in extra and not isinstance(data, list):
+            data = [data]
+        rest = [mark for mark in parts[1:] if not mark.extra]
+        return _value(Annotated[parts[0], *rest] if rest else parts[0], data, where)
+    if is_dataclass(kind):
+        read = getattr(kind, "from_dict", None)  # it may have its own
+        return read(data, where) if read else _made(cast(type, kind), data, where)
     if origin in (dict, Mapping):
         return {
             str(name): _value(parts[1], part, f"{where}: {name!r}")
             for name, part in table_at(data, where).items()
         }
-    return _single(kind, data, where)
+    if kind is object:
+        return data
+    if _simple(kind):
+        return _converted(kind, data, where)
+    return (_one_of if origin in (Union, types.UnionType) else _row)(kind, parts, data, where)
 
 
-_SINGLE: dict[object, tuple[type, str]] = {
-    str: (str, "text"), Path: (str, "text"), bool: (bool, "true or false"),
-    int: (int, "a whole number"),
-}  # fmt: skip
+@cache
+def _simple(kind: object) -> bool:
+    """Whether msgspec can convert to a type: it holds no dataclass, and no `extra` of ours."""
+    if kind is object or _extra(kind) or is_dataclass(kind) or get_origin(kind) in (dict, Mapping):
+        return False
+    return all(map(_simple, get_args(kind)))
 
 
-def _single(kind: object, data: object, where: str) -> object:
-    """A number, a text or a boolean; data of any other type are returned unchanged."""
-    if kind is float:
-        return number_at(data, where)
+def _converted(kind: Any, data: object, where: str) -> object:
+    """A number, a text, a boolean, an array, a word of a few, or lists of these."""
     if kind is str and isinstance(data, date):  # TOML has a type for it
         return data.isoformat()
-    wanted, name = _SINGLE.get(kind, (object, ""))
-    if not isinstance(data, wanted) or (kind is int and isinstance(data, bool)):
-        raise Sim2RealError(f"{where} must be {name}, not {brief(data)}")
-    return Path(data) if kind is Path and isinstance(data, str) else data
-
-
-def _marked(kind: object, marks: Sequence[object], data: object, where: str) -> object:
-    for mark in marks:
-        if isinstance(mark, NullIs) and (data is None or data == mark.number):
-            return mark.number
-        if isinstance(mark, Alone) and not isinstance(data, list):
-            data = [data]
-    found = _value(kind, data, where)
-    for mark in marks:
-        if isinstance(mark, Least) and not mark.holds(cast(float, found)):
-            least = f"{'more than' if mark.above else 'at least'} {mark.number:g}"
-            raise Sim2RealError(f"{where} must be {least}, not {brief(found)}")
+    try:
+        found = msgspec.convert(data, kind, dec_hook=_decoded)
+    except msgspec.ValidationError as error:
+        said, _, path = str(error).partition(" - at `$")
+        for place in re.findall(r"\[(\d+)\]", path):
+            data = cast(Sequence[object], data)[int(place)]
+        raise Sim2RealError(f"{where}{_expected(kind, said, data)}") from None
+    for number in _numbers(found):
+        if not math.isfinite(number):
+            raise Sim2RealError(f"{where} must be a number, not {number}")
     return found
 
 
-def _one_of(parts: Sequence[object], data: object, where: str) -> object:
-    """The value of the first type that fits; a table becomes a dataclass."""
-    if data is None and types.NoneType in parts:
-        return None
-    tables = [part for part in parts if is_dataclass(part)]
-    others = [part for part in parts if part is not types.NoneType and part not in tables]
-    chosen = tables if tables and (isinstance(data, Mapping) or not others) else others
-    for part in chosen[:-1]:
-        try:
-            return _value(part, data, where)
-        except Sim2RealError:
-            continue
-    return _value(chosen[-1], data, where)
-
-
-def _word(known: Sequence[object], data: object, where: str) -> object:
-    for one in known:
-        if one == data and isinstance(one, bool) == isinstance(data, bool):
-            return one
-    raise Sim2RealError(f"{where}: {brief(data)} is unknown{nearest(str(data), map(str, known))}")
-
-
-def _row(origin: object, parts: Sequence[object], data: object, where: str) -> object:
-    if not isinstance(data, list | tuple):
-        raise Sim2RealError(f"{where} must be a list, not {brief(data)}")
-    many = origin is list or (len(parts) == 2 and parts[1] is Ellipsis)
-    each = [parts[0]] * len(data) if many else parts
-    if len(each) != len(data):
-        raise Sim2RealError(f"{where} must have {len(each)} values, not {len(data)}")
-    rows = [
-        _value(part, row, f"{where} {_called(row, number)}" if is_dataclass(part) else where)
-        for number, (part, row) in enumerate(zip(each, data, strict=True), 1)
-    ]
-    return rows if origin is list else tuple(rows)
-
-
-def _array(data: object, where: str) -> object:
-    """Numbers in rows that are equally long; null is nan."""
+def _decoded(kind: type, data: object) -> object:
+    """What msgspec does not know: a path, or an array of numbers (null is nan)."""
+    if kind is Path:
+        return Path(msgspec.convert(data, str))
     import numpy as np
 
     try:
         return np.array(data, dtype=float)
     except (TypeError, ValueError):
-        raise Sim2RealError(f"{where} must be numbers, not {brief(data)}") from None
+        raise msgspec.ValidationError("Expected `numbers`") from None
+
+
+def _numbers(found: object) -> Iterator[float]:
+    if isinstance(found, float):
+        yield found
+    elif isinstance(found, list | tuple):
+        for part in found:
+            yield from _numbers(part)
+
+
+_KINDS = {
+    "float": "a number", "int": "a whole number", "str": "text", "bool": "true or false",
+    "array": "a list", "object": "a table", ">=": "at least", ">": "more than",
+}  # fmt: skip
+"""Words of msgspec, and ours."""
+
+
+def _expected(kind: object, said: str, data: object) -> str:
+    """What msgspec says of data that it refuses, in our words."""
+    if said.startswith("Invalid enum value"):
+        return f": {brief(data)} is unknown{nearest(str(data), _words(kind))}"
+    wanted = said.removeprefix("Expected ").partition(", got")[0]
+    if least := re.fullmatch(r"`\w+` (>=?) ([-\d.]+)", wanted):
+        wanted = f"{_KINDS[least[1]]} {float(least[2]):g}"
+    wanted = re.sub(r"\w+", lambda word: _KINDS.get(word[0], word[0]), wanted)
+    return f" must be {wanted.replace('`', '').replace(' | ', ' or ')}, not {brief(data)}"
+
+
+def _words(kind: Any) -> list[str]:
+    """All words that a type allows."""
+    if get_origin(kind) is Literal:
+        return [str(word) for word in get_args(kind)]
+    if isinstance(kind, type) and issubclass(kind, Enum):
+        return [str(one.value) for one in kind]
+    return [word for part in get_args(kind) for word in _words(part)]
+
+
+def _extra(kind: object) -> dict[str, Any]:
+    """What the marks of a type say that msgspec leaves to us."""
+    found: dict[str, Any] = {}
+    for mark in getattr(kind, "__metadata__", ()):
+        found |= getattr(mark, "extra", None) or {}
+    return found
+
+
+def _one_of(kind: object, parts: Sequence[Any], data: object, where: str) -> object:
+    """The value of the first type that fits; a table becomes a dataclass."""
+    if data is None and types.NoneType in parts:
+        return None
+    tables = [part for part in parts if not _simple(part)]
+    others = [part for part in parts if part is not types.NoneType and part not in tables]
+    if others and not isinstance(data, Mapping):
+        return _value(Union[(*others,)], data, where)
+    for part in tables[:-1]:
+        try:
+            return _value(part, data, where)
+        except Sim2RealError:
+            continue
+    return _value(tables[-1], data, where)
+
+
+def _row(kind: object, parts: Sequence[Any], data: object, where: str) -> object:
+    """A list of tables, or of what has marks."""
+    if not isinstance(data, list | tuple):
+        raise Sim2RealError(f"{where} must be a list, not {brief(data)}")
+    many = get_origin(kind) is list or parts[-1] is Ellipsis
+    each = [parts[0]] * len(data) if many else parts
+    if len(each) != len(data):
+        raise Sim2RealError(f"{where} must be a list of length {len(each)}, not {brief(data)}")
+    rows = [
+        _value(part, row, f"{where} {_called(row, number)}")
+        for number, (part, row) in enumerate(zip(each, data, strict=True), 1)
+    ]
+    return rows if get_origin(kind) is list else tuple(rows)
 
 
 def _called(row: object, number: int) -> str:
@@ -280,10 +311,11 @@ def _made(kind: type, data: object, where: str) -> object:
     if _tagged(kind):
         kind = _heir(kind, values.pop("kind", None), where)
     declared = _declared(kind)
-    for name in getattr(kind, "_also", ()):
-        values.pop(name, None)
+    if newest := getattr(kind, "_schema", None):
+        _refuse_newer(values, newest, where)
+    known = {*declared, *(name.rstrip("?") for name in getattr(kind, "_also", ()))}
     for name in values:
-        if name not in declared and not getattr(kind, "_lenient", False):
+        if name not in known and not getattr(kind, "_lenient", False):
             raise Sim2RealError(f"{where} has no {name!r}{nearest(str(name), declared)}")
     found = {}
     for name, (part, hint) in declared.items():
@@ -298,6 +330,16 @@ def _made(kind: type, data: object, where: str) -> object:
         raise Sim2RealError(said if said.startswith(where) else f"{where}: {said}") from None
 
 
+def _refuse_newer(values: Mapping[str, object], newest: int, where: str) -> None:
+    schema = values.get("schema")
+    if not isinstance(schema, int) or isinstance(schema, bool) or schema < 1:
+        raise Sim2RealError(f"{where}: its schema must be a number from 1 on, not {brief(schema)}")
+    if schema > newest:
+        raise Sim2RealError(
+            f"{where} has schema {schema}, and this version reads up to {newest}: update sim2real"
+        )
+
+
 @cache
 def _declared(kind: type) -> dict[str, tuple[Field[object], object]]:
     """Fields of a dataclass and their types, by the names that files have for them."""
@@ -305,9 +347,8 @@ def _declared(kind: type) -> dict[str, tuple[Field[object], object]]:
     found = {}
     for part in fields(kind):
         if part.init:
-            marks = getattr(hints[part.name], "__metadata__", ())
-            name = next((mark.name for mark in marks if isinstance(mark, WrittenAs)), part.name)
-            found[name] = (part, hints[part.name])
+            hint = hints[part.name]
+            found[_extra(hint).get("name", part.name)] = (part, hint)
     return found
 
 

@@ -142,15 +142,13 @@ def test_a_covariance_that_is_none_is_refused():
 
 def test_bounds_that_exclude_the_nominal_are_refused():
     with pytest.raises(Sim2RealError, match="exclude the nominal"):
-        Parameter.from_dict("body/pole/mass", {"nominal": 1.0, "bounds": [2.0, 3.0]})
+        Parameter.of_table("body/pole/mass", {"nominal": 1.0, "bounds": [2.0, 3.0]})
 
 
 def test_a_prior_outside_the_bounds_is_refused():
     prior = {"kind": "uniform", "low": 0.0, "high": 9.0}
     with pytest.raises(Sim2RealError, match="outside the bounds"):
-        Parameter.from_dict(
-            "body/pole/mass", {"nominal": 1.0, "bounds": [0.5, 3.0], "prior": prior}
-        )
+        Parameter.of_table("body/pole/mass", {"nominal": 1.0, "bounds": [0.5, 3.0], "prior": prior})
 
 
 def test_dimensions_follow_from_the_path():
@@ -169,11 +167,11 @@ def test_dimensions_follow_from_the_path():
         "option/timestep": Dimension.NUMERICS,
     }
     for name, dimension in expected.items():
-        assert Parameter.from_dict(name, {"nominal": 1.0}).dimension == dimension
+        assert Parameter.of_table(name, {"nominal": 1.0}).dimension == dimension
     assert len(Dimension) == 10
 
 
 @pytest.mark.parametrize("name", ["mass", "body/pole", "Body/pole/mass", "body/pole/mass[x]", ""])
 def test_a_path_that_is_none_is_refused(name):
     with pytest.raises(Sim2RealError, match="not a parameter path"):
-        Parameter.from_dict(name, {"nominal": 1.0})
+        Parameter.of_table(name, {"nominal": 1.0})

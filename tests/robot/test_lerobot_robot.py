@@ -263,7 +263,7 @@ HEAD = '[robot]\ntype = "so101_follower"\n'
         (HEAD + "[joints]\na = {key='a.pos', unit='percent'}\n", "'percent' and a range do not go"),
         (
             HEAD + "[joints]\na = {key='k', unit='percent', range=[1]}\n",
-            "range must have 2 values, not 1",
+            "range must be a list of length 2, not",
         ),
         (
             HEAD + "[joints]\na = {key='k', unit='percent', range=[2, 1]}\n",

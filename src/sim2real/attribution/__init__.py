@@ -24,6 +24,7 @@ __all__ = [
     "Failures",
     "FailuresConfig",
     "GapAttribution",
+    "PartOfGap",
     "Share",
     "advise",
     "attribute",
@@ -34,7 +35,7 @@ __all__ = [
 if TYPE_CHECKING:
     from sim2real.attribution.advice import Advice, advise
     from sim2real.attribution.attribute_config import AttributeConfig, FailuresConfig
-    from sim2real.attribution.attribution import Attribution, Share, dimensions_of
+    from sim2real.attribution.attribution import Attribution, PartOfGap, Share, dimensions_of
     from sim2real.attribution.explanation import Explanation, explain_failures
     from sim2real.attribution.failures import Failures
     from sim2real.attribution.gap_attribution import GapAttribution, attribute

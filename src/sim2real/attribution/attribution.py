@@ -12,7 +12,7 @@ from sim2real.arrays import Bools, Floats
 from sim2real.attribution.confounded import ConfoundedDimensions
 from sim2real.errors import Sim2RealError, nearest
 from sim2real.params import JointDistribution
-from sim2real.plain import PlainData, plain
+from sim2real.plain import PlainData
 from sim2real.twin import Twin
 
 CONFIDENCE = 0.95
@@ -73,8 +73,8 @@ class Refit:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Share(PlainData, also=("clear",)):
-    """One dimension's part, in the attribution's unit, with its 95 % interval."""
+class PartOfGap(PlainData):
+    """A part, in the attribution's unit, with its 95 % interval."""
 
     name: str
     value: float
@@ -96,6 +96,11 @@ class Share(PlainData, also=("clear",)):
 
 
 @dataclass(frozen=True, kw_only=True)
+class Share(PartOfGap, also=("clear",)):
+    """One dimension's part."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class Attribution(PlainData, also=("confidence", "sentences")):
     """A gap in parts: the shares and the unexplained part sum to the whole."""
 
@@ -111,7 +116,7 @@ class Attribution(PlainData, also=("confidence", "sentences")):
     """The same with everything identified."""
     shares: tuple[Share, ...]
     """The largest first."""
-    unexplained: Share | None
+    unexplained: PartOfGap | None
     """What is left with everything identified; None where the real success rate is not known."""
     samples: int
     """Segments, or trials, that each combination of dimensions was simulated with."""
@@ -141,13 +146,6 @@ class Attribution(PlainData, also=("confidence", "sentences")):
         if self.unexplained is not None and self.unexplained.clear:
             lines.append(f"unexplained: {_interval(self.unexplained)} {self.unit}")
         return lines
-
-    def to_dict(self) -> dict[str, object]:
-        """Plain data for JSON."""
-        told = super().to_dict()
-        if self.unexplained is not None:
-            told["unexplained"] = plain(vars(self.unexplained))  # without `clear`
-        return told
 
     def alternatives(self, group: ConfoundedDimensions) -> list[Cause]:
         """The parameter with the largest effect of each dimension in a group."""
@@ -242,7 +240,7 @@ def _because(share: Share) -> str:
     return f": {named}" if named else ""
 
 
-def _interval(share: Share) -> str:
+def _interval(share: PartOfGap) -> str:
     digits = 0 if max(abs(share.value), abs(share.high - share.low)) >= 10 else 1
     value, low, high = (round(v, digits) + 0.0 for v in (share.value, share.low, share.high))
     return f"{value:.{digits}f} [{low:.{digits}f}, {high:.{digits}f}]"

@@ -56,7 +56,7 @@ class Attempt:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Complaint(PlainData, also=("words",)):
+class Complaint(PlainData, also=("words=__str__",)):
     """One complaint that the trials confirm."""
 
     name: Literal[
@@ -69,11 +69,6 @@ class Complaint(PlainData, also=("words",)):
 
     def __str__(self) -> str:
         return f"{self.name}: {self.why} (p = {self.p_value:.2g})"
-
-    @property
-    def words(self) -> str:
-        """The sentence, for plain data."""
-        return str(self)
 
 
 def complaints(

@@ -35,6 +35,7 @@ from sim2real.errors import Sim2RealError
 from sim2real.evaluation import PolicySource, SimulatedTrials, open_policy, run_trials
 from sim2real.files import write_json
 from sim2real.logs import ControlLog
+from sim2real.plain import PlainData
 from sim2real.policy import open_twin
 from sim2real.randomize import drawn
 from sim2real.twin import Twin, twin_contract
@@ -50,7 +51,11 @@ _VALUE_QUANTILES = (0.05, 0.5, 0.95)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Explanation:
+class Explanation(
+    PlainData,
+    also=[f"failures.{name}" for name in ("tried", "failed", "kinds", "diagnoses", "sentences")],
+    without=("failures",),
+):
     """The failures of a policy, explained, and what follows from them."""
 
     failures: Failures
@@ -63,10 +68,6 @@ class Explanation:
         for kind in self.failures.kinds:
             yield from ("", *kind.sentences(), *(f"  {phase}" for phase in kind.phases))
         yield from (f"do: {one.do}, because {one.why}" for one in self.advice)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain data."""
-        return self.failures.to_dict() | {"advice": [one.to_dict() for one in self.advice]}
 
     def save(self, path: Path | str) -> None:
         """Write it to a JSON file."""

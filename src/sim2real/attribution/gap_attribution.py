@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from sim2real.attribution.attribution import Attribution
 from sim2real.attribution.lost_success import attribute_success
@@ -18,12 +17,23 @@ from sim2real.files import write_json
 from sim2real.identification import identify
 from sim2real.logs import aligned_logs
 from sim2real.phases import Report, phase
+from sim2real.plain import PlainData
 from sim2real.policy import open_twin
 from sim2real.twin import Twin
 
 
 @dataclass(frozen=True, kw_only=True)
-class GapAttribution:
+class GapAttribution(
+    PlainData,
+    also=(
+        "twin=before.name",
+        "before=before.version",
+        "after=after.version",
+        "trajectory?=error",
+        "success?",
+    ),
+    without=("identified", "why"),
+):
     """The shares of the error and, for a policy, of the success that it loses."""
 
     before: Twin
@@ -42,15 +52,10 @@ class GapAttribution:
         """The attributions that were made."""
         return tuple(part for part in (self.trajectory, self.success) if part is not None)
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain data."""
-        return {
-            "twin": self.before.name,
-            "before": self.before.version,
-            "after": self.after.version,
-            **({"trajectory": {"why": self.why}} if self.why else {}),
-            **{part.of: part.to_dict() for part in self.parts},
-        }
+    @property
+    def error(self) -> Attribution | Mapping[str, str] | None:
+        """The attribution of the prediction error, or why there is none."""
+        return {"why": self.why} if self.why else self.trajectory
 
     def save(self, folder: Path | str) -> None:
         """Write `result.json` into a folder, and the twin if this call identified it."""

@@ -19,7 +19,7 @@ from sim2real.arrays import Bools, Floats
 from sim2real.attribution.attribution import (
     Attribution,
     Dimensions,
-    Share,
+    PartOfGap,
     dimensions_of,
     ends_of,
     identified,
@@ -196,10 +196,10 @@ def interval_of_sum(parts: Floats, group: Group, *, seed: int) -> tuple[float, f
     return ends_of(resampled_means(parts[list(group)].sum(axis=0, keepdims=True), seed)[0])
 
 
-def _unexplained(success: float, resampled: Floats, real: tuple[int, int], seed: int) -> Share:
+def _unexplained(success: float, resampled: Floats, real: tuple[int, int], seed: int) -> PartOfGap:
     """Success that the real robot loses beyond the identified worlds [points]."""
     won, tried = real
     rng = np.random.default_rng(seed + 1)
     rates = 100 * rng.beta(won + 0.5, tried - won + 0.5, size=len(resampled))
     low, high = ends_of(resampled - rates)
-    return Share(name="unexplained", value=success - 100 * won / tried, low=low, high=high)
+    return PartOfGap(name="unexplained", value=success - 100 * won / tried, low=low, high=high)

@@ -24,8 +24,8 @@ from sim2real.arrays import Bools, Floats
 from sim2real.attribution.attribution import (
     Attribution,
     Dimensions,
+    PartOfGap,
     Refit,
-    Share,
     dimensions_of,
     ends_of,
     identified,
@@ -107,7 +107,7 @@ def attribute_trajectory(
             effects=_effects(problem, who, base, drawn, excess),
             refits=_refits(problem, who, x, excess) if with_refits else {},
         ),
-        unexplained=Share(
+        unexplained=PartOfGap(
             name="unexplained", value=float(values[-1]), low=float(low[-1]), high=float(high[-1])
         ),
         samples=problem.segments,

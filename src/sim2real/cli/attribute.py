@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from sim2real.attribution import AttributeConfig, Attribution, GapAttribution, Share, attribute
+from sim2real.attribution import AttributeConfig, Attribution, GapAttribution, PartOfGap, attribute
 from sim2real.cli.adapter import carry_out
 from sim2real.cli.output import print_table, say
 from sim2real.errors import Sim2RealError
@@ -60,7 +60,7 @@ def _tell(found: Attribution) -> None:
         say(sentence)
 
 
-def _row(share: Share, evidence: bool) -> list[str]:
+def _row(share: PartOfGap, evidence: bool) -> list[str]:
     known = [cause for cause in share.causes if cause.effect is not None]
     value, low, high = share.tenths()
     row = [

@@ -57,8 +57,8 @@ def _keep_ranges(found: Ranges, folder: Path) -> None:
 
 def _show_ranges(found: Ranges, out: Path) -> None:
     print_table(*found.table())
-    for one, other, value in found.correlations()[:5]:
-        say(f"correlated ({value:+.2f}): {one}, {other}")
+    for pair in found.correlations()[:5]:
+        say(f"correlated ({pair.correlation:+.2f}): {', '.join(pair.parameters)}")
     if (covered := found.coverage) is not None:
         print_table(*covered.table())
         say(covered.sentence)

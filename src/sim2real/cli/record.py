@@ -51,7 +51,12 @@ def _show_plan(prepared: PreparedMotion) -> None:
     print_table(
         ("command", "unit", "from", "to", "a second", "a second squared", "amplitude"),
         (
-            (sent.name, sent.unit, *(round(n, 3) for n in sent[2:6]), round(sent.amplitude, 2))
-            for sent in prepared.ranges
+            (
+                sent.name,
+                sent.unit,
+                *(round(n, 3) for n in (sent.low, sent.high, sent.speed, sent.acceleration)),
+                round(sent.amplitude, 2),
+            )
+            for sent in prepared.commands
         ),
     )

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from sim2real.errors import Sim2RealError, table_at
 from sim2real.plain import AtLeastOne, PlainData, Positive
 
 SCHEMA = 1
@@ -96,7 +95,7 @@ class CommandSpec:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Contract(PlainData):
+class Contract(PlainData, schema=SCHEMA):
     """Everything that must agree between the simulated robot and the real one."""
 
     schema: int = SCHEMA
@@ -146,18 +145,6 @@ class Contract(PlainData):
                 found.setdefault(sensor.of, column)
             column += sensor.width
         return found
-
-    @classmethod
-    def from_dict(cls, data: object, where: str = "contract") -> Contract:
-        """The contract in plain data; a newer schema or a malformed one is a `Sim2RealError`."""
-        schema = table_at(data, where).get("schema")
-        if not isinstance(schema, int) or isinstance(schema, bool) or schema < 1:
-            raise Sim2RealError(f"the contract's schema must be a number from 1 on, not {schema!r}")
-        if schema > SCHEMA:
-            raise Sim2RealError(
-                f"the contract has schema {schema}; this version reads {SCHEMA}: update sim2real"
-            )
-        return super().from_dict(data, where)
 
     def differences(self, other: Contract) -> Iterator[str]:
         """Where another contract differs, one line each."""

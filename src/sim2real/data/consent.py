@@ -12,7 +12,7 @@ SCOPES = ("training", "evaluation", "sharing")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Consent(PlainData):
+class Consent(PlainData, also=("expires?",)):
     """One person's agreement, as an episode carries it."""
 
     participant: str
@@ -41,7 +41,3 @@ class Consent(PlainData):
         if self.expires and self.expires < datetime.now(UTC).date().isoformat():
             return f"the consent of {self.participant} expired on {self.expires}"
         return ""
-
-    def to_dict(self) -> dict[str, object]:
-        """Plain data."""
-        return {name: value for name, value in super().to_dict().items() if value != ""}

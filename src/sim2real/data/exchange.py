@@ -151,7 +151,10 @@ def _renamed(episode: Episode, names: Mapping[str, str]) -> Episode:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Checked:
+class Checked(
+    PlainData,
+    also=("repaired?=repaired.id", "process?=repaired.provenance.process"),
+):
     """What a check found in an episode."""
 
     episode: str
@@ -166,18 +169,6 @@ class Checked:
     def bad(self) -> bool:
         """Whether anything is worse than a note."""
         return any(finding.severity != "note" for finding in self.findings)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain data."""
-        told: dict[str, Any] = {
-            "episode": self.episode,
-            "source": self.source,
-            "findings": [finding.to_dict() for finding in self.findings],
-        }
-        if self.repaired is not None:
-            told["repaired"] = self.repaired.id
-            told["process"] = self.repaired.provenance.process
-        return told
 
 
 def check_episodes(

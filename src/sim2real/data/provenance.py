@@ -25,7 +25,7 @@ class Origin(StrEnum):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Provenance(PlainData):
+class Provenance(PlainData, sparse=True):
     """Everything needed to trace an episode and to decide whether it may be used."""
 
     kind: Origin
@@ -107,11 +107,6 @@ class Provenance(PlainData):
     def participants(self) -> list[str]:
         """Pseudonyms of the people in the recording."""
         return sorted({consent.participant for consent in self.consent})
-
-    def to_dict(self) -> dict[str, object]:
-        """Plain data without empty fields."""
-        told = super().to_dict().items()
-        return {name: value for name, value in told if value not in ("", None, [], {})}
 
     def to_json(self) -> str:
         """Canonical JSON: the same provenance always gives the same text."""

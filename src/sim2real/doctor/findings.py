@@ -68,10 +68,6 @@ class Finding(PlainData, also=("remedy",)):
         """What to do about it."""
         return REMEDIES[self.fault]
 
-    def to_dict(self) -> dict[str, object]:
-        """Plain data."""
-        return super().to_dict() | {"confidence": round(self.confidence, 3)}
-
 
 @dataclass(frozen=True, kw_only=True)
 class Diagnosis(PlainData, also=("verdict", "fine")):
@@ -135,6 +131,7 @@ def joined(per_log: Sequence[Sequence[Finding]]) -> tuple[Finding, ...]:
         result.append(
             replace(
                 strongest,
+                confidence=round(strongest.confidence, 3),
                 where=tuple(dict.fromkeys(name for f in found for name in f.where)),
                 evidence=strongest.evidence + seen,
                 alternatives=tuple(others),

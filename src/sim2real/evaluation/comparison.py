@@ -40,7 +40,7 @@ from sim2real.intervals import (
     unpaired_difference,
     wilson,
 )
-from sim2real.plain import PlainData, plain
+from sim2real.plain import PlainData
 
 _MIN_MATCHED = 0.8
 """Least share of the smaller set with partners for a paired comparison."""
@@ -98,11 +98,6 @@ class Comparison(PlainData):
             yield f"{self.by_unit} {self.sequential.counted}: more success of {wins}"
         yield from self.notes
         yield str(self.sequential)
-
-    def to_dict(self) -> dict[str, object]:
-        """Plain data for JSON."""
-        told = plain(self.sequential) | {"says": str(self.sequential)}
-        return super().to_dict() | {"sequential": told}
 
 
 def compare(

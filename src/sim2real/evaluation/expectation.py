@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
 
 from sim2real.errors import Sim2RealError
 from sim2real.evaluation.paired_outcomes import unit_counts
@@ -13,10 +12,15 @@ from sim2real.evaluation.prediction import Prediction, check_trials, predict
 from sim2real.evaluation.prediction_powered import PoweredRate, of_trials
 from sim2real.evaluation.trial_source import TrialSource, open_trials
 from sim2real.intervals import check_confidence
+from sim2real.plain import PlainData
 
 
 @dataclass(frozen=True, kw_only=True)
-class Expectation:
+class Expectation(
+    PlainData,
+    also=("prediction?", "expected?", "real?=powered", "note?"),
+    without=("powered", "missing"),
+):
     """How often a robot will succeed; a part that could not be computed is None."""
 
     prediction: Prediction | None
@@ -41,11 +45,10 @@ class Expectation:
             yield f"with simulation of the same conditions: {self.powered}"
         yield from self.missing
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain data, without the parts that are None."""
-        parts = {"prediction": self.prediction, "expected": self.expected, "real": self.powered}
-        found: dict[str, Any] = {k: one.to_dict() for k, one in parts.items() if one is not None}
-        return found | ({"note": "; ".join(self.missing)} if self.missing else {})
+    @property
+    def note(self) -> str:
+        """Why parts are None, in a line."""
+        return "; ".join(self.missing)
 
 
 def expect(

@@ -44,7 +44,18 @@ class ParameterEffect(PlainData):
 
 
 @dataclass(frozen=True)
-class Evaluation:
+class Evaluation(
+    PlainData,
+    also=(
+        "trials.task",
+        "trials.twin",
+        "trials.seed",
+        "mean_reward=trials.reward.mean",
+        "diverged=trials.diverged.sum",
+        "parameters=effects",
+    ),
+    without=("trials", "effects", "policy", "folder"),
+):
     """A policy's success, and the parameters that it depends on."""
 
     trials: SimulatedTrials
@@ -61,19 +72,6 @@ class Evaluation:
         """Write `evaluation.json`, and every trial with its draw to `trials.npz`, into a folder."""
         write_json(Path(folder) / "evaluation.json", self.to_dict())
         save_worlds(Path(folder) / "trials.npz", self.trials, policy=self.policy)
-
-    def to_dict(self) -> dict[str, object]:
-        """Plain data for JSON."""
-        return {
-            "task": self.trials.task,
-            "twin": self.trials.twin,
-            "seed": self.trials.seed,
-            "source": self.source,
-            "success": self.success.to_dict(),
-            "diverged": int(self.trials.diverged.sum()),
-            "mean_reward": float(self.trials.reward.mean()),
-            "parameters": [effect.to_dict() for effect in self.effects],
-        }
 
 
 def evaluate(

@@ -28,6 +28,7 @@ from scipy import special, stats
 from sim2real.arrays import Floats, Ints
 from sim2real.errors import Sim2RealError
 from sim2real.evaluation.paired_outcomes import PairedOutcomes
+from sim2real.plain import PlainData
 
 _SHAPE = 2.0
 """Shape of the Beta distribution, cut at half, that evidence is averaged over: it needs the fewest
@@ -127,7 +128,7 @@ class SequentialTest:
 
 
 @dataclass(frozen=True, kw_only=True)
-class SequentialVerdict:
+class SequentialVerdict(PlainData, also=("says=__str__",)):
     """Where a sequential comparison stands."""
 
     pairs: int

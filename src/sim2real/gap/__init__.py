@@ -18,6 +18,7 @@ __all__ = [
     "BAND",
     "STRONG",
     "ChannelGap",
+    "Correlation",
     "Gap",
     "GapConfig",
     "GapThresholds",
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
     from sim2real.gap.ranges import (
         BAND,
         STRONG,
+        Correlation,
         Ranges,
         look_at_ranges,
         posterior_bands,

@@ -44,7 +44,14 @@ class ChannelLag(PlainData, without=("dominates",)):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ChannelGap(PlainData, also=("error", "predicts"), without=("moves",)):
+class ChannelGap(
+    PlainData,
+    also=(
+        "error", "predicts", "error_in_noise=in_noise", "error_in_spread=in_spread",
+        "rms_in_noise", "rms_in_spread",
+    ),
+    without=("moves",),
+):  # fmt: skip
     """Errors of one sensor's predictions along the horizon, one entry per period."""
 
     name: str
@@ -100,14 +107,15 @@ class ChannelGap(PlainData, also=("error", "predicts"), without=("moves",)):
         """Whether the twin predicts the end of the horizon better than no change does."""
         return self.rms[-1] < self.stays[-1]
 
-    def to_dict(self) -> dict[str, object]:
-        """Plain data."""
-        return super().to_dict() | {
-            "error_in_noise": self.in_noise,
-            "error_in_spread": self.in_spread,
-            "rms_in_noise": [value / self.noise for value in self.rms],
-            "rms_in_spread": [v / self.spread for v in self.rms] if self.moves else None,
-        }
+    @property
+    def rms_in_noise(self) -> list[float]:
+        """Errors along the horizon in noise levels."""
+        return [value / self.noise for value in self.rms]
+
+    @property
+    def rms_in_spread(self) -> list[float] | None:
+        """The same in standard deviations of the readings, if they move."""
+        return [value / self.spread for value in self.rms] if self.moves else None
 
 
 def channel_gaps(

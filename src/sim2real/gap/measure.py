@@ -44,8 +44,13 @@ _MAX_LISTED = 20
 
 @dataclass(frozen=True, kw_only=True)
 class Gap(
-    PlainData, also=("verdict", "found", "p_value"), without=("places", "pairs", "draws", "level")
-):
+    PlainData,
+    also=(
+        "verdict", "found", "p_value", "places_looked_at", "channels=by_channel",
+        "places=listed_places",
+    ),
+    without=("pairs", "draws", "level"),
+):  # fmt: skip
     """How a twin and its robot differ, as far as the logs show."""
 
     twin: str
@@ -120,13 +125,20 @@ class Gap(
             return f"a gap is not shown in {seconds}: errors are {size}{self._apart()}"
         return f"no gap is found in {seconds}: errors are {size}{self._apart()}"
 
-    def to_dict(self) -> dict[str, object]:
-        """Plain data."""
-        return super().to_dict() | {
-            "channels": {channel.name: channel.to_dict() for channel in self.channels},
-            "places": [place.to_dict() for place in self.worst_places[:_MAX_LISTED]],
-            "places_looked_at": len(self.places),
-        }
+    @property
+    def by_channel(self) -> dict[str, ChannelGap]:
+        """Errors by the channel's name."""
+        return {channel.name: channel for channel in self.channels}
+
+    @property
+    def listed_places(self) -> tuple[Hotspot, ...]:
+        """The worst hotspots, as many as are written."""
+        return self.worst_places[:_MAX_LISTED]
+
+    @property
+    def places_looked_at(self) -> int:
+        """How many ranges were examined."""
+        return len(self.places)
 
     def channel_table(self) -> Table:
         """The error of each channel, the farthest above its floor first."""

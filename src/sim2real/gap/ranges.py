@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -14,6 +13,7 @@ from sim2real.data import ChannelMap, Logs
 from sim2real.files import write_json
 from sim2real.gap.reading_coverage import RangeCoverage, range_coverage
 from sim2real.logs import aligned_logs
+from sim2real.plain import PlainData
 from sim2real.policy import open_twin
 from sim2real.randomize import drawn
 from sim2real.twin import Twin
@@ -27,7 +27,31 @@ _DRAWN = 2000
 
 
 @dataclass(frozen=True, kw_only=True)
-class Ranges:
+class ParameterRange:
+    """Where a parameter's values are, each as median and ends of the middle 95 %."""
+
+    unit: str
+    nominal: float
+    prior: tuple[float, ...]
+    posterior: tuple[float, ...] | None
+    range: tuple[float, ...]
+    """Of the draws."""
+
+
+@dataclass(frozen=True)
+class Correlation:
+    """Of the draws of two parameters."""
+
+    parameters: tuple[str, str]
+    correlation: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ranges(
+    PlainData,
+    also=("twin=twin.name", "twin.version", "parameters", "correlations"),
+    without=("draws",),
+):
     """Draws as episodes get them, and their source."""
 
     twin: Twin
@@ -57,8 +81,8 @@ class Ranges:
             if np.ptp(self.draws[:, k]) > 0 or np.ptp(p.prior.quantiles(BAND)) > 0
         ]
 
-    def correlations(self) -> list[tuple[str, str, float]]:
-        """(one, other, correlation) of correlated pairs, the strongest first."""
+    def correlations(self) -> list[Correlation]:
+        """Correlated pairs, the strongest first."""
         columns = [k for k in self.moving if np.ptp(self.draws[:, k]) > 0]
         if len(columns) < 2:
             return []
@@ -66,49 +90,39 @@ class Ranges:
         ranks = self.draws[:, columns].argsort(axis=0).argsort(axis=0)
         found = np.asarray(np.corrcoef(ranks.T))
         pairs = [
-            (self.names[columns[i]], self.names[columns[j]], float(found[i, j]))
+            Correlation((self.names[columns[i]], self.names[columns[j]]), float(found[i, j]))
             for i in range(len(columns))
             for j in range(i)
             if abs(found[i, j]) > STRONG
         ]
-        return sorted(pairs, key=lambda pair: -abs(pair[2]))
+        return sorted(pairs, key=lambda pair: -abs(pair.correlation))
 
     def table(self) -> Table:
         """Prior, posterior and range of each parameter."""
         rows = []
-        for name, entry in self.to_dict()["parameters"].items():
-            bands = [entry[key] for key in ("prior", "posterior", "range")]
-            (low, _, high), _, (least, _, most) = bands
+        for name, one in self.parameters.items():
+            bands = (one.prior, one.posterior, one.range)
+            (low, _, high), (least, _, most) = one.prior, one.range
             shown = (f"{band[0]:.4g} .. {band[2]:.4g}" if band else "" for band in bands)
             share = f"{100 * (most - least) / (high - low):.3g} %" if high > low else ""
-            rows.append((name, *shown, entry["unit"] or "×", share))
+            rows.append((name, *shown, one.unit or "×", share))
         head = ("parameter", "prior, 95 %", "posterior, 95 %", "range, 95 %", "unit")
         return (*head, "of the prior"), rows
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain data."""
+    @property
+    def parameters(self) -> dict[str, ParameterRange]:
+        """Those that vary, by name."""
         posterior = posterior_bands(self.twin)
-        found = {}
-        for k in self.moving:
-            p = self.twin.parameters[k]
-            low, middle, high = np.quantile(self.draws[:, k], BAND)
-            found[p.name] = {
-                "unit": p.unit,
-                "nominal": p.nominal,
-                "prior": p.prior.quantiles(BAND).tolist(),
-                "posterior": posterior.get(p.name),
-                "range": [low, middle, high],
-            }
+        columns = {self.twin.parameters[k]: self.draws[:, k] for k in self.moving}
         return {
-            "twin": self.twin.name,
-            "version": self.twin.version,
-            "source": self.source,
-            "parameters": found,
-            "correlations": [
-                {"parameters": [one, other], "correlation": value}
-                for one, other, value in self.correlations()
-            ],
-            "coverage": self.coverage.to_dict() if self.coverage else None,
+            p.name: ParameterRange(
+                unit=p.unit,
+                nominal=p.nominal,
+                prior=tuple(p.prior.quantiles(BAND).tolist()),
+                posterior=posterior.get(p.name),
+                range=tuple(np.quantile(mine, BAND).tolist()),
+            )
+            for p, mine in columns.items()
         }
 
     def save(self, folder: Path | str) -> None:
@@ -153,9 +167,9 @@ def look_at_ranges(
     return Ranges(twin=twin, source=source, draws=rows, coverage=covered)
 
 
-def posterior_bands(twin: Twin) -> dict[str, list[float]]:
+def posterior_bands(twin: Twin) -> dict[str, tuple[float, ...]]:
     """Median and ends of the middle 95 % of each parameter of the posterior."""
     if twin.posterior is None:
         return {}
     found = twin.posterior.quantiles(BAND).T.tolist()
-    return dict(zip(twin.posterior.names, found, strict=True))
+    return dict(zip(twin.posterior.names, map(tuple, found), strict=True))

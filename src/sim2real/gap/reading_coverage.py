@@ -81,7 +81,7 @@ class SensorCoverage(PlainData, also=("width", "verdict"), without=("name", "thr
 
 
 @dataclass(frozen=True, kw_only=True)
-class RangeCoverage(PlainData, also=("verdict",), without=("sensors", "replay")):
+class RangeCoverage(PlainData, also=("verdict", "sensors=by_sensor"), without=("replay",)):
     """How well the ranges cover some logs."""
 
     source: str
@@ -90,6 +90,7 @@ class RangeCoverage(PlainData, also=("verdict",), without=("sensors", "replay"))
     recordings: int
     windows: int
     """Segments."""
+    draws: int
     diverged: int
     """Draws left out because a world with them diverged."""
     sensors: tuple[SensorCoverage, ...]
@@ -142,12 +143,10 @@ class RangeCoverage(PlainData, also=("verdict",), without=("sensors", "replay"))
             for sensor in self.sensors
         ]
 
-    def to_dict(self) -> dict[str, object]:
-        """Plain data."""
-        return super().to_dict() | {
-            "draws": len(self.replay.values),
-            "sensors": {sensor.name: sensor.to_dict() for sensor in self.sensors},
-        }
+    @property
+    def by_sensor(self) -> dict[str, SensorCoverage]:
+        """Its coverage, by the sensor's name."""
+        return {sensor.name: sensor for sensor in self.sensors}
 
 
 def range_coverage(
@@ -204,6 +203,7 @@ def range_coverage(
         horizon_s=horizon_s,
         recordings=len(np.unique(recording)),
         windows=len(replay.starts),
+        draws=draws,
         diverged=int(draws - good.sum()),
         sensors=tuple(sensors),
         explained=explained_share(np.max(farthest, axis=0), clusters, rng),

@@ -11,6 +11,7 @@ from sim2real.arrays import Floats
 from sim2real.errors import Sim2RealError
 from sim2real.identification.robust_loss import ROBUST, scale
 from sim2real.logs import ControlLog
+from sim2real.plain import PlainData
 from sim2real.replay import Replayer
 from sim2real.twin import Twin
 
@@ -21,7 +22,11 @@ _MIN_END_S = 1.0
 
 
 @dataclass(frozen=True, kw_only=True)
-class HeldBackCheck:
+class HeldBackCheck(
+    PlainData,
+    also=("episodes=recordings", "sensors=changes"),
+    without=("recordings", "before", "after"),
+):
     """Prediction errors on held-back recordings, before and after."""
 
     horizon_s: float
@@ -36,6 +41,12 @@ class HeldBackCheck:
     """(sensors,) of the new one."""
     ratio: float
     """Error after, relative to before, over all sensors; below one is better."""
+
+    @property
+    def changes(self) -> dict[str, dict[str, float]]:
+        """Error before and after, by sensor."""
+        pairs = zip(self.sensors, self.before, self.after, strict=True)
+        return {name: {"before": before, "after": after} for name, before, after in pairs}
 
 
 def split(

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from sim2real.arrays import Floats
+from sim2real.plain import PlainData
 
 _MAX_SHRINKAGE = 0.5
 """Standard deviation after the data, relative to before, below which a parameter is determined."""
@@ -17,7 +18,18 @@ _MIN_WEIGHT = 0.35
 
 
 @dataclass(frozen=True, kw_only=True)
-class Identifiability:
+class Identifiability(
+    PlainData,
+    also=(
+        "identifiable",
+        "only_in_combination=combinations",
+        "weak",
+        "without_effect",
+        "shrinkage=by_name",
+        "singular_values=singular",
+    ),
+    without=("names", "alone", "singular", "combinations"),
+):
     """What data of this kind determines, by parameter."""
 
     names: tuple[str, ...]
@@ -60,16 +72,9 @@ class Identifiability:
         known = {*self.identifiable, *self.together, *self.without_effect}
         return tuple(n for n in self.names if n not in known)
 
-    def to_dict(self) -> dict[str, object]:
-        """Plain data."""
-        return {
-            "identifiable": list(self.identifiable),
-            "only_in_combination": [list(group) for group in self.combinations],
-            "weak": list(self.weak),
-            "without_effect": list(self.without_effect),
-            "shrinkage": dict(zip(self.names, self.shrinkage.tolist(), strict=True)),
-            "singular_values": self.singular.tolist(),
-        }
+    def by_name(self) -> dict[str, float]:
+        """The shrinkage of each parameter."""
+        return dict(zip(self.names, self.shrinkage.tolist(), strict=True))
 
 
 def from_information(names: tuple[str, ...], information: Floats) -> Identifiability:

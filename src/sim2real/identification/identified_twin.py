@@ -28,6 +28,7 @@ from sim2real.identification.thresholds import IDENTIFY_THRESHOLDS, IdentifyThre
 from sim2real.identification.whole_recordings import WholeRecordings
 from sim2real.logs import ControlLog, aligned_logs
 from sim2real.phases import Report, phase
+from sim2real.plain import PlainData
 from sim2real.policy import open_twin
 from sim2real.replay import LeastSquares
 from sim2real.tasks import STARTS_FILE
@@ -41,7 +42,30 @@ _EQUAL_WITHIN = 1.1
 
 
 @dataclass(frozen=True, kw_only=True)
-class Identification:
+class IdentifiedParameter:
+    """What is known of a parameter."""
+
+    value: float
+    std: float
+    scatter: float
+    """Standard deviation from segment to segment."""
+    unit: str
+    shrinkage: float
+    """Standard deviation after the data, relative to before."""
+    at_bound: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class Identification(
+    PlainData,
+    also=(
+        "twin=twin.name", "twin.version", "parent=problem.twin.version", "parameters",
+        "scatter=scatter_table", "posterior.discrepancy", "effective_draws=posterior.effective",
+        "problem.horizon_s", "problem.segments", "fit.evaluations", "held_back=check",
+        "remainder?=learned",
+    ),
+    without=("fit", "posterior", "check", "logs", "learned"),
+):  # fmt: skip
     """The result of an identification."""
 
     twin: Twin
@@ -82,48 +106,28 @@ class Identification:
         scales = self.fit.problem.scales
         return scatter_of(self.fit) * np.outer(scales, scales)
 
-    def to_dict(self) -> dict[str, object]:
-        """Plain data."""
-        units = {p.name: p.unit for p in self.problem.parameters}
-        scatter = np.sqrt(np.diag(self.scatter)).tolist()
-        std = dict(zip(self.posterior.names, self.posterior.std.tolist(), strict=True))
-        check = self.check
+    @property
+    def scatter_table(self) -> dict[str, object]:
+        """The scatter, with the names of its rows and columns."""
+        return {"names": self.posterior.names, "covariance": self.scatter}
+
+    @property
+    def parameters(self) -> dict[str, IdentifiedParameter]:
+        """The fitted parameters by name."""
+        scatter, std = np.sqrt(np.diag(self.scatter)), self.posterior.std
         return {
-            "twin": self.twin.name,
-            "version": self.twin.version,
-            "parent": self.problem.twin.version,
-            "promoted": self.promoted,
-            "why": self.why,
-            "parameters": {
-                name: {
-                    "value": value,
-                    "std": std[name],
-                    "scatter": scatter[k],
-                    "unit": units[name],
-                    "shrinkage": float(self.identifiability.shrinkage[k]),
-                    "at_bound": name in self.fit.at_bounds,
-                }
-                for k, (name, value) in enumerate(self.values.items())
-            },
-            "scatter": {"names": list(self.posterior.names), "covariance": self.scatter.tolist()},
-            "identifiability": self.identifiability.to_dict(),
-            "discrepancy": self.posterior.discrepancy,
-            "effective_draws": _finite(self.posterior.effective),
-            "horizon_s": self.problem.horizon_s,
-            "segments": self.problem.segments,
-            "evaluations": self.fit.evaluations,
-            "held_back": {
-                "episodes": list(check.recordings),
-                "by_time": check.by_time,
-                "horizon_s": check.horizon_s,
-                "ratio": _finite(check.ratio),
-                "sensors": {
-                    name: {"before": _finite(b), "after": _finite(a)}
-                    for name, b, a in zip(check.sensors, check.before, check.after, strict=True)
-                },
-            },
-            "notes": list(self.notes),
-        } | ({} if self.learned is None else {"remainder": self.learned.to_dict()})
+            parameter.name: IdentifiedParameter(
+                value=float(value),
+                std=float(std[k]),
+                scatter=float(scatter[k]),
+                unit=parameter.unit,
+                shrinkage=float(self.identifiability.shrinkage[k]),
+                at_bound=parameter.name in self.fit.at_bounds,
+            )
+            for k, (parameter, value) in enumerate(
+                zip(self.problem.parameters, self.posterior.mean, strict=True)
+            )
+        }
 
     def save(self, folder: Path | str) -> None:
         """Write `result.json` into a folder and, if it was promoted, the new twin with the states
@@ -330,7 +334,3 @@ def _believed(
 def _ids(logs: Sequence[ControlLog]) -> tuple[str, ...]:
     """Episodes of some logs, each once."""
     return tuple(sorted({log.episode for log in logs if log.episode}))
-
-
-def _finite(value: float) -> float | None:
-    return float(value) if np.isfinite(value) else None

@@ -23,6 +23,7 @@ from sim2real.identification.remainder_basis import TERMS, blank_remainder, colu
 from sim2real.identification.remainder_weights import BumpWeights
 from sim2real.identification.thresholds import IDENTIFY_THRESHOLDS, IdentifyThresholds
 from sim2real.logs import ControlLog
+from sim2real.plain import PlainData
 from sim2real.replay import Replayer
 from sim2real.twin import Remainder, Twin
 
@@ -37,7 +38,12 @@ _MAX_FOLDS, _MIN_RECORDINGS = 12, 3
 
 
 @dataclass(frozen=True, kw_only=True)
-class LearnedRemainder(Improvement):
+class LearnedRemainder(
+    Improvement,
+    PlainData,
+    also=("kept", "horizons"),
+    without=("choice", "before", "after", "remainder", "horizons_s", "sensors"),
+):
     """A remainder, and the errors of recordings that each fold did not see."""
 
     remainder: Remainder | None
@@ -48,26 +54,25 @@ class LearnedRemainder(Improvement):
     horizons_s: tuple[float, ...]
     sensors: tuple[str, ...]
 
-    def to_dict(self) -> dict[str, object]:
-        """Plain data."""
-        return {
-            "kept": self.remainder is not None,
-            "why": self.why,
-            "terms": list(self.terms),
-            "ridge": self.ridge,
-            "ratio": self.ratio if np.isfinite(self.ratio) else None,
-            "horizons": [
-                {
-                    "horizon_s": horizon_s,
-                    "sensors": {
-                        name: {"before": float(before), "after": float(after)}
-                        for name, before, after in zip(self.sensors, *errors, strict=True)
-                        if np.isfinite([before, after]).all()
-                    },
-                }
-                for horizon_s, *errors in zip(self.horizons_s, self.before, self.after, strict=True)
-            ],
-        }
+    @property
+    def kept(self) -> bool:
+        """Whether it is kept."""
+        return self.remainder is not None
+
+    @property
+    def horizons(self) -> list[dict[str, object]]:
+        """The errors of each sensor by horizon."""
+        return [
+            {
+                "horizon_s": horizon_s,
+                "sensors": {
+                    name: {"before": before, "after": after}
+                    for name, before, after in zip(self.sensors, *errors, strict=True)
+                    if np.isfinite([before, after]).all()
+                },
+            }
+            for horizon_s, *errors in zip(self.horizons_s, self.before, self.after, strict=True)
+        ]
 
 
 def learn_remainder(

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import torch
 from rsl_rl.algorithms import PPO
@@ -29,7 +29,7 @@ from sim2real.learn.ppo import make_ppo
 from sim2real.learn.run import Run
 from sim2real.learn.vecenv import RslRlEnv
 from sim2real.params import Key, uniform
-from sim2real.plain import NullIs, PlainData, plain
+from sim2real.plain import MaybeNan, PlainData, plain
 from sim2real.randomize import AutomaticRanges
 from sim2real.tasks import Starts, Task, TaskEnv, add_task, find_task
 from sim2real.twin import Twin
@@ -75,7 +75,7 @@ class TrainResult(PlainData):
     """False if it was interrupted: `--resume` continues it."""
     iterations: int
     steps: int
-    success: Annotated[float, NullIs(math.nan)]
+    success: MaybeNan
     """Share of the last episodes that succeeded; nan where none has ended."""
     seconds: float
     """Time spent training, over all its sessions."""

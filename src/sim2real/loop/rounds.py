@@ -10,6 +10,7 @@ from sim2real.evaluation import Prediction
 from sim2real.intervals import Rate, wilson
 from sim2real.loop.stages.policy import prediction_of
 from sim2real.loop.steps import KeptResult, KeptStep
+from sim2real.plain import PlainData
 
 BATCH = 10
 """Attempts in one step."""
@@ -18,7 +19,14 @@ _FUTURE_TRIALS = 100
 
 
 @dataclass
-class Round:
+class Round(
+    PlainData,
+    also=(
+        "sim_success=sim.result", "ladder=ladder.result", "predicted", "real_success=real",
+        "expected", "failures=failures.result", "steps=folders",
+    ),
+    without=("policy", "known", "sim", "draws", "batches", "asked"),
+):  # fmt: skip
     """One policy on the robot, with everything that led to it."""
 
     policy: KeptResult
@@ -56,18 +64,10 @@ class Round:
             prediction_of(self.draws, trials=_FUTURE_TRIALS, won=self.won) if self.draws else None
         )
 
-    def to_dict(self) -> dict[str, object]:
-        """Plain data."""
-        predicted, expected = self.predicted, self.expected
-        return {
-            "sim_success": self.sim.result,
-            "ladder": self.ladder.result,
-            "predicted": predicted.to_dict() if predicted else None,
-            "real_success": self.real.to_dict(),
-            "expected": expected.to_dict() if expected else None,
-            "failures": self.failures.result if self.failures else None,
-            "steps": [done.folder.name for done in self.steps],
-        }
+    @property
+    def folders(self) -> list[str]:
+        """Names of their folders."""
+        return [done.folder.name for done in self.steps]
 
     @property
     def steps(self) -> list[KeptResult]:
@@ -77,7 +77,15 @@ class Round:
 
 
 @dataclass(frozen=True, kw_only=True)
-class LoopResult:
+class LoopResult(
+    PlainData,
+    also=(
+        "sim_success=first.sim.result", "real_success_before=first.real",
+        "sim_success_after=last.sim.result", "last.predicted", "real_success_after=last.real",
+        "last.expected", "attribution=attribution.result", "trials", "recorded_s",
+    ),
+    without=("folder", "recorded"),
+):  # fmt: skip
     """How a loop ended."""
 
     task: str
@@ -103,25 +111,12 @@ class LoopResult:
         """Time of the motion that was recorded besides the attempts [s]."""
         return float(self.recorded.result["seconds"])
 
-    def to_dict(self) -> dict[str, object]:
-        """Plain data."""
-        first, last = self.rounds[0].to_dict(), self.rounds[-1].to_dict()
-        return {
-            "task": self.task,
-            "robot": self.robot,
-            "strategy": self.strategy,
-            "sim_success": first["sim_success"],
-            "real_success_before": first["real_success"],
-            "sim_success_after": last["sim_success"],
-            "predicted": last["predicted"],
-            "real_success_after": last["real_success"],
-            "expected": last["expected"],
-            "attribution": self.attribution.result if self.attribution else None,
-            "advice": [one.to_dict() for one in self.advice],
-            "target": self.target,
-            "met": self.met,
-            "why": self.why,
-            "trials": self.trials,
-            "recorded_s": self.recorded_s,
-            "rounds": [one.to_dict() for one in self.rounds],
-        }
+    @property
+    def first(self) -> Round:
+        """The first round."""
+        return self.rounds[0]
+
+    @property
+    def last(self) -> Round:
+        """The last round."""
+        return self.rounds[-1]

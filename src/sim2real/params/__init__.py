@@ -6,7 +6,7 @@ number of threads. What identification knows of several parameters is a `JointDi
 
 >>> import torch
 >>> from sim2real.params import Key, Parameter
->>> mass = Parameter.from_dict("body/pole/mass", {"unit": "kg", "prior": {
+>>> mass = Parameter.of_table("body/pole/mass", {"unit": "kg", "prior": {
 ...     "kind": "uniform", "low": 0.8, "high": 1.2}}, nominal=1.0)
 >>> worlds, episodes = torch.arange(3), torch.zeros(3, dtype=torch.long)
 >>> draws = mass.prior.sample(Key.of(0, mass.name), worlds=worlds, episodes=episodes)

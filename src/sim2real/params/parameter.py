@@ -78,6 +78,7 @@ class Parameter:
 
     def to_dict(self) -> dict[str, object]:
         """The parameter as plain data for JSON or TOML, without its name."""
+        # By hand: a version is the hash of this, TOML has infinities, and bounds may be left out.
         data: dict[str, object] = {
             "dimension": str(self.dimension),
             "unit": self.unit,
@@ -90,7 +91,7 @@ class Parameter:
         return data
 
     @classmethod
-    def from_dict(cls, name: str, data: object, *, nominal: float | None = None) -> Parameter:
+    def of_table(cls, name: str, data: object, *, nominal: float | None = None) -> Parameter:
         """Read a parameter; `nominal` is for 'set' parameters that do not state their own."""
         kind, _, attribute = split_path(name)
         values = dict(table_at(data, name))

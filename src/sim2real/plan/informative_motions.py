@@ -15,7 +15,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, count, pairwise
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import tomli_w
@@ -25,6 +24,7 @@ from sim2real.contract import Contract
 from sim2real.errors import Sim2RealError
 from sim2real.files import write_json, write_text
 from sim2real.identification import Identifiability
+from sim2real.plain import PlainData
 from sim2real.randomize import drawn
 from sim2real.replay import LeastSquares, Unknowns, chosen_parameters, simulated_logs
 from sim2real.twin import Twin
@@ -50,21 +50,46 @@ class CandidateMotion:
 
 
 @dataclass(frozen=True, kw_only=True)
-class PlannedMotion:
+class PlannedMotion(
+    PlainData,
+    also=("gain_nats=gain", "command=record", "std_after"),
+    without=("gain", "record", "std", "names"),
+):
     """A chosen motion, and what is expected to be known after it."""
 
     name: str
     seconds: float
+    names: tuple[str, ...]
+    """All open parameters, in the twin's order."""
     std: Floats
-    """(parameters,) expected standard deviations after this and all earlier motions."""
+    """(parameters,) their expected standard deviations after this and all earlier motions."""
     gain: float
     """Reduction of the uncertainty about the wanted parameters [nats]."""
     record: str = ""
     """Shell command that records it."""
 
+    @property
+    def std_after(self) -> dict[str, float]:
+        """The expected standard deviations by parameter."""
+        return dict(zip(self.names, self.std.tolist(), strict=True))
+
 
 @dataclass(frozen=True, kw_only=True)
-class MotionPlan:
+class ParameterOutlook:
+    """What is known of a parameter, and what the motions promise."""
+
+    unit: str
+    prior_std: float
+    std_before: float
+    std_after: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class MotionPlan(
+    PlainData,
+    also=("twin=twin.name", "twin.version", "parameters"),
+    without=("names", "units", "prior", "before"),
+):
     """Motions to record, the most informative first."""
 
     twin: Twin
@@ -88,35 +113,15 @@ class MotionPlan:
         """(parameters,) expected after all motions."""
         return self.motions[-1].std if self.motions else self.before
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain data."""
+    @property
+    def parameters(self) -> dict[str, ParameterOutlook]:
+        """The open parameters by name."""
+        columns = (self.prior.tolist(), self.before.tolist(), self.after.tolist())
         return {
-            "twin": self.twin.name,
-            "version": self.twin.version,
-            "candidates": self.candidates,
-            "refused": list(self.refused),
-            "wanted": list(self.wanted),
-            "parameters": {
-                name: {
-                    "unit": unit,
-                    "prior_std": float(prior),
-                    "std_before": float(before),
-                    "std_after": float(after),
-                }
-                for name, unit, prior, before, after in zip(
-                    self.names, self.units, self.prior, self.before, self.after, strict=True
-                )
-            },
-            "motions": [
-                {
-                    "name": motion.name,
-                    "seconds": motion.seconds,
-                    "gain_nats": motion.gain,
-                    "std_after": dict(zip(self.names, motion.std.tolist(), strict=True)),
-                    "command": motion.record,
-                }
-                for motion in self.motions
-            ],
+            name: ParameterOutlook(unit=unit, prior_std=prior, std_before=before, std_after=after)
+            for name, unit, prior, before, after in zip(
+                self.names, self.units, *columns, strict=True
+            )
         }
 
     def save(self, path: Path | str) -> None:
@@ -190,6 +195,7 @@ def choose(
             PlannedMotion(
                 name=candidates[k].name,
                 seconds=lengths[k],
+                names=names,
                 std=_std(after) * scales,
                 gain=_unknown(before, columns) - _unknown(after, columns),
                 record=candidates[k].record,

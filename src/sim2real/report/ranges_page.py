@@ -19,7 +19,7 @@ from sim2real.units import counted
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from sim2real.gap import RangeCoverage
+    from sim2real.gap import Correlation, RangeCoverage
 
 _MAX_PAIRS = 8
 _SHOWN_SEGMENTS = 5
@@ -86,7 +86,9 @@ def _correlated(ranges: Ranges) -> list[str]:
     if not pairs:
         words = f"No two parameters have a correlation above {STRONG:g}: each is drawn separately."
         return [paragraph(words)]
-    text = "; ".join(f"{one} and {other}: {value:+.2f}" for one, other, value in pairs[:_MAX_PAIRS])
+    text = "; ".join(
+        f"{' and '.join(pair.parameters)}: {pair.correlation:+.2f}" for pair in pairs[:_MAX_PAIRS]
+    )
     return [
         paragraph("Draws keep these correlations; separate draws would fill the dashed box."),
         paragraph(f"{text}."),
@@ -94,17 +96,17 @@ def _correlated(ranges: Ranges) -> list[str]:
     ]
 
 
-def _pairs(ranges: Ranges, pairs: list[tuple[str, str, float]]) -> Figure:
+def _pairs(ranges: Ranges, pairs: list[Correlation]) -> Figure:
     figure, axes = tiles(len(pairs), width=3.0, height=2.7)
-    for axis, (one, other, value) in zip(axes, pairs, strict=True):
-        x, y = (ranges.draws[:, ranges.names.index(name)] for name in (one, other))
+    for axis, pair in zip(axes, pairs, strict=True):
+        x, y = (ranges.draws[:, ranges.names.index(name)] for name in pair.parameters)
         axis.plot(x, y, ".", color=NEW, markersize=2, alpha=0.6)
         (left, _, right), (low, _, high) = np.quantile(x, BAND), np.quantile(y, BAND)
         axis.plot(
             [left, right, right, left, left], [low, low, high, high, low], "--", color=OLD,
             linewidth=1,
         )  # fmt: skip
-        label(axis, f"{value:+.2f}", one, other, ticks=TICK - 1)
+        label(axis, f"{pair.correlation:+.2f}", *pair.parameters, ticks=TICK - 1)
         axis.locator_params(nbins=4)
     return figure
 

@@ -61,6 +61,11 @@ class Flight:
     limited: int
     """Periods in which a command was limited."""
 
+    @property
+    def latest_s(self) -> float:
+        """How late the latest period began [s]."""
+        return float(self.late_s.max(initial=0.0))
+
 
 def fly(
     robot: Robot,

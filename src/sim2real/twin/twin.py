@@ -176,6 +176,7 @@ class Twin:
 
     def to_dict(self) -> dict[str, object]:
         """The content of `twin.toml`."""
+        # By hand: a version is the hash of this, and the file's tables are not a twin's fields.
         model = self.files[0].relative_to(self.folder.resolve())
         return {
             "twin": {"name": self.name, "model": str(model), "parent": self.parent},
@@ -272,7 +273,7 @@ class Twin:
         compiled = self.compile()
         prepare_model(compiled.model, list(data))
         return tuple(
-            Parameter.from_dict(name, table, nominal=nominal_of(compiled, name))
+            Parameter.of_table(name, table, nominal=nominal_of(compiled, name))
             for name, table in data.items()
         )
 

@@ -30,7 +30,7 @@ PLAIN = {"time": {"from": "t"}, "channels": {"q": {"from": "q", "unit": "rad"}}}
 
 
 def mapped(**changes) -> ChannelMap:
-    return ChannelMap.from_dict({**PLAIN, **changes})
+    return ChannelMap.of_tables({**PLAIN, **changes})
 
 
 def only(path: Path, channels: ChannelMap | None = None, **options) -> Episode:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from sim2real.arrays import Floats
+from sim2real.plain import PlainData
 
 SEVERITIES = ("error", "warning", "note")
 
@@ -50,7 +51,11 @@ def _near(times: Floats, row: int) -> float:
 
 
 @dataclass(frozen=True, kw_only=True)
-class LogFault:
+class LogFault(
+    PlainData,
+    also=[f"span.{name}" for name in ("component", "start_s", "end_s", "first", "last", "count")],
+    without=("span", "samples", "amount", "measured_hz"),
+):
     """One fault of a log."""
 
     kind: str
@@ -79,9 +84,3 @@ class LogFault:
     def channels(self) -> tuple[str, ...]:
         """All faulty channels."""
         return (self.channel, *self.also)
-
-    def to_dict(self) -> dict[str, object]:
-        """Plain data, without the list of samples."""
-        keys = ("kind", "severity", "channel", "message", "remedy", "repairable")
-        values = {key: getattr(self, key) for key in keys}
-        return {**values, "also": list(self.also), **vars(self.span)}

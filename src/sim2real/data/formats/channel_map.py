@@ -27,7 +27,7 @@ from sim2real.data.formats.file_errors import naming
 from sim2real.data.provenance import Provenance
 from sim2real.errors import Sim2RealError, explaining, nearest, table_at
 from sim2real.files import read_toml
-from sim2real.plain import Alone, Count, NotNegative, WrittenAs, of_plain
+from sim2real.plain import ALONE, Count, NotNegative, of_plain, written_as
 from sim2real.units import si_unit
 
 DTYPES = ("float64", "float32", "float16", "int64", "int32", "int16", "int8", "uint64", "uint32",
@@ -39,7 +39,7 @@ PLACES = ("@file", "@folder", "@array", "@repeat")
 class ScalarSource:
     """A value from the recording itself: a scalar of the file, or a name."""
 
-    source: Annotated[str, WrittenAs("from")]
+    source: Annotated[str, written_as("from")]
     """Name of a scalar in the file, or one of @file, @folder, @array, @repeat."""
     match: str = ""
     """Pattern whose first group is the value; '' for the whole text."""
@@ -53,7 +53,7 @@ class ScalarSource:
             raise Sim2RealError("'match' needs one group in brackets, such as '^([a-z]+)_'")
 
 
-Columns = Annotated[tuple[str, ...], Alone(), WrittenAs("from")]
+Columns = Annotated[tuple[str, ...], ALONE, written_as("from")]
 Rate = NotNegative | ScalarSource
 """A number [Hz], or where the recording has it."""
 
@@ -103,7 +103,7 @@ class ChannelSource:
     """Shape of one sample, if it is not a plain list."""
     file: str = ""
     """File in the folder that holds it, where several files make one episode."""
-    clock: Annotated[ClockSource | None, WrittenAs("time")] = None
+    clock: Annotated[ClockSource | None, written_as("time")] = None
     """Its own time stamps, if they differ from those of the recording."""
 
     def __post_init__(self) -> None:
@@ -124,7 +124,7 @@ class ChannelSource:
 class RecordingMap:
     """One kind of recording: its files, their channels and their provenance."""
 
-    files: Annotated[tuple[str, ...], Alone()] = ("*",)
+    files: Annotated[tuple[str, ...], ALONE] = ("*",)
     """Patterns of file names, or of folder names where channels name their files."""
     header: bool = True
     """Whether the first line of a CSV file names its columns."""
@@ -136,7 +136,7 @@ class RecordingMap:
     """Whether the first axis of the arrays counts repeats, each of them an episode."""
     skip: Count = 0
     """Leading rows to skip."""
-    clock: Annotated[ClockSource, WrittenAs("time")]
+    clock: Annotated[ClockSource, written_as("time")]
     channels: Mapping[str, ChannelSource]
     provenance: Mapping[str, object] = field(default_factory=dict)
     """Fields of the provenance; each `ScalarSource` is looked up in the recording."""
@@ -178,10 +178,10 @@ class ChannelMap:
         """The channel map in a TOML file; a mistake in it is a `Sim2RealError`."""
         path = Path(path)
         with naming(path):
-            return cls.from_dict(read_toml(path))
+            return cls.of_tables(read_toml(path))
 
     @classmethod
-    def from_dict(cls, data: Mapping[str, object]) -> ChannelMap:
+    def of_tables(cls, data: Mapping[str, object]) -> ChannelMap:
         """A channel map from plain data, as TOML gives it."""
         shared = {name: value for name, value in data.items() if name != "recording"}
         kinds = data.get("recording", [{}])

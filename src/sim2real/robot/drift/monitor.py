@@ -22,7 +22,7 @@ import numpy as np
 
 from sim2real.arrays import Floats
 from sim2real.data import Episode, Logs, select
-from sim2real.errors import Sim2RealError, table_at
+from sim2real.errors import Sim2RealError
 from sim2real.files import read_json, write_json
 from sim2real.logs import ControlLog
 from sim2real.phases import Report
@@ -70,7 +70,7 @@ class DriftScores:
 
 
 @dataclass(frozen=True, kw_only=True)
-class MonitorState(PlainData):
+class MonitorState(PlainData, schema=SCHEMA):
     """All that a monitor knows, as it is kept."""
 
     schema: int = SCHEMA
@@ -243,10 +243,7 @@ class DriftMonitor:
     @classmethod
     def load(cls, path: Path | str, bundle: Bundle) -> DriftMonitor:
         """The monitor saved in a file; one of another bundle or twin is a `Sim2RealError`."""
-        data = read_json(path)
-        if table_at(data, f"{path}").get("schema") != SCHEMA:
-            raise Sim2RealError(f"{path} is not a monitor of this version of sim2real")
-        state = MonitorState.from_dict(data, f"{path}")
+        state = MonitorState.from_dict(read_json(path), f"{path}")
         if state.bundle != bundle.id:
             raise Sim2RealError(f"{path} watches another bundle: start a new baseline for this one")
         few, sensors = len(state.names), len(bundle.contract.sensors)

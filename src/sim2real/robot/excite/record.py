@@ -6,13 +6,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 
 from sim2real.arrays import Floats
 from sim2real.contract import Contract, Limits
 from sim2real.errors import Sim2RealError, nearest
+from sim2real.plain import PlainData
 from sim2real.policy import Bundle, open_twin
 from sim2real.robot.excite.clearance import Clearance, Trouble
 from sim2real.robot.excite.plan import Envelope, ExcitationPlan, plan_motion, resting
@@ -82,7 +82,8 @@ class ExcitedRobot:
         return Envelope.of(self.contract, self.limits, speed=speed)
 
 
-class CommandRange(NamedTuple):
+@dataclass(frozen=True)
+class CommandRange:
     """What a plan sends to one actuator, in the unit of its command."""
 
     name: str
@@ -98,7 +99,11 @@ class CommandRange(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class PreparedMotion:
+class PreparedMotion(
+    PlainData,
+    also=("plan.motion", "plan.seconds", "commands"),
+    without=("plan", "contract", "amplitude"),
+):
     """A plan that stays clear of obstacles."""
 
     plan: ExcitationPlan
@@ -111,7 +116,7 @@ class PreparedMotion:
     """How far it first goes towards the twin's default pose for more room, from 0 to 1."""
 
     @property
-    def ranges(self) -> list[CommandRange]:
+    def commands(self) -> list[CommandRange]:
         """What would be sent to each command."""
         plan = self.plan
         return [
@@ -126,16 +131,6 @@ class PreparedMotion:
                 strict=True,
             )
         ]
-
-    def to_dict(self) -> dict[str, object]:
-        """What would be sent, as plain data."""
-        return {
-            "motion": self.plan.motion,
-            "seconds": self.plan.seconds,
-            "reduced": self.reduced,
-            "moved": self.moved,
-            "commands": [sent._asdict() for sent in self.ranges],
-        }
 
 
 def prepare_motion(

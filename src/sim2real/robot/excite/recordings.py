@@ -46,25 +46,19 @@ _REST_S = 10.0
 
 
 @dataclass(frozen=True, kw_only=True)
-class RecordedMotion:
+class RecordedMotion(
+    PlainData,
+    also=(
+        "file=path", "episode=episode.id", "flight.periods", "flight.lost", "flight.limited",
+        "late_s=flight.latest_s", "flight.stopped",
+    ),
+    without=("path", "flight"),
+):  # fmt: skip
     """One recorded motion of a robot."""
 
     path: Path
     flight: Flight
     episode: Episode
-
-    def to_dict(self) -> dict[str, object]:
-        """How it went, as plain data."""
-        flight = self.flight
-        return {
-            "file": str(self.path),
-            "episode": self.episode.id,
-            "periods": flight.periods,
-            "lost": flight.lost,
-            "limited": flight.limited,
-            "late_s": float(flight.late_s.max(initial=0.0)),
-            "stopped": flight.stopped,
-        }
 
 
 @dataclass(frozen=True, kw_only=True)

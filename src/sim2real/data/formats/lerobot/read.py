@@ -37,7 +37,7 @@ from sim2real.data.provenance import Provenance
 from sim2real.data.video import Video
 from sim2real.errors import Sim2RealError, explaining, number_at, table_at
 from sim2real.files import read_json, read_text
-from sim2real.plain import AtLeastOne, Count, PlainData, Positive, WrittenAs
+from sim2real.plain import AtLeastOne, Count, PlainData, Positive, written_as
 
 
 def read_lerobot(path: Path, *, base: Provenance) -> Iterator[Episode]:
@@ -108,7 +108,7 @@ class _Info(PlainData, lenient=True):
 class _Row(PlainData, lenient=True):
     """An episode's row in the metadata."""
 
-    index: Annotated[Count, WrittenAs("episode_index")]
+    index: Annotated[Count, written_as("episode_index")]
     length: Count
     tasks: tuple[str, ...] | None = None
     fields: Mapping[str, object]
