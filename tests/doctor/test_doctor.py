@@ -126,7 +126,7 @@ def _with_motion(doctor, clean, findings, count, *, logs):
     """Diagnosis of copies of a clean log, whose motion shows something in the first `count`."""
     shown = iter([findings] * count + [[]] * (logs - count))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(doctor._reference(), "findings", lambda log: next(shown))
+        patch.setattr(doctor.reference(), "findings", lambda log: next(shown))
         return doctor.diagnose([clean] * logs)
 
 
