@@ -365,7 +365,9 @@ def test_what_was_made_from_data_without_consent_is_refused_too(lake):
     made = episode(61, kind="generated", parents=(refused.id,))
     lake.append([refused, made])
     generated = Part(name="g", select="select id from episodes where kind = 'generated'", weight=1)
-    with pytest.raises(Sim2RealError, match=f"{made.id} may not be used: it was made from {refused.id}"):
+    with pytest.raises(
+        Sim2RealError, match=f"{made.id} may not be used: it was made from {refused.id}"
+    ):
         Mixture(name="m", parts=(generated,)).resolve(lake)
     with pytest.raises(Sim2RealError, match="p-ben has not agreed"):
         Windows.of(lake, [made.id], channels=["q"])

@@ -15,6 +15,7 @@ from sim2real.doctor.doctor import Doctor, diagnose
 from sim2real.doctor.doctor_config import DoctorConfig
 from sim2real.doctor.findings import Fault, Finding
 from sim2real.doctor.graph_interface import GraphInterface
+from sim2real.doctor.physical_faults import PhysicalReference
 from sim2real.doctor.signal_relations import RelationKind, relate
 from sim2real.doctor.simulated_reference import simulated
 from sim2real.doctor.software_chain import SoftwareChain
@@ -126,7 +127,7 @@ def _with_motion(doctor, clean, findings, count, *, logs):
     """Diagnosis of copies of a clean log, whose motion shows something in the first `count`."""
     shown = iter([findings] * count + [[]] * (logs - count))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(doctor.reference(), "findings", lambda log: next(shown))
+        patch.setattr(PhysicalReference, "findings", lambda self, log: next(shown))
         return doctor.diagnose([clean] * logs)
 
 

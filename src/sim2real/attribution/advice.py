@@ -147,20 +147,20 @@ def _kinds(failures: Failures) -> Iterator[Advice]:
         if not kind.reproducible:
             yield Advice(
                 do=f"look at episode {first}, and record more trials under its conditions",
-                why=f"{count} of this kind, and nothing in the twin reproduces them",
+                why=f"nothing in the twin reproduces {count} of this kind",
             )
         elif not kind.values:
             yield Advice(
                 do=f"look at episode {first}, and train longer",
-                why=f"{count} of this kind, and the policy fails like this in the twin at"
-                " any parameter values",
+                why=f"in {count} of this kind the policy did what it does in the twin at any"
+                " parameter values",
             )
         elif not kind.met_in_training:
             value = kind.values[0]
             yield Advice(
                 do=f"let training draw {value.parameter} from {value.low:.3g} … {value.high:.3g}"
                 f" {value.unit}".rstrip(),
-                why=f"{count} unlike anything in training; the twin fails in the same"
+                why=f"nothing in training was like {count} of this kind; the twin fails in the same"
                 f" way with these values ({kind.dimension})",
             )
 

@@ -137,7 +137,7 @@ class _Attempts:
         self._run, self._who, self._report = run, who, report
         self._base, self._moved = base, moved
         self._known: dict[bytes, Floats] = {}
-        self._asked = 0
+        self._asked, self._each = 0, 1
         self._most = combinations + 2 * sum(len(columns) for columns in who.columns)
         count = len(who.names)
         self._none, self._all = np.zeros(count, dtype=bool), np.ones(count, dtype=bool)
@@ -156,7 +156,7 @@ class _Attempts:
 
     def finish(self) -> None:
         """Report that nothing more is tried: cached results made the work shorter."""
-        self._report(self._most, self._most)
+        self._report(self._most * self._each, self._most * self._each)
 
     def _rows(self, members: Bools) -> Floats:
         return self._who.moved(self._base, self._moved, members[None])[:, 0]
@@ -170,6 +170,7 @@ class _Attempts:
         return self._known[key]
 
     def _within(self, done: int, of: int) -> None:
+        self._each = of
         self._report(self._asked * of + done, self._most * of)
 
 

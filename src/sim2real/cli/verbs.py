@@ -192,8 +192,8 @@ def help_text(words: Sequence[str]) -> str:
     """A line per verb: of all verbs, on one screen, or of those that begin with the words."""
     asked = [word for word in words if word not in _HELP]
     begin = " ".join(["sim2real", *asked])
-    more = "" if asked else "; --version"
-    lines = [f"usage: {begin} VERB …    ({begin} VERB --help shows the options of a verb{more})"]
+    first = "" if asked else "[--version] "
+    lines = [f"usage: {begin} {first}VERB …    ({begin} VERB --help shows its options)"]
     if asked:
         rows = [("", verb.words, verb.does) for verb in _beginning(asked)]
     else:

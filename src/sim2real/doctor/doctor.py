@@ -92,7 +92,7 @@ class Doctor:
         if not findings:
             findings = chain.findings()
         notes += chain.notes
-        physics = None if findings else self.reference()
+        physics = None if findings else self._reference()
         if physics is None:
             return findings, [], float("nan")
         findings = physics.bounds.units(log)
@@ -128,8 +128,7 @@ class Doctor:
         """Whether it has read its bundle and simulated its reference."""
         return self._physics is not None
 
-    def reference(self) -> PhysicalReference | None:
-        """How the bundle's twin moves, made when it is first asked for; None if it cannot be."""
+    def _reference(self) -> PhysicalReference | None:
         if self._physics is None and not self._why_not:
             try:
                 self._physics = PhysicalReference(self.interface, self.thresholds)
