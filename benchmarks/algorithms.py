@@ -154,7 +154,7 @@ def modules_of(algorithm: Algorithm, package: Path = PACKAGE) -> tuple[str, ...]
     ]
     found: set[str] = set()
     for pattern in algorithm.modules:
-        matching = [module for module in every if fnmatchcase(module, pattern)]
+        matching = [module for module in every if fnmatchcase(module, pattern.replace("/", "."))]
         if not matching:
             raise Sim2RealError(f"{algorithm.name}: no module is called {pattern}")
         for module in matching:

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from sim2real.cli import main
-from sim2real.data import Consent, Episode, Lake, LakeKeeper, Provenance, Signal
+from sim2real.data import Consent, Episode, Lake, Provenance, Signal
 from tests.data.test_lake import episode
 
 
@@ -88,7 +88,7 @@ def test_lineage_shows_the_policies_that_come_from_an_episode_and_the_one_that_a
     flown = episode(7, policy="flier")
     child = flown.derive("cut to 1 s")
     lake.append([flown, child])
-    LakeKeeper(lake).record_origin("learner", [child.id], purpose="identification")
+    lake.keeper.record_origin("learner", [child.id], purpose="identification")
     walk = data(capsys, "lineage", flown.id)
     assert [(row["id"], row["steps"], row["kind"], row["process"]) for row in walk][::3] == [
         ("flier", -1, "policy", "trial"), ("learner", 2, "policy", "identification"),

@@ -18,7 +18,7 @@ from sim2real.cli.options import (
     InLake,
 )
 from sim2real.cli.output import answer, print_json, print_table, say, shorten
-from sim2real.data import Consent, Label, Lake, LakeKeeper, Signal
+from sim2real.data import Consent, Label, Lake, Signal
 from sim2real.errors import Sim2RealError
 from sim2real.report import bar, curve, plot_episode
 from sim2real.units import counted
@@ -42,7 +42,7 @@ def run_query(verb: DataQuery) -> int:
 
 def run_ls(verb: DataLs) -> int:
     """List episodes; 0."""
-    rows = LakeKeeper(Lake.open(verb.lake)).episodes(
+    rows = Lake.open(verb.lake).keeper.episodes(
         where=verb.where, limit=verb.limit, version=verb.version
     )
     titles = ("id", "kind", "task", "robot", "verdict", "s", "ch.", "added")
@@ -66,7 +66,7 @@ def run_show(verb: DataShow) -> int:
     """Show an episode, with its curves in the terminal or in a picture; 0."""
     lake = Lake.open(verb.lake)
     episode = lake.get(lake.resolve(verb.id))
-    told = LakeKeeper(lake).episode(episode, verb.channels)
+    told = lake.keeper.episode(episode, verb.channels)
     if verb.png is not None:
         try:
             plot_episode(verb.png, episode, list(told["channels"]))
@@ -123,7 +123,7 @@ def run_versions(verb: InLake) -> int:
 
 def run_stats(verb: InLake) -> int:
     """Count episodes; 0."""
-    told = LakeKeeper(Lake.open(verb.lake)).totals()
+    told = Lake.open(verb.lake).keeper.totals()
 
     def show() -> None:
         say(
@@ -176,7 +176,7 @@ def run_verify(verb: InLake) -> int:
     if not lake.storage.names("episodes"):
         raise Sim2RealError(f"no lake at {verb.lake}")
     with bar("verify", quiet=verb.json) as report:
-        damage = LakeKeeper(lake).verify(report=report)
+        damage = lake.keeper.verify(report=report)
     lines = [f"{one.file}: {one.message}" for one in damage]
     lines += [
         f"{counted(len(damage), 'thing')} changed" if damage else "no file or episode has changed"
@@ -205,7 +205,7 @@ def run_grant(verb: ConsentGrant) -> int:
 
 def run_consents(verb: InLake) -> int:
     """List the agreements in force; 0."""
-    listed = LakeKeeper(Lake.open(verb.lake)).participants()
+    listed = Lake.open(verb.lake).keeper.participants()
     columns = ("participant", "episodes", "scope", "expires", "from")
     rows = [row.values() for row in listed]
     return answer(listed, lambda: print_table(columns, rows), json=verb.json)
@@ -215,10 +215,10 @@ def run_withdraw(verb: ConsentWithdraw) -> int:
     """Erase a person's data; 0."""
     lake = Lake.open(verb.lake)
     if verb.dry_run:
-        ids = sorted(LakeKeeper(lake).affected(verb.participant))
+        ids = sorted(lake.keeper.affected(verb.participant))
         words = f"{len(ids)} episodes would be erased from every version; nothing was erased"
         return answer({"dry_run": True, "episodes": ids}, words, json=verb.json)
-    gone = LakeKeeper(lake).withdraw(verb.participant)
+    gone = lake.keeper.withdraw(verb.participant)
     names = lake.query("select id, name from datasets").to_pydict()
     known = dict(zip(names["id"], names["name"], strict=True))
     lines = [f"erased {len(gone.episodes)} episodes; tombstone {gone.id}"]

@@ -13,7 +13,6 @@ from sim2real.data import (
     ChannelMap,
     Episode,
     Lake,
-    LakeKeeper,
     LogFault,
     Provenance,
     check_episodes,
@@ -102,9 +101,7 @@ def _to_check(verb: DataCheck) -> Iterator[tuple[str, Episode]]:
             raise Sim2RealError(f"no such file or folder, and not an episode's id: {start[:80]!r}")
     lake = Lake.open(verb.lake)
     ids = [lake.resolve(start) for start in starts]
-    for episode in lake.read(
-        ids or LakeKeeper(lake).unrepaired(where=verb.where, repaired=verb.all)
-    ):
+    for episode in lake.read(ids or lake.keeper.unrepaired(where=verb.where, repaired=verb.all)):
         yield episode.provenance.source.partition(" sha256:")[0] or verb.lake, episode
 
 

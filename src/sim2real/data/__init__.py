@@ -25,7 +25,6 @@ __all__ = [
     "Episode",
     "Label",
     "Lake",
-    "LakeKeeper",
     "LogFault",
     "Logs",
     "Mixture",
@@ -64,7 +63,6 @@ if TYPE_CHECKING:
     from sim2real.data.labels import Label
     from sim2real.data.lake import Lake
     from sim2real.data.mixture import Mixture, Part
-    from sim2real.data.overview import LakeKeeper
     from sim2real.data.provenance import Origin, Provenance
     from sim2real.data.selection import Logs, select
     from sim2real.data.video import Video

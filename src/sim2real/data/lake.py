@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import asdict
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import duckdb
 import pyarrow as pa
@@ -35,6 +35,9 @@ from sim2real.data.labels import LABELS, Label
 from sim2real.data.sealed_table import SealedTable, TableVersion
 from sim2real.errors import Sim2RealError, brief, explaining, nearest
 from sim2real.storage import Storage
+
+if TYPE_CHECKING:
+    from sim2real.data.overview import LakeKeeper
 
 CONSENTS = schema(
     ("participant", pa.string()),
@@ -153,6 +156,13 @@ class Lake:
         lake = cls(uri, storage_options=storage_options)
         _ = lake.version
         return lake
+
+    @property
+    def keeper(self) -> LakeKeeper:
+        """The lake as people look at it and look after it."""
+        from sim2real.data.overview import LakeKeeper
+
+        return LakeKeeper(self)
 
     @property
     def version(self) -> int:

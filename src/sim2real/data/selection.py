@@ -39,7 +39,7 @@ _LISTED = 5
 
 
 @dataclass(frozen=True, kw_only=True)
-class LeftOut:
+class LeftOutEpisode:
     """An episode that was found and not taken."""
 
     episode: str
@@ -51,7 +51,7 @@ class Selection:
     """The episodes that an analysis takes, in order."""
 
     episodes: tuple[Episode, ...]
-    left_out: tuple[LeftOut, ...] = ()
+    left_out: tuple[LeftOutEpisode, ...] = ()
     notes: tuple[str, ...] = ()
 
     def __iter__(self) -> Iterator[Episode]:
@@ -107,7 +107,7 @@ def select(
             found.setdefault(candidate.id, candidate)
     if not found:
         raise Sim2RealError("there are no logs: give recordings, folders of recordings, or lakes")
-    left_out: list[LeftOut] = []
+    left_out: list[LeftOutEpisode] = []
     notes: list[str] = []
     candidates = list(found.values())
     for sieve in (_newest_versions, _one_kind, _one_robot, _permitted):
@@ -115,7 +115,7 @@ def select(
         asked = next((c for c in candidates if c.id in refused and c.named), None)
         if asked is not None:
             raise Sim2RealError(f"episode {asked.id}: {refused[asked.id]}")
-        left_out += [LeftOut(episode=id_, why=why) for id_, why in refused.items()]
+        left_out += [LeftOutEpisode(episode=id_, why=why) for id_, why in refused.items()]
         notes += noted
         candidates = [c for c in candidates if c.id not in refused]
     if not candidates:

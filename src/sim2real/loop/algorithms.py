@@ -21,7 +21,7 @@ class Algorithm:
     name: str
     version: int = 1
     modules: tuple[str, ...] = ()
-    """Modules it consists of, as patterns without the package's name; what they import from their
+    """Modules it consists of, as patterns of paths in the package; what they import from their
     own room belongs to it too. Modules of the loop are taken alone: they import its bookkeeping."""
     uses: tuple[str, ...] = ()
     """Other algorithms that it builds on."""
@@ -30,70 +30,70 @@ class Algorithm:
 ALGORITHMS = (
     Algorithm(
         name="simulation",
-        modules=("params.*", "randomize.*", "twin.*", "worlds.*", "tasks.env"),
+        modules=("params/*", "randomize/*", "twin/*", "worlds/*", "tasks/env"),
     ),
     Algorithm(
         name="replay",
-        modules=("logs.*", "replay.*", "data.resampling"),
+        modules=("logs/*", "replay/*", "data/resampling"),
         uses=("simulation",),
     ),
     Algorithm(
         name="training",
-        modules=("learn.trainer", "loop.stages.policy"),
+        modules=("learn/trainer", "loop/stages/policy"),
         uses=("simulation",),
     ),
-    Algorithm(name="widening", modules=("loop.strategies",)),
+    Algorithm(name="widening", modules=("loop/strategies",)),
     Algorithm(
         name="evaluation",
-        modules=("evaluation.policy_success", "learn.policy", "loop.stages.policy"),
+        modules=("evaluation/policy_success", "learn/policy", "loop/stages/policy"),
         uses=("simulation",),
     ),
     Algorithm(
         name="prediction",
         modules=(
-            "evaluation.simulated_trials", "learn.policy", "policy.runtime", "robot.packet_loss",
-            "loop.stages.policy",
+            "evaluation/simulated_trials", "learn/policy", "policy/runtime", "robot/packet_loss",
+            "loop/stages/policy",
         ),
         uses=("simulation",),
     ),
     Algorithm(
         name="export",
-        modules=("learn.bundle_export", "policy.*", "contract.*", "loop.stages.policy"),
+        modules=("learn/bundle_export", "policy/*", "contract/*", "loop/stages/policy"),
         uses=("simulation",),
     ),
     Algorithm(
         name="recording",
-        modules=("robot.excite.recordings", "contract.*", "loop.stages.robot"),
+        modules=("robot/excite/recordings", "contract/*", "loop/stages/robot"),
         uses=("simulation",),
     ),
     Algorithm(
         name="ladder",
-        modules=("robot.ladder_step", "policy.runtime", "contract.*", "loop.stages.robot"),
+        modules=("robot/ladder_step", "policy/runtime", "contract/*", "loop/stages/robot"),
     ),
     Algorithm(
         name="trials",
-        modules=("robot.deployment_session", "policy.runtime", "contract.*", "loop.stages.robot"),
+        modules=("robot/deployment_session", "policy/runtime", "contract/*", "loop/stages/robot"),
     ),
     Algorithm(
         name="identification",
-        modules=("identification.identified_twin", "loop.stages.twin"),
+        modules=("identification/identified_twin", "loop/stages/twin"),
         uses=("replay",),
     ),
     Algorithm(
         name="attribution",
         modules=(
-            "attribution.gap_attribution", "evaluation.simulated_trials", "loop.stages.explanation",
+            "attribution/gap_attribution", "evaluation/simulated_trials", "loop/stages/explanation",
         ),
         uses=("identification",),
     ),
     Algorithm(
         name="failures",
         modules=(
-            "attribution.explanation", "evaluation.simulated_trials", "loop.stages.explanation",
+            "attribution/explanation", "evaluation/simulated_trials", "loop/stages/explanation",
         ),
         uses=("identification",),
     ),
-    Algorithm(name="stand-in", modules=("reality.*",)),
+    Algorithm(name="stand-in", modules=("reality/*",)),
 )  # fmt: skip
 """All of them. What a task's own module says is an input of the training, not an algorithm."""
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import NotRequired, TypedDict, cast
 
 from sim2real.contract import Contract, Limits
-from sim2real.data import Lake, LakeKeeper
+from sim2real.data import Lake
 from sim2real.errors import Sim2RealError, table_at
 from sim2real.files import atomic_folder, read_json, write_json
 from sim2real.twin import Twin
@@ -144,7 +144,7 @@ class Bundle:
             ("training", told.get("trained_on")),
         ):
             if ids:
-                LakeKeeper(lake).record_origin(self.policy, ids, purpose=purpose)
+                lake.keeper.record_origin(self.policy, ids, purpose=purpose)
 
     def graph(self, name: str) -> bytes:
         """One of the ONNX graphs."""
