@@ -9,11 +9,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from sim2real.contract.features import Feature, ImageFeature, NumbersFeature, TextFeature
 from sim2real.errors import Sim2RealError, table_at
 from sim2real.plain import AtLeastOne, PlainData, Positive
 
-SCHEMA = 1
+SCHEMA = 2
 """Version of the contract's format; a newer one is refused."""
+_FIRST_SCHEMA = 1
+"""The version that has numbers only; contracts without pictures and texts are still written so."""
+_SINCE_SECOND = ("images", "texts")
+"""Fields that the first version does not have."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -99,7 +104,7 @@ class CommandSpec:
 class Contract(PlainData):
     """Everything that must agree between the simulated robot and the real one."""
 
-    schema: int = SCHEMA
+    schema: int = _FIRST_SCHEMA
     task: str
     robot: str
     """Name of the twin."""
@@ -116,6 +121,33 @@ class Contract(PlainData):
     observations: tuple[TermSpec, ...] = ()
     actions: tuple[ActionSpec, ...] = ()
     commands: tuple[CommandSpec, ...]
+    images: tuple[ImageFeature, ...] = ()
+    """Pictures that the policy sees beside the observation."""
+    texts: tuple[TextFeature, ...] = ()
+    """Texts that it is given."""
+
+    def __post_init__(self) -> None:
+        names = [feature.name for feature in self.features]
+        twice = sorted({name for name in names if names.count(name) > 1})
+        if twice and (self.images or self.texts):
+            raise Sim2RealError(f"the contract has two features of the name {twice[0]!r}")
+
+    @property
+    def features(self) -> tuple[Feature, ...]:
+        """Everything that the policy sees, in order: the observation's terms, images, texts."""
+        numbers = (
+            NumbersFeature(name=term.name, unit=term.unit, width=self.history * term.width)
+            for term in self.observations
+        )
+        return (*numbers, *self.images, *self.texts)
+
+    def to_dict(self) -> dict[str, object]:
+        """Plain data, in the oldest schema that can hold it."""
+        told = super().to_dict()
+        if self.images or self.texts:
+            return told | {"schema": SCHEMA}
+        kept = {name: value for name, value in told.items() if name not in _SINCE_SECOND}
+        return kept | {"schema": _FIRST_SCHEMA}
 
     @property
     def readings_width(self) -> int:
@@ -166,17 +198,18 @@ class Contract(PlainData):
 
 def _differences(path: str, one: object, other: object) -> Iterator[str]:
     if isinstance(one, Mapping) and isinstance(other, Mapping):
-        for key in one:
-            yield from _differences(f"{path}.{key}" if path else key, one[key], other[key])
+        for key in dict.fromkeys((*one, *other)):
+            mine, theirs = one.get(key, []), other.get(key, [])  # a schema may lack some
+            yield from _differences(f"{path}.{key}" if path else key, mine, theirs)
     elif isinstance(one, list | tuple) and isinstance(other, list | tuple):
-        mine, theirs = (
+        ours, others = (
             [row.get("name", k) if isinstance(row, Mapping) else row for k, row in enumerate(rows)]
             for rows in (one, other)
         )
-        if mine != theirs:
-            yield f"{path}: {', '.join(map(str, mine))} against {', '.join(map(str, theirs))}"
+        if ours != others:
+            yield f"{path}: {', '.join(map(str, ours))} against {', '.join(map(str, others))}"
             return
-        for name, left, right in zip(mine, one, other, strict=True):
+        for name, left, right in zip(ours, one, other, strict=True):
             if isinstance(left, Mapping):
                 yield from _differences(f"{path}.{name}", left, right)
     elif one != other:

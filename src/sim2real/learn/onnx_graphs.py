@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from sim2real.errors import Sim2RealError, explaining
-from sim2real.learn import Policy
+from sim2real.learn import TrainedPolicy
 from sim2real.tasks import Measurements, Task, TaskEnv
 
 OPSET = 20
@@ -61,7 +61,7 @@ def interface_widths(env: TaskEnv) -> dict[str, int]:
     }
 
 
-def network_module(policy: Policy) -> torch.nn.Module:
+def network_module(policy: TrainedPolicy) -> torch.nn.Module:
     """The network with its normaliser, observations in, mean action out."""
     return torch.nn.Sequential(policy.network.obs_normalizer, policy.network.mlp)
 

@@ -1,0 +1,86 @@
+"""A Python object as a policy."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Mapping
+from importlib import import_module
+from pathlib import Path
+from typing import Protocol
+
+from sim2real.arrays import Ints, Reals
+from sim2real.contract import Contract
+from sim2real.errors import Sim2RealError, explaining
+from sim2real.policy.protocol import Features, PolicyAbilities
+
+_NAMED = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*")
+
+
+class PolicyObject(Protocol):
+    """What a Python object needs to be a policy."""
+
+    id: str
+    """What it is called in trials and episodes: change it when the policy changes."""
+    contract: Contract | Mapping[str, object]
+    """What it sees and returns: a `Contract`, or what a person would write in its place."""
+
+    def start(self, robots: Ints, of: int) -> None:
+        """Begin an attempt on these of `of` robots: forget what was seen of them."""
+
+    def act(self, features: Features) -> Reals:
+        """(rows, actions) for this period, or (rows, chunk, actions) for this and the next ones."""
+
+
+class ObjectPolicy:
+    """A `PolicyObject` with its whole contract."""
+
+    abilities = PolicyAbilities(kind="a Python object")
+
+    def __init__(self, given: PolicyObject, contract: Contract) -> None:
+        self.id, self.contract = str(given.id), contract
+        self._given = given
+
+    def start(self, robots: Ints, of: int) -> None:
+        """Begin an attempt on these of `of` robots."""
+        with explaining(f"policy {self.id} cannot start"):
+            self._given.start(robots, of)
+
+    def act(self, features: Features) -> Reals:
+        """What the object does."""
+        return self._given.act(features)
+
+
+def is_named(text: str) -> bool:
+    """Whether a text names a Python class, as `package.module:Class`."""
+    return bool(_NAMED.fullmatch(text))
+
+
+def named_object(text: str) -> PolicyObject:
+    """An object of the class that `package.module:Class` names, found from where you are too."""
+    module, _, name = text.partition(":")
+    here = str(Path.cwd())
+    added = here not in sys.path
+    if added:
+        sys.path.insert(0, here)
+    try:
+        with explaining(f"there is no policy {text}"):
+            loaded = getattr(import_module(module), name)
+        with explaining(f"policy {text} cannot be made"):
+            return checked_object(loaded() if isinstance(loaded, type) else loaded, text)
+    finally:
+        if added:
+            sys.path.remove(here)
+
+
+def checked_object(given: object, where: str) -> PolicyObject:
+    """A Python object, if it is a policy; else a `Sim2RealError` that says what it lacks."""
+    missing = [name for name in ("id", "contract", "start", "act") if not hasattr(given, name)]
+    if missing:
+        raise Sim2RealError(
+            f"{where} is no policy: it has no {', '.join(missing)}; a policy is the folder of a"
+            " training run or a bundle, an ONNX file with a contract beside it, or a Python object"
+            " with id, contract, start and act"
+        )
+    found: PolicyObject = given  # type: ignore[assignment]
+    return found
