@@ -7,7 +7,7 @@ import sys
 from sim2real.cli.output import ask, print_json, say
 from sim2real.loop import SUMMARY_FILE, LoopConfig, close_the_loop, lower_bound
 from sim2real.report import REPORT_FILE, Live, bar, write_loop
-from sim2real.robot import OperatorPrompts
+from sim2real.robot import OperatorPrompts, robot_scheme
 
 
 def run_loop(config: LoopConfig) -> int:
@@ -17,7 +17,7 @@ def run_loop(config: LoopConfig) -> int:
             f"{config.trials} attempts show at most {100 * most:.1f} %, 95 % sure, even if all"
             f" succeed: the target of {100 * config.target:g} % cannot be met within --budget"
         )
-    prompted = not config.robot.startswith("unit:") and sys.stdin.isatty()
+    prompted = not robot_scheme(config.robot).abilities.simulated and sys.stdin.isatty()
     with bar("loop", quiet=config.json or prompted) as progress:  # a prompt and a bar clash
         tell = (lambda text: None) if config.json else say
         talk = (

@@ -12,7 +12,8 @@ import numpy as np
 
 from sim2real.contract import Contract, Limits
 from sim2real.errors import Sim2RealError
-from sim2real.learn import TrainedPolicy, TrainResult
+from sim2real.learn import Run, TrainedPolicy, TrainResult
+from sim2real.named import is_named, named_object
 from sim2real.policy import (
     Bundle,
     BundlePolicy,
@@ -25,8 +26,6 @@ from sim2real.policy import (
     TaskRuntime,
     WrittenContract,
     checked_object,
-    is_named,
-    named_object,
 )
 from sim2real.tasks import Task, TaskEnv, find_task
 from sim2real.twin import Twin, model_limits
@@ -129,7 +128,12 @@ def _opened(source: Bundle | TrainResult | PolicyObject | Path | str) -> OpenedP
     if Path(source).suffix == ".onnx":
         return _of_onnx(Path(source))
     if is_named(str(source)) and not Path(source).exists():
-        return _of_object(named_object(str(source)))
+        return _of_object(checked_object(named_object(str(source), "policy"), str(source)))
+    if not Run.is_run(Path(source)):
+        raise Sim2RealError(
+            f"there is no policy at {source}: give the folder of a training run or a bundle, an"
+            " ONNX file with a contract beside it, or package.module:Class"
+        )
     return _of_run(Path(source))
 
 

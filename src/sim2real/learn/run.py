@@ -93,10 +93,15 @@ class Run(PlainData, without=("folder",)):
         write_json(folder / CONFIG_FILE, replace(self, source=source, twin=kept_twin).to_dict())
         return Run.open(folder)
 
+    @staticmethod
+    def is_run(folder: Path) -> bool:
+        """Whether a folder is that of a run."""
+        return (folder / CONFIG_FILE).is_file()
+
     @classmethod
     def open(cls, folder: Path) -> Run:
         """The run in a folder."""
-        if not (folder / CONFIG_FILE).is_file():
+        if not cls.is_run(folder):
             raise Sim2RealError(f"{folder} is not a training run: it has no {CONFIG_FILE}")
         file = folder / CONFIG_FILE
         values = dict(table_at(read_json(file), str(file))) | {"folder": str(folder)}

@@ -55,8 +55,8 @@ def close_the_loop(
     steps. `report` is called as steps begin and end; `prompts` speak with the person at the robot.
     """
     config = task if isinstance(task, LoopConfig) else options_as(LoopConfig, task=task, **options)
-    open_robot(config.robot, task=config.task)  # refuse what is no robot before any training
-    config.check()
+    robot = open_robot(config.robot, task=config.task)  # refuse what is none before any training
+    config.check(simulated=robot.abilities.simulated)
     _plan(config)
     store = store or Store(config.folder / "steps", report=report)
     with ExplanationProcess(config, store) as beside:

@@ -74,9 +74,12 @@ class LoopConfig:
             raise Sim2RealError(f"--budget must look like 40-trials, not {self.budget!r}")
         return int(found[1])
 
-    def check(self) -> None:
-        """Refuse impossible options before anything is trained or moved."""
-        if not self.robot.startswith("unit:") and not (self.execute and self.person):
+    def check(self, *, simulated: bool) -> None:
+        """Refuse impossible options before anything is trained or moved.
+
+        `simulated` says that the robot is no hardware, which needs nobody's permission to move.
+        """
+        if not simulated and not (self.execute and self.person):
             raise Sim2RealError("a robot moves only with --execute, and --person says who lets it")
         if not 0 < self.target < 1:
             raise Sim2RealError(f"--target must be between 0 and 1, not {self.target:g}")

@@ -35,9 +35,7 @@ __all__ = [
     "WrittenContract",
     "acted",
     "checked_object",
-    "is_named",
     "make_contract",
-    "named_object",
     "open_twin",
     "write_bundle",
 ]
@@ -50,8 +48,6 @@ if TYPE_CHECKING:
         ObjectPolicy,
         PolicyObject,
         checked_object,
-        is_named,
-        named_object,
     )
     from sim2real.policy.observed import TaskRuntime
     from sim2real.policy.onnx_policy import OnnxPolicy

@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-import re
-import sys
 from collections.abc import Mapping
-from importlib import import_module
-from pathlib import Path
 from typing import Protocol
 
 from sim2real.arrays import Ints, Reals
 from sim2real.contract import Contract
 from sim2real.errors import Sim2RealError, explaining
 from sim2real.policy.protocol import Features, PolicyAbilities
-
-_NAMED = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*")
 
 
 class PolicyObject(Protocol):
@@ -49,28 +43,6 @@ class ObjectPolicy:
     def act(self, features: Features) -> Reals:
         """What the object does."""
         return self._given.act(features)
-
-
-def is_named(text: str) -> bool:
-    """Whether a text names a Python class, as `package.module:Class`."""
-    return bool(_NAMED.fullmatch(text))
-
-
-def named_object(text: str) -> PolicyObject:
-    """An object of the class that `package.module:Class` names, found from where you are too."""
-    module, _, name = text.partition(":")
-    here = str(Path.cwd())
-    added = here not in sys.path
-    if added:
-        sys.path.insert(0, here)
-    try:
-        with explaining(f"there is no policy {text}"):
-            loaded = getattr(import_module(module), name)
-        with explaining(f"policy {text} cannot be made"):
-            return checked_object(loaded() if isinstance(loaded, type) else loaded, text)
-    finally:
-        if added:
-            sys.path.remove(here)
 
 
 def checked_object(given: object, where: str) -> PolicyObject:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -13,14 +12,19 @@ from sim2real.errors import Sim2RealError, table_at
 from sim2real.files import read_json
 from sim2real.loop.stages.base import StagesBase, episodes_of
 from sim2real.loop.steps import KeptResult, KeptStep, StepResult
-from sim2real.robot import DeployConfig, ExcitedRobot, deploy, open_robot, record_series
+from sim2real.robot import (
+    DeployConfig,
+    ExcitedRobot,
+    RobotAbilities,
+    deploy,
+    open_robot,
+    record_series,
+    robot_scheme,
+)
 from sim2real.tasks import TaskEnv, find_task
 
 MOTIONS = ("multisine", "chirp", "steps")
 """Motions that a robot is identified from."""
-_UNITS = "9deaae158f408a5c"
-"""Names the behaviour of stand-in hardware. It changes with that behaviour, so that loops do not
-continue with what another unit did."""
 _Step = Literal["replay", "shadow", "limited", "full"]
 _LADDER: tuple[_Step, ...] = ("replay", "shadow", "limited")
 """Steps that a policy takes before it may act freely."""
@@ -82,26 +86,22 @@ class RobotStages(StagesBase):
         return KeptStep(kind="trials", inputs=inputs, needs=(bundle, ladder), work=work)
 
     @property
-    def stands_in(self) -> bool:
-        """Whether the robot is stand-in hardware, which does the same again when asked again."""
-        return self.robot.startswith("unit:")
+    def abilities(self) -> RobotAbilities:
+        """What is known of the robot before it is opened."""
+        return robot_scheme(self.robot).abilities
 
     @property
     def robot_identity(self) -> dict[str, str]:
         """What identifies the robot: its address, and what is known about what is behind it."""
-        behind = _UNITS if self.stands_in else ""
-        if self.robot.startswith("lerobot:"):
-            file = Path(self.robot.partition(":")[2])
-            behind = hashlib.sha256(file.read_bytes()).hexdigest()[:16]
-        return {"address": self.robot, "behind": behind}
+        return {"address": self.robot, "behind": robot_scheme(self.robot).behind(self.robot)}
 
     def attempt(self, folder: Path, bundle: Path, *, first: int, count: int) -> StepResult:
         """Make attempts with set-ups numbered from `first` on.
 
         Attempts from before an interruption count: people interrupt what goes badly, so dropping
-        them would bias the rate. Only stand-in hardware starts again.
+        them would bias the rate. Only a robot that does the same again starts again.
         """
-        if self.stands_in:
+        if self.abilities.repeats:
             shutil.rmtree(folder, ignore_errors=True)
         made = _attempts(folder)
         ended = ""
@@ -110,7 +110,7 @@ class RobotStages(StagesBase):
                 self._deployed(bundle, folder / f"from-{len(made):04d}", "full"),
                 trials=count - len(made),
                 seed=first + len(made),
-                rearm=self.stands_in,
+                rearm=self.abilities.simulated,
             )
             ended = deploy(config, prompts=self.prompts).ended
             made = _attempts(folder)
@@ -161,9 +161,9 @@ class RobotStages(StagesBase):
         )
 
     def _rearmed(self, why: str) -> bool:
-        """Whether a person re-arms it after a stop; stand-in hardware needs nobody."""
+        """Whether a person re-arms it after a stop; a simulated robot needs nobody."""
         asked = f"stopped: {why}; who re-arms it? [name, Enter to end]"
-        return self.stands_in or bool(self.prompts.ask(asked).strip())
+        return self.abilities.simulated or bool(self.prompts.ask(asked).strip())
 
     def _goals(self) -> tuple[str, ...]:
         """Goals of one set-up of the task, for motions that were recorded without any."""
