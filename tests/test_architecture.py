@@ -14,7 +14,7 @@ from benchmarks.shape import Package
 ROOT = Path(sim2real.__file__).parent
 FLOORS = [
     {"errors", "arrays", "lazy"},
-    {"files", "units", "plain"},
+    {"files", "units", "plain", "named"},
     {"intervals"},
     {"params", "reality"},
     {"contract"},

@@ -160,7 +160,7 @@ def test_a_bound_is_for_all_attempts():
         ({"robot": "unit:1", "again": float("inf")}, "--again"),
         ({"robot": "unit:1", "iterations": 0}, "--iterations"),
         ({"robot": "unit:1", "seed": -1}, "--seed"),
-        ({"robot": "unit:one"}, "not a unit"),
+        ({"robot": "unit:one"}, "not a stand-in unit"),
     ],
 )
 def test_what_cannot_be_is_refused_before_anything_moves(tmp_path, options, words):

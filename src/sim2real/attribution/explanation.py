@@ -59,10 +59,13 @@ class Explanation:
 
     failures: Failures
     advice: tuple[Advice, ...]
+    notes: tuple[str, ...] = ()
+    """What the policy does not say, and what was taken instead."""
 
     def sentences(self) -> Iterator[str]:
         """What is known of the failures, and what to do, a line each."""
         yield f"{self.failures.failed} of {self.failures.tried} trials failed"
+        yield from self.notes
         yield from map(str, self.failures.diagnoses)
         for kind in self.failures.kinds:
             yield from ("", *kind.sentences(), *(f"  {phase}" for phase in kind.phases))
@@ -70,7 +73,8 @@ class Explanation:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data."""
-        return self.failures.to_dict() | {"advice": [one.to_dict() for one in self.advice]}
+        told = self.failures.to_dict() | {"advice": [one.to_dict() for one in self.advice]}
+        return told | {"notes": list(self.notes)} if self.notes else told
 
     def save(self, path: Path | str) -> None:
         """Write it to a JSON file."""
@@ -136,7 +140,11 @@ def explain_failures(
         kinds=tuple(explained),
         diagnoses=complaints(attempts, simulated=(int(success.sum()), len(success))),
     )
-    return Explanation(failures=failures, advice=tuple(advise(twin, failures=failures)))
+    return Explanation(
+        failures=failures,
+        advice=tuple(advise(twin, failures=failures)),
+        notes=tuple(opened.missing_for("provenance")),
+    )
 
 
 def allowed_draws(twin: Twin, identified: Twin | None, count: int, seed: int) -> Floats:

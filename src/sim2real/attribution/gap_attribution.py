@@ -37,6 +37,8 @@ class GapAttribution:
     success: Attribution | None
     """Of the lost success; None without a policy."""
     why: str = ""
+    notes: tuple[str, ...] = ()
+    """What the policy does not say, and what was taken instead."""
 
     @property
     def parts(self) -> tuple[Attribution, ...]:
@@ -51,6 +53,7 @@ class GapAttribution:
             "after": self.after.version,
             **({"trajectory": {"why": self.why}} if self.why else {}),
             **{part.of: part.to_dict() for part in self.parts},
+            **({"notes": list(self.notes)} if self.notes else {}),
         }
 
     def save(self, folder: Path | str) -> None:
@@ -118,17 +121,18 @@ def attribute(
             each=each, seed=seed, threads=threads, report=report,
         )  # fmt: skip
     return GapAttribution(
-        before=before, after=after, identified=new, trajectory=trajectory, success=success, why=why
-    )
+        before=before, after=after, identified=new, trajectory=trajectory, success=success, why=why,
+        notes=() if opened is None else tuple(opened.missing_for("provenance")),
+    )  # fmt: skip
 
 
 def _opened(policy: PolicySource, twin: Twin) -> OpenedPolicy:
     """The policy, if it was trained for that twin."""
     opened = open_policy(policy)
     if opened.twin.name != twin.name:
-        name = policy if isinstance(policy, Path | str) else "this"
         raise Sim2RealError(
-            f"{name} is a policy for twin {opened.twin.name!r}, not for {twin.name!r}"
+            f"{opened.place or opened.id} is a policy for twin {opened.twin.name!r}, not for"
+            f" {twin.name!r}"
         )
     return opened
 

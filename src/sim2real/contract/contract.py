@@ -105,6 +105,7 @@ class Contract(PlainData):
     """Everything that must agree between the simulated robot and the real one."""
 
     schema: int = _FIRST_SCHEMA
+    """The oldest version of the format that can hold it, whatever is given."""
     task: str
     robot: str
     """Name of the twin."""
@@ -127,9 +128,11 @@ class Contract(PlainData):
     """Texts that it is given."""
 
     def __post_init__(self) -> None:
+        second = bool(self.images or self.texts)
+        object.__setattr__(self, "schema", SCHEMA if second else _FIRST_SCHEMA)
         names = [feature.name for feature in self.features]
         twice = sorted({name for name in names if names.count(name) > 1})
-        if twice and (self.images or self.texts):
+        if twice and second:
             raise Sim2RealError(f"the contract has two features of the name {twice[0]!r}")
 
     @property
@@ -142,12 +145,9 @@ class Contract(PlainData):
         return (*numbers, *self.images, *self.texts)
 
     def to_dict(self) -> dict[str, object]:
-        """Plain data, in the oldest schema that can hold it."""
-        told = super().to_dict()
-        if self.images or self.texts:
-            return told | {"schema": SCHEMA}
-        kept = {name: value for name, value in told.items() if name not in _SINCE_SECOND}
-        return kept | {"schema": _FIRST_SCHEMA}
+        """Plain data, without what its schema does not have."""
+        hidden = _SINCE_SECOND if self.schema == _FIRST_SCHEMA else ()
+        return {name: told for name, told in super().to_dict().items() if name not in hidden}
 
     @property
     def readings_width(self) -> int:

@@ -53,6 +53,8 @@ class Evaluation:
     """Id of the policy."""
     folder: Path = Path("evaluate")
     """Default folder for results: inside the training run, or in the bundle's records."""
+    notes: tuple[str, ...] = ()
+    """What the policy does not say, and what was taken instead."""
 
     def save(self, folder: Path | str) -> None:
         """Write `evaluation.json`, and every trial with its draw to `trials.npz`, into a folder."""
@@ -70,6 +72,7 @@ class Evaluation:
             "diverged": int(self.trials.diverged.sum()),
             "mean_reward": float(self.trials.reward.mean()),
             "parameters": [effect.to_dict() for effect in self.effects],
+            **({"notes": list(self.notes)} if self.notes else {}),
         }
 
 
@@ -118,7 +121,8 @@ def evaluate(
         report=report,
     )
     found = summarise(trials, source=opened.source, confidence=confidence)
-    return replace(found, policy=opened.id, folder=opened.records / "evaluate")
+    notes = () if params else tuple(opened.missing_for("provenance"))
+    return replace(found, policy=opened.id, folder=opened.records / "evaluate", notes=notes)
 
 
 def summarise(trials: SimulatedTrials, *, source: str, confidence: float = 0.95) -> Evaluation:

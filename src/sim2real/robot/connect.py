@@ -16,6 +16,7 @@ from sim2real.robot.abilities import RobotAbilities
 from sim2real.robot.protocol import ControlClock, Robot
 from sim2real.robot.remote import RemoteRobot
 from sim2real.robot.standin import STAND_IN, StandIn
+from sim2real.tasks import find_task
 
 ADDRESSES = "HOST:PORT, lerobot:FILE.toml, package.module:Class, or unit:7 for stand-in hardware"
 """What an address may be, for messages."""
@@ -117,7 +118,10 @@ def _open_unit(address: str, task: str) -> Robot:
         raise Sim2RealError(f"{address!r} is not a stand-in unit: use unit:7 or unit:7:real")
     if not task:
         raise Sim2RealError("stand-in hardware needs a task: use a bundle that has one, or --task")
-    return StandIn(int(number), task, virtual=clock != "real")
+    bench = find_task(task).bench
+    if not bench:
+        raise Sim2RealError(f"there is no stand-in hardware for task {task!r}: it names no bench")
+    return StandIn(int(number), bench, virtual=clock != "real")
 
 
 def _open_lerobot(address: str, _: str) -> Robot:

@@ -22,10 +22,10 @@ class StandIn(RemoteRobot):
     process: subprocess.Popen[str] | None = None
     known: RobotAbilities = STAND_IN
 
-    def __init__(self, unit: int, task: str, *, virtual: bool = True) -> None:
-        """The unit of that number at the bench of a task."""
+    def __init__(self, unit: int, bench: str, *, virtual: bool = True) -> None:
+        """The unit of that number at a bench, as a task names its own."""
         self._command = [sys.executable, "-m", "sim2real.reality", "serve", "--unit", str(unit)]
-        self._command += ["--task", task, "--parent", str(os.getpid())]
+        self._command += ["--task", bench, "--parent", str(os.getpid())]
         self._command += ["--virtual"] if virtual else []
         super().__init__("0")
 
