@@ -140,11 +140,8 @@ def explain_failures(
         kinds=tuple(explained),
         diagnoses=complaints(attempts, simulated=(int(success.sum()), len(success))),
     )
-    return Explanation(
-        failures=failures,
-        advice=tuple(advise(twin, failures=failures)),
-        notes=tuple(opened.missing_for("provenance")),
-    )
+    advice = tuple(advise(twin, failures=failures))
+    return Explanation(failures=failures, advice=advice, notes=opened.notes)
 
 
 def allowed_draws(twin: Twin, identified: Twin | None, count: int, seed: int) -> Floats:

@@ -87,8 +87,7 @@ def attribute(
     one that is identified from the logs first. `real` are successes and trials of `policy` on the
     robot: what it loses beyond the identified worlds is unexplained. At most `segments` segments of
     `horizon_s` are replayed with `draws` draws of the posterior, and the policy is tried `each`
-    times per draw in every combination of dimensions. With `refits`, every combination is also
-    refitted, to see whether others could stand in.
+    times per draw in every combination of dimensions; with `refits` each is also refitted.
     """
     if min(segments, each) < 1 or draws < 2:
         raise Sim2RealError("--segments and --each must be at least 1, and --draws at least 2")
@@ -122,7 +121,7 @@ def attribute(
         )  # fmt: skip
     return GapAttribution(
         before=before, after=after, identified=new, trajectory=trajectory, success=success, why=why,
-        notes=() if opened is None else tuple(opened.missing_for("provenance")),
+        notes=() if opened is None else opened.notes,
     )  # fmt: skip
 
 

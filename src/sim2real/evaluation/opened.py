@@ -25,7 +25,6 @@ from sim2real.policy import (
     PolicyRuntime,
     TaskRuntime,
     WrittenContract,
-    checked_object,
 )
 from sim2real.tasks import Task, TaskEnv, find_task
 from sim2real.twin import Twin, model_limits
@@ -88,6 +87,11 @@ class OpenedPolicy:
             return self.own_runtime()
         return TaskRuntime(TaskEnv(self.task, worlds=1, twin=self.twin, threads=1), self.policy)
 
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What the policy does not say about its worlds, and what is taken instead."""
+        return tuple(self.missing_for("provenance"))
+
     def missing_for(self, *needed: str) -> Iterator[str]:
         """A line for each of the abilities that is needed and that the policy lacks."""
         return self.policy.abilities.missing_for(*needed)
@@ -124,11 +128,11 @@ def _opened(source: Bundle | TrainResult | PolicyObject | Path | str) -> OpenedP
     if isinstance(source, Bundle) or (isinstance(source, Path | str) and Bundle.is_bundle(source)):
         return _of_bundle(Bundle.open(source))
     if not isinstance(source, Path | str):
-        return _of_object(checked_object(source, f"a {type(source).__name__}"))
+        return _of_object(_checked_object(source, f"a {type(source).__name__}"))
     if Path(source).suffix == ".onnx":
         return _of_onnx(Path(source))
     if is_named(str(source)) and not Path(source).exists():
-        return _of_object(checked_object(named_object(str(source), "policy"), str(source)))
+        return _of_object(_checked_object(named_object(str(source), "policy"), str(source)))
     if not Run.is_run(Path(source)):
         raise Sim2RealError(
             f"there is no policy at {source}: give the folder of a training run or a bundle, an"
@@ -207,3 +211,16 @@ def _fitting(
         seal=policy.id,
         network=network,
     )
+
+
+def _checked_object(given: object, where: str) -> PolicyObject:
+    """A Python object, if it is a policy; else a `Sim2RealError` that says what it lacks."""
+    missing = [name for name in ("id", "contract", "start", "act") if not hasattr(given, name)]
+    if missing:
+        raise Sim2RealError(
+            f"{where} is no policy: it has no {', '.join(missing)}; a policy is the folder of a"
+            " training run or a bundle, an ONNX file with a contract beside it, or a Python object"
+            " with id, contract, start and act"
+        )
+    found: PolicyObject = given  # type: ignore[assignment]
+    return found

@@ -121,7 +121,7 @@ def evaluate(
         report=report,
     )
     found = summarise(trials, source=opened.source, confidence=confidence)
-    notes = () if params else tuple(opened.missing_for("provenance"))
+    notes = () if params else opened.notes
     return replace(found, policy=opened.id, folder=opened.records / "evaluate", notes=notes)
 
 

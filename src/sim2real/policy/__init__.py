@@ -34,7 +34,6 @@ __all__ = [
     "TaskRuntime",
     "WrittenContract",
     "acted",
-    "checked_object",
     "make_contract",
     "open_twin",
     "write_bundle",
@@ -44,11 +43,7 @@ if TYPE_CHECKING:
     from sim2real.policy.bundle import Bundle, ExportProvenance, open_twin, write_bundle
     from sim2real.policy.bundle_policy import BundlePolicy, FunctionPolicy
     from sim2real.policy.driven_worlds import DrivenWorlds
-    from sim2real.policy.object_policy import (
-        ObjectPolicy,
-        PolicyObject,
-        checked_object,
-    )
+    from sim2real.policy.object_policy import ObjectPolicy, PolicyObject
     from sim2real.policy.observed import TaskRuntime
     from sim2real.policy.onnx_policy import OnnxPolicy
     from sim2real.policy.protocol import (

@@ -7,7 +7,7 @@ from typing import Protocol
 
 from sim2real.arrays import Ints, Reals
 from sim2real.contract import Contract
-from sim2real.errors import Sim2RealError, explaining
+from sim2real.errors import explaining
 from sim2real.policy.protocol import Features, PolicyAbilities
 
 
@@ -43,16 +43,3 @@ class ObjectPolicy:
     def act(self, features: Features) -> Reals:
         """What the object does."""
         return self._given.act(features)
-
-
-def checked_object(given: object, where: str) -> PolicyObject:
-    """A Python object, if it is a policy; else a `Sim2RealError` that says what it lacks."""
-    missing = [name for name in ("id", "contract", "start", "act") if not hasattr(given, name)]
-    if missing:
-        raise Sim2RealError(
-            f"{where} is no policy: it has no {', '.join(missing)}; a policy is the folder of a"
-            " training run or a bundle, an ONNX file with a contract beside it, or a Python object"
-            " with id, contract, start and act"
-        )
-    found: PolicyObject = given  # type: ignore[assignment]
-    return found

@@ -19,7 +19,7 @@ from sim2real.robot.rehearsal import rehearse
 
 
 def deploy(
-    policy: DeployConfig | PolicySource,
+    request: DeployConfig | PolicySource,
     *,
     logs: Logs = (),
     prompts: OperatorPrompts | None = None,
@@ -27,14 +27,14 @@ def deploy(
 ) -> Deployment:
     """Take one step of the ladder of trust with a policy; nothing is sent without `execute`.
 
-    `options` are the fields of `DeployConfig`, which may also be given whole. A `replay` uses
-    `logs`. Whatever does not fit is refused before anything moves; `prompts` are the callbacks to
-    the person at the robot, who is told what the policy lacks.
+    `request` is the policy, and `options` are fields of `DeployConfig`; or it is that, whole. A
+    `replay` uses `logs`. Whatever does not fit is refused before anything moves; `prompts` are the
+    callbacks to the person at the robot, who is told what the policy lacks.
     """
-    if isinstance(policy, DeployConfig):
-        config, opened = policy, open_policy(policy.bundle)
+    if isinstance(request, DeployConfig):
+        config, opened = request, open_policy(request.bundle)
     else:
-        opened = open_policy(policy)
+        opened = open_policy(request)
         config = options_as(DeployConfig, bundle=opened.place or Path(opened.id), **options)
     prompts = prompts or OperatorPrompts()
     before = opened.policy.abilities.before_robots
