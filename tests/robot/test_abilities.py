@@ -42,12 +42,24 @@ class Hanging:
     def disconnect(self): ...
 
 
+class Patient:
+    """A clock that only waiting moves, so that nothing is ever late."""
+
+    moment_s = 0.0
+
+    def now(self):
+        return self.moment_s
+
+    def sleep_until(self, moment_s):
+        self.moment_s = moment_s
+
+
 def test_a_robot_that_declares_nothing_is_driven_in_real_time():
     robot = Hanging()
     assert isinstance(clock_of(robot), WallClock)
     flight = fly(
-        robot, Pilot(Runtime(BUNDLE)), Supervisor(BUNDLE.contract, BUNDLE.limits), WallClock(),
-        goals={}, seconds=0.06, person="", execute=False,
+        robot, Pilot(Runtime(BUNDLE)), Supervisor(BUNDLE.contract, BUNDLE.limits), Patient(),
+        goals={}, seconds=0.06, person="ana", execute=False,
     )  # fmt: skip
     assert flight.periods == 3 and flight.stopped == ""
 
@@ -56,9 +68,8 @@ def test_a_robot_that_declares_nothing_is_driven_in_real_time():
                                                ("@command", "reports_commands")])  # fmt: skip
 def test_what_is_reported_must_be_declared_or_nobody_would_look_at_it(name, ability):
     robot = Hanging(**{name: [0.1]})
-    with pytest.raises(
-        Sim2RealError, match=f"reports {name}, but does not declare it: set {ability}"
-    ):
+    said = f"reports {name}, but does not declare it: set {ability}"
+    with pytest.raises(Sim2RealError, match=said):
         first_readings(robot, BUNDLE.contract, WallClock())
     robot.abilities = RobotAbilities(**{ability: True})
     assert first_readings(robot, BUNDLE.contract, WallClock()).shape == (2,)
@@ -76,9 +87,9 @@ def test_what_is_reported_must_be_declared_or_nobody_would_look_at_it(name, abil
 def test_a_robot_must_have_what_it_declares(ability, lacks):
     robot = Hanging()
     robot.abilities = RobotAbilities(**{ability: True})
-    with pytest.raises(Sim2RealError, match=f"declares that it {ability}, but has no {lacks}$"):
-        with connected(robot):
-            pass
+    said = f"declares that it {ability}, but has no {lacks}$"
+    with pytest.raises(Sim2RealError, match=said), connected(robot):
+        pass
     robot.abilities = RobotAbilities()
     check_abilities(robot)
 

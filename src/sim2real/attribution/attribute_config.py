@@ -23,7 +23,8 @@ class AttributeConfig:
     identified: Path | None = None
     """Folder of the identified twin, or of `sim2real identify`; TWIN's own posterior by default."""
     policy: Path | None = None
-    """Folder of a training run or a bundle: attribute its lost success too."""
+    """Attribute the lost success of this policy too: the folder of a training run or a bundle, an
+    ONNX file with a contract beside it, or `package.module:Class`."""
     real: str = ""
     """Successes of that policy on the robot, as 12/20; the rest of what it loses is unexplained."""
     out: Path | None = None
@@ -55,7 +56,8 @@ class FailuresConfig:
     in the twin, and what to do about it."""
 
     policy: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="POLICY")]
-    """Folder of a training run or a bundle."""
+    """Folder of a training run or a bundle; an ONNX file with a contract beside it; or
+    `package.module:Class`."""
     logs: tuple[str, ...]
     """Its trials on the robot, each with an outcome: files, folders of them, or lakes."""
     identified: Path | None = None

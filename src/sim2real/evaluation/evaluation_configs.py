@@ -14,7 +14,8 @@ class EvaluateConfig:
     """Measure a policy's success in randomised worlds, and the parameter values where it fails."""
 
     policy: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="RUN")]
-    """Folder of the training run, or of a bundle."""
+    """Folder of the training run, or of a bundle; an ONNX file with a contract beside it; or
+    `package.module:Class`."""
     episodes: int = 500
     """Episodes, each with its own parameters."""
     each: int = 1
@@ -22,7 +23,7 @@ class EvaluateConfig:
     several."""
     params: str | None = None
     """Where parameters come from: nominal, prior, posterior, or a TOML or JSON file; by default
-    what the run was trained with."""
+    what the policy was trained with, or the prior if it does not say."""
     remainder: bool = False
     """Use the twin's learned remainder; a run that was trained with it always does."""
     seed: int = 1_000_000
@@ -45,7 +46,8 @@ class PlayConfig:
     """Show a policy at work: a video, or MuJoCo's viewer."""
 
     run: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="RUN")]
-    """Folder of the training run, or of a bundle."""
+    """Folder of the training run, or of a bundle; an ONNX file with a contract beside it; or
+    `package.module:Class`."""
     episodes: int = 3
     """Episodes to film, one after the other."""
     params: str | None = None

@@ -27,7 +27,8 @@ class LoopConfig:
     task: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="TASK")]
     """Task to do, as `pendulum-swingup`."""
     robot: str
-    """The robot: HOST:PORT, lerobot:FILE.toml, or unit:7 for stand-in hardware."""
+    """The robot: HOST:PORT, lerobot:FILE.toml, package.module:Class, or unit:7 for stand-in
+    hardware."""
     budget: str = "40-trials"
     """Attempts on the robot in all."""
     target: float = 0.9
