@@ -133,6 +133,61 @@ def test_a_chunk_is_acted_out_before_the_policy_is_asked_again(tmp_path):
     assert (rows[0] != rows[4]).all()
 
 
+class Counting(Swinging):
+    """Gives three actions at once, and notes for whom it was asked."""
+
+    def __init__(self):
+        self.asked = []
+
+    def act(self, features):
+        self.asked.append(features.robots.tolist())
+        return np.zeros((len(features), 3, 1))
+
+
+def test_a_world_that_begins_again_is_asked_for_alone():
+    opened = open_policy(Counting())
+    env = TaskEnv(find_task(TASK), worlds=3, threads=1, twin=opened.twin)
+    driven = DrivenWorlds(env, opened.policy)
+    given = opened.policy._given
+    given.asked, given.begun = [], []
+    driven.step()
+    env.worlds.memory["age"][1] = env.steps - 1  # its episode ends with this period
+    for _ in range(5):
+        driven.step()
+    assert given.begun == [(1, 3)]
+    # The second world is asked when it begins, the others when their three actions are over.
+    assert given.asked == [[0, 1, 2], [1], [0, 2], [1]]
+
+
+def test_an_own_observation_is_what_its_sources_measured():
+    class Remembering(Swinging):
+        contract = {**Swinging.contract, "history": 2}  # noqa: RUF012
+
+        def act(self, features):
+            seen.append(features.past("state").copy())
+            return np.zeros((len(features), 1))
+
+    seen = []
+    Remembering.contract["observations"] = [
+        {"name": "state", "sources": ["hinge_pos", "action", "hinge_vel"], "scale": 2.0}
+    ]
+    opened = open_policy(Remembering())
+    env = TaskEnv(find_task(TASK), worlds=2, threads=1, twin=opened.twin)
+    seen.clear()
+    driven = DrivenWorlds(env, opened.policy)
+    measured = []
+    for _ in range(3):
+        measured.append(env.worlds.measured.numpy().copy())
+        driven.step()
+    assert (seen[0][:, 0] == seen[0][:, 1]).all()  # the past of a beginning is its first period
+    assert np.allclose(seen[2][:, :, [0, 2]], 2 * np.stack(measured[1:], axis=1))
+    assert (seen[2][:, :, 1] == 0).all()
+    env.worlds.memory["age"][0] = env.steps - 1
+    driven.step()
+    driven.step()
+    assert (seen[-1][0, 0] == seen[-1][0, 1]).all() and (seen[-1][1, 0] != seen[-1][1, 1]).any()
+
+
 def test_an_object_of_ten_lines_is_evaluated_and_starts_each_attempt():
     policy = Swinging()
     found = trials(policy)

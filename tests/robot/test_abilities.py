@@ -169,11 +169,12 @@ def test_a_malformed_hello_is_one_clear_error():
 
 def test_what_an_address_leads_to_is_known_before_it_is_opened(tmp_path):
     unit = robot_scheme("unit:7")
-    assert unit.abilities.simulated and unit.abilities.repeats and unit.behind("unit:7")
-    assert unit.abilities == open_robot("unit:7", task="pendulum-swingup").abilities
-    for address in ("127.0.0.1:5555", "tcp://10.0.0.1:5", "5555", "mine:Robot"):
+    known = unit.abilities("unit:7")
+    assert known.simulated and known.repeats and unit.behind("unit:7")
+    assert known == open_robot("unit:7", task="pendulum-swingup").abilities
+    for address in ("127.0.0.1:5555", "tcp://10.0.0.1:5", "5555"):
         scheme = robot_scheme(address)
-        assert scheme.abilities == RobotAbilities() and scheme.behind(address) == ""
+        assert scheme.abilities(address) == RobotAbilities() and scheme.behind(address) == ""
     file = tmp_path / "arm.toml"
     file.write_text("a = 1")
     before = robot_scheme("lerobot:x").behind(f"lerobot:{file}")
@@ -187,12 +188,14 @@ def test_what_an_address_leads_to_is_known_before_it_is_opened(tmp_path):
 
 def test_a_robot_of_a_python_class_is_found_by_its_name(tmp_path, monkeypatch):
     (tmp_path / "my_robot.py").write_text(
-        "from tests.robot.test_abilities import Hanging\n"
+        "from tests.robot.test_abilities import Hanging, RobotAbilities\n"
         "class Mine(Hanging):\n    name = 'mine'\n"
+        "    abilities = RobotAbilities(simulated=True)\n"
         "class Half:\n    name = 'half'\n"
     )
     monkeypatch.chdir(tmp_path)
     assert open_robot("my_robot:Mine").name == "mine"
+    assert robot_scheme("my_robot:Mine").abilities("my_robot:Mine").simulated
     with pytest.raises(Sim2RealError, match="my_robot:Half is no robot"):
         open_robot("my_robot:Half")
     with pytest.raises(Sim2RealError, match="there is no robot my_robot:Other"):

@@ -27,7 +27,7 @@ from sim2real.loop.rounds import BATCH, LoopResult, Round
 from sim2real.loop.stages import Stages
 from sim2real.loop.steps import KeptResult, KeptStep, Store
 from sim2real.loop.strategies import policy_of
-from sim2real.robot import OperatorPrompts, open_robot
+from sim2real.robot import OperatorPrompts, open_robot, robot_scheme
 from sim2real.tasks import find_task
 from sim2real.twin import Twin
 
@@ -55,8 +55,8 @@ def close_the_loop(
     steps. `report` is called as steps begin and end; `prompts` speak with the person at the robot.
     """
     config = task if isinstance(task, LoopConfig) else options_as(LoopConfig, task=task, **options)
-    robot = open_robot(config.robot, task=config.task)  # refuse what is none before any training
-    config.check(simulated=robot.abilities.simulated)
+    open_robot(config.robot, task=config.task)  # refuse what is no robot before any training
+    config.check(simulated=robot_scheme(config.robot).abilities(config.robot).simulated)
     _plan(config)
     store = store or Store(config.folder / "steps", report=report)
     with ExplanationProcess(config, store) as beside:

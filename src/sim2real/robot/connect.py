@@ -6,7 +6,7 @@ import hashlib
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import cast
 
@@ -57,8 +57,8 @@ class RobotScheme:
     """The robot at an address, at the bench of a task."""
     behind: Callable[[str], str] = lambda address: ""
     """What is known of the robot behind an address: if that changes, it is another robot."""
-    abilities: RobotAbilities = field(default_factory=RobotAbilities)
-    """What all robots of this kind can do, known before one is opened."""
+    abilities: Callable[[str], RobotAbilities] = lambda address: RobotAbilities()
+    """What is known of what the robot at an address can do, before it is connected."""
 
 
 def open_robot(address: str, *, task: str = "") -> Robot:
@@ -156,7 +156,7 @@ _SCHEMES = (
         fits=lambda address: address.partition(":")[0] == "unit",
         open=_open_unit,
         behind=lambda address: _UNITS,
-        abilities=STAND_IN,
+        abilities=lambda address: STAND_IN,
     ),
     RobotScheme(
         fits=lambda address: address.partition(":")[0] == "lerobot",
@@ -164,5 +164,9 @@ _SCHEMES = (
         behind=_hash_of_file,
     ),
     RobotScheme(fits=_is_socket, open=lambda address, _: RemoteRobot(address)),
-    RobotScheme(fits=is_named, open=_open_object),
+    RobotScheme(
+        fits=is_named,
+        open=_open_object,
+        abilities=lambda address: _open_object(address, "").abilities,
+    ),
 )

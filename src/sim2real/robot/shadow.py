@@ -7,7 +7,7 @@ Shadow mode measures how often the two agree, and how often the policy was outsi
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from sim2real.arrays import Bools, Floats, Reals
 from sim2real.contract import Contract, Limits
 from sim2real.errors import Sim2RealError
 from sim2real.plain import PlainData
+from sim2real.robot.abilities import RobotAbilities
 from sim2real.robot.passed_on import PassedOnRobot
 from sim2real.robot.protocol import Robot
 from sim2real.robot.readings import in_order
@@ -181,6 +182,11 @@ class Overheard(PassedOnRobot):
         super().__init__(robot)
         self.contract = contract
         self.command: Floats = np.zeros((1, len(contract.commands)))
+
+    @property
+    def abilities(self) -> RobotAbilities:
+        """What it can do: it reads, and starts no drives."""
+        return replace(super().abilities, enables=False, reports_why_stopped=False)
 
     def get_observation(self) -> Mapping[str, object]:
         """The newest readings; it notes the command of the controller in charge."""

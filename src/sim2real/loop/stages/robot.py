@@ -87,8 +87,8 @@ class RobotStages(StagesBase):
 
     @property
     def abilities(self) -> RobotAbilities:
-        """What is known of the robot before it is opened."""
-        return robot_scheme(self.robot).abilities
+        """What is known of the robot before it is connected."""
+        return robot_scheme(self.robot).abilities(self.robot)
 
     @property
     def robot_identity(self) -> dict[str, str]:
