@@ -26,7 +26,7 @@ BENCHMARKS = (
         name="train",
         about="Training of the built-in tasks, and time to success against Stable-Baselines3's PPO",
         minutes=15,
-        modules=(*_SIMULATED, *_TRIED, "sim2real.learn"),
+        modules=(*_SIMULATED, *_TRIED, "sim2real.policy", "sim2real.learn"),
         tolerance=Tolerance(relative=0.02),
     ),
     Benchmark(

@@ -25,6 +25,22 @@ _NOT_PRODUCT = "testing"
 _TEMPLATES = ("*.html", "*.j2", "*.jinja", "*.jinja2")
 _DOTTED = re.compile(r"\.*[A-Za-z_]\w*(\.\w+)*(:\w+(\.\w+)*)?")
 _ANY = re.compile(r"\bAny\b")
+_GUESSES = ("isinstance", "issubclass", "getattr", "hasattr")
+_SEAM = re.compile(r"_*(robot|policy|worlds|engine|executor)$")
+"""Names of variables and attributes that hold what somebody else may have made."""
+_SEAM_CLASS = re.compile(r"(Robot|StandIn|Policy|Bundle|Worlds|Engine|Executor)$")
+"""Names of the classes that stand behind them."""
+_OPENERS = (
+    "evaluation/opened.py", "policy/bundle.py",  # policies, and bundles among them
+    "robot/connect.py", "robot/lerobot.py",  # robots, and LeRobot's among them
+    "worlds/open.py", "scale/open.py",  # engines; executors
+)  # fmt: skip
+"""Files that may look at what they were given: they open it."""
+_SCHEMES = ("unit:", "lerobot:", "tcp://")
+"""What begins a robot's address."""
+_TESTS_OF_TEXT = ("startswith", "endswith", "removeprefix", "partition", "split")
+_SERIES = ("readings", "command", "commands")
+"""Fields that, beside `times`, make a class hold the series of a recording."""
 _LONG = 60
 """Lines of a function that is long."""
 
@@ -115,6 +131,48 @@ class Package:
         """Uses of `Any` under whatever name, in annotations that are strings too."""
         return sum(_anys(source.tree) for source in self.sources)
 
+    def guesses(self) -> list[str]:
+        """Places where a seam is guessed at instead of asked what it declares.
+
+        They are calls of `isinstance`, `issubclass`, `getattr` and `hasattr` on a variable or an
+        attribute that is named after a seam, or with a class that stands behind one; and tests of a
+        text against the beginning of a robot's address, or the name of a task. A file that opens
+        such a thing may do so, and `tasks/` and `reality/` may know tasks by name.
+        """
+        tasks = _task_names(self.sources)
+        found = []
+        for source in self.sources:
+            opens = source.path.as_posix() in _OPENERS
+            named = () if source.room in ("tasks", "reality") else tasks
+            texts = (*(() if opens or source.room == "reality" else _SCHEMES), *named)
+            for node in ast.walk(source.tree):
+                if (not opens and _guesses(node)) or _tests_text(node, texts):
+                    found.append(f"{source.path}:{getattr(node, 'lineno', 0)}")
+        return sorted(found)
+
+    def conversions(self) -> list[str]:
+        """Functions `to_dict` and `from_dict` that somebody wrote by hand."""
+        return sorted(
+            f"{source.path}:{node.lineno}"
+            for source in self.sources
+            for node in ast.walk(source.tree)
+            if isinstance(node, ast.FunctionDef) and node.name in ("to_dict", "from_dict")
+        )
+
+    def log_types(self) -> list[str]:
+        """Classes that hold the time series of a recording between the lake and its residuals.
+
+        They are the dataclasses, outside of `data/` (what is stored) and `reality/`, with a field
+        `times` and a field for readings or commands.
+        """
+        return sorted(
+            node.name
+            for source in self.sources
+            if source.room not in ("data", "reality")
+            for node in ast.walk(source.tree)
+            if isinstance(node, ast.ClassDef) and _holds_series(node)
+        )
+
     def type_ignores(self) -> int:
         """Places where types are not checked."""
         return sum(len(re.findall(r"(type|mypy): *ignore", s.text)) for s in self.sources)
@@ -138,6 +196,63 @@ class Package:
             for path in self.folder.rglob(pattern)
         ]
         return sum(sources) + sum(templates)
+
+
+def _guesses(node: ast.AST) -> bool:
+    """Whether a node guesses what stands behind a seam."""
+    if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.args):
+        return False
+    if node.func.id not in _GUESSES:
+        return False
+    kinds = node.args[1:] if node.func.id in ("isinstance", "issubclass") else []
+    named = [_last_name(part) for kind in kinds for part in ast.walk(kind)]
+    return bool(_SEAM.search(_last_name(node.args[0]))) or any(map(_SEAM_CLASS.search, named))
+
+
+def _last_name(node: ast.AST) -> str:
+    """The last part of a dotted name; '' of anything else."""
+    if isinstance(node, ast.Attribute):
+        return node.attr
+    return node.id if isinstance(node, ast.Name) else ""
+
+
+def _tests_text(node: ast.AST, texts: tuple[str, ...]) -> bool:
+    """Whether a node decides something by one of some texts."""
+    parts: list[ast.expr | None] = []
+    if isinstance(node, ast.Compare):
+        parts = [node.left, *node.comparators]
+    elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+        parts = list(node.args) if node.func.attr in _TESTS_OF_TEXT else []
+    elif isinstance(node, ast.MatchValue):
+        parts = [node.value]
+    elif isinstance(node, ast.Dict):
+        parts = list(node.keys)
+    constants = [part for top in parts if top is not None for part in ast.walk(top)]
+    return any(isinstance(part, ast.Constant) and part.value in texts for part in constants)
+
+
+def _task_names(sources: tuple[Source, ...]) -> tuple[str, ...]:
+    """Names of the built-in tasks: the class attribute `name` of what lies in `tasks/`."""
+    return tuple(
+        node.value.value
+        for source in sources
+        if source.room == "tasks"
+        for kind in ast.walk(source.tree)
+        if isinstance(kind, ast.ClassDef)
+        for node in kind.body
+        if isinstance(node, ast.Assign)
+        and [_last_name(target) for target in node.targets] == ["name"]
+        and isinstance(node.value, ast.Constant)
+        and isinstance(node.value.value, str)
+    )
+
+
+def _holds_series(node: ast.ClassDef) -> bool:
+    called = [part.func if isinstance(part, ast.Call) else part for part in node.decorator_list]
+    if "dataclass" not in map(_last_name, called):
+        return False
+    names = {_last_name(part.target) for part in node.body if isinstance(part, ast.AnnAssign)}
+    return "times" in names and bool(names & set(_SERIES))
 
 
 def _reached(package: Package, source: Source) -> Iterator[str]:
@@ -292,6 +407,7 @@ def measure(folder: Path) -> list[Result]:
     """Every figure of a package."""
     package = Package.read(folder)
     deep, reused = sorted(package.deep_imports()), package.class_names_reused()
+    guesses, conversions, log_types = package.guesses(), package.conversions(), package.log_types()
     lengths, doors = package.functions(), package.front_doors()
     longest = max(package.sources, key=lambda source: source.lines)
     long = sum(length > _LONG for length in lengths)
@@ -318,6 +434,9 @@ def measure(folder: Path) -> list[Result]:
             f">= {len(doors)}", _first(f"without: {room}" for room in undocumented),
         ),
         result("public_names_max", public_names(widest), "names", "<= 25", widest.room),
+        result("isinstance_on_seams", len(guesses), "places", "<= 0", _first(iter(guesses))),
+        result("to_dict", len(conversions), "functions", "<= 3", _first(iter(conversions))),
+        result("log_types", len(log_types), "classes", "<= 1", _first(iter(log_types))),
         result("lines_src", package.lines(), "lines", "<= 45500"),
     ]  # fmt: skip
 

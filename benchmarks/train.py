@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -17,7 +16,8 @@ from benchmarks.benchmark import Options, Result, report, side_by_side, unless_i
 from sim2real.errors import Sim2RealError
 from sim2real.evaluation.simulated_trials import run_trials
 from sim2real.intervals import wilson
-from sim2real.learn import Policy, Run, TrainConfig, Trainer, train
+from sim2real.learn import Run, TrainConfig, TrainedPolicy, Trainer, train
+from sim2real.policy import FunctionPolicy, Policy
 from sim2real.tasks import find_task
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ def _task(name: str, runs: Path, plan: Plan) -> list[Result]:
     minutes = (time.perf_counter() - begin) / 60
     if not trained.finished:
         raise KeyboardInterrupt
-    policy = Policy.open(trained.run)
+    policy = TrainedPolicy.open(trained.run)
     trials = run_trials(
         find_task(name), policy, episodes=plan.episodes, seed=1_000_000, source="prior"
     )
@@ -134,7 +134,7 @@ def _over_sb3(runs: Path, plan: Plan) -> list[Result]:
     return results
 
 
-def _success(policy: Callable[[Tensor], Tensor], plan: Plan) -> float:
+def _success(policy: Policy, plan: Plan) -> float:
     """Success of a deterministic policy over fresh randomised episodes."""
     trials = run_trials(
         find_task("pendulum-swingup"),
@@ -155,7 +155,7 @@ def _our_time(runs: Path, plan: Plan) -> tuple[float, int, bool]:
         recent = list(trainer.outcomes)[-200:]
         if len(recent) >= 50 and np.mean(recent) >= min(0.5, plan.goal):  # as for the peer
             trainer.save()
-            if _success(Policy(trainer.run), plan) >= plan.goal:
+            if _success(TrainedPolicy(trainer.run), plan) >= plan.goal:
                 return trainer.seconds, trainer.steps, True
     return trainer.seconds, trainer.steps, False
 
@@ -278,12 +278,12 @@ def _sb3_time(envs: VecEnv, plan: Plan, limit_s: float) -> tuple[float, int, boo
     return check.seconds(), int(model.num_timesteps), check.reached
 
 
-def _sb3_policy(model: PPO) -> Callable[[Tensor], Tensor]:
+def _sb3_policy(model: PPO) -> FunctionPolicy:
     def act(observations: Tensor) -> Tensor:
         actions, _ = model.predict(observations.numpy(), deterministic=True)
         return torch.from_numpy(np.asarray(actions))
 
-    return act
+    return FunctionPolicy(find_task("pendulum-swingup"), act)
 
 
 MEASUREMENT = side_by_side(_shards, _run, plan=_FULL, lacking=_lacking)

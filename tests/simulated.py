@@ -5,10 +5,9 @@ import tempfile
 from pathlib import Path
 
 import numpy as np
-import torch
 
 from sim2real.evaluation.simulated_trials import run_trials
-from sim2real.policy import Bundle, Runtime
+from sim2real.policy import Bundle, BundlePolicy
 from sim2real.tasks import find_task
 from sim2real.twin import Twin
 from tests.repository import BUNDLES
@@ -21,8 +20,7 @@ def bundle_and_twin(task):
 
 def policy_of(bundle):
     """The bundle's policy, for worlds."""
-    runtime = Runtime(bundle)
-    return lambda seen: torch.from_numpy(runtime.policy(seen.numpy()))
+    return BundlePolicy(bundle)
 
 
 def simulate(bundle, twin, *, count, seed=0, **values):

@@ -14,7 +14,7 @@ from benchmarks.shape import Package
 ROOT = Path(sim2real.__file__).parent
 FLOORS = [
     {"errors", "arrays", "lazy", "phases"},
-    {"files", "units", "plain"},
+    {"files", "units", "plain", "named"},
     {"storage"},
     {"intervals"},
     {"params", "reality"},
@@ -31,8 +31,8 @@ FLOORS = [
     {"learn"},
     {"identification"},
     {"gap"},
-    {"doctor"},
     {"evaluation"},
+    {"doctor"},
     {"robot"},
     {"attribution"},
     {"plan"},

@@ -7,12 +7,10 @@ by the same shares computed with the planted values.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 
 import numpy as np
-import torch
-from torch import Tensor
 
 from benchmarks.attribute.planted import Case, Plan, believed, bundle_of, clear, recorded
 from benchmarks.benchmark import Result
@@ -20,9 +18,9 @@ from benchmarks.machine import ROOT
 from sim2real.attribution.lost_success import attribute_success
 from sim2real.errors import Sim2RealError
 from sim2real.evaluation.simulated_trials import run_trials
-from sim2real.learn import Policy
+from sim2real.learn import TrainedPolicy
 from sim2real.loop import Stages, Store, run_of, widened
-from sim2real.policy import Runtime
+from sim2real.policy import BundlePolicy
 from sim2real.tasks import find_task
 from sim2real.testing import plant, planted_twin
 from sim2real.twin import Twin
@@ -89,13 +87,12 @@ def success_case(plan: Plan, seed: int) -> Case:
     raise Sim2RealError(f"none of {_TRIES} plants costs success by one dimension most")
 
 
-def trained(plan: Plan) -> Policy:
+def trained(plan: Plan) -> TrainedPolicy:
     """A policy that was trained in the pendulum's twin as written."""
     stages = Stages(task=_TASK, robot="", person="bench", seed=plan.seed)
-    return Policy.open(run_of(Store(_STORE).run(stages.train("nominal"))))
+    return TrainedPolicy.open(run_of(Store(_STORE).run(stages.train("nominal"))))
 
 
-def _bundled() -> Callable[[Tensor], Tensor]:
+def _bundled() -> BundlePolicy:
     """The policy of the example bundle: there at once."""
-    runtime = Runtime(bundle_of(_TASK))
-    return lambda seen: torch.from_numpy(runtime.policy(seen.numpy()))
+    return BundlePolicy(bundle_of(_TASK))

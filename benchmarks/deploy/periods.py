@@ -16,7 +16,7 @@ from benchmarks.deploy.craft import TASKS, Craft, Plan
 from sim2real.data import Origin, Provenance
 from sim2real.errors import Sim2RealError
 from sim2real.policy import Pilot
-from sim2real.robot import Recording, Supervisor, fly
+from sim2real.robot import Recording, RobotAbilities, Supervisor, fly
 from sim2real.robot.connect import WallClock
 from sim2real.robot.protocol import ControlClock
 from sim2real.robot.runner import Flight
@@ -123,6 +123,7 @@ class Echo:
     """A robot that follows every command at once: no hardware to wait for."""
 
     name, serial, safe_stop, is_connected = "echo", "", "hold", True
+    abilities = RobotAbilities()
 
     def __init__(self, craft: Craft) -> None:
         self._contract = craft.bundle.contract

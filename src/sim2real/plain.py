@@ -159,7 +159,7 @@ def _told(value: Any) -> dict[str, object]:
         for step in path.split("."):
             part = None if part is None else getattr(part, step)
         part = plain(part() if callable(part) else part)
-        if not name.endswith("?") or part not in (None, ""):
+        if not name.endswith("?") or part not in (None, "", [], {}):
             found[name.removesuffix("?")] = part
     if getattr(value, "_sparse", False):
         return {name: part for name, part in found.items() if part not in ("", None, [], {})}

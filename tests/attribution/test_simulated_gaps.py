@@ -16,7 +16,7 @@ from sim2real.data import Lake
 from sim2real.errors import Sim2RealError
 from sim2real.evaluation.simulated_trials import run_trials
 from sim2real.params import Empirical
-from sim2real.policy import Runtime
+from sim2real.policy import BundlePolicy, FunctionPolicy
 from sim2real.replay.unknowns import open_parameters
 from sim2real.tasks import find_task
 from sim2real.testing import plant, recordings
@@ -115,14 +115,13 @@ def test_refits_show_that_a_mass_could_stand_in_for_a_gain(pendulum):
 @pytest.mark.slow
 def test_success_lost_to_a_delay_is_blamed_on_latency(pendulum):
     bundle, twin = pendulum
-    runtime = Runtime(bundle)
     after = twin.with_posterior(belief(twin, {DELAY: 0.076, GAIN: 1.05}))
     done = []
     found = attribute_success(
         twin,
         after,
         find_task("pendulum-swingup"),
-        lambda seen: torch.from_numpy(runtime.policy(seen.numpy())),
+        BundlePolicy(bundle),
         real=(2, 10),
         draws=4,
         each=8,
@@ -172,9 +171,11 @@ def test_given_rows_are_what_is_tried(pendulum):
     rows[1, 0] = 0.6
     task = find_task("pendulum-swingup")
 
+    policy = FunctionPolicy(task, lambda seen: torch.zeros(len(seen), 1))
+
     def tried(**options):
         return run_trials(
-            task, lambda seen: torch.zeros(len(seen), 1), seed=0, source="nominal", twin=twin,
+            task, policy, seed=0, source="nominal", twin=twin,
             threads=1, **options,
         )  # fmt: skip
 

@@ -120,9 +120,78 @@ def test_a_lazy_front_door_exports_what_it_would_load(package):
     assert public_names(package(**{"high/__init__.py": lazy}).front_doors()["high"]) == 2
 
 
+TASK = 'class Swing:\n    name = "swing-up"\n'
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "isinstance(robot, dict)",
+        "getattr(self._robot, 'enable', None)",
+        "hasattr(opened.policy, 'limits')",
+        "isinstance(x, StandIn)",
+        "isinstance(x, (int, made.RemoteRobot))",
+        "issubclass(kind, CpuWorlds)",
+        "address.startswith('unit:')",
+        "address.startswith(('tcp://', 'udp://'))",
+        "address == 'lerobot:'",
+        "task == 'swing-up'",
+        "task in ('swing-up', 'reach')",
+        "{'swing-up': 1}[task]",
+    ],
+)
+def test_a_guess_at_what_stands_behind_a_seam_is_found(package, text):
+    files = {"tasks/swing.py": TASK, "high/part.py": f"found = {text}\n"}
+    assert package(**files).guesses() == ["high/part.py:1"]
+    assert package(**files, **{"testing/part.py": f"{text}\n"}).guesses()[1] == "testing/part.py:1"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "isinstance(value, dict)",
+        "getattr(robot_name, 'x')",
+        "robot.abilities.enables",
+        "isinstance(x, RobotAbilities)",
+        "name.startswith('unit')",
+        "task = 'swing-up'",
+        "made(task='swing-up')",
+    ],
+)
+def test_what_asks_no_seam_is_no_guess(package, text):
+    assert package(**{"tasks/swing.py": TASK, "high/part.py": f"{text}\n"}).guesses() == []
+
+
+def test_files_that_open_a_seam_may_look_and_tasks_know_their_names(package):
+    look = "found = isinstance(policy, Bundle) or hasattr(robot, 'x')\n"
+    files = {"evaluation/opened.py": look, "robot/connect.py": "address.startswith('unit:')\n"}
+    mine = {"tasks/swing.py": TASK + "found = name == 'swing-up'\n"}
+    assert package(**files, **mine).guesses() == []
+    moved = {"evaluation/other.py": look}
+    assert len(package(**moved).guesses()) == 2
+
+
+def test_classes_that_hold_a_log_are_counted_where_analyses_are(package):
+    one = "@dataclass\nclass {}:\n    times: Floats\n    {}: Floats\n"
+    files = {
+        "logs/a.py": one.format("Log", "readings"),
+        "gap/b.py": "import dataclasses as d\n" + one.format("Pairs", "command").replace(
+            "@dataclass", "@d.dataclass(frozen=True)"
+        ),
+        "gap/c.py": one.format("Curve", "values"),
+        "data/d.py": one.format("Episode", "readings"),
+    }  # fmt: skip
+    assert package(**files).log_types() == ["Log", "Pairs"]
+
+
+def test_conversions_by_hand_are_counted(package):
+    text = "class A:\n    def to_dict(self): ...\n    @classmethod\n    def from_dict(cls): ...\n"
+    assert len(package(**{"high/part.py": text}).conversions()) == 2
+
+
 def test_every_figure_has_a_target(package):
     found = {result.name: result for result in measure(package().folder)}
     assert found["shape.deep_imports"].met and found["shape.front_doors_with_doctest"].met
     assert found["shape.front_doors_with_doctest"].target == ">= 2"
-    assert all(result.target for result in found.values()) and len(found) == 9
+    assert all(result.target for result in found.values()) and len(found) == 12
     assert ast.literal_eval(found["shape.longest_file"].target.split()[1]) == 500

@@ -3,6 +3,7 @@
 import json
 import shutil
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -20,8 +21,9 @@ from sim2real.doctor.signal_relations import RelationKind, relate
 from sim2real.doctor.simulated_reference import simulated
 from sim2real.doctor.software_chain import SoftwareChain
 from sim2real.errors import Sim2RealError
+from sim2real.evaluation import open_policy
 from sim2real.logs.control_log import ControlLog
-from sim2real.policy import Bundle, Pilot, Runtime
+from sim2real.policy import Bundle, ObjectPolicy, Pilot, Runtime
 from sim2real.robot import Recording, StandIn, Supervisor, fly
 from sim2real.testing import FaultyRobot, inject, possible
 from tests.golden.cases import MADE
@@ -158,11 +160,11 @@ def test_what_a_simulated_world_of_the_twin_does_is_no_fault(doctors):
     doctor = doctors["arm-reach"]
     limits = doctor.thresholds
     reference, _ = simulated(doctor.interface, worlds=limits.worlds, wider=limits.wider)
-    rate = doctor.bundle.contract.rate_hz
+    rate = doctor.policy.contract.rate_hz
     times = np.arange(reference.readings.shape[1]) / rate
     for world in range(3):
         channels = {"command": Signal(times, reference.command[world], "rad")}
-        for k, sensor in enumerate(doctor.bundle.contract.sensors):
+        for k, sensor in enumerate(doctor.policy.contract.sensors):
             values = reference.readings[world, :, k : k + 1]
             channels[f"sensor/{sensor.name}"] = Signal(times, values, sensor.unit)
         episode = Episode(channels=channels, provenance=Provenance(kind="simulated"))
@@ -173,7 +175,7 @@ def test_what_a_simulated_world_of_the_twin_does_is_no_fault(doctors):
 
 @pytest.mark.slow
 def test_the_verb_tells_by_its_exit_code_and_in_json(paths, doctors, capsys, tmp_path):
-    config = DoctorConfig(bundle=BUNDLES / "arm-reach", logs=(str(paths["arm-reach"]),), json=True)
+    config = DoctorConfig(policy=BUNDLES / "arm-reach", logs=(str(paths["arm-reach"]),), json=True)
     run_doctor = runner_of(diagnose)
     assert run_doctor(config) == 0
     assert json.loads(capsys.readouterr().out)["fine"] is True
@@ -215,8 +217,9 @@ def test_the_order_of_a_quaternion_is_named(plain, turn):
     )
     seen = TermSpec(name="attitude", unit="", width=4 if plain else 3, scale=1.0, sources=("imu",))
     contract = replace(old, sensors=(*old.sensors, quat), observations=(joint, seen), history=1)
-    bundle = replace(bundle, contract=contract)
-    interface = GraphInterface.of(bundle, runtime=Attitude(plain=plain))
+    policy = ObjectPolicy(SimpleNamespace(id="attitude"), contract)
+    opened = replace(open_policy(bundle), policy=policy)
+    interface = GraphInterface.of(opened, runtime=Attitude(plain=plain))
     rng = np.random.default_rng(2)
     turns = np.cumsum(rng.normal(0, 0.05, (60, 4)), axis=0) + np.array([1.0, 0.3, -0.2, 0.1])
     turns /= np.linalg.norm(turns, axis=1, keepdims=True)
@@ -273,7 +276,7 @@ def test_readings_that_a_network_saw_are_worked_out_from_its_observation():
 def test_the_normaliser_is_read_from_the_graph():
     interface = GraphInterface.of(Bundle.open(BUNDLES / "pendulum-swingup"))
     mean, scale = interface.normaliser
-    assert mean.shape == scale.shape == (interface.bundle.contract.input_width,)
+    assert mean.shape == scale.shape == (interface.contract.input_width,)
     assert (scale > 0).all() and not np.allclose(scale, 1.0)
 
 

@@ -14,6 +14,7 @@ from sim2real.evaluation.playback import play
 from sim2real.evaluation.policy_success import evaluate, summarise
 from sim2real.evaluation.simulated_trials import SimulatedTrials, run_trials
 from sim2real.intervals import wilson
+from sim2real.policy import FunctionPolicy
 from sim2real.report.plots import plot_evaluation
 from sim2real.tasks import find_task
 from tests.golden.cases import MADE
@@ -94,6 +95,7 @@ def test_a_trial_depends_on_the_seed_and_its_number_alone():
     def policy(observations: torch.Tensor) -> torch.Tensor:
         return observations[:, 1:2]
 
+    policy = FunctionPolicy(task, policy)
     few = run_trials(task, policy, episodes=5, seed=3, source="prior")
     more = run_trials(task, policy, episodes=9, seed=3, source="prior")
     assert np.array_equal(few.values, more.values[:5])

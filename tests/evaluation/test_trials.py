@@ -14,6 +14,7 @@ from sim2real.evaluation.simulated_trials import SimulatedTrials, run_trials
 from sim2real.evaluation.trial import Trial, trials_of_episodes, trials_of_lake, trials_of_worlds
 from sim2real.evaluation.trial_files import read_trials, save_worlds
 from sim2real.intervals import clopper_pearson, wilson
+from sim2real.policy import FunctionPolicy
 from sim2real.tasks import find_task
 
 
@@ -24,9 +25,9 @@ def policy(observations: torch.Tensor) -> torch.Tensor:
 @pytest.fixture(scope="module")
 def tried():
     """Trials of six worlds, two a draw, and their episodes."""
-    kept = []
+    kept, task = [], find_task("pendulum-swingup")
     trials = run_trials(
-        find_task("pendulum-swingup"), policy, episodes=6, seed=3, source="prior", threads=1,
+        task, FunctionPolicy(task, policy), episodes=6, seed=3, source="prior", threads=1,
         keep=kept.extend, policy_id="p", each=2,
     )  # fmt: skip
     return trials, kept

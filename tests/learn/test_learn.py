@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from sim2real.errors import Sim2RealError
-from sim2real.learn import Policy, Run, TrainConfig, Trainer, train
+from sim2real.learn import Run, TrainConfig, TrainedPolicy, Trainer, train
 from sim2real.learn.checkpoint import latest_checkpoint, load_checkpoint, save_checkpoint
 from sim2real.report.plots import plot_run
 from tests.golden.cases import MADE
@@ -57,14 +57,14 @@ def test_a_resumed_run_goes_on_as_if_it_had_not_stopped(tmp_path, task, source):
 def test_a_run_may_begin_with_another_ones_networks(tmp_path):
     first = iterated(tmp_path / "first", 2)
     first.save()
-    learned = Policy.open(first.run.folder)
+    learned = TrainedPolicy.open(first.run.folder)
     again, fresh = trainer(tmp_path / "again", seed=9), trainer(tmp_path / "fresh", seed=9)
     again.begin_with(first.run.folder)
     assert again.iteration == 0
     for made, same in ((again, True), (fresh, False)):
         made.save()
         seen = torch.randn(64, learned.width)
-        assert torch.allclose(Policy.open(made.run.folder)(seen), learned(seen)) == same
+        assert torch.allclose(TrainedPolicy.open(made.run.folder)(seen), learned(seen)) == same
     noise = again.ppo.get_policy().distribution.log_std_param.exp()
     assert (noise > 0).all() and (noise < again.run.training.noise).all()
     with pytest.raises(Sim2RealError, match="arm-push"):
@@ -100,7 +100,7 @@ def test_a_policy_of_a_run_is_the_average_of_its_last_updates(tmp_path):
     first = weights(made)
     made.iterate()
     made.save()
-    policy = Policy.open(made.run.folder)
+    policy = TrainedPolicy.open(made.run.folder)
     found = torch.cat([p.detach().flatten() for p in policy.network.parameters()])
     assert torch.allclose(found, 0.5 * (first + weights(made)))
 

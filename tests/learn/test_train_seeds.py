@@ -9,7 +9,7 @@ import pytest
 
 from sim2real.errors import Sim2RealError
 from sim2real.evaluation import evaluate
-from sim2real.learn import Policy, train, train_seeds
+from sim2real.learn import TrainedPolicy, train, train_seeds
 
 SMALL = {"worlds": 16, "iterations": 4, "save_every": 1}
 
@@ -49,8 +49,8 @@ def test_a_seed_gives_the_policy_of_a_run_alone_though_its_worker_is_killed(tmp_
         tmp_path / "out" / "pendulum-swingup" / f"seed-{seed}" / "run" for seed in (3, 5)
     ]
     alone = train("pendulum-swingup", seed=3, threads=1, out=tmp_path / "alone", **SMALL)
-    assert Policy.open(runs[0].run).digest == Policy.open(alone.run).digest
-    assert Policy.open(runs[1].run).digest != Policy.open(alone.run).digest
+    assert TrainedPolicy.open(runs[0].run).digest == TrainedPolicy.open(alone.run).digest
+    assert TrainedPolicy.open(runs[1].run).digest != TrainedPolicy.open(alone.run).digest
     events.clear()
     again = train_seeds("pendulum-swingup", [5], report=kill_when_begun, **options)
     assert events == ["kept"] and again[0].to_dict() == runs[1].to_dict()

@@ -13,9 +13,9 @@ from sim2real.contract import Contract, Limits
 from sim2real.contract.contract import SCHEMA
 from sim2real.errors import Sim2RealError
 from sim2real.evaluation.simulated_trials import run_trials
-from sim2real.learn import ExportConfig, Policy, TrainConfig, export, train
+from sim2real.learn import ExportConfig, TrainConfig, TrainedPolicy, export, train
 from sim2real.learn import bundle_export as export_module
-from sim2real.policy import Bundle, Pilot, Runtime, make_contract
+from sim2real.policy import Bundle, BundlePolicy, Pilot, Runtime, make_contract
 from sim2real.policy.bundle import seal
 from sim2real.tasks import TaskEnv, find_task, task_names
 from tests.repository import ROOT
@@ -101,7 +101,7 @@ def test_a_contract_that_is_none_is_one_clear_error(change, words):
 @pytest.mark.parametrize("task", TASKS)
 def test_a_bundle_computes_what_the_worlds_and_the_network_compute(runs, task):
     run, bundle = runs[task]
-    policy, runtime = Policy.open(run), Runtime(bundle)
+    policy, runtime = TrainedPolicy.open(run), Runtime(bundle)
     assert max(bundle.provenance["largest_difference"].values()) < 1e-5
     env = TaskEnv(find_task(task), worlds=5, seed=7)
     memory, worlds = env.worlds.memory, env.worlds
@@ -273,11 +273,7 @@ def test_every_task_has_been_exported():
 
 
 def test_trials_of_a_bundle_are_reproducible(runs):
-    runtime = Runtime(runs["pendulum-swingup"][1])
+    policy = BundlePolicy(runs["pendulum-swingup"][1])
     task = find_task("pendulum-swingup")
-
-    def policy(seen):
-        return torch.from_numpy(runtime.policy(seen.numpy()))
-
     one, two = (run_trials(task, policy, episodes=8, seed=1, source="prior") for _ in range(2))
     assert np.array_equal(one.reward, two.reward)

@@ -13,8 +13,10 @@ import zmq
 from sim2real.errors import Sim2RealError
 from sim2real.reality.scene import Scene
 from sim2real.reality.server import Server
-from sim2real.robot import open_robot
+from sim2real.robot import StandIn, open_robot
 from sim2real.robot.remote import RemoteRobot
+from sim2real.tasks import add_task
+from sim2real.tasks.pendulum import PendulumSwingup
 
 
 @pytest.fixture
@@ -145,8 +147,23 @@ def test_a_stand_in_runs_from_connect_to_disconnect_only():
     assert alive(number) and robot.serial == "unit-3"
     robot.disconnect()
     assert not alive(number)
+    with pytest.raises(Sim2RealError, match="unknown task 'nothing'"):
+        open_robot("unit:3", task="nothing")
+
+
+def test_a_task_without_a_bench_has_no_stand_in_hardware():
+    class Benchless(PendulumSwingup):
+        name = "benchless"
+        bench = ""
+
+    add_task(Benchless)
+    with pytest.raises(Sim2RealError, match="it names no bench"):
+        open_robot("unit:3", task="benchless")
+
+
+def test_a_stand_in_at_a_bench_that_nobody_built_says_so():
     with pytest.raises(Sim2RealError, match="no stand-in hardware"):
-        open_robot("unit:3", task="nothing").connect()
+        StandIn(3, "nothing").connect()
 
 
 @pytest.mark.slow

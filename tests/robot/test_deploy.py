@@ -18,9 +18,10 @@ from sim2real.cli import main
 from sim2real.data import Lake
 from sim2real.data.formats.recording import read_recording
 from sim2real.errors import Sim2RealError
+from sim2real.evaluation import open_policy
 from sim2real.policy import Bundle
 from sim2real.policy.bundle import seal
-from sim2real.robot import DeployConfig, OperatorStop, StandIn, deploy, open_robot
+from sim2real.robot import DeployConfig, StandIn, deploy, open_robot
 from sim2real.robot.ladder import (
     LadderRecord,
     missing,
@@ -29,6 +30,7 @@ from sim2real.robot.ladder import (
     write_record,
 )
 from sim2real.robot.ladder_step import parse_goals
+from sim2real.robot.operator import OperatorStop
 from sim2real.robot.remote import RemoteRobot
 from tests.repository import BUNDLES
 
@@ -91,7 +93,7 @@ def test_the_ladder_is_climbed_step_by_step(bundle, tmp_path, capsys, monkeypatc
         assert len(episode["action"].times) == trial["periods"] == 100
     ids = [trial["episode"] for trial in result["trials"]]
     assert set(ids) < set(Bundle.open(bundle).tested_on)
-    steps = [record.step for record in read_records(Bundle.open(bundle))]
+    steps = [record.step for record in read_records(open_policy(bundle))]
     assert steps == ["full", "replay", "shadow", "limited", "full"]
     # Another unit of the same model has not been through it.
     assert go(bundle, "--robot", "unit:4", "--execute", "--person", "ana") == 2
@@ -125,7 +127,7 @@ def test_a_replay_of_a_broken_interface_is_not_passed(bundle, tmp_path, capsys):
     assert not found.record.passed and "sign flipped" in found.record.why
     assert (
         "replay (the doctor says"
-        in missing(Bundle.open(bundle), "full", robot="arm-reach", serial="unit-5")[0]
+        in missing(open_policy(bundle), "full", robot="arm-reach", serial="unit-5")[0]
     )
     lake = tmp_path / "lake"
     Lake.create(lake).append(spoilt)
@@ -147,7 +149,7 @@ def test_a_shadow_compares_with_the_bundle_in_charge(bundle, tmp_path):
     with pytest.raises(Sim2RealError, match="cannot shadow itself"):
         deploy(replace(config, in_charge=str(bundle)))
     rehearsed = LadderRecord(step="replay", passed=True, bundle=Bundle.open(bundle).id)
-    write_record(Bundle.open(bundle), rehearsed)
+    write_record(open_policy(bundle), rehearsed)
     with pytest.raises(Sim2RealError, match="may not drive arm-reach unit-6"):
         deploy(replace(config, force=False))
     found = deploy(config)
@@ -274,10 +276,10 @@ def test_limited_is_small_and_slow():
 
 
 def test_the_newest_record_of_a_step_decides(bundle):
-    opened = Bundle.open(bundle)
+    opened = open_policy(bundle)
     robot = {"robot": "arm", "serial": "1"}
     one = LadderRecord(
-        step="shadow", passed=True, bundle=opened.id, time="2026-01-01T00:00:00", **robot
+        step="shadow", passed=True, bundle=opened.seal, time="2026-01-01T00:00:00", **robot
     )
     write_record(opened, replace(one, step="replay", serial="2"))
     write_record(opened, one)
@@ -288,7 +290,7 @@ def test_the_newest_record_of_a_step_decides(bundle):
     # Of another bundle's records nothing is believed.
     write_record(opened, replace(one, bundle="0" * 64, time="2026-01-03T00:00:00"))
     assert missing(opened, "limited", **robot) == ["shadow (fell)"]
-    assert Bundle.open(bundle).id == opened.id
+    assert Bundle.open(bundle).id == opened.seal
 
 
 @pytest.mark.parametrize(
@@ -303,7 +305,7 @@ def test_a_malformed_record_is_one_clear_error(bundle, text):
     (bundle / "ladder").mkdir()
     (bundle / "ladder" / "1-full.json").write_text(text)
     with pytest.raises(Sim2RealError, match=r"1-full\.json"):
-        read_records(Bundle.open(bundle))
+        read_records(open_policy(bundle))
 
 
 def test_goals_are_read_from_words():
@@ -411,7 +413,7 @@ def test_a_stop_ends_the_series_unless_someone_re_arms(bundle, tmp_path):
         found = deploy(replace(config, out=tmp_path / "all", rearm=True))
         assert len(found.trials) == 3
         assert all(trial.outcome == "failure" for trial in found.trials)
-        record = read_records(Bundle.open(bundle))[-1]
+        record = read_records(open_policy(bundle))[-1]
         assert not record.passed and record.skipped.startswith("replay (not tried)")
 
 
@@ -422,7 +424,7 @@ def test_what_moved_is_on_record_however_it_ended(bundle, tmp_path, monkeypatch)
         seconds=1.2, out=tmp_path / "run",
     )  # fmt: skip
     assert deploy(replace(config, out=tmp_path / "fine")).record.passed
-    assert not missing(Bundle.open(bundle), "limited", robot="arm-reach", serial="unit-3")[2:]
+    assert not missing(open_policy(bundle), "limited", robot="arm-reach", serial="unit-3")[2:]
 
     def full(self, time_s, values):
         raise Sim2RealError("no space left")
@@ -430,7 +432,7 @@ def test_what_moved_is_on_record_however_it_ended(bundle, tmp_path, monkeypatch)
     monkeypatch.setattr("sim2real.robot.recording.Recording.add", full)
     with pytest.raises(Sim2RealError, match="no space left"):
         deploy(config)
-    record = read_records(Bundle.open(bundle))[-1]
+    record = read_records(open_policy(bundle))[-1]
     assert (record.step, record.passed, record.why) == ("limited", False, "no space left")
     assert not (tmp_path / "run" / "trial-0001.arrow").exists()
 

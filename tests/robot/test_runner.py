@@ -12,7 +12,7 @@ from sim2real.data import Provenance
 from sim2real.data.formats.recording import read_recording
 from sim2real.errors import Sim2RealError
 from sim2real.policy import Bundle, Pilot, Runtime
-from sim2real.robot import Recording, StandIn, Supervisor, fly
+from sim2real.robot import Recording, RobotAbilities, StandIn, Supervisor, fly
 from sim2real.robot.readings import in_order
 from tests.repository import BUNDLES
 
@@ -167,7 +167,7 @@ def test_a_network_that_gives_no_number_stops_the_robot(robot, bundle, tmp_path)
 
 def test_what_a_robot_tells_of_its_actuators_is_put_in_order(bundle):
     there = reversed([command.name for command in bundle.contract.commands])
-    robot = SimpleNamespace(actuators=tuple(there))
+    robot = SimpleNamespace(abilities=RobotAbilities(actuators=tuple(there)))
     seen = {"@torque": [float(k) for k in range(6)]}
     assert in_order(robot, bundle.contract, seen, "@torque").tolist() == [5, 4, 3, 2, 1, 0]
     assert in_order(robot, bundle.contract, {}, "@torque") is None

@@ -23,7 +23,8 @@ class AttributeConfig:
     identified: Path | None = None
     """Folder of the identified twin, or of `sim2real identify`; TWIN's own posterior by default."""
     policy: Path | None = None
-    """Folder of a training run or a bundle: attribute its lost success too."""
+    """Attribute the lost success of this policy too: the folder of a training run or a bundle, an
+    ONNX file with a contract beside it, or `package.module:Class`."""
     real: str = ""
     """Successes and trials of that policy on the robot, as 12/20: shows what is unexplained."""
     out: Path | None = None
@@ -58,7 +59,8 @@ class FailuresConfig:
     """
 
     policy: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="POLICY")]
-    """Folder of a training run or a bundle."""
+    """Folder of a training run or a bundle; an ONNX file with a contract beside it; or
+    `package.module:Class`."""
     logs: tuple[str, ...]
     """Recordings of its trials, each with an outcome: files, folders of them, or lakes."""
     identified: Path | None = None

@@ -53,17 +53,23 @@ _VALUE_QUANTILES = (0.05, 0.5, 0.95)
 @dataclass(frozen=True, kw_only=True)
 class Explanation(
     PlainData,
-    also=[f"failures.{name}" for name in ("tried", "failed", "kinds", "diagnoses", "sentences")],
+    also=(
+        *(f"failures.{name}" for name in ("tried", "failed", "kinds", "diagnoses", "sentences")),
+        "notes?",
+    ),
     without=("failures",),
 ):
     """The failures of a policy, explained, and what follows from them."""
 
     failures: Failures
     advice: tuple[Advice, ...]
+    notes: tuple[str, ...] = ()
+    """What the policy does not say, and what was taken instead."""
 
     def sentences(self) -> Iterator[str]:
         """What is known of the failures, and what to do, a line each."""
         yield f"{self.failures.failed} of {self.failures.tried} trials failed"
+        yield from self.notes
         yield from map(str, self.failures.diagnoses)
         for kind in self.failures.kinds:
             yield from ("", *kind.sentences(), *(f"  {phase}" for phase in kind.phases))
@@ -139,7 +145,8 @@ def explain_failures(
             attempts, simulated=(int(success.sum()), len(success)), thresholds=thresholds
         ),
     )
-    return Explanation(failures=failures, advice=tuple(advise(twin, failures=failures)))
+    advice = tuple(advise(twin, failures=failures))
+    return Explanation(failures=failures, advice=advice, notes=opened.notes)
 
 
 def allowed_draws(twin: Twin, identified: Twin | None, count: int, seed: int) -> Floats:

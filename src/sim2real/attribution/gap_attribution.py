@@ -31,6 +31,7 @@ class GapAttribution(
         "after=after.version",
         "trajectory?=error",
         "success?",
+        "notes?",
     ),
     without=("identified", "why"),
 ):
@@ -46,6 +47,8 @@ class GapAttribution(
     success: Attribution | None
     """Of the lost success; None without a policy."""
     why: str = ""
+    notes: tuple[str, ...] = ()
+    """What the policy does not say, and what was taken instead."""
 
     @property
     def parts(self) -> tuple[Attribution, ...]:
@@ -88,8 +91,7 @@ def attribute(
     one that is identified from the logs first. `real` are successes and trials of `policy` on the
     robot: what it loses beyond the identified worlds is unexplained. At most `segments` segments of
     `horizon_s` are replayed with `draws` draws of the posterior, and the policy is tried `each`
-    times per draw in every combination of dimensions. With `refits`, every combination is also
-    refitted, to see whether others could stand in.
+    times per draw in every combination of dimensions; with `refits` each is also refitted.
     """
     if min(segments, each) < 1 or draws < 2:
         raise Sim2RealError("--segments and --each must be at least 1, and --draws at least 2")
@@ -122,17 +124,18 @@ def attribute(
             each=each, seed=seed, threads=threads, report=phase(report, "success"),
         )  # fmt: skip
     return GapAttribution(
-        before=before, after=after, identified=new, trajectory=trajectory, success=success, why=why
-    )
+        before=before, after=after, identified=new, trajectory=trajectory, success=success, why=why,
+        notes=() if opened is None else opened.notes,
+    )  # fmt: skip
 
 
 def _opened(policy: PolicySource, twin: Twin) -> OpenedPolicy:
     """The policy, if it was trained for that twin."""
     opened = open_policy(policy)
     if opened.twin.name != twin.name:
-        name = policy if isinstance(policy, Path | str) else "this"
         raise Sim2RealError(
-            f"{name} is a policy for twin {opened.twin.name!r}, not for {twin.name!r}"
+            f"{opened.place or opened.id} is a policy for twin {opened.twin.name!r}, not for"
+            f" {twin.name!r}"
         )
     return opened
 

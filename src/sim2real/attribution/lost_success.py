@@ -13,7 +13,6 @@ from collections.abc import Callable
 from functools import partial
 
 import numpy as np
-from torch import Tensor
 
 from sim2real.arrays import Bools, Floats
 from sim2real.attribution.attribution import (
@@ -31,6 +30,7 @@ from sim2real.attribution.shares import EQUAL_DIGITS, shares_of
 from sim2real.attribution.sparse_causes import plausible
 from sim2real.errors import Sim2RealError
 from sim2real.evaluation import SimulatedTrials, run_trials
+from sim2real.policy import Policy
 from sim2real.randomize import drawn
 from sim2real.tasks import Task
 from sim2real.twin import Twin
@@ -45,7 +45,7 @@ def attribute_success(
     before: Twin,
     after: Twin,
     task: type[Task],
-    policy: Callable[[Tensor], Tensor],
+    policy: Policy,
     *,
     source: str = "nominal",
     real: tuple[int, int] | None = None,

@@ -38,6 +38,8 @@ def _show(found: GapAttribution, out: Path) -> None:
         say(f"trajectory: {found.why}")
     for part in found.parts:
         _tell(part)
+    for note in found.notes:
+        say(note)
 
 
 def _tell(found: Attribution) -> None:

@@ -1,4 +1,4 @@
-"""`sim2real deploy`: run a bundle on a robot, and report to the person beside it."""
+"""`sim2real deploy`: a policy on a robot, and what a person is told on the way."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 
 from sim2real.cli.output import ask, print_json, print_table, say
 from sim2real.contract import Contract
-from sim2real.policy import Bundle
+from sim2real.evaluation import open_policy
 from sim2real.report import bar
 from sim2real.robot import DeployConfig, Deployment, OperatorPrompts, deploy
 from sim2real.units import counted
@@ -35,7 +35,7 @@ def run_deploy(config: DeployConfig) -> int:
     if config.json:
         print_json(found)
     else:
-        _show(found, Bundle.open(config.bundle).contract, rows, config)
+        _show(found, open_policy(config.bundle).contract, rows, config)
     if found.ended.startswith("signal"):
         return 130
     stopped = any(trial.stopped for trial in found.trials)
@@ -74,7 +74,7 @@ def _show(
     elif config.out is not None and found.step != "replay":
         say("nothing is recorded in a dry run")
     if found.step != "full" and found.record is not None and found.record.passed:
-        say(f"record kept in {config.bundle / 'ladder'}")
+        say(f"record kept in {open_policy(config.bundle).records}")
 
 
 def _show_dry(contract: Contract, rows: Sent) -> None:

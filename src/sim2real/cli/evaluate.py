@@ -45,6 +45,8 @@ def _keep(found: Evaluation, folder: Path) -> None:
 
 def _show_evaluation(result: Evaluation) -> None:
     say(f"success {result.success}")
+    for note in result.notes:
+        say(note)
     if not result.effects:
         return
     say("success by parameter, from the lowest to the highest fifth; * for p < 0.01")

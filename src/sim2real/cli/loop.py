@@ -13,7 +13,7 @@ from sim2real.loop import (
     plan_the_loop,
 )
 from sim2real.report import REPORT_FILE, Live, bar, write_loop
-from sim2real.robot import OperatorPrompts
+from sim2real.robot import OperatorPrompts, robot_scheme
 
 
 def run_loop(config: LoopConfig) -> int:
@@ -27,7 +27,8 @@ def run_loop(config: LoopConfig) -> int:
             f"{config.trials} attempts show at most {100 * most:.1f} %, 95 % sure, even if all"
             f" succeed: the target of {100 * config.target:g} % cannot be met within --budget"
         )
-    prompted = not config.robot.startswith("unit:") and sys.stdin.isatty()
+    simulated = robot_scheme(config.robot).abilities(config.robot).simulated
+    prompted = not simulated and sys.stdin.isatty()
     with bar("loop", quiet=config.json or prompted) as progress:  # a prompt and a bar clash
         tell = (lambda text: None) if config.json else say
         talk = (

@@ -1,8 +1,8 @@
 """What crosses a policy's border: features with their units and order, and the robot's limits.
 
 Trainer, exporter, robot and doctor all read the same `Contract`, so nothing about a policy's
-interface is left to memory. `Limits` say how far the supervisor lets a robot go. Both are plain
-data, checked when they are read from JSON.
+interface is left to memory. A `Feature` is numbers, an image or a text. `Limits` say how far the
+supervisor lets a robot go. All of it is plain data, checked when it is read from JSON.
 
 >>> from dataclasses import replace
 >>> from sim2real.contract import CommandSpec, Contract, SensorSpec
@@ -23,15 +23,25 @@ from sim2real.contract.contract import (
     SensorSpec,
     TermSpec,
 )
+from sim2real.contract.features import (
+    Feature,
+    ImageFeature,
+    NumbersFeature,
+    TextFeature,
+)
 from sim2real.contract.limits import JointLimits, Limits
 
 __all__ = [
     "ActionSpec",
     "CommandSpec",
     "Contract",
+    "Feature",
     "GoalSpec",
+    "ImageFeature",
     "JointLimits",
     "Limits",
+    "NumbersFeature",
     "SensorSpec",
     "TermSpec",
+    "TextFeature",
 ]

@@ -9,10 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from sim2real.contract.features import Feature, ImageFeature, NumbersFeature, TextFeature
+from sim2real.errors import Sim2RealError
 from sim2real.plain import AtLeastOne, PlainData, Positive
 
-SCHEMA = 1
+SCHEMA = 2
 """Version of the contract's format; a newer one is refused."""
+_FIRST_SCHEMA = 1
+"""The version that has numbers only; contracts without pictures and texts are still written so."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -95,10 +99,11 @@ class CommandSpec:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Contract(PlainData, schema=SCHEMA):
+class Contract(PlainData, schema=SCHEMA, also=("images?", "texts?")):
     """Everything that must agree between the simulated robot and the real one."""
 
-    schema: int = SCHEMA
+    schema: int = _FIRST_SCHEMA
+    """The oldest version of the format that can hold it, whatever is given."""
     task: str
     robot: str
     """Name of the twin."""
@@ -115,6 +120,27 @@ class Contract(PlainData, schema=SCHEMA):
     observations: tuple[TermSpec, ...] = ()
     actions: tuple[ActionSpec, ...] = ()
     commands: tuple[CommandSpec, ...]
+    images: tuple[ImageFeature, ...] = ()
+    """Pictures that the policy sees beside the observation."""
+    texts: tuple[TextFeature, ...] = ()
+    """Texts that it is given."""
+
+    def __post_init__(self) -> None:
+        second = bool(self.images or self.texts)
+        object.__setattr__(self, "schema", SCHEMA if second else _FIRST_SCHEMA)
+        names = [feature.name for feature in self.features]
+        twice = sorted({name for name in names if names.count(name) > 1})
+        if twice and second:
+            raise Sim2RealError(f"the contract has two features of the name {twice[0]!r}")
+
+    @property
+    def features(self) -> tuple[Feature, ...]:
+        """Everything that the policy sees, in order: the observation's terms, images, texts."""
+        numbers = (
+            NumbersFeature(name=term.name, unit=term.unit, width=self.history * term.width)
+            for term in self.observations
+        )
+        return (*numbers, *self.images, *self.texts)
 
     @property
     def readings_width(self) -> int:
@@ -153,17 +179,18 @@ class Contract(PlainData, schema=SCHEMA):
 
 def _differences(path: str, one: object, other: object) -> Iterator[str]:
     if isinstance(one, Mapping) and isinstance(other, Mapping):
-        for key in one:
-            yield from _differences(f"{path}.{key}" if path else key, one[key], other[key])
+        for key in dict.fromkeys((*one, *other)):
+            mine, theirs = one.get(key, []), other.get(key, [])  # a schema may lack some
+            yield from _differences(f"{path}.{key}" if path else key, mine, theirs)
     elif isinstance(one, list | tuple) and isinstance(other, list | tuple):
-        mine, theirs = (
+        ours, others = (
             [row.get("name", k) if isinstance(row, Mapping) else row for k, row in enumerate(rows)]
             for rows in (one, other)
         )
-        if mine != theirs:
-            yield f"{path}: {', '.join(map(str, mine))} against {', '.join(map(str, theirs))}"
+        if ours != others:
+            yield f"{path}: {', '.join(map(str, ours))} against {', '.join(map(str, others))}"
             return
-        for name, left, right in zip(mine, one, other, strict=True):
+        for name, left, right in zip(ours, one, other, strict=True):
             if isinstance(left, Mapping):
                 yield from _differences(f"{path}.{name}", left, right)
     elif one != other:

@@ -1,4 +1,4 @@
-"""Compares what a bundle's contract promises with what logs show, and names the fault.
+"""Compares what a policy's contract promises with what logs show, and names the fault.
 
 There are three checks, each made only if those before it find nothing: names and clocks; the
 software chain, recomputed exactly; the robot's motion against the twin's. What is normal is learned
@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 from scipy.stats import binom
@@ -22,9 +21,8 @@ from sim2real.doctor.physical_faults import PhysicalReference
 from sim2real.doctor.software_chain import SoftwareChain
 from sim2real.doctor.thresholds import DOCTOR_THRESHOLDS, DoctorThresholds
 from sim2real.errors import Sim2RealError
+from sim2real.evaluation import PolicySource, open_policy
 from sim2real.logs import ControlLog
-from sim2real.policy import Bundle
-from sim2real.twin import Twin
 
 _NOT_FREELY_DRIVEN = ("deploy: shadow", "deploy: limited")
 """Recordings in which the commands are not those of the policy."""
@@ -34,12 +32,15 @@ _PASSING = (Fault.STALE, Fault.MISSING)
 
 
 class Doctor:
-    """A bundle with everything that its diagnoses need, made once."""
+    """A policy with everything that its diagnoses need, made once."""
 
-    def __init__(self, bundle: Bundle, *, thresholds: DoctorThresholds = DOCTOR_THRESHOLDS) -> None:
-        self.bundle, self.thresholds = bundle, thresholds
-        self.interface = GraphInterface.of(bundle)
-        self._channels = Twin.load(bundle.twin).channels
+    def __init__(
+        self, policy: PolicySource, *, thresholds: DoctorThresholds = DOCTOR_THRESHOLDS
+    ) -> None:
+        self.thresholds = thresholds
+        self.interface = GraphInterface.of(policy)
+        self.policy = self.interface.policy
+        self._channels = self.policy.twin.channels
         self._physics: PhysicalReference | None = None
         self._why_not = ""
 
@@ -54,11 +55,11 @@ class Doctor:
             raise Sim2RealError("there is no log to diagnose")
         sure: list[list[Finding]] = []
         likely: list[list[Finding]] = []
-        notes: list[str] = []
+        notes = list(self.policy.missing_for("interface"))
         gaps: list[float] = []
         periods = 0
         for done, episode in enumerate(episodes):
-            log = ControlLog.of(episode, self.bundle.contract, self._channels)
+            log = ControlLog.of(episode, self.policy.contract, self._channels)
             if episode.provenance.process in _NOT_FREELY_DRIVEN:
                 # What was sent differs from what the policy asked for on purpose.
                 log = replace(log, wanted=None, action=None, observation=None)
@@ -125,8 +126,8 @@ class Doctor:
 
     @property
     def complete(self) -> bool:
-        """Whether it has read its bundle and simulated its reference."""
-        return self._physics is not None
+        """Whether it has read its policy and simulated its reference, which hold for every log."""
+        return self._physics is not None and self.policy.policy.abilities.repeatable
 
     def _reference(self) -> PhysicalReference | None:
         if self._physics is None and not self._why_not:
@@ -147,7 +148,7 @@ class Doctor:
             f"{100 * share:.0f} % of the actions are at their limit; in the twin's worlds at most"
             f" {100 * most:.0f} % are."
         )
-        names = tuple(action.name for action in self.bundle.contract.actions)
+        names = tuple(action.name for action in self.policy.contract.actions)
         return [Finding(Fault.SATURATED, names, evidence, 0.6)]
 
 
@@ -155,21 +156,21 @@ _DOCTORS: dict[tuple[str, DoctorThresholds], Doctor] = {}
 
 
 def diagnose(
-    bundle: Bundle | Path | str,
+    policy: PolicySource,
     logs: Logs,
     *,
     thresholds: DoctorThresholds = DOCTOR_THRESHOLDS,
     report: Callable[[int, int], None] = lambda done, of: None,
 ) -> Diagnosis:
-    """What is wrong with the interface between a bundle and the robot that made these logs.
+    """What is wrong with the interface between a policy and the robot that made these logs.
 
-    The simulated reference is made once per bundle and process.
+    The simulated reference is made once per policy and process.
     """
-    bundle = Bundle.open(bundle)
-    doctor = _DOCTORS.get((bundle.id, thresholds)) or Doctor(bundle, thresholds=thresholds)
-    found = doctor.diagnose(select(logs, twin=bundle.contract.robot).episodes, report=report)
-    if doctor.complete:  # the bundle of an incomplete one may be gone by its next use
-        _DOCTORS[bundle.id, thresholds] = doctor
+    opened = open_policy(policy)
+    doctor = _DOCTORS.get((opened.seal, thresholds)) or Doctor(opened, thresholds=thresholds)
+    found = doctor.diagnose(select(logs, twin=opened.contract.robot).episodes, report=report)
+    if doctor.complete:  # the policy of an incomplete one may be gone by its next use
+        _DOCTORS[opened.seal, thresholds] = doctor
     return found
 
 

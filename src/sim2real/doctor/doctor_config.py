@@ -11,15 +11,16 @@ import tyro
 
 @dataclass(frozen=True, kw_only=True)
 class DoctorConfig:
-    """Compare a robot's logs with what a bundle's contract promises; exit code 1 for a fault.
+    """Compare a robot's logs with what a policy's contract promises; exit code 1 for a fault.
 
     Names permuted joints, flipped signs, degrees, offsets, scales, quaternion order, reversed
     history, a lost normaliser, delays, a slow loop, frozen channels, saturation, a wrong pose and
     missing sensors, with evidence and a remedy, or says that the difference is physics.
     """
 
-    bundle: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="BUNDLE")]
-    """Folder of the bundle that was run."""
+    policy: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="POLICY")]
+    """The policy that was run: the folder of a bundle, an ONNX file with a contract beside it, or
+    `package.module:Class`."""
     logs: tuple[str, ...]
     """Recordings, folders of them, lakes or files of other formats, all of one robot."""
     json: bool = False

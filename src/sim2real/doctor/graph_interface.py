@@ -1,4 +1,4 @@
-"""How a bundle's graphs depend on their inputs, found by probing them.
+"""How a policy's interface depends on its inputs, found by probing it.
 
 `observe` takes readings, goals, the last action and the last command. Most of its outputs are
 linear in a few of these, so its real inputs can be solved for from its outputs.
@@ -12,8 +12,9 @@ import numpy as np
 import onnx
 
 from sim2real.arrays import Bools, Floats
-from sim2real.contract import Contract
-from sim2real.policy import Bundle, Runtime
+from sim2real.contract import Contract, Limits
+from sim2real.evaluation import OpenedPolicy, PolicySource, open_policy
+from sim2real.policy import PolicyRuntime
 
 _PROBE_POINTS = 16
 """Random inputs at which derivatives are taken."""
@@ -38,10 +39,10 @@ class InputColumn:
 
 @dataclass(frozen=True, kw_only=True)
 class GraphInterface:
-    """A bundle's graphs, and how their outputs depend on their inputs."""
+    """A policy's interface, and how its outputs depend on its inputs."""
 
-    bundle: Bundle
-    runtime: Runtime
+    policy: OpenedPolicy
+    runtime: PolicyRuntime
     inputs: tuple[InputColumn, ...]
     """Readings, goals, last action, last command."""
     outputs: tuple[InputColumn, ...]
@@ -58,9 +59,10 @@ class GraphInterface:
     """Mean and scale (input width,) that the network's first layers subtract and divide by."""
 
     @classmethod
-    def of(cls, bundle: Bundle, *, runtime: Runtime | None = None) -> GraphInterface:
-        """The interface of a bundle; `runtime` if its graphs are loaded already."""
-        runtime, contract = runtime or Runtime(bundle), bundle.contract
+    def of(cls, policy: PolicySource, *, runtime: PolicyRuntime | None = None) -> GraphInterface:
+        """The interface of a policy; `runtime` if it is another than the policy's own."""
+        opened = open_policy(policy)
+        runtime, contract = runtime or opened.runtime(), opened.contract
         inputs = _inputs(contract)
         slopes = _slopes(runtime, contract, len(inputs))
         size = np.abs(slopes).max(axis=0)
@@ -72,7 +74,7 @@ class GraphInterface:
         resolved = solve @ matrix
         solvable = (np.abs(resolved - np.eye(len(inputs))) < 1e-3).all(axis=1)
         return cls(
-            bundle=bundle,
+            policy=opened,
             runtime=runtime,
             inputs=inputs,
             outputs=_outputs(contract),
@@ -80,12 +82,22 @@ class GraphInterface:
             linear=linear,
             solve=solve,
             solvable=solvable,
-            normaliser=_normaliser(bundle),
+            normaliser=_normaliser(opened),
         )
+
+    @property
+    def contract(self) -> Contract:
+        """What the policy sees and returns."""
+        return self.policy.contract
+
+    @property
+    def limits(self) -> Limits:
+        """How far the supervisor lets the robot go."""
+        return self.policy.limits
 
     def observe(self, inputs: Floats) -> Floats:
         """Observation (rows, outputs) for inputs (rows, inputs)."""
-        parts = np.split(np.nan_to_num(inputs), _ends(self.bundle.contract), axis=1)
+        parts = np.split(np.nan_to_num(inputs), _ends(self.contract), axis=1)
         found = self.runtime.observe(*parts).astype(float)
         # An output that depends on an unknown input is unknown.
         unknown = ~np.isfinite(inputs)
@@ -95,7 +107,7 @@ class GraphInterface:
 
     def stacked(self, frames: Floats) -> Floats:
         """The network's input (rows, history * frame), oldest first; the first frame repeats."""
-        history = self.bundle.contract.history
+        history = self.contract.history
         places = np.arange(len(frames))[:, None] + np.arange(1 - history, 1)
         return np.asarray(frames[np.maximum(places, 0)].reshape(len(frames), -1))
 
@@ -153,7 +165,7 @@ def _outputs(contract: Contract) -> tuple[InputColumn, ...]:
     return tuple(found)
 
 
-def _slopes(runtime: Runtime, contract: Contract, count: int) -> Floats:
+def _slopes(runtime: PolicyRuntime, contract: Contract, count: int) -> Floats:
     """(points, outputs, inputs) derivatives of the observation at some random points."""
     rng = np.random.default_rng(0)
     points = rng.normal(0.0, 0.5, (_PROBE_POINTS, count))
@@ -166,12 +178,14 @@ def _slopes(runtime: Runtime, contract: Contract, count: int) -> Floats:
     return np.asarray((found[:, :, 0] - found[:, :, 1]).transpose(0, 2, 1) / (2 * _PROBE_STEP))
 
 
-def _normaliser(bundle: Bundle) -> tuple[Floats, Floats] | None:
+def _normaliser(policy: OpenedPolicy) -> tuple[Floats, Floats] | None:
     """Mean and scale of a network that starts with (obs - mean) / scale; None for others."""
-    graph = onnx.load_model_from_string(bundle.graph("policy")).graph
+    if policy.network is None:
+        return None
+    graph = onnx.load_model_from_string(policy.network).graph
     constants = {i.name: onnx.numpy_helper.to_array(i).astype(float) for i in graph.initializer}
-    width = bundle.contract.input_width
-    mean, scale, at = np.zeros(width), np.ones(width), "obs"
+    width = policy.contract.input_width
+    mean, scale, at = np.zeros(width), np.ones(width), graph.input[0].name
     for node in graph.node:
         if at not in node.input or node.op_type not in ("Sub", "Div", "Mul", "Add"):
             break

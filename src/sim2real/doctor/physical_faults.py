@@ -20,7 +20,6 @@ from sim2real.doctor.resting_positions import RestingPositions
 from sim2real.doctor.simulated_reference import ReferenceEpisodes, simulated
 from sim2real.doctor.thresholds import DoctorThresholds
 from sim2real.logs import ControlLog
-from sim2real.twin import Twin
 from sim2real.units import counted
 
 _EXACT_FAULTS = (Fault.SIGN, Fault.PERMUTED)
@@ -65,10 +64,10 @@ class PhysicalReference:
 
     def __init__(self, interface: GraphInterface, thresholds: DoctorThresholds) -> None:
         """Simulate the reference; a `Sim2RealError` if the task is not installed here."""
-        contract, twin = interface.bundle.contract, Twin.load(interface.bundle.twin)
+        contract, twin = interface.contract, interface.policy.twin
         driven, excited = simulated(interface, worlds=thresholds.worlds, wider=thresholds.wider)
         self._limits = thresholds
-        self.bounds = ReadingBounds(driven, excited, interface.bundle.limits, thresholds)
+        self.bounds = ReadingBounds(driven, excited, interface.limits, thresholds)
         self.model = JointResponseModel(contract, twin, [driven, excited])
         motions = self.model.reference[0]
         means = [np.mean(self._travel(m, k), axis=1) for k, m in enumerate(motions)]

@@ -1,4 +1,4 @@
-"""What is normal: the bundle's policy in worlds of its own twin, drawn wider than usual.
+"""What is normal: the policy in worlds of its own twin, drawn wider than usual.
 
 The doctor derives its limits from here, so that none is set by hand for a task.
 """
@@ -13,8 +13,9 @@ from torch import Tensor
 
 from sim2real.arrays import Floats
 from sim2real.doctor.graph_interface import GraphInterface
+from sim2real.policy import DrivenWorlds
 from sim2real.randomize import Sampler
-from sim2real.tasks import TaskEnv, find_task
+from sim2real.tasks import TaskEnv
 from sim2real.twin import Twin
 
 _SEED = 7_000_000
@@ -67,26 +68,26 @@ class _Wider(Sampler):
 def simulated(
     interface: GraphInterface, *, worlds: int, wider: float
 ) -> tuple[ReferenceEpisodes, ReferenceEpisodes]:
-    """Episodes of the bundle's policy in worlds of its twin, and of jumping commands.
+    """Episodes of the policy in worlds of its twin, and of jumping commands.
 
     Parameters are drawn `wider` times as wide as the twin's prior. The second kind shows how the
-    robot responds to other commands than a healthy policy's. A bundle of a task that is not
+    robot responds to other commands than a healthy policy's. A policy of a task that is not
     installed here is a `Sim2RealError`.
     """
-    bundle = interface.bundle
-    task = find_task(bundle.contract.task)
-    twin = Twin.load(bundle.twin)
-    env = TaskEnv(task, worlds=worlds, seed=_SEED, source="prior", twin=twin)
+    opened = interface.policy
+    twin = opened.twin
+    env = TaskEnv(opened.task, worlds=worlds, seed=_SEED, source="prior", twin=twin)
     env.sampler = _Wider(env.sampler, twin, worlds=worlds, wider=wider)
     env.reset()
     running = torch.ones(worlds, dtype=torch.bool)
     rows: list[list[Floats]] = []
+    driven = DrivenWorlds(env, opened.policy)
     for _ in range(env.steps):
-        action = torch.from_numpy(interface.runtime.policy(env.actor.numpy())).clamp(-1.0, 1.0)
+        action = driven.actions().clamp(-1.0, 1.0)
         values = (env.worlds.measured, env.task.command(action, env.measurements), action)
         kept = [torch.where(running[:, None], v.double(), float("nan")) for v in values]
         rows.append([value.numpy() for value in kept])
-        step = env.step(action)
+        step = driven.advance(action)
         running[step.ended] = False
     readings, command, sent = (np.stack(column, axis=1) for column in zip(*rows, strict=True))
     return ReferenceEpisodes(readings=readings, command=command, action=sent), _excited(env)

@@ -190,6 +190,10 @@ class SoftwareChain:
         if log.action is None:
             self.notes.append("the log has no action to check the network with")
             return []
+        skipped = list(face.policy.missing_for("repeatable"))
+        if skipped:
+            self.notes += skipped
+            return []
         frames = self._frames if self._frames is not None else self._computed
         rows = self._known & _past_known(frames, self._known, log.contract.history)
         if not rows.any():
@@ -233,7 +237,7 @@ class SoftwareChain:
     ) -> list[Finding]:
         """Faults inside the network's own software: the order of its history, its normaliser."""
         face = self._interface
-        history = face.bundle.contract.history
+        history = face.contract.history
         parts = given.reshape(len(given), history, -1)
         gives = "The network gives the logged actions"
         if history > 1 and agrees(parts[:, ::-1].reshape(len(given), -1)):
@@ -303,7 +307,7 @@ class SoftwareChain:
             seen = self._seen[1:, -log.command.shape[1] - log.action.shape[1] :]
             shown = np.vstack([seen[:, : log.action.shape[1]], log.action[-1:]])
             actions.append(shown)
-        if self._frames is not None:
+        if self._frames is not None and not any(face.policy.missing_for("repeatable")):
             actions.append(_clipped(face.runtime.policy(face.stacked(self._frames))))
         readings, commands = log.readings.shape[1], log.command.shape[1]
         goals = log.goals if log.goals is not None else np.zeros((len(log.times), 0))
@@ -320,7 +324,7 @@ class SoftwareChain:
 
     def _limited(self, wanted: Floats) -> Floats:
         """The wanted command after the supervisor's limits."""
-        limits = self._interface.bundle.limits
+        limits = self._interface.limits
         step = limits.of("command_rate") / self._log.contract.rate_hz
         last = self._inputs[:, -len(step) :]
         allowed = np.where(np.isfinite(last), np.clip(wanted, last - step, last + step), wanted)

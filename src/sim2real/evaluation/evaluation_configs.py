@@ -16,13 +16,15 @@ class EvaluateConfig(ExecutorOptions):
     """Measure a policy's success in randomised worlds, and find the parameters it depends on."""
 
     policy: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="RUN")]
-    """Folder of the training run, or of a bundle."""
+    """Folder of the training run, or of a bundle; an ONNX file with a contract beside it; or
+    `package.module:Class`."""
     episodes: int = 500
     """Episodes, each with its own parameters."""
     each: int = 1
     """Consecutive episodes with the same parameters, like trials of one robot; for `predict`."""
     params: str | None = None
-    """nominal, prior, posterior, or a TOML or JSON file; by default as the run was trained."""
+    """Where parameters come from: nominal, prior, posterior, or a TOML or JSON file; by default
+    what the policy was trained with, or the prior if it does not say."""
     remainder: bool = False
     """Use the twin's learned remainder; a run that was trained with it always uses it."""
     seed: int = 1_000_000
@@ -46,7 +48,8 @@ class PlayConfig:
     """Show a policy in a video, or in MuJoCo's viewer."""
 
     run: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="RUN")]
-    """Folder of the training run, or of a bundle."""
+    """Folder of the training run, or of a bundle; an ONNX file with a contract beside it; or
+    `package.module:Class`."""
     episodes: int = 3
     """Episodes to film, one after the other."""
     params: str | None = None

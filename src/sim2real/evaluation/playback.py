@@ -8,14 +8,13 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from torch import Tensor
-
 from sim2real.arrays import Pixels
 from sim2real.data import Video
 from sim2real.errors import Sim2RealError
 from sim2real.evaluation.evaluation_configs import PlayConfig
 from sim2real.evaluation.opened import open_policy
 from sim2real.files import atomic_path
+from sim2real.policy import DrivenWorlds
 from sim2real.tasks import Camera, TaskEnv
 
 
@@ -37,15 +36,15 @@ def play(
         threads=1,
         remainder=opened.remainder,
     )
-    policy = opened.policy
+    driven = DrivenWorlds(env, opened.policy)
     if config.viewer:
-        return None, _watch(env, policy, config.episodes)
+        return None, _watch(env, driven, config.episodes)
     path = config.out or opened.records / "play.mp4"
     camera = Camera(env, width=config.size[0], height=config.size[1])
     outcomes: list[bool] = []
     try:
         with atomic_path(path) as temporary:
-            pictures = _pictures(env, policy, camera, config.episodes, outcomes, report)
+            pictures = _pictures(env, driven, camera, config.episodes, outcomes, report)
             temporary.write_bytes(Video.mp4_of(pictures, rate_hz=env.task.rate_hz))
     finally:
         camera.close()
@@ -54,7 +53,7 @@ def play(
 
 def _pictures(
     env: TaskEnv,
-    policy: Callable[[Tensor], Tensor],
+    driven: DrivenWorlds,
     camera: Camera,
     episodes: int,
     outcomes: list[bool],
@@ -64,7 +63,7 @@ def _pictures(
     total = episodes * env.steps
     for period in range(total):
         yield camera.picture()
-        step = env.step(policy(env.actor))
+        step = driven.step()
         report(period + 1, total)
         if len(step.ended) and int(step.ended[0]) == 0:
             outcomes.append(bool(step.success[0]))
@@ -72,7 +71,7 @@ def _pictures(
             return
 
 
-def _watch(env: TaskEnv, policy: Callable[[Tensor], Tensor], episodes: int) -> list[bool]:
+def _watch(env: TaskEnv, driven: DrivenWorlds, episodes: int) -> list[bool]:
     if sys.platform == "linux" and not os.environ.get("DISPLAY"):
         raise Sim2RealError("the viewer needs a screen; leave --viewer out to get a video")
     import mujoco
@@ -83,7 +82,7 @@ def _watch(env: TaskEnv, policy: Callable[[Tensor], Tensor], episodes: int) -> l
     with mujoco.viewer.launch_passive(model, data) as viewer:
         while viewer.is_running() and len(outcomes) < episodes:
             begin = time.perf_counter()
-            step = env.step(policy(env.actor))
+            step = driven.step()
             if len(step.ended):
                 outcomes.append(bool(step.success[0]))
             _, shown = env.worlds.world(0, model=model)

@@ -53,6 +53,7 @@ class Evaluation(
         "mean_reward=trials.reward.mean",
         "diverged=trials.diverged.sum",
         "parameters=effects",
+        "notes?",
     ),
     without=("trials", "effects", "policy", "folder"),
 ):
@@ -67,6 +68,8 @@ class Evaluation(
     """Id of the policy."""
     folder: Path = Path("evaluate")
     """Default folder for results: inside the training run, or in the bundle's records."""
+    notes: tuple[str, ...] = ()
+    """What the policy does not say, and what was taken instead."""
 
     def save(self, folder: Path | str) -> None:
         """Write `evaluation.json`, and every trial with its draw to `trials.npz`, into a folder."""
@@ -111,6 +114,7 @@ def evaluate(
         raise Sim2RealError("--lake keeps episodes of one process; leave --executor out")
     check_confidence(confidence)
     opened = open_policy(policy, params=params, remainder=remainder)
+    notes = () if params else opened.notes
     if lake is not None and not isinstance(lake, Lake):
         lake = Lake.create(lake)
     if executor or store:
@@ -119,7 +123,7 @@ def evaluate(
             policy, opened, episodes=episodes, seed=seed, each=each,
             twin=opened.twin if twin is None else open_twin(twin), report=report,
         )  # fmt: skip
-        return _found(trials, opened, confidence)
+        return _found(trials, opened, confidence, notes)
     trials = run_trials(
         opened.task,
         opened.policy,
@@ -135,12 +139,14 @@ def evaluate(
         each=each,
         report=report,
     )
-    return _found(trials, opened, confidence)
+    return _found(trials, opened, confidence, notes)
 
 
-def _found(trials: SimulatedTrials, opened: OpenedPolicy, confidence: float) -> Evaluation:
+def _found(
+    trials: SimulatedTrials, opened: OpenedPolicy, confidence: float, notes: tuple[str, ...]
+) -> Evaluation:
     found = summarise(trials, source=opened.source, confidence=confidence)
-    return replace(found, policy=opened.id, folder=opened.records / "evaluate")
+    return replace(found, policy=opened.id, folder=opened.records / "evaluate", notes=notes)
 
 
 def summarise(trials: SimulatedTrials, *, source: str, confidence: float = 0.95) -> Evaluation:

@@ -14,6 +14,7 @@ from sim2real.arrays import Bools, Floats
 from sim2real.data import Episode
 from sim2real.errors import Sim2RealError
 from sim2real.evaluation.episode_recorder import EpisodeRecorder
+from sim2real.policy import DrivenWorlds, Policy
 from sim2real.randomize import Sampler, drawn
 from sim2real.tasks import Task, TaskEnv
 from sim2real.twin import Twin
@@ -49,7 +50,7 @@ class SimulatedTrials:
 
 def run_trials(
     task: type[Task],
-    policy: Callable[[Tensor], Tensor],
+    policy: Policy,
     *,
     episodes: int,
     seed: int,
@@ -132,7 +133,7 @@ class _Shared(Sampler):
 
 def _one_each(
     env: TaskEnv,
-    policy: Callable[[Tensor], Tensor],
+    policy: Policy,
     record: EpisodeRecorder | None,
     report: Callable[[int, int], None],
     *,
@@ -145,11 +146,12 @@ def _one_each(
     reward = torch.zeros(count, device=env.device)
     success = torch.zeros(count, dtype=torch.bool, device=env.device)
     diverged, running = success.clone(), ~success
+    driven = DrivenWorlds(env, policy)
     for period in range(env.steps):
-        action = policy(env.actor.cpu()).to(env.device)
+        action = driven.actions()
         if record is not None:
             record.add(action, running)
-        step = env.step(action)
+        step = driven.advance(action)
         reward += torch.where(running, step.reward, 0.0)
         success |= running & step.success
         diverged |= running & step.diverged

@@ -15,7 +15,7 @@ import torch
 
 from sim2real.contract import CommandSpec, Contract, JointLimits, Limits
 from sim2real.errors import Sim2RealError, options_as
-from sim2real.learn import Policy, TrainResult
+from sim2real.learn import TrainedPolicy, TrainResult
 from sim2real.learn.learn_configs import ExportConfig
 from sim2real.learn.onnx_graphs import OPSET, interface_modules, interface_widths, to_onnx
 from sim2real.learn.rollout import Rollout, roll_out
@@ -54,7 +54,7 @@ def export(
         config = options_as(ExportConfig, run=folder, **options)
     if config.observations < 1:
         raise Sim2RealError("--observations must be at least 1")
-    policy = Policy.open(config.run)
+    policy = TrainedPolicy.open(config.run)
     trained = policy.run
     twin = Twin.load(trained.twin) if trained.twin else None
     source = "prior" if trained.source == "adr" else trained.source

@@ -3,20 +3,34 @@
 from __future__ import annotations
 
 import hashlib
+from functools import cached_property
 from pathlib import Path
+from typing import ClassVar
 
 import torch
 from tensordict import TensorDict
 from torch import Tensor
 
+from sim2real.arrays import Ints, Reals
+from sim2real.contract import Contract
 from sim2real.errors import Sim2RealError
 from sim2real.learn.checkpoint import latest_checkpoint, load_checkpoint
 from sim2real.learn.ppo import make_actor
 from sim2real.learn.run import Run
+from sim2real.policy import Features, PolicyAbilities, make_contract
+from sim2real.tasks import TaskEnv, find_task
+from sim2real.twin import Twin
 
 
-class Policy:
+class TrainedPolicy:
     """A trained actor: observations in, the mean action out, deterministic."""
+
+    abilities: ClassVar = PolicyAbilities(
+        kind="a training run",
+        repeatable=True,
+        provenance=True,
+        before_robots="make a bundle of it first: sim2real export",
+    )
 
     def __init__(self, run: Run) -> None:
         """Load the newest checkpoint of a run."""
@@ -48,9 +62,23 @@ class Policy:
         return digest.hexdigest()
 
     @classmethod
-    def open(cls, folder: Path | str) -> Policy:
+    def open(cls, folder: Path | str) -> TrainedPolicy:
         """The policy of the run in a folder."""
         return cls(Run.open(Path(folder)))
+
+    @cached_property
+    def contract(self) -> Contract:
+        """That of its task and twin."""
+        twin = Twin.load(self.run.twin) if self.run.twin else None
+        return make_contract(TaskEnv(find_task(self.run.task), worlds=1, twin=twin, threads=1))
+
+    def start(self, robots: Ints, of: int) -> None:
+        """It has no memory."""
+
+    def act(self, features: Features) -> Reals:
+        """(rows, actions) for the whole observation."""
+        found: Reals = self(torch.from_numpy(features.numbers)).numpy()
+        return found
 
     def __call__(self, observations: Tensor) -> Tensor:
         """(n, actions) actions for the actor's observations (n, width)."""

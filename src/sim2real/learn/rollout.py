@@ -10,7 +10,7 @@ import torch
 
 from sim2real.arrays import Floats, Singles
 from sim2real.contract import Contract
-from sim2real.learn import Policy
+from sim2real.learn import TrainedPolicy
 from sim2real.tasks import TaskEnv
 
 
@@ -35,7 +35,7 @@ class Rollout:
 
 def roll_out(
     env: TaskEnv,
-    policy: Policy,
+    policy: TrainedPolicy,
     count: int,
     *,
     contract: Contract,

@@ -131,10 +131,15 @@ class Run(PlainData, without=("folder",)):
         }
         return cast(PolicyEpisodes, {name: sorted(ids) for name, ids in used.items() if ids})
 
+    @staticmethod
+    def is_run(folder: Path) -> bool:
+        """Whether a folder is that of a run."""
+        return (folder / CONFIG_FILE).is_file()
+
     @classmethod
     def open(cls, folder: Path) -> Run:
         """The run in a folder."""
-        if not (folder / CONFIG_FILE).is_file():
+        if not cls.is_run(folder):
             raise Sim2RealError(f"{folder} is not a training run: it has no {CONFIG_FILE}")
         file = folder / CONFIG_FILE
         values = dict(table_at(read_json(file), str(file))) | {"folder": str(folder)}

@@ -12,7 +12,7 @@ from typing import Any
 from sim2real.errors import Sim2RealError, options_as
 from sim2real.files import read_json
 from sim2real.learn.learn_configs import TrainConfig
-from sim2real.learn.policy import Policy
+from sim2real.learn.policy import TrainedPolicy
 from sim2real.learn.trainer import RESULT_FILE, TrainResult, train
 from sim2real.scale import Executor, Shard, ShardEvent, ShardResult, ShardStore, all_of, open_store
 from sim2real.tasks import find_task
@@ -65,7 +65,7 @@ def train_one(folder: Path, *, task: str, seed: int, **options: Any) -> dict[str
         raise KeyboardInterrupt
     run = result.run.replace(folder / _RUN)
     found = {name: value for name, value in result.to_dict().items() if name != "seconds"}
-    return {**found, "run": _RUN, "seed": seed, "policy": Policy.open(run).digest}
+    return {**found, "run": _RUN, "seed": seed, "policy": TrainedPolicy.open(run).digest}
 
 
 def _shard(task: str, seed: int, config: TrainConfig, twin: Path) -> Shard:
@@ -91,7 +91,9 @@ def _result(store: ShardStore, done: ShardResult, out: Path) -> TrainResult:
     run = place / done.result["run"]
     if not place.exists():
         store.fetch(done, place)
-    elif not (run / RESULT_FILE).is_file() or Policy.open(run).digest != done.result["policy"]:
+    elif (
+        not (run / RESULT_FILE).is_file() or TrainedPolicy.open(run).digest != done.result["policy"]
+    ):
         raise Sim2RealError(f"{place} holds another run; choose another folder")
     told = {name: value for name, value in done.result.items() if name not in ("policy", "seed")}
     seconds = read_json(run / RESULT_FILE)["seconds"]

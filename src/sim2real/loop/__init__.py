@@ -6,7 +6,7 @@ where it stopped, and loops with one `Store` share the steps that they have in c
 
 >>> from sim2real.loop import LoopConfig
 >>> config = LoopConfig(task="pendulum-swingup", robot="unit:7", budget="60-trials")
->>> config.check()
+>>> config.check(simulated=True)
 >>> config.trials, str(config.folder)
 (60, 'runs/loop/pendulum-swingup/unit-7')
 """

@@ -29,7 +29,7 @@ from sim2real.loop.rounds import BATCH, LoopResult, Round
 from sim2real.loop.stages import Stages
 from sim2real.loop.steps import KeptResult, KeptStep, Store
 from sim2real.loop.strategies import policy_of
-from sim2real.robot import OperatorPrompts, open_robot
+from sim2real.robot import OperatorPrompts, open_robot, robot_scheme
 from sim2real.tasks import find_task
 from sim2real.twin import Twin
 
@@ -59,7 +59,7 @@ def close_the_loop(
     """
     config = task if isinstance(task, LoopConfig) else options_as(LoopConfig, task=task, **options)
     open_robot(config.robot, task=config.task)  # an unknown robot is refused before any training
-    config.check()
+    config.check(simulated=robot_scheme(config.robot).abilities(config.robot).simulated)
     if config.dry_run:
         raise Sim2RealError("a dry run closes no loop: plan_the_loop says what it would do")
     if not check_plan(config):

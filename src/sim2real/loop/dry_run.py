@@ -53,7 +53,7 @@ def plan_the_loop(task: LoopConfig | str, **options: Any) -> LoopPlan:  # fields
     config = task if isinstance(task, LoopConfig) else options_as(LoopConfig, task=task, **options)
     config = replace(config, dry_run=True)
     open_robot(config.robot, task=config.task)
-    config.check()
+    config.check(simulated=False)
     check_plan(config)
     store = _UndoingStore(config.folder / "steps")
     ended = ""

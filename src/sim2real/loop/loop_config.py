@@ -28,7 +28,8 @@ class LoopConfig:
     task: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="TASK")]
     """Name of the task, such as `pendulum-swingup`."""
     robot: str
-    """The robot: HOST:PORT, lerobot:FILE.toml, or unit:7 for stand-in hardware."""
+    """The robot: HOST:PORT, lerobot:FILE.toml, package.module:Class, or unit:7 for stand-in
+    hardware."""
     budget: str = "40-trials"
     """Total number of attempts on the robot."""
     target: float = 0.9
@@ -78,10 +79,12 @@ class LoopConfig:
             raise Sim2RealError(f"--budget must look like 40-trials, not {self.budget!r}")
         return int(found[1])
 
-    def check(self) -> None:
-        """Refuse options out of range before anything is trained or moved."""
-        moves = not self.dry_run and not self.robot.startswith("unit:")
-        if moves and not (self.execute and self.person):
+    def check(self, *, simulated: bool) -> None:
+        """Refuse options out of range before anything is trained or moved.
+
+        `simulated` says that the robot is no hardware, which needs nobody's permission to move.
+        """
+        if not (self.dry_run or simulated) and not (self.execute and self.person):
             raise Sim2RealError(
                 "a robot moves only with --execute and --person, who allows it to move"
             )

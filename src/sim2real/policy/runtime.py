@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from sim2real.arrays import Reals, Singles
-from sim2real.errors import Sim2RealError, explaining
+from sim2real.errors import Sim2RealError
 from sim2real.policy.bundle import GRAPHS, Bundle
-
-if TYPE_CHECKING:
-    import onnxruntime
+from sim2real.policy.onnx_policy import session_of
+from sim2real.policy.protocol import PolicyRuntime
 
 
 class Runtime:
@@ -20,7 +17,9 @@ class Runtime:
     def __init__(self, bundle: Bundle) -> None:
         """Load the graphs; one that is damaged or breaks the contract is a `Sim2RealError`."""
         self.contract = bundle.contract
-        self._sessions = {name: _session(bundle, name) for name in GRAPHS}
+        self._sessions = {
+            name: session_of(bundle.graph(name), f"{bundle.folder}: {name}.onnx") for name in GRAPHS
+        }
         contract = bundle.contract
         widths = {
             "readings": contract.readings_width,
@@ -37,6 +36,9 @@ class Runtime:
                         f" {entry.shape} that the contract does not have"
                     )
 
+    def start(self) -> None:
+        """Begin an attempt; the graphs have no memory."""
+
     def observe(self, readings: Reals, goals: Reals, action: Reals, command: Reals) -> Singles:
         """One period's observation (rows, frame)."""
         return self._run("observe", readings=readings, goals=goals, action=action, command=command)
@@ -44,6 +46,10 @@ class Runtime:
     def policy(self, observations: Reals) -> Singles:
         """Actions (rows, actions) for the observations of all periods (rows, input)."""
         return self._run("policy", obs=observations)
+
+    def chunk(self, observations: Reals) -> Singles:
+        """The next actions (rows, 1, actions)."""
+        return self.policy(observations)[:, None]
 
     def act(self, action: Reals, readings: Reals, goals: Reals, command: Reals) -> Singles:
         """Commands (rows, commands) for actions; `command` is the last one that was sent."""
@@ -68,9 +74,10 @@ class Runtime:
 class Pilot:
     """One robot's policy: remembers what it saw and sent, and gives a command each period."""
 
-    def __init__(self, runtime: Runtime) -> None:
+    def __init__(self, runtime: PolicyRuntime) -> None:
         self.runtime = runtime
         self.contract = runtime.contract
+        self._next: list[Singles] = []
         self._frames: Singles | None = None
         self._goals = np.zeros((1, self.contract.goals_width), np.float32)
         self.action = np.zeros((1, len(self.contract.actions)), np.float32)
@@ -82,6 +89,8 @@ class Pilot:
         self.action = np.zeros_like(self.action)
         self.command = self.runtime.rest(np.asarray(readings)[None])
         self._frames = None
+        self._next = []
+        self.runtime.start()
 
     def step(self, readings: Reals) -> tuple[Singles, Singles, Singles]:
         """(frame, action, command) of this period; the command is what the policy asks for.
@@ -94,7 +103,9 @@ class Pilot:
             self._frames = np.repeat(frame[:, None], self.contract.history, axis=1)
         else:
             self._frames = np.concatenate([self._frames[:, 1:], frame[:, None]], axis=1)
-        action = self.runtime.policy(self._frames.reshape(1, -1))
+        if not self._next:
+            self._next = list(self.runtime.chunk(self._frames.reshape(1, -1))[0])
+        action = self._next.pop(0)[None]
         self.action = np.clip(np.nan_to_num(action), -1.0, 1.0)
         command = self.runtime.act(self.action, given, self._goals, self.command)
         if not np.isfinite(action).all():
@@ -104,16 +115,3 @@ class Pilot:
     def sent(self, command: Reals) -> None:
         """Take note of what was really sent, after limits."""
         self.command = np.asarray(command, np.float32)[None]
-
-
-def _session(bundle: Bundle, name: str) -> onnxruntime.InferenceSession:
-    import onnxruntime
-
-    options = onnxruntime.SessionOptions()
-    # One thread: a small network is done before a pool wakes up.
-    options.intra_op_num_threads = options.inter_op_num_threads = 1
-    options.log_severity_level = 4
-    with explaining(f"{bundle.folder}: {name}.onnx cannot be run"):
-        return onnxruntime.InferenceSession(
-            bundle.graph(name), options, providers=["CPUExecutionProvider"]
-        )

@@ -10,7 +10,7 @@ from sim2real.attribution import Attribution, Failures
 from sim2real.data import read_recording
 from sim2real.errors import Sim2RealError
 from sim2real.gap import Ranges
-from sim2real.learn import Policy
+from sim2real.learn import TrainedPolicy
 from sim2real.logs import aligned
 from sim2real.loop import episodes_of, run_of
 from sim2real.randomize import drawn
@@ -160,7 +160,7 @@ def _believed(closed: LoopResult) -> Iterator[str]:
     twin = Twin.load(known.folder / "twin")
     if twin.posterior is None:
         return
-    trained = Policy.open(run_of(closed.rounds[-1].policy)).run
+    trained = TrainedPolicy.open(run_of(closed.rounds[-1].policy)).run
     wider = Twin.load(trained.twin) if trained.twin and trained.source == "posterior" else twin
     draws = drawn(wider, "posterior", count=_DRAWS, seed=0).numpy()
     ranges = Ranges(twin=twin, source="posterior", draws=draws)

@@ -27,12 +27,13 @@ __all__ = [
     "ExcitationPlan",
     "ExcitedRobot",
     "OperatorPrompts",
-    "OperatorStop",
+    "PassedOnRobot",
     "PreparedMotion",
     "RecordConfig",
     "RecordedMotions",
     "Recording",
     "Robot",
+    "RobotAbilities",
     "StandIn",
     "Supervisor",
     "deploy",
@@ -42,11 +43,13 @@ __all__ = [
     "prepare_motion",
     "record_motions",
     "record_series",
+    "robot_scheme",
     "watch_drift",
 ]
 
 if TYPE_CHECKING:
-    from sim2real.robot.connect import open_robot
+    from sim2real.robot.abilities import RobotAbilities
+    from sim2real.robot.connect import open_robot, robot_scheme
     from sim2real.robot.deploy_config import DeployConfig
     from sim2real.robot.deployment import Deployment, OperatorPrompts
     from sim2real.robot.drift.drift_config import DriftConfig
@@ -57,8 +60,8 @@ if TYPE_CHECKING:
     from sim2real.robot.excite.record_config import RecordConfig
     from sim2real.robot.excite.recordings import RecordedMotions, record_motions, record_series
     from sim2real.robot.ladder_step import deploy
-    from sim2real.robot.operator import OperatorStop
     from sim2real.robot.packet_loss import link_stops
+    from sim2real.robot.passed_on import PassedOnRobot
     from sim2real.robot.protocol import Robot
     from sim2real.robot.recording import Recording
     from sim2real.robot.runner import fly

@@ -13,17 +13,18 @@ from sim2real.files import results_lake
 
 @dataclass(frozen=True, kw_only=True)
 class DeployConfig:
-    """Run a bundle on a robot, one step of the ladder of trust; it moves only with --execute.
+    """Run a policy on a robot, one step of the ladder of trust; it moves only with --execute.
 
     Without --execute no command is sent, only shown. Any key, Ctrl-C or the stop file brings the
     robot to its safe stop.
     """
 
     bundle: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="BUNDLE")]
-    """Folder of the bundle."""
+    """Folder of the bundle; or another policy: an ONNX file with a contract beside it, or
+    `package.module:Class`."""
     robot: str = ""
-    """The robot: HOST:PORT, lerobot:FILE.toml, or unit:7 for stand-in hardware (virtual time;
-    unit:7:real for real time)."""
+    """The robot: HOST:PORT, lerobot:FILE.toml, package.module:Class, or unit:7 for stand-in
+    hardware (virtual time; unit:7:real for real time)."""
     step: Literal["replay", "shadow", "limited", "full"] = "full"
     """Step of the ladder: replay on logs, shadow beside the controller in charge, limited (slow
     and small), full."""
@@ -43,7 +44,7 @@ class DeployConfig:
     """Seed of the first trial's set-up, for stand-in hardware; it grows by one per trial."""
     in_charge: str = "hold"
     """What drives the robot in shadow mode: `hold` keeps it still, `robot` is another program that
-    drives it already (nothing is sent), or the folder of another bundle."""
+    drives it already (nothing is sent), or another policy, as the bundle."""
     logs: tuple[str, ...] = ()
     """Recordings, folders of them, or lakes to replay."""
     stop_file: Path | None = None

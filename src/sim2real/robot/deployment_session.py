@@ -12,13 +12,15 @@ from pathlib import Path
 import numpy as np
 
 from sim2real import __version__
-from sim2real.contract import Limits
+from sim2real.contract import Contract, Limits
 from sim2real.data import Lake, Origin, Provenance, read_recording
 from sim2real.errors import Sim2RealError, one_line
+from sim2real.evaluation import OpenedPolicy, open_policy
 from sim2real.files import write_json
 from sim2real.phases import phase
-from sim2real.policy import Bundle, Pilot, Runtime
-from sim2real.robot.connect import clock_of, open_robot
+from sim2real.policy import Pilot
+from sim2real.robot.abilities import bench_of, judge_of, patient
+from sim2real.robot.connect import ADDRESSES, clock_of, open_robot
 from sim2real.robot.deploy_config import DeployConfig
 from sim2real.robot.deployment import AttemptRecord, Deployment, OperatorPrompts
 from sim2real.robot.kinematics import Kinematics
@@ -33,12 +35,9 @@ from sim2real.robot.operator import OperatorStop
 from sim2real.robot.protocol import Robot
 from sim2real.robot.readings import Goals, first_readings, goal_vector, make_ready
 from sim2real.robot.recording import Recording, write_outcome
-from sim2real.robot.remote import RemoteRobot
 from sim2real.robot.runner import Controller, Flight, fly
 from sim2real.robot.shadow import Holding, Overheard, ShadowComparison, Shadowed
-from sim2real.robot.standin import StandIn
 from sim2real.robot.supervisor import OPERATOR, Supervisor
-from sim2real.twin import Twin
 
 _MIN_PERIODS = 25
 """Fewest control periods with which a step counts."""
@@ -48,9 +47,9 @@ class DeploymentSession:
     """One step of the ladder on one robot."""
 
     def __init__(
-        self, config: DeployConfig, bundle: Bundle, goals: Goals, prompts: OperatorPrompts
+        self, config: DeployConfig, policy: OpenedPolicy, goals: Goals, prompts: OperatorPrompts
     ) -> None:
-        self._config, self._bundle, self._prompts = config, bundle, prompts
+        self._config, self._policy, self._prompts = config, policy, prompts
         self._goals = goals
         listening = config.step == "shadow" and config.in_charge == "robot"
         self._sends = config.execute and not listening
@@ -64,21 +63,21 @@ class DeploymentSession:
                 "--person NAME is required: who stands at the robot and lets it move"
             )
         if not config.robot:
-            raise Sim2RealError("--robot is required: HOST:PORT, lerobot:FILE.toml or unit:7")
-        self._runtime = Runtime(bundle)
-        self._kinematics = Kinematics(Twin.load(bundle.twin), bundle.contract, bundle.limits)
-        self._in_charge = _bundle_in_charge(config, bundle)
-        self.robot: Robot = open_robot(config.robot, task=bundle.contract.task)
-        self._clock = clock_of(self.robot)
-        self._comparison = ShadowComparison(bundle.contract, bundle.limits)
+            raise Sim2RealError(f"--robot is required: {ADDRESSES}")
+        self._runtime = policy.runtime()
+        self._kinematics = Kinematics(policy.twin, policy.contract, policy.limits)
+        self._in_charge = _policy_in_charge(config, policy)
+        self.robot: Robot = open_robot(config.robot, task=policy.contract.task)
+        self._comparison = ShadowComparison(policy.contract, policy.limits)
         self._moved = False
         self._lake: Lake | None = None
 
     def run(self) -> Deployment:
         """All trials of the step, on the `robot`, which is connected."""
-        config, bundle, robot = self._config, self._bundle, self.robot
-        _check_robot(robot, bundle)
-        if config.rearm and not isinstance(robot, StandIn):
+        config, robot = self._config, self.robot
+        self._clock = clock_of(robot)
+        _check_robot(robot, self._policy.contract)
+        if config.rearm and not robot.abilities.simulated:
             raise Sim2RealError(
                 "--rearm is for stand-in hardware only: a person must re-arm a robot"
             )
@@ -91,12 +90,12 @@ class DeploymentSession:
                 )
             self._check_charge()
             skipped = refuse_to_skip(
-                bundle, config.step, robot=robot.name, serial=robot.serial, force=config.force
+                self._policy, config.step, robot=robot.name, serial=robot.serial, force=config.force
             )
         recorded = config.execute or config.step == "shadow"
         if recorded and config.lake:  # before anything moves
             self._lake = Lake.create(config.lake)
-            bundle.keep_origin(self._lake)
+            self._policy.keep_origin(self._lake)
         folder = self._folder() if recorded else None
         stop = OperatorStop(config.stop_file or (folder / "STOP" if folder else None))
         trials: list[AttemptRecord] = []
@@ -132,8 +131,7 @@ class DeploymentSession:
         return found
 
     def _trial(self, number: int, folder: Path | None, stop: OperatorStop) -> AttemptRecord:
-        config, bundle, robot = self._config, self._bundle, self.robot
-        contract = bundle.contract
+        config, robot, contract = self._config, self.robot, self._policy.contract
         goals = self._set_up(number)
         goal_vector(contract, goals)  # refuse missing goals before the drives are on
         first_readings(robot, contract, self._clock)  # and another robot
@@ -148,10 +146,11 @@ class DeploymentSession:
         pilot = Pilot(self._runtime)
         controller: Controller = pilot
         flown: Robot = robot
-        if config.step == "shadow":
-            charge = self._charge()
-            controller = Shadowed(charge, pilot, self._comparison)
-            flown = charge if isinstance(charge, Overheard) else robot
+        if config.step == "shadow" and config.in_charge == "robot":
+            flown = charge = Overheard(robot, contract)
+            controller = Shadowed(charge, pilot, self._comparison, overheard=True)
+        elif config.step == "shadow":
+            controller = Shadowed(self._charge(), pilot, self._comparison)
         with stop, _impatient(robot, contract.rate_hz):
             flight = fly(
                 flown,
@@ -171,16 +170,14 @@ class DeploymentSession:
         outcome = self._judge(flight) if self._sends and config.step == "full" else ""
         return self._kept(flight, outcome, recording)
 
-    def _charge(self) -> Pilot | Holding | Overheard:
+    def _charge(self) -> Controller:
         """The controller in charge, which a policy shadows."""
-        if self._config.in_charge == "robot":
-            return Overheard(self.robot, self._bundle.contract)
         if self._in_charge is None:
             return Holding(Pilot(self._runtime))
-        return Pilot(Runtime(self._in_charge))
+        return Pilot(self._in_charge.runtime())
 
     def _check_charge(self) -> None:
-        """Refuse a bundle in charge that has not climbed the whole ladder itself."""
+        """Refuse a policy in charge that has not climbed the whole ladder itself."""
         if self._in_charge is None or self._config.force:
             return
         robot = self.robot
@@ -201,7 +198,7 @@ class DeploymentSession:
             limited=flight.limited,
             late_p99_s=float(np.quantile(late, 0.99)),
             late_max_s=float(late.max()),
-            overruns=int((late * self._bundle.contract.rate_hz > 1.0).sum()),
+            overruns=int((late * self._policy.contract.rate_hz > 1.0).sum()),
         )
         if recording is None:
             return trial
@@ -213,11 +210,11 @@ class DeploymentSession:
 
     def _set_up(self, number: int) -> Goals:
         """Have the robot's bench, or a person, set up a trial; its goals."""
-        robot = self.robot
-        if isinstance(robot, RemoteRobot):
+        bench = bench_of(self.robot)
+        if bench is not None:
             if self._resets:
-                return {**robot.reset(self._config.seed + number), **self._goals}
-            return {**robot.goals(), **self._goals}
+                return {**bench.reset(self._config.seed + number), **self._goals}
+            return {**bench.goals(), **self._goals}
         if self._sends and self._config.trials > 1:
             if number and not sys.stdin.isatty():
                 raise Sim2RealError("nobody is at the terminal to set up the next trial")
@@ -229,25 +226,26 @@ class DeploymentSession:
     @property
     def _resets(self) -> bool:
         """Whether the robot's bench sets up trials by seed; not while another program drives it."""
-        robot = self.robot
-        return isinstance(robot, RemoteRobot) and (self._sends or isinstance(robot, StandIn))
+        abilities = self.robot.abilities
+        return abilities.resets and (self._sends or abilities.owned)
 
     def _limits(self, goals: Goals) -> Limits:
-        bundle = self._bundle
+        policy = self._policy
         if self._config.step != "limited":
-            return bundle.limits
-        readings = first_readings(self.robot, bundle.contract, self._clock)
+            return policy.limits
+        readings = first_readings(self.robot, policy.contract, self._clock)
         pilot = Pilot(self._runtime)
-        pilot.start(readings, goal_vector(bundle.contract, goals))
-        return small_and_slow(bundle.limits, pilot.command[0])
+        pilot.start(readings, goal_vector(policy.contract, goals))
+        return small_and_slow(policy.limits, pilot.command[0])
 
     def _judge(self, flight: Flight) -> str:
         if flight.stopped:
             # An operator who ends it early has not seen the outcome.
             return "" if flight.stopped == OPERATOR else "failure"
-        if isinstance(self.robot, RemoteRobot):
+        bench = judge_of(self.robot)
+        if bench is not None:
             with suppress(Sim2RealError):  # a robot that does not answer has not succeeded
-                return "success" if self.robot.judge() else "failure"
+                return "success" if bench.judge() else "failure"
             return "failure"
         answer = self._prompts.ask("did it succeed? [y/n, Enter if unclear]").strip().lower()
         return {"y": "success", "n": "failure"}.get(answer[:1], "")
@@ -276,7 +274,7 @@ class DeploymentSession:
             step=config.step,
             passed=not why,
             why=why,
-            bundle=self._bundle.id,
+            bundle=self._policy.seal,
             robot=robot.name,
             serial=robot.serial,
             person=config.person,
@@ -284,18 +282,18 @@ class DeploymentSession:
             episodes=tuple(trial.episode for trial in trials),
             figures=figures,
         )
-        write_record(self._bundle, record)
+        write_record(self._policy, record)
         return record
 
     def _provenance(self, number: int) -> Provenance:
-        config, bundle = self._config, self._bundle
+        config, contract = self._config, self._policy.contract
         return Provenance(
             kind=Origin.REAL,
-            task=bundle.contract.task,
-            twin=bundle.contract.robot,
-            twin_version=bundle.contract.twin_version,
+            task=contract.task,
+            twin=contract.robot,
+            twin_version=contract.twin_version,
             seed=config.seed + number if self._resets else None,
-            policy=bundle.policy,
+            policy=self._policy.id,
             robot=self.robot.name,
             serial=self.robot.serial,
             site=config.site,
@@ -318,41 +316,42 @@ class DeploymentSession:
         return folder
 
 
-def _bundle_in_charge(config: DeployConfig, bundle: Bundle) -> Bundle | None:
-    """The bundle that drives the robot while a policy shadows it; None without one."""
+def _policy_in_charge(config: DeployConfig, policy: OpenedPolicy) -> OpenedPolicy | None:
+    """The policy that drives the robot while another shadows it; None without one."""
     if config.step != "shadow" or config.in_charge in ("hold", "robot"):
         return None
-    other = Bundle.open(Path(config.in_charge))
-    if other.id == bundle.id:
-        raise Sim2RealError("a policy cannot shadow itself: --in-charge names the same bundle")
-    mine, theirs = ([c.name for c in b.contract.commands] for b in (bundle, other))
-    same = ("sensors", "goals", "rate_hz")
-    if mine != theirs or any(
-        getattr(bundle.contract, name) != getattr(other.contract, name) for name in same
-    ):
-        raise Sim2RealError(f"the bundle in charge, {config.in_charge}, is for another robot")
+    other = open_policy(config.in_charge)
+    if other.seal == policy.seal:
+        raise Sim2RealError("a policy cannot shadow itself: --in-charge names the same one")
+    one, two = policy.contract, other.contract
+    mine, theirs = ([command.name for command in c.commands] for c in (one, two))
+    if mine != theirs or (one.sensors, one.goals, one.rate_hz) != (
+        two.sensors, two.goals, two.rate_hz,
+    ):  # fmt: skip
+        raise Sim2RealError(f"the policy in charge, {config.in_charge}, is for another robot")
     return other
 
 
 @contextmanager
 def _impatient(robot: Robot, rate_hz: float) -> Iterator[None]:
     """While it moves, wait little more than a period for a robot's answer."""
-    if not isinstance(robot, RemoteRobot) or robot.virtual:
+    link = patient(robot)
+    if link is None or robot.abilities.virtual_time:
         yield
         return
-    patience_s, robot.patience_s = robot.patience_s, 1.5 / rate_hz
+    patience_s, link.patience_s = link.patience_s, 1.5 / rate_hz
     try:
         yield
     finally:
-        robot.patience_s = patience_s
+        link.patience_s = patience_s
 
 
-def _check_robot(robot: Robot, bundle: Bundle) -> None:
-    wanted = [command.name for command in bundle.contract.commands]
-    there = getattr(robot, "actuators", None)
+def _check_robot(robot: Robot, contract: Contract) -> None:
+    wanted = [command.name for command in contract.commands]
+    there = robot.abilities.actuators
     if there is not None and sorted(there) != sorted(wanted):
         raise Sim2RealError(
-            f"the bundle is for another robot: it commands {', '.join(wanted)}, but this one"
+            f"the policy is for another robot: it commands {', '.join(wanted)}, but this one"
             f" has {', '.join(there)}"
         )
 

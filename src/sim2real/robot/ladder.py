@@ -1,6 +1,6 @@
-"""The ladder of trust: the steps of a bundle before it may move a robot freely.
+"""The ladder of trust: the steps of a policy before it may move a robot freely.
 
-Each step leaves a record in the bundle's folder. The newest record of a step decides; records of
+Each step leaves a record in the policy's folder. The newest record of a step decides; records of
 moving steps hold only for the robot they were taken with.
 """
 
@@ -15,9 +15,9 @@ import numpy as np
 from sim2real.arrays import Reals
 from sim2real.contract import Limits
 from sim2real.errors import Sim2RealError
+from sim2real.evaluation import OpenedPolicy
 from sim2real.files import read_json, write_json
 from sim2real.plain import PlainData
-from sim2real.policy import Bundle
 
 LadderStepName = Literal["replay", "shadow", "limited", "full"]
 STEPS: tuple[LadderStepName, ...] = get_args(LadderStepName)
@@ -31,14 +31,14 @@ _SPEED_SHARE = 0.75
 
 @dataclass(frozen=True, kw_only=True)
 class LadderRecord(PlainData):
-    """One step taken with a bundle."""
+    """One step taken with a policy."""
 
     step: LadderStepName
     passed: bool
     why: str = ""
     """Why it did not pass."""
     bundle: str
-    """Id of the bundle."""
+    """Seal of the policy: the id of its bundle, if it is one."""
     robot: str = ""
     serial: str = ""
     person: str = ""
@@ -58,24 +58,24 @@ class LadderRecord(PlainData):
         return f"{self.step}{where}: {passed if self.passed else f'not passed: {self.why}'}"
 
 
-def write_record(bundle: Bundle, record: LadderRecord) -> None:
-    """Keep a record beside the bundle."""
+def write_record(policy: OpenedPolicy, record: LadderRecord) -> None:
+    """Keep a record beside the policy."""
     stamp = record.time.replace(":", "").replace("-", "").replace("+0000", "")
-    write_json(bundle.records / f"{stamp}-{record.step}.json", record.to_dict())
+    write_json(policy.records / f"{stamp}-{record.step}.json", record.to_dict())
 
 
-def read_records(bundle: Bundle) -> list[LadderRecord]:
-    """All records of a bundle, the oldest first; a malformed one is a `Sim2RealError`."""
+def read_records(policy: OpenedPolicy) -> list[LadderRecord]:
+    """All records of a policy, the oldest first; a malformed one is a `Sim2RealError`."""
     found = [
         LadderRecord.from_dict(read_json(path), str(path))
-        for path in sorted(bundle.records.glob("*.json"))
+        for path in sorted(policy.records.glob("*.json"))
     ]
     return sorted(found, key=lambda record: record.time)
 
 
-def missing(bundle: Bundle, step: str, *, robot: str, serial: str) -> list[str]:
+def missing(policy: OpenedPolicy, step: str, *, robot: str, serial: str) -> list[str]:
     """Steps before `step` that were not passed, each with the reason."""
-    records = [record for record in read_records(bundle) if record.bundle == bundle.id]
+    records = [record for record in read_records(policy) if record.bundle == policy.seal]
     found = []
     for before in STEPS[: STEPS.index(step)]:
         mine = [
@@ -91,13 +91,14 @@ def missing(bundle: Bundle, step: str, *, robot: str, serial: str) -> list[str]:
     return found
 
 
-def refuse_to_skip(bundle: Bundle, step: str, *, robot: str, serial: str, force: bool) -> str:
+def refuse_to_skip(policy: OpenedPolicy, step: str, *, robot: str, serial: str, force: bool) -> str:
     """The earlier steps that are skipped by `force`; without it they are a `Sim2RealError`."""
-    left = missing(bundle, step, robot=robot, serial=serial)
+    left = missing(policy, step, robot=robot, serial=serial)
     if left and not force:
+        place = policy.place or policy.id
         raise Sim2RealError(
             f"{step} on {robot} {serial} first needs {', '.join(left)}: run"
-            f" `sim2real deploy {bundle.folder} --step {left[0].split()[0]} …`, or skip steps with"
+            f" `sim2real deploy {place} --step {left[0].split()[0]} …`, or skip steps with"
             " --force"
         )
     return ", ".join(left)

@@ -1,4 +1,4 @@
-"""A bundle on a robot: one step of the ladder of trust, with its attempts and its record."""
+"""A policy on a robot: one step of the ladder of trust, with its attempts and its record."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 from sim2real.data import Episode, Logs, select
 from sim2real.errors import Sim2RealError, nearest, options_as
-from sim2real.policy import Bundle
+from sim2real.evaluation import OpenedPolicy, PolicySource, open_policy
 from sim2real.robot.connect import connected
 from sim2real.robot.deploy_config import DeployConfig
 from sim2real.robot.deployment import Deployment, OperatorPrompts
@@ -19,24 +19,29 @@ from sim2real.robot.rehearsal import rehearse
 
 
 def deploy(
-    bundle: DeployConfig | Bundle | Path | str,
+    request: DeployConfig | PolicySource,
     *,
     logs: Logs = (),
     prompts: OperatorPrompts | None = None,
     **options: Any,  # fields of DeployConfig
 ) -> Deployment:
-    """Take one step of the ladder of trust with a bundle; nothing is sent without `execute`.
+    """Take one step of the ladder of trust with a policy; nothing is sent without `execute`.
 
-    `options` are the fields of `DeployConfig`, which may also be given whole. A `replay` uses
-    `logs`. Whatever does not fit is refused before anything moves; `prompts` are the callbacks to
-    the person at the robot.
+    `request` is the policy, and `options` are fields of `DeployConfig`; or it is that, whole. A
+    `replay` uses `logs`. Whatever does not fit is refused before anything moves; `prompts` are the
+    callbacks to the person at the robot, who is told what the policy lacks.
     """
-    if isinstance(bundle, DeployConfig):
-        config, bundle = bundle, Bundle.open(bundle.bundle)
+    if isinstance(request, DeployConfig):
+        config, opened = request, open_policy(request.bundle)
     else:
-        bundle = Bundle.open(bundle)
-        config = options_as(DeployConfig, bundle=bundle.folder, **options)
+        opened = open_policy(request)
+        config = options_as(DeployConfig, bundle=opened.place or Path(opened.id), **options)
     prompts = prompts or OperatorPrompts()
+    before = opened.policy.abilities.before_robots
+    if before:
+        raise Sim2RealError(f"{opened.place or opened.id} may not drive a robot yet: {before}")
+    for line in opened.missing_for("interface", "limits"):
+        prompts.tell(line)
     if config.step == "replay" and not (logs or config.logs):
         raise Sim2RealError("replay needs recordings: --logs FILE …")
     if config.trials < 1 or not 0 <= config.seconds < 1e6:
@@ -45,19 +50,14 @@ def deploy(
             f" {config.seconds:g}"
         )
     goals = parse_goals(config.goal)
-    known = [goal.name for goal in bundle.contract.goals]
+    known = [goal.name for goal in opened.contract.goals]
     for name in goals:
         if name not in known:
             raise Sim2RealError(f"the policy has no goal {name!r}{nearest(name, known)}")
     if config.step == "replay":
-        return _replay(
-            config,
-            bundle,
-            select(logs or config.logs, twin=bundle.contract.robot).episodes,
-            goals,
-            prompts,
-        )
-    session = DeploymentSession(config, bundle, goals, prompts)
+        chosen = select(logs or config.logs, twin=opened.contract.robot)
+        return _replay(config, opened, chosen.episodes, goals, prompts)
+    session = DeploymentSession(config, opened, goals, prompts)
     with connected(session.robot):
         return session.run()
 
@@ -76,25 +76,25 @@ def parse_goals(given: Sequence[str]) -> dict[str, list[float]]:
 
 def _replay(
     config: DeployConfig,
-    bundle: Bundle,
+    policy: OpenedPolicy,
     logs: Sequence[Episode],
     goals: Goals,
     prompts: OperatorPrompts,
 ) -> Deployment:
-    found = rehearse(bundle, logs, goals=goals, report=prompts.report)
+    found = rehearse(policy, logs, goals=goals, report=prompts.report)
     why = found.wrong()
     record = LadderRecord(
         step="replay",
         passed=not why,
         why=why,
-        bundle=bundle.id,
+        bundle=policy.seal,
         robot=logs[0].provenance.robot,
         serial=logs[0].provenance.serial,
         person=config.person,
         episodes=tuple(episode.id for episode in logs),
         figures=found.to_dict(),
     )
-    write_record(bundle, record)
+    write_record(policy, record)
     return Deployment(
         step="replay",
         robot=record.robot,

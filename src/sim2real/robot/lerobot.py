@@ -18,6 +18,7 @@ from typing import Any, Literal, Protocol
 from sim2real.errors import Sim2RealError, explaining, nearest, one_line
 from sim2real.files import read_toml
 from sim2real.plain import of_plain
+from sim2real.robot.abilities import RobotAbilities
 from sim2real.robot.connect import WallClock
 from sim2real.robot.driver_names import DriverNames, DriverTables
 from sim2real.robot.protocol import ControlClock
@@ -96,8 +97,9 @@ class LeRobotRobot:
         self._present: dict[str, float] = {}
         self.stopped_itself = ""
         """Why it does not obey; '' while it does."""
-        self.actuators = tuple(names.commands)
-        """Names of the actuators it takes commands for."""
+        self.abilities = RobotAbilities(
+            actuators=tuple(names.commands), enables=True, reports_why_stopped=True
+        )
         self._driven = False
         readable, self._takes = dict(robot.observation_features), dict(robot.action_features)
         for what, given, has in (

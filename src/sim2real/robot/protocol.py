@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Protocol, runtime_checkable
 
+from sim2real.robot.abilities import RobotAbilities
+
 
 @runtime_checkable
 class Robot(Protocol):
     """A robot behind a few calls.
 
     Readings and commands go by name and in SI units: `{"shoulder_pan_pos": 0.1}`. A value of
-    several numbers is a sequence. Optional are a text `stopped_itself`, which says why the robot
-    stopped by itself ('' while it obeys), `actuators`, the names of its actuators, and `enable`,
-    which starts its drives.
+    several numbers is a sequence. What it can do besides, it declares in `abilities`.
     """
 
     name: str
@@ -22,6 +22,10 @@ class Robot(Protocol):
     """Serial number of this robot."""
     safe_stop: str
     """What `stop` does: 'hold' the position, or 'damp' the motion until it rests."""
+
+    @property
+    def abilities(self) -> RobotAbilities:
+        """What it can do besides; what only shows on connecting is declared from then on."""
 
     @property
     def is_connected(self) -> bool:
@@ -33,9 +37,10 @@ class Robot(Protocol):
     def get_observation(self) -> Mapping[str, object]:
         """The newest readings, by sensor; empty where a packet was lost.
 
-        '@age' is how old they are [s], '@torque' the actuators' torques where the robot measures
-        them [N m or N], '@command' the commands of the controller in charge. The last two are
-        in the order of `actuators`, or of the contract where there are none.
+        '@age' is how old they are [s], '@torque' the actuators' torques [N m or N], '@command' the
+        commands of the controller in charge. The last two need the abilities `measures_torque` and
+        `reports_commands`, and are in the order of the declared actuators, or of the contract where
+        none are declared.
         """
 
     def send_action(self, action: Mapping[str, float]) -> Mapping[str, float]:

@@ -9,6 +9,7 @@ import numpy as np
 from sim2real.arrays import Floats, Reals
 from sim2real.contract import Contract
 from sim2real.errors import Sim2RealError
+from sim2real.robot.abilities import enabled, why_stopped
 from sim2real.robot.protocol import ControlClock, Robot
 
 Goals = Mapping[str, Sequence[float] | Reals]
@@ -56,7 +57,7 @@ def in_order(
     if name not in seen:
         return None
     values = numbers(seen[name])
-    there = list(getattr(robot, "actuators", ()))
+    there = list(robot.abilities.actuators or ())
     wanted = [command.name for command in contract.commands]
     if len(values) == len(there) and set(there) == set(wanted):
         values = values[[there.index(actuator) for actuator in wanted]]
@@ -73,6 +74,7 @@ def first_readings(robot: Robot, contract: Contract, clock: ControlClock) -> Flo
                 raise Sim2RealError(
                     f"the robot does not report {', '.join(missing)}: is it the right one?"
                 )
+            _check_declared(robot, seen)
             found = readings_vector(contract, seen)
             if not np.isfinite(found).all():
                 raise Sim2RealError("the robot's readings do not have the contract's shape")
@@ -81,11 +83,25 @@ def first_readings(robot: Robot, contract: Contract, clock: ControlClock) -> Flo
     raise Sim2RealError("the robot gives no readings")
 
 
+def _check_declared(robot: Robot, seen: Mapping[str, object]) -> None:
+    """Refuse readings that nobody would look at, because the robot does not declare them."""
+    declared = {
+        "@torque": ("measures_torque", robot.abilities.measures_torque),
+        "@command": ("reports_commands", robot.abilities.reports_commands),
+    }
+    for name, (ability, has) in declared.items():
+        if name in seen and not has:
+            raise Sim2RealError(
+                f"{robot.name} reports {name}, but does not declare it: set {ability} in its"
+                " abilities"
+            )
+
+
 def make_ready(robot: Robot, contract: Contract, clock: ControlClock) -> Floats:
     """Enable a robot that has stopped, if it needs that; its readings afterwards."""
-    enable = getattr(robot, "enable", None)
+    drives = enabled(robot)
     readings = first_readings(robot, contract, clock)
-    if enable is not None and getattr(robot, "stopped_itself", True):
-        enable()
+    if drives and (why_stopped(robot) or not robot.abilities.reports_why_stopped):
+        drives.enable()
         readings = first_readings(robot, contract, clock)
     return readings

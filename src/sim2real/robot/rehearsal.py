@@ -11,14 +11,14 @@ from sim2real.arrays import Ints
 from sim2real.data import Episode
 from sim2real.doctor import Diagnosis, diagnose
 from sim2real.errors import Sim2RealError
+from sim2real.evaluation import OpenedPolicy
 from sim2real.logs import ControlLog
 from sim2real.plain import PlainData
-from sim2real.policy import Bundle, Pilot, Runtime
+from sim2real.policy import Pilot, PolicyRuntime
 from sim2real.robot.kinematics import Kinematics
 from sim2real.robot.readings import Goals, goal_vector
 from sim2real.robot.shadow import Agreement, ShadowComparison
 from sim2real.robot.supervisor import Inputs, State, Supervisor
-from sim2real.twin import Twin
 
 _MIN_PERIODS = 50
 """Fewest control periods with which a replay counts."""
@@ -49,7 +49,7 @@ class Rehearsal(PlainData):
 
 
 def rehearse(
-    bundle: Bundle,
+    policy: OpenedPolicy,
     episodes: Sequence[Episode],
     *,
     goals: Goals,
@@ -58,33 +58,33 @@ def rehearse(
     """Run a policy along logs, as if it had been in charge of what was measured."""
     if not episodes:
         raise Sim2RealError("there is no log to replay: give recordings with --logs")
-    twin = Twin.load(bundle.twin)
-    kinematics = Kinematics(twin, bundle.contract, bundle.limits)
-    runtime = Runtime(bundle)
-    comparison = ShadowComparison(bundle.contract, bundle.limits)
+    twin = policy.twin
+    kinematics = Kinematics(twin, policy.contract, policy.limits)
+    runtime = policy.runtime()
+    comparison = ShadowComparison(policy.contract, policy.limits)
     trips = []
     for number, episode in enumerate(episodes):
-        log = ControlLog.of(episode, bundle.contract, twin.channels)
+        log = ControlLog.of(episode, policy.contract, twin.channels)
         if log.missing:
             raise Sim2RealError(
                 f"episode {episode.id} has no {', '.join(log.missing)}: the robot lacks what the"
                 " policy needs, or its channels have other names"
             )
-        trip = _along(log, bundle, runtime, kinematics, comparison, goals)
+        trip = _along(log, policy, runtime, kinematics, comparison, goals)
         if trip:
             trips.append(f"{trip} (episode {episode.id[:8]})")
         report(number + 1, len(episodes))
     return Rehearsal(
         agreement=comparison.agreement(),
         trips=tuple(trips),
-        doctor=diagnose(bundle, episodes),
+        doctor=diagnose(policy, episodes),
     )
 
 
 def _along(
     log: ControlLog,
-    bundle: Bundle,
-    runtime: Runtime,
+    policy: OpenedPolicy,
+    runtime: PolicyRuntime,
     kinematics: Kinematics,
     comparison: ShadowComparison,
     goals: Goals,
@@ -95,9 +95,9 @@ def _along(
         return "there are no readings"
     goal = log.goals[rows[0]] if log.goals is not None else np.zeros(0)
     if not np.isfinite(goal).all():
-        goal = goal_vector(bundle.contract, goals)
-    for part in _unbroken(log, rows, bundle.limits.stale_periods):
-        pilot, supervisor = Pilot(runtime), Supervisor(bundle.contract, bundle.limits)
+        goal = goal_vector(policy.contract, goals)
+    for part in _unbroken(log, rows, policy.limits.stale_periods):
+        pilot, supervisor = Pilot(runtime), Supervisor(policy.contract, policy.limits)
         pilot.start(log.readings[part[0]], goal)
         supervisor.arm(person="rehearsal", resting=pilot.command[0])
         for row in part:
@@ -106,7 +106,7 @@ def _along(
             decision = supervisor.step(
                 Inputs(
                     readings=readings,
-                    age_s=0.0 if fresh else 1.0 / bundle.contract.rate_hz,
+                    age_s=0.0 if fresh else 1.0 / policy.contract.rate_hz,
                     fresh=fresh,
                     frame=frame,
                     wanted=wanted,

@@ -8,18 +8,35 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Mapping
+from dataclasses import replace
 
 import zmq
 
 from sim2real.errors import Sim2RealError, number_at, table_at
 from sim2real.plain import of_plain
+from sim2real.robot.abilities import RobotAbilities
 
+OLD_SERVER = RobotAbilities(
+    enables=True,
+    reports_why_stopped=True,
+    measures_torque=True,
+    reports_commands=True,
+    resets=True,
+    judges=True,
+    patience=True,
+)
+"""What a server can do whose hello does not declare it."""
+_TOLD = ("measures_torque", "reports_commands", "resets", "judges")
+"""Abilities that a hello may declare; the others are the protocol's, or ours to know."""
 _START_UP_S = 5.0
 """Longest time in which drives get ready [s]."""
 
 
 class RemoteRobot:
     """The unit that listens at `tcp://127.0.0.1:PORT`."""
+
+    known: RobotAbilities = OLD_SERVER
+    """What it can do as far as is known before it says hello."""
 
     def __init__(self, address: str) -> None:
         """`address` is a port, `host:port`, or a ZeroMQ address."""
@@ -38,8 +55,7 @@ class RemoteRobot:
         self._socket: zmq.Socket[bytes] | None = None
         self._held = False
         self._driven = False
-        self.actuators: tuple[str, ...] = ()
-        """Names of the actuators it takes commands for."""
+        self.abilities = self.known
         self._now_s = 0.0
 
     @property
@@ -67,7 +83,18 @@ class RemoteRobot:
             raise
         self.name, self.serial = str(told["robot"]), str(told["serial"])
         self.safe_stop, self.virtual = str(told["safe_stop"]), told["clock"] == "virtual"
-        self.actuators = tuple(str(name) for name in actuators)
+        declared = of_plain(dict[str, bool], told.get("abilities", {}), "the robot's abilities")
+        self.abilities = replace(
+            self.known,
+            actuators=tuple(str(name) for name in actuators),
+            virtual_time=self.virtual,
+            **{name: declared[name] for name in _TOLD if name in declared},
+        )
+
+    @property
+    def actuators(self) -> tuple[str, ...]:
+        """Names of the actuators it takes commands for."""
+        return self.abilities.actuators or ()
 
     def enable(self) -> None:
         """Start the drives; a robot that does not get ready is a `Sim2RealError`."""

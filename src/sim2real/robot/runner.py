@@ -14,6 +14,7 @@ import numpy as np
 from sim2real.arrays import Floats, Reals
 from sim2real.contract import Contract
 from sim2real.errors import Sim2RealError
+from sim2real.robot.abilities import why_stopped
 from sim2real.robot.protocol import ControlClock, Robot
 from sim2real.robot.readings import (
     Goals,
@@ -197,7 +198,7 @@ class _Flying:
                 fresh=fresh,
                 connected=connected,
                 # Without `execute` the drives need not be on.
-                stopped_itself=getattr(robot, "stopped_itself", "") if self._execute else "",
+                stopped_itself=why_stopped(robot) if self._execute else "",
                 operator_stop=operator_stop(),
                 frame=frame,
                 wanted=wanted,

@@ -7,7 +7,7 @@ Shadow mode measures how often the two agree, and how often the policy was outsi
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -15,6 +15,8 @@ from sim2real.arrays import Bools, Floats, Reals
 from sim2real.contract import Contract, Limits
 from sim2real.errors import Sim2RealError
 from sim2real.plain import PlainData
+from sim2real.robot.abilities import RobotAbilities
+from sim2real.robot.passed_on import PassedOnRobot
 from sim2real.robot.protocol import Robot
 from sim2real.robot.readings import in_order
 from sim2real.robot.runner import Controller
@@ -110,7 +112,16 @@ class ShadowComparison:
 class Shadowed:
     """The controller in charge, with a guest beside it that sees everything and sends nothing."""
 
-    def __init__(self, charge: Controller, guest: Controller, comparison: ShadowComparison) -> None:
+    def __init__(
+        self,
+        charge: Controller,
+        guest: Controller,
+        comparison: ShadowComparison,
+        *,
+        overheard: bool = False,
+    ) -> None:
+        """`overheard` says that another program drives the robot, and `charge` repeats it."""
+        self._overheard = overheard
         self._charge, self._guest, self._comparison = charge, guest, comparison
         self._seen: tuple[Reals, Reals] | None = None
         self.contract = guest.contract
@@ -131,7 +142,7 @@ class Shadowed:
 
     def sent(self, command: Reals) -> None:
         """Pass on to both what was really sent; if others drive the robot, what they sent."""
-        if isinstance(self._charge, Overheard):
+        if self._overheard:
             command = self._charge.command[0]
         if self._seen is not None:
             self._comparison.add(*self._seen, command)
@@ -161,26 +172,21 @@ class Holding:
         """Nothing to remember."""
 
 
-class Overheard:
+class Overheard(PassedOnRobot):
     """A robot that another program drives: its readings, and the commands it gets.
 
     As a `Robot` it takes no command; as a controller it repeats theirs.
     """
 
     def __init__(self, robot: Robot, contract: Contract) -> None:
-        self._robot = robot
+        super().__init__(robot)
         self.contract = contract
-        self.name, self.serial, self.safe_stop = robot.name, robot.serial, robot.safe_stop
         self.command: Floats = np.zeros((1, len(contract.commands)))
 
     @property
-    def is_connected(self) -> bool:
-        """Whether the robot answers."""
-        return self._robot.is_connected
-
-    def connect(self) -> None:
-        """Listen to the robot."""
-        self._robot.connect()
+    def abilities(self) -> RobotAbilities:
+        """What it can do: it reads, and starts no drives."""
+        return replace(super().abilities, enables=False, reports_why_stopped=False)
 
     def get_observation(self) -> Mapping[str, object]:
         """The newest readings; it notes the command of the controller in charge."""
@@ -200,10 +206,6 @@ class Overheard:
 
     def stop(self) -> None:
         """Left to the controller in charge."""
-
-    def disconnect(self) -> None:
-        """Stop listening."""
-        self._robot.disconnect()
 
     def start(self, readings: Reals, goals: Reals) -> None:
         """Nothing to begin."""

@@ -6,20 +6,26 @@ import os
 import subprocess
 import sys
 from contextlib import suppress
+from dataclasses import replace
 
 from sim2real.errors import Sim2RealError
-from sim2real.robot.remote import RemoteRobot
+from sim2real.robot.abilities import RobotAbilities
+from sim2real.robot.remote import OLD_SERVER, RemoteRobot
+
+STAND_IN = replace(OLD_SERVER, simulated=True, owned=True, repeats=True)
+"""What every unit of stand-in hardware can do."""
 
 
 class StandIn(RemoteRobot):
     """One unit of stand-in hardware in a process of its own, from `connect` to `disconnect`."""
 
     process: subprocess.Popen[str] | None = None
+    known: RobotAbilities = STAND_IN
 
-    def __init__(self, unit: int, task: str, *, virtual: bool = True) -> None:
-        """The unit of that number at the bench of a task."""
+    def __init__(self, unit: int, bench: str, *, virtual: bool = True) -> None:
+        """The unit of that number at a bench, as a task names its own."""
         self._command = [sys.executable, "-m", "sim2real.reality", "serve", "--unit", str(unit)]
-        self._command += ["--task", task, "--parent", str(os.getpid())]
+        self._command += ["--task", bench, "--parent", str(os.getpid())]
         self._command += ["--virtual"] if virtual else []
         super().__init__("0")
 

@@ -201,6 +201,9 @@ class Task(ABC):
     """Site that must stay in the workspace on a real robot; '' for none."""
     camera: ClassVar[str] = "front"
     """Camera that films it."""
+    bench: ClassVar[str] = ""
+    """Bench of the stand-in hardware that it is done at, as `sim2real-reality serve --task` knows
+    it; '' if there is none."""
 
     def __init__(self, worlds: Worlds) -> None:
         self.worlds = worlds

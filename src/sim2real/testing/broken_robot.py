@@ -9,12 +9,12 @@ import numpy as np
 
 from sim2real.contract import Contract
 from sim2real.doctor import Fault
-from sim2real.robot import Robot
+from sim2real.robot import PassedOnRobot, Robot
 from sim2real.testing.faults import DEGREES, FACTORS, OFFSETS, PERIODS
 
 
-class FaultyRobot:
-    """A robot seen through a broken driver; everything else is passed on.
+class FaultyRobot(PassedOnRobot):
+    """A robot seen through a broken driver; the rest of its driving is passed on.
 
     It stands between a runner and the robot, so that the policy acts on the broken interface and
     the log agrees with itself: the fault shows in the motion alone. Faults that no driver has
@@ -24,7 +24,8 @@ class FaultyRobot:
     def __init__(
         self, robot: Robot, contract: Contract, fault: Fault, *, level: int, seed: int
     ) -> None:
-        self._robot, self._contract, self._fault, self._level = robot, contract, fault, level
+        super().__init__(robot)
+        self._contract, self._fault, self._level = contract, fault, level
         rng = np.random.default_rng([seed, level, list(Fault).index(fault)])
         joints = [command.joint for command in contract.commands]
         count = (1, max(1, len(joints) // 2), len(joints))[level]
@@ -43,9 +44,6 @@ class FaultyRobot:
             self._swap = {j: {one: other, other: one}.get(j, j) for j in joints}
         self._of = {sensor.name: sensor for sensor in contract.sensors}
         self._named = {(s.of, s.kind): s.name for s in contract.sensors}
-
-    def __getattr__(self, name: str) -> object:
-        return getattr(self._robot, name)
 
     def get_observation(self) -> Mapping[str, object]:
         """objects as the broken driver gives them."""

@@ -64,7 +64,7 @@ def inject(
     """
     fault, interface = _named(fault), _interface(bundle)
     rng = np.random.default_rng([seed, level, list(Fault).index(fault)])
-    contract = interface.bundle.contract
+    contract = interface.contract
     channels = episode.signals
     if fault is Fault.RATE:
         _slow(channels, level, rng)
@@ -278,7 +278,7 @@ def _network(
     signal = channels["observation"]
     given = interface.stacked(np.asarray(signal.values, dtype=float))
     if fault is Fault.HISTORY:
-        history = interface.bundle.contract.history
+        history = interface.contract.history
         given = given.reshape(len(given), history, -1)[:, ::-1].reshape(len(given), -1)
     elif fault is Fault.NORMALISER and interface.normaliser is not None:
         mean, scale = interface.normaliser

@@ -5,13 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import torch
 
 from sim2real.attribution import dimensions_of
 from sim2real.data import Episode
 from sim2real.evaluation import run_trials
 from sim2real.params import Empirical
-from sim2real.policy import Bundle, Runtime
+from sim2real.policy import Bundle, BundlePolicy
 from sim2real.replay import open_parameters
 from sim2real.tasks import find_task
 from sim2real.twin import Twin
@@ -71,11 +70,10 @@ def flown(
     bundle: Bundle, twin: Twin, values: np.ndarray, *, count: int, seed: int
 ) -> list[Episode]:
     """Episodes of a bundle's policy at its task, in the world with those values (parameters,)."""
-    runtime = Runtime(bundle)
     episodes: list[Episode] = []
     run_trials(
         find_task(bundle.contract.task),
-        lambda seen: torch.from_numpy(runtime.policy(seen.numpy())),
+        BundlePolicy(bundle),
         episodes=count,
         each=count,
         seed=seed,

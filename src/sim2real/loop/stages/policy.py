@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from sim2real.evaluation import Prediction, evaluate, predict, run_trials
-from sim2real.learn import ExportConfig, Policy, TrainConfig, export, train
+from sim2real.learn import ExportConfig, TrainConfig, TrainedPolicy, export, train
 from sim2real.loop.algorithms import versions_of
 from sim2real.loop.stages.base import StagesBase, episodes_of, run_of
 from sim2real.loop.steps import KeptResult, KeptStep, StepResult
@@ -123,7 +123,7 @@ class PolicyStages(StagesBase):
 
         def work(folder: Path, done: tuple[KeptResult, ...]) -> StepResult:
             trained_, bundle, recorded_ = done
-            trained = Policy.open(run_of(trained_))
+            trained = TrainedPolicy.open(run_of(trained_))
             task, run = find_task(self.task), trained.run
             assert run.twin is not None
             found = run_trials(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -14,7 +13,15 @@ from sim2real.files import read_json
 from sim2real.loop.algorithms import versions_of
 from sim2real.loop.stages.base import StagesBase, episodes_of
 from sim2real.loop.steps import KeptResult, KeptStep, StepResult
-from sim2real.robot import DeployConfig, ExcitedRobot, deploy, open_robot, record_series
+from sim2real.robot import (
+    DeployConfig,
+    ExcitedRobot,
+    RobotAbilities,
+    deploy,
+    open_robot,
+    record_series,
+    robot_scheme,
+)
 from sim2real.tasks import TaskEnv, find_task
 
 MOTIONS = ("multisine", "chirp", "steps")
@@ -94,31 +101,27 @@ class RobotStages(StagesBase):
         )
 
     @property
-    def stands_in(self) -> bool:
-        """Whether the robot is stand-in hardware, which repeats itself exactly."""
-        return self.robot.startswith("unit:")
+    def abilities(self) -> RobotAbilities:
+        """What is known of the robot before it is connected."""
+        return robot_scheme(self.robot).abilities(self.robot)
 
     @property
     def robot_identity(self) -> dict[str, str]:
-        """What identifies the robot: its address, and what is known about the robot behind it."""
-        behind = ""
-        if self.robot.startswith("lerobot:"):
-            file = Path(self.robot.partition(":")[2])
-            behind = hashlib.sha256(file.read_bytes()).hexdigest()[:16]
-        return {"address": self.robot, "behind": behind}
+        """What identifies the robot: its address, and what is known about what is behind it."""
+        return {"address": self.robot, "behind": robot_scheme(self.robot).behind(self.robot)}
 
     def _algorithms(self, name: str) -> dict[str, int]:
         """Versions of an algorithm on a robot, and of the robot itself if it is stand-in hardware:
         loops do not continue with what another unit did."""
-        return versions_of(name, *(["stand-in"] if self.stands_in else []))
+        return versions_of(name, *(["stand-in"] if self.abilities.repeats else []))
 
     def attempt(self, folder: Path, bundle: Path, *, first: int, count: int) -> StepResult:
         """Make attempts with start conditions numbered from `first`.
 
         Attempts from before an interruption count: people interrupt what goes badly, so dropping
-        them would bias the rate. Only stand-in hardware starts again.
+        them would bias the rate. Only a robot that does the same again starts again.
         """
-        if self.stands_in:
+        if self.abilities.repeats:
             shutil.rmtree(folder, ignore_errors=True)
         made = _attempts(folder)
         ended = ""
@@ -127,7 +130,7 @@ class RobotStages(StagesBase):
                 self._deployed(bundle, folder / f"from-{len(made):04d}", "full"),
                 trials=count - len(made),
                 seed=first + len(made),
-                rearm=self.stands_in,
+                rearm=self.abilities.simulated,
             )
             ended = deploy(config, prompts=self.prompts).ended
             made = _attempts(folder)
@@ -179,9 +182,9 @@ class RobotStages(StagesBase):
         )
 
     def _rearmed(self, why: str) -> bool:
-        """Whether a person re-arms the robot after a stop; stand-in hardware needs nobody."""
+        """Whether a person re-arms it after a stop; a simulated robot needs nobody."""
         asked = f"stopped: {why}; who re-arms it? [name, Enter to end]"
-        return self.stands_in or bool(self.prompts.ask(asked).strip())
+        return self.abilities.simulated or bool(self.prompts.ask(asked).strip())
 
     def _goals(self) -> tuple[str, ...]:
         """Goals of one episode of the task, for motions that were recorded without goals."""

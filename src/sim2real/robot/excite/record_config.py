@@ -18,7 +18,7 @@ class RecordConfig:
     subject: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="SUBJECT")]
     """Folder of the robot's twin, or of a bundle, which brings its own rate and limits."""
     robot: str = ""
-    """Address of the robot: HOST:PORT, lerobot:FILE.toml, or unit:7 for stand-in hardware. Without
+    """Address of the robot: HOST:PORT, lerobot:FILE.toml, package.module:Class, or unit:7. Without
     one, a dry run from the twin's default pose."""
     motion: Literal["all", "hold", "steps", "chirp", "multisine", "targets"] = "all"
     """Kind of motion: keep still, steps, a frequency sweep, sums of sines, random targets, or all

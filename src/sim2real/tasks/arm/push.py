@@ -41,6 +41,7 @@ class ArmPush(ArmTask):
     )
     goals = {"goal": 2}  # noqa: RUF012
     training = Training(worlds=1024, iterations=240, hidden=(128, 128), gamma=0.98)
+    bench = "arm-push"
 
     def __init__(self, worlds: Worlds) -> None:
         super().__init__(worlds)

@@ -36,6 +36,7 @@ class ArmReach(ArmTask):
     goals = {"target_position": 3, "target_rotation": 9}  # noqa: RUF012
     training = Training(worlds=1024, iterations=120, hidden=(128, 128), gamma=0.97)
     again = 1.5
+    bench = "arm-reach"
     critic = (
         PrivilegedTerm(name="true_joint_vel", read=lambda w: w.state("qvel")[:, :6], scale=0.2),
         PrivilegedTerm(name="parameters", read=lambda w: w.values - 1.0),

@@ -35,6 +35,7 @@ class PendulumSwingup(Task):
     history = 3
     training = Training(worlds=256, iterations=140, hidden=(64, 64), gamma=0.98)
     again = 2.0
+    bench = "pendulum-swingup"
     actor = (
         Term(
             name="direction",
