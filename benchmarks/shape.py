@@ -33,7 +33,8 @@ _SEAM_CLASS = re.compile(r"(Robot|StandIn|Policy|Bundle|Worlds|Engine|Executor)$
 _OPENERS = (
     "evaluation/opened.py", "policy/bundle.py",  # policies, and bundles among them
     "robot/connect.py", "robot/lerobot.py",  # robots, and LeRobot's among them
-    "worlds/open.py", "scale/open.py",  # engines; executors
+    "worlds/registry.py", "testing/engine_promises.py",  # engines, and what tries any engine
+    "scale/named_executor.py",
 )  # fmt: skip
 """Files that may look at what they were given: they open it."""
 _SCHEMES = ("unit:", "lerobot:", "tcp://")
@@ -151,11 +152,15 @@ class Package:
         return sorted(found)
 
     def conversions(self) -> list[str]:
-        """Functions `to_dict` and `from_dict` that somebody wrote by hand."""
+        """Functions `to_dict` and `from_dict` that somebody wrote by hand; what a protocol asks for
+        is not written, it is declared."""
         return sorted(
             f"{source.path}:{node.lineno}"
             for source in self.sources
-            for node in ast.walk(source.tree)
+            for kind in ast.walk(source.tree)
+            if isinstance(kind, ast.ClassDef)
+            and "Protocol" not in [_last_name(base) for base in kind.bases]
+            for node in kind.body
             if isinstance(node, ast.FunctionDef) and node.name in ("to_dict", "from_dict")
         )
 

@@ -16,7 +16,7 @@ from sim2real.contract import CommandSpec, Contract, JointLimits, Limits, Sensor
 from sim2real.data import Lake
 from sim2real.data.formats.recording import read_recording
 from sim2real.errors import Sim2RealError
-from sim2real.robot import MOTIONS, ExcitedRobot, RecordConfig, StandIn, prepare_motion
+from sim2real.robot import ExcitationPlan, ExcitedRobot, RecordConfig, StandIn, prepare_motion
 from sim2real.robot.excite.clearance import CLEAR_M
 from sim2real.robot.excite.plan import Envelope, Excitation, plan_motion, resting
 from sim2real.robot.excite.record import chosen
@@ -77,7 +77,7 @@ def cases(draw):
     return contract_of(units, draw(st.sampled_from([25.0, 50.0, 200.0]))), limits, start
 
 
-@pytest.mark.parametrize("motion", MOTIONS)
+@pytest.mark.parametrize("motion", ExcitationPlan.MOTIONS)
 @settings(max_examples=30, deadline=None)
 @given(
     case=cases(),
@@ -178,7 +178,7 @@ def test_only_the_chosen_joints_move():
         chosen(subject.contract, ["wrist_rol"])
 
 
-@pytest.mark.parametrize("motion", MOTIONS)
+@pytest.mark.parametrize("motion", ExcitationPlan.MOTIONS)
 def test_a_prepared_motion_stays_off_the_table(motion):
     subject = arm()
     readings = readings_at(subject, HOME)
@@ -334,11 +334,11 @@ def test_every_motion_is_played_to_the_end_on_stand_in_hardware(task, unit, tmp_
         robot.reset(unit)
         found = list(
             MotionPlayer(subject=subject, robot=robot, person="ana", show=plans.append).play(
-                MOTIONS, tmp_path, planned=partial(prepare_motion, seconds=4.0)
+                ExcitationPlan.MOTIONS, tmp_path, planned=partial(prepare_motion, seconds=4.0)
             )
         )
         assert robot.state == "tripped" and robot.why == "asked to"
-    assert [recorded.flight.stopped for recorded in found] == [""] * len(MOTIONS)
+    assert [recorded.flight.stopped for recorded in found] == [""] * len(ExcitationPlan.MOTIONS)
     for recorded, prepared in zip(found, plans, strict=True):
         plan, episode = prepared.plan, read_recording(recorded.path)
         assert recorded.flight.limited == 0

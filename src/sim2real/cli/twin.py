@@ -36,7 +36,7 @@ def run_show(config: OnTwin) -> int:
             channels = ((name, *plain(one).values()) for name, one in twin.channels.items())
             print_table(("channel", "source", "unit", "scale", "offset"), channels)
 
-    return answer({"version": twin.version, **twin.to_dict()}, show, json=config.json)
+    return answer({"version": twin.version, **twin.tables()}, show, json=config.json)
 
 
 def _numbers(values: Mapping[str, object]) -> str:

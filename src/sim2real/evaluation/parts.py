@@ -12,10 +12,9 @@ from tempfile import TemporaryDirectory
 import numpy as np
 
 from sim2real.errors import Sim2RealError
-from sim2real.evaluation.opened import OpenedPolicy, PolicySource, open_policy
+from sim2real.evaluation.opened import OpenedPolicy, open_policy
 from sim2real.evaluation.simulated_trials import SimulatedTrials, run_trials, trials_a_seed
 from sim2real.evaluation.trial_files import read_worlds, save_worlds
-from sim2real.policy import Bundle
 from sim2real.scale import Shard, ShardEvent, ShardResult, ShardStore, all_of, open_store
 from sim2real.twin import Twin
 
@@ -33,7 +32,6 @@ class Elsewhere:
 
     def trials(
         self,
-        policy: PolicySource,
         opened: OpenedPolicy,
         *,
         twin: Twin,
@@ -43,7 +41,7 @@ class Elsewhere:
         report: Callable[[int, int], None],
     ) -> SimulatedTrials:
         """The trials that `run_trials` makes, bit for bit: parts begin where its seeds do."""
-        bundle = _bundle(policy)
+        bundle = _bundle(opened)
         with (
             open_store(self.store, self.executor) as keep,
             TemporaryDirectory(prefix="sim2real-evaluate-") as made,
@@ -109,12 +107,10 @@ def evaluate_part(
     return {"successes": int(trials.success.sum()), "of": episodes, "sha256": digest.hexdigest()}
 
 
-def _bundle(policy: PolicySource) -> Path:
+def _bundle(opened: OpenedPolicy) -> Path:
     """Folder of the bundle, which is all that a policy needs on another machine."""
-    if isinstance(policy, Bundle):
-        return policy.folder
-    if isinstance(policy, Path | str) and Bundle.is_bundle(policy):
-        return Path(policy)
+    if opened.own_runtime is not None and opened.place is not None:
+        return opened.place
     raise Sim2RealError("parts are done with a bundle: make one of the run with `sim2real export`")
 
 

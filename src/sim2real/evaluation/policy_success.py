@@ -120,7 +120,7 @@ def evaluate(
     if executor or store:
         where = Elsewhere(executor=executor or "local", workers=workers, store=store)
         trials = where.trials(
-            policy, opened, episodes=episodes, seed=seed, each=each,
+            opened, episodes=episodes, seed=seed, each=each,
             twin=opened.twin if twin is None else open_twin(twin), report=report,
         )  # fmt: skip
         return _found(trials, opened, confidence, notes)

@@ -20,7 +20,7 @@ _EPISODES_FILE = "episodes.json"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Run(PlainData, without=("folder",)):
+class Run(PlainData, without=("folder",), also=("engine?=other_engine",)):
     """One training run: its settings, and its folder."""
 
     folder: Path
@@ -45,12 +45,10 @@ class Run(PlainData, without=("folder",)):
     engine: str = "cpu"
     """Engine of the worlds."""
 
-    def to_dict(self) -> dict[str, object]:
-        """Plain data for JSON; the engine is named where it is not the usual one."""
-        found = super().to_dict()
-        if self.engine == "cpu":
-            del found["engine"]
-        return found
+    @property
+    def other_engine(self) -> str:
+        """The engine, if it is not the usual one."""
+        return "" if self.engine == "cpu" else self.engine
 
     @classmethod
     def plan(cls, config: TrainConfig, *, learner_threads: int) -> Run:

@@ -51,7 +51,7 @@ ALGORITHMS = (
     Algorithm(
         name="prediction",
         modules=(
-            "evaluation/simulated_trials", "learn/policy", "policy/runtime", "robot/packet_loss",
+            "evaluation/simulated_trials", "learn/policy", "policy/runtime", "loop/packet_loss",
             "loop/stages/policy",
         ),
         uses=("simulation",),

@@ -14,7 +14,7 @@ from pathlib import Path
 from sim2real.errors import Sim2RealError
 from sim2real.plan.informative_motions import CandidateMotion, MotionPlan, choose
 from sim2real.policy import Bundle
-from sim2real.robot import MOTIONS, ExcitedRobot, prepare_motion
+from sim2real.robot import ExcitationPlan, ExcitedRobot, prepare_motion
 from sim2real.twin import Twin
 
 _AMPLITUDES = (0.3, 0.8)
@@ -141,7 +141,7 @@ def _recipes(subject: ExcitedRobot, seconds: float, speed: float | None) -> Iter
     if envelope.servo.any():
         speeds.append(float(f"{_SLOW * envelope.rate[envelope.servo].min():.2g}"))
     yield Recipe(motion="hold", seconds=seconds)
-    for motion in MOTIONS:
+    for motion in ExcitationPlan.MOTIONS:
         if motion == "hold":
             continue
         for slow in speeds:

@@ -17,11 +17,9 @@ from typing import TYPE_CHECKING
 from sim2real.lazy import attach
 
 __all__ = [
-    "MOTIONS",
     "DeployConfig",
     "Deployment",
     "DriftConfig",
-    "DriftMonitor",
     "DriftReport",
     "DriftThresholds",
     "ExcitationPlan",
@@ -38,7 +36,6 @@ __all__ = [
     "Supervisor",
     "deploy",
     "fly",
-    "link_stops",
     "open_robot",
     "prepare_motion",
     "record_motions",
@@ -53,14 +50,13 @@ if TYPE_CHECKING:
     from sim2real.robot.deploy_config import DeployConfig
     from sim2real.robot.deployment import Deployment, OperatorPrompts
     from sim2real.robot.drift.drift_config import DriftConfig
-    from sim2real.robot.drift.monitor import DriftMonitor, DriftReport, watch_drift
+    from sim2real.robot.drift.monitor import DriftReport, watch_drift
     from sim2real.robot.drift.thresholds import DriftThresholds
-    from sim2real.robot.excite.plan import MOTIONS, ExcitationPlan
+    from sim2real.robot.excite.plan import ExcitationPlan
     from sim2real.robot.excite.record import ExcitedRobot, PreparedMotion, prepare_motion
     from sim2real.robot.excite.record_config import RecordConfig
     from sim2real.robot.excite.recordings import RecordedMotions, record_motions, record_series
     from sim2real.robot.ladder_step import deploy
-    from sim2real.robot.packet_loss import link_stops
     from sim2real.robot.passed_on import PassedOnRobot
     from sim2real.robot.protocol import Robot
     from sim2real.robot.recording import Recording

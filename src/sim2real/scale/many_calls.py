@@ -9,7 +9,7 @@ from pathlib import Path
 
 from sim2real.errors import Sim2RealError
 from sim2real.scale.executor import Executor, ShardEvent
-from sim2real.scale.named_executor import open_executor
+from sim2real.scale.named_executor import is_remote, open_executor, opened_already
 from sim2real.scale.shard import Shard
 from sim2real.scale.shard_store import ShardResult, ShardStore
 
@@ -53,11 +53,11 @@ def _opened(
     shards: Sequence[Shard], executor: Executor | str, workers: int = 0
 ) -> Iterator[Executor]:
     """The executor; one that is named is opened with the modules of the shards, and closed."""
-    if isinstance(executor, Executor):
-        yield executor
+    if (opened := opened_already(executor)) is not None:
+        yield opened
         return
     modules = {shard.work.partition(":")[0].partition(".")[0] for shard in shards} - {"sim2real"}
-    with open_executor(executor, workers=workers, ships=sorted(modules)) as found:
+    with open_executor(str(executor), workers=workers, ships=sorted(modules)) as found:
         yield found
 
 
@@ -66,7 +66,7 @@ def open_store(
     store: ShardStore | Path | str | None, executor: Executor | str = "local"
 ) -> Iterator[ShardStore]:
     """The store; without one a temporary folder, if workers of the executor can see that."""
-    remote = executor.remote if isinstance(executor, Executor) else executor.startswith("ray:")
+    remote = is_remote(executor)
     if isinstance(store, ShardStore):
         yield store
     elif store:

@@ -39,3 +39,14 @@ def open_executor(
 
     address = name if address.startswith("//") else address
     return RayExecutor(address, workers, retries=retries, ships=ships, folder=folder)
+
+
+def opened_already(executor: Executor | str) -> Executor | None:
+    """The executor, if it was given itself and not by its name."""
+    return executor if isinstance(executor, Executor) else None
+
+
+def is_remote(executor: Executor | str) -> bool:
+    """Whether its workers may see other files than this machine."""
+    given = opened_already(executor)
+    return str(executor).startswith("ray:") if given is None else given.remote

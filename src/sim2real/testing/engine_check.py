@@ -63,7 +63,7 @@ def check_engine(
     What concerns worlds in general is tried with `twin`, by default a pendulum. What concerns
     physics is always tried with models of known motion.
     """
-    found = find_engine(engine) if isinstance(engine, str) else engine
+    found = find_engine(engine)
     mine = twin if twin is None or isinstance(twin, Twin) else Twin.load(twin)
     done = []
     with tempfile.TemporaryDirectory() as folder:

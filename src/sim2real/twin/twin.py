@@ -164,7 +164,7 @@ class Twin:
                 target = temporary / file.relative_to(source)
                 target.parent.mkdir(parents=True, exist_ok=True)
                 shutil.copyfile(file, target)
-            (temporary / TWIN_FILE).write_text(tomli_w.dumps(self.to_dict()), encoding="utf-8")
+            (temporary / TWIN_FILE).write_text(tomli_w.dumps(self.tables()), encoding="utf-8")
             if self.posterior is not None:
                 write_json(temporary / POSTERIOR_FILE, self.posterior.to_dict())
             if self.remainder is not None:
@@ -174,9 +174,8 @@ class Twin:
                 write_json(temporary / EPISODES_FILE, plain(episodes))
         return Twin.load(folder, check=False)
 
-    def to_dict(self) -> dict[str, object]:
+    def tables(self) -> dict[str, object]:
         """The content of `twin.toml`."""
-        # By hand: a version is the hash of this, and the file's tables are not a twin's fields.
         model = self.files[0].relative_to(self.folder.resolve())
         return {
             "twin": {"name": self.name, "model": str(model), "parent": self.parent},
@@ -190,7 +189,7 @@ class Twin:
     def version(self) -> str:
         """Twelve hexadecimal digits of the hash of everything that the twin simulates with."""
         digest = hashlib.sha256()
-        digest.update(json.dumps(self.to_dict(), sort_keys=True, default=str).encode())
+        digest.update(json.dumps(self.tables(), sort_keys=True, default=str).encode())
         for file in sorted(self.files):
             digest.update(str(file.relative_to(self.folder.resolve())).encode())
             digest.update(hashlib.sha256(file.read_bytes()).digest())

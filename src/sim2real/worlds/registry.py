@@ -25,8 +25,10 @@ def engine_names() -> list[str]:
     return sorted({*_BUILT_IN, *(point.name for point in entry_points(group=GROUP))})
 
 
-def find_engine(name: str) -> Engine:
-    """The engine of that name; an unknown name says what is near."""
+def find_engine(name: Engine | str) -> Engine:
+    """The engine of that name, or the engine itself; an unknown name says what is near."""
+    if not isinstance(name, str):
+        return name
     if name in _BUILT_IN:
         place, extra = _BUILT_IN[name]
         module, _, attribute = place.partition(":")
@@ -70,7 +72,7 @@ def open_worlds(
         period_s = 1.0 / (50.0 if rate_hz is None else rate_hz)
     if count < 1:
         raise Sim2RealError(f"there must be at least one world, not {count}")
-    found = find_engine(engine) if isinstance(engine, str) else engine
+    found = find_engine(engine)
     found.abilities.check(switches=switches, remainder=remainder, device=device)
     request = WorldsRequest(
         count=count,

@@ -11,10 +11,10 @@ from pathlib import Path
 from sim2real.evaluation import Prediction, evaluate, predict, run_trials
 from sim2real.learn import ExportConfig, TrainConfig, TrainedPolicy, export, train
 from sim2real.loop.algorithms import versions_of
+from sim2real.loop.packet_loss import link_stops
 from sim2real.loop.stages.base import StagesBase, episodes_of, run_of
 from sim2real.loop.steps import KeptResult, KeptStep, StepResult
 from sim2real.policy import Bundle
-from sim2real.robot import link_stops
 from sim2real.tasks import STARTS_FILE, Task, find_task
 from sim2real.twin import Twin
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -17,8 +18,6 @@ from sim2real.contract import Contract, Limits
 from sim2real.errors import Sim2RealError, nearest
 from sim2real.robot.excite.motions import SHAPES, Limit, fitted, largest, smooth, travel_s
 
-MOTIONS = tuple(SHAPES)
-"""Every motion, from the gentlest on."""
 STOP_MARGIN = 0.05
 """Share of a joint's range that excitation keeps free at each end."""
 RATE_SHARE = 0.8
@@ -74,6 +73,9 @@ class Envelope:
 @dataclass(frozen=True, kw_only=True)
 class ExcitationPlan:
     """Commands that excite a robot, a row per control period."""
+
+    MOTIONS: ClassVar = tuple(SHAPES)
+    """Every motion, from the gentlest on."""
 
     motion: str
     rate_hz: float

@@ -17,7 +17,7 @@ from sim2real.errors import Sim2RealError
 from sim2real.phases import phase
 from sim2real.plain import PlainData
 from sim2real.robot.connect import clock_of, connected, open_robot
-from sim2real.robot.excite.plan import MOTIONS, Excitation, resting
+from sim2real.robot.excite.plan import Excitation, ExcitationPlan, resting
 from sim2real.robot.excite.record import ExcitedRobot, PreparedMotion, prepare_motion
 from sim2real.robot.excite.record_config import RecordConfig
 from sim2real.robot.kinematics import Kinematics
@@ -204,7 +204,7 @@ def record_motions(
         raise Sim2RealError("--execute needs a robot to move: --robot ADDRESS")
     if request.execute and not request.person:
         raise Sim2RealError("--person NAME is required: who stands at the robot and lets it move")
-    motions = MOTIONS if request.motion == "all" else (request.motion,)
+    motions = ExcitationPlan.MOTIONS if request.motion == "all" else (request.motion,)
     planned = partial(
         prepare_motion,
         seconds=request.seconds,
