@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from sim2real.data import Episode, Provenance, Signal
+from sim2real.loop.packet_loss import link_stops
 from sim2real.policy import Bundle
-from sim2real.robot import link_stops
 from tests.repository import BUNDLES
 
 BUNDLE = Bundle.open(BUNDLES / "pendulum-swingup")

@@ -15,14 +15,13 @@ from sim2real.policy import Pilot, Runtime
 from sim2real.replay.linearization import sensitivity
 from sim2real.robot import (
     DriftConfig,
-    DriftMonitor,
     Recording,
     StandIn,
     Supervisor,
     watch_drift,
 )
 from sim2real.robot.drift.blame import causes, change_point
-from sim2real.robot.drift.monitor import HORIZON_S, DriftScores
+from sim2real.robot.drift.monitor import HORIZON_S, DriftMonitor, DriftScores
 from sim2real.robot.drift.ranks import RankEvidence
 from sim2real.robot.runner import fly
 from tests.simulated import bundle_and_twin, simulate

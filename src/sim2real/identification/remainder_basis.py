@@ -13,7 +13,7 @@ from scipy.cluster.vq import kmeans2
 from sim2real.arrays import Floats, Ints
 from sim2real.logs import ControlLog
 from sim2real.replay import Replayer
-from sim2real.twin import REMAINDER_FEATURES, JointRemainder, Remainder, Twin, one_way_joints
+from sim2real.twin import JointRemainder, Remainder, Twin, one_way_joints
 
 TERMS = {
     "velocity and load": (("velocity", "load"), 20),
@@ -71,7 +71,7 @@ def weight_scales(twin: Twin, remainder: Remainder) -> Floats:
     mujoco.mj_fullM(model, data, inertia)
     own = [inertia[(at := int(model.joint(n).dofadr[0])), at] for n in remainder.names]
     speeds = [
-        joint.scales[REMAINDER_FEATURES.index("velocity")] / _SLOW for joint in remainder.joints
+        joint.scales[Remainder.features.index("velocity")] / _SLOW for joint in remainder.joints
     ]
     return np.asarray(np.array(own) * np.array(speeds))
 
@@ -84,8 +84,8 @@ def columns(remainder: Remainder, terms: Sequence[str]) -> Ints:
 
 def _features(twin: Twin, logs: Sequence[ControlLog], names: list[str], threads: int) -> Floats:
     """(rows, joints, features) along the logs."""
-    nothing = (0.0,) * len(REMAINDER_FEATURES)
-    one = (1.0,) * len(REMAINDER_FEATURES)
+    nothing = (0.0,) * len(Remainder.features)
+    one = (1.0,) * len(Remainder.features)
     empty = Remainder(
         joints=tuple(
             JointRemainder(
@@ -119,9 +119,9 @@ def _joint(name: str, features: Floats, *, turns: bool, seed: int) -> JointRemai
     seen, reach = _support(places, scales, seed)
     centres, widths = [], []
     for uses, count in TERMS.values():
-        at = [REMAINDER_FEATURES.index(feature) for feature in uses]
+        at = [Remainder.features.index(feature) for feature in uses]
         found, _, between = _spread_out(places[:, at], count, seed)
-        whole = np.full((count, len(REMAINDER_FEATURES)), np.nan)
+        whole = np.full((count, len(Remainder.features)), np.nan)
         whole[:, at] = found
         centres.append(_features_of(whole, scales))
         widths += [between] * count

@@ -19,7 +19,6 @@ from sim2real.lazy import attach
 
 __all__ = [
     "EFFECTS",
-    "REMAINDER_FEATURES",
     "Applier",
     "Channel",
     "CompiledTwin",
@@ -62,7 +61,6 @@ if TYPE_CHECKING:
     from sim2real.twin.model_lint import lint
     from sim2real.twin.objects import elements
     from sim2real.twin.remainder import (
-        REMAINDER_FEATURES,
         JointRemainder,
         Remainder,
         one_way_joints,
