@@ -14,7 +14,7 @@ from sim2real.logs.control_log import ControlLog
 from sim2real.params import Dimension, Normal, Parameter
 from sim2real.replay.replayer import Replayer
 from sim2real.tasks import TaskEnv, find_task
-from sim2real.twin import REMAINDER_FEATURES, JointRemainder, Remainder, Twin, twin_contract
+from sim2real.twin import JointRemainder, Remainder, Twin, twin_contract
 from sim2real.worlds import open_worlds
 from tests.tasks.test_tasks import guarded
 
@@ -49,7 +49,7 @@ PERIOD_S, STEPS = 0.01, 2
 
 def remainder(weight=1.0, **changes):
     """One bump at rest in the middle, whole up to a distance of one and none from two on."""
-    nothing = (0.0,) * len(REMAINDER_FEATURES)
+    nothing = (0.0,) * len(Remainder.features)
     joint = JointRemainder(
         joint="hinge",
         scales=(0.5, 1.0, 1.0, 1.0),
@@ -63,7 +63,7 @@ def remainder(weight=1.0, **changes):
 
 
 def at(**values):
-    row = [values.get(name, 0.0) for name in REMAINDER_FEATURES]
+    row = [values.get(name, 0.0) for name in Remainder.features]
     return torch.tensor([[row]], dtype=torch.float64)
 
 
@@ -75,14 +75,14 @@ def rotor(make_twin):
 def test_the_force_is_exactly_zero_outside_the_data_whatever_leaves_it():
     learned = remainder()
     assert float(learned.force(at())) == pytest.approx(1.0)
-    for feature, far in zip(REMAINDER_FEATURES, (1.01, 3.7, 2.01, 2.01), strict=True):
+    for feature, far in zip(Remainder.features, (1.01, 3.7, 2.01, 2.01), strict=True):
         assert float(learned.force(at(**{feature: far}))) == 0.0
         assert float(learned.force(at(**{feature: 1e6}))) == 0.0
         assert float(learned.basis(at(**{feature: -far})).abs().max()) == 0.0
 
 
 def test_the_force_fades_without_a_jump():
-    places = torch.zeros(2001, 1, len(REMAINDER_FEATURES), dtype=torch.float64)
+    places = torch.zeros(2001, 1, len(Remainder.features), dtype=torch.float64)
     places[:, 0, 0] = torch.linspace(-1.2, 1.2, 2001)
     force = remainder().force(places)[:, 0]
     assert float(force.diff().abs().max()) < 5e-3
@@ -186,7 +186,7 @@ def test_the_drive_is_seen_as_late_as_it_acts(make_twin):
     seen = []
     for _ in range(4):
         worlds.step(torch.ones(1, 1))
-        seen.append(float(worlds.features[0, 0, REMAINDER_FEATURES.index("drive")]))
+        seen.append(float(worlds.features[0, 0, Remainder.features.index("drive")]))
     assert seen == pytest.approx([0.0, 0.0, 0.5, 1.0])
 
 
@@ -247,7 +247,7 @@ def test_most_of_a_planted_effect_is_recovered_on_recordings_it_never_saw(rotor)
     fresh = [recorded(rotor, seed) for seed in (100, 101)]
     twin = rotor.with_remainder(learned.remainder)
     assert rms(twin, fresh, remainder=True) < 0.4 * rms(rotor, fresh)
-    for feature in REMAINDER_FEATURES:
+    for feature in Remainder.features:
         assert float(learned.remainder.basis(at(**{feature: 50.0})).abs().max()) == 0.0
 
 
