@@ -15,7 +15,7 @@ ROOT = Path(sim2real.__file__).parent
 FLOORS = [
     {"errors", "arrays", "lazy"},
     {"files", "units", "plain"},
-    {"intervals"},
+    {"intervals", "results"},
     {"params", "reality"},
     {"contract"},
     {"data"},
@@ -27,8 +27,8 @@ FLOORS = [
     {"tasks"},
     {"policy"},
     {"learn"},
-    {"identification"},
     {"gap"},
+    {"identification"},
     {"doctor"},
     {"evaluation"},
     {"robot"},

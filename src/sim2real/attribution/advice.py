@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from sim2real.attribution.attribution import Attribution, Cause
-from sim2real.attribution.failures import Failures
 from sim2real.intervals import clopper_pearson
 from sim2real.plain import PlainData
-from sim2real.twin import Twin
+
+if TYPE_CHECKING:
+    from sim2real.attribution.attribution import Attribution, Cause
+    from sim2real.attribution.failures import Failures
+    from sim2real.twin import Twin
 
 _WORTH_KNOWING = 5.0
 """Points of success that a dimension may cost for it to be worth a recording."""

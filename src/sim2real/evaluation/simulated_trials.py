@@ -4,45 +4,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 
 import torch
 from torch import Tensor
 
-from sim2real.arrays import Bools, Floats
+from sim2real.arrays import Floats
 from sim2real.data import Episode
 from sim2real.errors import Sim2RealError
 from sim2real.evaluation.episode_recorder import EpisodeRecorder
+from sim2real.evaluation.evaluation import MOST_WORLDS, SimulatedTrials
 from sim2real.randomize import Sampler, drawn
 from sim2real.tasks import Task, TaskEnv
 from sim2real.twin import Twin
-
-_MOST_WORLDS = 1024
-
-
-@dataclass(frozen=True)
-class SimulatedTrials:
-    """Many trials with their draws: row k of each array is trial k."""
-
-    task: str
-    twin: str
-    """Version of the twin."""
-    seed: int
-    names: tuple[str, ...]
-    """Parameters, in the order of the columns of `values`."""
-    values: Floats
-    """(trials, parameters) the draw of each trial."""
-    success: Bools
-    """(trials,) bool."""
-    reward: Floats
-    """(trials,) sum of rewards."""
-    diverged: Bools
-    """(trials,) bool: the simulation diverged, which counts as a failure."""
-    per_seed: int = _MOST_WORLDS
-    """Trials with one seed; those after them have the next."""
-    each: int = 1
-    """Consecutive trials that share a draw."""
 
 
 def run_trials(
@@ -66,12 +40,12 @@ def run_trials(
     Trial k depends only on the seed, `each` and k, not on how many others there are. `rows` (draws,
     parameters) replace draws of `source`. `keep` gets the trials as episodes of policy `policy_id`.
     """
-    if not 1 <= each <= _MOST_WORLDS:
-        raise Sim2RealError(f"a draw is tried 1 to {_MOST_WORLDS} times, not {each}")
+    if not 1 <= each <= MOST_WORLDS:
+        raise Sim2RealError(f"a draw is tried 1 to {MOST_WORLDS} times, not {each}")
     if rows is not None and len(rows) * each < episodes:
         raise ValueError(f"{len(rows)} rows, {each} trials each, are too few for {episodes}")
     parts: list[tuple[Tensor, Tensor, Tensor, Tensor]] = []
-    per_seed = _MOST_WORLDS // each * each
+    per_seed = MOST_WORLDS // each * each
     rounds = math.ceil(episodes / per_seed)
     make = partial(TaskEnv, task, source=source, threads=threads, remainder=remainder)
     env: TaskEnv | None = None

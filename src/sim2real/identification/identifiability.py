@@ -70,6 +70,20 @@ class Identifiability(
         known = {*self.identifiable, *self.together, *self.without_effect}
         return tuple(n for n in self.names if n not in known)
 
+    def advice(self, twin: str) -> list[str]:
+        """What to do about parameters that the logs do not determine; `twin` is the twin's folder.
+
+        Empty if they determine all of them.
+        """
+        lost = [name for name in self.names if name not in self.identifiable]
+        if not lost:
+            return []
+        names = " ".join(f"'{name}'" if "*" in name or "[" in name else name for name in lost)
+        return [
+            f"{len(lost)} of {len(self.names)} parameters are not determined; plan motions that say"
+            f" more: sim2real identify plan {twin} --parameters {names}"
+        ]
+
     def by_name(self) -> dict[str, float]:
         """The shrinkage of each parameter."""
         return dict(zip(self.names, self.shrinkage.tolist(), strict=True))

@@ -18,6 +18,7 @@ from sim2real.lazy import attach
 __all__ = [
     "RESULT_FILE",
     "SUMMARY_FILE",
+    "Film",
     "KeptResult",
     "KeptStep",
     "LoopConfig",
@@ -35,9 +36,9 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
-    from sim2real.loop.circle import SUMMARY_FILE, close_the_loop, lower_bound
+    from sim2real.loop.circle import close_the_loop, lower_bound
     from sim2real.loop.loop_config import LoopConfig
-    from sim2real.loop.rounds import LoopResult, Round
+    from sim2real.loop.rounds import SUMMARY_FILE, Film, LoopResult, Round
     from sim2real.loop.stages import Stages
     from sim2real.loop.stages.base import episodes_of, run_of
     from sim2real.loop.stages.policy import prediction_of

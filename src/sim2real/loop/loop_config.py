@@ -45,7 +45,7 @@ class LoopConfig:
     """Updates of a policy that begins with a trained one, against those; the task's own share by
     default."""
     explain: bool = True
-    """Say what the gap is made of, and why attempts failed."""
+    """Say what the gap is made of and why attempts failed, and film a failure and a success."""
     seed: int = 0
     """Seed of everything random; the same seed gives the same run."""
     execute: bool = False

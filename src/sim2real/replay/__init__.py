@@ -20,6 +20,8 @@ __all__ = [
     "LeastSquares",
     "MeasuredStates",
     "Replay",
+    "ReplayedNumber",
+    "ReplayedNumbers",
     "Replayer",
     "Sensitivity",
     "Unknowns",
@@ -32,6 +34,7 @@ __all__ = [
     "moves_randomly",
     "open_parameters",
     "places_of",
+    "replayed_numbers",
     "seconds_of",
     "sensitivity",
     "simulated_logs",
@@ -43,6 +46,11 @@ if TYPE_CHECKING:
     from sim2real.replay.linearization import Sensitivity, sensitivity
     from sim2real.replay.measured_states import MeasuredStates
     from sim2real.replay.randomness import moves_randomly
+    from sim2real.replay.replayed_number import (
+        ReplayedNumber,
+        ReplayedNumbers,
+        replayed_numbers,
+    )
     from sim2real.replay.replayer import Replay, Replayer, lead_periods, places_of
     from sim2real.replay.segments import GAP, clusters_of, log_of, seconds_of, spread_evenly
     from sim2real.replay.simulation import simulated_logs

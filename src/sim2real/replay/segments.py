@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from sim2real.arrays import Ints
 from sim2real.errors import Sim2RealError
-from sim2real.logs import ControlLog
-from sim2real.replay.measured_states import MeasuredStates
+
+if TYPE_CHECKING:
+    from sim2real.logs import ControlLog
+    from sim2real.replay.measured_states import MeasuredStates
 
 UNEVEN = 0.25
 """Largest lateness of a row, in periods; segments with later rows are left out."""

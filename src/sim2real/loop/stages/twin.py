@@ -9,15 +9,24 @@ import numpy as np
 
 from sim2real.data import Episode
 from sim2real.errors import Sim2RealError
-from sim2real.identification import identify, learn_remainder, scattered, seen_states
+from sim2real.identification import (
+    IdentifyThresholds,
+    identify,
+    learn_remainder,
+    scattered,
+    seen_states,
+)
 from sim2real.logs import aligned
 from sim2real.loop.stages.base import StagesBase, episodes_of
 from sim2real.loop.steps import KeptResult, KeptStep, StepResult
 from sim2real.tasks import STARTS_FILE, find_task
 from sim2real.twin import Twin
 
+IDENTIFICATION_FILE = "identification.json"
 _TELLING_S = 1.0
 """Shortest recording that a robot is identified from."""
+_UNCHECKED = IdentifyThresholds(calibration_draws=0)
+"""A policy on the robot tells more of a posterior than its calibration does."""
 
 
 class TwinStages(StagesBase):
@@ -33,9 +42,11 @@ class TwinStages(StagesBase):
                 _telling(done),
                 seed=self.seed,
                 threads=self.threads,
+                thresholds=_UNCHECKED,
                 report=self.report,
             )
             found.twin.save(folder / "twin")
+            found.save(folder / IDENTIFICATION_FILE)
             return found.to_dict()
 
         inputs = {"task": self.task, "seed": self.seed}
@@ -82,6 +93,7 @@ class TwinStages(StagesBase):
             logs = [aligned(episode, twin) for episode in _telling(done[1:])]
             learned = learn_remainder(twin, logs, seed=self.seed, threads=self.threads)
             twin.with_remainder(learned.remainder).save(folder / "twin")
+            shutil.copyfile(done[0].folder / IDENTIFICATION_FILE, folder / IDENTIFICATION_FILE)
             return done[0].result | {"remainder": learned.to_dict()}
 
         inputs = {"seed": self.seed}
