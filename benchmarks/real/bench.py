@@ -14,7 +14,8 @@ from benchmarks.benchmark import Options, Result, report, side_by_side
 from benchmarks.real import cube, double_pendulum, emps, qube, so101, xl330
 from benchmarks.real.dataset import EXAMPLES, DataSet
 from sim2real.data import Episode
-from sim2real.identification.identified_twin import Identification, identify
+from sim2real.identification.identification import Identification
+from sim2real.identification.identified_twin import identify
 from sim2real.identification.learned_remainder import learn_remainder
 from sim2real.logs.alignment import aligned
 from sim2real.twin import Twin

@@ -145,7 +145,7 @@ def _score(sizes: Sizes, task: str, unit: int, strategy: str) -> Score:
     recorded_s, trials, before, expected = 0.0, 0, None, None
     if strategy.startswith("identified"):
         closed = _looped(sizes, folder, task, robot, strategy)
-        last = closed.rounds[-1]
+        last = closed.turns[-1]
         policy = last.policy.step
         recorded_s, trials = closed.recorded_s, closed.trials
         if last.draws is not None:

@@ -30,6 +30,7 @@ import math
 import re
 import types
 from collections.abc import Iterator, Mapping, Sequence
+from contextvars import ContextVar
 from dataclasses import MISSING, Field, fields, is_dataclass
 from datetime import date
 from enum import Enum
@@ -55,6 +56,7 @@ from msgspec import Meta
 from sim2real.errors import Sim2RealError, brief, nearest, table_at
 
 T = TypeVar("T")
+_EXACT = ContextVar("exact", default=False)
 
 
 NotNegative = Annotated[float, Meta(ge=0)]
@@ -141,19 +143,24 @@ def plain(value: Any) -> Any:
     return plain(value.tolist()) if hasattr(value, "tolist") else value  # of NumPy, or a tensor
 
 
-def of_plain(kind: type[T], data: object, where: str = "") -> T:
+def of_plain(kind: type[T], data: object, where: str = "", *, exact: bool = False) -> T:
     """The dataclass that `data` describe; see `PlainData.from_dict`.
 
-    Its fields are numbers, texts, booleans, words, lists, tables of these, or dataclasses.
+    Its fields are numbers, texts, booleans, words, lists, tables of these, or dataclasses. With
+    `exact` numbers may be infinite or nan, and arrays may be arrays already.
     """
-    return cast(T, _value(kind, data, where or kind.__name__))
+    token = _EXACT.set(exact)
+    try:
+        return cast(T, _value(kind, data, where or kind.__name__))
+    finally:
+        _EXACT.reset(token)
 
 
 def _told(value: Any) -> dict[str, object]:
     more = getattr(value, "_also", {})
     hidden = {*getattr(value, "_without", ()), *(name.rstrip("?") for name in more)}
     paths = {part.name: part.name for part in fields(value) if part.name not in hidden}
-    found: dict[str, object] = {"kind": value.kind} if _tagged(type(value)) else {}
+    found: dict[str, object] = {"kind": value.kind} if is_tagged(type(value)) else {}
     for name, path in (paths | more).items():
         part = value
         for step in path.split("."):
@@ -209,7 +216,7 @@ def _converted(kind: Any, data: object, where: str) -> object:
         for place in re.findall(r"\[(\d+)\]", path):
             data = cast(Sequence[object], data)[int(place)]
         raise Sim2RealError(f"{where}{_expected(kind, said, data)}") from None
-    for number in _numbers(found):
+    for number in () if _EXACT.get() else _numbers(found):
         if not math.isfinite(number):
             raise Sim2RealError(f"{where} must be a number, not {number}")
     return found
@@ -221,6 +228,8 @@ def _decoded(kind: type, data: object) -> object:
         return Path(msgspec.convert(data, str))
     import numpy as np
 
+    if isinstance(data, np.ndarray) and _EXACT.get():
+        return data
     try:
         return np.array(data, dtype=float)
     except (TypeError, ValueError):
@@ -308,7 +317,7 @@ def _called(row: object, number: int) -> str:
 
 def _made(kind: type, data: object, where: str) -> object:
     values = dict(table_at(data, where))
-    if _tagged(kind):
+    if is_tagged(kind):
         kind = _heir(kind, values.pop("kind", None), where)
     declared = _declared(kind)
     if newest := getattr(kind, "_schema", None):
@@ -352,7 +361,7 @@ def _declared(kind: type) -> dict[str, tuple[Field[object], object]]:
     return found
 
 
-def _tagged(kind: type) -> bool:
+def is_tagged(kind: type) -> bool:
     """Whether a class variable `kind` tells the class from its siblings."""
     mine = isinstance(getattr(kind, "kind", None), str)
     return mine and "kind" not in {part.name for part in fields(kind)}

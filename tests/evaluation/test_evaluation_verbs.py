@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from sim2real.cli import main
-from sim2real.evaluation.simulated_trials import SimulatedTrials
-from sim2real.evaluation.trial_files import read_trials, save_worlds
+from sim2real.evaluation.evaluation import SimulatedTrials, save_worlds
+from sim2real.evaluation.trial_files import read_trials
 
 
 def table(path, rows):

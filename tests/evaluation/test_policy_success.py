@@ -9,10 +9,11 @@ import torch
 
 from sim2real.data import Lake
 from sim2real.errors import Sim2RealError
+from sim2real.evaluation.evaluation import SimulatedTrials
 from sim2real.evaluation.evaluation_configs import PlayConfig
 from sim2real.evaluation.playback import play
 from sim2real.evaluation.policy_success import evaluate, summarise
-from sim2real.evaluation.simulated_trials import SimulatedTrials, run_trials
+from sim2real.evaluation.simulated_trials import run_trials
 from sim2real.intervals import wilson
 from sim2real.policy import FunctionPolicy
 from sim2real.report.plots import plot_evaluation

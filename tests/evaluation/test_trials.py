@@ -9,10 +9,11 @@ import torch
 
 from sim2real.data import Episode, Label, Lake, Origin, Provenance, Signal
 from sim2real.errors import Sim2RealError
+from sim2real.evaluation.evaluation import SimulatedTrials, save_worlds
 from sim2real.evaluation.policy_success import summarise
-from sim2real.evaluation.simulated_trials import SimulatedTrials, run_trials
+from sim2real.evaluation.simulated_trials import run_trials
 from sim2real.evaluation.trial import Trial, trials_of_episodes, trials_of_lake, trials_of_worlds
-from sim2real.evaluation.trial_files import read_trials, save_worlds
+from sim2real.evaluation.trial_files import read_trials
 from sim2real.intervals import clopper_pearson, wilson
 from sim2real.policy import FunctionPolicy
 from sim2real.tasks import find_task

@@ -14,6 +14,7 @@ from playwright.sync_api import sync_playwright
 from benchmarks.transfer.kills import ended, started
 from sim2real.data import Lake, read_recording
 from sim2real.errors import Sim2RealError
+from sim2real.intervals import wilson
 from sim2real.loop import (
     ALGORITHMS,
     KeptResult,
@@ -219,7 +220,8 @@ def played(monkeypatch):
     def play(out, outcomes, *, why="", kept=True, do=close_the_loop, **options):
         results = {
             "record": {"seconds": 1.0, "episodes": []},
-            "ladder": {"passed": True},
+            "evaluate": wilson(45, 50).to_dict(),
+            "ladder": {"steps": [], "passed": True},
             "identify": {"why": why, "promoted": not why},
             "predict": {"won": [16] * 64, "tried": [16] * 64, "ended": [0.0]},
             "remainder": {"why": why, "promoted": not why, "remainder": {"kept": kept}},
@@ -231,7 +233,7 @@ def played(monkeypatch):
                 result = results.get(found.kind, {"value": 1.0})
                 if found.kind == "trials":
                     tried = outcomes[named["first"] : named["first"] + named["count"]]
-                    result = {"success": tried}
+                    result = {"success": tried, "episodes": []}
                 return replace(found, work=lambda folder, done: result)
 
             return step
@@ -334,7 +336,7 @@ def test_what_is_expected_in_the_end_knows_the_attempts_and_what_was_predicted_d
 def test_where_no_remainder_is_worth_keeping_the_identified_policy_is_taken(played, tmp_path, kept):
     options = {"strategy": "identified+remainder", "kept": kept}
     closed = played(tmp_path, [False] * 10 + [True] * 30, **options)
-    assert closed.rounds[-1].policy.step.inputs["remainder"] == kept
+    assert closed.turns[-1].policy.step.inputs["remainder"] == kept
 
 
 def test_a_robot_that_cannot_be_identified_is_tested_on(played, tmp_path):

@@ -12,7 +12,6 @@ from sim2real.identification.identifiability import from_information
 from sim2real.params import Empirical, GaussianPosterior
 from sim2real.plan.informative_motions import (
     CandidateMotion,
-    advice,
     choose,
     information,
     known_information,
@@ -138,9 +137,9 @@ def test_parameters_that_no_motion_can_tell_are_refused(pendulum):
 def test_advice_names_what_was_not_told_and_how_to_plan_for_it():
     information_ = np.diag([100.0, 0.1, 0.0])
     told = from_information(("a", "body/*/mass", "c"), information_)
-    (line,) = advice(told, "my/twin")
+    (line,) = told.advice("my/twin")
     assert "sim2real identify plan my/twin --parameters 'body/*/mass' c" in line
-    assert advice(from_information(("a",), np.array([[100.0]])), "my/twin") == []
+    assert from_information(("a",), np.array([[100.0]])).advice("my/twin") == []
 
 
 def test_mistakes_are_one_line_and_the_verb_of_one_word_still_works(capsys):

@@ -35,10 +35,16 @@ __all__ = [
 if TYPE_CHECKING:
     from sim2real.attribution.advice import Advice, advise
     from sim2real.attribution.attribute_config import AttributeConfig, FailuresConfig
-    from sim2real.attribution.attribution import Attribution, PartOfGap, Share, dimensions_of
-    from sim2real.attribution.explanation import Explanation, explain_failures
-    from sim2real.attribution.failures import Failures
-    from sim2real.attribution.gap_attribution import GapAttribution, attribute
+    from sim2real.attribution.attribution import (
+        Attribution,
+        GapAttribution,
+        PartOfGap,
+        Share,
+        dimensions_of,
+    )
+    from sim2real.attribution.explanation import explain_failures
+    from sim2real.attribution.failures import Explanation, Failures
+    from sim2real.attribution.gap_attribution import attribute
     from sim2real.attribution.thresholds import FailureThresholds
 else:
     __getattr__, __dir__ = attach(__name__, __file__)

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from sim2real.attribution.attribution import Attribution, Cause
-from sim2real.attribution.failures import Failures
 from sim2real.intervals import clopper_pearson
 from sim2real.plain import PlainData
-from sim2real.twin import Twin
 from sim2real.units import counted
+
+if TYPE_CHECKING:
+    from sim2real.attribution.attribution import Attribution, Cause
+    from sim2real.attribution.failures import Failures
+    from sim2real.twin import Twin
 
 _MIN_COST_TO_RECORD = 5.0
 """Points of success that an undetermined dimension must possibly cost to be worth a recording."""

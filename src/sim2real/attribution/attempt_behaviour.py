@@ -8,7 +8,6 @@ squares over all numbers, each in units of its spread among simulated trials.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 
 import mujoco
@@ -18,6 +17,7 @@ from scipy.cluster.hierarchy import fcluster, linkage
 from scipy.spatial.distance import cdist, squareform
 
 from sim2real.arrays import Floats, Ints
+from sim2real.attribution.failures import Phase
 from sim2real.contract import SensorSpec
 from sim2real.logs import ControlLog
 
@@ -31,18 +31,6 @@ _MAX_KINDS = 4
 """Most kinds of failures."""
 _MIN_SILHOUETTE = 0.5
 """Mean silhouette above which failures are of several kinds."""
-
-
-@dataclass(frozen=True)
-class Phase:
-    """A part of a trial between two changes of its motion."""
-
-    begin_s: float
-    end_s: float
-    words: str
-
-    def __str__(self) -> str:
-        return f"{self.begin_s:.1f} to {self.end_s:.1f} s: {self.words}"
 
 
 class Behaviours:

@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import ClassVar, Literal
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 import numpy as np
 
-from sim2real.arrays import Bools, Floats
+from sim2real.arrays import Bools, Floats, Table
 from sim2real.attribution.confounded import ConfoundedDimensions
 from sim2real.errors import Sim2RealError, nearest
-from sim2real.params import JointDistribution
 from sim2real.plain import PlainData
-from sim2real.twin import Twin
+from sim2real.results import Result
+
+if TYPE_CHECKING:
+    from sim2real.params import JointDistribution
+    from sim2real.twin import Twin
+else:
+    Twin = object  # pages are made where MuJoCo is not installed
 
 CONFIDENCE = 0.95
 """Confidence of the intervals."""
@@ -94,6 +100,15 @@ class PartOfGap(PlainData):
         value, low, high = (round(v, 1) + 0.0 for v in (self.value, self.low, self.high))
         return value, low, high
 
+    def row(self, *, evidence: bool) -> tuple[str, ...]:
+        """Its row in a table, with the `evidence` of refits."""
+        known = [cause for cause in self.causes if cause.effect is not None]
+        value, low, high = self.tenths()
+        named = str(known[0]) if known and self.clear else ""
+        refit = self.refit
+        tried = ("", "") if refit is None else (f"{refit.alone:.0f} %", f"{refit.without:.0f} %")
+        return (self.name, f"{value}", f"{low} .. {high}", named, *(tried if evidence else ()))
+
 
 @dataclass(frozen=True, kw_only=True)
 class Share(PartOfGap, also=("clear",)):
@@ -147,6 +162,14 @@ class Attribution(PlainData, also=("confidence", "sentences")):
             lines.append(f"unexplained: {_interval(self.unexplained)} {self.unit}")
         return lines
 
+    def table(self) -> Table:
+        """Each share with its interval and the parameter that does most."""
+        evidence = any(share.refit is not None for share in self.shares)
+        rest = [] if self.unexplained is None else [self.unexplained]
+        head = ("dimension", self.unit, "95 %", "parameter that does most")
+        more = ("refit alone leaves", "refit without leaves") if evidence else ()
+        return (*head, *more), [share.row(evidence=evidence) for share in (*self.shares, *rest)]
+
     def alternatives(self, group: ConfoundedDimensions) -> list[Cause]:
         """The parameter with the largest effect of each dimension in a group."""
         shares = {share.name: share for share in self.shares}
@@ -170,6 +193,46 @@ class Attribution(PlainData, also=("confidence", "sentences")):
                 replace(share, value=-share.value, low=-share.high, high=-share.low),
             )
         return f"{verb}{'' if several else 's'} {_interval(share)} {whole}"
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class GapAttribution(
+    Result,
+    kind="attribution",
+    file="result.json",
+    also=("trajectory?=error", "success?", "notes?"),
+    without=("why", "identified"),
+):
+    """The shares of the error and, for a policy, of the success that it loses."""
+
+    twin: str
+    before: str
+    after: str
+    """Versions of the twin, as it was and identified."""
+    trajectory: Attribution | None
+    """Of the prediction error; None if there is none to share out, for the reason in `why`."""
+    success: Attribution | None
+    """Of the lost success; None without a policy."""
+    why: str = ""
+    notes: tuple[str, ...] = ()
+    """What the policy does not say, and what was taken instead."""
+    identified: Twin | None = field(default=None, compare=False, repr=False)
+    """The identified twin, if the attribution identified it first."""
+
+    @property
+    def parts(self) -> tuple[Attribution, ...]:
+        """The attributions that were made."""
+        return tuple(part for part in (self.trajectory, self.success) if part is not None)
+
+    @property
+    def error(self) -> Attribution | dict[str, str] | None:
+        """The attribution of the prediction error, or why there is none."""
+        return {"why": self.why} if self.why else self.trajectory
+
+    def save_beside(self, folder: Path) -> None:
+        """Write the twin, if the attribution identified it."""
+        if self.identified is not None:
+            self.identified.save(folder / "twin")
 
 
 @dataclass(frozen=True, kw_only=True)

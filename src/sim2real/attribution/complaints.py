@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 from scipy.stats import fisher_exact, mannwhitneyu
 
 from sim2real.attribution.thresholds import FAILURE_THRESHOLDS, FailureThresholds
-from sim2real.data import Episode
 from sim2real.intervals import unpaired_difference, wilson
-from sim2real.logs import ControlLog
 from sim2real.plain import PlainData
-from sim2real.tasks import Task
+
+if TYPE_CHECKING:
+    from sim2real.data import Episode
+    from sim2real.logs import ControlLog
+    from sim2real.tasks import Task
 
 
 @dataclass(frozen=True, kw_only=True)

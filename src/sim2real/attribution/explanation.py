@@ -8,8 +8,8 @@ other.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,7 @@ import numpy as np
 from scipy.stats import ks_2samp
 
 from sim2real.arrays import Floats
-from sim2real.attribution.advice import Advice, advise
+from sim2real.attribution.advice import advise
 from sim2real.attribution.attempt_behaviour import (
     Behaviours,
     distances,
@@ -27,15 +27,18 @@ from sim2real.attribution.attempt_behaviour import (
     scale_of,
 )
 from sim2real.attribution.complaints import Attempt, complaints
-from sim2real.attribution.failures import ExplainingValue, FailureKind, Failures
+from sim2real.attribution.failures import (
+    ExplainingValue,
+    Explanation,
+    FailureKind,
+    Failures,
+)
 from sim2real.attribution.thresholds import FAILURE_THRESHOLDS, FailureThresholds
 from sim2real.contract import Contract
 from sim2real.data import Episode, Logs, select
 from sim2real.errors import Sim2RealError
 from sim2real.evaluation import PolicySource, SimulatedTrials, open_policy, run_trials
-from sim2real.files import write_json
 from sim2real.logs import ControlLog
-from sim2real.plain import PlainData
 from sim2real.policy import open_twin
 from sim2real.randomize import drawn
 from sim2real.twin import Twin, twin_contract
@@ -48,36 +51,6 @@ _MIN_TRIALS = 8
 """Fewest simulated trials to judge similarity by."""
 _VALUE_QUANTILES = (0.05, 0.5, 0.95)
 """Quantiles of the parameter values that explain a failure."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Explanation(
-    PlainData,
-    also=(
-        *(f"failures.{name}" for name in ("tried", "failed", "kinds", "diagnoses", "sentences")),
-        "notes?",
-    ),
-    without=("failures",),
-):
-    """The failures of a policy, explained, and what follows from them."""
-
-    failures: Failures
-    advice: tuple[Advice, ...]
-    notes: tuple[str, ...] = ()
-    """What the policy does not say, and what was taken instead."""
-
-    def sentences(self) -> Iterator[str]:
-        """What is known of the failures, and what to do, a line each."""
-        yield f"{self.failures.failed} of {self.failures.tried} trials failed"
-        yield from self.notes
-        yield from map(str, self.failures.diagnoses)
-        for kind in self.failures.kinds:
-            yield from ("", *kind.sentences(), *(f"  {phase}" for phase in kind.phases))
-        yield from (f"do: {one.do}, because {one.why}" for one in self.advice)
-
-    def save(self, path: Path | str) -> None:
-        """Write it to a JSON file."""
-        write_json(path, self.to_dict())
 
 
 def explain_failures(

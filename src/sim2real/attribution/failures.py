@@ -2,17 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
-from sim2real.attribution.attempt_behaviour import Phase
+from sim2real.attribution.advice import Advice
 from sim2real.attribution.complaints import Complaint
 from sim2real.plain import PlainData
+from sim2real.results import Result
 from sim2real.units import counted
 
 UNKNOWN = "unknown"
 _MIN_AS_ISOLATED = 0.02
 """Least share of simulated trials that are as isolated as a failure which resembles some of them.
 Stored results are read with it, so it is not a threshold that a caller may choose."""
+
+
+@dataclass(frozen=True)
+class Phase:
+    """A part of a trial between two changes of its motion."""
+
+    begin_s: float
+    end_s: float
+    words: str
+
+    def __str__(self) -> str:
+        return f"{self.begin_s:.1f} to {self.end_s:.1f} s: {self.words}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -111,3 +125,30 @@ class Failures(PlainData, also=("sentences",)):
         found = [f"{self.failed} of {self.tried} trials failed"]
         found += [str(one) for one in self.diagnoses]
         return found + [", ".join(kind.sentences()) for kind in self.kinds]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Explanation(
+    Result,
+    kind="failures",
+    also=(
+        *(f"failures.{name}" for name in ("tried", "failed", "kinds", "diagnoses", "sentences")),
+        "notes?",
+    ),
+    without=("failures",),
+):
+    """The failures of a policy, explained, and what follows from them."""
+
+    failures: Failures
+    advice: tuple[Advice, ...]
+    notes: tuple[str, ...] = ()
+    """What the policy does not say, and what was taken instead."""
+
+    def sentences(self) -> Iterator[str]:
+        """What is known of the failures, and what to do, a line each."""
+        yield f"{self.failures.failed} of {self.failures.tried} trials failed"
+        yield from self.notes
+        yield from map(str, self.failures.diagnoses)
+        for kind in self.failures.kinds:
+            yield from ("", *kind.sentences(), *(f"  {phase}" for phase in kind.phases))
+        yield from (f"do: {one.do}, because {one.why}" for one in self.advice)

@@ -3,68 +3,21 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
-from sim2real.attribution.attribution import Attribution
+from sim2real.attribution.attribution import GapAttribution
 from sim2real.attribution.lost_success import attribute_success
 from sim2real.attribution.trajectory_error import attribute_trajectory
 from sim2real.data import ChannelMap, Episode, Logs, select
 from sim2real.errors import Sim2RealError
 from sim2real.evaluation import OpenedPolicy, PolicySource, open_policy
-from sim2real.files import write_json
 from sim2real.identification import identify
 from sim2real.logs import aligned_logs
 from sim2real.phases import Report, phase
-from sim2real.plain import PlainData
 from sim2real.policy import open_twin
 from sim2real.twin import Twin
-
-
-@dataclass(frozen=True, kw_only=True)
-class GapAttribution(
-    PlainData,
-    also=(
-        "twin=before.name",
-        "before=before.version",
-        "after=after.version",
-        "trajectory?=error",
-        "success?",
-        "notes?",
-    ),
-    without=("identified", "why"),
-):
-    """The shares of the error and, for a policy, of the success that it loses."""
-
-    before: Twin
-    after: Twin
-    """The same twin, identified."""
-    identified: bool
-    """Whether this call identified it, from the same logs."""
-    trajectory: Attribution | None
-    """Of the prediction error; None if there is none to attribute, for the reason in `why`."""
-    success: Attribution | None
-    """Of the lost success; None without a policy."""
-    why: str = ""
-    notes: tuple[str, ...] = ()
-    """What the policy does not say, and what was taken instead."""
-
-    @property
-    def parts(self) -> tuple[Attribution, ...]:
-        """The attributions that were made."""
-        return tuple(part for part in (self.trajectory, self.success) if part is not None)
-
-    @property
-    def error(self) -> Attribution | Mapping[str, str] | None:
-        """The attribution of the prediction error, or why there is none."""
-        return {"why": self.why} if self.why else self.trajectory
-
-    def save(self, folder: Path | str) -> None:
-        """Write `result.json` into a folder, and the twin if this call identified it."""
-        if self.identified:
-            self.after.save(Path(folder) / "twin")
-        write_json(Path(folder) / "result.json", self.to_dict())
 
 
 def attribute(
@@ -124,9 +77,15 @@ def attribute(
             each=each, seed=seed, threads=threads, report=phase(report, "success"),
         )  # fmt: skip
     return GapAttribution(
-        before=before, after=after, identified=new, trajectory=trajectory, success=success, why=why,
+        twin=before.name,
+        before=before.version,
+        after=after.version,
+        trajectory=trajectory,
+        success=success,
+        why=why,
         notes=() if opened is None else opened.notes,
-    )  # fmt: skip
+        identified=after if new else None,
+    )
 
 
 def _opened(policy: PolicySource, twin: Twin) -> OpenedPolicy:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from sim2real.attribution import AttributeConfig, Attribution, GapAttribution, PartOfGap, attribute
+from sim2real.attribution import AttributeConfig, Attribution, GapAttribution, attribute
 from sim2real.cli.adapter import carry_out
 from sim2real.cli.output import print_table, say
 from sim2real.errors import Sim2RealError
-from sim2real.report import plot_attribution
+from sim2real.report import plot_attribution, write_attribution
 
 
 def run_attribute(config: AttributeConfig) -> int:
@@ -29,6 +29,7 @@ def _real(text: str) -> tuple[int, int] | None:
 
 def _keep(found: GapAttribution, folder: Path) -> None:
     found.save(folder)
+    write_attribution(folder / "report.html", found)
     for part in found.parts:
         plot_attribution(folder / f"{part.of}.png", part)
 
@@ -50,28 +51,6 @@ def _tell(found: Attribution) -> None:
         )
     else:
         say(f"success: {found.before:.1f} % as trained, {found.after:.1f} % if identified")
-    columns = [found.unit, "95 %", "parameter with the largest effect"]
-    evidence = any(share.refit is not None for share in found.shares)
-    if evidence:
-        columns += ["refit alone leaves", "refit without leaves"]
-    rest = [] if found.unexplained is None else [found.unexplained]
-    print_table(
-        ("dimension", *columns), [_row(share, evidence) for share in [*found.shares, *rest]]
-    )
+    print_table(*found.table())
     for sentence in found.sentences():
         say(sentence)
-
-
-def _row(share: PartOfGap, evidence: bool) -> list[str]:
-    known = [cause for cause in share.causes if cause.effect is not None]
-    value, low, high = share.tenths()
-    row = [
-        share.name,
-        f"{value}",
-        f"{low} .. {high}",
-        str(known[0]) if known and share.clear else "",
-    ]
-    if evidence:
-        tried = share.refit
-        row += ["", ""] if tried is None else [f"{tried.alone:.0f} %", f"{tried.without:.0f} %"]
-    return row

@@ -6,7 +6,6 @@ from pathlib import Path
 
 from sim2real.cli.adapter import carry_out
 from sim2real.cli.output import print_table, say
-from sim2real.files import write_json
 from sim2real.gap import (
     Gap,
     GapConfig,
@@ -28,7 +27,7 @@ def run_gap(config: GapConfig) -> int:
 
 def _keep(found: Gap, folder: Path) -> None:
     write_gap(folder / "gap.html", found)
-    write_json(folder / "gap.json", found.to_dict())
+    found.save(folder / "gap.json")
 
 
 def _show(found: Gap, out: Path) -> None:
@@ -51,7 +50,7 @@ def run_ranges(config: RangesConfig) -> int:
 
 
 def _keep_ranges(found: Ranges, folder: Path) -> None:
-    found.save(folder)
+    found.save(folder / "ranges.json")
     write_ranges(folder / "ranges.html", found)
 
 

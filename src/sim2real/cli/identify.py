@@ -8,7 +8,7 @@ from sim2real.cli.adapter import carry_out
 from sim2real.cli.output import print_table, say
 from sim2real.errors import Sim2RealError
 from sim2real.identification import Identification, IdentifyConfig, identify
-from sim2real.plan import FORMATS, MotionPlan, PlanConfig, advice, plan_motions
+from sim2real.plan import FORMATS, MotionPlan, PlanConfig, plan_motions
 from sim2real.report import plot_plan, write_page
 
 
@@ -31,11 +31,9 @@ def _keep(found: Identification, folder: Path) -> None:
 
 def _show(found: Identification, out: Path) -> None:
     rows = []
-    for k, (name, value) in enumerate(found.values.items()):
-        shrunk = found.identifiability.shrinkage[k]
-        known = "yes" if shrunk < 0.5 else "hardly" if shrunk < 0.9 else "no"
-        interval = f"± {1.96 * found.posterior.std[k]:.2g}"
-        rows.append((name, found.problem.center[k], value, interval, known))
+    for one in found.estimates:
+        known = "yes" if one.shrinkage < 0.5 else "hardly" if one.shrinkage < 0.9 else "no"
+        rows.append((one.name, one.before, one.value, f"± {1.96 * one.std:.2g}", known))
     print_table(("parameter", "before", "after", "95 %", "identified"), rows)
     for group in found.identifiability.combinations:
         say(f"determined only in combination: {', '.join(group)}")
@@ -47,11 +45,11 @@ def _show(found: Identification, out: Path) -> None:
         " that of the old twin"
     )
     if found.promoted:
-        say(f"new twin: {out / 'twin'}, version {found.twin.version}")
+        say(f"new twin: {out / 'twin'}, version {found.version}")
     else:
         say(f"not promoted: {found.why}")
     twin = out / "twin" if found.promoted else found.twin.folder
-    for line in advice(found.identifiability, str(twin)):
+    for line in found.identifiability.advice(str(twin)):
         say(line)
     if (learned := found.learned) is not None:
         say(

@@ -7,11 +7,11 @@ import shutil
 import sys
 import time
 from pathlib import Path
-from typing import Any
 
 from sim2real.demo.demo_config import DemoConfig
 from sim2real.errors import Sim2RealError
 from sim2real.files import write_json, write_text
+from sim2real.intervals import Rate
 from sim2real.loop import SUMMARY_FILE, LoopConfig, close_the_loop
 from sim2real.report import REPORT_FILE, Live, bar, write_loop
 from sim2real.robot import OperatorPrompts
@@ -37,15 +37,15 @@ def demo(config: DemoConfig) -> int:
         )
     write_loop(out / REPORT_FILE, closed)
     summary = closed.to_dict() | {"seconds": round(time.perf_counter() - begin, 1)}
-    write_json(out / SUMMARY_FILE, summary)
+    write_json(out / SUMMARY_FILE, summary | closed.stored())
     if config.json:
         sys.stdout.write(json.dumps(summary) + "\n")
         return 0
     first, last = closed.rounds[0], closed.rounds[-1]
     _say(
-        f"\nin simulation    {_rate(first.sim.result)}\n"
-        f"on the robot     {_rate(first.real.to_dict())}\n"
-        f"after the loop   {_rate(last.real.to_dict())}\n"
+        f"\nin simulation    {_rate(first.sim)}\n"
+        f"on the robot     {_rate(first.real)}\n"
+        f"after the loop   {_rate(last.real)}\n"
         f"from now on      {last.expected or 'nothing is known'}\n"
         f"robot time       {closed.trials} trials and {closed.recorded_s:.0f} s of motion\n"
         f"report           {out / REPORT_FILE}\n"
@@ -64,8 +64,8 @@ def _clear(out: Path) -> None:
     write_text(out / _MARK, "made by sim2real demo; replaced by the next one\n")
 
 
-def _rate(rate: dict[str, Any]) -> str:
-    return f"{rate['value']:4.0%}  [{rate['low']:.0%}, {rate['high']:.0%}] of {rate['n']}"
+def _rate(rate: Rate) -> str:
+    return f"{rate.value:4.0%}  [{rate.low:.0%}, {rate.high:.0%}] of {rate.n}"
 
 
 def _say(text: str, *, quiet: bool = False) -> None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from sim2real.plain import PlainData
+from sim2real.results import Result
 from sim2real.units import counted
 
 
@@ -69,8 +70,8 @@ class Finding(PlainData, also=("remedy",)):
         return REMEDIES[self.fault]
 
 
-@dataclass(frozen=True, kw_only=True)
-class Diagnosis(PlainData, also=("verdict", "fine")):
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Diagnosis(Result, kind="diagnosis", also=("verdict", "fine")):
     """What the doctor found in some logs of one robot under one policy."""
 
     findings: tuple[Finding, ...]

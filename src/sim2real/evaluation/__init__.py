@@ -15,8 +15,10 @@ from sim2real.lazy import attach
 
 __all__ = [
     "CompareConfig",
+    "Comparison",
     "EvaluateConfig",
     "Evaluation",
+    "Expectation",
     "OpenedPolicy",
     "PlayConfig",
     "PolicySource",
@@ -27,6 +29,7 @@ __all__ = [
     "RankThresholds",
     "RankedTable",
     "SimulatedTrials",
+    "TrialPlan",
     "compare",
     "evaluate",
     "expect",
@@ -39,7 +42,8 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
-    from sim2real.evaluation.comparison import compare
+    from sim2real.evaluation.comparison import Comparison, compare
+    from sim2real.evaluation.evaluation import Evaluation, SimulatedTrials
     from sim2real.evaluation.evaluation_configs import (
         CompareConfig,
         EvaluateConfig,
@@ -48,14 +52,14 @@ if TYPE_CHECKING:
         PredictConfig,
         RankConfig,
     )
-    from sim2real.evaluation.expectation import expect
+    from sim2real.evaluation.expectation import Expectation, expect
     from sim2real.evaluation.opened import OpenedPolicy, PolicySource, open_policy
     from sim2real.evaluation.playback import play
-    from sim2real.evaluation.policy_success import Evaluation, evaluate
+    from sim2real.evaluation.policy_success import evaluate
     from sim2real.evaluation.prediction import Prediction, predict
     from sim2real.evaluation.ranking import RankThresholds
     from sim2real.evaluation.ranking_table import RankedTable, rank_table
-    from sim2real.evaluation.simulated_trials import SimulatedTrials, run_trials
-    from sim2real.evaluation.trial_plan import plan_trials
+    from sim2real.evaluation.simulated_trials import run_trials
+    from sim2real.evaluation.trial_plan import TrialPlan, plan_trials
 else:
     __getattr__, __dir__ = attach(__name__, __file__)

@@ -40,7 +40,7 @@ from sim2real.intervals import (
     unpaired_difference,
     wilson,
 )
-from sim2real.plain import PlainData
+from sim2real.results import Result
 
 _MIN_MATCHED = 0.8
 """Least share of the smaller set with partners for a paired comparison."""
@@ -51,8 +51,8 @@ _Units = Sequence[tuple[Ints, Ints]]
 """For A and B: successes and trials of each robot or draw."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Comparison(PlainData):
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Comparison(Result, kind="comparison"):
     """Two policies side by side."""
 
     first: Rate

@@ -12,12 +12,13 @@ from sim2real.evaluation.prediction import Prediction, check_trials, predict
 from sim2real.evaluation.prediction_powered import PoweredRate, of_trials
 from sim2real.evaluation.trial_source import TrialSource, open_trials
 from sim2real.intervals import check_confidence
-from sim2real.plain import PlainData
+from sim2real.results import Result
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Expectation(
-    PlainData,
+    Result,
+    kind="prediction",
     also=("prediction?", "expected?", "real?=powered", "note?"),
     without=("powered", "missing"),
 ):

@@ -12,9 +12,10 @@ from tempfile import TemporaryDirectory
 import numpy as np
 
 from sim2real.errors import Sim2RealError
+from sim2real.evaluation.evaluation import SimulatedTrials, save_worlds
 from sim2real.evaluation.opened import OpenedPolicy, open_policy
-from sim2real.evaluation.simulated_trials import SimulatedTrials, run_trials, trials_a_seed
-from sim2real.evaluation.trial_files import read_worlds, save_worlds
+from sim2real.evaluation.simulated_trials import run_trials, trials_a_seed
+from sim2real.evaluation.trial_files import read_worlds
 from sim2real.scale import Shard, ShardEvent, ShardResult, ShardStore, all_of, open_store
 from sim2real.twin import Twin
 

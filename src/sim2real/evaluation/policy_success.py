@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -12,13 +12,11 @@ from scipy import stats
 from sim2real.arrays import Bools, Floats
 from sim2real.data import Lake
 from sim2real.errors import Sim2RealError
+from sim2real.evaluation.evaluation import Evaluation, ParameterEffect, SimulatedTrials
 from sim2real.evaluation.opened import OpenedPolicy, PolicySource, open_policy
 from sim2real.evaluation.parts import Elsewhere
-from sim2real.evaluation.simulated_trials import SimulatedTrials, run_trials
-from sim2real.evaluation.trial_files import save_worlds
-from sim2real.files import write_json
-from sim2real.intervals import Rate, check_confidence, clustered, holm, wilson
-from sim2real.plain import PlainData
+from sim2real.evaluation.simulated_trials import run_trials
+from sim2real.intervals import check_confidence, clustered, holm, wilson
 from sim2real.policy import open_twin
 from sim2real.twin import Twin
 from sim2real.worlds import Engine
@@ -27,54 +25,6 @@ _SEEDS = 2**62
 """Largest seed plus one: runs with more trials use the next seeds too, which must fit 64 bits."""
 _BINS = 5
 """Bins along a parameter."""
-
-
-@dataclass(frozen=True)
-class ParameterEffect(PlainData):
-    """Success along one parameter's range."""
-
-    name: str
-    edges: tuple[float, ...]
-    """Edges of the bins: fifths of the trials, or the values of a choice."""
-    rates: tuple[Rate, ...]
-    """Success in each bin."""
-    p_value: float
-    """Of failed and successful draws having the same distribution (two-sided Mann-Whitney,
-    Holm-corrected over the parameters)."""
-
-
-@dataclass(frozen=True)
-class Evaluation(
-    PlainData,
-    also=(
-        "trials.task",
-        "trials.twin",
-        "trials.seed",
-        "mean_reward=trials.reward.mean",
-        "diverged=trials.diverged.sum",
-        "parameters=effects",
-        "notes?",
-    ),
-    without=("trials", "effects", "policy", "folder"),
-):
-    """A policy's success, and the parameters that it depends on."""
-
-    trials: SimulatedTrials
-    source: str
-    success: Rate
-    effects: tuple[ParameterEffect, ...]
-    """One for each parameter that varied, the smallest p-value first."""
-    policy: str = ""
-    """Id of the policy."""
-    folder: Path = Path("evaluate")
-    """Default folder for results: inside the training run, or in the bundle's records."""
-    notes: tuple[str, ...] = ()
-    """What the policy does not say, and what was taken instead."""
-
-    def save(self, folder: Path | str) -> None:
-        """Write `evaluation.json`, and every trial with its draw to `trials.npz`, into a folder."""
-        write_json(Path(folder) / "evaluation.json", self.to_dict())
-        save_worlds(Path(folder) / "trials.npz", self.trials, policy=self.policy)
 
 
 def evaluate(

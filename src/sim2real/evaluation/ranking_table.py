@@ -20,7 +20,7 @@ from sim2real.evaluation.ranking import (
 )
 from sim2real.evaluation.trial_files import number_in, read_rows, text_in
 from sim2real.files import read_json
-from sim2real.plain import PlainData
+from sim2real.results import Result
 
 _MAX_TRIALS = 10**9
 
@@ -37,8 +37,8 @@ class ScoreColumns:
     n_real: str = "n_real"
 
 
-@dataclass(frozen=True, kw_only=True)
-class RankedTable(PlainData, also=("verdict",), without=("confidence",)):
+@dataclass(frozen=True, kw_only=True, eq=False)
+class RankedTable(Result, kind="ranking", also=("verdict",), without=("confidence",)):
     """How well simulation ranks the policies of a table."""
 
     rankings: tuple[Ranking, ...]

@@ -4,48 +4,21 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 
 import torch
 from torch import Tensor
 
-from sim2real.arrays import Bools, Floats
+from sim2real.arrays import Floats
 from sim2real.data import Episode
 from sim2real.errors import Sim2RealError
 from sim2real.evaluation.episode_recorder import EpisodeRecorder
+from sim2real.evaluation.evaluation import MAX_WORLDS, SimulatedTrials
 from sim2real.policy import DrivenWorlds, Policy
 from sim2real.randomize import Sampler, drawn
 from sim2real.tasks import Task, TaskEnv
 from sim2real.twin import Twin
 from sim2real.worlds import Engine
-
-_MAX_WORLDS = 1024
-"""Most worlds that run at once."""
-
-
-@dataclass(frozen=True)
-class SimulatedTrials:
-    """Many trials with their draws: row k of each array is trial k."""
-
-    task: str
-    twin: str
-    """Version of the twin."""
-    seed: int
-    names: tuple[str, ...]
-    """Parameters, in the order of the columns of `values`."""
-    values: Floats
-    """(trials, parameters) the draw of each trial."""
-    success: Bools
-    """(trials,) bool."""
-    reward: Floats
-    """(trials,) sum of rewards."""
-    diverged: Bools
-    """(trials,) bool: the simulation diverged, which counts as a failure."""
-    per_seed: int = _MAX_WORLDS
-    """Trials with one seed; those after them have the next."""
-    each: int = 1
-    """Consecutive trials that share a draw."""
 
 
 def run_trials(
@@ -114,9 +87,9 @@ def run_trials(
 
 def trials_a_seed(each: int) -> int:
     """How many trials have one seed: they run side by side, and those after them have the next."""
-    if not 1 <= each <= _MAX_WORLDS:
-        raise Sim2RealError(f"--each must be from 1 to {_MAX_WORLDS}, not {each}")
-    return _MAX_WORLDS // each * each
+    if not 1 <= each <= MAX_WORLDS:
+        raise Sim2RealError(f"--each must be from 1 to {MAX_WORLDS}, not {each}")
+    return MAX_WORLDS // each * each
 
 
 class _Shared(Sampler):

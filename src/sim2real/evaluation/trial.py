@@ -21,7 +21,7 @@ from sim2real.data import Episode, Lake, Origin
 from sim2real.plain import PlainData
 
 if TYPE_CHECKING:
-    from sim2real.evaluation.simulated_trials import SimulatedTrials
+    from sim2real.evaluation.evaluation import SimulatedTrials
 
 _NOTED = "condition:"
 """Prefix of a note that names the condition of an episode."""

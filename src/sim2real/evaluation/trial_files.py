@@ -12,9 +12,9 @@ from zipfile import BadZipFile
 import numpy as np
 
 from sim2real.errors import Sim2RealError, one_line
-from sim2real.evaluation.simulated_trials import SimulatedTrials
+from sim2real.evaluation.evaluation import SimulatedTrials
 from sim2real.evaluation.trial import Trial, trials_of_worlds
-from sim2real.files import atomic_path, read_json
+from sim2real.files import read_json
 
 _TRUE, _FALSE = ("1", "1.0", "true", "yes", "success"), ("0", "0.0", "false", "no", "failure")
 
@@ -91,14 +91,8 @@ def number_in(value: object, where: str) -> float | None:
     return found
 
 
-def save_worlds(path: Path, trials: SimulatedTrials, *, policy: str) -> None:
-    """Write trials of worlds, with every draw, as the `trials.npz` that `read_trials` reads."""
-    with atomic_path(path) as temporary, temporary.open("wb") as file:
-        np.savez(file, policy=policy, **vars(trials))
-
-
 def read_worlds(path: Path) -> tuple[SimulatedTrials, str]:
-    """What `save_worlds` wrote: trials, and the policy's id."""
+    """What an evaluation wrote: trials, and the policy's id."""
     if not path.is_file():
         raise Sim2RealError(f"no trials in {path.parent}: `sim2real evaluate` writes trials.npz")
     try:

@@ -13,14 +13,14 @@ from scipy import stats
 from sim2real.errors import Sim2RealError
 from sim2real.evaluation.paired_outcomes import MAX_FOR_BARNARD, MIN_EXPECTED
 from sim2real.evaluation.sequential import SequentialTest
-from sim2real.plain import PlainData
+from sim2real.results import Result
 
 MAX_TRIALS = 2_000
 """Most trials of a practical plan."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class TrialPlan(PlainData):
+@dataclass(frozen=True, kw_only=True, eq=False)
+class TrialPlan(Result, kind="power"):
     """Trials of each of two policies, by kind of comparison; None for more than `MAX_TRIALS`."""
 
     unpaired: int | None

@@ -16,6 +16,8 @@ from sim2real.lazy import attach
 
 __all__ = [
     "BAND",
+    "LEVELS",
+    "PRIOR_SHARES",
     "STRONG",
     "ChannelGap",
     "Correlation",
@@ -23,32 +25,32 @@ __all__ = [
     "GapConfig",
     "GapThresholds",
     "Hotspot",
+    "Overlay",
     "RangeCoverage",
     "Ranges",
     "RangesConfig",
+    "ReadingBands",
+    "SegmentErrors",
     "SensorCoverage",
     "look_at_ranges",
     "measure_gap",
-    "posterior_bands",
     "range_coverage",
+    "ranges_of",
     "two_figures",
 ]
 
 if TYPE_CHECKING:
+    from sim2real.gap.channel_gap import ChannelGap
+    from sim2real.gap.coverage import LEVELS, RangeCoverage, ReadingBands, SensorCoverage
+    from sim2real.gap.drawn_ranges import look_at_ranges, ranges_of
     from sim2real.gap.error_hotspots import Hotspot
+    from sim2real.gap.gap import Gap, two_figures
     from sim2real.gap.gap_config import GapConfig
-    from sim2real.gap.horizon_errors import ChannelGap
-    from sim2real.gap.measure import Gap, measure_gap, two_figures
-    from sim2real.gap.ranges import (
-        BAND,
-        STRONG,
-        Correlation,
-        Ranges,
-        look_at_ranges,
-        posterior_bands,
-    )
+    from sim2real.gap.measure import measure_gap
+    from sim2real.gap.ranges import BAND, PRIOR_SHARES, STRONG, Correlation, Ranges
     from sim2real.gap.ranges_config import RangesConfig
-    from sim2real.gap.reading_coverage import RangeCoverage, SensorCoverage, range_coverage
+    from sim2real.gap.reading_coverage import range_coverage
+    from sim2real.gap.shown_segments import Overlay, SegmentErrors
     from sim2real.gap.thresholds import GapThresholds
 else:
     __getattr__, __dir__ = attach(__name__, __file__)

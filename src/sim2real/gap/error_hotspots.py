@@ -16,13 +16,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import pairwise
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from sim2real.arrays import Bools, Floats, Ints
-from sim2real.gap.replayed_pairs import ReplayedPairs
 from sim2real.plain import PlainData
-from sim2real.replay import Replay
+
+if TYPE_CHECKING:
+    from sim2real.gap.replayed_pairs import ReplayedPairs
+    from sim2real.replay import Replay
 
 _RANGES = 8
 """Ranges that a quantity is divided into, if there are enough segments."""

@@ -11,142 +11,37 @@ exist.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from itertools import islice
 
 import numpy as np
 
-from sim2real.arrays import Bools, Floats, Ints, Table
+from sim2real.arrays import Bools, Floats, Ints
 from sim2real.contract import SensorSpec
 from sim2real.errors import Sim2RealError
+from sim2real.gap.coverage import (
+    BAND,
+    LEVELS,
+    CoveredShare,
+    RangeCoverage,
+    ReadingBands,
+    ReadingRanks,
+    SensorCoverage,
+)
 from sim2real.gap.thresholds import GAP_THRESHOLDS, GapThresholds
 from sim2real.logs import ControlLog
-from sim2real.plain import PlainData
 from sim2real.randomize import drawn
-from sim2real.replay import Replay, Replayer, clusters_of, log_of, seconds_of
+from sim2real.replay import Replay, Replayer, clusters_of, log_of, seconds_of, spread_evenly
 from sim2real.twin import Twin
 
-BAND = 0.95
-"""Share of the simulated readings inside the band."""
 _RESAMPLES = 1000
 _MIN_DRAWS = 20
 """Fewest draws that have a middle 95 %."""
 _MIN_BAND = 1e-4
 """Narrowest band, as a share of the reading's range: no sensor is perfect."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class CoveredShare:
-    """A share with its 95 % interval, resampled by recording."""
-
-    value: float
-    low: float
-    high: float
-
-    def __str__(self) -> str:
-        return f"{100 * self.value:.1f} % ({100 * self.low:.1f} to {100 * self.high:.1f})"
-
-
-@dataclass(frozen=True, kw_only=True)
-class SensorCoverage(PlainData, also=("width", "verdict"), without=("name", "thresholds")):
-    """How one sensor's readings lie among the simulated ones."""
-
-    name: str
-    unit: str
-    inside: CoveredShare
-    """Readings inside the middle 95 %."""
-    explained: CoveredShare
-    """Segments whose farthest reading is no farther than in 95 % of the simulated ones."""
-    spread: float
-    """Standard deviation of the simulated readings, root mean square over time [unit]."""
-    error: float
-    """Root mean square distance of real readings from the median of the simulated ones [unit]."""
-    thresholds: GapThresholds = GAP_THRESHOLDS
-
-    @property
-    def width(self) -> float:
-        """Spread over error: about one if the ranges are right."""
-        return self.spread / max(self.error, 1e-12)
-
-    @property
-    def verdict(self) -> str:
-        """'too narrow', 'perhaps too narrow' if the logs are too few to tell, 'too wide' or
-        'fine'."""
-        limits = self.thresholds
-        if self.inside.value < limits.inside_least:
-            sure = self.inside.high < limits.inside_least
-            return "too narrow" if sure else "perhaps too narrow"
-        wide = self.width > limits.spread_most and self.inside.value > BAND
-        return "too wide" if wide else "fine"
-
-
-@dataclass(frozen=True, kw_only=True)
-class RangeCoverage(PlainData, also=("verdict", "sensors=by_sensor"), without=("replay",)):
-    """How well the ranges cover some logs."""
-
-    source: str
-    """Where the draws come from."""
-    horizon_s: float
-    recordings: int
-    windows: int
-    """Segments."""
-    draws: int
-    diverged: int
-    """Draws left out because a world with them diverged."""
-    sensors: tuple[SensorCoverage, ...]
-    explained: CoveredShare
-    """Segments that are explained in all sensors together."""
-    replay: Replay
-    """The simulated readings."""
-
-    @property
-    def verdict(self) -> str:
-        """'too narrow', or perhaps so, if any sensor is, 'too wide' if all are, else 'fine'."""
-        found = {sensor.verdict for sensor in self.sensors}
-        for narrow in ("too narrow", "perhaps too narrow"):
-            if narrow in found:
-                return narrow
-        return "too wide" if found == {"too wide"} else "fine"
-
-    @property
-    def sentence(self) -> str:
-        """The verdict, the sensors that it comes from, and what to do."""
-        if self.verdict == "fine":
-            return "the ranges contain what the robot did"
-        if self.verdict == "too wide":
-            return "the ranges are too wide for these logs: identify the twin from them"
-        inside = " and ".join(
-            f"{100 * sensor.inside.value:.0f} % of {sensor.name}"
-            for sensor in self.sensors
-            if sensor.verdict == self.verdict
-        )
-        remedy = "check them with more recordings"
-        if self.verdict == "too narrow" and self.source == "posterior":
-            remedy = "identify the twin again, with more motions"
-        elif self.verdict == "too narrow":
-            remedy = "widen the priors in twin.toml, or identify the twin from more motions"
-        return f"the ranges are {self.verdict}: {inside} lie inside, not 95 %; {remedy}"
-
-    def table(self) -> Table:
-        """The coverage of each sensor."""
-        head = ("sensor", "readings inside 95 %", "segments explained", "spread", "error")
-        return (*head, "spread / error", "ranges are"), [
-            (
-                f"{sensor.name} [{sensor.unit}]",
-                str(sensor.inside),
-                str(sensor.explained),
-                f"{sensor.spread:.3g}",
-                f"{sensor.error:.3g}",
-                f"{sensor.width:.2f}",
-                sensor.verdict,
-            )
-            for sensor in self.sensors
-        ]
-
-    @property
-    def by_sensor(self) -> dict[str, SensorCoverage]:
-        """Its coverage, by the sensor's name."""
-        return {sensor.name: sensor for sensor in self.sensors}
+_SHOWN_SENSORS, _SHOWN_SEGMENTS = 8, 5
+"""Most sensors and segments to look at."""
 
 
 def range_coverage(
@@ -207,7 +102,7 @@ def range_coverage(
         diverged=int(draws - good.sum()),
         sensors=tuple(sensors),
         explained=explained_share(np.max(farthest, axis=0), clusters, rng),
-        replay=replay,
+        bands=tuple(islice(_bands(replay, [sensor.name for sensor in sensors]), _SHOWN_SENSORS)),
     )
 
 
@@ -238,8 +133,43 @@ def _of_sensor(
         explained=explained_share(far, clusters, rng),
         spread=float(np.sqrt(variance.mean())),
         error=float(np.sqrt(np.mean(error**2))),
+        ranks=_ranks(ranks_of(made, real)[known]),
     )
     return covered, far
+
+
+def ranks_of(made: Floats, real: Floats) -> Floats:
+    """Ranks in 0..1 of readings among draws (draws, …) of them; ties in the middle."""
+    return np.asarray((made < real).mean(axis=0) + 0.5 * (made == real).mean(axis=0))
+
+
+def _ranks(ranks: Floats) -> ReadingRanks:
+    away = np.abs(ranks - 0.5)
+    density = np.histogram(ranks, bins=10, range=(0, 1), density=True)[0]
+    return ReadingRanks(
+        half=float((away <= 0.25).mean()),
+        inside=tuple(float((away <= level / 2).mean()) for level in LEVELS),
+        density=tuple(density.tolist()),
+    )
+
+
+def _bands(replay: Replay, sensors: Sequence[str]) -> Iterator[ReadingBands]:
+    """A few segments of each sensor that gives one number."""
+    segments = spread_evenly(len(replay.starts), _SHOWN_SEGMENTS)
+    edges = (0.5 - BAND / 2, 0.5, 0.5 + BAND / 2)
+    for spec in replay.log.contract.sensors:
+        if spec.width == 1 and spec.name in sensors:
+            column = replay.column(spec.name).start
+            made = replay.predicted[..., column][:, segments]
+            low, middle, high = np.nanquantile(made, edges, axis=0)
+            yield ReadingBands(
+                sensor=spec.name,
+                unit=spec.unit,
+                period_s=replay.period_s,
+                real=replay.measured[segments, :, column] - middle,
+                low=low - middle,
+                high=high - middle,
+            )
 
 
 def farthest_off(made: Floats, real: Floats, slack: Floats) -> Floats:

@@ -10,13 +10,16 @@ together.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from sim2real.arrays import Floats, Ints
-from sim2real.gap.replayed_pairs import ReplayedPairs
 from sim2real.plain import PlainData
-from sim2real.replay import Replay
+
+if TYPE_CHECKING:
+    from sim2real.gap.replayed_pairs import ReplayedPairs
+    from sim2real.replay import Replay
 
 EXCHANGES = 1999
 """Random exchanges of pairs behind a p-value."""

@@ -19,10 +19,13 @@ from typing import TYPE_CHECKING
 from sim2real.lazy import attach
 
 __all__ = [
+    "HeldBackCheck",
     "Identifiability",
     "Identification",
+    "IdentifiedParameter",
     "IdentifyConfig",
     "IdentifyThresholds",
+    "before_and_after",
     "costs_of",
     "identify",
     "learn_remainder",
@@ -34,8 +37,14 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
+    from sim2real.identification.evidence import before_and_after
     from sim2real.identification.identifiability import Identifiability
-    from sim2real.identification.identified_twin import Identification, identify
+    from sim2real.identification.identification import (
+        HeldBackCheck,
+        Identification,
+        IdentifiedParameter,
+    )
+    from sim2real.identification.identified_twin import identify
     from sim2real.identification.identify_config import IdentifyConfig
     from sim2real.identification.learned_remainder import learn_remainder
     from sim2real.identification.most_probable import costs_of

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from sim2real.arrays import Floats
 from sim2real.errors import Sim2RealError
+from sim2real.identification.identification import HeldBackCheck
 from sim2real.identification.robust_loss import ROBUST, scale
 from sim2real.logs import ControlLog
-from sim2real.plain import PlainData
 from sim2real.replay import Replayer
 from sim2real.twin import Twin
 
@@ -19,34 +18,6 @@ _FEW_RECORDINGS = 8
 """Number of recordings below which the end of each is held back instead."""
 _MIN_END_S = 1.0
 """Shortest end that is worth holding back [s]."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class HeldBackCheck(
-    PlainData,
-    also=("episodes=recordings", "sensors=changes"),
-    without=("recordings", "before", "after"),
-):
-    """Prediction errors on held-back recordings, before and after."""
-
-    horizon_s: float
-    recordings: tuple[str, ...]
-    """Ids of the held-back episodes."""
-    by_time: bool
-    """Whether the ends of all recordings were held back, because there are few."""
-    sensors: tuple[str, ...]
-    before: Floats
-    """(sensors,) root mean square error of the old twin, in the sensor's unit."""
-    after: Floats
-    """(sensors,) of the new one."""
-    ratio: float
-    """Error after, relative to before, over all sensors; below one is better."""
-
-    @property
-    def changes(self) -> dict[str, dict[str, float]]:
-        """Error before and after, by sensor."""
-        pairs = zip(self.sensors, self.before, self.after, strict=True)
-        return {name: {"before": before, "after": after} for name, before, after in pairs}
 
 
 def split(
@@ -80,7 +51,7 @@ class HeldBack:
         extremes = np.where(np.isfinite(reach), reach, now)
         self._replayer = _replayer(twin, logs, horizons_s, extremes)
         self._twin, self._logs = twin, logs
-        self._sensors = [spec.name for spec in logs[0].contract.sensors]
+        self._sensors = logs[0].contract.sensors
         self._now = self._errors(now)
 
     def check(self, values: Floats, *, by_time: bool) -> HeldBackCheck:
@@ -90,7 +61,8 @@ class HeldBack:
             horizon_s=self._replayer.steps * self._replayer.period_s,
             recordings=tuple(log.episode for log in self._logs),
             by_time=by_time,
-            sensors=tuple(self._sensors),
+            sensors=tuple(spec.name for spec in self._sensors),
+            units=tuple(spec.unit for spec in self._sensors),
             before=_rms(self._now),
             after=_rms(errors),
             ratio=self._ratio(errors),

@@ -72,6 +72,17 @@ class Identifiability(
         known = {*self.identifiable, *self.together, *self.without_effect}
         return tuple(n for n in self.names if n not in known)
 
+    def advice(self, twin: str) -> list[str]:
+        """What to do about undetermined parameters; `twin` is the twin's folder."""
+        lost = [name for name in self.names if name not in self.identifiable]
+        if not lost:
+            return []
+        names = " ".join(f"'{name}'" if "*" in name or "[" in name else name for name in lost)
+        return [
+            f"{len(lost)} of {len(self.names)} parameters are not determined; plan motions that"
+            f" tell more: sim2real identify plan {twin} --parameters {names}"
+        ]
+
     def by_name(self) -> dict[str, float]:
         """The shrinkage of each parameter."""
         return dict(zip(self.names, self.shrinkage.tolist(), strict=True))

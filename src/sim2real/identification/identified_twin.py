@@ -3,35 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TypeAlias
 
 import numpy as np
 
-from sim2real.arrays import Floats
 from sim2real.data import ChannelMap, Logs
 from sim2real.errors import Sim2RealError
-from sim2real.files import write_json
 from sim2real.identification.cma_es import CmaSearch
 from sim2real.identification.contact_parameters import identify_contact
-from sim2real.identification.held_back import HeldBack, HeldBackCheck, split
+from sim2real.identification.evidence import before_and_after, calibration, estimates
+from sim2real.identification.held_back import HeldBack, split
 from sim2real.identification.identifiability import Identifiability, from_information
+from sim2real.identification.identification import Identification, IdentificationWork
 from sim2real.identification.inputs import another_robot, refuse_poor
-from sim2real.identification.learned_remainder import LearnedRemainder, learn_remainder
+from sim2real.identification.learned_remainder import learn_remainder
 from sim2real.identification.most_probable import Fit, fit
 from sim2real.identification.parameter_scatter import scatter_of
 from sim2real.identification.posterior import Posterior, discrepancy_of, posterior_of
-from sim2real.identification.recorded_starts import seen_states
 from sim2real.identification.thresholds import IDENTIFY_THRESHOLDS, IdentifyThresholds
-from sim2real.identification.whole_recordings import WholeRecordings
 from sim2real.logs import ControlLog, aligned_logs
 from sim2real.phases import Report, phase
-from sim2real.plain import PlainData
 from sim2real.policy import open_twin
 from sim2real.replay import LeastSquares
-from sim2real.tasks import STARTS_FILE
 from sim2real.twin import Twin
 
 _Believed: TypeAlias = tuple[Fit | CmaSearch, Posterior, Identifiability]
@@ -39,105 +35,6 @@ _Believed: TypeAlias = tuple[Fit | CmaSearch, Posterior, Identifiability]
 
 _EQUAL_WITHIN = 1.1
 """Held-back errors up to this factor above the smallest count as equal."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class IdentifiedParameter:
-    """What is known of a parameter."""
-
-    value: float
-    std: float
-    scatter: float
-    """Standard deviation from segment to segment."""
-    unit: str
-    shrinkage: float
-    """Standard deviation after the data, relative to before."""
-    at_bound: bool
-
-
-@dataclass(frozen=True, kw_only=True)
-class Identification(
-    PlainData,
-    also=(
-        "twin=twin.name", "twin.version", "parent=problem.twin.version", "parameters",
-        "scatter=scatter_table", "posterior.discrepancy", "effective_draws=posterior.effective",
-        "problem.horizon_s", "problem.segments", "fit.evaluations", "held_back=check",
-        "remainder?=learned",
-    ),
-    without=("fit", "posterior", "check", "logs", "learned"),
-):  # fmt: skip
-    """The result of an identification."""
-
-    twin: Twin
-    """The new version; the old one if it was not promoted."""
-    promoted: bool
-    why: str
-    """Why it was not promoted; '' if it was."""
-    fit: Fit | CmaSearch
-    posterior: Posterior
-    identifiability: Identifiability
-    check: HeldBackCheck
-    logs: tuple[ControlLog, ...]
-    """The logs that it was identified from."""
-    held_back: tuple[ControlLog, ...]
-    """The recordings of the check, whole; some may be among `logs`."""
-    notes: tuple[str, ...] = ()
-    learned: LearnedRemainder | None = None
-    """The remainder, if one was to be learned."""
-
-    @property
-    def problem(self) -> LeastSquares | WholeRecordings:
-        """What was fitted."""
-        return self.fit.problem
-
-    @property
-    def values(self) -> dict[str, float]:
-        """Estimates by parameter."""
-        return dict(zip(self.posterior.names, self.posterior.mean.tolist(), strict=True))
-
-    @cached_property
-    def scatter(self) -> Floats:
-        """(fitted, fitted) covariance of the parameters from segment to segment.
-
-        Zero for contact parameters, which are fitted to whole recordings.
-        """
-        if not isinstance(self.fit, Fit):
-            return np.zeros((len(self.posterior.names),) * 2)
-        scales = self.fit.problem.scales
-        return scatter_of(self.fit) * np.outer(scales, scales)
-
-    @property
-    def scatter_table(self) -> dict[str, object]:
-        """The scatter, with the names of its rows and columns."""
-        return {"names": self.posterior.names, "covariance": self.scatter}
-
-    @property
-    def parameters(self) -> dict[str, IdentifiedParameter]:
-        """The fitted parameters by name."""
-        scatter, std = np.sqrt(np.diag(self.scatter)), self.posterior.std
-        return {
-            parameter.name: IdentifiedParameter(
-                value=float(value),
-                std=float(std[k]),
-                scatter=float(scatter[k]),
-                unit=parameter.unit,
-                shrinkage=float(self.identifiability.shrinkage[k]),
-                at_bound=parameter.name in self.fit.at_bounds,
-            )
-            for k, (parameter, value) in enumerate(
-                zip(self.problem.parameters, self.posterior.mean, strict=True)
-            )
-        }
-
-    def save(self, folder: Path | str) -> None:
-        """Write `result.json` into a folder and, if it was promoted, the new twin with the states
-        that its robot was recorded in."""
-        folder = Path(folder)
-        if self.promoted:
-            self.twin.save(folder / "twin")
-            if (seen := seen_states(self.twin, self.logs)) is not None:
-                seen.save(folder / STARTS_FILE)
-        write_json(folder / "result.json", self.to_dict())
 
 
 def identify(
@@ -184,7 +81,8 @@ def identify(
         report=phase(report, "remainder"),
     )
     new = replace(found.twin, remainder=learned.remainder, identified_on=_ids(mine))
-    return replace(found, twin=new, learned=learned)
+    assert found.work is not None
+    return replace(found, version=new.version, learned=learned, work=replace(found.work, twin=new))
 
 
 def _refuse_both(logs: list[ControlLog], held_back: list[ControlLog]) -> None:
@@ -254,18 +152,38 @@ def _identified(
     why = why or another_robot(new, test)
     if stuck := found.at_bounds:
         notes.append(f"at a bound: {', '.join(stuck)}; widen it, or the model is wrong")
+    scatter = np.zeros((len(posterior.names),) * 2)
+    if isinstance(found, Fit):
+        scatter = scatter_of(found) * np.outer(found.problem.scales, found.problem.scales)
     by_name = {log.episode: log for log in [*logs, *held_back]}
+    whole = [by_name[name] for name in check.recordings]
+    checked, unchecked = calibration(new, whole, draws=thresholds.calibration_draws)
     return Identification(
-        twin=twin if why else new,
+        name=twin.name,
+        version=(twin if why else new).version,
+        parent=twin.version,
         promoted=not why,
         why=why,
-        fit=found,
-        posterior=posterior,
+        estimates=estimates(found, posterior, known, scatter),
+        scatter=scatter,
         identifiability=known,
+        discrepancy=posterior.discrepancy,
+        effective_draws=posterior.effective,
+        horizon_s=found.problem.horizon_s,
+        segments=found.problem.segments,
+        evaluations=found.evaluations,
         check=check,
-        logs=tuple(logs),
-        held_back=tuple(by_name[name] for name in check.recordings),
+        replays=before_and_after((twin, new), whole, check.horizon_s),
+        calibration=checked,
+        unchecked=unchecked,
         notes=tuple(notes),
+        work=IdentificationWork(
+            twin=twin if why else new,
+            fit=found,
+            posterior=posterior,
+            logs=tuple(logs),
+            held_back=tuple(whole),
+        ),
     )
 
 

@@ -12,20 +12,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from sim2real.arrays import Floats
 from sim2real.errors import Sim2RealError
 from sim2real.identification.held_back_improvement import Improvement, improvement
+from sim2real.identification.identification import LearnedRemainder
 from sim2real.identification.remainder_basis import TERMS, blank_remainder, columns, supported_by
 from sim2real.identification.remainder_weights import BumpWeights
 from sim2real.identification.thresholds import IDENTIFY_THRESHOLDS, IdentifyThresholds
 from sim2real.logs import ControlLog
-from sim2real.plain import PlainData
 from sim2real.replay import Replayer
-from sim2real.twin import Remainder, Twin
+from sim2real.twin import Twin
 
 Choice = tuple[tuple[str, ...], float]
 
@@ -35,44 +34,6 @@ _CHOICES = tuple((tuple(TERMS)[: k + 1], ridge) for k in range(len(TERMS)) for r
 """Terms and regularisations to try, the simplest first."""
 _MAX_FOLDS, _MIN_RECORDINGS = 12, 3
 """Most folds of the cross-validation, and fewest recordings for it."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class LearnedRemainder(
-    Improvement,
-    PlainData,
-    also=("kept", "horizons"),
-    without=("choice", "before", "after", "remainder", "horizons_s", "sensors"),
-):
-    """A remainder, and the errors of recordings that each fold did not see."""
-
-    remainder: Remainder | None
-    """None if it is not kept."""
-    terms: tuple[str, ...]
-    """What it depends on."""
-    ridge: float
-    horizons_s: tuple[float, ...]
-    sensors: tuple[str, ...]
-
-    @property
-    def kept(self) -> bool:
-        """Whether it is kept."""
-        return self.remainder is not None
-
-    @property
-    def horizons(self) -> list[dict[str, object]]:
-        """The errors of each sensor by horizon."""
-        return [
-            {
-                "horizon_s": horizon_s,
-                "sensors": {
-                    name: {"before": before, "after": after}
-                    for name, before, after in zip(self.sensors, *errors, strict=True)
-                    if np.isfinite([before, after]).all()
-                },
-            }
-            for horizon_s, *errors in zip(self.horizons_s, self.before, self.after, strict=True)
-        ]
 
 
 def learn_remainder(

@@ -29,6 +29,8 @@ class IdentifyThresholds:
     """The same for any single sensor and horizon."""
     remainder_sure: float = 0.95
     """Confidence that it improves the prediction at all."""
+    calibration_draws: int = 40
+    """Draws of the posterior that predict held-back recordings; fewer than 20 check nothing."""
 
 
 IDENTIFY_THRESHOLDS = IdentifyThresholds()

@@ -20,6 +20,7 @@ __all__ = [
     "RESULT_FILE",
     "SUMMARY_FILE",
     "Algorithm",
+    "Film",
     "KeptResult",
     "KeptStep",
     "LoopConfig",
@@ -40,11 +41,11 @@ __all__ = [
 
 if TYPE_CHECKING:
     from sim2real.loop.algorithms import ALGORITHMS, Algorithm
-    from sim2real.loop.circle import SUMMARY_FILE, close_the_loop, lower_bound
+    from sim2real.loop.circle import close_the_loop, lower_bound
     from sim2real.loop.dry_run import LoopPlan, plan_the_loop
     from sim2real.loop.loop_config import LoopConfig
     from sim2real.loop.remade import RESULT_FILE
-    from sim2real.loop.rounds import LoopResult, Round
+    from sim2real.loop.rounds import SUMMARY_FILE, Film, LoopResult, Round
     from sim2real.loop.stages import Stages
     from sim2real.loop.stages.base import episodes_of, run_of
     from sim2real.loop.stages.policy import prediction_of

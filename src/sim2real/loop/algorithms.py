@@ -93,6 +93,13 @@ ALGORITHMS = (
         ),
         uses=("identification",),
     ),
+    Algorithm(
+        name="evidence",
+        modules=(
+            "identification/evidence", "gap/drawn_ranges", "tasks/camera", "loop/stages/evidence",
+        ),
+        uses=("replay",),
+    ),
     Algorithm(name="stand-in", modules=("reality/*",)),
 )  # fmt: skip
 """All of them. What a task's own module says is an input of the training, not an algorithm."""

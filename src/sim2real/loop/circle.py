@@ -12,7 +12,7 @@ budget cannot be raised later.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
@@ -25,15 +25,21 @@ from sim2real.loop.algorithms import ALGORITHMS
 from sim2real.loop.explanation_process import ExplanationProcess
 from sim2real.loop.kept_episodes import LoopLake
 from sim2real.loop.loop_config import LoopConfig
-from sim2real.loop.rounds import BATCH, LoopResult, Round
+from sim2real.loop.rounds import (
+    SUMMARY_FILE,
+    DoneStep,
+    LoopAttribution,
+    LoopResult,
+)
 from sim2real.loop.stages import Stages
+from sim2real.loop.stages.evidence import identification_of, recorded_in, shown_in
 from sim2real.loop.steps import KeptResult, KeptStep, Store
 from sim2real.loop.strategies import policy_of
+from sim2real.loop.turn import BATCH, Turn
 from sim2real.robot import OperatorPrompts, open_robot, robot_scheme
 from sim2real.tasks import find_task
 from sim2real.twin import Twin
 
-SUMMARY_FILE = "summary.json"
 PLAN_FILE = "plan.json"
 _PLANNED = (
     "task", "robot", "strategy", "target", "first", "seconds", "iterations", "again", "seed",
@@ -70,7 +76,7 @@ def close_the_loop(
         store.listen(LoopLake.create(config.lake).add)
     with ExplanationProcess(config, store) as beside:
         closed = walk(config, store, explain=beside.begin, prompts=prompts)
-    write_json(config.folder / SUMMARY_FILE, closed.to_dict())
+    closed.save(config.folder / SUMMARY_FILE)
     return closed
 
 
@@ -119,20 +125,57 @@ def walk(
     for one in rounds:
         one.failures = store.run(one.asked) if one.asked else None
     attribution = store.run(attributed) if attributed else None
+    moved = store.run(recorded)
+    identified = [one.known for one in rounds if one.known]
     why = _why(last, config.target, left)
     return LoopResult(
         task=config.task,
         robot=config.robot,
         strategy=config.strategy,
         folder=config.folder,
-        rounds=tuple(rounds),
-        recorded=store.run(recorded),
-        attribution=attribution,
+        rounds=tuple(one.found() for one in rounds),
+        attribution=_attribution(attribution),
+        recorded_s=float(moved.result["seconds"]),
+        motions=tuple(moved.result["episodes"]),
+        identification=identification_of(identified[-1] if identified else None),
+        evidence=shown_in(config.folder, store.run(_shown(stages, rounds, recorded)))
+        if config.explain
+        else None,
+        episodes=tuple(
+            recorded_in(config.folder, [moved, *(b for one in rounds for b in one.batches)])
+        ),
+        done=tuple(_done(rounds, attribution)),
+        turns=tuple(rounds),
         advice=tuple(_advice(stages, rounds, attribution, config.target)),
         target=config.target,
         met=_met(last, config.target, left),
         why=why + (f"; the robot was not identified: {missing}" if missing else ""),
     )
+
+
+def _attribution(done: KeptResult | None) -> LoopAttribution | None:
+    """What the gap was made of, as the step that attributed it says."""
+    if done is None:
+        return None
+    error = done.result["error"]
+    return LoopAttribution(
+        trajectory=Attribution.from_dict(error) if "shares" in error else None,
+        why=error.get("why", ""),
+        success=Attribution.from_dict(done.result["success"]),
+    )
+
+
+def _shown(stages: Stages, rounds: list[Turn], recorded: KeptStep) -> KeptStep:
+    """The step that shows how the gap was closed."""
+    known = [one.known.step for one in rounds if one.known]
+    tried = [(one.policy.step, tuple(batch.step for batch in one.batches)) for one in rounds]
+    return stages.show(tried, known[-1] if known else None, recorded)
+
+
+def _done(rounds: list[Turn], attribution: KeptResult | None) -> Iterator[DoneStep]:
+    steps = [step for one in rounds for step in one.steps]
+    for step in (*steps, attribution) if attribution else steps:
+        yield DoneStep(name=step.folder.name, seconds=step.seconds)
 
 
 def _stages(config: LoopConfig, prompts: OperatorPrompts | None) -> Stages:
@@ -202,7 +245,7 @@ def check_plan(config: LoopConfig) -> bool:
 
 def _begin(
     store: Store, stages: Stages, policy: KeptStep, known: KeptStep | None, recorded: KeptStep
-) -> Round:
+) -> Turn:
     """Evaluate a policy and take it up the ladder of trust; failing the ladder ends the loop."""
     trained = store.run(policy)
     sim = store.run(stages.evaluate(policy))
@@ -210,7 +253,7 @@ def _begin(
     ladder = store.run(stages.ladder(stages.export(policy), recorded))
     if not ladder.result["passed"] and not stages.force:
         raise Sim2RealError(f"the policy did not pass {ladder.folder}; --force continues anyway")
-    return Round(
+    return Turn(
         policy=trained,
         known=store.run(known) if known else None,
         sim=sim,
@@ -219,7 +262,7 @@ def _begin(
     )
 
 
-def _attempt(store: Store, stages: Stages, rounds: list[Round], count: int) -> None:
+def _attempt(store: Store, stages: Stages, rounds: list[Turn], count: int) -> None:
     """Let the newest policy try; start conditions are never repeated."""
     made = sum(len(one.won) for one in rounds)
     ladder = rounds[-1].ladder.step
@@ -227,7 +270,7 @@ def _attempt(store: Store, stages: Stages, rounds: list[Round], count: int) -> N
     rounds[-1].batches.append(store.run(stages.trials(bundle, ladder, first=made, count=count)))
 
 
-def _why_failed(stages: Stages, one: Round, known: KeptStep | None) -> KeptStep | None:
+def _why_failed(stages: Stages, one: Turn, known: KeptStep | None) -> KeptStep | None:
     """The step that says why attempts of a round failed, if any did."""
     if all(one.won):
         return None
@@ -235,7 +278,7 @@ def _why_failed(stages: Stages, one: Round, known: KeptStep | None) -> KeptStep 
 
 
 def _advice(
-    stages: Stages, rounds: list[Round], attribution: KeptResult | None, target: float
+    stages: Stages, rounds: list[Turn], attribution: KeptResult | None, target: float
 ) -> list[Advice]:
     """What follows from all that was found."""
     last = rounds[-1]
@@ -256,17 +299,17 @@ def lower_bound(won: list[bool]) -> float:
     return clopper_pearson(sum(won), len(won), confidence=2 * _CONFIDENCE - 1).low
 
 
-def _met(one: Round, target: float, left: int) -> bool:
+def _met(one: Turn, target: float, left: int) -> bool:
     """Whether the target is met, even if all remaining attempts fail."""
     return bool(one.won) and lower_bound([*one.won, *[False] * left]) >= target
 
 
-def _hopeless(one: Round, target: float) -> bool:
+def _hopeless(one: Turn, target: float) -> bool:
     rate = clopper_pearson(sum(one.won), len(one.won), confidence=2 * _CONFIDENCE - 1)
     return rate.high < target
 
 
-def _why(one: Round, target: float, left: int) -> str:
+def _why(one: Turn, target: float, left: int) -> str:
     """How the loop ended, which would still hold if all remaining attempts failed."""
     won = one.won
     told = f"{sum(won)} of {len(won)} succeeded"

@@ -79,6 +79,9 @@ class _UnknownResult(dict[str, Any]):
     def get(self, name: str, default: Any = None) -> Any:
         raise _Unknown
 
+    def __contains__(self, name: object) -> bool:
+        raise _Unknown
+
 
 class _UndoingStore(Store):
     """Reads results that are kept, does no step, and notes what would be done."""

@@ -45,7 +45,7 @@ class LoopConfig:
     again: float | None = None
     """Updates of a policy that starts from a trained one, as a share of --iterations."""
     explain: bool = True
-    """Say what the gap is made of, and why attempts failed."""
+    """Say what the gap is made of and why attempts failed, and film a failure and a success."""
     seed: int = 0
     """Seed of everything random; the same seed gives the same run."""
     execute: bool = False

@@ -2,89 +2,148 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import TYPE_CHECKING, Self
 
-from sim2real.attribution import Advice
+from sim2real.attribution import Advice, Attribution, Failures
 from sim2real.evaluation import Prediction
-from sim2real.intervals import Rate, wilson
-from sim2real.loop.stages.policy import prediction_of
-from sim2real.loop.steps import KeptResult, KeptStep
+from sim2real.gap import Ranges
+from sim2real.identification import Identification
+from sim2real.intervals import Rate
 from sim2real.plain import PlainData
+from sim2real.replay import ReplayedNumbers
+from sim2real.results import Result
 
-BATCH = 10
-"""Attempts in one step."""
-_FUTURE_TRIALS = 100
-"""Further attempts that the prediction at the end is about."""
+if TYPE_CHECKING:
+    from sim2real.loop.turn import Turn
+else:
+    Turn = object  # pages are made where MuJoCo is not installed
 
-
-@dataclass
-class Round(
-    PlainData,
-    also=(
-        "sim_success=sim.result", "ladder=ladder.result", "predicted", "real_success=real",
-        "expected", "failures=failures.result", "steps=folders",
-    ),
-    without=("policy", "known", "sim", "draws", "batches", "asked"),
-):  # fmt: skip
-    """One policy on the robot, with everything that led to it."""
-
-    policy: KeptResult
-    known: KeptResult | None
-    """The step that identified the robot, if one did."""
-    sim: KeptResult
-    ladder: KeptResult
-    draws: KeptResult | None = None
-    """If it was identified: successes of the robots that this one may be."""
-    batches: list[KeptResult] = field(default_factory=list)
-    asked: KeptStep | None = None
-    """The step that says why attempts failed, if any did."""
-    failures: KeptResult | None = None
-    """What it said."""
-
-    @property
-    def won(self) -> list[bool]:
-        """Outcome of every attempt."""
-        return [bool(outcome) for batch in self.batches for outcome in batch.result["success"]]
-
-    @property
-    def real(self) -> Rate:
-        """Success on the robot."""
-        return wilson(sum(self.won), len(self.won))
-
-    @property
-    def predicted(self) -> Prediction | None:
-        """Prediction for a batch of attempts, made before the first one."""
-        return prediction_of(self.draws, trials=BATCH) if self.draws else None
-
-    @property
-    def expected(self) -> Prediction | None:
-        """Prediction for further attempts, given those that were made."""
-        return (
-            prediction_of(self.draws, trials=_FUTURE_TRIALS, won=self.won) if self.draws else None
-        )
-
-    @property
-    def folders(self) -> list[str]:
-        """Names of their folders."""
-        return [done.folder.name for done in self.steps]
-
-    @property
-    def steps(self) -> list[KeptResult]:
-        """The steps it is made of."""
-        steps = (self.policy, self.known, self.sim, self.draws, self.ladder, *self.batches)
-        return [done for done in (*steps, self.failures) if done]
+SUMMARY_FILE = "summary.json"
 
 
 @dataclass(frozen=True, kw_only=True)
-class LoopResult(
+class LadderStep:
+    """One step of the ladder of trust that a policy took."""
+
+    step: str
+    passed: bool
+    why: str
+    """Why it was not passed; '' if it was."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class LadderTaken:
+    """How far a policy came on the ladder of trust."""
+
+    steps: tuple[LadderStep, ...]
+    passed: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class Round(
     PlainData,
+    also=("sim_success=sim", "real_success=real"),
+    without=("sim", "real", "won", "episodes"),
+):
+    """One policy on the robot."""
+
+    sim: Rate
+    """Success in worlds like those it was trained in."""
+    ladder: LadderTaken
+    predicted: Prediction | None
+    """Where the robot was identified: what a batch of attempts will show, before the first."""
+    real: Rate
+    """Success on the robot."""
+    expected: Prediction | None
+    """What attempts will show from now on, predicted after those that were made."""
+    failures: Failures | None
+    """Why attempts failed."""
+    steps: tuple[str, ...]
+    """Folders of the steps it is made of."""
+    won: tuple[bool, ...]
+    """Outcome of every attempt."""
+    episodes: tuple[str, ...]
+    """Ids of the attempts."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class LoopAttribution(PlainData, also=("error",), without=("trajectory", "why")):
+    """What the gap was made of."""
+
+    trajectory: Attribution | None
+    """Of the twin's prediction error; None where there was none to share out."""
+    why: str
+    """Why not."""
+    success: Attribution
+    """Of the success that was lost from training to the robot."""
+
+    @property
+    def error(self) -> Attribution | dict[str, str]:
+        """The attribution of the prediction error, or why there is none."""
+        return self.trajectory or {"why": self.why}
+
+
+@dataclass(frozen=True, kw_only=True)
+class RecordedEpisode:
+    """An episode behind the figures."""
+
+    id: str
+    made_by: str
+    """Kind of the step."""
+    outcome: str
+    seconds: float
+    file: str
+    """In the loop's folder."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Film:
+    """An attempt, rendered in the twin from the robot's readings."""
+
+    words: str
+    episode: str
+    """Its id."""
+    video: str = ""
+    """File in the folder of the loop; '' if it could not be filmed."""
+    still: str = ""
+    """Its last second in one picture."""
+    problem: str = ""
+    """Why it could not be filmed."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class LoopEvidence(Result, kind="loop-evidence"):
+    """What shows how the gap was closed."""
+
+    replays: ReplayedNumbers
+    """Recorded motions as the twin predicts them, before and identified."""
+    beliefs: Ranges | None
+    """The draws for the last policy's training."""
+    films: tuple[Film, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class DoneStep:
+    """A step of the loop, and the time it took."""
+
+    name: str
+    seconds: float
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class LoopResult(
+    Result,
+    kind="loop",
+    file=SUMMARY_FILE,
     also=(
-        "sim_success=first.sim.result", "real_success_before=first.real",
-        "sim_success_after=last.sim.result", "last.predicted", "real_success_after=last.real",
-        "last.expected", "attribution=attribution.result", "trials", "recorded_s",
+        "sim_success=first.sim", "real_success_before=first.real", "sim_success_after=last.sim",
+        "last.predicted", "real_success_after=last.real", "last.expected", "trials",
     ),
-    without=("folder", "recorded"),
+    without=(
+        "folder", "motions", "identification", "evidence", "episodes", "done", "turns",
+    ),
 ):  # fmt: skip
     """How a loop ended."""
 
@@ -93,23 +152,30 @@ class LoopResult(
     strategy: str
     folder: Path
     rounds: tuple[Round, ...]
-    recorded: KeptResult
-    attribution: KeptResult | None
+    attribution: LoopAttribution | None
     advice: tuple[Advice, ...]
     target: float
     met: bool
     why: str
     """Why it ended, in a sentence."""
+    recorded_s: float
+    """Motion that was recorded besides the attempts [s]."""
+    motions: tuple[str, ...]
+    """Ids of what was recorded."""
+    identification: Identification | None
+    """Of the robot, if it was identified; the last one."""
+    evidence: LoopEvidence | None
+    """None if the gap was not explained."""
+    episodes: tuple[RecordedEpisode, ...]
+    """Every episode behind the figures."""
+    done: tuple[DoneStep, ...]
+    turns: tuple[Turn, ...] = field(default=(), compare=False, repr=False)
+    """The steps behind the rounds."""
 
     @property
     def trials(self) -> int:
         """Attempts that were made in all."""
         return sum(len(one.won) for one in self.rounds)
-
-    @property
-    def recorded_s(self) -> float:
-        """Time of the motion that was recorded besides the attempts [s]."""
-        return float(self.recorded.result["seconds"])
 
     @property
     def first(self) -> Round:
@@ -120,3 +186,9 @@ class LoopResult(
     def last(self) -> Round:
         """The last round."""
         return self.rounds[-1]
+
+    @classmethod
+    def load(cls, path: Path | str) -> Self:
+        """The result in a loop's folder, or its file; films are looked for beside it."""
+        path = Path(path)
+        return replace(super().load(path), folder=path if path.is_dir() else path.parent)

@@ -16,12 +16,11 @@ __all__ = [
     "FORMATS",
     "MotionPlan",
     "PlanConfig",
-    "advice",
     "plan_motions",
 ]
 
 if TYPE_CHECKING:
-    from sim2real.plan.informative_motions import FORMATS, MotionPlan, advice
+    from sim2real.plan.chosen_motions import FORMATS, MotionPlan
     from sim2real.plan.motion_plan import plan_motions
     from sim2real.plan.plan_config import PlanConfig
 else:

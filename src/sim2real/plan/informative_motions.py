@@ -14,22 +14,17 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, count, pairwise
-from pathlib import Path
 
 import numpy as np
-import tomli_w
 
 from sim2real.arrays import Floats, Ints
 from sim2real.contract import Contract
 from sim2real.errors import Sim2RealError
-from sim2real.files import write_json, write_text
-from sim2real.identification import Identifiability
-from sim2real.plain import PlainData
+from sim2real.plan.chosen_motions import MotionPlan, PlannedMotion
 from sim2real.randomize import drawn
 from sim2real.replay import LeastSquares, Unknowns, chosen_parameters, simulated_logs
 from sim2real.twin import Twin
 
-FORMATS = (".toml", ".json")
 DRAWS = 3
 """Parameter vectors that motions are evaluated at: the best guess, and draws."""
 _SHORTLIST = 3
@@ -47,92 +42,6 @@ class CandidateMotion:
     """(periods, commands) in the contract's order; it starts in the twin's default pose."""
     record: str = ""
     """Shell command that records it."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class PlannedMotion(
-    PlainData,
-    also=("gain_nats=gain", "command=record", "std_after"),
-    without=("gain", "record", "std", "names"),
-):
-    """A chosen motion, and what is expected to be known after it."""
-
-    name: str
-    seconds: float
-    names: tuple[str, ...]
-    """All open parameters, in the twin's order."""
-    std: Floats
-    """(parameters,) their expected standard deviations after this and all earlier motions."""
-    gain: float
-    """Reduction of the uncertainty about the wanted parameters [nats]."""
-    record: str = ""
-    """Shell command that records it."""
-
-    @property
-    def std_after(self) -> dict[str, float]:
-        """The expected standard deviations by parameter."""
-        return dict(zip(self.names, self.std.tolist(), strict=True))
-
-
-@dataclass(frozen=True, kw_only=True)
-class ParameterOutlook:
-    """What is known of a parameter, and what the motions promise."""
-
-    unit: str
-    prior_std: float
-    std_before: float
-    std_after: float
-
-
-@dataclass(frozen=True, kw_only=True)
-class MotionPlan(
-    PlainData,
-    also=("twin=twin.name", "twin.version", "parameters"),
-    without=("names", "units", "prior", "before"),
-):
-    """Motions to record, the most informative first."""
-
-    twin: Twin
-    candidates: int
-    """Number of motions that were evaluated."""
-    refused: tuple[str, ...] = ()
-    """Motions that would collide or leave the limits, and why."""
-    names: tuple[str, ...]
-    """All open parameters, in the twin's order."""
-    units: tuple[str, ...]
-    wanted: tuple[str, ...]
-    """Those that the motions were chosen for."""
-    prior: Floats
-    """(parameters,) standard deviations of the priors."""
-    before: Floats
-    """(parameters,) present standard deviations: of the posterior, or else of the priors."""
-    motions: tuple[PlannedMotion, ...]
-
-    @property
-    def after(self) -> Floats:
-        """(parameters,) expected after all motions."""
-        return self.motions[-1].std if self.motions else self.before
-
-    @property
-    def parameters(self) -> dict[str, ParameterOutlook]:
-        """The open parameters by name."""
-        columns = (self.prior.tolist(), self.before.tolist(), self.after.tolist())
-        return {
-            name: ParameterOutlook(unit=unit, prior_std=prior, std_before=before, std_after=after)
-            for name, unit, prior, before, after in zip(
-                self.names, self.units, *columns, strict=True
-            )
-        }
-
-    def save(self, path: Path | str) -> None:
-        """Write the plan to a `.toml` or `.json` file."""
-        path = Path(path)
-        if path.suffix not in FORMATS:
-            raise Sim2RealError(f"a plan is a .toml or .json file, not {path.name!r}")
-        if path.suffix == ".json":
-            write_json(path, self.to_dict())
-        else:
-            write_text(path, tomli_w.dumps(self.to_dict()))
 
 
 def choose(
@@ -184,7 +93,8 @@ def choose(
     chosen = most_telling(known, whole, lengths, columns, motions)
     states = list(accumulate((whole[k] for k in chosen), initial=known))
     return MotionPlan(
-        twin=twin,
+        twin=twin.name,
+        version=twin.version,
         candidates=len(candidates),
         names=names,
         units=tuple(p.unit for p in unknowns.parameters),
@@ -268,18 +178,6 @@ def known_information(twin: Twin, names: Sequence[str], scales: Floats) -> Float
         whole = twin.posterior.moments()[1][np.ix_(mine, mine)]
         covariance[np.ix_(shared, shared)] = whole / np.outer(scales[shared], scales[shared])
     return np.asarray(np.linalg.inv(covariance + 1e-12 * np.eye(len(names))), float)
-
-
-def advice(found: Identifiability, twin: str) -> list[str]:
-    """What to do about parameters that the logs do not determine; `twin` is the twin's folder."""
-    lost = [name for name in found.names if name not in found.identifiable]
-    if not lost:
-        return []
-    names = " ".join(f"'{name}'" if "*" in name or "[" in name else name for name in lost)
-    return [
-        f"{len(lost)} of {len(found.names)} parameters are not determined; plan motions that tell"
-        f" more: sim2real identify plan {twin} --parameters {names}"
-    ]
 
 
 def _std(known: Floats) -> Floats:

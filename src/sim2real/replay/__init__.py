@@ -20,6 +20,8 @@ __all__ = [
     "LeastSquares",
     "MeasuredStates",
     "Replay",
+    "ReplayedNumber",
+    "ReplayedNumbers",
     "Replayer",
     "Segments",
     "Sensitivity",
@@ -33,6 +35,7 @@ __all__ = [
     "moves_randomly",
     "open_parameters",
     "places_of",
+    "replayed_numbers",
     "seconds_of",
     "sensitivity",
     "simulated_logs",
@@ -44,6 +47,11 @@ if TYPE_CHECKING:
     from sim2real.replay.linearization import Sensitivity, sensitivity
     from sim2real.replay.measured_states import MeasuredStates
     from sim2real.replay.randomness import moves_randomly
+    from sim2real.replay.replayed_number import (
+        ReplayedNumber,
+        ReplayedNumbers,
+        replayed_numbers,
+    )
     from sim2real.replay.replayer import Replay, Replayer, lead_periods, places_of
     from sim2real.replay.segments import (
         GAP,

@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
 from sim2real.arrays import Floats, Ints
 from sim2real.errors import Sim2RealError
-from sim2real.logs import ControlLog
-from sim2real.replay.measured_states import MeasuredStates
+
+if TYPE_CHECKING:
+    from sim2real.logs import ControlLog
+    from sim2real.replay.measured_states import MeasuredStates
 
 UNEVEN = 0.25
 """Largest error of the time between rows, in periods; segments with larger ones are left out."""

@@ -25,6 +25,7 @@ __all__ = [
     "plot_motion",
     "plot_plan",
     "plot_run",
+    "write_attribution",
     "write_gap",
     "write_loop",
     "write_page",
@@ -32,7 +33,7 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
-    from sim2real.report.attribution_plots import plot_attribution
+    from sim2real.report.attribution_plots import plot_attribution, write_attribution
     from sim2real.report.gap_page import write_gap
     from sim2real.report.identification_page import write_page
     from sim2real.report.live_view import Live

@@ -1,4 +1,4 @@
-"""The figure of an attribution: the whole gap, its share by dimension, the unexplained rest."""
+"""The page and the figures of an attribution: the gap, its shares by dimension, the rest."""
 
 from __future__ import annotations
 
@@ -7,13 +7,23 @@ from typing import TYPE_CHECKING
 
 from matplotlib.figure import Figure
 
+from sim2real.report.page import picture, write_html
 from sim2real.report.panels import panel, write_picture
 
 if TYPE_CHECKING:
-    from sim2real.attribution import Attribution
+    from sim2real.attribution import Attribution, GapAttribution
 
 _WHOLE, _PART, _FAINT, _AGAINST, _REST = "#555555", "#1f5fa8", "#a9c4e4", "#c0392b", "#b0b0b0"
 """Colours: the gap, a share, a share that may be zero, a negative share, the unexplained rest."""
+
+
+def write_attribution(path: Path, found: GapAttribution) -> None:
+    """Write the page as one self-contained file."""
+    parts = [
+        (part, picture(waterfall(part), f"shares of the {part.of} gap"), *part.table())
+        for part in found.parts
+    ]
+    write_html(path, "attribution.html", found=found, parts=parts)
 
 
 def plot_attribution(path: Path, found: Attribution) -> None:

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 from matplotlib.figure import Figure
 
-from sim2real.arrays import Floats
 from sim2real.report.panels import (
     LABEL,
     NEW,
@@ -22,7 +21,7 @@ from sim2real.report.panels import (
 )
 
 if TYPE_CHECKING:
-    from sim2real.gap import ChannelGap, Gap, Hotspot
+    from sim2real.gap import ChannelGap, Hotspot, Overlay, SegmentErrors
 
 _AHEAD = "time after a measured state [s]"
 
@@ -43,29 +42,21 @@ def over_horizon(channel: ChannelGap, *, legend: bool) -> Figure:
     return figure
 
 
-def overlay(gap: Gap, sensor: str, component: int, chosen: Sequence[int]) -> Figure:
-    """Measured and predicted in the segments `chosen`: the worst, a typical one and the best."""
-    pairs = gap.pairs
-    spec = next(s for s in pairs.real.log.contract.sensors if s.name == sensor)
-    column = pairs.real.column(sensor).start + component
-    times = pairs.real.period_s * np.arange(1, pairs.steps + 1)
-    bands = None
-    if gap.draws is not None:
-        bands = pairs.replayer.part(np.array(chosen))(gap.draws).predicted[..., column]
-    figure, (axes,) = grid(1, len(chosen), width=SMALL[0], height=SMALL[1], shared=True)
-    for place, (axis, segment) in enumerate(zip(axes, chosen, strict=True)):
-        measured = pairs.real.measured[segment, :, column]
+def overlay(shown: Overlay) -> Figure:
+    """Measured and predicted in the worst segment, a typical one and the best."""
+    figure, (axes,) = grid(1, 3, width=SMALL[0], height=SMALL[1], shared=True)
+    for place, axis in enumerate(axes):
+        measured = shown.measured[place]
         known = np.isfinite(measured)
-        if bands is not None:
-            low, high = np.nanquantile(bands[:, place], [0.025, 0.975], axis=0)
-            axis.fill_between(times, low, high, color=NEW, alpha=0.25, linewidth=0)
-        axis.plot(times[known], measured[known], color=REAL, linewidth=1, label="measured")
-        twin = pairs.real.predicted[0, segment, :, column]
-        axis.plot(times, twin, color=NEW, linewidth=1, label="twin")
+        if shown.low is not None and shown.high is not None:
+            band = shown.low[place], shown.high[place]
+            axis.fill_between(shown.times_s, *band, color=NEW, alpha=0.25, linewidth=0)
+        axis.plot(shown.times_s[known], measured[known], color=REAL, linewidth=1, label="measured")
+        axis.plot(shown.times_s, shown.predicted[place], color=NEW, linewidth=1, label="twin")
         axis.set_title(("worst", "typical", "best")[place], fontsize=TICK)
         axis.tick_params(labelsize=TICK - 1)
         axis.locator_params(axis="x", nbins=3)
-    axes[0].set_ylabel(f"{spec.numbers[component]} [{spec.unit or '1'}]", fontsize=TICK)
+    axes[0].set_ylabel(f"{shown.number} [{shown.unit or '1'}]", fontsize=TICK)
     axes[len(axes) // 2].set_xlabel(_AHEAD, fontsize=TICK)
     axes[-1].legend(fontsize=TICK - 1, frameon=False)
     return figure
@@ -94,47 +85,26 @@ def along(places: Sequence[Hotspot], worst: Sequence[Hotspot]) -> Figure:
     return figure
 
 
-def over_time(gap: Gap, sensor: str) -> Figure:
+def over_time(errors: SegmentErrors) -> Figure:
     """The error of every segment, one recording after the other."""
-    pairs = gap.pairs
-    part = pairs.real.column(sensor)
-    unit = next(s.unit for s in pairs.real.log.contract.sensors if s.name == sensor)
     figure, axis = small_panel(
-        f"{sensor}: error of each segment",
+        f"{errors.channel}: error of each segment",
         "time, one recording after the other [s]",
-        f"rms error [{unit or '1'}]",
+        f"rms error [{errors.unit or '1'}]",
     )
     end = 0.0
-    for place, recording in enumerate(np.unique(pairs.recording)):
-        mine = pairs.recording == recording
-        times = end + pairs.since_s[mine]
-        for replay, colour, name in (
-            (pairs.simulated, OLD, "its own noise"),
-            (pairs.real, NEW, "twin"),
+    for place, recording in enumerate(np.unique(errors.recording)):
+        mine = errors.recording == recording
+        times = end + errors.since_s[mine]
+        for values, colour, name in (
+            (errors.floor, OLD, "its own noise"),
+            (errors.twin, NEW, "twin"),
         ):
-            error = _each(replay.errors[0][mine][..., part])
-            axis.plot(times, error, ".", color=colour, markersize=2, label="" if place else name)
-        end = float(times.max()) + pairs.horizon_s
+            label = "" if place else name
+            axis.plot(times, values[mine], ".", color=colour, markersize=2, label=label)
+        end = float(times.max()) + errors.horizon_s
         axis.axvline(end, color=OLD, linewidth=0.4)
     axis.set_xlim(0, end)
     axis.set_ylim(bottom=0)
     axis.legend(fontsize=LABEL - 1, frameon=False, loc="upper right")
     return figure
-
-
-def chosen_segments(gap: Gap, sensor: str) -> list[int]:
-    """The worst, a typical and the best segment of a sensor."""
-    order = np.argsort(_each(gap.pairs.real.errors[0][..., gap.pairs.real.column(sensor)]))
-    return [int(order[-1]), int(order[len(order) // 2]), int(order[0])]
-
-
-def liveliest(gap: Gap, sensor: str) -> int:
-    """Index of the sensor's number with the largest error."""
-    errors = gap.pairs.real.errors[0][..., gap.pairs.real.column(sensor)]
-    return int(np.nansum(errors**2, axis=(0, 1)).argmax())
-
-
-def _each(errors: Floats) -> Floats:
-    """(segments,) root mean square of errors (segments, periods, numbers)."""
-    count = np.maximum(np.isfinite(errors).sum(axis=(1, 2)), 1)
-    return np.asarray(np.sqrt(np.nansum(errors**2, axis=(1, 2)) / count))

@@ -24,6 +24,7 @@ _WORDS = {
     "attribute": "attributing the gap",
     "predict": "predicting success on the robot",
     "failures": "finding out why trials failed",
+    "show": "filming a failure and a success",
 }
 
 

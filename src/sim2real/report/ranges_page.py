@@ -2,65 +2,52 @@
 
 from __future__ import annotations
 
-import html
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 from matplotlib.figure import Figure
 
-from sim2real.gap import BAND, STRONG, Ranges, posterior_bands
-from sim2real.replay import spread_evenly
-from sim2real.report.identify_plots import fill_prior, quantiles_of
-from sim2real.report.page import paragraph, picture, sentence, table, write_parts
+from sim2real.gap import BAND, STRONG, Ranges
+from sim2real.report.identify_plots import fill_prior
+from sim2real.report.page import Picture, picture, write_html
 from sim2real.report.panels import NEW, OLD, REAL, TICK, grid, label, panel, tiles
-from sim2real.units import counted
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from sim2real.gap import Correlation, RangeCoverage
+    from sim2real.gap import Correlation, ReadingBands
 
 _MAX_PAIRS = 8
-_SHOWN_SEGMENTS = 5
 _SIZE = (3.0, 1.9)
 
 
 def write_ranges(path: Path, ranges: Ranges) -> None:
     """Write the page as one self-contained file."""
-    coverage = ranges.coverage
-    parts = [
-        f"<h1>Ranges of {html.escape(ranges.twin.name)}</h1>",
-        f"<p>Version {ranges.twin.version}; episodes draw from"
-        f" <b>{html.escape(ranges.source)}</b>. Grey: the prior. Blue: the draws; the bar is their"
-        " middle 95 %, the thin line below it that of the posterior. Dotted: the nominal value."
-        "</p>",
-        beliefs(ranges, ranges.moving),
-        table(*ranges.table()),
-        "<h2>Correlations</h2>",
-        *_correlated(ranges),
-    ]
-    if coverage is not None:
-        parts += [
-            "<h2>Coverage</h2>",
-            _covered(coverage),
-            picture(_bands(coverage), "real readings among the simulated ones"),
-        ]
-    write_parts(path, f"ranges of {ranges.twin.name}", parts)
+    pairs = ranges.correlations()[:_MAX_PAIRS]
+    found = ranges.coverage
+    write_html(
+        path,
+        "ranges.html",
+        ranges=ranges,
+        beliefs=list(beliefs(ranges, ranges.moving)),
+        strong=STRONG,
+        pairs=pairs,
+        correlated=pairs and picture(_pairs(ranges, pairs), "draws of correlated parameters"),
+        bands=found and picture(_bands(found.bands), "real readings among the simulated ones"),
+    )
 
 
-def beliefs(ranges: Ranges, chosen: Iterable[int]) -> str:
-    """Prior and draws of the `chosen` parameters, by their numbers, side by side."""
-    names = ranges.names
-    panels = (picture(_belief(ranges, k), f"prior and range of {names[k]}") for k in chosen)
-    return f"<div class='plots small'>{''.join(panels)}</div>"
+def beliefs(ranges: Ranges, chosen: Iterable[int]) -> Iterable[Picture]:
+    """Prior and draws of the `chosen` parameters, by their numbers."""
+    for k in chosen:
+        yield picture(_belief(ranges, k), f"prior and range of {ranges.names[k]}")
 
 
 def _belief(ranges: Ranges, k: int) -> Figure:
     figure, axis = panel(*_SIZE)
-    posterior = posterior_bands(ranges.twin)
-    parameter, mine = ranges.twin.parameters[k], ranges.draws[:, k]
-    prior = quantiles_of(parameter)
+    parameter, mine = ranges.all_parameters[k], ranges.draws[:, k]
+    prior = parameter.prior_curve
     least, _, most = np.quantile(mine, BAND)
     edges = min(prior[0], mine.min()), max(prior[-1], mine.max())
     room = 0.05 * (edges[1] - edges[0]) + 1e-12
@@ -71,8 +58,8 @@ def _belief(ranges: Ranges, k: int) -> Figure:
         heights, places = np.histogram(mine, bins=24)
         axis.stairs(heights / heights.max(), places, fill=True, color=NEW, alpha=0.7)
     axis.plot([least, most], [-0.08, -0.08], color=NEW, linewidth=3, solid_capstyle="butt")
-    if parameter.name in posterior:
-        left, _, right = posterior[parameter.name]
+    if parameter.posterior is not None:
+        left, _, right = parameter.posterior
         axis.plot([left, right], [-0.18, -0.18], color=REAL, linewidth=1.5)
     axis.axvline(parameter.nominal, color=REAL, linewidth=0.8, linestyle=":")
     label(axis, parameter.name, ticks=TICK)
@@ -81,22 +68,7 @@ def _belief(ranges: Ranges, k: int) -> Figure:
     return figure
 
 
-def _correlated(ranges: Ranges) -> list[str]:
-    pairs = ranges.correlations()
-    if not pairs:
-        words = f"No two parameters have a correlation above {STRONG:g}: each is drawn separately."
-        return [paragraph(words)]
-    text = "; ".join(
-        f"{' and '.join(pair.parameters)}: {pair.correlation:+.2f}" for pair in pairs[:_MAX_PAIRS]
-    )
-    return [
-        paragraph("Draws keep these correlations; separate draws would fill the dashed box."),
-        paragraph(f"{text}."),
-        picture(_pairs(ranges, pairs[:_MAX_PAIRS]), "draws of correlated parameters"),
-    ]
-
-
-def _pairs(ranges: Ranges, pairs: list[Correlation]) -> Figure:
+def _pairs(ranges: Ranges, pairs: Sequence[Correlation]) -> Figure:
     figure, axes = tiles(len(pairs), width=3.0, height=2.7)
     for axis, pair in zip(axes, pairs, strict=True):
         x, y = (ranges.draws[:, ranges.names.index(name)] for name in pair.parameters)
@@ -111,43 +83,22 @@ def _pairs(ranges: Ranges, pairs: list[Correlation]) -> Figure:
     return figure
 
 
-def _covered(coverage: RangeCoverage) -> str:
-    lost = f" {counted(coverage.diverged, 'draw')} diverged." if coverage.diverged else ""
-    more = (
-        f"{coverage.windows} segments of {coverage.horizon_s:g} s from"
-        f" {counted(coverage.recordings, 'recording')}, each replayed with"
-        f" {len(coverage.replay.values)} draws and all noise. 95 % should be inside.{lost}"
-        f" All sensors together are explained in {coverage.explained} of the segments."
-    )
-    style = "good" if coverage.verdict == "fine" else "bad"
-    words = f"<p class='{style}'>{sentence(coverage.sentence)}</p>"
-    return words + paragraph(more) + table(*coverage.table())
-
-
-def _bands(coverage: RangeCoverage) -> Figure:
+def _bands(bands: Sequence[ReadingBands]) -> Figure:
     """A few segments of each sensor: real readings and the simulated 95 %, minus the median."""
-    replay = coverage.replay
-    known = {sensor.name for sensor in coverage.sensors}
-    specs = replay.log.contract.sensors
-    sensors = [spec for spec in specs if spec.width == 1 and spec.name in known][:8]
-    count = max(1, len(sensors))
+    count = max(1, len(bands))
     figure, rows = grid(count, 1, width=9, height=1.4 * count + 0.4)
     axes = [axis for (axis,) in rows]
-    segments = spread_evenly(len(replay.starts), _SHOWN_SEGMENTS)
-    steps = replay.predicted.shape[2]
-    for axis, spec in zip(axes, sensors, strict=False):
-        column = replay.column(spec.name).start
-        for place, segment in enumerate(segments):
-            times = replay.period_s * (place * (steps + 3) + np.arange(1, steps + 1))
-            mine = replay.predicted[:, segment, :, column]
-            low, middle, high = np.nanquantile(mine, BAND, axis=0)
-            real = replay.measured[segment, :, column] - middle
-            axis.fill_between(times, low - middle, high - middle, color=NEW, alpha=0.3, lw=0)
+    for axis, one in zip(axes, bands, strict=False):
+        steps = one.real.shape[1]
+        for place, (real, low, high) in enumerate(zip(one.real, one.low, one.high, strict=True)):
+            times = one.period_s * (place * (steps + 3) + np.arange(1, steps + 1))
+            axis.fill_between(times, low, high, color=NEW, alpha=0.3, lw=0)
             axis.plot(times, real, ".", color=REAL, markersize=3)
         axis.axhline(0.0, color=NEW, linewidth=0.6)
-        label(axis, y=f"{spec.name}\n[{spec.unit}]", ticks=TICK)
+        label(axis, y=f"{one.sensor}\n[{one.unit}]", ticks=TICK)
+    shown = max((len(one.real) for one in bands), default=0)
     axes[-1].set_xlabel(
-        f"time [s]; {len(segments)} of the segments, minus the simulated median", fontsize=8
+        f"time [s]; {shown} of the segments, minus the simulated median", fontsize=8
     )
     axes[0].plot([], [], ".", color=REAL, label="real")
     axes[0].fill_between([], [], color=NEW, alpha=0.3, label="95 % of the simulated")

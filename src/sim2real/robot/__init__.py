@@ -50,7 +50,8 @@ if TYPE_CHECKING:
     from sim2real.robot.deploy_config import DeployConfig
     from sim2real.robot.deployment import Deployment, OperatorPrompts
     from sim2real.robot.drift.drift_config import DriftConfig
-    from sim2real.robot.drift.monitor import DriftReport, watch_drift
+    from sim2real.robot.drift.drift_report import DriftReport
+    from sim2real.robot.drift.monitor import watch_drift
     from sim2real.robot.drift.thresholds import DriftThresholds
     from sim2real.robot.excite.plan import ExcitationPlan
     from sim2real.robot.excite.record import ExcitedRobot, PreparedMotion, prepare_motion

@@ -9,7 +9,13 @@ import numpy as np
 
 from sim2real.data import Episode
 from sim2real.errors import Sim2RealError
-from sim2real.identification import identify, learn_remainder, scattered, seen_states
+from sim2real.identification import (
+    IdentifyThresholds,
+    identify,
+    learn_remainder,
+    scattered,
+    seen_states,
+)
 from sim2real.logs import aligned
 from sim2real.loop.algorithms import versions_of
 from sim2real.loop.stages.base import StagesBase, episodes_of
@@ -17,8 +23,11 @@ from sim2real.loop.steps import KeptResult, KeptStep, StepResult
 from sim2real.tasks import STARTS_FILE, find_task
 from sim2real.twin import Twin
 
+IDENTIFICATION_FILE = "identification.json"
 _MIN_EPISODE_S = 1.0
 """Shortest recording that a robot is identified from [s]."""
+_UNCHECKED = IdentifyThresholds(calibration_draws=0)
+"""A policy on the robot tells more of a posterior than its calibration does."""
 
 
 class TwinStages(StagesBase):
@@ -34,9 +43,11 @@ class TwinStages(StagesBase):
                 _long_enough(done),
                 seed=self.seed,
                 threads=self.threads,
+                thresholds=_UNCHECKED,
                 report=self.report,
             )
             found.twin.save(folder / "twin")
+            found.save(folder / IDENTIFICATION_FILE)
             return found.to_dict()
 
         inputs = {"task": self.task, "seed": self.seed}
@@ -101,6 +112,9 @@ class TwinStages(StagesBase):
             logs = [aligned(episode, twin) for episode in _long_enough(done[1:])]
             learned = learn_remainder(twin, logs, seed=self.seed, threads=self.threads)
             twin.with_remainder(learned.remainder).save(folder / "twin")
+            found = done[0].folder / IDENTIFICATION_FILE
+            if found.is_file():  # steps of earlier versions have none
+                shutil.copyfile(found, folder / IDENTIFICATION_FILE)
             return done[0].result | {"remainder": learned.to_dict()}
 
         inputs = {"seed": self.seed}
