@@ -38,20 +38,5 @@ def _show(report: DriftReport, out: Path) -> None:
     ]
     if rows:
         print_table(("episode", "id", "evidence", "threshold", "told by", "alarm"), rows)
-    for reason in report.skipped:
-        say(f"left out: {reason}")
-    rate = f"at most {100 * report.false_alarm:g} % false alarms, however long it runs"
-    if report.alarm is None:
-        say(f"no drift against the first {report.baseline} episodes ({rate})")
-        return
-    say(f"drift: alarm at episode {report.alarm}, changed since about {report.change} ({rate})")
-    for cause in report.causes:
-        alike = f" or {', '.join(cause.alike)}, which look the same" if cause.alike else ""
-        say(
-            f"  {cause.name}{alike}: {cause.shift:+.4g} {cause.unit}"
-            f" [{cause.low:+.4g}, {cause.high:+.4g}], {100 * cause.explains:.0f} % of the change"
-            f" is explained so far, p {cause.p_value:.1g}"
-        )
-    if not report.causes:
-        say("  no parameter of the twin explains it: look at the robot, and at what is around it")
-    say("identify the robot anew, and start a new baseline from there")
+    for line in report.sentences():
+        say(line)

@@ -156,7 +156,7 @@ def _bands(replay: Replay, sensors: Sequence[str]) -> Iterator[ReadingBands]:
     for spec in replay.log.contract.sensors:
         if spec.width == 1 and spec.name in sensors:
             column = replay.column(spec.name).start
-            made = replay.predicted[:, segments, :, column]
+            made = replay.predicted[..., column][:, segments]
             low, middle, high = np.nanquantile(made, edges, axis=0)
             yield ReadingBands(
                 sensor=spec.name,

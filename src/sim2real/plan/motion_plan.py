@@ -12,7 +12,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from sim2real.errors import Sim2RealError
-from sim2real.plan.informative_motions import CandidateMotion, MotionPlan, choose
+from sim2real.plan.chosen_motions import MotionPlan
+from sim2real.plan.informative_motions import CandidateMotion, choose
 from sim2real.policy import Bundle
 from sim2real.robot import MOTIONS, ExcitedRobot, prepare_motion
 from sim2real.twin import Twin
