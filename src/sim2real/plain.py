@@ -56,6 +56,7 @@ from msgspec import Meta
 from sim2real.errors import Sim2RealError, brief, nearest, table_at
 
 T = TypeVar("T")
+_EMPTY: tuple[object, ...] = ("", None, [], {})
 _EXACT = ContextVar("exact", default=False)
 
 
@@ -82,7 +83,7 @@ class PlainData:
 
     `also` names what is written beside the fields: properties, methods without arguments, and
     attributes of these, as "trials.seed", or "number=trials.seed" to give it a name; "remainder?"
-    is left out where it is None or ''. `without` names fields that are not written; a `sparse`
+    is left out where it is None or empty. `without` names fields that are not written; a `sparse`
     class writes nothing that is None or empty. A `lenient` class ignores names that it does not
     know, as in files of other programs. `schema` is the newest that this version reads. A class
     variable `kind`, '' in a base class, is written too: it says which subclass the data describe.
@@ -166,10 +167,10 @@ def _told(value: Any) -> dict[str, object]:
         for step in path.split("."):
             part = None if part is None else getattr(part, step)
         part = plain(part() if callable(part) else part)
-        if not name.endswith("?") or part not in (None, "", [], {}):
+        if not name.endswith("?") or part not in _EMPTY:
             found[name.removesuffix("?")] = part
     if getattr(value, "_sparse", False):
-        return {name: part for name, part in found.items() if part not in ("", None, [], {})}
+        return {name: part for name, part in found.items() if part not in _EMPTY}
     return found
 
 

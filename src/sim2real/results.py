@@ -68,7 +68,8 @@ class Result(PlainData):
     @property
     def id(self) -> str:
         """Hash of everything in it."""
-        return hashlib.sha256(_text(self.stored()).encode()).hexdigest()[:32]
+        text = json.dumps(self.stored(), sort_keys=True)
+        return hashlib.sha256(text.encode()).hexdigest()[:32]
 
     def stored(self) -> dict[str, object]:
         """The content of its file without the words for people: kind, schema and fields."""
@@ -112,7 +113,7 @@ class Result(PlainData):
         return of_plain(cls, _opened(found["fields"], where), where, exact=True)
 
     def __eq__(self, other: object) -> bool:
-        return type(self) is type(other) and _text(_whole(self)) == _text(_whole(other))
+        return type(self) is type(other) and bool(_whole(self) == _whole(other))
 
     def __hash__(self) -> int:
         return hash((self.result_kind, self.id))
@@ -128,10 +129,6 @@ def header(data: object, where: str) -> tuple[str, Mapping[str, Any]]:
             " with this version of sim2real"
         )
     return str(found["kind"]), found
-
-
-def _text(value: object) -> str:
-    return json.dumps(value, sort_keys=True)
 
 
 def _whole(value: Any) -> Any:

@@ -27,9 +27,9 @@ from sim2real.evaluation.expectation import expect
 from sim2real.evaluation.policy_success import evaluate
 from sim2real.evaluation.ranking_table import rank_table
 from sim2real.evaluation.trial_plan import plan_trials
+from sim2real.gap.drawn_ranges import look_at_ranges
 from sim2real.gap.gap_config import GapConfig
 from sim2real.gap.measure import measure_gap
-from sim2real.gap.ranges import look_at_ranges
 from sim2real.gap.ranges_config import RangesConfig
 from sim2real.identification.identified_twin import identify
 from sim2real.identification.identify_config import IdentifyConfig

@@ -66,6 +66,8 @@ class Renames:
     argv: Mapping[str, str] = field(default_factory=dict)
     files: Mapping[str, str] = field(default_factory=dict)
     text: tuple[Mapping[str, str], ...] = ()
+    added: Mapping[str, list[str]] = field(default_factory=dict)
+    """Keys that are new, by the path of their table."""
     cases: Mapping[str, Mapping[str, Mapping[str, str]]] = field(default_factory=dict)
 
     @classmethod
@@ -104,6 +106,10 @@ class Renames:
         for old, new in self.of("fragments", case).items():
             text = text.replace(old, new)
         return text
+
+    def keys_added(self, path: str) -> set[str]:
+        """Keys that a table may have more than it had."""
+        return {key for at, keys in self.added.items() if fnmatchcase(path, at) for key in keys}
 
     def is_text(self, path: str, case: str) -> bool:
         """Whether a string may be any that is not empty."""
@@ -276,7 +282,7 @@ def _differences(
                 yield from _differences(
                     case, expected[key], got[now], renames, below, shape_only=shape_only
                 )
-        for extra in got.keys() - today.keys():
+        for extra in got.keys() - today.keys() - renames.keys_added(path):
             yield f"{_below(path, extra)}: an additional key, got {_short(got[extra])}"
     elif isinstance(expected, list) and isinstance(got, list):
         if len(expected) != len(got) and not shape_only:

@@ -32,6 +32,10 @@ def test_the_comparison_sees_a_changed_number_a_missing_key_and_a_new_sentence()
     for wrong in ({**was, "rate": 0.501}, {**was, "n": 4}, {**was, "why": "it is heavy"},
                   {"rate": 0.5, "n": 3}, {**was, "more": 1}):  # fmt: skip
         assert compare(case, was, wrong, Renames())
+    added = Renames(added={"files.*": ["more"]})
+    file = {"files": {"a.json": {**was, "more": 1}}}
+    assert not compare(case, {"files": {"a.json": was}}, file, added)
+    assert compare(case, was, {**was, "more": 1}, added)
     renamed = Renames(keys={"n": "count"}, sentences={"the pole is light": "the pole is too light"})
     now = {"rate": 0.5, "count": 3, "why": "the pole is too light"}
     assert not compare(case, was, now, renamed)

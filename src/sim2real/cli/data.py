@@ -224,6 +224,7 @@ def run_withdraw(verb: ConsentWithdraw) -> int:
     lines = [f"erased {len(gone.episodes)} episodes; tombstone {gone.id}"]
     lines += [f"data set made from them: {one} ({known.get(one, '')})" for one in gone.datasets]
     lines += [f"policy made from them: {policy}" for policy in gone.policies]
+    lines += [f"erased result of an analysis of them: {result}" for result in gone.results]
     return answer(gone, "\n".join(lines), json=verb.json)
 
 

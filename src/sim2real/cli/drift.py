@@ -40,22 +40,5 @@ def _show(report: DriftReport, out: Path) -> None:
     ]
     if rows:
         print_table(("episode", "id", "evidence", "threshold", "shown by", "alarm"), rows)
-    for reason in report.skipped:
-        say(f"left out: {reason}")
-    rate = (
-        f"the probability of ever raising a false alarm is at most {100 * report.false_alarm:g} %"
-    )
-    if report.alarm is None:
-        say(f"no drift against the first {report.baseline} episodes ({rate})")
-        return
-    say(f"drift: alarm at episode {report.alarm}, changed since about {report.change} ({rate})")
-    for cause in report.causes:
-        alike = f" or {', '.join(cause.alike)}, which look the same" if cause.alike else ""
-        say(
-            f"  {cause.name}{alike}: {cause.shift:+.4g} {cause.unit}"
-            f" [{cause.low:+.4g}, {cause.high:+.4g}], explains {100 * cause.explains:.0f} % of the"
-            f" change so far, p {cause.p_value:.1g}"
-        )
-    if not report.causes:
-        say("  no parameter of the twin explains it: check the robot and its surroundings")
-    say("identify the robot again, and start a new baseline")
+    for line in report.sentences():
+        say(line)

@@ -202,3 +202,15 @@ class Tasks:
 
     json: bool = False
     """Print the result as JSON."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReportPage:
+    """Make the page of a stored result again; nothing is computed."""
+
+    result: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="RESULT")]
+    """File of the result, or the folder that it is in."""
+    out: Path | None = None
+    """The page; KIND.html beside the result by default."""
+    json: bool = False
+    """Print what the result says as JSON."""

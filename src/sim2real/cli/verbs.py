@@ -133,6 +133,8 @@ VERBS = (
     Verb("predict", "proof", "predict real success from simulated trials",
          "evaluation:PredictConfig", "evaluation:expect",
          "RUN/evaluate --real trials.csv"),
+    Verb("report", "proof", "the page of a stored result, made again",
+         "cli.options:ReportPage", "cli.report:run_report", "runs/gap/arm/20260101-120000"),
     Verb("record", "robot", "move a robot for identification, and record it",
          "robot:RecordConfig", "cli.record:run_record",
          "TWIN --robot unit:7 --task arm-reach --execute --person ana"),

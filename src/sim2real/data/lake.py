@@ -12,9 +12,10 @@ import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
+from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, TypeVar
 
 import duckdb
 import pyarrow as pa
@@ -34,10 +35,13 @@ from sim2real.data.episode import Episode
 from sim2real.data.labels import LABELS, Label
 from sim2real.data.sealed_table import SealedTable, TableVersion
 from sim2real.errors import Sim2RealError, brief, explaining, nearest
+from sim2real.results import Result
 from sim2real.storage import Storage
 
 if TYPE_CHECKING:
     from sim2real.data.overview import LakeKeeper
+
+ResultT = TypeVar("ResultT", bound=Result)
 
 CONSENTS = schema(
     ("participant", pa.string()),
@@ -62,6 +66,14 @@ WITHDRAWALS = schema(
     ("episodes datasets policies sources", pa.list_(pa.string())),
 )
 """What remains of erased data: no name, no pseudonym, no sample."""
+RESULTS = schema(
+    ("id kind", pa.string()),
+    ("schema", pa.int64()),
+    ("created", WHEN),
+    ("episodes", pa.list_(pa.string())),
+    ("twin json", pa.string()),
+)
+"""What analyses found, with the episodes and the version of the twin that it was computed from."""
 _TABLES = {
     "episodes": (EPISODES, ("id",), 65_536),
     "signals": (SIGNALS, ("episode", "channel"), 256),
@@ -70,7 +82,10 @@ _TABLES = {
     "datasets": (DATASETS, ("id",), 1_024),
     "policies": (POLICIES, ("policy", "dataset"), 65_536),
     "withdrawals": (WITHDRAWALS, ("id",), 65_536),
+    "results": (RESULTS, ("id",), 64),
 }
+_LATE = ("results",)
+"""Tables that a lake has from their first row on."""
 _CURRENT = """create view current_labels as select * from labels where id not in
     (select supersedes from labels where supersedes <> '')"""
 _VERDICTS = """create view verdicts as
@@ -125,6 +140,26 @@ _SAMPLES_PER_READ = 5_000_000
 _WORD = re.compile(r"[a-z_]+")
 
 
+@dataclass(frozen=True, kw_only=True)
+class LakeResult:
+    """A result that a lake keeps."""
+
+    id: str
+    kind: str
+    schema: int
+    created: datetime
+    episodes: list[str]
+    """Ids of the episodes that it was computed from."""
+    twin: str
+    """Version of the twin."""
+    json: str
+    """The content of its file."""
+
+    def restored(self, kind: type[ResultT]) -> ResultT:
+        """The result itself, as `Gap`."""
+        return kind.restored(json.loads(self.json), f"result {self.id}")
+
+
 class Lake:
     """Episodes on disk or object storage; many processes may use it at once."""
 
@@ -135,7 +170,7 @@ class Lake:
         self.storage = Storage(str(uri), storage_options)
         self.uri = str(uri)
         self.tables = {
-            name: SealedTable(self.storage, name, schema, key=key, group=group)
+            name: SealedTable(self.storage, name, schema, key=key, group=group, late=name in _LATE)
             for name, (schema, key, group) in _TABLES.items()
         }
 
@@ -147,7 +182,8 @@ class Lake:
             with explaining(f"cannot create a lake at {uri}", OSError):
                 lake.storage.path("").mkdir(parents=True, exist_ok=True)
         for name in reversed(_TABLES):  # the table of episodes last: where it exists, all do
-            lake.tables[name].create()
+            if name not in _LATE:
+                lake.tables[name].create()
         return lake
 
     @classmethod
@@ -241,8 +277,8 @@ class Lake:
 
         The tables are `episodes`, `signals`, `labels`, `current_labels`, `verdicts` (the current
         label, else the outcome), `consents`, `datasets`, `policies`, `origins` (which episodes a
-        policy comes from, and for which purpose), `withdrawals`, and those given as `tables`, by
-        name.
+        policy comes from, and for which purpose), `withdrawals`, `results`, and those given as
+        `tables`, by name.
         """
         if version is not None and not 0 <= version <= self.version:
             raise Sim2RealError(f"{self.uri} has no version {version}, only 0 to {self.version}")
@@ -369,6 +405,32 @@ class Lake:
         if not self.tables["datasets"].known("id", [dataset]):
             raise Sim2RealError(f"there is no data set {dataset!r} in {self.uri}")
         self.tables["policies"].append([{"policy": policy, "dataset": dataset}])
+
+    def keep_result(self, result: Result, episodes: Sequence[str], *, twin: str = "") -> str:
+        """Keep what an analysis found beside what it was computed from; its id.
+
+        `episodes` are their ids, `twin` is the version of the twin. What is there already stays as
+        it is. If one of the people in the episodes withdraws, the result is erased with them.
+        """
+        with self.storage.lock(alone=False):
+            for unknown in sorted(set(episodes) - set(self.present(episodes))):
+                raise Sim2RealError(f"no episode {unknown!r} in {self.uri} to keep a result of")
+            if not self.tables["results"].known("id", [result.id]):
+                row = {
+                    "id": result.id,
+                    "kind": result.result_kind,
+                    "schema": result.result_schema,
+                    "episodes": list(episodes),
+                    "twin": twin,
+                    "json": json.dumps({**result.to_dict(), **result.stored()}, allow_nan=False),
+                }
+                self.tables["results"].append([row])
+        return result.id
+
+    def results(self, kind: str = "") -> list[LakeResult]:
+        """The results that are kept, the oldest first; only those of a kind, if it is given."""
+        rows = self.query("select distinct * from results order by created, id").to_pylist()
+        return [LakeResult(**row) for row in rows if kind in ("", row["kind"])]
 
     def compact(self, *, most_bytes: int = 1 << 28) -> int:
         """Merge small files into large ones; older versions stay. Returns the files saved.

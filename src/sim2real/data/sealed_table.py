@@ -62,14 +62,22 @@ class SealedTable:
     """A table with a fixed schema; rows are added, never changed."""
 
     def __init__(
-        self, storage: Storage, name: str, schema: pa.Schema, *, key: tuple[str, ...], group: int
+        self,
+        storage: Storage,
+        name: str,
+        schema: pa.Schema,
+        *,
+        key: tuple[str, ...],
+        group: int,
+        late: bool = False,
     ) -> None:
         """The table `name` of a lake; no two rows have the same values in the columns `key`.
 
-        `group` is the number of rows in a Parquet row group.
+        `group` is the number of rows in a Parquet row group. A `late` table is not there before its
+        first row, since older lakes do not have it.
         """
         self.storage, self.name, self.schema = storage, name, schema
-        self._key, self._group = key, group
+        self._key, self._group, self.late = key, group, late
         self._newest: DeltaTable | None = None
         self._rewritten = b""
         self._seen: dict[tuple[str, str], set[str]] = {}
@@ -77,9 +85,13 @@ class SealedTable:
         # This file changes when history is rewritten, so that open tables are read again.
         self._mark = f"{self._seals}.rewritten"
 
+    @property
+    def _exists(self) -> bool:
+        return self.storage.exists(_commit_name(self.name, 0))
+
     def create(self) -> None:
         """Create the table if it does not exist."""
-        if self.storage.exists(_commit_name(self.name, 0)):
+        if self._exists:
             return
         with explaining(f"cannot create a lake at {self.storage.uri}", *_DELTA_ERRORS):
             DeltaTable.create(
@@ -98,6 +110,8 @@ class SealedTable:
 
     def files(self, version: int | None = None) -> list[str]:
         """Names of the data files of a version; the newest if none is given."""
+        if self.late and not self._exists:
+            return []
         paths = self._open(version).file_uris()
         return sorted(f"{self.name}/{path.rsplit('/', 1)[-1]}" for path in paths)
 
@@ -137,6 +151,8 @@ class SealedTable:
         if not isinstance(rows, pa.Table):
             now = {"created": datetime.now(UTC)}
             rows = pa.Table.from_pylist([{**now, **row} for row in rows], schema=self.schema)
+        if self.late:
+            self.create()
         self._commit([self._write(rows)], [])
 
     def rows(self, file: str, columns: list[str] | None = None) -> pa.Table:

@@ -34,7 +34,7 @@ select distinct id from gone semi join every using (id)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Withdrawal(PlainData):
+class Withdrawal(PlainData, also=("results?",)):
     """What was erased, and what had been made from it."""
 
     id: str
@@ -46,6 +46,8 @@ class Withdrawal(PlainData):
     policies: tuple[str, ...]
     """Policies made from these data sets: trained on them, or in a twin identified on them. Those
     that were only checked on them are not listed."""
+    results: tuple[str, ...] = ()
+    """Erased results of analyses that were computed from one of the episodes."""
 
 
 def withdraw(lake: Lake, participant: str) -> Withdrawal:
@@ -65,9 +67,11 @@ def withdraw(lake: Lake, participant: str) -> Withdrawal:
             episodes=tuple(sorted(ids)),
             datasets=datasets,
             policies=tuple(redact.text(policy) for policy in policies),
+            results=_computed(lake, ids),
         )
         # The tombstone first: from now on these episodes cannot come back.
         row = {**asdict(found), "sources": _sources(lake, ids)}
+        del row["results"]  # they are gone with the episodes
         lake.tables["withdrawals"].append([row])
         _erase(lake, ids, participant, redact)
     return found
@@ -100,8 +104,9 @@ def _erase(lake: Lake, ids: set[str], participant: str, redact: _Redaction) -> N
         lake.storage.delete(name)
     lake.tables["signals"].rewrite(lambda rows: _kept(rows, _among(rows["episode"], there)))
     forget(lake.storage, ids)
+    lake.tables["results"].rewrite(_without_any(ids))
     lake.tables["labels"].rewrite(_without("episode", ids))
-    for name in ("labels", "datasets", "policies", "consents"):
+    for name in ("labels", "datasets", "policies", "consents", "results"):
         lake.tables[name].rewrite(redact.rows)
     # Last, because after an interruption these two show what is still to be done.
     lake.tables["episodes"].rewrite(_without("id", ids))
@@ -128,6 +133,12 @@ def _derived(lake: Lake, ids: Collection[str]) -> tuple[tuple[str, ...], tuple[s
     return tuple(sorted(datasets)), tuple(sorted(policies))
 
 
+def _computed(lake: Lake, ids: Collection[str]) -> tuple[str, ...]:
+    """Results that were computed from some of the episodes."""
+    rows = lake.tables["results"].all_rows("id", "episodes").to_pylist()
+    return tuple(sorted({r["id"] for r in rows if not set(ids).isdisjoint(r["episodes"])}))
+
+
 class _Redaction:
     """Removes a pseudonym from texts: as a whole word, however it may be escaped."""
 
@@ -143,7 +154,7 @@ class _Redaction:
     def rows(self, rows: pa.Table) -> pa.Table:
         """The rows without the pseudonym; the same object if nobody wrote it."""
         for place, entry in enumerate(rows.schema):
-            if entry.name in ("value", "who", "name", "manifest", "policy"):
+            if entry.name in ("value", "who", "name", "manifest", "policy", "json"):
                 old = rows.column(place).to_pylist()
                 new = [text and self._in(entry.name, text) for text in old]
                 if new != old:
@@ -162,6 +173,16 @@ class _Redaction:
 
 def _without(column: str, values: Collection[str]) -> Callable[[pa.Table], pa.Table]:
     return lambda rows: _kept(rows, pc.invert(_among(rows[column], values)))
+
+
+def _without_any(ids: Collection[str]) -> Callable[[pa.Table], pa.Table]:
+    """Rows without those whose `episodes` have one of the ids."""
+
+    def change(rows: pa.Table) -> pa.Table:
+        clean = [set(ids).isdisjoint(some) for some in rows["episodes"].to_pylist()]
+        return _kept(rows, pa.chunked_array([pa.array(clean, pa.bool_())]))
+
+    return change
 
 
 def _kept(rows: pa.Table, mask: pa.ChunkedArray) -> pa.Table:

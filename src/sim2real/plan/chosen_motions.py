@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -92,6 +93,11 @@ class MotionPlan(
                 self.names, self.units, *columns, strict=True
             )
         }
+
+    def sentences(self) -> Iterator[str]:
+        """The motions, a line each."""
+        for one in self.motions:
+            yield f"{one.name}: {one.seconds:.0f} s, worth {one.gain:.2f} nats: {one.record}"
 
     def save(self, path: Path | str) -> Path:
         """Write the plan to a `.json` file, or for people to a `.toml` file."""

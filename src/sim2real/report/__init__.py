@@ -18,6 +18,7 @@ __all__ = [
     "Live",
     "bar",
     "curve",
+    "load_result",
     "plot_attribution",
     "plot_drift",
     "plot_episode",
@@ -25,6 +26,7 @@ __all__ = [
     "plot_motion",
     "plot_plan",
     "plot_run",
+    "report_of",
     "write_attribution",
     "write_gap",
     "write_loop",
@@ -49,6 +51,7 @@ if TYPE_CHECKING:
     )
     from sim2real.report.progress import bar
     from sim2real.report.ranges_page import write_ranges
+    from sim2real.report.stored import load_result, report_of
     from sim2real.report.terminal import curve
 else:
     __getattr__, __dir__ = attach(__name__, __file__)

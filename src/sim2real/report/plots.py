@@ -14,6 +14,7 @@ from sim2real.report.panels import NEW, OLD, TICK, WARN, grid, label, panel, til
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
     from sim2real.contract import Contract
     from sim2real.data import Episode
@@ -26,6 +27,11 @@ FORMATS = (".png", ".pdf", ".svg")
 
 
 def plot_evaluation(path: Path, evaluation: Evaluation) -> None:
+    """Write the figure to a file."""
+    write_picture(path, success_by_parameter(evaluation))
+
+
+def success_by_parameter(evaluation: Evaluation) -> Figure:
     """Success along each parameter's range, the smallest p-value first."""
     effects = evaluation.effects
     figure, axes = tiles(len(effects), width=3.2, height=2.5, above=0.6)
@@ -52,7 +58,7 @@ def plot_evaluation(path: Path, evaluation: Evaluation) -> None:
         axis.locator_params(axis="x", nbins=4)
         axis.grid(alpha=0.3)
     figure.suptitle(f"{evaluation.trials.task}: {evaluation.success}", fontsize=11)
-    write_picture(path, figure)
+    return figure
 
 
 def plot_run(folder: Path) -> None:
@@ -156,6 +162,11 @@ def plot_motion(path: Path, plan: ExcitationPlan, contract: Contract) -> None:
 
 
 def plot_plan(path: Path, chosen: MotionPlan) -> None:
+    """Write the figure to a file."""
+    write_picture(path, expected_knowledge(chosen))
+
+
+def expected_knowledge(chosen: MotionPlan) -> Figure:
     """Standard deviation of each parameter, relative to its prior's, now and after each motion."""
     count, steps = len(chosen.names), len(chosen.motions)
     figure, axis = panel(8, 0.32 * count + 1.4)
@@ -181,10 +192,15 @@ def plot_plan(path: Path, chosen: MotionPlan) -> None:
     label(axis, title, "expected standard deviation, relative to the prior's")
     axis.grid(axis="x", alpha=0.3)
     axis.legend(fontsize=8, loc="upper left")
-    write_picture(path, figure)
+    return figure
 
 
 def plot_drift(path: Path, report: DriftReport) -> None:
+    """Write the figure to a file."""
+    write_picture(path, drift_evidence(report))
+
+
+def drift_evidence(report: DriftReport) -> Figure:
     """Evidence of each episode after the baseline, the threshold and the estimated change."""
     figure, axis = panel(8, 3.6)
     threshold = 1 / report.false_alarm
@@ -215,4 +231,4 @@ def plot_drift(path: Path, report: DriftReport) -> None:
     title = "no drift" if report.alarm is None else f"drift, alarm at episode {report.alarm}"
     named = ", ".join(cause.name for cause in report.causes)
     figure.suptitle(f"{title}: {named}" if named else title, fontsize=10)
-    write_picture(path, figure)
+    return figure

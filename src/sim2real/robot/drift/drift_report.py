@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from sim2real.plain import PlainData
@@ -48,3 +49,25 @@ class DriftReport(Result, kind="drift", also=("drifted",)):
     def drifted(self) -> bool:
         """Whether there was an alarm."""
         return self.alarm is not None
+
+    def sentences(self) -> Iterator[str]:
+        """What was found, a line each."""
+        for reason in self.skipped:
+            yield f"left out: {reason}"
+        rate = (
+            f"the probability of ever raising a false alarm is at most {100 * self.false_alarm:g} %"
+        )
+        if self.alarm is None:
+            yield f"no drift against the first {self.baseline} episodes ({rate})"
+            return
+        yield f"drift: alarm at episode {self.alarm}, changed since about {self.change} ({rate})"
+        for cause in self.causes:
+            alike = f" or {', '.join(cause.alike)}, which look the same" if cause.alike else ""
+            yield (
+                f"  {cause.name}{alike}: {cause.shift:+.4g} {cause.unit}"
+                f" [{cause.low:+.4g}, {cause.high:+.4g}], explains {100 * cause.explains:.0f} % of"
+                f" the change so far, p {cause.p_value:.1g}"
+            )
+        if not self.causes:
+            yield "  no parameter of the twin explains it: check the robot and its surroundings"
+        yield "identify the robot again, and start a new baseline"
