@@ -6,11 +6,6 @@ from dataclasses import dataclass
 
 from sim2real.plain import PlainData
 
-_MOVES = 3.0
-"""Spread, in noise levels, above which readings show motion."""
-_LAG_LEAST, _LAG_MOST = 0.1, 0.5
-"""Share of the squared error that a lag must remove to be reported, and to dominate."""
-
 
 @dataclass(frozen=True, kw_only=True)
 class ChannelLag(PlainData, without=("dominates",)):

@@ -20,7 +20,7 @@ __all__ = [
     "RESULT_FILE",
     "SUMMARY_FILE",
     "Algorithm",
-    "Film",
+    "AttemptFilm",
     "KeptResult",
     "KeptStep",
     "LoopConfig",
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from sim2real.loop.dry_run import LoopPlan, plan_the_loop
     from sim2real.loop.loop_config import LoopConfig
     from sim2real.loop.remade import RESULT_FILE
-    from sim2real.loop.rounds import SUMMARY_FILE, Film, LoopResult, Round
+    from sim2real.loop.rounds import SUMMARY_FILE, AttemptFilm, LoopResult, Round
     from sim2real.loop.stages import Stages
     from sim2real.loop.stages.base import episodes_of, run_of
     from sim2real.loop.stages.policy import prediction_of

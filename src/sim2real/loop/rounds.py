@@ -53,11 +53,11 @@ class Round(
     """Success in worlds like those it was trained in."""
     ladder: LadderTaken
     predicted: Prediction | None
-    """Where the robot was identified: what a batch of attempts will show, before the first."""
+    """Prediction for a batch of attempts, made before the first; None if not identified."""
     real: Rate
     """Success on the robot."""
     expected: Prediction | None
-    """What attempts will show from now on, predicted after those that were made."""
+    """Prediction for further attempts, given those that were made."""
     failures: Failures | None
     """Why attempts failed."""
     steps: tuple[str, ...]
@@ -99,7 +99,7 @@ class RecordedEpisode:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Film:
+class AttemptFilm:
     """An attempt, rendered in the twin from the robot's readings."""
 
     words: str
@@ -121,7 +121,7 @@ class LoopEvidence(Result, kind="loop-evidence"):
     """Recorded motions as the twin predicts them, before and identified."""
     beliefs: Ranges | None
     """The draws for the last policy's training."""
-    films: tuple[Film, ...]
+    films: tuple[AttemptFilm, ...]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -159,7 +159,7 @@ class LoopResult(
     why: str
     """Why it ended, in a sentence."""
     recorded_s: float
-    """Motion that was recorded besides the attempts [s]."""
+    """Time of the motion that was recorded besides the attempts [s]."""
     motions: tuple[str, ...]
     """Ids of what was recorded."""
     identification: Identification | None

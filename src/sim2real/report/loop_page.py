@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from sim2real.attribution import Attribution, Failures
     from sim2real.evaluation import Prediction
     from sim2real.intervals import Rate
-    from sim2real.loop import Film, LoopResult
+    from sim2real.loop import AttemptFilm, LoopResult
 
 REPORT_FILE = "report.html"
 
@@ -106,7 +106,7 @@ def _beliefs(closed: LoopResult) -> Iterator[Picture]:
         yield from beliefs(found, known)
 
 
-def _film(closed: LoopResult, film: Film) -> tuple[Film, str, str]:
+def _film(closed: LoopResult, film: AttemptFilm) -> tuple[AttemptFilm, str, str]:
     """A film, with its video and its still inside the page."""
     if film.problem:
         return film, "", ""

@@ -23,7 +23,7 @@ from sim2real.identification import Identification, before_and_after
 from sim2real.learn import TrainedPolicy
 from sim2real.logs import ControlLog, aligned
 from sim2real.loop.algorithms import versions_of
-from sim2real.loop.rounds import Film, LoopEvidence, RecordedEpisode
+from sim2real.loop.rounds import AttemptFilm, LoopEvidence, RecordedEpisode
 from sim2real.loop.stages.base import StagesBase, episodes_of, run_of
 from sim2real.loop.stages.twin import IDENTIFICATION_FILE
 from sim2real.loop.steps import KeptResult, KeptStep, StepResult
@@ -78,7 +78,7 @@ class EvidenceStages(StagesBase):
 
     def _films(
         self, folder: Path, first: list[KeptResult], last: list[KeptResult]
-    ) -> Iterator[Film]:
+    ) -> Iterator[AttemptFilm]:
         task, twin = find_task(self.task), Twin.load(self.twin)
         for attempts, outcome, words in (
             (first, "failure", "first policy: it fails"),
@@ -92,9 +92,11 @@ class EvidenceStages(StagesBase):
             try:
                 film(episode, twin, task, video, still)
             except Sim2RealError as error:
-                yield Film(words=words, episode=episode.id, problem=str(error))
+                yield AttemptFilm(words=words, episode=episode.id, problem=str(error))
             else:
-                yield Film(words=words, episode=episode.id, video=video.name, still=still.name)
+                yield AttemptFilm(
+                    words=words, episode=episode.id, video=video.name, still=still.name
+                )
 
     def _beliefs(self, twin: Twin, policy: KeptResult) -> Ranges | None:
         """The draws that the last policy was trained with."""
