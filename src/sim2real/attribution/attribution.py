@@ -163,10 +163,10 @@ class Attribution(PlainData, also=("confidence", "sentences")):
         return lines
 
     def table(self) -> Table:
-        """Each share with its interval and the parameter that does most."""
+        """Each share with its interval and the parameter with the largest effect."""
         evidence = any(share.refit is not None for share in self.shares)
         rest = [] if self.unexplained is None else [self.unexplained]
-        head = ("dimension", self.unit, "95 %", "parameter that does most")
+        head = ("dimension", self.unit, "95 %", "parameter with the largest effect")
         more = ("refit alone leaves", "refit without leaves") if evidence else ()
         return (*head, *more), [share.row(evidence=evidence) for share in (*self.shares, *rest)]
 
@@ -210,7 +210,7 @@ class GapAttribution(
     after: str
     """Versions of the twin, as it was and identified."""
     trajectory: Attribution | None
-    """Of the prediction error; None if there is none to share out, for the reason in `why`."""
+    """Of the prediction error; None if there is none to attribute, for the reason in `why`."""
     success: Attribution | None
     """Of the lost success; None without a policy."""
     why: str = ""
