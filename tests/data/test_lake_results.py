@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from sim2real.arrays import Floats
-from sim2real.data import Consent, Episode, Lake, LakeKeeper
+from sim2real.data import Consent, Episode, Lake
+from sim2real.data.overview import LakeKeeper
 from sim2real.errors import Sim2RealError
 from sim2real.results import Result
 from tests.data.test_lake import episode
