@@ -206,7 +206,7 @@ def test_the_verb_writes_shares_and_plots(identified, tmp_path, capsys):
     assert data["trajectory"]["shares"][0]["name"] == "actuation"
     assert data["success"]["unexplained"] is not None
     files = {path.name for path in (tmp_path / "out").iterdir()}
-    assert files == {"result.json", "trajectory.png", "success.png"}
+    assert files == {"result.json", "report.html", "trajectory.png", "success.png"}
     assert main([*words, "--out", str(tmp_path / "out")]) == 2  # not empty
 
 

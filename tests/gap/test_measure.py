@@ -137,7 +137,7 @@ def test_a_posterior_adds_its_coverage_and_its_band(twin, rubbing, tmp_path):
         names=(FRICTION,), mean=(0.08,), covariance=((1e-5,),), low=(0.0,), high=(0.3,)
     )
     gap = measure_gap(twin.with_posterior(posterior), logs, seed=7, threads=1)
-    assert gap.coverage is not None and gap.draws is not None
+    assert gap.coverage is not None and gap.overlays[0].low is not None
     assert gap.worst.ratio < 1.25  # the best guess is the posterior's
     write_gap(tmp_path / "gap.html", gap)
     page = (tmp_path / "gap.html").read_text()

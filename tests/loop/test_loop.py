@@ -19,6 +19,7 @@ from sim2real.loop import (
     ALGORITHMS,
     KeptResult,
     LoopConfig,
+    LoopResult,
     Stages,
     close_the_loop,
     lower_bound,
@@ -29,6 +30,7 @@ from sim2real.loop.stages import policy as policy_stages
 from sim2real.loop.stages import twin as twin_stages
 from sim2real.policy import Bundle
 from sim2real.report.loop_page import write_loop
+from tests.report.test_results import pages_without_simulation
 from tests.repository import want
 
 TINY = {"iterations": 3, "budget": "4", "first": 2, "seconds": 18.0, "force": True}
@@ -102,6 +104,15 @@ def test_a_loop_ends_with_all_it_promises(walked):
 
 
 @pytest.mark.slow
+def test_the_page_of_a_kept_loop_is_the_same_where_nothing_can_be_simulated(walked, tmp_path):
+    (page,) = pages_without_simulation([walked], tmp_path)
+    assert page == (walked / "report.html").read_text()
+    closed = LoopResult.load(walked)
+    assert closed == LoopResult.load(closed.save(walked / "again.json"))
+    assert [film.problem for film in closed.evidence.films] == [""]
+
+
+@pytest.mark.slow
 @pytest.mark.skipif(not shutil.which("chromium"), reason=want("Chromium", "it is not installed"))
 @pytest.mark.parametrize("width", [1200, 390])
 def test_the_page_of_a_loop_opens_in_a_browser(walked, width):
@@ -167,7 +178,7 @@ def test_a_killed_loop_goes_on_to_the_same_numbers(whole, tmp_path):
     for kind in ("train", "trials"):
         killed_at(started(folder, "--no-explain"), folder, kind)
     found = ended(started(folder, "--no-explain"))
-    assert found == without_ids(json.loads((whole / "summary.json").read_text()))
+    assert found == without_ids(LoopResult.load(whole).to_dict())
 
 
 def without_ids(summary):

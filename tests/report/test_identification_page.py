@@ -7,15 +7,18 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from sim2real.identification.held_back import HeldBackCheck
+from sim2real.gap import range_coverage
+from sim2real.gap.reading_coverage import ranks_of
+from sim2real.identification.evidence import before_and_after, estimates
 from sim2real.identification.identifiability import from_information
+from sim2real.identification.identification import HeldBackCheck, Identification
 from sim2real.identification.posterior import Posterior
 from sim2real.logs.alignment import aligned
 from sim2real.params import Dimension, Empirical, GaussianPosterior, Parameter, Uniform
+from sim2real.replay.replayed_number import numbers_shown
 from sim2real.replay.replayer import Replayer
 from sim2real.replay.unknowns import open_parameters
 from sim2real.report.identification_page import write_page
-from sim2real.report.identify_plots import numbers_shown, ranks_of, shifts
 from tests.simulated import bundle_and_twin, simulate
 
 ARM = ("shoulder_pan", "shoulder_lift", "elbow_flex", "wrist_flex", "wrist_roll")
@@ -48,24 +51,25 @@ def identification(task, *, shift=0.5, draws=False, more=()):
     sensors = tuple(spec.name for spec in logs[0].contract.sensors)
     information = np.diag(np.geomspace(1e4, 1e-8, len(names)))
     information[0, 1] = information[1, 0] = 0.9 * np.sqrt(information[0, 0] * information[1, 1])
-    found = SimpleNamespace(
-        promoted=True,
-        why="",
-        notes=("a note",),
-        twin=twin,
-        problem=SimpleNamespace(
-            parameters=parameters, twin=twin, logs=logs, scales=scales, center=center
-        ),
-        posterior=Posterior(distribution=distribution, discrepancy=1.0, effective=1.0),
-        fit=SimpleNamespace(at_bounds=names[1:2]),
-        identifiability=from_information(names, information),
-        held_back=tuple(logs),
+    fit = SimpleNamespace(
+        at_bounds=names[1:2], problem=SimpleNamespace(parameters=parameters, center=center)
+    )
+    posterior = Posterior(distribution=distribution, discrepancy=1.0, effective=1.0)
+    known = from_information(names, information)
+    scatter = np.zeros((len(names),) * 2)
+    new = twin.with_posterior(distribution)
+    return Identification(
+        name=twin.name, version=new.version, parent=twin.version, promoted=True, why="",
+        notes=("a note",), estimates=estimates(fit, posterior, known, scatter), scatter=scatter,
+        identifiability=known, discrepancy=1.0, effective_draws=1.0, horizon_s=0.5, segments=1,
+        evaluations=1, replays=before_and_after((twin, new), logs, 0.5),
+        calibration=range_coverage(new, logs, source="posterior", draws=40),
         check=HeldBackCheck(
             horizon_s=0.5, recordings=(logs[0].episode,), by_time=False, sensors=sensors,
+            units=tuple(spec.unit for spec in logs[0].contract.sensors),
             before=np.full(len(sensors), 2.0), after=np.full(len(sensors), 1.0), ratio=0.5,
         ),
     )  # fmt: skip
-    return found
 
 
 @pytest.mark.slow
@@ -73,13 +77,15 @@ def test_the_page_has_units_warnings_and_calibration(tmp_path):
     found = identification("pendulum-swingup", shift=6.0)
     write_page(tmp_path / "page.html", found)
     page = (tmp_path / "page.html").read_text()
-    name = found.posterior.names[0]
-    assert shifts(found)[0] > 3 and re.search(f"outside the prior.*{re.escape(name)} ", page)
-    assert "At a bound: " + found.posterior.names[1] in page
+    name = found.names[0]
+    assert found.estimates[0].shift > 3 and re.search(
+        f"outside the prior.*{re.escape(name)} ", page
+    )
+    assert "At a bound: " + found.names[1] in page
     for unit in ("[kg]", "[N m s/rad]", "rad/s"):
         assert unit in page
     assert "inside 95 %" in page and page.count("alt='calibration'") == 2
-    assert page.count("prior and posterior of") == len(found.posterior.names)
+    assert page.count("prior and posterior of") == len(found.names)
     assert "http" not in page  # nothing is fetched
 
 
@@ -95,7 +101,7 @@ def test_many_parameters_are_one_picture_and_some_sensors_are_drawn(tmp_path):
         for joint in ARM
     ]  # fmt: skip
     found = identification("arm-reach", draws=True, more=more)
-    assert len(found.posterior.names) > 20
+    assert len(found.names) > 20
     write_page(tmp_path / "page.html", found)
     page = (tmp_path / "page.html").read_text()
     assert "posterior of every parameter" in page and "prior and posterior of" not in page
@@ -109,11 +115,9 @@ def test_ranks_of_draws_among_draws_are_even_and_numbers_take_turns():
     log = aligned(simulate(bundle, twin, count=1)[0], twin)
     values = np.repeat(twin.best_guess()[None], 40, axis=0)
     replay = Replayer(twin, log, horizon_s=0.2, values=values, randomness="all", threads=1)(values)
-    drawn = SimpleNamespace(
-        predicted=replay.predicted[1:], measured=replay.predicted[0], column=replay.column,
-        valid=np.isfinite(replay.predicted[0]), log=log,
-    )  # fmt: skip
-    ranks = ranks_of(drawn, "hinge_vel")
+    column = replay.column("hinge_vel").start
+    made, real = replay.predicted[1:, ..., column], replay.predicted[0, ..., column]
+    ranks = ranks_of(made, real)
     assert abs(ranks.mean() - 0.5) < 0.05 and abs(ranks.std() - np.sqrt(1 / 12)) < 0.04
     assert numbers_shown(replay, 1) == [("hinge_pos", 0)]
     assert len(numbers_shown(replay, 9)) == 2

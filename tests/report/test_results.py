@@ -22,6 +22,7 @@ from sim2real.evaluation import plan_trials
 from sim2real.report import load_result, report_of
 from sim2real.report.stored import KINDS, result_class
 from sim2real.results import Result
+from tests.golden.cases import EXAMPLES, MADE
 
 NUMBERS = st.floats() | st.integers(-3, 3).map(float)
 TEXTS = st.text(st.characters(codec="utf-8"), max_size=5)
@@ -181,3 +182,39 @@ def pages_without_simulation(results, folder):
     )
     assert done.returncode == 0, done.stderr
     return [page.read_text() for page in pages]
+
+
+PENDULUM = EXAMPLES / "bundles/pendulum-swingup"
+FEW = ("--threads", "1", "--json")
+MADE_OF = {
+    "gap": ("gap", MADE / "identified/twin", "--logs", MADE / "flown/trial-0001.arrow"),
+    "ranges": (
+        "randomize", "show", MADE / "identified/twin", "--logs", MADE / "motions/targets.arrow",
+        "--draws", "20",
+    ),
+    "report": (
+        "identify", PENDULUM, "--logs", MADE / "motions/steps.arrow", MADE / "motions/chirp.arrow",
+        "--parameters", "joint/hinge/damping", "joint/hinge/frictionloss", "--starts", "1",
+    ),
+    "shares": (
+        "attribute", PENDULUM, "--identified", MADE / "identified", "--logs",
+        MADE / "motions/steps.arrow", "--segments", "4", "--draws", "2",
+    ),
+}  # fmt: skip
+"""Verbs by the page that they write (that of `attribute` is called report, too)."""
+
+
+@pytest.mark.slow
+def test_the_page_of_a_stored_result_is_the_same_where_nothing_can_be_simulated(tmp_path):
+    for name, words in MADE_OF.items():
+        assert main([*map(str, words), *FEW, "--out", str(tmp_path / name)]) in (0, 1)
+    written = [
+        next((tmp_path / name).glob("*.html")).read_text(encoding="utf-8") for name in MADE_OF
+    ]
+    made = pages_without_simulation([tmp_path / name for name in MADE_OF], tmp_path)
+    assert made == written and all("<img" in page for page in made)
+    for name in MADE_OF:
+        found = load_result(tmp_path / name)
+        assert type(found).restored(found.stored(), "again") == found
+    with pytest.raises(Sim2RealError, match="open_twin opens the twin that was saved beside it"):
+        _ = load_result(tmp_path / "report").twin
