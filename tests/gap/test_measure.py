@@ -203,6 +203,6 @@ def test_the_verb_writes_a_page_and_refuses_what_it_cannot_compare(tmp_path, cap
     another = str(tmp_path / "another")
     assert main(["gap", str(arm.folder), *words, another]) == 2
     error = capsys.readouterr().err
-    assert "none of the readings" in error and error.count("\n") == 1
+    assert "it is of another robot" in error and error.count("\n") == 1
     assert main(["gap", folder, *words, another, "--horizon-s", "100"]) == 2
     assert "choose a shorter horizon" in capsys.readouterr().err
