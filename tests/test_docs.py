@@ -315,7 +315,7 @@ def study() -> dict:
 
 BEFORE = {
     "check.md": [faulty],
-    "data.md": [recording, mixed],
+    "data.md": [recording, dict, mixed],
     "evaluate.md": [loads],
     "formats.md": [motion],
     "worlds.md": [worlds, dict],
