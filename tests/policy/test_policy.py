@@ -198,7 +198,7 @@ def test_every_changed_byte_of_a_bundle_is_found(bundle):
         (lambda f: (f / "extra.py").write_text("x"), "does not belong"),
         (lambda f: (f / "manifest.json").write_text("{"), "not readable JSON"),
         (lambda f: (f / "manifest.json").write_text('{"schema": 9}'), "update sim2real"),
-        (lambda f: (f / "manifest.json").unlink(), "no bundle at"),
+        (lambda f: (f / "manifest.json").unlink(), "no policy at"),
     ],
 )
 def test_a_spoilt_bundle_is_one_clear_error(bundle, spoil, words, capsys):

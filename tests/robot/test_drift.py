@@ -300,5 +300,5 @@ def test_the_verb_tells_drift_by_its_exit_code_and_draws_it(
     assert json.loads(capsys.readouterr().out) == found
     with pytest.raises(Sim2RealError, match="no more than the baseline"):
         run_drift(DriftConfig(logs=("few",), **options))
-    with pytest.raises(Sim2RealError, match="a picture is one of"):
+    with pytest.raises(Sim2RealError, match="must end in one of"):
         run_drift(DriftConfig(logs=("same",), out=tmp_path / "drift.xyz", **options))
