@@ -314,4 +314,4 @@ def test_kept_data_comes_back_as_it_was():
 def test_shards_side_by_side_give_what_they_give_in_turn():
     budget = Budget(60, 2, 1)
     found = dict(side_by_side("shape", ("package",), Options(), budget))
-    assert len(found["package"].data["results"]) == 9 and found["package"].seconds > 0
+    assert len(found["package"].data["results"]) == 12 and found["package"].seconds > 0
