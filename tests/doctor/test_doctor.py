@@ -183,8 +183,8 @@ def test_the_verb_tells_by_its_exit_code_and_in_json(paths, doctors, capsys, tmp
     assert "1 log, " in capsys.readouterr().out
     with pytest.raises(Sim2RealError, match="no such log"):
         run_doctor(replace(config, logs=(str(tmp_path / "nothing"),)))
-    with pytest.raises(Sim2RealError, match="no bundle"):
-        run_doctor(replace(config, bundle=tmp_path))
+    with pytest.raises(Sim2RealError, match="no policy at"):
+        run_doctor(replace(config, policy=tmp_path))
 
 
 class Attitude:
