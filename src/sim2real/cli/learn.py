@@ -12,7 +12,8 @@ from sim2real.tasks import find_task, task_names
 
 def run_tasks(config: Tasks) -> int:
     """List the tasks; 0."""
-    found = {name: (find_task(name).__doc__ or "").strip().splitlines()[0] for name in task_names()}
+    pages = {name: (find_task(name).__doc__ or "").strip() for name in task_names()}
+    found = {name: page.partition("\n")[0] for name, page in pages.items()}
     lines = [f"{name:20s} {text}" for name, text in found.items()]
     return answer(found, "\n".join(lines), json=config.json)
 

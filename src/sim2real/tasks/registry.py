@@ -21,19 +21,20 @@ _BUILT_IN = {
     "arm-reach": "sim2real.tasks.arm.reach:ArmReach",
     "arm-push": "sim2real.tasks.arm.push:ArmPush",
 }
-_ADDED: dict[str, type[Task]] = {}
+ADDED: dict[str, type[Task]] = {}
+"""Tasks of scripts, by name."""
 
 
 def task_names() -> list[str]:
     """Names of all tasks."""
-    return sorted({*_BUILT_IN, *_ADDED, *(point.name for point in entry_points(group=GROUP))})
+    return sorted({*_BUILT_IN, *ADDED, *(point.name for point in entry_points(group=GROUP))})
 
 
 def add_task(task: type[Task]) -> None:
     """Let a task be found by its name in this process; it replaces one of the same name."""
     if task.name in _BUILT_IN:
         raise Sim2RealError(f"a task named {task.name!r} is built in: give yours another name")
-    _ADDED[task.name] = task
+    ADDED[task.name] = task
 
 
 def find_task(name: str) -> type[Task]:
@@ -42,8 +43,8 @@ def find_task(name: str) -> type[Task]:
         module, _, attribute = _BUILT_IN[name].partition(":")
         found: type[Task] = getattr(import_module(module), attribute)
         return found
-    if name in _ADDED:
-        return _ADDED[name]
+    if name in ADDED:
+        return ADDED[name]
     for point in entry_points(group=GROUP):
         if point.name == name:
             loaded: type[Task] = point.load()
