@@ -22,17 +22,23 @@ import pyarrow as pa
 import pyarrow.dataset as pads
 
 from sim2real.data.arrow_rows import (
-    EPISODES,
-    SIGNALS,
-    WHEN,
     episode_rows,
     read_episode,
-    schema,
     signal_rows,
 )
 from sim2real.data.consent import SCOPES, Consent
 from sim2real.data.episode import Episode
-from sim2real.data.labels import LABELS, Label
+from sim2real.data.labels import Label
+from sim2real.data.lake_tables import (
+    CURRENT,
+    LATE,
+    LINEAGE,
+    ORIGINS,
+    PEOPLE,
+    SIGNALS_VIEW,
+    TABLES,
+    VERDICTS,
+)
 from sim2real.data.sealed_table import SealedTable, TableVersion
 from sim2real.errors import Sim2RealError, brief, explaining, nearest
 from sim2real.results import Result
@@ -43,97 +49,6 @@ if TYPE_CHECKING:
 
 ResultT = TypeVar("ResultT", bound=Result)
 
-CONSENTS = schema(
-    ("participant", pa.string()),
-    ("scope", pa.list_(pa.string())),
-    ("expires who", pa.string()),
-    ("created", WHEN),
-)
-"""Recorded agreements; the newest of a participant is in force."""
-DATASETS = schema(
-    ("id name", pa.string()),
-    ("version", pa.int64()),
-    ("episodes", pa.list_(pa.string())),
-    ("manifest", pa.string()),
-    ("created", WHEN),
-)
-"""Training sets: the manifest of each mixture."""
-POLICIES = schema(("policy dataset", pa.string()), ("created", WHEN))
-"""Which policy was trained on which data set."""
-WITHDRAWALS = schema(
-    ("id", pa.string()),
-    ("created", WHEN),
-    ("episodes datasets policies sources", pa.list_(pa.string())),
-)
-"""What remains of erased data: no name, no pseudonym, no sample."""
-RESULTS = schema(
-    ("id kind", pa.string()),
-    ("schema", pa.int64()),
-    ("created", WHEN),
-    ("episodes", pa.list_(pa.string())),
-    ("twin json", pa.string()),
-)
-"""What analyses found, with the episodes and the version of the twin that it was computed from."""
-_TABLES = {
-    "episodes": (EPISODES, ("id",), 65_536),
-    "signals": (SIGNALS, ("episode", "channel"), 256),
-    "labels": (LABELS, ("id",), 65_536),
-    "consents": (CONSENTS, ("participant", "created"), 65_536),
-    "datasets": (DATASETS, ("id",), 1_024),
-    "policies": (POLICIES, ("policy", "dataset"), 65_536),
-    "withdrawals": (WITHDRAWALS, ("id",), 65_536),
-    "results": (RESULTS, ("id",), 64),
-}
-_LATE = ("results",)
-"""Tables that a lake has from their first row on."""
-_CURRENT = """create view current_labels as select * from labels where id not in
-    (select supersedes from labels where supersedes <> '')"""
-_VERDICTS = """create view verdicts as
-    select episodes.id, coalesce(said.tag, nullif(outcome, ''), '') as verdict
-    from episodes left join (
-        select episode, arg_max(tag, created) as tag from current_labels
-        where tag in ('success', 'failure') and start_s is null group by episode
-    ) as said on said.episode = episodes.id"""
-_ORIGINS = """create view origins as
-    select policy, dataset, datasets.manifest->>'$.purpose' as purpose,
-        unnest(datasets.episodes) as episode
-    from policies join datasets on policies.dataset = datasets.id"""
-_SIGNALS = """create view signals as
-    select * from stored_signals semi join episodes on stored_signals.episode = episodes.id"""
-_LINEAGE = """
-with recursive
-    edges as (select id as child, unnest(parents) as parent from episodes),
-    up as (
-        select $id as id, 0 as steps
-        union select edges.parent, up.steps - 1 from up join edges on edges.child = up.id
-    ),
-    down as (
-        select $id as id, 0 as steps
-        union select edges.child, down.steps + 1 from down join edges on edges.parent = down.id
-    ),
-    made as (
-        select policy as id, max(steps) + 1 as steps, purpose as process, 'policy' as kind,
-            true as present
-        from down join origins on origins.episode = down.id group by policy, purpose
-    ),
-    acted as (
-        select distinct policy as id, -1 as steps, 'trial' as process, 'policy' as kind,
-            true as present
-        from episodes where id = $id and policy <> ''
-    )
-select id, steps, process, kind, episodes.id is not null as present
-from (select * from up union select * from down) as walk left join episodes using (id)
-union all select * from made union all select * from acted
-order by steps, id, process
-"""
-_PEOPLE = """
-with recursive family as (
-    select id as made, id from episodes semi join chosen using (id)
-    union select family.made, unnest(episodes.parents) from family join episodes using (id)
-)
-select made, id, provenance from family join episodes using (id)
-where len(participants) > 0 order by made, id
-"""
 _EPISODES_PER_READ = 200
 _SAMPLES_PER_READ = 5_000_000
 """Most samples read at once, so that memory holds a few episodes and not all."""
@@ -170,8 +85,8 @@ class Lake:
         self.storage = Storage(str(uri), storage_options)
         self.uri = str(uri)
         self.tables = {
-            name: SealedTable(self.storage, name, schema, key=key, group=group, late=name in _LATE)
-            for name, (schema, key, group) in _TABLES.items()
+            name: SealedTable(self.storage, name, schema, key=key, group=group, late=name in LATE)
+            for name, (schema, key, group) in TABLES.items()
         }
 
     @classmethod
@@ -181,8 +96,8 @@ class Lake:
         if lake.storage.local:
             with explaining(f"cannot create a lake at {uri}", OSError):
                 lake.storage.path("").mkdir(parents=True, exist_ok=True)
-        for name in reversed(_TABLES):  # the table of episodes last: where it exists, all do
-            if name not in _LATE:
+        for name in reversed(TABLES):  # the table of episodes last: where it exists, all do
+            if name not in LATE:
                 lake.tables[name].create()
         return lake
 
@@ -359,7 +274,7 @@ class Lake:
         """
         if not self.present([id_]):
             raise Sim2RealError(f"no episode {id_!r} in {self.uri}")
-        return self.query(_LINEAGE.replace("$id", quoted([id_])))
+        return self.query(LINEAGE.replace("$id", quoted([id_])))
 
     def grant(self, consent: Consent, *, who: str) -> None:
         """Record what a participant agrees to from now on, whatever their episodes say."""
@@ -388,7 +303,7 @@ class Lake:
         """
         if purpose not in SCOPES:
             raise Sim2RealError(f"no purpose {purpose!r}{nearest(purpose, SCOPES)}")
-        rows = self.query(_PEOPLE, chosen=ids_table(ids))
+        rows = self.query(PEOPLE, chosen=ids_table(ids))
         granted = self.consents() if rows.num_rows else {}
         found: dict[str, str] = {}
         for row in rows.to_pylist():
@@ -476,13 +391,13 @@ class Lake:
             if stored in words:
                 self._view(connection, stored, name, version if name == "episodes" else None)
         if "signals" in words:
-            connection.execute(_SIGNALS)
+            connection.execute(SIGNALS_VIEW)
         if "current_labels" in words:
-            connection.execute(_CURRENT)
+            connection.execute(CURRENT)
         if "origins" in words:
-            connection.execute(_ORIGINS)
+            connection.execute(ORIGINS)
         if "verdicts" in words:
-            connection.execute(_VERDICTS)
+            connection.execute(VERDICTS)
 
     def _view(
         self, connection: duckdb.DuckDBPyConnection, view: str, name: str, version: int | None
