@@ -29,7 +29,15 @@ from sim2real.units import counted
 def run_import(verb: DataImport) -> int:
     """Import files; 2 if some could not be read and were left out."""
     with bar("import", quiet=verb.json) as report:
-        found = import_episodes(verb.paths, verb.lake, report=report, **_reading(verb))
+        found = import_episodes(
+            verb.paths,
+            verb.lake,
+            executor=verb.executor,
+            workers=verb.workers,
+            store=verb.store,
+            report=report,
+            **_reading(verb) | {"channels": verb.channels},
+        )
     known = len(found.episodes) - found.new
     more = f", {known} known" if known else ""
     answer(

@@ -9,6 +9,7 @@ from typing import Annotated, Literal
 import tyro
 
 from sim2real.files import default_lake
+from sim2real.scale import ExecutorOptions
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,7 +49,7 @@ class Reading:
 
 
 @dataclass(frozen=True, kw_only=True)
-class DataImport(Reading, InLake):
+class DataImport(ExecutorOptions, Reading, InLake):
     """Import recordings into a lake; episodes that it has already are skipped."""
 
     paths: Annotated[tuple[Path, ...], tyro.conf.Positional, tyro.conf.arg(metavar="PATH ...")]

@@ -56,10 +56,11 @@ if TYPE_CHECKING:
     )
     from sim2real.data.consent import Consent
     from sim2real.data.episode import Episode, Signal
-    from sim2real.data.exchange import check_episodes, export_episodes, import_episodes
+    from sim2real.data.exchange import check_episodes, export_episodes
     from sim2real.data.formats import read_episodes, write_episodes
     from sim2real.data.formats.channel_map import ChannelMap
     from sim2real.data.formats.recording import read_recording
+    from sim2real.data.import_files import import_episodes
     from sim2real.data.labels import Label
     from sim2real.data.lake import Lake
     from sim2real.data.mixture import Mixture, Part

@@ -1,94 +1,20 @@
-"""Episodes on their way in and out of a lake: imported, exported, checked and repaired."""
+"""Episodes of a lake: exported to other formats, checked and repaired."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain, islice
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from sim2real.data.check import LogFault, check_episode, repair_episode
 from sim2real.data.episode import Episode
-from sim2real.data.formats import read_episodes, write_episodes
-from sim2real.data.formats.channel_map import ChannelMap
+from sim2real.data.formats import write_episodes
 from sim2real.data.lake import Lake, quoted
 from sim2real.data.mixture import Mixture, Part
-from sim2real.data.provenance import Provenance
 from sim2real.errors import Sim2RealError
 from sim2real.phases import Report
 from sim2real.plain import PlainData
-
-_EPISODES_PER_COMMIT = 32
-
-
-@dataclass(frozen=True, kw_only=True)
-class Imported(PlainData):
-    """What came into a lake."""
-
-    lake: str
-    version: int
-    """Of the lake, after it."""
-    episodes: tuple[str, ...]
-    """Ids of all episodes that were read, including known ones."""
-    new: int
-    """How many of them the lake did not know."""
-    problems: tuple[str, ...]
-    """Why files, or the rest of one, were left out."""
-
-
-def import_episodes(
-    paths: Sequence[Path | str],
-    lake: str | Path,
-    *,
-    base: Provenance,
-    format: str = "",
-    channels: ChannelMap | None = None,
-    rate_hz: float = 0.0,
-    report: Report = lambda done, of: None,
-) -> Imported:
-    """Import files and folders into the lake at an address; the lake is created if needed.
-
-    See `read_episodes` for the options. What is there already is skipped. What cannot be read is a
-    problem and left out; if it is the only path, it is a `Sim2RealError` and no lake is made.
-    """
-    if not paths:
-        raise Sim2RealError("name a file or a folder to import")
-
-    options: dict[str, Any] = {"format": format, "channels": channels, "rate_hz": rate_hz}
-    logs = [read_episodes(Path(path), base=base, **options) for path in paths]
-    # No lake is made for a single file that cannot be read.
-    begin = list(islice(logs[0], 1)) if len(logs) == 1 else []
-    into = Lake.create(lake)
-    before = len(into)
-    ids: list[str] = []
-    problems = []
-    for number, episodes in enumerate(logs, 1):
-        try:
-            _append(into, chain(begin, episodes), ids)
-        except Sim2RealError as error:
-            problems.append(str(error))
-        report(number, len(logs))
-    return Imported(
-        lake=str(lake),
-        version=into.version,
-        episodes=tuple(ids),
-        new=len(into) - before,
-        problems=tuple(problems),
-    )
-
-
-def _append(lake: Lake, episodes: Iterable[Episode], ids: list[str]) -> None:
-    """Append in batches; what came before an error is kept."""
-    batch: list[Episode] = []
-    try:
-        for episode in episodes:
-            batch.append(episode)
-            if len(batch) == _EPISODES_PER_COMMIT:
-                batch, full = [], batch
-                ids += lake.append(full)
-    finally:
-        ids += lake.append(batch)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -19,6 +19,7 @@ from typing import TypeAlias
 
 from sim2real.data.consent import SCOPES, Consent
 from sim2real.data.episode import Episode
+from sim2real.data.episode_folder import EpisodeFolder
 from sim2real.data.formats import holds_recordings, read_episodes
 from sim2real.data.formats.channel_map import ChannelMap
 from sim2real.data.lake import Lake
@@ -63,6 +64,11 @@ class Selection:
     def __getitem__(self, place: int) -> Episode:
         return self.episodes[place]
 
+    def save(self, folder: Path) -> Path:
+        """Write its episodes into a folder, from which `select` gives them back as they are."""
+        EpisodeFolder(folder).write(self.episodes)
+        return folder
+
     def sentences(self) -> Iterator[str]:
         """What was taken, what was left out, and why."""
         kinds = Counter(str(episode.provenance.kind) for episode in self.episodes)
@@ -94,11 +100,13 @@ def select(
     not agreed to the `purpose` ('training', 'evaluation' or 'sharing'), are left out; named one by
     one they are refused. `where` is a further condition in SQL on episodes that lie in lakes.
 
-    No episode at all is a `Sim2RealError` that says why each was left out. A `Selection` is checked
-    for nothing again.
+    No episode at all is a `Sim2RealError` that says why each was left out. A `Selection`, also one
+    that was saved, is checked for nothing again.
     """
     if isinstance(logs, Selection):
         return logs
+    if isinstance(logs, Path) and (saved := EpisodeFolder(logs)).there:
+        return Selection(episodes=tuple(saved.read()))
     if purpose not in SCOPES:
         raise Sim2RealError(f"unknown purpose {purpose!r}{nearest(purpose, SCOPES)}")
     found: dict[str, _Candidate] = {}

@@ -19,6 +19,8 @@ from typing import TYPE_CHECKING
 from sim2real.lazy import attach
 
 __all__ = [
+    "CrossValidateConfig",
+    "CrossValidation",
     "HeldBackCheck",
     "Identifiability",
     "Identification",
@@ -27,6 +29,7 @@ __all__ = [
     "IdentifyThresholds",
     "before_and_after",
     "costs_of",
+    "cross_validate",
     "identify",
     "learn_remainder",
     "scattered",
@@ -37,6 +40,7 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
+    from sim2real.identification.cross_validation import CrossValidation, cross_validate
     from sim2real.identification.evidence import before_and_after
     from sim2real.identification.identifiability import Identifiability
     from sim2real.identification.identification import (
@@ -45,7 +49,7 @@ if TYPE_CHECKING:
         IdentifiedParameter,
     )
     from sim2real.identification.identified_twin import identify
-    from sim2real.identification.identify_config import IdentifyConfig
+    from sim2real.identification.identify_config import CrossValidateConfig, IdentifyConfig
     from sim2real.identification.learned_remainder import learn_remainder
     from sim2real.identification.most_probable import costs_of
     from sim2real.identification.parameter_scatter import scattered

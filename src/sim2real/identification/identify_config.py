@@ -8,6 +8,8 @@ from typing import Annotated
 
 import tyro
 
+from sim2real.scale import ExecutorOptions
+
 
 @dataclass(frozen=True, kw_only=True)
 class IdentifyConfig:
@@ -39,5 +41,37 @@ class IdentifyConfig:
     """Seed of everything random."""
     threads: int = 0
     """Threads of the simulation; 0 for all cores."""
+    json: bool = False
+    """Print the result as JSON."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class CrossValidateConfig(ExecutorOptions):
+    """Identify a twin several times, each time without another part of the recordings.
+
+    Each recording is predicted by a twin that has not seen it. No new twin is made; exit code 1 if
+    recordings that were left out are predicted no better than before.
+    """
+
+    twin: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="TWIN")]
+    """Folder of the twin, or of a bundle."""
+    logs: tuple[str, ...]
+    """Recordings, folders, lakes, other files, ids of episodes, or a condition in SQL."""
+    folds: int = 4
+    """Number of parts."""
+    out: Path | None = None
+    """JSON file for the result."""
+    channels: Path | None = None
+    """Channel map (TOML) for CSV, npz, JSON and MATLAB files."""
+    parameters: tuple[str, ...] = ()
+    """Parameters to fit; by default all that the prior does not fix."""
+    rate_hz: float = 0.0
+    """Control rate [Hz]; by default that of the recordings."""
+    starts: int = 8
+    """Number of starting points of each fit."""
+    seed: int = 0
+    """Seed of everything random."""
+    threads: int = 0
+    """Threads of the simulation without an executor; 0 for all cores."""
     json: bool = False
     """Print the result as JSON."""

@@ -103,14 +103,19 @@ def read_episodes(
         )
     elif name == "hdf5":
         options |= {"rate_hz": rate_hz}
-    if path.is_dir() and name in ("mcap", "recording"):
-        files = _files(path, name)
-        if not files:
-            raise Sim2RealError(f"{path} holds no {name} file")
-        for file in files:
-            yield from read(file, **options)
-        return
-    yield from read(path, **options)
+    for one in separate(path, name):
+        yield from read(one, **options)
+
+
+def separate(path: Path, format: str = "") -> list[Path]:
+    """What can be read apart: the files of a folder of MCAP or of recordings, else the path."""
+    name = format or (detect(path) if path.is_dir() else "")
+    if not path.is_dir() or name not in ("mcap", "recording"):
+        return [path]
+    files = _files(path, name)
+    if not files:
+        raise Sim2RealError(f"{path} holds no {name} file")
+    return files
 
 
 def write_episodes(
