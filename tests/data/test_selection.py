@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from sim2real.cli.main import main
-from sim2real.data import Consent, Episode, Lake, Provenance, Signal, select, selection
+from sim2real.data import Consent, Episode, Label, Lake, Provenance, Signal, select, selection
 from sim2real.errors import Sim2RealError
 from sim2real.robot.recording import Recording
 from tests.repository import BUNDLES
@@ -62,6 +62,15 @@ def test_conditions_and_ids_ask_the_default_lake_and_any_other(kept):
     assert names(kept, select("lake?outcome = 'success'")) == {"good"}
     assert names(kept, select("lake", where="outcome = 'success'")) == {"good"}
     assert names(kept, select([kept["good"].id[:8], "verdict = 'success'"])) == {"good"}
+
+
+def test_a_verdict_is_the_label_of_the_lake_and_else_the_outcome(kept):
+    Lake.open("lake").label(Label(episode=kept["good"].id, tag="failure", who="ana"))
+    found = select("lake", twin="pendulum")
+    verdicts = {each.id: found.verdict(each) for each in found}
+    assert verdicts == {kept["good"].id: "failure", kept["repaired"].id: "failure"}
+    loose = select([kept["good"]], twin="pendulum")
+    assert loose.verdict(loose[0]) == "success"
 
 
 def test_kinds_are_mixed_only_when_asked_for(kept):

@@ -95,3 +95,14 @@ def test_every_analysis_sees_the_same_cleaned_channels(bundle, spoilt, monkeypat
             assert verb in seen, (verb, error)
     assert set(seen) == set(analyses)
     assert len(set.union(*seen.values())) == 1
+
+
+def test_bad_samples_are_no_faults_of_the_software(bundle, spoilt):
+    log = ControlLog.of(spoilt, bundle.contract)
+    assert np.flatnonzero(log.spoilt).tolist() == [
+        40,
+        60,
+        80,
+        81,
+    ]  # of two with one stamp, one went
+    assert diagnose(bundle.folder, [spoilt]).findings == ()

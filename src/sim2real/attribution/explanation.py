@@ -74,7 +74,8 @@ def explain_failures(
         raise Sim2RealError("--worlds must be at least 1, and --seed must not be negative")
     opened = open_policy(policy)
     task, twin = opened.task, opened.twin
-    judged = [e for e in select(logs, twin=twin.name) if e.outcome in ("success", "failure")]
+    chosen = select(logs, twin=twin.name)
+    judged = [episode for episode in chosen if chosen.verdict(episode) in ("success", "failure")]
     if not judged:
         raise Sim2RealError(
             "none of these recordings states how its trial ended: record trials with `sim2real"
@@ -84,8 +85,12 @@ def explain_failures(
     behaviours = Behaviours(twin.compile().model, task.episode_s)
     turning = frozenset(f"{s.name} at the start" for s in contract.sensors if behaviours.turns(s))
     attempts = [
-        replace(Attempt.of(e, ControlLog.of(e, contract, twin.channels), task), turning=turning)
-        for e in judged
+        replace(
+            Attempt.of(episode, ControlLog.of(episode, contract, twin.channels), task),
+            won=chosen.verdict(episode) == "success",
+            turning=turning,
+        )
+        for episode in judged
     ]
     run = partial(
         run_trials, task, opened.policy, episodes=worlds, seed=seed, twin=twin,

@@ -12,7 +12,7 @@ import logging
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import TypeAlias
@@ -54,6 +54,12 @@ class Selection:
     episodes: tuple[Episode, ...]
     left_out: tuple[LeftOutEpisode, ...] = ()
     notes: tuple[str, ...] = ()
+    labels: Mapping[str, str] = field(default_factory=dict)
+    """Verdicts of lakes by the ids of episodes: current labels, else outcomes."""
+
+    def verdict(self, episode: Episode) -> str:
+        """'success', 'failure' or '': what people have said since, else what was recorded."""
+        return self.labels.get(episode.id, episode.outcome)
 
     def __iter__(self) -> Iterator[Episode]:
         return iter(self.episodes)
@@ -133,6 +139,7 @@ def select(
         episodes=tuple(_in_order(_loaded(candidates))),
         left_out=tuple(left_out),
         notes=tuple(notes),
+        labels={c.id: c.verdict for c in candidates if c.lake is not None},
     )
     if left_out or notes or any(c.episode is None for c in candidates):
         for line in selection.sentences():
@@ -152,6 +159,8 @@ class _Candidate:
     """Whether it was named by itself, not with others."""
     condition: str = ""
     """Condition in SQL that it was found by."""
+    verdict: str = ""
+    """In its lake."""
 
 
 @dataclass(frozen=True)
@@ -210,17 +219,18 @@ def _of_lake(uri: str, condition: str, *, named: bool, where: str) -> Iterator[_
     if named:
         condition = f"id = '{opened.lake.resolve(condition)}'"
     both = " and ".join(f"({part})" for part in (condition, where) if part) or "true"
-    tables = "episodes join verdicts using (id)" if "verdict" in both else "episodes"
-    rows = opened.lake.query(f"select id, provenance from {tables} where {both}").to_pylist()
-    if not rows and (condition or where):
+    tables = "episodes join verdicts using (id)"
+    rows = opened.lake.query(f"select id, provenance, verdict from {tables} where {both}")
+    if not rows.num_rows and (condition or where):
         raise Sim2RealError(f"no episode of {uri} fits {both}")
-    for row in rows:
+    for row in rows.to_pylist():
         yield _Candidate(
             id=row["id"],
             provenance=Provenance.from_dict(json.loads(row["provenance"])),
             lake=opened,
             named=named,
             condition="" if named else both,
+            verdict=row["verdict"],
         )
 
 
@@ -270,7 +280,10 @@ def _one_robot(candidates: Sequence[_Candidate], twin: str, purpose: str) -> Sie
             continue
         if c.provenance.twin or (mine and c.provenance.robot):
             robot = c.provenance.twin or c.provenance.robot
-            refused[c.id] = f"it is of another robot, {robot!r}, and the twin is {twin!r}"
+            refused[c.id] = (
+                f"it is of another robot, {robot!r}, and the twin is {twin!r}; if that is its"
+                " former name, take it by a condition on `twin`"
+            )
         else:
             unknown.append(c.id)
     notes = []

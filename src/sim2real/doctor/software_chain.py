@@ -44,6 +44,8 @@ class SoftwareChain:
         self._interface, self._log = interface, log
         contract = log.contract
         self._known = _followed(log)
+        if log.spoilt is not None:  # the policy saw what was recorded, if anything
+            self._known &= ~log.spoilt
         count = len(log.times)
         action = np.full((count, len(contract.actions)), np.nan)
         if log.action is not None:

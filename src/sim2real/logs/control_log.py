@@ -45,6 +45,8 @@ class ControlLog:
     """Sensors of the contract without a channel."""
     enabled: Bools | None = None
     """(periods, commands) whether the drive was on; None if it always was."""
+    spoilt: Bools | None = None
+    """(periods,) whether cleaning changed a reading there; None if nothing was left out."""
     known: Mapping[str, Floats] = field(default_factory=dict)
     """(periods,) values of parameters that the log states; nan where it does not."""
     cleaning: Cleaning = field(default_factory=Cleaning)
@@ -67,7 +69,9 @@ class ControlLog:
         """
         channels = channels or {}
         cleaned, done = clean(episode, contract, channels, LOG_THRESHOLDS)
-        return replace(cls.of_cleaned(cleaned, contract, channels, done), episode=episode.id)
+        log = cls.of_cleaned(cleaned, contract, channels, done)
+        spoilt = _spoilt(episode, log, channels) if done.left_out else None
+        return replace(log, episode=episode.id, spoilt=spoilt)
 
     @classmethod
     def of_cleaned(
@@ -175,6 +179,7 @@ class ControlLog:
             observation=None,
             goals=None,
             enabled=None if self.enabled is None else self.enabled[rows],
+            spoilt=None if self.spoilt is None else self.spoilt[rows],
             known={name: values[rows] for name, values in self.known.items()},
         )
 
@@ -284,6 +289,16 @@ def _at(signal: Signal | None, times: Floats, width: int) -> tuple[Floats, Bools
     found = np.where(known[:, None], values[rows], np.nan)
     new = np.concatenate([[True], rows[1:] != rows[:-1]]) & known
     return found, new
+
+
+def _spoilt(episode: Episode, log: ControlLog, channels: Mapping[str, Channel]) -> Bools:
+    """(periods,) whether the recorded reading of any sensor differs from the cleaned one."""
+    finder, found = _Finder(episode, channels), np.zeros(len(log.times), dtype=bool)
+    for spec, part in log.columns():
+        recorded, _ = _at(finder.sensor(spec.name, spec.of, spec.kind), log.times, spec.width)
+        same = np.isclose(recorded, log.readings[:, part], rtol=0.0, atol=0.0, equal_nan=True)
+        found |= ~same.all(axis=1)
+    return found
 
 
 def _sent(signals: list[Signal | None], times: Floats, count: int) -> Floats:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from sim2real.data import Lake
+from sim2real.errors import Sim2RealError
 from sim2real.loop.stages.base import episodes_of
 from sim2real.loop.steps import KeptResult, KeptStep
 from sim2real.policy import Bundle
@@ -15,7 +16,10 @@ _RECORDING = ("record", "ladder", "trials")
 
 @dataclass(frozen=True)
 class LoopLake:
-    """Keeps what steps record in a lake; a step that is reported again adds nothing."""
+    """Keeps what steps record in a lake; a step that is reported again adds nothing.
+
+    Recordings of a person who withdrew since then stop the loop.
+    """
 
     lake: Lake
 
@@ -33,4 +37,10 @@ class LoopLake:
         elif step.kind in _RECORDING:
             ids = done.result.get("episodes", [])
             if not ids or set(self.lake.present(ids)) < set(ids):
-                self.lake.append(episodes_of(done))
+                found = episodes_of(done)
+                if gone := self.lake.erased(found):
+                    raise Sim2RealError(
+                        f"{len(gone)} of {len(found)} recordings in {done.folder} are of a person"
+                        " who withdrew: delete that folder, and the loop records without them"
+                    )
+                self.lake.append(found)
