@@ -165,8 +165,6 @@ def _paced(craft: Craft, rate_hz: float, seconds: float, clock: ControlClock) ->
         bundle.limits,
         observation_low=tuple(-value for value in wide),
         observation_high=wide,
-        overrun_periods=10.0,
-        stale_periods=10.0,
         workspace_low=(-9.0,) * 3,
         workspace_high=(9.0,) * 3,
     )

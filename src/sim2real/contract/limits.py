@@ -8,11 +8,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from sim2real.arrays import Floats
-from sim2real.errors import Sim2RealError, number_at
+from sim2real.errors import Sim2RealError, number_at, table_at
 from sim2real.plain import High, Low, PlainData
 
-_MAX_PERIODS = 10.0
-"""More would let a robot move on readings that are long out of date."""
+_LONGEST_REACTION_S = 0.5
+"""More would let a robot move on readings that are long out of date [s]."""
+_FORMER = ("stale_periods", "overrun_periods")
+"""What files of earlier versions have instead of a reaction time; bundles are never changed."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,19 +62,17 @@ class Limits(PlainData):
     workspace_low: tuple[Low, ...] = ()
     workspace_high: tuple[High, ...] = ()
     """Corners of the box that the tool must stay in [m]."""
-    stale_periods: float = 1.75
-    """Age of the last reading, while no new one arrives, that ends the run [control periods]: one
-    lost packet is tolerated, two in a row are not."""
-    overrun_periods: float = 2.0
-    """Lateness of a period that ends the run [control periods]."""
+    reaction_s: float = 0.1
+    """Longest time that a robot may move without good readings, or on a period that began late,
+    before the run ends [s]."""
 
     def __post_init__(self) -> None:
-        for name in ("stale_periods", "overrun_periods"):
-            periods = number_at(getattr(self, name), f"limits: {name}")
-            if not 0 < periods <= _MAX_PERIODS:
-                raise Sim2RealError(
-                    f"limits: {name} must be above 0 and at most {_MAX_PERIODS:g}, not {periods:g}"
-                )
+        reaction_s = number_at(self.reaction_s, "limits: reaction_s")
+        if not 0 < reaction_s <= _LONGEST_REACTION_S:
+            raise Sim2RealError(
+                f"limits: reaction_s must be above 0 and at most {_LONGEST_REACTION_S:g}, not"
+                f" {reaction_s:g}"
+            )
         if len(self.observation_low) != len(self.observation_high):
             raise Sim2RealError(
                 f"limits: observation_low has {len(self.observation_low)} numbers, but"
@@ -87,6 +87,12 @@ class Limits(PlainData):
                 raise Sim2RealError(
                     f"limits: workspace_low must be below workspace_high, not {low:g} and {high:g}"
                 )
+
+    @classmethod
+    def from_dict(cls, data: object, where: str = "") -> Limits:
+        """Limits as files have them, also those of earlier versions."""
+        found = {k: v for k, v in table_at(data, where or "limits").items() if k not in _FORMER}
+        return super().from_dict(found, where)
 
     def of(self, name: str) -> Floats:
         """(commands,) one limit of every joint, such as 'command_low'."""

@@ -1,7 +1,7 @@
 """How often lost packets will end an attempt, from the packets that recordings lack.
 
-A supervisor bridges one lost packet, and stops when too many are lost in a row. No twin simulates
-that stop, so a prediction of success has to know it from here.
+A supervisor bridges lost packets for a moment, and stops when too many are lost in a row. No twin
+simulates that stop, so a prediction of success has to know it from here.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def link_stops(bundle: Bundle, episodes: Sequence[Episode], *, seconds: float) -
     lost = sum(int((~log.fresh.any(axis=1)).sum()) for log in logs)
     places = (np.arange(_QUANTILES) + 0.5) / _QUANTILES
     share = beta.ppf(places, lost + 0.5, periods - lost + 0.5)
-    in_a_row = math.floor(bundle.limits.stale_periods) + 1
+    in_a_row = math.floor(bundle.limits.reaction_s * bundle.contract.rate_hz) + 1
     begins = share**in_a_row * (1 - share)
     found: Floats = -np.expm1(seconds * bundle.contract.rate_hz * np.log1p(-begins))
     return found

@@ -96,7 +96,7 @@ def _along(
     goal = log.goals[rows[0]] if log.goals is not None else np.zeros(0)
     if not np.isfinite(goal).all():
         goal = goal_vector(policy.contract, goals)
-    for part in _unbroken(log, rows, policy.limits.stale_periods):
+    for part in _unbroken(log, rows, policy.limits.reaction_s * policy.contract.rate_hz):
         pilot, supervisor = Pilot(runtime), Supervisor(policy.contract, policy.limits)
         pilot.start(log.readings[part[0]], goal)
         supervisor.arm(person="rehearsal", resting=pilot.command[0])
@@ -116,7 +116,7 @@ def _along(
             sent = log.command[row] if np.isfinite(log.command[row]).all() else wanted
             comparison.add(frame, wanted, sent)
             pilot.sent(sent)
-            supervisor.sent(sent)
+            supervisor.follow(sent)
             if decision.state is not State.RUNNING:
                 return decision.reason
     return ""

@@ -28,8 +28,6 @@ _OVERSPEED = 2.0
 """Speed limit of a servo's joint relative to that of its command: servos catch up."""
 _MIN_SWING_S = 0.05
 """Shortest time in which a torque, voltage or speed command may cross its whole range [s]."""
-_MAX_AGE_S = 0.07
-"""Age of readings that ends a run [s]: at any rate, one packet may be lost."""
 _IN_SITE = ("accelerometer", "velocimeter", "gyro", "force", "torque", "magnetometer")
 
 
@@ -71,7 +69,6 @@ def model_limits(twin: Twin, contract: Contract, *, speed: float | None = None) 
         ),
         observation_low=(),
         observation_high=(),
-        stale_periods=max(Limits.stale_periods, _MAX_AGE_S * contract.rate_hz),
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
 from importlib.metadata import version
@@ -30,9 +30,6 @@ from sim2real.robot.supervisor import Supervisor
 
 _PLANNING_ATTEMPTS = 4
 """How often a motion is planned for a robot that sinks meanwhile."""
-_LOST_PERIODS = 3.75
-"""Age of the last reading that ends a motion [control periods]. A plan needs no readings, and among
-thousands of periods two lost packets in a row do occur."""
 _AMPLITUDE = 0.5
 """Amplitude of a series' motions before any stop."""
 _SHRINK = 0.7
@@ -149,11 +146,10 @@ class MotionPlayer:
             process=f"record: {plan.motion}, {size}",
         )
         plan.check()
-        limits = replace(subject.limits, stale_periods=_LOST_PERIODS)
         flight = fly(
             robot,
             Excitation(subject.contract, plan),
-            Supervisor(subject.contract, limits),
+            Supervisor(subject.contract, subject.limits),
             clock_of(robot),
             goals={},
             seconds=plan.seconds,
