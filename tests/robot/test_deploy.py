@@ -109,8 +109,11 @@ def test_a_replay_of_its_own_flight_gives_what_was_sent(bundle, tmp_path):
     log = read_recording(tmp_path / "run" / "trial-0001.arrow")
     found = deploy(DeployConfig(bundle=bundle, step="replay"), logs=[log])
     agreement = found.record.figures["agreement"]
-    assert max(agreement["largest"]) < 1e-4 and agreement["close"] == 1.0
-    assert agreement["limited"] == 0.0 and agreement["outside"] == 0.0
+    # Its start was soft, and nothing else was limited.
+    assert agreement["close"] >= 0.75 and agreement["outside"] == 0.0
+    late = log["command"].times > 1.0
+    wanted, sent = (log[name].values[late] for name in ("wanted", "command"))
+    assert np.abs(wanted - sent).max() < 1e-4 and agreement["limited"] < 0.25
 
 
 @pytest.mark.slow
@@ -154,7 +157,9 @@ def test_a_shadow_compares_with_the_bundle_in_charge(bundle, tmp_path):
         deploy(replace(config, force=False))
     found = deploy(config)
     agreement = found.record.figures["agreement"]
-    assert agreement["periods"] == 100 and max(agreement["largest"]) < 1e-5
+    # The same policy wants the same; only the soft start lets less of it through.
+    assert agreement["periods"] == 100 and agreement["close"] >= 0.75
+    assert max(agreement["rms"]) < 0.03
     held = deploy(replace(config, in_charge="hold", out=tmp_path / "held"))
     assert min(held.record.figures["agreement"]["rms"][:4]) > 0.001
     moved = read_recording(tmp_path / "held" / "trial-0001.arrow")["command"].values
@@ -227,8 +232,8 @@ def test_what_is_malformed_is_refused_with_one_line(bundle, capsys):
         ("limits.json", lambda d: d.update(tool="hand"), "names? the tool 'hand'"),
         ("limits.json", lambda d: d["joints"][0].update(name="hip"), "limits are for"),
         ("limits.json", lambda d: d["joints"][0].update(command_rate=None), "must be finite"),
-        ("limits.json", lambda d: d.update(stale_periods="x"), "must be a number"),
-        ("limits.json", lambda d: d.update(overrun_periods=1e9), "at most 10, not 1e"),
+        ("limits.json", lambda d: d.update(reaction_s="x"), "must be a number"),
+        ("limits.json", lambda d: d.update(reaction_s=9.0), "at most 0.5, not 9"),
         ("contract.json", lambda d: d.update(rate_hz=0.0), "rate_hz must be more than 0"),
         ("contract.json", lambda d: d.update(schema=9), "update sim2real"),
     ],

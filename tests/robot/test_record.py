@@ -354,8 +354,8 @@ def test_every_motion_is_played_to_the_end_on_stand_in_hardware(task, unit, tmp_
             wanted = np.ptp(plan.commands[:, k])
             moved = np.ptp(episode[f"sensor/{command.joint}_pos"].values)
             if plan.envelope.servo[k]:
-                # Friction may hold a worn servo 0.12 rad off its target, and its weight more.
-                assert 0.3 * (wanted - 0.12) <= moved <= wanted + 0.4
+                # Friction may hold a worn servo 0.13 rad off its target, and its weight more.
+                assert 0.3 * (wanted - 0.13) <= moved <= wanted + 0.4
             elif plan.motion != "hold":
                 assert moved > 0.2
 

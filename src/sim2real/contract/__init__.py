@@ -29,9 +29,11 @@ from sim2real.contract.features import (
     NumbersFeature,
     TextFeature,
 )
-from sim2real.contract.limits import JointLimits, Limits
+from sim2real.contract.limits import SOFT_START_S, SOFT_START_SHARE, JointLimits, Limits
 
 __all__ = [
+    "SOFT_START_S",
+    "SOFT_START_SHARE",
     "ActionSpec",
     "CommandSpec",
     "Contract",

@@ -11,6 +11,10 @@ from sim2real.arrays import Floats
 from sim2real.errors import Sim2RealError, number_at, table_at
 from sim2real.plain import High, Low, PlainData
 
+SOFT_START_S = 1.0
+"""Time after a start from which commands may change as fast as the limits allow [s]."""
+SOFT_START_SHARE = 0.2
+"""Share of that rate at the start."""
 _LONGEST_REACTION_S = 0.5
 """More would let a robot move on readings that are long out of date [s]."""
 _FORMER = ("stale_periods", "overrun_periods")

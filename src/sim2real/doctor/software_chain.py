@@ -13,7 +13,7 @@ from itertools import combinations
 import numpy as np
 
 from sim2real.arrays import Bools, Floats, Reals
-from sim2real.contract import ActionSpec
+from sim2real.contract import SOFT_START_S, ActionSpec
 from sim2real.doctor.fault_naming import ExplainedColumns, explain, merged, named
 from sim2real.doctor.findings import Fault, Finding
 from sim2real.doctor.graph_interface import GraphInterface, InputColumn
@@ -33,6 +33,8 @@ from sim2real.doctor.signal_relations import (
 from sim2real.logs import ControlLog
 from sim2real.units import counted
 
+_LEAST_STEP = 0.7
+"""Share of a step that a supervisor allows at least, after its soft start."""
 _NEWLY_SATURATED_SHARE = 0.2
 """Share of actions brought to their limit above which they are saturated, not scaled."""
 
@@ -274,28 +276,29 @@ class SoftwareChain:
             for c in contract.commands
         )
         sent = log.command
+        # A supervisor lets a robot begin softly, so less of what is wanted is sent there.
+        begun = log.times - log.times[:1] >= SOFT_START_S
+        rows = self._known & begun if (self._known & begun).any() else self._known
         said = any(f.where and set(f.where) & {c.name for c in contract.commands} for f in before)
         wanted = log.wanted if log.wanted is not None else sent
         if not np.isfinite(wanted).any():
             return []
         computed = self._wanted()
-        kept = next((c for c in computed if not broken_columns(wanted, c, self._known)), None)
-        held = next(
-            (c for c in computed if not broken_columns(sent, self._limited(c), self._known)), None
-        )
+        kept = next((c for c in computed if not broken_columns(wanted, c, rows)), None)
+        held = next((c for c in computed if not broken_columns(sent, self._limited(c), rows)), None)
         if log.wanted is None or log.action is None:
             if kept is not None or held is not None or not computed or said:
                 return []
-            return named(explain(columns, sent, computed[0], self._known))
-        if broken_columns(sent, self._limited(wanted), self._known):
+            return named(explain(columns, sent, computed[0], rows))
+        if broken_columns(sent, self._limited(wanted), rows):
             if said and kept is None and held is None:
                 return []
             # Of the two that differ, the one that the action explains is right.
             pair = (sent, wanted) if held is None or kept is not None else (wanted, sent)
-            return named(explain(columns, *pair, self._known))
+            return named(explain(columns, *pair, rows))
         if kept is not None or said or not computed:
             return []
-        explained = explain(columns, wanted, computed[0], self._known)
+        explained = explain(columns, wanted, computed[0], rows)
         if before and any(r.kind is RelationKind.UNKNOWN for r in explained.relations):
             return []
         return named(explained)
@@ -329,11 +332,19 @@ class SoftwareChain:
         limits = self._interface.limits
         step = limits.of("command_rate") / self._log.contract.rate_hz
         last = self._inputs[:, -len(step) :]
-        allowed = np.where(np.isfinite(last), np.clip(wanted, last - step, last + step), wanted)
-        low = limits.of("command_low")
-        limited: Floats = np.clip(allowed, low, limits.of("command_high"))
+        low, high = limits.of("command_low"), limits.of("command_high")
+        sent = self._log.command
+
+        def allowed(share: float) -> Floats:
+            most = share * step
+            near = np.where(np.isfinite(last), np.clip(wanted, last - most, last + most), wanted)
+            return np.clip(near, low, high)
+
+        # A driver that takes long leaves less of a step.
+        least, limited = allowed(_LEAST_STEP), allowed(1.0)
+        limited = np.clip(sent, np.minimum(least, limited), np.maximum(least, limited))
         # Where wanted and sent agree, nothing was limited.
-        return np.where(same(self._log.command, wanted), wanted, limited)
+        return np.where(same(sent, wanted), wanted, limited)
 
 
 def _by_origin(explained: ExplainedColumns) -> tuple[list[Finding], list[Finding]]:

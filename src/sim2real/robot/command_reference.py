@@ -9,13 +9,9 @@ from __future__ import annotations
 import numpy as np
 
 from sim2real.arrays import Bools, Floats, Reals
-from sim2real.contract import Contract, Limits
+from sim2real.contract import SOFT_START_S, SOFT_START_SHARE, Contract, Limits
 from sim2real.robot.safety_rules import Guard
 
-_SOFT_S = 1.0
-"""Time in which a robot may move as fast as its limits allow, after a start [s]."""
-_SOFT_SHARE = 0.2
-"""Share of that speed at the start."""
 _ROUNDING = 1e-3
 """Difference between a command and its echo from rounding alone [rad, m or N m]."""
 _OTHERS_S = 0.5
@@ -60,7 +56,7 @@ class CommandReference:
         passed_s = self._period_s if self._first else now_s - self._sent_s
         share = float(np.clip(passed_s / self._period_s + 1e-6, 0.0, 1.0))
         if Guard.SOFT_START not in self._without:
-            share *= min(1.0, max(_SOFT_SHARE, (now_s - self._begun_s) / _SOFT_S))
+            share *= min(1.0, max(SOFT_START_SHARE, (now_s - self._begun_s) / SOFT_START_S))
         return self._rate * self._period_s * share
 
     def allowed(self, wanted: Floats, now_s: float) -> Floats:
@@ -76,7 +72,7 @@ class CommandReference:
 
     def softly(self, wanted: Floats, now_s: float) -> Floats:
         """(commands,) the command nearest to a wanted one, at a fraction of the rate."""
-        step = _SOFT_SHARE * self.step(now_s)
+        step = SOFT_START_SHARE * self.step(now_s)
         return self.allowed(np.clip(wanted, self._sent - step, self._sent + step), now_s)
 
     def holding(self, now_s: float) -> Floats:
