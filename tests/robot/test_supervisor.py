@@ -20,6 +20,7 @@ from sim2real.errors import Sim2RealError
 from sim2real.robot import Supervisor
 from sim2real.robot.safety_rules import SAFETY_RULES, Guard
 from sim2real.robot.supervisor import Inputs, State
+from tests.repository import ROOT
 
 JOINTS = ("pan", "lift")
 CONTRACT = Contract(
@@ -419,3 +420,12 @@ def test_readings_that_stand_still_while_commands_move_stop_it():
     assert all(one.step(FINE).command is not None for _ in range(100))
     # After a long rest, the first command that moves has time to do so.
     assert one.step(replace(FINE, wanted=np.array([0.5, 0.0]))).command is not None
+
+
+def test_the_table_of_the_docs_is_the_one_in_code():
+    page = (ROOT / "docs" / "robot.md").read_text()
+    for rule in SAFETY_RULES:
+        backup = f"; {', '.join(rule.backup)}" if rule.backup else ""
+        needs = f"`{rule.needs}`" if rule.needs not in ("", "servos") else rule.needs
+        row = f"| {rule.hazard} | {needs} | {rule.bound} | {rule.response} |"
+        assert f"{row} {rule.judge}: {rule.guard}{backup} |" in page
