@@ -12,7 +12,8 @@ from sim2real.plain import of_plain
 from sim2real.policy import Bundle, Pilot, Runtime
 from sim2real.robot import Robot, StandIn, Supervisor, fly
 from sim2real.robot.driver_names import UNITS, DriverNames, DriverQuantity, DriverTables
-from sim2real.robot.lerobot import LeRobotRobot, from_config, read_file
+from sim2real.robot.lerobot import LeRobotRobot
+from sim2real.robot.lerobot_file import from_config, read_file
 from tests.repository import BUNDLES, ROOT
 
 SO101 = ROOT / "examples/robots/so101.toml"
