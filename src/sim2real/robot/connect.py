@@ -96,7 +96,7 @@ def refuse_other_robot(robot: Robot, expected_serial: str, address: str) -> None
     if expected_serial and robot.serial != expected_serial:
         raise Sim2RealError(
             f"another robot answers at {address}: {robot.name} {robot.serial or 'without serial'},"
-            f" before it was {expected_serial}; nothing was sent to it"
+            f" before it was {expected_serial}; it was sent no command"
         )
 
 

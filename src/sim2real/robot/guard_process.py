@@ -17,13 +17,12 @@ import sys
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from multiprocessing.connection import Connection
 from pickle import PicklingError
 
 from sim2real.errors import Sim2RealError
 from sim2real.robot.abilities import (
-    RobotAbilities,
     TrialBench,
     bench_of,
     enabled,
@@ -32,6 +31,13 @@ from sim2real.robot.abilities import (
 )
 from sim2real.robot.connect import check_abilities, open_on_bus
 from sim2real.robot.driver_errors import said_by
+from sim2real.robot.guard_messages import (
+    Answer,
+    GuardedIdentity,
+    Opening,
+    Request,
+    guarded_abilities,
+)
 from sim2real.robot.protocol import Robot
 
 _SENDS = 3
@@ -44,55 +50,6 @@ _GIVE_UP_S = 30.0
 """How long a stop is tried, once nobody is there any more, on a bus that takes none [s]."""
 _LATE = frozenset({"enable", "reset", "send_action"})
 """Calls that are worth nothing, or dangerous, after the one who asked has given up waiting."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Opening:
-    """What the guarding process is told first."""
-
-    address: str
-    """The robot, as `open_on_bus` reads it."""
-    watchdog_s: float
-    """Longest time without a command [s]."""
-    parent: int
-    """Process id of the program that drives it."""
-    modules: tuple[str, ...]
-    """Where that program looks for Python modules."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Request:
-    """One call."""
-
-    number: int
-    """Its answer has the same."""
-    call: str
-    given: tuple[object, ...] = ()
-    until_s: float = math.inf
-    """When the one who asks stops waiting, on the monotonic clock that processes share [s]."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Answer:
-    """What became of a call."""
-
-    number: int
-    value: object = None
-    error: str = ""
-    """One line; '' if it worked."""
-    connected: bool = False
-    stopped: str = ""
-    """Why the robot does not obey; '' while it does."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class GuardedIdentity:
-    """What the robot is, known once it is connected."""
-
-    name: str
-    serial: str
-    safe_stop: str
-    abilities: RobotAbilities
 
 
 class Guard:
@@ -249,21 +206,13 @@ class Guard:
         return judge.judge()
 
 
-def guarded_abilities(own: RobotAbilities, watchdog_s: float) -> RobotAbilities:
-    """What a robot can do through a guarding process."""
-    watchdogs = [seconds for seconds in (own.watchdog_s, watchdog_s) if seconds > 0]
-    return replace(
-        own, enables=True, reports_why_stopped=True, patience=True, watchdog_s=min(watchdogs)
-    )
-
-
 def serve(link: Connection) -> None:
     """Guard one robot for the program at the other end, until that lets go of it or is gone."""
     opening: Opening = link.recv()
     sys.path[:] = opening.modules
     try:
         robot = open_on_bus(opening.address)
-    except Exception as error:
+    except BaseException as error:  # drivers exit, too
         link.send(Answer(number=0, error=said_by(error)))
         return
     guard = Guard(robot, watchdog_s=opening.watchdog_s)

@@ -14,7 +14,7 @@ from typing import cast
 
 from sim2real.errors import Sim2RealError
 from sim2real.robot.abilities import LONGEST_WATCHDOG_S, RobotAbilities
-from sim2real.robot.guard_process import (
+from sim2real.robot.guard_messages import (
     Answer,
     GuardedIdentity,
     Opening,

@@ -184,13 +184,6 @@ class RemoteRobot:
         needed = {"robot", "serial", "safe_stop", "clock"}
         if not (needed <= set(told) and isinstance(told.get("actuators"), list)):
             raise self._no_robot()
-        found = (str(told["robot"]), str(told["serial"]))
-        if self.serial and found != (self.name, self.serial):
-            self._close()
-            raise Sim2RealError(
-                f"another robot answers at {self.address}: {' '.join(found)}, before it was"
-                f" {self.name} {self.serial}; nothing was sent to it"
-            )
         return told
 
     def _exchange(self, message: Mapping[str, object]) -> dict[str, object]:
@@ -223,6 +216,7 @@ class RemoteRobot:
         if not isinstance(answer, dict) or "error" in answer:
             said = answer.get("error") if isinstance(answer, dict) else answer
             raise Sim2RealError(f"the robot at {self.address} refuses: {said}")
+        self._refuse_other(answer)
         now_s = answer.get("now_s", self._now_s)
         if not isinstance(now_s, int | float):
             raise self._no_robot()
@@ -230,6 +224,16 @@ class RemoteRobot:
         self.state, self.why = str(answer.get("state", self.state)), str(answer.get("why", ""))
         self.at_rest = answer.get("at_rest") is True
         return answer
+
+    def _refuse_other(self, answer: Mapping[str, object]) -> None:
+        """Refuse an answer that names another robot than the one that was connected."""
+        found = (answer.get("robot", self.name), answer.get("serial", self.serial))
+        if self.serial and found != (self.name, self.serial):
+            self._close()
+            raise Sim2RealError(
+                f"another robot answers at {self.address}: {found[0]} {found[1]}, before it was"
+                f" {self.name} {self.serial}; it was sent no command"
+            )
 
     def _no_robot(self) -> Sim2RealError:
         self._close()
