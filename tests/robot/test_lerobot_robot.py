@@ -176,6 +176,19 @@ def test_a_stop_holds_the_present_position_and_nothing_moves_it_after_that():
     robot.send_action({"a": 0.5})
 
 
+def test_a_stop_that_is_repeated_holds_the_same_position_though_the_arm_sinks():
+    robot, fake, _ = connected()
+    robot.send_action({"a": 0.1})
+    fake.places = {"a.pos": 3.0, "b.pos": 4.0}
+    robot.stop()
+    fake.places = {"a.pos": 2.5, "b.pos": 3.5}
+    robot.stop()
+    assert fake.sent[-1] == {"a.pos": 3.0, "b.pos": 4.0}
+    robot.enable()
+    robot.stop()
+    assert fake.sent[-1] == {"a.pos": 2.5, "b.pos": 3.5}
+
+
 def test_a_stop_without_readings_holds_where_the_robot_was_last_not_where_it_began():
     robot, fake, _ = connected()
     robot.send_action({"a": 0.1})
