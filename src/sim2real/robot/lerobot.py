@@ -16,6 +16,7 @@ from sim2real.robot.abilities import RobotAbilities
 from sim2real.robot.connect import WallClock
 from sim2real.robot.driver_errors import driver_says, said_by
 from sim2real.robot.driver_names import DriverNames
+from sim2real.robot.motor_temperatures import MotorTemperatures
 from sim2real.robot.protocol import ControlClock
 
 STOPS = ("hold", "limp")
@@ -75,6 +76,7 @@ class LeRobotRobot:
         *,
         names: DriverNames,
         stop: str = "hold",
+        temperature: bool = False,
         clock: ControlClock | None = None,
     ) -> None:
         """Names of what the robot does not have are a `Sim2RealError`."""
@@ -92,7 +94,9 @@ class LeRobotRobot:
         self._present: dict[str, float] = {}
         self.stopped_itself = ""
         """Why it does not obey; '' while it does."""
-        self.abilities = lerobot_abilities(names, stop)
+        self.abilities = lerobot_abilities(names, stop=stop, temperature=temperature)
+        keys = [quantity.key for quantity in names.commands.values()]
+        self._temperatures = MotorTemperatures(self._bus, keys, self.name) if temperature else None
         self._driven = self._held = False
         readable, self._takes = dict(robot.observation_features), dict(robot.action_features)
         for what, given, has in (
@@ -160,7 +164,10 @@ class LeRobotRobot:
             if quantity.key in seen
         }
         self._differ(now, found)
-        return {**found, **self._speed, "@age": 0.0}
+        readings: dict[str, object] = {**found, **self._speed, "@age": 0.0}
+        if self._temperatures is not None and (warm := self._temperatures.at(now)):
+            readings["@temperature"] = warm
+        return readings
 
     def send_action(self, action: Mapping[str, float]) -> Mapping[str, float]:
         """Send commands by name; what was really sent. A joint that is not named stays at rest."""
@@ -266,11 +273,12 @@ class LeRobotRobot:
         past.append((now, {key: float(value) for key, value in found.items()}))
 
 
-def lerobot_abilities(names: DriverNames, stop: str) -> RobotAbilities:
+def lerobot_abilities(names: DriverNames, *, stop: str, temperature: bool) -> RobotAbilities:
     """What a LeRobot robot can do."""
     return RobotAbilities(
         actuators=tuple(names.commands),
         enables=True,
         reports_why_stopped=True,
         holds_position=stop == "hold",
+        measures_temperature=temperature,
     )

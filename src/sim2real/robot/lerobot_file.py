@@ -28,6 +28,8 @@ class RobotHeader:
     """One of `STOPS`."""
     watchdog_s: NotNegative = WATCHDOG_S
     """Longest time without a command before its guarding process stops it [s]; 0 for none."""
+    temperature: bool = False
+    """Whether to read the temperatures of its motors, once a second."""
     module: str = ""
     """Package that defines the robot, if it is not LeRobot itself."""
     config: Mapping[str, object] = field(default_factory=dict)
@@ -56,7 +58,10 @@ def from_config(path: Path) -> LeRobotRobot:
     Without LeRobot, or with a type or a setting it does not know, it is a `Sim2RealError`.
     """
     file = read_file(path)
-    return LeRobotRobot(_build(path, file.robot), names=file.names, stop=file.robot.stop)
+    header = file.robot
+    return LeRobotRobot(
+        _build(path, header), names=file.names, stop=header.stop, temperature=header.temperature
+    )
 
 
 def guarded_from_config(path: Path) -> Robot:
@@ -74,7 +79,7 @@ def guarded_from_config(path: Path) -> Robot:
         watchdog_s=header.watchdog_s,
         name=header.type,
         safe_stop=header.stop,
-        abilities=lerobot_abilities(file.names, header.stop),
+        abilities=lerobot_abilities(file.names, stop=header.stop, temperature=header.temperature),
     )
 
 
