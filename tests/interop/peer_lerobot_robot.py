@@ -12,7 +12,7 @@ import torchvision
 
 from sim2real.errors import Sim2RealError
 from sim2real.robot import Robot
-from sim2real.robot.lerobot import from_config, read_file
+from sim2real.robot.lerobot_file import from_config, read_file
 
 sys.path.append(sys.argv[1])
 

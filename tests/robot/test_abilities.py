@@ -11,7 +11,14 @@ import zmq
 from sim2real.errors import Sim2RealError
 from sim2real.policy import Bundle, Pilot, Runtime
 from sim2real.robot import PassedOnRobot, RobotAbilities, Supervisor, fly, open_robot, robot_scheme
-from sim2real.robot.connect import WallClock, check_abilities, clock_of, connected
+from sim2real.robot.abilities import refuse_unwatched
+from sim2real.robot.connect import (
+    WallClock,
+    check_abilities,
+    clock_of,
+    connected,
+    refuse_other_robot,
+)
 from sim2real.robot.readings import first_readings, in_order, make_ready
 from sim2real.robot.remote import OLD_SERVER, RemoteRobot
 from tests.repository import BUNDLES
@@ -157,6 +164,55 @@ def test_a_hello_declares_what_a_server_can_do(told, judges, torque):
     # Whether people are safe from it is not for a server to say.
     assert not (found.simulated or found.owned or found.repeats)
     socket.close()
+
+
+@pytest.mark.parametrize(("told", "watchdog_s"), [({"watchdog_s": 0.25}, 0.25), ({}, 0.0)])
+def test_a_hello_says_after_how_long_its_watchdog_stops_the_robot(told, watchdog_s):
+    port, socket, thread = served(HELLO | told)
+    robot = RemoteRobot(port)
+    robot.connect()
+    thread.join()
+    assert robot.abilities.watchdog_s == watchdog_s and robot.abilities.holds_position
+    socket.close()
+
+
+@pytest.mark.parametrize(
+    ("abilities", "refused"),
+    [
+        ({}, "hanging has no watchdog: nothing stops it in time .* --by-the-switch"),
+        ({"watchdog_s": 30.0}, "only a watchdog of 30 s"),
+        ({"watchdog_s": float("nan")}, "no watchdog"),
+        ({"watchdog_s": 0.25}, ""),
+        ({"simulated": True}, ""),
+    ],
+)
+def test_hardware_that_nothing_stops_when_the_program_dies_needs_a_person_by_the_switch(
+    abilities, refused
+):
+    robot = Hanging()
+    robot.abilities = RobotAbilities(**abilities)
+    if refused:
+        with pytest.raises(Sim2RealError, match=refused):
+            refuse_unwatched(robot, by_the_switch=False)
+    else:
+        refuse_unwatched(robot, by_the_switch=False)
+    refuse_unwatched(robot, by_the_switch=True)
+
+
+def test_a_robot_that_is_passed_on_keeps_its_watchdog():
+    robot = Hanging()
+    robot.abilities = RobotAbilities(watchdog_s=0.1, holds_position=True, measures_temperature=True)
+    assert PassedOnRobot(robot).abilities == robot.abilities
+
+
+def test_another_robot_behind_the_same_address_is_refused():
+    robot = Hanging()
+    refuse_other_robot(robot, "1", "somewhere")
+    refuse_other_robot(robot, "", "somewhere")
+    with pytest.raises(
+        Sim2RealError, match=r"another robot answers at somewhere: hanging 1, .* 2;"
+    ):
+        refuse_other_robot(robot, "2", "somewhere")
 
 
 def test_a_malformed_hello_is_one_clear_error():

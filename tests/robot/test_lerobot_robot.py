@@ -12,7 +12,8 @@ from sim2real.plain import of_plain
 from sim2real.policy import Bundle, Pilot, Runtime
 from sim2real.robot import Robot, StandIn, Supervisor, fly
 from sim2real.robot.driver_names import UNITS, DriverNames, DriverQuantity, DriverTables
-from sim2real.robot.lerobot import LeRobotRobot, from_config, read_file
+from sim2real.robot.lerobot import LeRobotRobot
+from sim2real.robot.lerobot_file import from_config, read_file
 from tests.repository import BUNDLES, ROOT
 
 SO101 = ROOT / "examples/robots/so101.toml"
@@ -151,6 +152,37 @@ def test_a_velocity_is_the_difference_over_the_true_time_between_readings():
     assert robot.get_observation()["a_vel"] == 0.0
 
 
+def test_temperatures_are_read_now_and_then_and_forgotten_if_they_cannot_be():
+    fake, asked = Fake(), []
+    fake.bus.motors = {"a": 1, "b": 2}
+
+    def sync_read(what, *, normalize):
+        asked.append((what, normalize))
+        if len(asked) > 2:
+            raise ConnectionError("no status packet")
+        return {"b": 50 + len(asked), "a": 30}
+
+    fake.bus.sync_read = sync_read
+    robot, _, clock = connected(fake, temperature=True)
+    assert robot.abilities.measures_temperature
+    seen = []
+    for _ in range(130):
+        seen.append(robot.get_observation().get("@temperature"))
+        clock.time += 0.1
+    assert set(asked) == {("Present_Temperature", False)} and len(asked) == 13
+    assert seen[9] == [30.0, 51.0] and seen[11] == seen[100] == [30.0, 52.0]
+    assert seen[-1] is None, "an old temperature is none"
+
+
+def test_temperatures_that_nobody_tells_are_refused_before_anything_moves():
+    with pytest.raises(Sim2RealError, match="fake does not tell temperatures"):
+        connected(Fake(), temperature=True)
+    fake = Fake()
+    fake.bus.motors, fake.bus.sync_read = {"a": 1, "c": 2}, None
+    with pytest.raises(Sim2RealError, match=r"no motor 'b' .* there are 'a', 'c'"):
+        connected(fake, temperature=True)
+
+
 def test_a_lost_packet_is_no_reading_and_a_lost_robot_an_error():
     robot, fake, _ = connected()
     fake.broken = [ConnectionError("no status packet")]
@@ -173,6 +205,19 @@ def test_a_stop_holds_the_present_position_and_nothing_moves_it_after_that():
         robot.send_action({"a": 0.5})
     robot.enable()
     robot.send_action({"a": 0.5})
+
+
+def test_a_stop_that_is_repeated_holds_the_same_position_though_the_arm_sinks():
+    robot, fake, _ = connected()
+    robot.send_action({"a": 0.1})
+    fake.places = {"a.pos": 3.0, "b.pos": 4.0}
+    robot.stop()
+    fake.places = {"a.pos": 2.5, "b.pos": 3.5}
+    robot.stop()
+    assert fake.sent[-1] == {"a.pos": 3.0, "b.pos": 4.0}
+    robot.enable()
+    robot.stop()
+    assert fake.sent[-1] == {"a.pos": 2.5, "b.pos": 3.5}
 
 
 def test_a_stop_without_readings_holds_where_the_robot_was_last_not_where_it_began():

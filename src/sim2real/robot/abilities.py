@@ -5,6 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol, cast
 
+from sim2real.errors import Sim2RealError
+
+LONGEST_WATCHDOG_S = 1.0
+"""A robot that moves on for longer without a command has no watchdog [s]."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class RobotAbilities:
@@ -16,8 +21,15 @@ class RobotAbilities:
     """Its drives have to be started: it has `enable()`."""
     reports_why_stopped: bool = False
     """It may stop by itself, and `stopped_itself` says why."""
+    holds_position: bool = False
+    """Its safe stop keeps the position; otherwise that brakes the drives, or lets go of them."""
+    watchdog_s: float = 0.0
+    """After so long without a command it goes to its safe stop by itself, whatever became of the
+    program that drives it [s]; 0 if it never does."""
     measures_torque: bool = False
     """Its readings have '@torque', the actuators' torques."""
+    measures_temperature: bool = False
+    """Its readings have '@temperature', one number an actuator [degC]."""
     reports_commands: bool = False
     """Its readings have '@command', what the program in charge sends."""
     resets: bool = False
@@ -108,3 +120,23 @@ def judge_of(robot: HasAbilities) -> TrialJudge | None:
 def patient(robot: HasAbilities) -> Patient | None:
     """The robot, if its answers may stay away."""
     return cast(Patient, robot) if robot.abilities.patience else None
+
+
+def has_watchdog(robot: HasAbilities) -> bool:
+    """Whether a robot stops by itself soon after the program that drives it falls silent."""
+    return 0.0 < robot.abilities.watchdog_s <= LONGEST_WATCHDOG_S
+
+
+def refuse_unwatched(robot: HasAbilities, by_the_switch: bool) -> None:
+    """Refuse to send commands to hardware that nothing stops when this program dies.
+
+    A person who stands by the switch that cuts its power does so instead.
+    """
+    if by_the_switch or robot.abilities.simulated or has_watchdog(robot):
+        return
+    late = robot.abilities.watchdog_s
+    has = f"only a watchdog of {late:g} s" if late > 0 else "no watchdog"
+    raise Sim2RealError(
+        f"{robot.name} has {has}: nothing stops it in time if this program dies; with"
+        " --by-the-switch you say that you stand by the switch that cuts its power"
+    )

@@ -19,6 +19,8 @@ from sim2real.robot.standin import STAND_IN, StandIn
 from sim2real.tasks import find_task
 
 ADDRESSES = "HOST:PORT, lerobot:FILE.toml, package.module:Class, or unit:7 for stand-in hardware"
+_GUARDED = "guarded:"
+"""What an address begins with whose robot gets a guarding process."""
 """What an address may be, for messages."""
 _UNITS = "9deaae158f408a5c"
 """Names the behaviour of stand-in hardware. It changes with that behaviour, so that nothing goes on
@@ -55,6 +57,8 @@ class RobotScheme:
     """Whether an address is of this kind."""
     open: Callable[[str, str], Robot]
     """The robot at an address, at the bench of a task."""
+    on_bus: Callable[[str], Robot] | None = None
+    """The robot at an address that is driven by this very process; None if another has its bus."""
     behind: Callable[[str], str] = lambda address: ""
     """What is known of the robot behind an address: if that changes, it is another robot."""
     abilities: Callable[[str], RobotAbilities] = lambda address: RobotAbilities()
@@ -67,9 +71,33 @@ def open_robot(address: str, *, task: str = "") -> Robot:
     `HOST:PORT` or `tcp://…` is a robot behind a socket, `lerobot:FILE.toml` one of LeRobot's, and
     `package.module:Class` a `Robot` in Python. `unit:7` is unit 7 of the stand-in hardware at the
     bench of `task`, started for this client and in virtual time; `unit:7:real` is the same in real
-    time.
+    time. `guarded:package.module:Class` is opened by a process of its own, which stops the robot
+    when this program falls silent; so is one of LeRobot's.
     """
     return robot_scheme(address).open(address, task)
+
+
+def open_on_bus(address: str) -> Robot:
+    """The robot at an address, driven by this process, with nothing that guards it."""
+    here = robot_scheme(address).on_bus
+    if here is None:
+        raise Sim2RealError(
+            f"{address!r} cannot be guarded: another process drives that robot already; use"
+            " guarded:package.module:Class"
+        )
+    return here(address)
+
+
+def refuse_other_robot(robot: Robot, expected_serial: str, address: str) -> None:
+    """Refuse the robot behind an address if an earlier one there had another serial number.
+
+    To be called once it is connected and before the first command; '' expects nothing.
+    """
+    if expected_serial and robot.serial != expected_serial:
+        raise Sim2RealError(
+            f"another robot answers at {address}: {robot.name} {robot.serial or 'without serial'},"
+            f" before it was {expected_serial}; it was sent no command"
+        )
 
 
 def robot_scheme(address: str) -> RobotScheme:
@@ -125,9 +153,24 @@ def _open_unit(address: str, task: str) -> Robot:
 
 
 def _open_lerobot(address: str, _: str) -> Robot:
-    from sim2real.robot.lerobot import from_config
+    from sim2real.robot.lerobot_file import guarded_from_config
+
+    return guarded_from_config(Path(address.partition(":")[2]))
+
+
+def _lerobot_on_bus(address: str) -> Robot:
+    from sim2real.robot.lerobot_file import from_config
 
     return from_config(Path(address.partition(":")[2]))
+
+
+def _open_guarded(address: str, _: str) -> Robot:
+    from sim2real.robot.guarded_robot import GuardedRobot
+
+    inner = address.removeprefix(_GUARDED)
+    if robot_scheme(inner).on_bus is None:
+        raise Sim2RealError(f"{address!r}: only guarded:package.module:Class can be guarded")
+    return GuardedRobot(inner)
 
 
 def _hash_of_file(address: str) -> str:
@@ -161,12 +204,15 @@ _SCHEMES = (
     RobotScheme(
         fits=lambda address: address.partition(":")[0] == "lerobot",
         open=_open_lerobot,
+        on_bus=_lerobot_on_bus,
         behind=_hash_of_file,
     ),
+    RobotScheme(fits=lambda address: address.startswith(_GUARDED), open=_open_guarded),
     RobotScheme(fits=_is_socket, open=lambda address, _: RemoteRobot(address)),
     RobotScheme(
         fits=is_named,
         open=_open_object,
+        on_bus=lambda address: _open_object(address, ""),
         abilities=lambda address: _open_object(address, "").abilities,
     ),
 )

@@ -6,21 +6,17 @@ file.
 
 from __future__ import annotations
 
-import pkgutil
 from collections import deque
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
-from importlib import import_module
-from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import Any, Protocol
 
-from sim2real.errors import Sim2RealError, explaining, nearest, one_line
-from sim2real.files import read_toml
-from sim2real.plain import of_plain
+from sim2real.errors import Sim2RealError, nearest
 from sim2real.robot.abilities import RobotAbilities
 from sim2real.robot.connect import WallClock
-from sim2real.robot.driver_names import DriverNames, DriverTables
+from sim2real.robot.driver_errors import driver_says, said_by
+from sim2real.robot.driver_names import DriverNames
+from sim2real.robot.motor_temperatures import MotorTemperatures
 from sim2real.robot.protocol import ControlClock
 
 STOPS = ("hold", "limp")
@@ -80,6 +76,7 @@ class LeRobotRobot:
         *,
         names: DriverNames,
         stop: str = "hold",
+        temperature: bool = False,
         clock: ControlClock | None = None,
     ) -> None:
         """Names of what the robot does not have are a `Sim2RealError`."""
@@ -97,10 +94,10 @@ class LeRobotRobot:
         self._present: dict[str, float] = {}
         self.stopped_itself = ""
         """Why it does not obey; '' while it does."""
-        self.abilities = RobotAbilities(
-            actuators=tuple(names.commands), enables=True, reports_why_stopped=True
-        )
-        self._driven = False
+        self.abilities = lerobot_abilities(names, stop=stop, temperature=temperature)
+        keys = [quantity.key for quantity in names.commands.values()]
+        self._temperatures = MotorTemperatures(self._bus, keys, self.name) if temperature else None
+        self._driven = self._held = False
         readable, self._takes = dict(robot.observation_features), dict(robot.action_features)
         for what, given, has in (
             ("sensor", names.sensors, readable),
@@ -131,7 +128,7 @@ class LeRobotRobot:
 
         LeRobot calibrates in a dialogue at the terminal, which is left to its own tools.
         """
-        with explaining(f"cannot connect to {self.name}"):
+        with driver_says(f"cannot connect to {self.name}"):
             if not self._robot.is_connected:
                 self._robot.connect(calibrate=False)
             calibrated = bool(self._robot.is_calibrated)
@@ -141,17 +138,17 @@ class LeRobotRobot:
                 f"{self.name} {self.serial} is not calibrated: run lerobot-calibrate for it first"
             )
         self._past.clear()
-        self.stopped_itself = ""
+        self.stopped_itself, self._held = "", False
         self._rest()
 
     def enable(self) -> None:
         """Let a robot that was stopped move again, from where it is."""
         if self.stopped_itself and self.safe_stop == "limp":
             self._rest()
-            with explaining(f"{self.name} cannot switch its motors on"):
+            with driver_says(f"{self.name} cannot switch its motors on"):
                 self._send(self._present)
                 self._bus.enable_torque()
-        self.stopped_itself = ""
+        self.stopped_itself, self._held = "", False
         self._rest()
 
     def get_observation(self) -> Mapping[str, object]:
@@ -167,7 +164,10 @@ class LeRobotRobot:
             if quantity.key in seen
         }
         self._differ(now, found)
-        return {**found, **self._speed, "@age": 0.0}
+        readings: dict[str, object] = {**found, **self._speed, "@age": 0.0}
+        if self._temperatures is not None and (warm := self._temperatures.at(now)):
+            readings["@temperature"] = warm
+        return readings
 
     def send_action(self, action: Mapping[str, float]) -> Mapping[str, float]:
         """Send commands by name; what was really sent. A joint that is not named stays at rest."""
@@ -182,7 +182,7 @@ class LeRobotRobot:
             self._names.commands[name].key: self._names.commands[name].from_si(float(value))
             for name, value in action.items()
         }
-        with explaining(f"{self.name} did not take a command"):
+        with driver_says(f"{self.name} did not take a command"):
             taken = self._send({**self._resting, **given})
         quantities = {name: self._names.commands[name] for name in action}
         return {
@@ -191,7 +191,11 @@ class LeRobotRobot:
         }
 
     def stop(self) -> None:
-        """Hold the present position, or switch the motors off; then nothing moves it any more."""
+        """Hold the present position, or switch the motors off; then nothing moves it any more.
+
+        Asked again, it holds the same position: to hold where it is would let it sink each time.
+        """
+        again = self._held
         self.stopped_itself = self.stopped_itself or "asked to"
         for attempt in range(_TRIES):
             try:
@@ -199,13 +203,15 @@ class LeRobotRobot:
                     self._bus.disable_torque()
                     return
                 # If it cannot be read any more, it holds its last known position.
-                with suppress(Exception):
-                    self._keep(self._robot.get_observation())
-                self._send(self._present)
+                if not again:
+                    with suppress(Exception):
+                        self._keep(self._robot.get_observation())
+                self._send(dict(self._present))
+                self._held = True
                 return
             except Exception as error:
                 if attempt == _TRIES - 1:
-                    raise Sim2RealError(f"{self.name} does not stop: {one_line(error)}") from None
+                    raise Sim2RealError(f"{self.name} does not stop: {said_by(error)}") from None
 
     def disconnect(self) -> None:
         """Disconnect, in the safe stop; a robot that was never commanded is sent nothing.
@@ -217,7 +223,7 @@ class LeRobotRobot:
             if self._driven:
                 with suppress(Sim2RealError):
                     self.stop()
-            with explaining(f"cannot disconnect from {self.name}"):
+            with driver_says(f"cannot disconnect from {self.name}"):
                 self._robot.disconnect()
 
     def _rest(self) -> None:
@@ -232,7 +238,7 @@ class LeRobotRobot:
 
     def _read(self) -> Mapping[str, float]:
         """The driver's readings; empty where a packet was lost on the bus."""
-        with explaining(f"{self.name} cannot be read"):
+        with driver_says(f"{self.name} cannot be read"):
             try:
                 return self._robot.get_observation()
             except ConnectionError as error:
@@ -240,7 +246,7 @@ class LeRobotRobot:
                 if self.is_connected:
                     return {}
                 raise Sim2RealError(
-                    f"the connection to {self.name} is lost: {one_line(error)}"
+                    f"the connection to {self.name} is lost: {said_by(error)}"
                 ) from None
 
     def _keep(self, seen: Mapping[str, float]) -> None:
@@ -267,70 +273,12 @@ class LeRobotRobot:
         past.append((now, {key: float(value) for key, value in found.items()}))
 
 
-@dataclass(frozen=True, kw_only=True)
-class RobotHeader:
-    """How LeRobot knows a robot."""
-
-    type: str
-    """LeRobot's name for the robot, such as "so101_follower"."""
-    stop: Literal["hold", "limp"] = "hold"
-    """One of `STOPS`."""
-    module: str = ""
-    """Package that defines the robot, if it is not LeRobot itself."""
-    config: Mapping[str, object] = field(default_factory=dict)
-    """Fields of LeRobot's own configuration for it."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class RobotFile(DriverTables):
-    """What a robot's TOML file says."""
-
-    robot: RobotHeader
-
-
-def read_file(path: Path) -> RobotFile:
-    """The robot described in a TOML file; a malformed one is a `Sim2RealError` of one line."""
-    return of_plain(RobotFile, read_toml(path), str(path))
-
-
-def from_config(path: Path) -> LeRobotRobot:
-    """The robot described in a TOML file, built by LeRobot and not connected yet.
-
-    Without LeRobot, or with a type or a setting it does not know, it is a `Sim2RealError`.
-    """
-    file = read_file(path)
-    return LeRobotRobot(_build(path, file.robot), names=file.names, stop=file.robot.stop)
-
-
-def _build(path: Path, file: RobotHeader) -> LeRobotDriver:
-    try:
-        robots = import_module("lerobot.robots")
-        make = import_module("lerobot.robots.utils").make_robot_from_config
-        draccus = import_module("draccus")
-    except ImportError as error:
-        raise Sim2RealError(
-            f"{path} needs LeRobot, which cannot be imported ({one_line(error)}): pip install"
-            " lerobot with the extra for your motors, such as lerobot[feetech]"
-        ) from None
-    if file.module:
-        with explaining(f"{path}: module {file.module}", ImportError):
-            import_module(file.module)
-    known = robots.RobotConfig.get_known_choices()
-    failed = ""
-    for entry in pkgutil.iter_modules(robots.__path__, "lerobot.robots."):
-        if file.type in known:
-            break
-        # A robot is known once its package is imported; others may lack their own libraries.
-        try:
-            import_module(entry.name)
-        except Exception as error:
-            failed = failed or f" ({entry.name}: {one_line(error)})"
-        known = robots.RobotConfig.get_known_choices()
-    if file.type not in known:
-        raise Sim2RealError(
-            f"{path}: LeRobot has no robot {file.type!r}{nearest(file.type, known)}{failed}"
-        )
-    with explaining(f"{path}: LeRobot rejects [robot.config]"):
-        config = draccus.decode(robots.RobotConfig, {"type": file.type, **file.config})
-        robot: LeRobotDriver = make(config)
-        return robot
+def lerobot_abilities(names: DriverNames, *, stop: str, temperature: bool) -> RobotAbilities:
+    """What a LeRobot robot can do."""
+    return RobotAbilities(
+        actuators=tuple(names.commands),
+        enables=True,
+        reports_why_stopped=True,
+        holds_position=stop == "hold",
+        measures_temperature=temperature,
+    )

@@ -26,7 +26,10 @@ class PassedOnRobot:
             actuators=other.actuators,
             enables=other.enables,
             reports_why_stopped=other.reports_why_stopped,
+            holds_position=other.holds_position,
+            watchdog_s=other.watchdog_s,
             measures_torque=other.measures_torque,
+            measures_temperature=other.measures_temperature,
             reports_commands=other.reports_commands,
             simulated=other.simulated,
         )

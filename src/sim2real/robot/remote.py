@@ -9,12 +9,14 @@ import json
 import time
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import cast
 
 import zmq
 
 from sim2real.errors import Sim2RealError, number_at, table_at
 from sim2real.plain import of_plain
 from sim2real.robot.abilities import RobotAbilities
+from sim2real.robot.driver_errors import said_by
 
 OLD_SERVER = RobotAbilities(
     enables=True,
@@ -69,15 +71,11 @@ class RemoteRobot:
         return self.why or self.state if self.state in ("tripped", "off") else ""
 
     def connect(self) -> None:
-        """Find the robot, and wait until its drives are ready."""
-        self._open()
+        """Find the robot; another one than at the last time is a `Sim2RealError`."""
+        self._close()
         self._held = True
         try:
-            told = self._ask({"do": "hello"})
-            actuators = told.get("actuators")
-            needed = {"robot", "serial", "safe_stop", "clock"}
-            if not (needed <= set(told) and isinstance(actuators, list)):
-                raise self._no_robot()
+            told = self._greet()
         except Sim2RealError:
             self._held = False
             raise
@@ -86,8 +84,10 @@ class RemoteRobot:
         declared = of_plain(dict[str, bool], told.get("abilities", {}), "the robot's abilities")
         self.abilities = replace(
             self.known,
-            actuators=tuple(str(name) for name in actuators),
+            actuators=tuple(str(name) for name in cast(list[object], told["actuators"])),
             virtual_time=self.virtual,
+            holds_position=self.safe_stop == "hold",
+            watchdog_s=max(0.0, number_at(told.get("watchdog_s", 0.0), "the robot's watchdog_s")),
             **{name: declared[name] for name in _TOLD if name in declared},
         )
 
@@ -172,22 +172,51 @@ class RemoteRobot:
         """The robot's answer to a message; silence, and a refusal, are a `Sim2RealError`."""
         if not self._held:
             raise Sim2RealError(f"not connected to a robot at {self.address}")
-        # After a silence the socket was closed; the robot may answer again.
-        socket = self._socket or self._open()
+        if self._socket is None:
+            # After a silence the robot may answer again; or another one, at the same address.
+            self._greet()
+        return self._exchange(message)
+
+    def _greet(self) -> dict[str, object]:
+        """Open the socket and ask who is there, before anything else is sent."""
+        self._open()
+        told = self._exchange({"do": "hello"})
+        needed = {"robot", "serial", "safe_stop", "clock"}
+        if not (needed <= set(told) and isinstance(told.get("actuators"), list)):
+            raise self._no_robot()
+        return told
+
+    def _exchange(self, message: Mapping[str, object]) -> dict[str, object]:
+        """The answer to a message on the open socket."""
+        socket = self._socket
+        assert socket is not None
+        patience_ms = int(1000 * self.patience_s)
         try:
-            socket.send(json.dumps(message).encode())
-            if not socket.poll(int(1000 * self.patience_s)):
+            # A socket whose connection has ended takes no message.
+            if not socket.poll(patience_ms, zmq.POLLOUT):
+                raise zmq.Again()
+            socket.send(json.dumps(message).encode(), zmq.NOBLOCK)
+            if not socket.poll(patience_ms):
                 raise zmq.Again()
             answer = json.loads(socket.recv(zmq.NOBLOCK))
+        except zmq.Again:
+            self._close()
+            raise Sim2RealError(
+                f"the robot at {self.address} does not answer: nothing came within"
+                f" {self.patience_s:.3g} s"
+            ) from None
         except (zmq.ZMQError, ValueError) as error:
             self._close()
-            raise Sim2RealError(f"the robot at {self.address} does not answer: {error}") from None
+            raise Sim2RealError(
+                f"the robot at {self.address} does not answer: {said_by(error)}"
+            ) from None
         except BaseException:  # an interrupt between question and answer
             self._close()
             raise
         if not isinstance(answer, dict) or "error" in answer:
             said = answer.get("error") if isinstance(answer, dict) else answer
             raise Sim2RealError(f"the robot at {self.address} refuses: {said}")
+        self._refuse_other(answer)
         now_s = answer.get("now_s", self._now_s)
         if not isinstance(now_s, int | float):
             raise self._no_robot()
@@ -196,22 +225,34 @@ class RemoteRobot:
         self.at_rest = answer.get("at_rest") is True
         return answer
 
+    def _refuse_other(self, answer: Mapping[str, object]) -> None:
+        """Refuse an answer that names another robot than the one that was connected."""
+        found = (answer.get("robot", self.name), answer.get("serial", self.serial))
+        if self.serial and found != (self.name, self.serial):
+            self._close()
+            raise Sim2RealError(
+                f"another robot answers at {self.address}: {found[0]} {found[1]}, before it was"
+                f" {self.name} {self.serial}; it was sent no command"
+            )
+
     def _no_robot(self) -> Sim2RealError:
         self._close()
         return Sim2RealError(f"what answers at {self.address} is not a robot")
 
-    def _open(self) -> zmq.Socket[bytes]:
+    def _open(self) -> None:
         self._close()
         socket: zmq.Socket[bytes] = zmq.Context.instance().socket(zmq.REQ)
         self._socket = socket
-        socket.setsockopt(zmq.SNDTIMEO, int(1000 * self.patience_s))
         socket.setsockopt(zmq.LINGER, 0)
+        # ZeroMQ connects again by itself, and a command would go to whoever listens there by then.
+        socket.setsockopt(zmq.RECONNECT_IVL, -1)
         try:
             socket.connect(self.address)
         except zmq.ZMQError as error:
             self._close()
-            raise Sim2RealError(f"{self.address} is not a robot's address: {error}") from None
-        return socket
+            raise Sim2RealError(
+                f"{self.address} is not a robot's address ({said_by(error)}): use HOST:PORT"
+            ) from None
 
     def _close(self) -> None:
         if self._socket is not None:
