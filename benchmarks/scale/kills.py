@@ -143,7 +143,12 @@ def _ended(
         while driver.process.poll() is None:
             if time.monotonic() > end:
                 raise Sim2RealError(f"a driver of {name!r} did not end: {driver.said()}")
-            time.sleep(min(float(rng.exponential(_APART_S * plan.episodes)), max(0.0, fate - time.monotonic())))
+            time.sleep(
+                min(
+                    float(rng.exponential(_APART_S * plan.episodes)),
+                    max(0.0, fate - time.monotonic()),
+                )
+            )
             if driver.process.poll() is not None:
                 break
             if time.monotonic() >= fate:
