@@ -4,6 +4,7 @@ import ast
 import re
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -46,6 +47,7 @@ FLOORS = [
 FLOOR = {room: floor for floor, rooms in enumerate(FLOORS) for room in rooms}
 
 
+@cache
 def rooms_imported(path: Path) -> set[str]:
     """Rooms of the package that a file imports when it runs; type checking does not count."""
     tree = ast.parse(path.read_text())

@@ -425,6 +425,7 @@ def text_bits(episode: Episode) -> bool:
     return True
 
 
+@pytest.mark.slow
 @settings(max_examples=50, deadline=None)
 @given(st.lists(episodes(), min_size=1, max_size=3))
 def test_npz_gives_the_same_episodes_back(tmp_path_factory, given_episodes):
@@ -433,6 +434,7 @@ def test_npz_gives_the_same_episodes_back(tmp_path_factory, given_episodes):
     assert list(read_columns(path, base=REAL)) == given_episodes
 
 
+@pytest.mark.slow
 @settings(max_examples=50, deadline=None)
 @given(st.lists(episodes().filter(text_bits), min_size=1, max_size=3))
 def test_csv_gives_the_same_episodes_back(tmp_path_factory, given_episodes):

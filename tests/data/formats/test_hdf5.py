@@ -115,6 +115,7 @@ def test_an_hdf5_file_of_another_layout_says_what_it_holds(tmp_path):
         list(read_episodes(tmp_path / "a.h5", base=REAL))
 
 
+@pytest.mark.slow
 @settings(max_examples=25, deadline=None)
 @given(st.data())
 def test_what_was_written_has_the_same_ids_when_read(tmp_path_factory, reader, data):
@@ -277,7 +278,7 @@ def damage(tmp_path: Path, count: int, *, first_seed: int = 0) -> int:
 
 
 def test_damaged_hdf5_is_read_or_explained(tmp_path):
-    assert damage(tmp_path, 300) < 300
+    assert damage(tmp_path, 150) < 150
 
 
 @pytest.mark.slow

@@ -339,6 +339,7 @@ def test_a_data_set_that_was_changed_is_not_read_as_the_old_one(tmp_path):
         list(read_lerobot(tmp_path / "set", base=BASE))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("column", ["reward", "picture"])
 def test_a_table_that_repeats_itself_without_end_is_refused(tmp_path, column):
     """A small file of one value a hundred million times, and of one picture very often."""
