@@ -26,6 +26,7 @@ from benchmarks.catalogue import BENCHMARKS
 from sim2real.cli import main
 from sim2real.cli.main import parse
 from sim2real.errors import Sim2RealError, options_as
+from sim2real.identification import IdentifyThresholds
 from sim2real.loop import LoopConfig
 from sim2real.reality.__main__ import main as reality
 from tests.doc_pages import (
@@ -326,7 +327,11 @@ BEFORE = {
 }
 """What a page takes for granted before each of its blocks; nothing where it is not named."""
 QUICK = {
-    "identify": {"starts": 1, "parameters": ("joint/hinge/damping", "actuator/hinge/delay")},
+    "identify": {
+        "starts": 1,
+        "parameters": ("joint/hinge/damping", "actuator/hinge/delay"),
+        "thresholds": IdentifyThresholds(segments=16),
+    },
     "train": {"iterations": 2, "worlds": 64},
     "evaluate": {"episodes": 20},
     "attribute": {"draws": 2, "each": 2, "segments": 6},

@@ -129,7 +129,7 @@ def error_case(plan: Plan, task: str, seed: int) -> Case:
         if plan.any_plant or (truth.before >= _VISIBLE and clear(truth)):
             found = attribute_trajectory(
                 twin,
-                believed(twin, logs, seed=plan.seed),
+                believed(plan, twin, logs, seed=plan.seed),
                 logs,
                 horizon_s=HORIZON_S,
                 segments=plan.segments,

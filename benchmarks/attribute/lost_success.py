@@ -82,7 +82,7 @@ def success_case(plan: Plan, seed: int) -> Case:
         if not plan.any_plant and not clear(truth):
             continue
         logs = recorded(bundle, twin, planted.values, seconds=plan.seconds, seed=seed)
-        found = share(believed(twin, logs, seed=seed), draws=plan.robots, each=plan.robots)
+        found = share(believed(plan, twin, logs, seed=seed), draws=plan.robots, each=plan.robots)
         return Case.of(_TASK, planted, truth, found, drawn=attempt + 1)
     raise Sim2RealError(f"none of {_TRIES} plants costs success by one dimension most")
 

@@ -21,7 +21,7 @@ from sim2real.twin import Twin, twin_contract
 HORIZON_S = 0.5
 BUNDLES = ROOT / "examples" / "bundles"
 _FITTED = 24
-"""Segments that a fit looks at."""
+"""Segments that a fit looks at, at most."""
 _EPISODES = 2
 """Episodes of the bundled policy that are recorded beside a multisine."""
 _CLEARLY = 1.5
@@ -56,8 +56,8 @@ class Plan:
 
 FULL = Plan()
 QUICK = Plan(
-    tasks=("pendulum-swingup",), combinations=1, losses=1, seconds=3.0, segments=6, draws=4,
-    trials=8, robots=2, any_plant=True,
+    tasks=("pendulum-swingup",), combinations=1, losses=1, seconds=3.0, segments=3, draws=2,
+    trials=4, robots=2, any_plant=True,
 )  # fmt: skip
 
 
@@ -153,7 +153,8 @@ def recorded(
     ]
 
 
-def believed(twin: Twin, logs: Sequence[ControlLog], *, seed: int) -> Twin:
+def believed(plan: Plan, twin: Twin, logs: Sequence[ControlLog], *, seed: int) -> Twin:
     """The twin after an identification that knows nothing of what was planted."""
-    problem = LeastSquares(twin, logs, HORIZON_S, threads=1).part(_FITTED)
+    fitted = min(_FITTED, 2 * plan.segments)
+    problem = LeastSquares(twin, logs, HORIZON_S, threads=1).part(fitted)
     return twin.with_posterior(posterior_of(fit(problem, seed=seed), seed=seed).distribution)

@@ -72,7 +72,7 @@ def compare(plan: Plan) -> Compared:
     return Compared(
         local=tuple(times["local"]),
         ray=tuple(times["ray"]),
-        costs={name: _cost(name, plan) for name in times},
+        costs={name: _cost(name, plan) for name in plan.kinds},
         chunk_bytes=sum(sizes) / len(sizes),
         same=len(digests) == 1,
     )

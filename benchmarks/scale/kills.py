@@ -24,8 +24,8 @@ from sim2real.errors import Sim2RealError
 from sim2real.scale import ShardStore, open_executor
 
 _PATIENCE_S = 300.0
-_APART_S = 1.5
-"""Mean time between kills of workers."""
+_APART_S = 1.5 / 64
+"""Mean time between kills of workers, for each episode of a shard."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -143,7 +143,12 @@ def _ended(
         while driver.process.poll() is None:
             if time.monotonic() > end:
                 raise Sim2RealError(f"a driver of {name!r} did not end: {driver.said()}")
-            time.sleep(min(float(rng.exponential(_APART_S)), max(0.0, fate - time.monotonic())))
+            time.sleep(
+                min(
+                    float(rng.exponential(_APART_S * plan.episodes)),
+                    max(0.0, fate - time.monotonic()),
+                )
+            )
             if driver.process.poll() is not None:
                 break
             if time.monotonic() >= fate:
@@ -158,7 +163,7 @@ def _ended(
 
 def _fate(plan: Plan, rng: np.random.Generator) -> float:
     """Seconds that a driver may live: from its start to about the end of its work."""
-    return float(rng.uniform(0.5, 10.0 + plan.shards * plan.episodes / 100))
+    return float(rng.uniform(0.5, 5.0 * plan.workers + plan.shards * plan.episodes / 100))
 
 
 def _kill_one(driver: Driver, rng: np.random.Generator) -> bool:

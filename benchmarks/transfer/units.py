@@ -71,7 +71,7 @@ FULL = Sizes(
     kills=(10, 10, 10, 10, 10),
 )
 QUICK = Sizes(
-    plan=Plan(strategies=("identified",), trials=4, budget=4, seconds=18.0),
+    plan=Plan(strategies=("identified",), trials=2, budget=2, seconds=18.0),
     units={"pendulum-swingup": (3,)},
     kills=(),
     iterations=3,

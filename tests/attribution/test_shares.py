@@ -185,6 +185,7 @@ def test_chance_in_few_samples_is_not_taken_for_knowledge(twin):
     assert drawn.chance == pytest.approx(0.5, abs=0.1)  # as before any recording
 
 
+@pytest.mark.slow
 def test_what_recordings_do_not_tell_is_off_by_no_more_than_its_range(twin):
     known = belief(twin, {"joint/hinge/damping": 0.03}, only=("joint/hinge/damping", MASS))
     mass = next(p for p in twin.parameters if p.name == MASS)
@@ -236,6 +237,7 @@ def test_dimensions_that_are_right_stay_exactly_so(twin):
     assert drawn.off[:, who.names.index("dynamics")].mean() < 0.2
 
 
+@pytest.mark.slow
 def test_draws_without_moments_of_their_own_are_weighed_by_those_of_the_draws(twin):
     rng = np.random.default_rng(0)
     samples = tuple((1.1 + 0.002 * float(z),) for z in rng.normal(size=200))

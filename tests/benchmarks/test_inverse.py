@@ -77,6 +77,7 @@ def recorded(twin: Twin, *, noise_n: float = 0.0) -> Episode:
     return Episode(channels=channels, provenance=Provenance(kind="simulated"))
 
 
+@pytest.mark.slow
 def test_masses_frictions_and_their_asymmetry_come_back_from_forces(make_twin):
     twin = Twin.load(make_twin(PARAMETERS, DRIVE))
     log = aligned(recorded(twin, noise_n=0.5), twin)
@@ -88,6 +89,7 @@ def test_masses_frictions_and_their_asymmetry_come_back_from_forces(make_twin):
     assert inverse_error(twin, [log])[0] > 3 * found.error[0]
 
 
+@pytest.mark.slow
 def test_only_the_parameters_asked_for_move(make_twin):
     twin = Twin.load(make_twin(PARAMETERS, DRIVE))
     log = aligned(recorded(twin), twin)

@@ -172,6 +172,7 @@ def test_channels_are_renamed_on_the_way_out(lake, capsys, tmp_path):
     assert one.provenance.parents == (episode(1).id,)
 
 
+@pytest.mark.slow
 def test_a_closed_pipe_is_no_traceback(lake, tmp_path):
     command = f"{sys.executable} -m sim2real.cli data show {episode(1).id} | head -1"
     done = subprocess.run(

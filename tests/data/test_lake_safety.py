@@ -132,7 +132,7 @@ def test_a_sound_lake_verifies(lake):
 
 
 @pytest.mark.slow
-def test_every_byte_flip_is_found(lake):
+def test_a_flipped_bit_is_found_in_every_file(lake):
     lake.append(filmed(52, "p-eve"))
     withdraw(lake, "p-eve")  # leaves a mark of its own
     Windows.of(lake, [episode(1).id], channels=["q"])
@@ -140,12 +140,11 @@ def test_every_byte_flip_is_found(lake):
     rng = random.Random(0)
     for path in stored(lake):
         content = path.read_bytes()
-        for _ in range(2):
-            at = rng.randrange(len(content))
-            damaged = bytearray(content)
-            damaged[at] ^= 1 << rng.randrange(8)
-            path.write_bytes(damaged)
-            assert LakeKeeper(lake).verify(), f"byte {at} of {path.name} changed and nobody noticed"
+        at = rng.randrange(len(content))
+        damaged = bytearray(content)
+        damaged[at] ^= 1 << rng.randrange(8)
+        path.write_bytes(damaged)
+        assert LakeKeeper(lake).verify(), f"byte {at} of {path.name} changed and nobody noticed"
         path.write_bytes(content)
     assert LakeKeeper(lake).verify() == []
 

@@ -16,7 +16,7 @@ from sim2real.data import Lake
 from sim2real.data.overview import LakeKeeper
 from tests.lake_writer import small_episode, write
 
-KILLS = 200
+KILLS = 60
 WRITERS = 4
 
 
@@ -73,11 +73,11 @@ def test_what_was_appended_survives_kills_at_random_moments(tmp_path, processes)
 
 
 @pytest.mark.slow
-def test_eight_writers_of_forty_appends_lose_none(tmp_path, processes):
+def test_eight_writers_of_fifteen_appends_lose_none(tmp_path, processes):
     uri = str(tmp_path / "lake")
     Lake.create(uri)
     writers = [
-        processes.Process(target=write, args=(uri, 1000 * w, 40, tmp_path / f"said-{w}"))
+        processes.Process(target=write, args=(uri, 1000 * w, 15, tmp_path / f"said-{w}"))
         for w in range(8)
     ]
     for writer in writers:
@@ -86,9 +86,9 @@ def test_eight_writers_of_forty_appends_lose_none(tmp_path, processes):
         writer.join()
     assert [writer.exitcode for writer in writers] == [0] * 8
     lake = Lake.open(uri)
-    expected = {small_episode(1000 * w + k).id for w in range(8) for k in range(40)}
+    expected = {small_episode(1000 * w + k).id for w in range(8) for k in range(15)}
     assert set(lake.query("select id from episodes")["id"].to_pylist()) == expected
-    assert len(lake) == 320 and lake.version == 320
+    assert len(lake) == 120 and lake.version == 120
     assert LakeKeeper(lake).verify() == []
 
 

@@ -48,6 +48,7 @@ def test_episodes_that_follow_start_there_too():
     assert abs((some.worlds.state("qvel")[:, 0].abs() == 9.0).double().mean() - SHARE) < 0.08
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("task", ["pendulum-swingup", "arm-reach"])
 def test_states_are_those_the_robot_was_in(task):
     bundle, twin = bundle_and_twin(task)
@@ -65,6 +66,7 @@ def test_states_are_those_the_robot_was_in(task):
     assert np.quantile(far, 0.9) < 1.0
 
 
+@pytest.mark.slow
 def test_a_clock_that_is_not_quite_even_tells_states_too():
     bundle, twin = bundle_and_twin("pendulum-swingup")
     (episode,) = simulate(bundle, twin, count=1)

@@ -205,6 +205,7 @@ def test_what_is_guessed_for_a_policy_is_said(graph, capsys, tmp_path):
     assert "this policy is" not in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_the_doctor_checks_a_graph_like_a_bundle_and_an_object_without_its_network(graph):
     logs = [MADE / "flown" / "trial-0001.arrow"]
     own, foreign = diagnose(BUNDLE, logs), diagnose(graph, logs)

@@ -41,6 +41,7 @@ def misfit(found):
     return np.nanmean((found.errors / found.noise) ** 2, axis=(1, 2, 3))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("task", MOVED)
 def test_a_log_is_explained_by_its_own_parameters_to_within_its_noise_and_by_no_others(task):
     bundle, twin = bundle_and_twin(task)
@@ -59,6 +60,7 @@ def test_a_log_is_explained_by_its_own_parameters_to_within_its_noise_and_by_no_
     assert found.assumed == ()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("task", "delay"), [("pendulum-swingup", 0.03), ("arm-reach", 0.03)])
 def test_a_delay_is_honoured_to_a_fraction_of_a_period(task, delay):
     bundle, twin = bundle_and_twin(task)
@@ -71,6 +73,7 @@ def test_a_delay_is_honoured_to_a_fraction_of_a_period(task, delay):
     assert (np.diff(errors[:3]) < 0).all() and (np.diff(errors[-3:]) > 0).all()
 
 
+@pytest.mark.slow
 def test_a_delayed_camera_is_undone_where_a_segment_starts():
     bundle, twin = bundle_and_twin("arm-push")
     name = "sensor/cube_pos/delay"

@@ -77,6 +77,7 @@ def cases(draw):
     return contract_of(units, draw(st.sampled_from([25.0, 50.0, 200.0]))), limits, start
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("motion", ExcitationPlan.MOTIONS)
 @settings(max_examples=30, deadline=None)
 @given(

@@ -99,6 +99,7 @@ def test_the_guard_itself_catches_a_transfer(monkeypatch):
             leak()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", TASKS)
 def test_observations_are_finite_and_repeat_with_the_seed(name):
     def run(seed: int) -> torch.Tensor:
@@ -220,6 +221,7 @@ def test_gymnasium_accepts_the_single_environment(name):
     env.close()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", TASKS)
 def test_make_vec_gives_many_worlds_with_final_observations(name):
     env = gymnasium.make_vec(f"sim2real.tasks.gym:sim2real/{name}-v0", num_envs=5)

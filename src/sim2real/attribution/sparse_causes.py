@@ -166,6 +166,7 @@ class StateChain:
         known = np.diag(likelihood.precision) >= 1.0
         self._widths = np.where(known, len(_WIDTHS), _DECLARED + 1)
         self.state = np.zeros(len(of), dtype=int)
+        self._known_chances: dict[bytes, float] = {}  # a chain comes back to few states
 
     def sweep(self) -> Floats:
         """(parameters,) the state after each of them was drawn again."""
@@ -217,6 +218,12 @@ class StateChain:
 
     def log_chance(self, state: Ints) -> float:
         """Log probability of a state, up to a constant."""
+        key = state.tobytes()
+        if key not in self._known_chances:
+            self._known_chances[key] = self._log_chance(state)
+        return self._known_chances[key]
+
+    def _log_chance(self, state: Ints) -> float:
         numbers = np.bincount(self._of, weights=state > 0).astype(int)
         found = sum(log[number] for log, number in zip(self._chances, numbers, strict=True))
         found -= np.log(self._widths[state > 0] - 1).sum()

@@ -8,14 +8,12 @@ from pathlib import Path
 from typing import ClassVar
 
 import torch
-from tensordict import TensorDict
 from torch import Tensor
 
 from sim2real.arrays import Ints, Reals
 from sim2real.contract import Contract
 from sim2real.errors import Sim2RealError
 from sim2real.learn.checkpoint import latest_checkpoint, load_checkpoint
-from sim2real.learn.ppo import make_actor
 from sim2real.learn.run import Run
 from sim2real.policy import Features, PolicyAbilities, make_contract
 from sim2real.tasks import TaskEnv, find_task
@@ -34,6 +32,10 @@ class TrainedPolicy:
 
     def __init__(self, run: Run) -> None:
         """Load the newest checkpoint of a run."""
+        from tensordict import TensorDict  # slow to import, and bundles do without it
+
+        from sim2real.learn.ppo import make_actor
+
         self.run = run
         path = latest_checkpoint(run.folder)
         content = load_checkpoint(path)
@@ -87,6 +89,8 @@ class TrainedPolicy:
                 f"the policy of {self.run.folder} observes {self.width} numbers, but the task gives"
                 f" {observations.shape[1]}: the task has changed since training"
             )
+        from tensordict import TensorDict
+
         with torch.inference_mode():
             batch = TensorDict({"actor": observations}, batch_size=[len(observations)])
             action: Tensor = self.network(batch)

@@ -10,11 +10,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
-from rsl_rl.algorithms import PPO
-from torch.utils.tensorboard import SummaryWriter
 
 from sim2real.errors import Sim2RealError, options_as
 from sim2real.files import write_json
@@ -25,14 +23,16 @@ from sim2real.learn.checkpoint import (
     save_checkpoint,
 )
 from sim2real.learn.learn_configs import TrainConfig
-from sim2real.learn.ppo import make_ppo
 from sim2real.learn.run import Run
-from sim2real.learn.vecenv import RslRlEnv
 from sim2real.params import Key, uniform
 from sim2real.plain import MaybeNan, PlainData, plain
 from sim2real.randomize import AutomaticRanges
 from sim2real.tasks import Starts, Task, TaskEnv, add_task, find_task
 from sim2real.twin import Twin
+
+if TYPE_CHECKING:
+    from rsl_rl.algorithms import PPO
+    from torch.utils.tensorboard import SummaryWriter
 
 RESULT_FILE = "result.json"
 _WINDOW = 1000
@@ -87,6 +87,9 @@ class Trainer:
 
     def __init__(self, run: Run, *, twin: Twin | None = None) -> None:
         """A new run; in `twin` if the run does not name one."""
+        from sim2real.learn.ppo import make_ppo  # slow to import, and only training needs it
+        from sim2real.learn.vecenv import RslRlEnv
+
         self.run = run
         training = run.training
         torch.set_num_threads(run.learner_threads)
@@ -270,6 +273,8 @@ def _asked(
 def _trained(trainer: Trainer, report: Callable[[TrainProgress], None]) -> TrainResult:
     run = trainer.run
     saved, reached = trainer.iteration, False
+    from torch.utils.tensorboard import SummaryWriter
+
     events = SummaryWriter(str(run.folder / "tensorboard"), purge_step=trainer.iteration)
     with events as writer, _interruptible() as stopped:
         while trainer.iteration < run.training.iterations and not reached and not stopped():

@@ -425,6 +425,7 @@ def text_bits(episode: Episode) -> bool:
     return True
 
 
+@pytest.mark.slow
 @settings(max_examples=50, deadline=None)
 @given(st.lists(episodes(), min_size=1, max_size=3))
 def test_npz_gives_the_same_episodes_back(tmp_path_factory, given_episodes):
@@ -433,6 +434,7 @@ def test_npz_gives_the_same_episodes_back(tmp_path_factory, given_episodes):
     assert list(read_columns(path, base=REAL)) == given_episodes
 
 
+@pytest.mark.slow
 @settings(max_examples=50, deadline=None)
 @given(st.lists(episodes().filter(text_bits), min_size=1, max_size=3))
 def test_csv_gives_the_same_episodes_back(tmp_path_factory, given_episodes):
@@ -607,9 +609,9 @@ LOGS = {"csv": (csv_log, gzip_log), "npz": (npz_log, own_npz), "json": (json_log
         "mat": (mat_log, packed_mat)}  # fmt: skip
 
 
-def damage(tmp_path: Path, kind: str, count: int) -> int:
+def damage(tmp_path: Path, kind: str, count: int, *, first_seed: int = 0) -> int:
     passed = 0
-    for number, make in enumerate(LOGS[kind]):
+    for number, make in enumerate(LOGS[kind], first_seed):
         path, channels = make(tmp_path / f"{kind}{number}")
         share = count // len(LOGS[kind])
         maps = [None, channels] if channels else [None]
@@ -635,8 +637,8 @@ def test_a_damaged_export_gives_its_episodes_or_an_error(tmp_path):
         assert {episode.id for episode in found} <= {episode.id for episode in made}
         return found
 
-    assert survives_all(read, path, 500, seed=1) < 500
-    assert survives_all(read, log, 500, seed=2) < 500
+    assert survives_all(read, path, 200, seed=1) < 200
+    assert survives_all(read, log, 200, seed=2) < 200
 
 
 def test_damaged_maps_are_read_or_explained(tmp_path):
@@ -666,10 +668,10 @@ calibration = { k = 3.5 }
         return read_columns(log, base=REAL, channels=ChannelMap.load(place))
 
     assert len(list(read(path))) == 1
-    assert survives_all(read, path, 1500, seed=3) < 1500
+    assert survives_all(read, path, 500, seed=3) < 500
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", LOGS)
-def test_ten_thousand_damaged_logs_are_read_or_explained(tmp_path, kind):
-    assert damage(tmp_path, kind, 10_000) < 10_000
+def test_thousands_of_damaged_logs_are_read_or_explained(tmp_path, kind):
+    assert damage(tmp_path, kind, 2_500, first_seed=100) < 2_500

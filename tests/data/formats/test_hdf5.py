@@ -115,6 +115,7 @@ def test_an_hdf5_file_of_another_layout_says_what_it_holds(tmp_path):
         list(read_episodes(tmp_path / "a.h5", base=REAL))
 
 
+@pytest.mark.slow
 @settings(max_examples=25, deadline=None)
 @given(st.data())
 def test_what_was_written_has_the_same_ids_when_read(tmp_path_factory, reader, data):
@@ -267,19 +268,19 @@ def files(folder: Path) -> list[Path]:
     return [tiny(folder / "old.hdf5"), latest, folder / "own.hdf5"]
 
 
-def damage(tmp_path: Path, count: int) -> int:
+def damage(tmp_path: Path, count: int, *, first_seed: int = 0) -> int:
     passed = 0
     with closing(Hdf5Reader(patience_s=0.5)) as reader:
         read = partial(reader.episodes, base=REAL)
-        for seed, path in enumerate(files(tmp_path / "logs")):
+        for seed, path in enumerate(files(tmp_path / "logs"), first_seed):
             passed += survives_all(read, path, count // 3 + 1, seed, time_limit=5.0)
     return passed
 
 
 def test_damaged_hdf5_is_read_or_explained(tmp_path):
-    assert damage(tmp_path, 300) < 300
+    assert damage(tmp_path, 150) < 150
 
 
 @pytest.mark.slow
-def test_ten_thousand_damaged_hdf5_files_are_read_or_explained(tmp_path):
-    assert damage(tmp_path, 10_000) < 10_000
+def test_thousands_of_damaged_hdf5_files_are_read_or_explained(tmp_path):
+    assert damage(tmp_path, 2_500, first_seed=100) < 2_500

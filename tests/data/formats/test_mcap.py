@@ -698,14 +698,14 @@ def unpacked(file: Path) -> Path:
 
 
 @pytest.mark.slow
-def test_ten_thousand_damaged_recordings_load_or_explain(tmp_path, caplog):
+def test_thousands_of_damaged_recordings_load_or_explain(tmp_path, caplog):
     caplog.set_level(logging.CRITICAL)
     files = recordings(tmp_path / "good")
     passed, before = 0, _peak_bytes()
     file = tmp_path / "damaged.mcap"
     for number, source in enumerate(files):
-        for damaged in mutations(source.read_bytes(), 10_000 // len(files) + 1, number):
+        for damaged in mutations(source.read_bytes(), 2_500 // len(files) + 1, number):
             file.write_bytes(damaged)
             passed += survives(lambda path: read_mcap(path, base=BASE), file, 5.0)
     assert _peak_bytes() - before < MEMORY_LIMIT_BYTES, "memory grows without bound"
-    assert passed > 500, "most damage should not hide behind the first check"
+    assert passed > 125, "most damage should not hide behind the first check"
