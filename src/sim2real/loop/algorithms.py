@@ -50,6 +50,7 @@ ALGORITHMS = (
     ),
     Algorithm(
         name="prediction",
+        version=2,
         modules=(
             "evaluation/simulated_trials", "learn/policy", "policy/runtime", "loop/packet_loss",
             "loop/stages/policy",
@@ -58,20 +59,24 @@ ALGORITHMS = (
     ),
     Algorithm(
         name="export",
+        version=2,
         modules=("learn/bundle_export", "policy/*", "contract/*", "loop/stages/policy"),
         uses=("simulation",),
     ),
     Algorithm(
         name="recording",
+        version=2,
         modules=("robot/excite/recordings", "contract/*", "loop/stages/robot"),
         uses=("simulation",),
     ),
     Algorithm(
         name="ladder",
+        version=2,
         modules=("robot/ladder_step", "policy/runtime", "contract/*", "loop/stages/robot"),
     ),
     Algorithm(
         name="trials",
+        version=2,
         modules=("robot/deployment_session", "policy/runtime", "contract/*", "loop/stages/robot"),
     ),
     Algorithm(
