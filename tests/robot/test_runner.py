@@ -1,5 +1,6 @@
 """The loop on a robot: what it sends, what it records, and how it ends."""
 
+import resource
 import subprocess
 import sys
 import time
@@ -173,13 +174,15 @@ def test_what_a_robot_tells_of_its_actuators_is_put_in_order(bundle):
     assert in_order(robot, bundle.contract, {}, "@torque") is None
 
 
-def test_a_recording_that_cannot_go_on_says_so(tmp_path, monkeypatch):
-    def broken(_):
-        raise OSError(28, "No space left on device")
-
-    recording = Recording(tmp_path / "x.arrow", {"q": "rad"}, REAL)
-    monkeypatch.setattr("sim2real.robot.recording.os.fsync", broken)
-    with pytest.raises(Sim2RealError, match="No space left"):
+def test_a_recording_that_cannot_go_on_says_so(tmp_path):
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (2048, limits[1]))  # as full as a disk can be
+    try:
+        recording = Recording(tmp_path / "x.arrow", {"q": "rad"}, REAL)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    with pytest.raises(Sim2RealError, match=r"cannot record to .*File too large"):
         for k in range(500):
             recording.add(0.01 * k, {"q": [1.0]})
             time.sleep(0.01)
+    recording.close()

@@ -1,7 +1,8 @@
 """What happened on a robot, on disk while it happens.
 
-Periods are written to an Arrow stream a second at a time. Whatever ends the process, what was
-flushed is readable: see `sim2real.data.formats.recording`.
+Periods go to an Arrow stream, a fraction of a second at a time, and a process of its own waits for
+the disk. Whatever ends the program, what was encoded is readable: see
+`sim2real.data.formats.recording`.
 """
 
 from __future__ import annotations
@@ -10,7 +11,8 @@ import io
 import itertools
 import json
 import os
-import threading
+import subprocess
+import sys
 import time
 from collections import deque
 from collections.abc import Mapping
@@ -24,17 +26,21 @@ from sim2real.contract import Contract
 from sim2real.data import Provenance
 from sim2real.errors import Sim2RealError, one_line
 from sim2real.files import write_json
+from sim2real.robot import disk_writer
 
-FLUSH_S = 1.0
-"""Longest time that a period waits to be on disk."""
+ENCODE_S = 0.25
+"""Longest time that a period waits to be encoded [s]."""
 _ROWS_AT_ONCE = 25
 """Periods that are encoded together, which takes a few tens of microseconds."""
+_SLOWEST_DISK_S = 2.0
+"""How long encoded periods may wait for a disk that does not keep up [s]."""
 
 
 class Recording:
     """A file that grows by a row per period.
 
-    Rows are encoded every few periods; a thread of its own writes, and waits for the disk.
+    Rows are encoded every few periods and given to `disk_writer`. A thread would do no better than
+    the loop itself: both would wait for each other.
     """
 
     def __init__(self, path: Path, units: Mapping[str, str], source: Provenance) -> None:
@@ -48,17 +54,28 @@ class Recording:
         )
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            self._file = path.open("xb")
+            with path.open("xb") as file:
+                self._writer = subprocess.Popen(
+                    [sys.executable, "-I", "-S", str(Path(disk_writer.__file__))],
+                    stdin=subprocess.PIPE,
+                    stdout=file,
+                    stderr=subprocess.PIPE,
+                    start_new_session=True,  # an interrupt at the terminal is not for it
+                )
         except OSError as error:
             raise Sim2RealError(f"cannot record to {path}: {error.strerror or error}") from None
+        assert self._writer.stdin is not None
+        self._pipe = self._writer.stdin.fileno()
+        os.set_blocking(self._pipe, False)
+        self._left = b""
+        """What the writer has not taken yet."""
+        self._left_s = 0.0
+        """Since when [s]."""
         self._chunks = _Chunks()
         self._stream = pa.ipc.new_stream(self._chunks, schema)
         self._schema = schema
         self._problem = ""
         self._oldest_s, self._any = 0.0, False
-        self._ending = threading.Event()
-        self._writer = threading.Thread(target=self._write, name="recording", daemon=True)
-        self._writer.start()
 
     @classmethod
     def of(cls, contract: Contract, path: Path, source: Provenance) -> Recording:
@@ -82,37 +99,50 @@ class Recording:
         parts = [np.asarray(values.get(name, ()), float).ravel() for name in self._names]
         sizes = tuple(part.size for part in parts)
         self._rows.append((time_s, sizes, np.concatenate(parts)))
-        if len(self._rows) >= _ROWS_AT_ONCE or time.monotonic() - self._oldest_s > 0.25 * FLUSH_S:
+        if len(self._rows) >= _ROWS_AT_ONCE or time.monotonic() - self._oldest_s > ENCODE_S:
             self._encode()
+            self._give()
 
     def close(self) -> None:
         """End the recording, with everything on disk. One without a period is removed."""
-        if self._file.closed:
+        if self._writer.returncode is not None:
             return
-        self._ending.set()
-        self._writer.join()
         if not self._problem:
             self._encode()
             self._stream.close()
-            self._save()
-        self._file.close()
+            os.set_blocking(self._pipe, True)
+            self._give()
+        assert self._writer.stdin is not None
+        self._writer.stdin.close()
+        self._ended()
         if not self._any:
             self.path.unlink(missing_ok=True)
         if self._problem:
             raise Sim2RealError(f"cannot record to {self.path}: {self._problem}")
 
-    def _write(self) -> None:
-        while not self._problem and not self._ending.wait(0.2 * FLUSH_S):
-            self._save()
-
-    def _save(self) -> None:
-        """Put what was encoded on disk; the loop does not wait for it."""
+    def _give(self) -> None:
+        """Give what was encoded to the writer, as far as it takes it at once."""
+        self._left = (self._left + self._chunks.take()) if self._left else self._chunks.take()
         try:
-            self._file.write(self._chunks.take())
-            self._file.flush()
-            os.fsync(self._file.fileno())
-        except Exception as error:  # whatever it is, nothing is recorded from here on
-            self._problem = one_line(error) or type(error).__name__
+            while self._left:
+                self._left = self._left[os.write(self._pipe, self._left) :]
+            self._left_s = 0.0
+        except BlockingIOError:
+            now_s = time.monotonic()
+            self._left_s = self._left_s or now_s
+            if now_s - self._left_s > _SLOWEST_DISK_S:
+                self._problem = "the disk does not keep up"
+        except OSError as error:
+            self._problem = one_line(error)
+            self._ended()
+
+    def _ended(self) -> None:
+        """Wait for the end of the writer, and learn what went wrong."""
+        assert self._writer.stderr is not None
+        said = self._writer.stderr.read().decode(errors="replace").strip()
+        self._writer.stderr.close()
+        if self._writer.wait():
+            self._problem = said or f"its writer ended with {self._writer.returncode}"
 
     def _encode(self) -> None:
         waiting, self._rows = self._rows, []
@@ -131,7 +161,7 @@ class Recording:
 
 
 class _Chunks(io.RawIOBase):
-    """A file in memory that one thread writes and another empties."""
+    """A file in memory, emptied from time to time."""
 
     def __init__(self) -> None:
         self._waiting: deque[bytes] = deque()
