@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
+from inspect import signature
 
 import numpy as np
 
@@ -89,8 +90,7 @@ SupervisorMade = Callable[[Craft, UnitRobot], Supervisor]
 
 def supervisor_of(craft: Craft, robot: UnitRobot, **options: object) -> Supervisor:
     """The supervisor as `deploy` makes it; it knows what the robot can do, if it asks."""
-    known = {field.name for field in fields(Supervisor)}
-    if "abilities" in known:
+    if "abilities" in signature(Supervisor).parameters:
         options["abilities"] = robot.abilities
     return Supervisor(craft.bundle.contract, craft.bundle.limits, **options)  # type: ignore[arg-type]
 
