@@ -37,6 +37,9 @@ _PRESSED_S, _PRESSED_SHARE, _STILL = 1.0, 0.4, 0.02
 """A blocked joint may be pressed against with that share of its torque for so long [s]; it is the
 half second of the table for a joint that does not follow, and half a second to be noticed in."""
 _STEP_SLACK = 1.01
+_CALL_S = 1e-4
+"""A call takes at least so long on hardware; in virtual time none [s]."""
+_ROUNDING = 1e-6
 
 
 class Outcome(StrEnum):
@@ -123,7 +126,7 @@ def largest_step_ratio(departures: list[Departure], limits: Limits, period_s: fl
     period; of commands that were lost the allowance stays.
     """
     rate = np.array([joint.command_rate for joint in limits.joints])
-    largest, allowed, reached = 0.0, np.zeros(len(rate)), None
+    largest, allowed, reached, least = 0.0, np.zeros(len(rate)), None, rate * _CALL_S
     for k, departure in enumerate(departures):
         before_s = departures[k - 1].leaves_s if k else departure.leaves_s - period_s
         allowed = allowed + rate * min(departure.leaves_s - before_s, period_s)
@@ -132,8 +135,7 @@ def largest_step_ratio(departures: list[Departure], limits: Limits, period_s: fl
         values = np.array(departure.values)
         if reached is not None:
             step = np.abs(values - reached)
-            # Rounding, where no time has passed and nothing has changed.
-            largest = max(largest, float(((step - 1e-9) / np.maximum(allowed, 1e-9)).max()))
+            largest = max(largest, float(((step - _ROUNDING) / np.maximum(allowed, least)).max()))
         reached, allowed = values, np.zeros(len(rate))
     return largest
 

@@ -266,9 +266,7 @@ class Device:
             self.stop("overspeed")
         elif firmware.checks_encoders and self.moved_blind_s > _BLIND_S:
             self.stop("encoder error")
-        elif self._faulty("brown-out") or (
-            firmware.checks_supply and plant.volts < _BREAKS_DOWN_V
-        ):
+        elif self._faulty("brown-out") or (firmware.checks_supply and plant.volts < _BREAKS_DOWN_V):
             self.stop("brown-out: the supply broke down")
 
     def _note(self) -> None:

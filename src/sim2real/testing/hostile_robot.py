@@ -16,7 +16,10 @@ from sim2real.robot import RobotAbilities
 
 _PEACE = 3
 """Readings and commands before it begins to misbehave: it starts as any robot does."""
-_ROUNDING = 1e-9
+_CALL_S = 1e-4
+"""A call takes at least so long on hardware; here it may take none [s]."""
+_ROUNDING = 1e-6
+"""Difference between commands that is none [rad]."""
 
 
 class Misbehaviour(StrEnum):
@@ -87,15 +90,26 @@ class HostileRobot:
     safe_stop = "hold"
 
     def __init__(
-        self, contract: Contract, *, seed: int, does: Sequence[Misbehaviour] = tuple(Misbehaviour)
+        self,
+        contract: Contract,
+        *,
+        seed: int,
+        does: Sequence[Misbehaviour] = tuple(Misbehaviour),
+        share: float | None = None,
     ) -> None:
-        """Misbehave in one to three of the ways in `does`, seldom, often, or always."""
+        """Misbehave in one to three of the ways in `does`, in that share of the calls.
+
+        Without `share`, it does each of them seldom, often, or always.
+        """
         rng = self._rng = np.random.default_rng([seed, 31])
-        many = int(rng.integers(1, min(3, len(does)) + 1))
+        many = int(rng.integers(1, min(3, len(does)) + 1)) if does else 0
         picked = rng.permutation(len(does))[:many]
         self.does = tuple(does[int(k)] for k in picked)
         """In which ways it misbehaves."""
-        self._often = {way: float(rng.choice([0.05, 0.3, 1.0])) for way in self.does}
+        self._often = {
+            way: float(rng.choice([0.05, 0.3, 1.0])) if share is None else share
+            for way in self.does
+        }
         self._names = [command.name for command in contract.commands]
         self._joints = [command.joint for command in contract.commands]
         self._sensors = contract.sensors
@@ -181,7 +195,7 @@ class HostileRobot:
         """
         rate = limits.of("command_rate")
         at, before_s = np.array(self._start), -math.inf
-        allowed, largest = np.zeros(len(rate)), 0.0
+        allowed, largest, least = np.zeros(len(rate)), 0.0, rate * _CALL_S
         for command in self.commands:
             allowed = allowed + rate * min(command.time_s - before_s, 1.0 / rate_hz)
             before_s = command.time_s
@@ -190,7 +204,7 @@ class HostileRobot:
                 return math.inf
             if command.arrived:
                 step = np.maximum(np.abs(values - at) - _ROUNDING, 0.0)
-                largest = max(largest, float((step / np.maximum(allowed, _ROUNDING)).max()))
+                largest = max(largest, float((step / np.maximum(allowed, least)).max()))
                 at, allowed = values, np.zeros(len(rate))
         return largest
 
