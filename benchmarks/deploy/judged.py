@@ -241,8 +241,9 @@ def _bad_commands(departures: list[Departure], limits: Limits) -> list[str]:
 
 
 def _pressed(flown: Flown) -> list[str]:
-    """Blocked joints that a drive pressed against for too long."""
-    body = flown.trouble.body
+    """Blocked joints that a servo pressed against for too long; what a torque drive gives is what
+    it is asked for."""
+    body = None if flown.robot.device.torque_driven else flown.trouble.body
     motion = flown.trace.motion.since(flown.trouble.begin_s)
     harms = []
     for k in body.blocks if body else ():
