@@ -18,8 +18,16 @@ BUNDLES = ROOT / "examples" / "bundles"
 class Plan:
     """Sizes of the measurement."""
 
-    hours: float = 1.0
-    """Virtual time on stand-in hardware with random faults [h]."""
+    faults: int = 110
+    """Faults of each kind."""
+    runs: int = 540
+    """Runs without a fault."""
+    run_shards: int = 6
+    sequences: int = 10_000
+    """Sequences of a hostile robot."""
+    hostile_shards: int = 2
+    without: int = 12
+    """Faults of each kind that are tried without each guard, until one slips through."""
     kills: int = 200
     """Times the runner, the robot or the link is killed."""
     seconds: float = 20.0

@@ -1,181 +1,120 @@
-"""Faults at random moments of random trials, on stand-in hardware in virtual time."""
+"""Faults at random moments of random trials, and how each of them ended."""
 
 from __future__ import annotations
 
-import gc
-import resource
-import tempfile
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
-
-import numpy as np
 
 from benchmarks.benchmark import Result, report
-from benchmarks.deploy.craft import TASKS, Craft, Plan
-from sim2real.arrays import Bools
-from sim2real.data import Episode, Origin, Provenance
-from sim2real.data.formats.recording import read_recording
-from sim2real.policy import Bundle, Pilot
-from sim2real.robot import Recording, StandIn, Supervisor, fly
+from benchmarks.deploy.craft import TASKS, Craft
+from benchmarks.deploy.flights import SupervisorMade, fly_troubled, supervisor_of
+from benchmarks.deploy.judged import Outcome, judge
 
-_FAULTS = ("encoder freeze", "dropped link", "brown-out", "stuck reading", "slow bus")
-_REAL = Provenance(kind=Origin.REAL)
+_EXAMPLES = 5
 
 
-@dataclass
-class _Tally:
-    """What happened in an hour."""
+@dataclass(frozen=True, kw_only=True)
+class Ended:
+    """How faults of one kind ended."""
 
-    seconds: float = 0.0
-    faults: Counter[str] = field(default_factory=Counter)
-    stopped: Counter[str] = field(default_factory=Counter)
-    slow: list[str] = field(default_factory=list)
-    exceeded: int = 0
-    unlogged: int = 0
-    healthy: int = 0
-    tripped: Counter[str] = field(default_factory=Counter)
-    """Stops of runs without a fault, by reason."""
+    outcomes: dict[str, int] = field(default_factory=dict)
+    """Number of each outcome."""
+    harmless: dict[str, int] = field(default_factory=dict)
+    """Faults that nothing stopped, by variant."""
+    limits_exceeded: int = 0
+    passed_later: int = 0
+    step_ratio: float = 0.0
+    """Largest step that reached the drives over the largest allowed."""
+    slowest_s: float = 0.0
+    """Longest time from a fault to the supervisor's stop [s]."""
+    harms: tuple[str, ...] = ()
+    """Some of what was unsafe."""
 
 
-def measure_faults(plan: Plan) -> Iterator[Result]:
-    """Virtual deployment with random faults."""
+def slug(kind: str) -> str:
+    """A kind of fault as a part of a shard's name."""
+    return kind.replace(" ", "-")
+
+
+def faults_of(
+    kind: str, numbers: Sequence[int], *, seed: int, made: SupervisorMade = supervisor_of
+) -> Ended:
+    """Fly those faults of a kind, and judge them."""
     crafts = {task: Craft.load(task) for task in TASKS}
-    rng = np.random.default_rng(plan.seed)
-    tally = _Tally()
-    memory: list[float] = []
-    unit = 0
-    with tempfile.TemporaryDirectory() as folder:
-        while tally.seconds < 3600 * plan.hours:
-            task = TASKS[unit % len(TASKS)]
-            with StandIn(100 + unit, task) as robot:
-                for trial in range(8):
-                    _trial(crafts[task], robot, trial, rng, Path(folder), tally)
-            unit += 1
-            gc.collect()
-            memory.append(_resident_mib())
-            report(
-                f"{tally.seconds / 60:.0f} of {60 * plan.hours:g} min, {tally.faults.total()}"
-                f" faults, {tally.stopped.total()} stopped in time"
+    outcomes, harmless = Counter[str](), Counter[str]()
+    limits = later = 0
+    ratio = slowest_s = 0.0
+    harms: list[str] = []
+    for done, number in enumerate(numbers):
+        flown = fly_troubled(crafts, kind, number, seed=seed, made=made)
+        verdict = judge(flown)
+        outcomes[verdict.outcome.value] += 1
+        limits += verdict.limits_exceeded
+        later += verdict.passed_later
+        ratio = max(ratio, verdict.step_ratio)
+        if verdict.outcome is Outcome.HARMLESS:
+            harmless[flown.trouble.variant] += 1
+        if verdict.outcome is Outcome.SUPERVISOR:
+            slowest_s = max(slowest_s, verdict.stopped_after_s)
+        if verdict.harms:
+            what = f"{kind} {number} on {flown.task}, {flown.trouble.variant}"
+            harms.append(f"{what}: {'; '.join(verdict.harms)}")
+        if done % 20 == 19:
+            report(f"{kind}: {done + 1} of {len(numbers)}, {dict(outcomes)}")
+    return Ended(
+        outcomes=dict(outcomes), harmless=dict(harmless.most_common()), limits_exceeded=limits,
+        passed_later=later, step_ratio=ratio, slowest_s=slowest_s, harms=tuple(harms[:_EXAMPLES]),
+    )  # fmt: skip
+
+
+def fault_results(ended: Mapping[str, Ended]) -> Iterator[Result]:
+    """The figures of all kinds together; each note says them by kind."""
+    total = sum(sum(one.outcomes.values()) for one in ended.values())
+    kinds = ", ".join(f"{kind} {sum(one.outcomes.values())}" for kind, one in ended.items())
+    yield Result(name="deploy.faults", value=total, unit="faults", target=">= 1000", note=kinds)
+    about = {
+        Outcome.SUPERVISOR: "the supervisor's stop reached the robot; the latest after"
+        f" {max(one.slowest_s for one in ended.values()):.2f} s",
+        Outcome.WATCHDOG: "the robot's own firmware stopped it",
+        Outcome.HARMLESS: "nothing stopped it, and no limit was passed",
+    }
+    safe = 0
+    for outcome, what in about.items():
+        counts = {kind: one.outcomes.get(outcome.value, 0) for kind, one in ended.items()}
+        safe += sum(counts.values())
+        by_kind = ", ".join(f"{kind} {count}" for kind, count in counts.items() if count)
+        variants = ""
+        if outcome is Outcome.HARMLESS:
+            several = {kind: one.harmless for kind, one in ended.items() if one.harmless}
+            variants = "; " + "; ".join(
+                f"{kind}: " + ", ".join(f"{name} {n}" for name, n in found.items())
+                for kind, found in several.items()
             )
-    kinds = ", ".join(f"{kind} {tally.stopped[kind]}/{tally.faults[kind]}" for kind in _FAULTS)
-    yield Result(name="deploy.faults", value=tally.faults.total(), unit="faults", note=kinds)
+        yield Result(
+            name=f"deploy.{outcome.value}",
+            value=sum(counts.values()),
+            unit="faults",
+            note=f"{what}: {by_kind}{variants}",
+        )
+    harms = [harm for one in ended.values() for harm in one.harms]
     yield Result(
-        name="deploy.faults_stopped",
-        value=tally.stopped.total(),
-        unit="faults",
-        target=f">= {tally.faults.total()}",
-        note="in the safe stop within two periods; dead encoders: within two periods of motion. "
-        + "; ".join(tally.slow[:3]),
-    )
+        name="deploy.faults_safe", value=safe, unit="faults", target=f">= {total}",
+        note="by supervisor, by watchdog, or harmless. " + " | ".join(harms[:_EXAMPLES]),
+    )  # fmt: skip
     yield Result(
         name="deploy.limits_exceeded",
-        value=tally.exceeded,
-        unit="periods",
+        value=sum(one.limits_exceeded for one in ended.values()),
+        unit="limits",
         target="<= 0",
-        note=f"commands or joints beyond a limit in {tally.seconds / 3600:.2f} h",
+        note="by joints, tools and commands, judged from what is true;"
+        f" {sum(one.passed_later for one in ended.values())} more were passed by motions that only"
+        " gave themselves away by it, and no further than by a robot that stops in time",
     )
     yield Result(
-        name="deploy.periods_unlogged", value=tally.unlogged, unit="periods", target="<= 0"
-    )
-    reasons = ", ".join(f"{reason} ({n})" for reason, n in tally.tripped.most_common(3))
-    yield Result(
-        name="deploy.false_stops",
-        value=tally.tripped.total() / max(tally.healthy, 1),
-        unit="share",
-        note=f"of {tally.healthy} runs without a fault. {reasons}",
-    )
-    early = memory[len(memory) // 4]
-    yield Result(
-        name="deploy.memory_growth",
-        value=memory[-1] / early,
+        name="deploy.largest_step_ratio",
+        value=max(one.step_ratio for one in ended.values()),
         unit="ratio",
-        target="<= 1.05",
-        note=f"memory at the end against after a quarter ({early:.0f} MiB)",
+        target="<= 1.0",
+        note="largest step of a command that reached the drives, over the largest allowed",
     )
-
-
-def _trial(
-    craft: Craft,
-    robot: StandIn,
-    trial: int,
-    rng: np.random.Generator,
-    folder: Path,
-    tally: _Tally,
-) -> None:
-    bundle = craft.bundle
-    contract = bundle.contract
-    goals = robot.reset(trial)
-    robot.enable()
-    begin = robot.now()
-    kind, after = "", 0.0
-    if rng.random() < 0.8:
-        kind = str(rng.choice(_FAULTS))
-        after = float(rng.uniform(0.05, 0.8)) * contract.episode_s
-        robot.fault(kind, after)
-    path = folder / "flight.arrow"
-    path.unlink(missing_ok=True)
-    flight = fly(
-        robot, Pilot(craft.runtime), Supervisor(contract, bundle.limits), robot, goals=goals,
-        seconds=contract.episode_s, person="bench", execute=True, tool=craft.kinematics.tool,
-        recording=Recording.of(contract, path, _REAL),
-    )  # fmt: skip
-    end = robot.now()
-    tally.seconds += end - begin
-    logged = read_recording(path)
-    tally.unlogged += len(flight.late_s) - len(logged["action"].times)
-    tally.exceeded += _exceeded(bundle, logged)
-    happened = bool(kind) and end >= begin + after
-    if not happened:
-        tally.healthy += 1
-        if flight.stopped:
-            tally.tripped[flight.stopped] += 1
-        return
-    tally.faults[kind] += 1
-    periods = (end - begin - after) * contract.rate_hz
-    if kind == "encoder freeze":
-        # Dead encoders on a robot at rest look like rest: what counts is how long it moved blind.
-        periods = robot.moved_blind() * contract.rate_hz
-        in_time = periods <= 2.0
-    else:
-        in_time = bool(flight.stopped) and periods <= 2.0 + 1e-6
-    if in_time:
-        tally.stopped[kind] += 1
-    else:
-        tally.slow.append(f"{kind} on {robot.name}: {periods:.2f} periods, '{flight.stopped}'")
-
-
-def _exceeded(bundle: Bundle, episode: Episode) -> int:
-    """Periods in which a command, or a joint for more than two periods, was beyond its limits."""
-    joints = bundle.limits.joints
-    sent = episode.signals.get("command")
-    if sent is None:
-        return 0
-    low, high, rate = (
-        np.array([getattr(joint, f"command_{name}") for joint in joints])
-        for name in ("low", "high", "rate")
-    )
-    values = sent.values.astype(float)
-    wrong: Bools = np.any((values < low - 1e-6) | (values > high + 1e-6), axis=1)
-    steps = np.abs(np.diff(values, axis=0)) * bundle.contract.rate_hz
-    wrong[1:] |= (steps > rate * (1 + 1e-5) + 1e-6).any(axis=1)
-    found = int(wrong.sum())
-    for sensor in bundle.contract.sensors:
-        for joint in joints:
-            if sensor.of != joint.name or sensor.kind not in ("jointpos", "jointvel"):
-                continue
-            values = episode[f"sensor/{sensor.name}"].values[:, 0].astype(float)
-            if sensor.kind == "jointpos":
-                beyond = (values < joint.position_low - 0.05) | (
-                    values > joint.position_high + 0.05
-                )
-            else:
-                beyond = np.abs(values) > joint.velocity
-            found += max(0, int(beyond.sum()) - 2)
-    return found
-
-
-def _resident_mib() -> float:
-    pages = int(Path("/proc/self/statm").read_text().split()[1])
-    return pages * resource.getpagesize() / 2**20

@@ -128,8 +128,8 @@ def scenes(monkeypatch):
     found = []
 
     class Seen(Scene):
-        def __init__(self, *given):
-            super().__init__(*given)
+        def __init__(self, *given, **options):
+            super().__init__(*given, **options)
             found.append(self)
 
     monkeypatch.setattr("sim2real.reality.device.Scene", Seen)

@@ -7,10 +7,14 @@ fresh. Anything wrong with the link or the commands ends in the device's own saf
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 
 import numpy as np
 
 from sim2real.arrays import Floats
+from sim2real.reality.breakage import Breakage, Firmware
+from sim2real.reality.plant import BodyState
 from sim2real.reality.scene import Scene
 
 WATCHDOG_S = 0.25
@@ -19,18 +23,44 @@ START_UP_S = 0.5
 """Time from enabling until it is ready [s]."""
 FAULTS = ("encoder freeze", "dropped link", "brown-out", "stuck reading", "slow bus")
 _TICK_S = 0.002
-_OVERSPEED = 14.0
 _BLIND_S = 0.024
 """Time for which the motors may turn, by their back-EMF, while the encoders stand still [s]."""
 _TURNING = 0.3
+_BREAKS_DOWN_V = 5.0
+"""Voltage below which the supply has broken down [V]; a healthy one never falls below 6."""
 _KEEP_S = 0.5
+
+
+@dataclass(frozen=True, kw_only=True)
+class DeviceState:
+    """A moment of a device, to go on from."""
+
+    body: BodyState
+    numbers: Mapping[str, object]
+    """Its other state, by attribute."""
+    noise: Mapping[str, object]
+    """State of its random numbers."""
+
+
+_ATTRIBUTES = ("state", "why", "_ready_s", "_fed_s", "moved_blind_s", "_stuck", "_last_camera")
 
 
 class Device:
     """One unit with its firmware."""
 
-    def __init__(self, task: str, number: int) -> None:
-        self._scene = Scene(task, number)
+    def __init__(
+        self,
+        task: str,
+        number: int,
+        *,
+        old: bool = False,
+        firmware: Firmware = Firmware(watchdog_s=WATCHDOG_S),  # noqa: B008
+    ) -> None:
+        """`old` is the unit after years of work."""
+        self._scene = Scene(task, number, old=old)
+        self._firmware = firmware
+        self.watcher: Callable[[], None] = lambda: None
+        """Called every 2 ms of the device's time, by who wants to see what is true."""
         plant = self._scene.plant
         self._rng = np.random.default_rng([number, 7])
         self.names = plant.names
@@ -63,6 +93,55 @@ class Device:
         """Whether commands are torques; otherwise they are position targets."""
         return not self._scene.bench.drive.kp_v_rad
 
+    @property
+    def true_angles(self) -> Floats:
+        """True joint angles [rad]."""
+        return self._scene.plant.angles
+
+    @property
+    def true_speeds(self) -> Floats:
+        """True joint speeds [rad/s]."""
+        return self._scene.plant.speeds
+
+    @property
+    def true_tool(self) -> Floats | None:
+        """True position of the tool [m]; None where there is none."""
+        return self._scene.tool()
+
+    @property
+    def command(self) -> Floats:
+        """What the drives follow now."""
+        return self._scene.plant.command.copy()
+
+    @property
+    def drive_torque(self) -> Floats:
+        """True torque of each drive [N m]."""
+        return self._scene.plant.torque.copy()
+
+    def saved(self) -> DeviceState:
+        """This moment, to go on from it later; without the past that delayed readings show."""
+        numbers: dict[str, object] = {name: getattr(self, name) for name in _ATTRIBUTES}
+        numbers["_pending"] = deque(self._pending)
+        noise = self._rng.bit_generator.state
+        return DeviceState(body=self._scene.plant.saved(), numbers=numbers, noise=noise)
+
+    def load(self, state: DeviceState) -> None:
+        """Go back to a moment; from there on its body does what it did."""
+        self._scene.plant.load(state.body)
+        for name, value in state.numbers.items():
+            setattr(self, name, deque(value) if isinstance(value, deque) else value)
+        self._rng.bit_generator.state = dict(state.noise)
+
+    def relax(self) -> None:
+        """Take the torque off the drives, as when their power is cut."""
+        self.state, self.why = "tripped", "relaxed"
+        self._pending.clear()
+        self._scene.plant.relaxed = True
+
+    def breaks(self, breakage: Breakage) -> None:
+        """Let something break in its body."""
+        self._scene.plant.broken = breakage
+
     def enable(self) -> None:
         """Power the drives; a tripped device has to be enabled again by its operator."""
         self.state, self.why = "starting", ""
@@ -84,7 +163,8 @@ class Device:
     def reset(self, seed: int) -> dict[str, list[float]]:
         """A person sets up the next trial with the drives off; returns its goals."""
         self.state, self._fault, self._stuck = "off", "", None
-        self._scene.plant.stuck, self.moved_blind_s = None, 0.0
+        plant = self._scene.plant
+        plant.stuck, plant.broken, plant.relaxed, self.moved_blind_s = None, None, False, 0.0
         self._pending.clear()
         self._scene.plant.damped, self._scene.plant.held = True, not self.torque_driven
         self._scene.reset(seed)
@@ -97,15 +177,17 @@ class Device:
         """Let something break, `after_s` from now."""
         self._fault, self._fault_s = kind, self.now_s + after_s
 
-    def send(self, command: Floats) -> None:
-        """A command leaves the computer, and arrives late or never."""
+    def send(self, command: Floats) -> float | None:
+        """A command leaves the computer; when it arrives [s], None where it is lost."""
         hidden = self._scene.plant.hidden
         if self._faulty("dropped link") or self._rng.random() < hidden.lost:
-            return
+            return None
         late = hidden.command_delay_s + hidden.command_jitter_s * self._rng.uniform(-1, 1)
         if self._faulty("slow bus"):
             late += 0.3
-        self._pending.append((self.now_s + max(late, 0.0), command))
+        arrives_s = self.now_s + max(late, 0.0)
+        self._pending.append((arrives_s, command))
+        return arrives_s
 
     def read(self) -> dict[str, object] | None:
         """Readings and their age [s]; None where the packet is lost."""
@@ -145,10 +227,11 @@ class Device:
             self._look_after_itself()
             begin = plant.time_s
             plant.advance(min(until_s, plant.time_s + _TICK_S))
-            if plant.stuck is not None and self.state == "ready" and self.speed() > _TURNING:
+            if self.state == "ready" and plant.blind_speed() > _TURNING:
                 self.moved_blind_s += plant.time_s - begin
             self._note()
             self._scene.watch()
+            self.watcher()
 
     def succeeded(self) -> bool:
         """Whether the task is done, from the true state."""
@@ -176,19 +259,22 @@ class Device:
     def _look_after_itself(self) -> None:
         if self.state != "ready":
             return
-        plant = self._scene.plant
-        if self.now_s - self._fed_s > WATCHDOG_S:
+        plant, firmware = self._scene.plant, self._firmware
+        if self.now_s - self._fed_s > firmware.watchdog_s:
             self.stop("watchdog: no command")
-        elif float(np.abs(plant.speeds).max()) > _OVERSPEED:
+        elif float(np.abs(plant.speeds).max()) > firmware.overspeed_rad_s:
             self.stop("overspeed")
-        elif self.moved_blind_s > _BLIND_S:
+        elif firmware.checks_encoders and self.moved_blind_s > _BLIND_S:
             self.stop("encoder error")
-        elif self._faulty("brown-out"):
+        elif self._faulty("brown-out") or (firmware.checks_supply and plant.volts < _BREAKS_DOWN_V):
             self.stop("brown-out: the supply broke down")
 
     def _note(self) -> None:
         plant = self._scene.plant
-        self._past.append((plant.time_s, plant.encoders(), dict(self._scene.extras())))
+        angles = plant.encoders()
+        if plant.broken is not None:
+            angles = plant.broken.on_bus(angles, plant.time_s)
+        self._past.append((plant.time_s, angles, dict(self._scene.extras())))
         while self._past and self._past[0][0] < plant.time_s - _KEEP_S:
             self._past.popleft()
 

@@ -8,7 +8,7 @@ six joints, arrays would take three times as long.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,6 +16,7 @@ import mujoco
 import numpy as np
 
 from sim2real.arrays import Floats, Ints
+from sim2real.reality.breakage import BLOCKED_NM, Breakage, worn
 from sim2real.reality.unit_truth import UnitTruth, draw
 
 
@@ -59,10 +60,27 @@ class _Shaft:
     zero: float
 
 
+@dataclass(frozen=True, kw_only=True)
+class BodyState:
+    """A moment of a body, to go on from."""
+
+    physics: Floats
+    numbers: Mapping[str, object]
+    """Its other state, by attribute."""
+    noise: Mapping[str, object]
+    """State of its random numbers."""
+
+
+_INTEGRATION = mujoco.mjtState.mjSTATE_INTEGRATION
+_ATTRIBUTES = ("time_s", "warmth", "volts", "stuck", "damped", "relaxed", "held", "_kept")
+
+
 class UnitBody:
     """One unit in motion. `command` is a torque [N m] or a position target [rad] per joint."""
 
-    def __init__(self, robot: str, number: int, model: Path, drive: Drive) -> None:
+    def __init__(
+        self, robot: str, number: int, model: Path, drive: Drive, *, old: bool = False
+    ) -> None:
         spec = mujoco.MjSpec.from_file(str(model))
         self._make_torque_driven(spec)
         self.model = spec.compile()
@@ -76,6 +94,8 @@ class UnitBody:
         self._dofs = _run(self.model.jnt_dofadr[self.joints])
         self._qpos = _run(self.model.jnt_qposadr[self.joints])
         self.hidden = draw(robot, number, joints=count, bodies=self.model.nbody)
+        if old:
+            self.hidden = worn(self.hidden, number)
         self._drive = drive
         self._rng = np.random.default_rng([number, 8])
         self._apply(self.hidden)
@@ -92,6 +112,12 @@ class UnitBody:
         """Torque of the drives, before friction [N m]."""
         self.stuck: Floats | None = None
         """What the encoders read from now on, once they have failed."""
+        self.broken: Breakage | None = None
+        """What breaks in it; None for nothing."""
+        self._kept: tuple[float, ...] = ()
+        """What its encoders read when they broke."""
+        self.relaxed = False
+        """Drives without torque, and nothing that brakes."""
         self.damped = True
         """Drives off and the motion braked, as after power-on and in a safe stop."""
         self.held = False
@@ -107,6 +133,33 @@ class UnitBody:
     def speeds(self) -> Floats:
         """True joint speeds [rad/s]."""
         return np.array(self._speeds)
+
+    def saved(self) -> BodyState:
+        """This moment, to go on from it later."""
+        physics = np.zeros(mujoco.mj_stateSize(self.model, _INTEGRATION))
+        mujoco.mj_getState(self.model, self.data, physics, _INTEGRATION)
+        numbers: dict[str, object] = {name: getattr(self, name) for name in _ATTRIBUTES}
+        numbers["command"], numbers["torque"] = self.command.copy(), self.torque.copy()
+        return BodyState(physics=physics, numbers=numbers, noise=self._rng.bit_generator.state)
+
+    def load(self, state: BodyState) -> None:
+        """Go back to a moment; from there on it does what it did."""
+        mujoco.mj_setState(self.model, self.data, state.physics, _INTEGRATION)
+        mujoco.mj_forward(self.model, self.data)
+        mujoco.mj_setState(self.model, self.data, state.physics, _INTEGRATION)
+        for name, value in state.numbers.items():
+            setattr(self, name, value.copy() if isinstance(value, np.ndarray) else value)
+        self._rng.bit_generator.state = dict(state.noise)
+
+    def blind_speed(self) -> float:
+        """Speed of the fastest joint whose encoder stands still [rad/s]."""
+        speeds = np.abs(self._speeds)
+        if self.stuck is not None:
+            return float(speeds.max())
+        broken = self.broken
+        if broken is None or not broken.sticks or not broken.lasts(self.time_s):
+            return 0.0
+        return float(speeds[list(broken.sticks)].max())
 
     def place(self, angles: Floats, speeds: Floats | None = None) -> None:
         """A person puts the joints somewhere, by hand."""
@@ -145,10 +198,15 @@ class UnitBody:
             # Friction falls with speed and with warmth; MuJoCo holds what is below it.
             slow = 1.0 + shaft.stribeck * math.exp(-((speed / 0.15) * (speed / 0.15)))
             loss.append(shaft.dry * slow * warm)
+        blocked = self._blocked()
+        for k in blocked:
+            loss[k] = BLOCKED_NM
         self.torque[:] = torques
         self.data.ctrl[:] = driven
         self._loss[:] = loss
         mujoco.mj_step(self.model, self.data)
+        for k in blocked:  # MuJoCo's friction creeps
+            self._angles[k], self._speeds[k] = angles[k], 0.0
         self.time_s += step
         moving = min(1.0, sum(abs(speed) for speed in speeds) / len(speeds))
         self.warmth += step / hidden.warm_time_s * (moving - self.warmth)
@@ -156,6 +214,8 @@ class UnitBody:
     def torques(self, angles: Sequence[float], speeds: Sequence[float]) -> list[float]:
         """Torque of each drive."""
         drive, volts = self._drive, self.volts
+        if self.relaxed:
+            return [0.0] * len(speeds)
         if self.damped:
             return [_within(-0.05 * speed, drive.torque_nm) for speed in speeds]
         # What the firmware of a servo limits is the current, which gives a nominal motor its
@@ -191,12 +251,30 @@ class UnitBody:
             found.append(
                 round((angle + off + shaft.zero + 0.35 * quantum * still) / quantum) * quantum
             )
+        if self.broken is not None and self.broken.lasts(self.time_s):
+            return self._misread(self.broken, found)
         return found
+
+    def _blocked(self) -> tuple[int, ...]:
+        broken = self.broken
+        return broken.blocks if broken is not None and broken.lasts(self.time_s) else ()
+
+    def _misread(self, broken: Breakage, angles: list[float]) -> list[float]:
+        if broken.sticks:
+            self._kept = self._kept or tuple(angles)
+            for k in broken.sticks:
+                angles[k] = self._kept[k]
+        if broken.jump_rad and not broken.jumps_on_bus_only:
+            angles = [angle + jump for angle, jump in zip(angles, broken.jump_rad, strict=True)]
+        return angles
 
     def _discharge(self, current_a: float) -> None:
         hidden = self.hidden
         full = hidden.supply_v - hidden.discharge_v_s * self.time_s
-        self.volts = max(full - hidden.sag_ohm * current_a, 6.0)
+        least = 6.0
+        if self.broken is not None and self.broken.lasts(self.time_s):
+            full, least = full * self.broken.supply, least * self.broken.supply
+        self.volts = max(full - hidden.sag_ohm * current_a, least)
 
     def _shaft(self, k: int) -> _Shaft:
         hidden, drive = self.hidden, self._drive

@@ -69,9 +69,10 @@ _REACH = np.array([(-1.2, 1.2), (-0.9, 1.0), (-0.9, 1.1), (-1.2, 1.3), (-1.5, 1.
 class Scene:
     """One unit at one task."""
 
-    def __init__(self, task: str, number: int) -> None:
+    def __init__(self, task: str, number: int, *, old: bool = False) -> None:
         self.task, self.bench = task, BENCHES[task]
-        self.plant = UnitBody(self.bench.robot, number, self.bench.model, self.bench.drive)
+        bench = self.bench
+        self.plant = UnitBody(bench.robot, number, bench.model, bench.drive, old=old)
         self.goals: dict[str, list[float]] = {}
         self._since_s: float | None = None
         self._set_up = False
@@ -89,6 +90,12 @@ class Scene:
             self.goals = self._put_cube(rng)
         plant.place(np.array(bench.home) + rng.uniform(-1, 1, len(spread)) * spread)
         self._since_s, self._set_up = None, True
+
+    def tool(self) -> Floats | None:
+        """True position of the tool [m]; None where there is none."""
+        if self.task == "pendulum-swingup":
+            return None
+        return np.array(self.plant.data.site("tool").xpos)
 
     def watch(self) -> None:
         """Note how long the goal has been held; before the first trial there is none."""

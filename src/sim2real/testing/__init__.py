@@ -12,7 +12,8 @@ what was planted, and nothing else.
 >>> logs = recordings(twin, planted.values[None], seconds=1.0, rate_hz=50.0)
 
 Faults of the interface are put into an episode (`inject`) or between a runner and a robot
-(`FaultyRobot`); the doctor should name them. An engine of worlds is put to the test by
+(`FaultyRobot`); the doctor should name them. What reaches the joints of a `HostileRobot`, whatever
+it says, should stay within limits. An engine of worlds is put to the test by
 `check_engine`.
 """
 
@@ -25,10 +26,14 @@ __all__ = [
     "EngineCheck",
     "EngineRequirement",
     "FaultyRobot",
+    "HostileRobot",
+    "Misbehaviour",
     "PlantedGap",
     "check_engine",
     "clear_multisine",
     "flown",
+    "hostile_contract",
+    "hostile_limits",
     "inject",
     "multisine",
     "plant",
@@ -42,6 +47,12 @@ if TYPE_CHECKING:
     from sim2real.testing.broken_robot import FaultyRobot
     from sim2real.testing.engine_check import EngineCheck, EngineRequirement, check_engine
     from sim2real.testing.faults import LEVELS, inject, possible
+    from sim2real.testing.hostile_robot import (
+        HostileRobot,
+        Misbehaviour,
+        hostile_contract,
+        hostile_limits,
+    )
     from sim2real.testing.motions import clear_multisine, multisine, recordings
     from sim2real.testing.plants import PlantedGap, flown, plant, planted_twin, truths_of
 else:
