@@ -9,10 +9,14 @@ import numpy as np
 
 from sim2real.arrays import Floats
 from sim2real.contract import Contract, Limits
-from sim2real.robot.safety_rules import BLOCKED_S, REACH_M, REACH_RAD, Guard
+from sim2real.robot.safety_rules import (
+    BLOCKED_S,
+    POSITION_SLACK,
+    REACH_M,
+    REACH_RAD,
+    Guard,
+)
 
-_POSITION_SLACK = 0.05
-"""How far beyond its limits a joint may read: zero errors and soft stops [rad or m]."""
 _TORQUE_SLACK = 1.25
 """Factor on torque limits: measured torques are estimates, from currents."""
 _LEAD = 0.35
@@ -35,8 +39,8 @@ class MotionGuards:
         self._position = np.array([positions.get(joint, -1) for joint in joints], dtype=int)
         self._velocity = np.array([velocities.get(joint, -1) for joint in joints], dtype=int)
         self._limits, self._names = limits, [joint.name for joint in limits.joints]
-        self._low = limits.of("position_low") - _POSITION_SLACK
-        self._high = limits.of("position_high") + _POSITION_SLACK
+        self._low = limits.of("position_low") - POSITION_SLACK
+        self._high = limits.of("position_high") + POSITION_SLACK
         self._fastest, self._hardest = limits.of("velocity"), limits.of("acceleration")
         self._strongest = _TORQUE_SLACK * limits.of("torque")
         slides = np.array([command.unit == "m" for command in contract.commands])

@@ -8,7 +8,7 @@ import numpy as np
 
 from sim2real.arrays import Bools, Floats, Reals
 from sim2real.contract import Contract, Limits
-from sim2real.robot.safety_rules import REACH_M, REACH_RAD, Guard
+from sim2real.robot.safety_rules import POSITION_SLACK, REACH_M, REACH_RAD, Guard
 
 _CLOCK_TOLERANCE_S = 1e-3
 """How far in the future the time of a reading may lie [s]."""
@@ -48,10 +48,11 @@ class ReadingGuards:
         self._places = np.array([positions[joint] for joint in mine], dtype=int)
         self._speeds = np.array([velocities.get(joint, -1) for joint in mine], dtype=int)
         self._fastest = limits.of("velocity")[self._joints]
-        self._low = limits.of("position_low")[self._joints]
-        self._high = limits.of("position_high")[self._joints]
         slides = [contract.commands[k].unit == "m" for k in self._joints]
         self._reach = np.where(slides, REACH_M, REACH_RAD)
+        # Where readings end that nobody stops the robot for, and a little further.
+        self._low = limits.of("position_low")[self._joints] - POSITION_SLACK - self._reach
+        self._high = limits.of("position_high")[self._joints] + POSITION_SLACK + self._reach
         self._servo = np.array([contract.commands[k].stiffness > 0 for k in self._joints])
         span = (limits.of("command_high") - limits.of("command_low"))[self._joints]
         # Friction may hold a joint against a small torque, but not a servo's step.
@@ -141,7 +142,7 @@ class ReadingGuards:
         if not len(self._joints):
             return self._reaction_s
         here, speed = self._readings[self._places], self._speed
-        room = np.where(speed > 0, self._high - here, here - self._low) + self._reach
+        room = np.where(speed > 0, self._high - here, here - self._low)
         with np.errstate(divide="ignore", invalid="ignore"):
             reach_s = np.where(speed != 0, np.maximum(room, 0.0) / np.abs(speed), np.inf)
         return min(self._reaction_s, max(float(reach_s.min()), self._period_s + self._delay_s))
@@ -169,7 +170,7 @@ class ReadingGuards:
         driven = ~self._servo | (np.abs(mine - here) > _STUCK_LEAD)
         speed = np.abs(self._before).min(axis=0)
         same = here == self._readings[self._places]
-        room = np.where(self._before[1] > 0, self._high - here, here - self._low) + self._reach
+        room = np.where(self._before[1] > 0, self._high - here, here - self._low)
         with np.errstate(divide="ignore"):
             bound_s = np.minimum(self._reaction_s, np.maximum(room, 0.0) / speed)
         long = now_s - self._same_s > np.maximum(bound_s, 2 * self._period_s) - _CLOCK_TOLERANCE_S

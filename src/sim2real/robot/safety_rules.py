@@ -16,6 +16,8 @@ REACH_RAD = math.radians(2.0)
 """How far beyond its limit a joint could be by then [rad]."""
 REACH_M = 0.01
 """The same for a slide [m]."""
+POSITION_SLACK = 0.05
+"""How far beyond its limits a joint may read: zero errors and soft stops [rad or m]."""
 BLOCKED_S = 0.5
 """Time after which a joint that does not follow its command is blocked [s]."""
 
