@@ -38,9 +38,9 @@ BENCHMARKS = (
     ),
     Benchmark(
         name="deploy",
-        about="The loop on a robot: time of a period, lateness, faults, kills",
-        minutes=31,
-        modules=(*_FLOWN, "sim2real.twin"),
+        about="The loop on a robot: time of a period, faults, false stops, hostile robots, kills",
+        minutes=45,
+        modules=(*_FLOWN, "sim2real.twin", "sim2real.intervals", "sim2real.testing"),
         tolerance=Tolerance(relative=0.2, by_target=("deploy.khz_overruns",)),
     ),
     Benchmark(
