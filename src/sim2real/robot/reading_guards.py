@@ -26,7 +26,7 @@ class Sight:
     """What is known of the robot in a period."""
 
     readings: Floats | None
-    """The newest that can be believed; None before the first."""
+    """The newest that can be believed; None before the first since the start."""
     new: bool
     """Whether they came in this period."""
     held: bool
@@ -64,13 +64,13 @@ class ReadingGuards:
             (s.delay_s for s in contract.sensors if s.kind.startswith("joint")), default=0.0
         )
         self._without = without
-        self.reset()
+        self.reset(0.0)
 
-    def reset(self) -> None:
-        """Forget what was seen."""
+    def reset(self, now_s: float) -> None:
+        """Forget what was seen before a moment."""
         count = len(self._joints)
         self._readings: Floats | None = None
-        self._taken_s = 0.0
+        self._taken_s = now_s
         """When the newest believed readings were taken [s]."""
         self._speed = np.zeros(count)
         self._lost = 0
@@ -98,13 +98,11 @@ class ReadingGuards:
             self._note(seen, now_s, age_s)
             self._lost = 0
             return Sight(readings=seen, new=True, held=False, wrong=stuck)
-        if self._readings is None:
-            return self._sight(wrong=doubt)
         self._lost += 1
         silent_s, bound_s = now_s - self._taken_s, self._bound_s()
         if silent_s > bound_s + _CLOCK_TOLERANCE_S:
             return self._sight(wrong=f"{doubt}: no good one for {1e3 * silent_s:.0f} ms")
-        return self._sight(held=self._lost > 1)
+        return self._sight(held=self._lost > 1 or self._readings is None)
 
     def _sight(self, *, held: bool = False, wrong: str = "") -> Sight:
         return Sight(readings=self._readings, new=False, held=held, wrong=wrong)
@@ -138,8 +136,7 @@ class ReadingGuards:
 
     def _bound_s(self) -> float:
         """How long after the last good readings the robot has to stop [s]."""
-        assert self._readings is not None
-        if not len(self._joints):
+        if self._readings is None or not len(self._joints):
             return self._reaction_s
         here, speed = self._readings[self._places], self._speed
         room = np.where(speed > 0, self._high - here, here - self._low)

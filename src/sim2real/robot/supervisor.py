@@ -134,7 +134,7 @@ class Supervisor:
         self._now_s = self._now_s if now_s is None else now_s
         self._outside, self._sight, self._believed, self._goal = 0, None, None, None
         self._reference.reset(rest, self._now_s)
-        self._readings.reset()
+        self._readings.reset(self._now_s)
         self._motion.reset()
 
     def look(self, inputs: Inputs) -> Sight:
