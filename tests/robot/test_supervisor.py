@@ -213,7 +213,6 @@ def test_every_danger_ends_in_the_safe_stop_with_its_reason(change, words):
         ({"readings": None}, "there are no readings: no good one for 12"),
         ({"fresh": False}, "the readings stay away"),
         ({"readings": np.array([0, np.nan, 0, 0])}, "a reading is not a number"),
-        ({"readings": np.array([1.2, 0, 0, 0])}, "joint pan reads 1.20 further than it can be"),
         ({"age_s": 0.2}, "200 ms old"),
         ({"age_s": -5.0}, "ms old"),
         ({"age_s": np.nan}, "ms old"),
@@ -229,6 +228,23 @@ def test_what_cannot_be_believed_is_bridged_for_a_tenth_of_a_second(change, word
     assert len(commands) == 6 and words in decision.reason
     assert commands[1][0] > commands[0][0]
     assert all((command == commands[1]).all() for command in commands[2:])
+
+
+def test_one_jump_of_an_encoder_is_bridged_and_a_second_is_not():
+    one = servos()
+    jumped = replace(FINE, readings=np.array([1.2, 0, 0, 0]))
+    assert one.step(FINE).command is not None
+    for bad in (jumped, FINE, jumped):
+        assert one.step(bad).command is not None
+    decision = one.step(jumped)
+    assert "joint pan reads 1.20 further than it can be, again" in decision.reason
+
+
+def test_a_servo_that_presses_without_moving_is_stopped():
+    one = servos()
+    torque = np.array([0.0, -1.0])
+    reasons = [one.step(replace(FINE, torque=torque)).reason for _ in range(28)]
+    assert not any(reasons[:25]) and "joint lift presses with 1.00" in one.reason
 
 
 def test_near_a_limit_there_is_less_time():
@@ -324,7 +340,7 @@ def test_another_program_that_commands_the_robot_is_noticed():
         reasons.append(decision.reason)
         if decision.command is None:
             break
-    assert period == 8 and "another program" in one.reason
+    assert period == 5 and "another program" in one.reason
 
 
 def test_a_servo_that_stands_far_from_its_command_is_blocked():
@@ -415,7 +431,7 @@ def test_readings_that_stand_still_while_commands_move_stop_it():
         decision = one.step(replace(FINE, wanted=np.array([0.02 * period, 0.0])))
         if decision.command is None:
             break
-    assert "stand still" in decision.reason and 15 <= period < 40
+    assert "reads the same while commands move" in decision.reason and 10 <= period < 40
     one.arm(person="ana", resting=np.zeros(2))
     assert all(one.step(FINE).command is not None for _ in range(100))
     # After a long rest, the first command that moves has time to do so.

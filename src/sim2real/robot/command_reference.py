@@ -16,7 +16,7 @@ _ROUNDING = 1e-3
 """Difference between a command and its echo from rounding alone [rad, m or N m]."""
 _OTHERS_S = 0.5
 """Time in which commands of another program are counted [s]."""
-_OTHERS = 3
+_OTHERS = 2
 """Number of them that stops the robot."""
 
 

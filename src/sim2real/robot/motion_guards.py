@@ -19,11 +19,14 @@ from sim2real.robot.safety_rules import (
 
 _TORQUE_SLACK = 1.25
 """Factor on torque limits: measured torques are estimates, from currents."""
-_LEAD = 0.35
+_LEAD = 0.25
 """Distance to its command at which a servo that stands still is blocked [rad]; gravity and friction
 explain less."""
-_LEAD_M = 0.03
+_LEAD_M = 0.02
 """The same for a slide [m]."""
+_PRESSING = 0.45
+"""Share of its torque limit with which a joint that stands still presses against something; its own
+weight needs less."""
 _DELAY_S = 0.15
 """How much later than it is sent a command may show in the readings [s]."""
 _HOTTEST_C = 70.0
@@ -43,6 +46,7 @@ class MotionGuards:
         self._high = limits.of("position_high") + POSITION_SLACK
         self._fastest, self._hardest = limits.of("velocity"), limits.of("acceleration")
         self._strongest = _TORQUE_SLACK * limits.of("torque")
+        self._pressing = _PRESSING * limits.of("torque")
         slides = np.array([command.unit == "m" for command in contract.commands])
         self._lead = np.where(slides, _LEAD_M, _LEAD)
         self._moving = np.where(slides, REACH_M, REACH_RAD)
@@ -62,6 +66,8 @@ class MotionGuards:
         """Where each joint was when it last moved."""
         self._anchor_s = np.zeros(len(self._names))
         """When that was [s]."""
+        self._hard_s = np.full(len(self._names), np.inf)
+        """Since when each joint has needed much torque [s]."""
         self._behind_s = np.full(len(self._names), np.inf)
         """Since when each joint has been far from every command of late [s]."""
 
@@ -110,7 +116,8 @@ class MotionGuards:
                 ),
             )
         yield Guard.ACCELERATION, self._accelerated(speed, now_s)
-        yield Guard.TORQUE, self._strained(torque)
+        self._watch_motion(here, now_s)
+        yield Guard.TORQUE, self._strained(torque, now_s)
         yield Guard.TEMPERATURE, self._heated(temperature)
         yield Guard.TOOL, self._outside(tool)
         yield Guard.FOLLOWING, self._behind(here, now_s)
@@ -130,18 +137,28 @@ class MotionGuards:
             f" {self._hardest[k]:.0f}"
         )
 
-    def _strained(self, torque: Floats | None) -> str:
+    def _strained(self, torque: Floats | None, now_s: float) -> str:
         if torque is None:
             return ""
         if torque.shape != self._strongest.shape:
             return f"the robot gave {torque.size} torques, not {self._strongest.size}"
         strong = ~(np.abs(torque) <= self._strongest)
-        if not strong.any():
+        if strong.any():
+            k = int(np.argmax(strong))
+            return (
+                f"joint {self._names[k]} has a torque of {torque[k]:.2f}, above its limit of"
+                f" {self._limits.joints[k].torque:.2f}"
+            )
+        # A torque that is asked for is the policy's; a servo's is what stands in its way.
+        hard = self._follows & (np.abs(torque) > self._pressing)
+        self._hard_s = np.where(hard, np.minimum(self._hard_s, now_s), np.inf)
+        presses = now_s - np.maximum(self._hard_s, self._anchor_s) >= BLOCKED_S - 1e-6
+        if not presses.any():
             return ""
-        k = int(np.argmax(strong))
+        k = int(np.argmax(presses))
         return (
-            f"joint {self._names[k]} has a torque of {torque[k]:.2f}, above its limit of"
-            f" {self._limits.joints[k].torque:.2f}"
+            f"joint {self._names[k]} presses with {abs(torque[k]):.2f} for {BLOCKED_S:g} s and does"
+            " not move"
         )
 
     def _heated(self, temperature: Floats | None) -> str:
@@ -168,13 +185,15 @@ class MotionGuards:
             f" {np.round(low, 3).tolist()} to {np.round(high, 3).tolist()}"
         )
 
+    def _watch_motion(self, here: Floats, now_s: float) -> None:
+        moved = np.abs(here - self._anchor) >= self._moving
+        self._anchor = np.where(moved, here, self._anchor)
+        self._anchor_s = np.where(moved, now_s, self._anchor_s)
+
     def _behind(self, here: Floats, now_s: float) -> str:
         """A servo that stands still, far from every command of late."""
         if not self._follows.any() or not self._commands:
             return ""
-        moved = np.abs(here - self._anchor) >= self._moving
-        self._anchor = np.where(moved, here, self._anchor)
-        self._anchor_s = np.where(moved, now_s, self._anchor_s)
         lead = np.abs(self._commands[-1][1] - here)
         if (self._follows & (lead > self._lead)).any():
             lead = np.abs(np.stack([command for _, command in self._commands]) - here).min(axis=0)

@@ -16,8 +16,8 @@ _FAST = 1.0
 """Speed at which not even friction stops a joint at once [rad/s or m/s]."""
 _STUCK_LEAD = 0.2
 """Lead of a servo's command that overcomes friction and weight [rad or m]."""
-_STILL_S = 0.25
-"""Time with the very same readings, while commands move, that stops the robot [s]."""
+_STILL_S = 0.2
+"""Time with the very same reading, while its command moves, that stops the robot [s]."""
 _ROUNDING_S = 1e-6
 
 
@@ -56,7 +56,7 @@ class ReadingGuards:
         self._servo = np.array([contract.commands[k].stiffness > 0 for k in self._joints])
         span = (limits.of("command_high") - limits.of("command_low"))[self._joints]
         # Friction may hold a joint against a small torque, but not a servo's step.
-        self._much = 0.1 * np.where(self._servo, np.minimum(span, 1.0), span)
+        self._much = np.where(self._servo, np.minimum(0.1 * span, 0.15), 0.1 * span)
         self._width = contract.readings_width
         self._period_s = 1.0 / contract.rate_hz
         self._reaction_s = limits.reaction_s
@@ -73,13 +73,15 @@ class ReadingGuards:
         self._taken_s = now_s
         """When the newest believed readings were taken [s]."""
         self._speed = np.zeros(count)
-        self._lost = 0
+        self._lost, self._jumped = 0, False
         self._same_s = np.zeros(count)
         """Since when each joint has read the same [s]."""
         self._before = np.zeros((2, count))
         """Its speed in the two periods before that."""
-        self._still_s: float | None = None
-        self._still_command: Floats | None = None
+        self._rest_command: Floats | None = None
+        """Command that each joint had when its reading changed last."""
+        self._pushed_s = np.full(count, np.inf)
+        """Since when each joint should have moved [s]."""
 
     def look(
         self, readings: Reals | None, *, fresh: bool, age_s: float, now_s: float,
@@ -100,6 +102,8 @@ class ReadingGuards:
             return Sight(readings=seen, new=True, held=False, wrong=stuck)
         self._lost += 1
         silent_s, bound_s = now_s - self._taken_s, self._bound_s()
+        if self._jumped and self._lost > 1:
+            return self._sight(wrong=f"{doubt}, again")
         if silent_s > bound_s + _CLOCK_TOLERANCE_S:
             return self._sight(wrong=f"{doubt}: no good one for {1e3 * silent_s:.0f} ms")
         return self._sight(held=self._lost > 1 or self._readings is None)
@@ -109,7 +113,7 @@ class ReadingGuards:
 
     def _doubt(self, seen: Floats | None, fresh: bool, age_s: float, now_s: float) -> str:
         """Why these readings are not believed; '' if they are."""
-        off = self._without
+        off, self._jumped = self._without, False
         if seen is None:
             return "there are no readings"
         if not fresh:
@@ -125,6 +129,7 @@ class ReadingGuards:
             passed_s = max(now_s - age_s - self._taken_s, self._period_s)
             far = moved > self._fastest * passed_s + self._reach
             if far.any():
+                self._jumped = True
                 k = int(np.argmax(far))
                 return f"joint {self._names[k]} reads {moved[k]:.2f} further than it can be"
         return ""
@@ -174,12 +179,12 @@ class ReadingGuards:
         wrong = same & driven & (speed > _FAST) & long
         if wrong.any():
             return f"joint {self._names[int(np.argmax(wrong))]} reads the same though it was moving"
-        if (seen != self._readings).any() or self._still_command is None:
-            self._still_s, self._still_command = None, command.copy()
-            return ""
-        # A robot at rest stands still, until a command that moved should have moved it.
-        if (np.abs(mine - self._still_command[self._joints]) > self._much).any():
-            self._still_s = now_s if self._still_s is None else self._still_s
-            if now_s - self._still_s >= _STILL_S - _CLOCK_TOLERANCE_S:
-                return "the readings stand still while the commands move"
+        # A joint at rest reads the same, until a command that moved should have moved it.
+        rest = mine if self._rest_command is None else np.where(same, self._rest_command, mine)
+        self._rest_command = rest
+        pushed = same & (np.abs(mine - rest) > self._much)
+        self._pushed_s = np.where(pushed, np.minimum(self._pushed_s, now_s), np.inf)
+        still = now_s - self._pushed_s >= _STILL_S - _CLOCK_TOLERANCE_S
+        if still.any():
+            return f"joint {self._names[int(np.argmax(still))]} reads the same while commands move"
         return ""

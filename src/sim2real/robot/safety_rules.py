@@ -103,7 +103,7 @@ SAFETY_RULES = (
     SafetyRule(
         hazard="another program that commands the robot", needs="reports_commands",
         guard=Guard.OTHER_PROGRAM, backup=(Guard.FOLLOWING, Guard.SPEED, Guard.ACCELERATION),
-        bound="three of its commands in half a second", response=Response.STOP,
+        bound="two of its commands in half a second", response=Response.STOP,
     ),
     SafetyRule(
         hazard="readings that stay away or are old", guard=Guard.LOST,
@@ -117,7 +117,7 @@ SAFETY_RULES = (
     SafetyRule(
         hazard="an encoder that jumps", guard=Guard.JUMP,
         backup=(Guard.SPEED, Guard.ACCELERATION, Guard.POSITION, Guard.FOLLOWING),
-        bound=_SOON, response=Response.HOLD,
+        bound="one jump is bridged; the second reading beyond it", response=Response.HOLD,
     ),
     SafetyRule(
         hazard="an encoder that sticks", guard=Guard.STUCK, backup=(Guard.FOLLOWING,),
@@ -136,8 +136,9 @@ SAFETY_RULES = (
         backup=(Guard.SPEED,), bound=_NOW, response=Response.STOP,
     ),
     SafetyRule(
-        hazard="too much torque: contact, or overload", needs="measures_torque",
-        guard=Guard.TORQUE, backup=(Guard.FOLLOWING,), bound=_NOW, response=Response.STOP,
+        hazard="too much torque, or much of it without moving: contact, overload",
+        needs="measures_torque", guard=Guard.TORQUE, backup=(Guard.FOLLOWING,),
+        bound=f"{_NOW}; 0.5 s without moving", response=Response.STOP,
     ),
     SafetyRule(
         hazard="a joint that does not follow: blocked, in contact, without supply",
