@@ -42,6 +42,9 @@ def run_loop(config: LoopConfig) -> int:
         print_json({"folder": str(closed.folder), **closed.to_dict()})
     else:
         say(closed.why)
+        for one in closed.rounds:
+            if one.failures is not None and (causes := one.failures.causes()):
+                say(causes)
         if (expected := closed.rounds[-1].expected) is not None:
             say(f"expected from now on: {expected}")
         if config.lake:
