@@ -9,6 +9,7 @@ import pytest
 from sim2real.errors import Sim2RealError
 from sim2real.loop import Stages
 from sim2real.robot import OperatorPrompts
+from tests.ladder import climbed
 from tests.repository import BUNDLES
 
 TASK = "pendulum-swingup"
@@ -26,13 +27,11 @@ def address():
 
 @pytest.fixture
 def bundle(tmp_path):
-    return shutil.copytree(BUNDLE, tmp_path / "bundle")
+    return climbed(shutil.copytree(BUNDLE, tmp_path / "bundle"), TASK, "unit-4")
 
 
 def at(address: str, **prompts) -> Stages:
-    return Stages(
-        robot=address, task=TASK, person="test", force=True, prompts=OperatorPrompts(**prompts)
-    )
+    return Stages(robot=address, task=TASK, person="test", prompts=OperatorPrompts(**prompts))
 
 
 class Cut:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from sim2real.cli.output import ask, print_json, print_table, say
+from sim2real.cli.output import at_the_terminal, print_json, print_table, say
 from sim2real.contract import Contract
 from sim2real.evaluation import open_policy
 from sim2real.report import bar
@@ -28,7 +28,7 @@ def run_deploy(config: DeployConfig) -> int:
         prompts = OperatorPrompts(
             report=report,
             tell=(lambda text: None) if config.json else say,
-            ask=ask,
+            **at_the_terminal(),
             show=lambda time_s, wanted, sent: rows.append((time_s, sent)),
         )
         found = deploy(config, prompts=prompts)
