@@ -53,6 +53,8 @@ def _show(
         say(f"nothing was sent to {found.robot} {found.serial}; --execute moves it")
     if found.skipped:
         say(f"skipped by force: {found.skipped}")
+    if found.record is not None and found.record.despite:
+        say(f"taken although not passed: {found.record.despite}")
     if found.record is not None:
         agreement = found.record.figures.get("agreement")
         if agreement:
@@ -62,7 +64,11 @@ def _show(
             for finding in doctor["findings"][:1]:
                 say(f"  {finding['evidence']}")
                 say(f"  more: sim2real doctor {config.bundle} --logs {' '.join(config.logs)}")
+        for note in found.record.figures.get("notes", ()):
+            say(f"note: {note}")
         say(found.record.line())
+        if found.record.to_pass:
+            say(f"to pass: {found.record.to_pass}")
     if found.success is not None:
         say(f"success {found.success}")
     left = config.trials - len(found.trials)

@@ -43,6 +43,10 @@ def run_loop(config: LoopConfig) -> int:
         for one in closed.rounds:
             if one.failures is not None and (causes := one.failures.causes()):
                 say(causes)
+            for step in one.ladder.steps:
+                if not step.passed:
+                    needed = f"; to pass it, {step.to_pass}" if step.to_pass else ""
+                    say(f"not passed: {step.step}: {step.why}{needed}")
         if (expected := closed.rounds[-1].expected) is not None:
             say(f"expected from now on: {expected}")
         if config.lake:

@@ -78,8 +78,8 @@ class _Halves(Sampler):
 
     def values(self, p: Tensor, worlds: Tensor, episodes: Tensor) -> Tensor:
         even = (worlds % 2 == 0)[:, None]
-        both = (one.values(p, worlds, episodes) for one in (self._even, self._odd))
-        return torch.where(even, *both)
+        one, other = (half.values(p, worlds, episodes) for half in (self._even, self._odd))
+        return torch.where(even, one, other)
 
 
 def _sampler(twin: Twin, *, worlds: int, wider: float) -> Sampler:
