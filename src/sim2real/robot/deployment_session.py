@@ -14,7 +14,7 @@ from sim2real import __version__
 from sim2real.contract import Contract, Limits
 from sim2real.data import Lake, Origin, Provenance, read_recording
 from sim2real.errors import Sim2RealError, one_line
-from sim2real.evaluation import OpenedPolicy, open_policy
+from sim2real.evaluation import OpenedPolicy
 from sim2real.files import write_json
 from sim2real.phases import phase
 from sim2real.policy import Pilot
@@ -25,8 +25,9 @@ from sim2real.robot.connect import ADDRESSES, clock_of, open_robot
 from sim2real.robot.deploy_config import DeployConfig
 from sim2real.robot.deployment import AttemptRecord, Deployment, OperatorPrompts
 from sim2real.robot.driver_errors import driving
+from sim2real.robot.in_charge import check_charge, policy_in_charge
 from sim2real.robot.kinematics import Kinematics
-from sim2real.robot.ladder import LadderRecord, Shortfall, missing, small_and_slow, write_record
+from sim2real.robot.ladder import LadderRecord, Shortfall, small_and_slow, write_record
 from sim2real.robot.operator import OperatorStop
 from sim2real.robot.permission import Permission, permission, refuse_force
 from sim2real.robot.protocol import Robot
@@ -64,7 +65,7 @@ class DeploymentSession:
             raise Sim2RealError(f"--robot is required: {ADDRESSES}")
         self._runtime = policy.runtime()
         self._kinematics = Kinematics(policy.twin, policy.contract, policy.limits)
-        self._in_charge = _policy_in_charge(config, policy)
+        self._in_charge = policy_in_charge(config, policy)
         self.robot: Robot = open_robot(config.robot, task=policy.contract.task)
         self._comparison = ShadowComparison(policy.contract, policy.limits)
         self._moved = False
@@ -142,7 +143,8 @@ class DeploymentSession:
                 f"this {robot.name} has no serial number, but each robot needs its own ladder:"
                 " give it an id"
             )
-        self._check_charge()
+        if self._in_charge is not None and not config.force:
+            check_charge(self._in_charge, config.in_charge, robot)
         self._attendance.check(judged=config.step == "full")
         return permission(
             self._policy, config.step, robot, force=config.force, prompts=self._prompts
@@ -197,19 +199,6 @@ class DeploymentSession:
         if self._in_charge is None:
             return Holding(Pilot(self._runtime))
         return Pilot(self._in_charge.runtime())
-
-    def _check_charge(self) -> None:
-        """Refuse a policy in charge that has not climbed the whole ladder itself."""
-        if self._in_charge is None or self._config.force:
-            return
-        robot = self.robot
-        left = missing(self._in_charge, "full", robot=robot.name, serial=robot.serial)
-        if left:
-            raise Sim2RealError(
-                f"{self._config.in_charge} may not drive {robot.name} {robot.serial}: it has not"
-                f" passed {', '.join(left)}; pass these first"
-                + (", or skip them with --force" if robot.abilities.simulated else "")
-            )
 
     def _kept(self, flight: Flight, outcome: str, recording: Recording | None) -> AttemptRecord:
         late = flight.late_s if len(flight.late_s) else np.zeros(1)
@@ -330,22 +319,6 @@ class DeploymentSession:
         except OSError as error:
             raise Sim2RealError(f"cannot record to {folder}: {error.strerror or error}") from None
         return folder
-
-
-def _policy_in_charge(config: DeployConfig, policy: OpenedPolicy) -> OpenedPolicy | None:
-    """The policy that drives the robot while another shadows it; None without one."""
-    if config.step != "shadow" or config.in_charge in ("hold", "robot"):
-        return None
-    other = open_policy(config.in_charge)
-    if other.seal == policy.seal:
-        raise Sim2RealError("a policy cannot shadow itself: --in-charge names the same one")
-    one, two = policy.contract, other.contract
-    mine, theirs = ([command.name for command in c.commands] for c in (one, two))
-    if mine != theirs or (one.sensors, one.goals, one.rate_hz) != (
-        two.sensors, two.goals, two.rate_hz,
-    ):  # fmt: skip
-        raise Sim2RealError(f"the policy in charge, {config.in_charge}, is for another robot")
-    return other
 
 
 @contextmanager
