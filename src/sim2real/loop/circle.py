@@ -253,8 +253,9 @@ def _begin(
     sim = store.run(stages.evaluate(policy))
     draws = store.run(stages.predict(policy, recorded)) if known else None
     ladder = store.run(stages.ladder(stages.export(policy), recorded))
-    free = ladder.result.get("free", ladder.result["passed"])
-    if not free and not stages.force:
+    # The last step before free motion ends the doubts of those before it.
+    limited = ladder.result.get("steps", [ladder.result])[-1]
+    if not limited["passed"] and not stages.force:
         raise Sim2RealError(f"the policy did not pass {ladder.folder}; --force continues anyway")
     return Turn(
         policy=trained,

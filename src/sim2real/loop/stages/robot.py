@@ -168,13 +168,12 @@ class RobotStages(StagesBase):
             taken.append(made)
             if not made["passed"]:
                 self.prompts.tell(_not_passed(made))
-        free = bool(taken[-1]["passed"])
-        if not free and not self.force:
+        if not taken[-1]["passed"] and not self.force:
             skip = "; --force continues anyway" if self.abilities.simulated else ""
             raise Sim2RealError(
                 f"{_not_passed(taken[-1])}; until then it may not move the robot freely{skip}"
             )
-        return {"steps": taken, "passed": all(one["passed"] for one in taken), "free": free}
+        return {"steps": taken, "passed": all(one["passed"] for one in taken)}
 
     def _take(self, folder: Path, bundle: Path, logs: list[Episode], step: _Step) -> dict[str, Any]:
         """Take one step of the ladder; whether it was passed, else why, and what it would take."""
