@@ -254,8 +254,8 @@ def _begin(
     draws = store.run(stages.predict(policy, recorded)) if known else None
     ladder = store.run(stages.ladder(stages.export(policy), recorded))
     # The last step before free motion ends the doubts of those before it.
-    limited = ladder.result.get("steps", [ladder.result])[-1]
-    if not limited["passed"] and not stages.force:
+    passed = ladder.result["passed"] or ladder.result["steps"][-1]["passed"]
+    if not passed and not stages.force:
         raise Sim2RealError(f"the policy did not pass {ladder.folder}; --force continues anyway")
     return Turn(
         policy=trained,
