@@ -18,6 +18,7 @@ from typing import Any
 from sim2real.errors import Sim2RealError, explaining, one_line
 from sim2real.robot.abilities import bench_of, judge_of
 from sim2real.robot.deployment import OperatorPrompts
+from sim2real.robot.driver_errors import driver_says
 from sim2real.robot.protocol import Robot
 from sim2real.robot.readings import Goals
 from sim2real.robot.supervisor import OPERATOR
@@ -89,7 +90,11 @@ class Attendance:
             if said or not self.prompts.attended:
                 return said
         elif bench is not None:
-            with suppress(Sim2RealError):  # a robot that does not answer has not succeeded
+            # A robot that does not answer has not succeeded.
+            with (
+                suppress(Sim2RealError),
+                driver_says(f"{self.robot.name} failed while its bench judged a trial"),
+            ):
                 return "success" if bench.judge() else "failure"
             return "failure"
         pressed = self.prompts.choose("did it succeed? [y/n, Enter if unclear]", "yn")

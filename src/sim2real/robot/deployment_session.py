@@ -13,7 +13,7 @@ import numpy as np
 from sim2real import __version__
 from sim2real.contract import Contract, Limits
 from sim2real.data import Lake, Origin, Provenance, read_recording
-from sim2real.errors import Sim2RealError, one_line
+from sim2real.errors import Sim2RealError
 from sim2real.evaluation import OpenedPolicy
 from sim2real.files import write_json
 from sim2real.phases import phase
@@ -24,7 +24,7 @@ from sim2real.robot.attendance import Attendance
 from sim2real.robot.connect import ADDRESSES, clock_of, open_robot
 from sim2real.robot.deploy_config import DeployConfig
 from sim2real.robot.deployment import AttemptRecord, Deployment, OperatorPrompts
-from sim2real.robot.driver_errors import driving
+from sim2real.robot.driver_errors import driver_says, said_by
 from sim2real.robot.in_charge import check_charge, policy_in_charge
 from sim2real.robot.kinematics import Kinematics
 from sim2real.robot.ladder import LadderRecord, Shortfall, small_and_slow, write_record
@@ -117,7 +117,7 @@ class DeploymentSession:
         except BaseException as error:
             # What has moved is on record, however it ended.
             if folder and self._moved:
-                self._record(trials, ended=one_line(error) or type(error).__name__)
+                self._record(trials, ended=said_by(error))
             raise
         record = self._record(trials) if folder else None
         found = Deployment(
@@ -155,11 +155,11 @@ class DeploymentSession:
     ) -> AttemptRecord:
         config, robot, contract = self._config, self.robot, self._policy.contract
         goal_vector(contract, goals)  # refuse missing goals before the drives are on
-        with driving(robot.name, "it was read"):
+        with driver_says(f"{robot.name} failed while it was read"):
             first_readings(robot, contract, self._clock)  # and another robot
         if self._sends:
             self._moved = True
-            with driving(robot.name, "its drives were started"):
+            with driver_says(f"{robot.name} failed while its drives were started"):
                 make_ready(robot, contract, self._clock)
         limits = self._limits(goals)
         recording = None
@@ -223,7 +223,7 @@ class DeploymentSession:
     def _set_up(self, number: int) -> Goals:
         """Have the robot's bench, or a person, set up a trial; its goals."""
         moves = self._sends and (self._config.step == "full" or self._config.trials > 1)
-        with driving(self.robot.name, "its bench set up a trial"):
+        with driver_says(f"{self.robot.name} failed while its bench set up a trial"):
             told = self._attendance.set_up(number, moves=moves, resets=self._resets)
         return {**told, **self._goals}
 

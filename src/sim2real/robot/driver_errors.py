@@ -1,53 +1,48 @@
-"""What a driver's failure means to a person: a sentence, and no message of the operating system."""
+"""What drivers and sockets say when they fail, in words that help."""
 
 from __future__ import annotations
 
 import errno
-import os
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 from sim2real.errors import Sim2RealError, one_line
 
-_MEANINGS = {
+_MEANS = {
+    errno.EACCES: "there is no permission for its port (on Linux: join the group dialout)",
     errno.EAGAIN: "it did not answer in time",
-    errno.ETIMEDOUT: "it did not answer in time",
-    errno.EINTR: "the wait for its answer was interrupted",
-    errno.EIO: "its cable or its bus failed",
-    errno.ENODEV: "it is not plugged in",
-    errno.ENXIO: "it is not plugged in",
-    errno.ENOENT: "it is not plugged in, or its port has another name",
-    errno.EACCES: "this user may not open its port",
     errno.EBUSY: "another program uses its port",
-    errno.ECONNREFUSED: "nothing listens at its address",
-    errno.ECONNRESET: "it closed the connection",
-    errno.EPIPE: "it closed the connection",
-    errno.EHOSTUNREACH: "its address cannot be reached",
-    errno.ENETUNREACH: "its address cannot be reached",
+    errno.EIO: "its port does not work any more: was it unplugged?",
+    errno.ENODEV: "its port is gone: was it unplugged?",
+    errno.ENOENT: "there is no such port: is it plugged in?",
+    errno.ENXIO: "its port is gone: was it unplugged?",
+    errno.EPERM: "there is no permission for its port (on Linux: join the group dialout)",
+    errno.ETIMEDOUT: "it did not answer in time",
 }
-"""Numbers of the operating system's errors, in words."""
+"""What error numbers of the operating system mean for a robot."""
+_NUMBER = re.compile(r"\[Errno (\d+)\]")
+
+
+def said_by(error: BaseException) -> str:
+    """What an exception of a driver says, as one line; error numbers are put into words."""
+    text = one_line(error) or type(error).__name__
+    if isinstance(error, Sim2RealError):
+        return text
+    found = _NUMBER.search(text)
+    number = int(found[1]) if found else getattr(error, "errno", None)
+    if number not in _MEANS:
+        return text
+    device = re.search(r"/dev/[\w./-]*\w", text)
+    return _MEANS[number] + (f" ({device[0]})" if device else "")
 
 
 @contextmanager
-def driving(robot: str, doing: str) -> Iterator[None]:
-    """Whatever a driver raises while `doing` something becomes a `Sim2RealError` in a sentence."""
+def driver_says(what: str) -> Iterator[None]:
+    """An exception of a driver becomes a `Sim2RealError` that says what failed, and why."""
     try:
         yield
     except Sim2RealError:
         raise
-    except Exception as error:  # a driver may raise anything
-        raise Sim2RealError(f"{robot} failed while {doing}: {meaning(error)}") from None
-
-
-def meaning(error: BaseException) -> str:
-    """What a driver's exception means, in words."""
-    if isinstance(error, TimeoutError | BlockingIOError):
-        return _MEANINGS[errno.EAGAIN]
-    number = error.errno if isinstance(error, OSError) else None
-    if number is not None and number in _MEANINGS:
-        return _MEANINGS[number]
-    said = one_line(error)
-    for number, words in _MEANINGS.items():
-        if os.strerror(number).lower() in said.lower():  # as other libraries pass it on
-            return words
-    return f"its driver says {said!r}" if said else f"its driver raised {type(error).__name__}"
+    except Exception as error:
+        raise Sim2RealError(f"{what}: {said_by(error)}") from None

@@ -20,6 +20,7 @@ from sim2real.robot.agreed_limits import agreed_limits
 from sim2real.robot.attendance import Attendance
 from sim2real.robot.connect import clock_of, connected, open_robot
 from sim2real.robot.deployment import OperatorPrompts
+from sim2real.robot.driver_errors import driver_says
 from sim2real.robot.excite.plan import Excitation, ExcitationPlan, resting
 from sim2real.robot.excite.record import ExcitedRobot, PreparedMotion, prepare_motion
 from sim2real.robot.excite.record_config import RecordConfig
@@ -119,13 +120,15 @@ class MotionPlayer:
         robot, contract, clock = self.robot, self.subject.contract, clock_of(self.robot)
         attempt = 1
         while True:
-            readings = (make_ready if self.execute else first_readings)(robot, contract, clock)
+            with driver_says(f"{robot.name} failed while it was made ready"):
+                readings = (make_ready if self.execute else first_readings)(robot, contract, clock)
             home = resting(contract, readings) if home is None else home
             prepared = planned(readings, home=home)
             if not self.execute:
                 return prepared, home
             # A robot that hears nothing during planning may stop by itself, and sink.
-            readings = make_ready(robot, contract, clock)
+            with driver_says(f"{robot.name} failed while it was made ready"):
+                readings = make_ready(robot, contract, clock)
             try:
                 Excitation(contract, prepared.plan).start(readings, np.zeros(0))
             except Sim2RealError:
