@@ -65,10 +65,10 @@ def ask_key(text: str, keys: str) -> str:
     import tty
 
     settings = termios.tcgetattr(sys.stdin)
-    termios.tcflush(sys.stdin, termios.TCIFLUSH)
-    say(text)
-    tty.setcbreak(sys.stdin)
+    tty.setcbreak(sys.stdin)  # forgets what was typed in a hurry, and nothing after the question
     try:
+        say(text)
+        sys.stdout.flush()
         while True:
             pressed = os.read(sys.stdin.fileno(), 1).decode(errors="replace").lower()
             if pressed in ("", "\n", *keys):
