@@ -113,7 +113,7 @@ def test_failures_among_simulated_successes_are_not_reproduced():
 
     def reproduced(place):
         real = place + rng.normal(size=(5, 1, 2))
-        log = SimpleNamespace(log=SimpleNamespace(episode="e"))
+        log = SimpleNamespace(log=SimpleNamespace(episode="e"), stopped="")
         steps = SimpleNamespace(phases=lambda log: ())
         parts = [[log] * 5, real, np.zeros((5, 5)), steps, (simulated, trials), (simulated, trials)]
         twin = bundle_and_twin(TASK)[1]
@@ -207,6 +207,34 @@ def test_what_no_value_reproduces_is_unknown(weak):
     opened = replace(open_policy(bundle, params="nominal"), twin=twin)
     found = explain_failures(opened, odd, worlds=200).failures
     assert {kind.dimension for kind in found.kinds} == {UNKNOWN}
+
+
+def stopped(episode, why):
+    source = replace(episode.provenance, stopped=why)
+    return replace(episode, provenance=source, outcome="failure")
+
+
+@pytest.mark.slow
+def test_what_stopped_trials_is_the_cause_of_their_failure():
+    bundle, twin = bundle_and_twin(TASK)
+    flown = simulate(bundle, twin, count=6, seed=5)
+    fast = [f"hinge at {speed} rad/s, limit 12.43" for speed in (-12.58, 13, 12.9)]
+    ended = [
+        stopped(e, why) for e, why in zip(flown[:4], [*fast, "the connection is lost"], strict=True)
+    ]
+    other = replace(flown[4], outcome="failure")
+    opened = replace(open_policy(bundle, params="nominal"), twin=twin)
+    found = explain_failures(opened, [*ended, other, flown[5]], worlds=16)
+    by_speed, *others = found.failures.kinds
+    assert len(by_speed.episodes) == 3 and by_speed.stopped in fast
+    assert by_speed.cause == f"stopped: {by_speed.stopped}"
+    assert {kind.cause for kind in others} >= {"stopped: the connection is lost"}
+    assert len(found.failures.kinds) == 3 and "" in {kind.stopped for kind in others}
+    assert by_speed.stopped in found.failures.causes()
+    said = "\n".join(found.sentences())
+    assert by_speed.stopped in said and "the connection is lost" in said
+    assert not any("unknown" in line for line in by_speed.sentences())
+    assert Failures.from_dict(found.failures.to_dict()) == found.failures
 
 
 def test_recordings_without_outcomes_are_refused():

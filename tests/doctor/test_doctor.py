@@ -23,11 +23,13 @@ from sim2real.doctor.software_chain import SoftwareChain
 from sim2real.errors import Sim2RealError
 from sim2real.evaluation import open_policy
 from sim2real.logs.control_log import ControlLog
+from sim2real.params import Empirical
 from sim2real.policy import Bundle, ObjectPolicy, Pilot, Runtime
 from sim2real.robot import Recording, StandIn, Supervisor, fly
 from sim2real.testing import FaultyRobot, inject, possible
 from tests.golden.cases import MADE
 from tests.repository import BUNDLES
+from tests.simulated import bundle_and_twin, simulate
 
 TASKS = ("pendulum-swingup", "arm-reach", "arm-push")
 
@@ -336,3 +338,36 @@ def test_a_bundle_that_moved_between_two_looks_is_compared_with_its_worlds_all_t
     shutil.rmtree(first)
     log = select([str(MADE / "flown")])
     assert "not checked" not in " ".join(diagnose(BUNDLES / "pendulum-swingup", log).notes)
+
+
+def later(episode, periods):
+    """A recording whose joints answer later than they did."""
+    channels = {
+        name: Signal(signal.times[periods:], signal.values[: -periods or None], signal.unit)
+        for name, signal in episode.signals.items()
+        if name.startswith("sensor/")
+    }
+    sent = episode["command"]
+    channels["command"] = Signal(sent.times[periods:], sent.values[periods:], sent.unit)
+    return Episode(channels=channels, provenance=Provenance(kind="real"))
+
+
+@pytest.mark.slow
+def test_a_delay_is_a_fault_unless_the_bundles_own_twin_knows_it():
+    bundle, twin = bundle_and_twin("arm-reach")
+    slow = {"actuator/*/delay": 0.0735, "joint/*/damping": 3.0}
+    slow |= {p.name: 0.5 for p in twin.parameters if p.name.endswith("/kp")}
+    logs = simulate(bundle, twin, count=4, seed=3, values=slow)
+    late = [Fault.ACTION_DELAYED]
+
+    def delays(opened, periods=0):
+        return [f for f in names(opened, *(later(log, periods) for log in logs)) if f in late]
+
+    opened = open_policy(bundle)
+    known = Empirical(
+        names=tuple(slow),
+        samples=tuple(tuple(f * v for v in slow.values()) for f in np.linspace(0.97, 1.02, 12)),
+    )
+    knows = Doctor(replace(opened, twin=replace(twin, posterior=known), source="posterior"))
+    assert delays(Doctor(opened)) == late
+    assert delays(knows) == [] and delays(knows, 3) == late

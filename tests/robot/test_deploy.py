@@ -32,6 +32,7 @@ from sim2real.robot.ladder import (
 from sim2real.robot.ladder_step import parse_goals
 from sim2real.robot.operator import OperatorStop
 from sim2real.robot.remote import RemoteRobot
+from tests.ladder import climbed
 from tests.repository import BUNDLES
 
 
@@ -249,19 +250,23 @@ def test_a_bundle_that_contradicts_its_model_never_reaches_a_robot(
 
 
 @pytest.mark.slow
-def test_a_bundle_of_another_robot_moves_nothing(bundle, monkeypatch, capsys):
+def test_a_bundle_of_another_robot_moves_nothing(bundle, tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(RemoteRobot, "send_action", lambda *_: pytest.fail("it sent something"))
-    execute = ["--execute", "--person", "ana", "--force"]
+    execute = ["--execute", "--person", "ana"]
+    climbed(bundle, "arm-reach", "unit-2")
+    push = climbed(
+        Path(shutil.copytree(BUNDLES / "arm-push", tmp_path / "push")), "arm-reach", "unit-2"
+    )
     with StandIn(2, "pendulum-swingup") as robot:
         address = robot.address.removeprefix("tcp://")
         assert go(bundle, "--robot", address, *execute) == 2
         assert "for another robot" in capsys.readouterr().err
     with StandIn(2, "arm-reach") as robot:
         address = robot.address.removeprefix("tcp://")
-        assert go(BUNDLES / "arm-push", "--robot", address, *execute) == 2
+        assert go(push, "--robot", address, *execute) == 2
         assert "goal 'goal' needs 2 finite numbers" in capsys.readouterr().err
         words = ["--goal", "goal=0.3,0.1"]
-        assert go(BUNDLES / "arm-push", "--robot", address, *execute, *words) == 2
+        assert go(push, "--robot", address, *execute, *words) == 2
         assert "the robot does not report cube_pos" in capsys.readouterr().err
     assert go(bundle, "--robot", "127.0.0.1:9") == 2
     assert "does not answer" in capsys.readouterr().err
@@ -364,10 +369,11 @@ def test_an_operator_stops_with_a_key():
 
 def fly_until(bundle, folder, how) -> tuple[int, dict] | None:
     """Fly in real time until the operator stops it; None where a busy machine stopped it before."""
+    climbed(bundle, "arm-reach", "unit-1")
     with StandIn(1, "arm-reach", virtual=False) as robot:
         address = robot.address.removeprefix("tcp://")
         command = [sys.executable, "-m", "sim2real.cli", "deploy", str(bundle), "--robot", address]
-        command += ["--execute", "--person", "ana", "--force", "--seconds", "30"]
+        command += ["--execute", "--person", "ana", "--seconds", "30"]
         command += ["--out", str(folder), "--json"]
         with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
             file = folder / "trial-0001.arrow"

@@ -5,11 +5,13 @@ import json
 import pyarrow as pa
 import pytest
 
-from sim2real.data import Provenance, select
+from sim2real.data import Lake, Provenance, select
 from sim2real.data.formats import detect
 from sim2real.data.formats.recording import read_recording
 from sim2real.errors import Sim2RealError
 from sim2real.robot import Recording
+from sim2real.robot.recording import write_outcome
+from sim2real.robot.supervisor import OPERATOR
 
 REAL = Provenance(kind="real", robot="arm-reach", serial="unit-4")
 
@@ -63,3 +65,25 @@ def test_recordings_are_a_format_also_beside_files_that_need_a_map(tmp_path):
     assert [episode.outcome for episode in found] == ["success", ""]
     assert select(found).episodes == found
     assert select(tmp_path / "runs").episodes == found[:1]
+
+
+def test_why_it_was_stopped_belongs_to_the_episode_and_an_operator_is_no_reason(tmp_path):
+    def ended(name, stopped, beside=None):
+        recording = Recording(tmp_path / name, {"q": "rad"}, REAL)
+        recording.add(0.0, {"q": [1.0]})
+        recording.close()
+        write_outcome(recording.path, "failure", stopped=stopped, periods=1)
+        if beside is not None:
+            recording.path.with_suffix(".json").write_text(json.dumps(beside))
+        return read_recording(recording.path)
+
+    fast = ended("fast.arrow", "hinge at -12.58 rad/s, limit 12.43")
+    assert fast.provenance.stopped == "hinge at -12.58 rad/s, limit 12.43"
+    lake = Lake.create(tmp_path / "lake")
+    lake.append(fast)
+    (row,) = lake.query("select provenance->>'$.stopped' as why from episodes").to_pylist()
+    assert row["why"] == fast.provenance.stopped == lake.get(fast.id).provenance.stopped
+    whole = ended("whole.arrow", "")
+    assert ended("key.arrow", OPERATOR) == whole and not whole.provenance.stopped
+    # What an earlier version wrote keeps its id.
+    assert ended("old.arrow", "x", {"outcome": "failure", "stopped": "too fast"}) == whole

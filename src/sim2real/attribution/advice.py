@@ -146,7 +146,13 @@ def _undetermined(success: Attribution, identified: Mapping[str, Any]) -> Iterat
 def _kinds(failures: Failures) -> Iterator[Advice]:
     for kind in failures.kinds:
         count, first = counted(len(kind.episodes), "failure"), kind.episodes[0][:8]
-        if not kind.reproducible:
+        if kind.stopped:
+            yield Advice(
+                do=f"look at what came before the stop in episode {first}; a policy that gets near"
+                " a limit needs to be trained with it",
+                why=f"{count} of this kind ended in a stop: {kind.stopped}",
+            )
+        elif not kind.reproducible:
             yield Advice(
                 do=f"look at episode {first}, and record more trials under its conditions",
                 why=f"nothing in the twin reproduces {count} of this kind",

@@ -33,6 +33,8 @@ class Attempt:
     """Goals and first readings, by name."""
     turning: frozenset[str] = frozenset()
     """Those of them that are angles of freely turning joints."""
+    stopped: str = ""
+    """Why a supervisor, or the robot itself, ended it; '' where neither did."""
 
     @classmethod
     def of(cls, episode: Episode, log: ControlLog, task: type[Task]) -> Attempt:
@@ -54,6 +56,7 @@ class Attempt:
             unit=" ".join(part for part in (source.serial, source.site) if part),
             recorded=source.recorded,
             began=began,
+            stopped=source.stopped,
         )
 
 

@@ -8,6 +8,7 @@ other.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
@@ -17,7 +18,7 @@ from typing import Any
 import numpy as np
 from scipy.stats import ks_2samp
 
-from sim2real.arrays import Floats
+from sim2real.arrays import Floats, Ints
 from sim2real.attribution.advice import advise
 from sim2real.attribution.attempt_behaviour import (
     Behaviours,
@@ -47,6 +48,8 @@ _NEAREST_SHARE = 0.05
 """Share of the simulated trials that count as most similar to a failure."""
 _MIN_NEAREST = 20
 """Least number of those trials."""
+_NUMBER = re.compile(r"[-+]?\d+(\.\d+)?(e[-+]?\d+)?")
+"""What differs between two stops for one reason."""
 _MIN_TRIALS = 8
 """Fewest simulated trials to judge similarity by."""
 _VALUE_QUANTILES = (0.05, 0.5, 0.95)
@@ -112,7 +115,7 @@ def explain_failures(
                 [failed[k] for k in group], real[group], between[np.ix_(group, group)], behaviours,
                 trained, allowed, scale, twin, thresholds,
             )
-            for group in kinds(between)
+            for group in _groups(failed, between)
         ]  # fmt: skip
     success = trained[1].success
     failures = Failures(
@@ -140,6 +143,18 @@ def allowed_draws(twin: Twin, identified: Twin | None, count: int, seed: int) ->
             both = np.concatenate([found[:, k], known[:, columns[parameter.name]]])
             found[:, k] = rng.uniform(both.min(), both.max(), count)
     return found
+
+
+def _groups(failed: Sequence[Attempt], between: Floats) -> list[Ints]:
+    """Failures of one kind, the largest first: those stopped for one reason, the others by how they
+    went."""
+    reasons = [_NUMBER.sub("#", attempt.stopped) for attempt in failed]
+    found: list[Ints] = []
+    for reason in dict.fromkeys(reasons):
+        mine = np.flatnonzero([other == reason for other in reasons])
+        apart = [np.arange(len(mine))] if reason else kinds(between[np.ix_(mine, mine)])
+        found += [mine[group] for group in apart]
+    return sorted(found, key=len, reverse=True)
 
 
 def _tried(
@@ -180,6 +195,7 @@ def explained_kind(
         failed_alike=float(1.0 - training[1].success[alike].mean()),
         reproduced=_as_isolated(to_allowed[:, lost], allowed[0][lost], scale),
         values=_values(to_allowed, allowed[1], twin, thresholds.value_level),
+        stopped=failed[typical].stopped,
     )
 
 

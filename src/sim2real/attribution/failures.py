@@ -54,7 +54,7 @@ class ExplainingValue:
 
 
 @dataclass(frozen=True, kw_only=True)
-class FailureKind(PlainData, also=("dimension", "met_in_training", "sentences")):
+class FailureKind(PlainData, also=("cause", "dimension", "met_in_training", "sentences")):
     """Failures that look alike, and what explains them."""
 
     episodes: tuple[str, ...]
@@ -70,6 +70,8 @@ class FailureKind(PlainData, also=("dimension", "met_in_training", "sentences"))
     """The same share as `in_training`, of failed trials over all values that the twin allows."""
     values: tuple[ExplainingValue, ...]
     """What makes the twin fail in this way, the clearest first."""
+    stopped: str = ""
+    """Why a supervisor, or the robot itself, stopped the most typical; '' if neither did."""
 
     @property
     def met_in_training(self) -> bool:
@@ -88,10 +90,20 @@ class FailureKind(PlainData, also=("dimension", "met_in_training", "sentences"))
             return UNKNOWN
         return self.values[0].dimension
 
+    @property
+    def cause(self) -> str:
+        """What ended these trials if something stopped them, else the dimension that explains them.
+
+        The worlds of training have no supervisor, so that a trial cut short is like none of them.
+        """
+        return f"stopped: {self.stopped}" if self.stopped else self.dimension
+
     def sentences(self) -> list[str]:
         """What is known of it."""
         count = counted(len(self.episodes), "failure")
         found = [f"{count} of one kind, as in episode {self.episodes[0][:8]}"]
+        if self.stopped:
+            return [*found, f"each was stopped, this one because {self.stopped}"]
         if not self.met_in_training:
             found.append("nothing in training was similar")
         else:
@@ -119,6 +131,13 @@ class Failures(PlainData, also=("sentences",)):
     failed: int
     kinds: tuple[FailureKind, ...]
     diagnoses: tuple[Complaint, ...]
+
+    def causes(self) -> str:
+        """How many trials failed, and of what, in a line; '' where none failed."""
+        if not self.failed:
+            return ""
+        parts = [f"{len(kind.episodes)} {kind.cause}" for kind in self.kinds]
+        return "; ".join([f"{self.failed} of {self.tried} trials failed", *parts])
 
     def sentences(self) -> list[str]:
         """What is known of all of them."""

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from sim2real.cli.output import ask, print_json, print_table, say
+from sim2real.cli.output import at_the_terminal, print_json, print_table, say
 from sim2real.contract import Contract
 from sim2real.evaluation import open_policy
 from sim2real.report import bar
@@ -28,7 +28,7 @@ def run_deploy(config: DeployConfig) -> int:
         prompts = OperatorPrompts(
             report=report,
             tell=(lambda text: None) if config.json else say,
-            ask=ask,
+            **at_the_terminal(),
             show=lambda time_s, wanted, sent: rows.append((time_s, sent)),
         )
         found = deploy(config, prompts=prompts)
@@ -53,6 +53,8 @@ def _show(
         say(f"nothing was sent to {found.robot} {found.serial}; --execute moves it")
     if found.skipped:
         say(f"skipped by force: {found.skipped}")
+    if found.record is not None and found.record.despite:
+        say(f"taken although not passed: {found.record.despite}")
     if found.record is not None:
         agreement = found.record.figures.get("agreement")
         if agreement:
@@ -62,7 +64,11 @@ def _show(
             for finding in doctor["findings"][:1]:
                 say(f"  {finding['evidence']}")
                 say(f"  more: sim2real doctor {config.bundle} --logs {' '.join(config.logs)}")
+        for note in found.record.figures.get("notes", ()):
+            say(f"note: {note}")
         say(found.record.line())
+        if found.record.to_pass:
+            say(f"to pass: {found.record.to_pass}")
     if found.success is not None:
         say(f"success {found.success}")
     left = config.trials - len(found.trials)

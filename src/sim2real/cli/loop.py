@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from sim2real.cli.output import answer, ask, print_json, say
+from sim2real.cli.output import answer, at_the_terminal, print_json, say
 from sim2real.loop import (
     SUMMARY_FILE,
     LoopConfig,
@@ -31,10 +31,8 @@ def run_loop(config: LoopConfig) -> int:
     prompted = not simulated and sys.stdin.isatty()
     with bar("loop", quiet=config.json or prompted) as progress:  # a prompt and a bar clash
         tell = (lambda text: None) if config.json else say
-        talk = (
-            OperatorPrompts(report=progress, tell=tell, ask=ask)
-            if prompted
-            else OperatorPrompts(report=progress)
+        talk = OperatorPrompts(
+            report=progress, tell=tell, **(at_the_terminal() if prompted else {})
         )
         closed = close_the_loop(config, report=Live(quiet=config.json), prompts=talk)
     write_loop(closed.folder / REPORT_FILE, closed)
@@ -42,6 +40,13 @@ def run_loop(config: LoopConfig) -> int:
         print_json({"folder": str(closed.folder), **closed.to_dict()})
     else:
         say(closed.why)
+        for one in closed.rounds:
+            if one.failures is not None and (causes := one.failures.causes()):
+                say(causes)
+            for step in one.ladder.steps:
+                if not step.passed:
+                    needed = f"; to pass it, {step.to_pass}" if step.to_pass else ""
+                    say(f"not passed: {step.step}: {step.why}{needed}")
         if (expected := closed.rounds[-1].expected) is not None:
             say(f"expected from now on: {expected}")
         if config.lake:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 import shutil
 import sys
 import textwrap
@@ -51,6 +52,34 @@ def ask(text: str) -> str:
     termios.tcflush(sys.stdin, termios.TCIFLUSH)
     say(text)
     return sys.stdin.readline()
+
+
+def ask_key(text: str, keys: str) -> str:
+    """One of some keys, pressed by the person at the terminal; '' if there is no terminal.
+
+    Enter is a line break. Other keys are ignored, and Ctrl-C interrupts.
+    """
+    if not sys.stdin.isatty():
+        return ""
+    import termios
+    import tty
+
+    settings = termios.tcgetattr(sys.stdin)
+    tty.setcbreak(sys.stdin)  # forgets what was typed in a hurry, and nothing after the question
+    try:
+        say(text)
+        sys.stdout.flush()
+        while True:
+            pressed = os.read(sys.stdin.fileno(), 1).decode(errors="replace").lower()
+            if pressed in ("", "\n", *keys):
+                return pressed
+    finally:
+        termios.tcsetattr(sys.stdin, termios.TCSAFLUSH, settings)
+
+
+def at_the_terminal() -> dict[str, Any]:
+    """The questions of `OperatorPrompts`, if somebody is at the terminal to answer them."""
+    return {"ask": ask, "press": ask_key} if sys.stdin.isatty() else {}
 
 
 def print_json(value: object) -> None:

@@ -15,7 +15,8 @@ def run_record(config: RecordConfig) -> int:
             say(f"{prepared.plan.motion}: {prepared.plan.seconds:.0f} s; Ctrl-C stops it")
 
     with bar("record", quiet=config.json or not config.robot) as report:
-        found = record_motions(config, show=show, report=report)
+        tell = say if config.execute and not config.json else lambda text: None
+        found = record_motions(config, show=show, tell=tell, report=report)
     if found.folder is not None:
         for prepared in found.plans:
             picture = found.folder / f"{prepared.plan.motion}.png"

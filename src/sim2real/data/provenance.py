@@ -70,6 +70,9 @@ class Provenance(PlainData, sparse=True):
     """Ids of the episodes it was made from."""
     process: str = ""
     """What was done to the parents, such as 'filter 20 Hz'."""
+    stopped: str = ""
+    """Why a supervisor, or the robot itself, ended it; '' if it came to its end, or a person ended
+    it."""
 
     def __post_init__(self) -> None:
         if self.kind not in list(Origin):

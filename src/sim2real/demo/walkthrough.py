@@ -42,11 +42,13 @@ def demo(config: DemoConfig) -> int:
         sys.stdout.write(json.dumps(summary) + "\n")
         return 0
     first, last = closed.rounds[0], closed.rounds[-1]
+    failed = [one.failures.causes() for one in closed.rounds if one.failures]
     _say(
         f"\nin simulation    {_rate(first.sim)}\n"
         f"on the robot     {_rate(first.real)}\n"
         f"after the loop   {_rate(last.real)}\n"
-        f"from now on      {last.expected or 'nothing is known'}\n"
+        + "".join(f"failures         {causes}\n" for causes in failed if causes)
+        + f"from now on      {last.expected or 'nothing is known'}\n"
         f"robot time       {closed.trials} trials and {closed.recorded_s:.0f} s of motion\n"
         f"report           {out / REPORT_FILE}\n"
         f"summary          {out / SUMMARY_FILE}\n"

@@ -5,7 +5,7 @@ The doctor derives its limits from here, so that none is set by hand for a task.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
@@ -14,7 +14,7 @@ from torch import Tensor
 from sim2real.arrays import Floats
 from sim2real.doctor.graph_interface import GraphInterface
 from sim2real.policy import DrivenWorlds
-from sim2real.randomize import Sampler
+from sim2real.randomize import Sampler, make_sampler
 from sim2real.tasks import TaskEnv
 from sim2real.twin import Twin
 
@@ -38,31 +38,63 @@ class ReferenceEpisodes:
 
 
 class _Wider(Sampler):
-    """A sampler's draws, farther from the nominal values; delays are anywhere in their bounds.
+    """A sampler's draws, farther from their middle; delays that nobody has identified are anywhere
+    in their bounds.
 
     Delays of a bus are rarely known, and a delay alone is no interface fault.
     """
 
     def __init__(self, inner: Sampler, twin: Twin, *, worlds: int, wider: float) -> None:
-        """Draws are `wider` times as far from the nominal values."""
+        """Draws are `wider` times as far from the twin's best guess."""
         self._inner, self._wider = inner, wider
         self.streams = inner.streams
-        self._nominal = torch.tensor([p.nominal for p in twin.parameters], dtype=torch.float64)
+        known = twin.posterior.names if twin.posterior is not None else ()
+        self._middle = torch.from_numpy(twin.best_guess())
         bounds = torch.tensor([p.bounds for p in twin.parameters], dtype=torch.float64)
         self._low, self._high = bounds.reshape(-1, 2).unbind(1)
-        delays = torch.tensor([p.name.endswith("/delay") for p in twin.parameters])
+        delays = torch.tensor(
+            [p.name.endswith("/delay") and p.name not in known for p in twin.parameters]
+        )
         self._late = delays & (self._high - self._low).isfinite()
         rng = torch.Generator().manual_seed(_SEED)
         self._shares = torch.rand(worlds, len(twin.parameters), generator=rng)
 
     def values(self, p: Tensor, worlds: Tensor, episodes: Tensor) -> Tensor:
         drawn = self._inner.values(p, worlds, episodes)
-        wider = self._nominal + self._wider * (drawn - self._nominal)
+        wider = self._middle + self._wider * (drawn - self._middle)
         anywhere = self._low + self._shares[worlds] * (self._high - self._low)
         wider = torch.where(self._late, anywhere, wider)
-        # Never below a fifth of the nominal value: every robot has mass and friction.
-        least = torch.where(self._nominal > 0, 0.2 * self._nominal, self._low)
+        # Never below a fifth of the usual value: every robot has mass and friction.
+        least = torch.where(self._middle > 0, 0.2 * self._middle, self._low)
         return torch.minimum(torch.maximum(wider, torch.maximum(self._low, least)), self._high)
+
+
+class _Halves(Sampler):
+    """One sampler for the worlds with even numbers, and another for the others."""
+
+    def __init__(self, even: Sampler, odd: Sampler) -> None:
+        self._even, self._odd = even, odd
+        self.streams = even.streams
+
+    def values(self, p: Tensor, worlds: Tensor, episodes: Tensor) -> Tensor:
+        even = (worlds % 2 == 0)[:, None]
+        one, other = (half.values(p, worlds, episodes) for half in (self._even, self._odd))
+        return torch.where(even, one, other)
+
+
+def _sampler(twin: Twin, *, worlds: int, wider: float) -> Sampler:
+    """Draws for the reference: half of them from what the twin knows, if it was identified.
+
+    A robot that is slow in all of its drives is like no world of the prior, and exactly like its
+    identified twin: that it is late is no fault then.
+    """
+    unknown = replace(twin, posterior=None)
+    prior = make_sampler(unknown, "prior", worlds=worlds, seed=_SEED)
+    found = _Wider(prior, unknown, worlds=worlds, wider=wider)
+    if twin.posterior is None:
+        return found
+    posterior = make_sampler(twin, "posterior", worlds=worlds, seed=_SEED)
+    return _Halves(found, _Wider(posterior, twin, worlds=worlds, wider=wider))
 
 
 def simulated(
@@ -70,14 +102,15 @@ def simulated(
 ) -> tuple[ReferenceEpisodes, ReferenceEpisodes]:
     """Episodes of the policy in worlds of its twin, and of jumping commands.
 
-    Parameters are drawn `wider` times as wide as the twin's prior. The second kind shows how the
+    Parameters are drawn `wider` times as wide as the twin's prior, and in half of the worlds as its
+    posterior, if it was identified. The second kind shows how the
     robot responds to other commands than a healthy policy's. A policy of a task that is not
     installed here is a `Sim2RealError`.
     """
     opened = interface.policy
     twin = opened.twin
     env = TaskEnv(opened.task, worlds=worlds, seed=_SEED, source="prior", twin=twin)
-    env.sampler = _Wider(env.sampler, twin, worlds=worlds, wider=wider)
+    env.sampler = _sampler(twin, worlds=worlds, wider=wider)
     env.reset()
     running = torch.ones(worlds, dtype=torch.bool)
     rows: list[list[Floats]] = []

@@ -57,7 +57,7 @@ class ExplanationProcess:
             text=True,
         )
         told = {
-            "config": asdict(self._config) | {"out": str(self._config.folder)},
+            "config": asdict(self._config) | {"out": str(self._config.folder), "judge": None},
             "store": str(self._store.folder),
             "asked": self._asked,
         }

@@ -53,7 +53,13 @@ class LoopConfig:
     person: str = ""
     """Name of the person at the robot who allows it to move."""
     force: bool = False
-    """Continue even if the policy fails a step of the ladder of trust; the record says so."""
+    """Continue even if the policy fails a step of the ladder of trust; the record says so. For
+    stand-in hardware only."""
+    by_the_switch: bool = False
+    """Drive a robot without a watchdog: the person stands by the switch that cuts its power."""
+    judge: Path | None = None
+    """File of outcomes, for a robot whose bench judges none: CSV or JSON rows of `trial`, which
+    counts from 1, and `outcome`. It may grow while the robot moves."""
     threads: int = 0
     """Threads of the simulation; 0 for all cores."""
     out: Path | None = None
@@ -87,6 +93,11 @@ class LoopConfig:
         if not (self.dry_run or simulated) and not (self.execute and self.person):
             raise Sim2RealError(
                 "a robot moves only with --execute and --person, who allows it to move"
+            )
+        if self.force and not (self.dry_run or simulated):
+            raise Sim2RealError(
+                "--force skips steps of the ladder for stand-in hardware only; a robot's policy"
+                " climbs all of them"
             )
         if not 0 < self.target < 1:
             raise Sim2RealError(f"--target must be between 0 and 1, not {self.target:g}")

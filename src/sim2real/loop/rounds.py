@@ -31,6 +31,8 @@ class LadderStep:
     passed: bool
     why: str
     """Why it was not passed; '' if it was."""
+    to_pass: str = ""
+    """What it would take to pass it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,6 +41,7 @@ class LadderTaken:
 
     steps: tuple[LadderStep, ...]
     passed: bool
+    """Whether every step was passed."""
 
 
 @dataclass(frozen=True, kw_only=True)

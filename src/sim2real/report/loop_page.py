@@ -148,7 +148,8 @@ def _unexplained(closed: LoopResult) -> Iterator[str]:
     for number, one in enumerate(closed.rounds):
         for step in one.ladder.steps:
             if not step.passed:
-                yield f"{_name(number)}: the step {step.step} was not passed: {step.why}"
+                needed = f"; to pass it, {step.to_pass}" if step.to_pass else ""
+                yield f"{_name(number)}: the step {step.step} was not passed: {step.why}{needed}"
 
 
 def _name(number: int) -> str:

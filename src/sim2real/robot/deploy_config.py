@@ -31,7 +31,9 @@ class DeployConfig:
     execute: bool = False
     """Really send commands."""
     force: bool = False
-    """Skip earlier steps of the ladder that were not passed."""
+    """Skip earlier steps of the ladder that were not passed; for stand-in hardware only."""
+    by_the_switch: bool = False
+    """Drive a robot without a watchdog: the person stands by the switch that cuts its power."""
     person: str = ""
     """Name of the person who stands at the robot and lets it move; required with --execute."""
     trials: int = 1
@@ -40,6 +42,9 @@ class DeployConfig:
     """Length of an attempt [s]; the task's own by default."""
     goal: tuple[str, ...] = ()
     """Goals of the task, if the robot's bench does not set them, as `name=0.2,0,0.1`."""
+    judge: Path | None = None
+    """File of outcomes, for a robot whose bench judges none: CSV or JSON rows of `trial`, which
+    counts from --seed plus 1, and `outcome`. It may grow while the robot moves."""
     seed: int = 0
     """Seed of the first trial's set-up, for stand-in hardware; it grows by one per trial."""
     in_charge: str = "hold"

@@ -11,6 +11,9 @@ from sim2real.intervals import Rate, wilson
 from sim2real.plain import PlainData
 from sim2real.robot.ladder import LadderRecord
 
+_ASKED = 3
+"""How often a person is asked who answers something else."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class AttemptRecord:
@@ -59,13 +62,38 @@ class Deployment(PlainData, also=("success",)):
         return wilson(won, len(judged)) if judged else None
 
 
+def nobody(text: str) -> str:
+    """The answer where no person is asked."""
+    return ""
+
+
 @dataclass(frozen=True, kw_only=True)
 class OperatorPrompts:
     """Callbacks through which a program talks to the person at the robot."""
 
     report: Callable[[int, int], None] = lambda done, of: None
     tell: Callable[[str], None] = lambda text: None
-    ask: Callable[[str], str] = lambda text: ""
-    """Asks the person; '' if there is no answer."""
+    ask: Callable[[str], str] = nobody
+    """Asks the person for a line, which ends with its line break; '' if there is no answer."""
+    press: Callable[[str, str], str] | None = None
+    """Asks for one of some keys, or Enter: see `choose`; without it, the key is asked for as a
+    line."""
+    goes_on: bool = False
+    """Where no person is asked: whether the next safe step of the ladder is taken although there
+    are doubts about the one before it."""
     show: Callable[[float, Reals, Reals], None] = lambda time_s, wanted, sent: None
     """Called in each period with (time, wanted command, command to be sent)."""
+
+    @property
+    def attended(self) -> bool:
+        """Whether a person answers."""
+        return self.ask is not nobody
+
+    def choose(self, text: str, keys: str) -> str:
+        """The key that a person presses, of some keys; a blank for Enter, '' if nobody answers."""
+        for _ in range(_ASKED):
+            said = self.press(text, keys) if self.press else self.ask(text)
+            pressed = said.strip().lower()[:1]
+            if not said or not pressed or pressed in keys:
+                return pressed or (" " if said else "")
+        return " "

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -14,30 +13,30 @@ import numpy as np
 from sim2real import __version__
 from sim2real.contract import Contract, Limits
 from sim2real.data import Lake, Origin, Provenance, read_recording
-from sim2real.errors import Sim2RealError, one_line
-from sim2real.evaluation import OpenedPolicy, open_policy
+from sim2real.errors import Sim2RealError
+from sim2real.evaluation import OpenedPolicy
 from sim2real.files import write_json
 from sim2real.phases import phase
 from sim2real.policy import Pilot
-from sim2real.robot.abilities import bench_of, judge_of, patient
+from sim2real.robot.abilities import patient
+from sim2real.robot.agreed_limits import agreed_limits
+from sim2real.robot.attendance import Attendance
 from sim2real.robot.connect import ADDRESSES, clock_of, open_robot
 from sim2real.robot.deploy_config import DeployConfig
 from sim2real.robot.deployment import AttemptRecord, Deployment, OperatorPrompts
+from sim2real.robot.driver_errors import driver_says, said_by
+from sim2real.robot.in_charge import check_charge, policy_in_charge
 from sim2real.robot.kinematics import Kinematics
-from sim2real.robot.ladder import (
-    LadderRecord,
-    missing,
-    refuse_to_skip,
-    small_and_slow,
-    write_record,
-)
+from sim2real.robot.ladder import LadderRecord, Shortfall, small_and_slow, write_record
 from sim2real.robot.operator import OperatorStop
+from sim2real.robot.permission import Permission, permission, refuse_force
 from sim2real.robot.protocol import Robot
 from sim2real.robot.readings import Goals, first_readings, goal_vector, make_ready
 from sim2real.robot.recording import Recording, write_outcome
+from sim2real.robot.rehearsal import of_agreement
 from sim2real.robot.runner import Controller, Flight, fly
 from sim2real.robot.shadow import Holding, Overheard, ShadowComparison, Shadowed
-from sim2real.robot.supervisor import OPERATOR, Supervisor
+from sim2real.robot.supervisor import Supervisor
 
 _MIN_PERIODS = 25
 """Fewest control periods with which a step counts."""
@@ -66,11 +65,18 @@ class DeploymentSession:
             raise Sim2RealError(f"--robot is required: {ADDRESSES}")
         self._runtime = policy.runtime()
         self._kinematics = Kinematics(policy.twin, policy.contract, policy.limits)
-        self._in_charge = _policy_in_charge(config, policy)
+        self._in_charge = policy_in_charge(config, policy)
         self.robot: Robot = open_robot(config.robot, task=policy.contract.task)
         self._comparison = ShadowComparison(policy.contract, policy.limits)
         self._moved = False
         self._lake: Lake | None = None
+        self._attendance = Attendance(
+            robot=self.robot,
+            prompts=prompts,
+            judge=config.judge,
+            trials=config.trials,
+            first=config.seed,
+        )
 
     def run(self) -> Deployment:
         """All trials of the step, on the `robot`, which is connected."""
@@ -81,46 +87,45 @@ class DeploymentSession:
             raise Sim2RealError(
                 "--rearm is for stand-in hardware only: a person must re-arm a robot"
             )
-        skipped = ""
-        if self._sends:
-            if not robot.serial:
-                raise Sim2RealError(
-                    f"this {robot.name} has no serial number, but each robot needs its own ladder:"
-                    " give it an id"
-                )
-            self._check_charge()
-            skipped = refuse_to_skip(
-                self._policy, config.step, robot=robot.name, serial=robot.serial, force=config.force
-            )
+        refuse_force(robot, force=config.force)
+        self._permission = self._permitted() if self._sends else Permission()
+        agreed = agreed_limits(self._policy.limits, self._policy.contract, self._policy.twin, robot)
+        self._agreed = agreed.limits
         recorded = config.execute or config.step == "shadow"
         if recorded and config.lake:  # before anything moves
             self._lake = Lake.create(config.lake)
             self._policy.keep_origin(self._lake)
         folder = self._folder() if recorded else None
         stop = OperatorStop(config.stop_file or (folder / "STOP" if folder else None))
+        for line in agreed.lines() if self._sends else ():
+            self._prompts.tell(line)
         trials: list[AttemptRecord] = []
         try:
             for number in range(config.trials):
-                trial = self._trial(number, folder, stop)
+                goals = self._set_up(number)
+                if self._attendance.ended:
+                    stop.how = self._attendance.ended
+                    break
+                trial = self._trial(number, goals, folder, stop)
                 trials.append(trial)
                 self._prompts.tell(_line(number, config.trials, trial))
                 if stop.how:
                     break
-                if not self._go_on(trial, number):
-                    stop.how = "nobody re-armed it"
+                stop.how = self._attendance.ended or self._not_re_armed(trial, number)
+                if stop.how:
                     break
         except BaseException as error:
             # What has moved is on record, however it ended.
             if folder and self._moved:
-                self._record(trials, skipped, why=one_line(error) or type(error).__name__)
+                self._record(trials, ended=said_by(error))
             raise
-        record = self._record(trials, skipped) if folder else None
+        record = self._record(trials) if folder else None
         found = Deployment(
             step=config.step,
             robot=robot.name,
             serial=robot.serial,
             execute=self._sends,
-            skipped=skipped,
+            skipped=self._permission.skipped,
             trials=tuple(trials),
             record=record,
             folder=folder,
@@ -130,14 +135,32 @@ class DeploymentSession:
             write_json(folder / "result.json", found.to_dict())
         return found
 
-    def _trial(self, number: int, folder: Path | None, stop: OperatorStop) -> AttemptRecord:
+    def _permitted(self) -> Permission:
+        """What lets this step move the robot; whatever speaks against it is a `Sim2RealError`."""
+        config, robot = self._config, self.robot
+        if not robot.serial:
+            raise Sim2RealError(
+                f"this {robot.name} has no serial number, but each robot needs its own ladder:"
+                " give it an id"
+            )
+        if self._in_charge is not None and not config.force:
+            check_charge(self._in_charge, config.in_charge, robot)
+        self._attendance.check(judged=config.step == "full")
+        return permission(
+            self._policy, config.step, robot, force=config.force, prompts=self._prompts
+        )
+
+    def _trial(
+        self, number: int, goals: Goals, folder: Path | None, stop: OperatorStop
+    ) -> AttemptRecord:
         config, robot, contract = self._config, self.robot, self._policy.contract
-        goals = self._set_up(number)
         goal_vector(contract, goals)  # refuse missing goals before the drives are on
-        first_readings(robot, contract, self._clock)  # and another robot
+        with driver_says(f"{robot.name} failed while it was read"):
+            first_readings(robot, contract, self._clock)  # and another robot
         if self._sends:
             self._moved = True
-            make_ready(robot, contract, self._clock)
+            with driver_says(f"{robot.name} failed while its drives were started"):
+                make_ready(robot, contract, self._clock)
         limits = self._limits(goals)
         recording = None
         if folder:
@@ -167,7 +190,8 @@ class DeploymentSession:
                 report=phase(self._prompts.report, f"trial {number + 1} of {config.trials}"),
                 show=self._prompts.show,
             )
-        outcome = self._judge(flight) if self._sends and config.step == "full" else ""
+        judged = self._sends and config.step == "full"
+        outcome = self._attendance.judged(number, flight.stopped) if judged else ""
         return self._kept(flight, outcome, recording)
 
     def _charge(self) -> Controller:
@@ -175,18 +199,6 @@ class DeploymentSession:
         if self._in_charge is None:
             return Holding(Pilot(self._runtime))
         return Pilot(self._in_charge.runtime())
-
-    def _check_charge(self) -> None:
-        """Refuse a policy in charge that has not climbed the whole ladder itself."""
-        if self._in_charge is None or self._config.force:
-            return
-        robot = self.robot
-        left = missing(self._in_charge, "full", robot=robot.name, serial=robot.serial)
-        if left:
-            raise Sim2RealError(
-                f"{self._config.in_charge} may not drive {robot.name} {robot.serial}: it has not"
-                f" passed {', '.join(left)}; pass these first, or skip them with --force"
-            )
 
     def _kept(self, flight: Flight, outcome: str, recording: Recording | None) -> AttemptRecord:
         late = flight.late_s if len(flight.late_s) else np.zeros(1)
@@ -210,18 +222,10 @@ class DeploymentSession:
 
     def _set_up(self, number: int) -> Goals:
         """Have the robot's bench, or a person, set up a trial; its goals."""
-        bench = bench_of(self.robot)
-        if bench is not None:
-            if self._resets:
-                return {**bench.reset(self._config.seed + number), **self._goals}
-            return {**bench.goals(), **self._goals}
-        if self._sends and self._config.trials > 1:
-            if number and not sys.stdin.isatty():
-                raise Sim2RealError("nobody is at the terminal to set up the next trial")
-            self._prompts.ask(
-                f"set up trial {number + 1} of {self._config.trials}, then press Enter"
-            )
-        return self._goals
+        moves = self._sends and (self._config.step == "full" or self._config.trials > 1)
+        with driver_says(f"{self.robot.name} failed while its bench set up a trial"):
+            told = self._attendance.set_up(number, moves=moves, resets=self._resets)
+        return {**told, **self._goals}
 
     @property
     def _resets(self) -> bool:
@@ -232,58 +236,59 @@ class DeploymentSession:
     def _limits(self, goals: Goals) -> Limits:
         policy = self._policy
         if self._config.step != "limited":
-            return policy.limits
+            return self._agreed
         readings = first_readings(self.robot, policy.contract, self._clock)
         pilot = Pilot(self._runtime)
         pilot.start(readings, goal_vector(policy.contract, goals))
-        return small_and_slow(policy.limits, pilot.command[0])
+        return small_and_slow(self._agreed, pilot.command[0])
 
-    def _judge(self, flight: Flight) -> str:
-        if flight.stopped:
-            # An operator who ends it early has not seen the outcome.
-            return "" if flight.stopped == OPERATOR else "failure"
-        bench = judge_of(self.robot)
-        if bench is not None:
-            with suppress(Sim2RealError):  # a robot that does not answer has not succeeded
-                return "success" if bench.judge() else "failure"
-            return "failure"
-        answer = self._prompts.ask("did it succeed? [y/n, Enter if unclear]").strip().lower()
-        return {"y": "success", "n": "failure"}.get(answer[:1], "")
-
-    def _go_on(self, trial: AttemptRecord, number: int) -> bool:
-        """Whether to continue; after a stop a person must say so."""
+    def _not_re_armed(self, trial: AttemptRecord, number: int) -> str:
+        """Why it does not continue: after a stop a person must say so; '' if it does."""
         if number + 1 == self._config.trials or not trial.stopped or self._config.rearm:
-            return True
-        return bool(self._prompts.ask("stopped; who re-arms it? [name, Enter to end]").strip())
+            return ""
+        who = self._prompts.ask("stopped; who re-arms it? [name, Enter to end]").strip()
+        return "" if who else "nobody re-armed it"
 
-    def _record(self, trials: list[AttemptRecord], skipped: str, *, why: str = "") -> LadderRecord:
+    def _record(self, trials: list[AttemptRecord], *, ended: str = "") -> LadderRecord:
+        """Keep how it went; `ended` is the error that ended it."""
         config, robot = self._config, self.robot
-        stopped = [trial.stopped for trial in trials if trial.stopped]
-        why = why or (f"stopped: {stopped[0]}" if stopped else "")
-        periods = sum(trial.periods for trial in trials)
-        if periods < _MIN_PERIODS:
-            why = why or f"only {periods} control periods; at least {_MIN_PERIODS} are needed"
+        short = Shortfall(why=ended) if ended else self._shortfall(trials)
         figures: dict[str, object] = {"trials": [asdict(trial) for trial in trials]}
         if config.step == "shadow":
             figures["in_charge"] = config.in_charge
             if self._comparison.periods:
-                agreement = self._comparison.agreement()
-                figures["agreement"] = agreement.to_dict()
-                why = why or agreement.wrong()
+                figures["agreement"] = self._comparison.agreement().to_dict()
         record = LadderRecord(
             step=config.step,
-            passed=not why,
-            why=why,
+            passed=short is None,
+            why=short.why if short else "",
+            to_pass=short.to_pass if short else "",
+            doubt=short is not None and short.doubt,
             bundle=self._policy.seal,
             robot=robot.name,
             serial=robot.serial,
             person=config.person,
-            skipped=skipped,
+            skipped=self._permission.skipped,
+            despite=self._permission.despite,
             episodes=tuple(trial.episode for trial in trials),
             figures=figures,
         )
         write_record(self._policy, record)
         return record
+
+    def _shortfall(self, trials: list[AttemptRecord]) -> Shortfall | None:
+        """Why the step was not passed; None if it was."""
+        stopped = [trial.stopped for trial in trials if trial.stopped]
+        periods = sum(trial.periods for trial in trials)
+        if stopped:
+            to_pass = f"take {self._config.step} again, to its end"
+            return Shortfall(why=f"stopped: {stopped[0]}", to_pass=to_pass, doubt=True)
+        if periods < _MIN_PERIODS:
+            why = f"only {periods} control periods; at least {_MIN_PERIODS} are needed"
+            return Shortfall(why=why, to_pass="run it for longer", doubt=True)
+        if self._config.step == "shadow":
+            return of_agreement(self._comparison.agreement())
+        return None
 
     def _provenance(self, number: int) -> Provenance:
         config, contract = self._config, self._policy.contract
@@ -314,22 +319,6 @@ class DeploymentSession:
         except OSError as error:
             raise Sim2RealError(f"cannot record to {folder}: {error.strerror or error}") from None
         return folder
-
-
-def _policy_in_charge(config: DeployConfig, policy: OpenedPolicy) -> OpenedPolicy | None:
-    """The policy that drives the robot while another shadows it; None without one."""
-    if config.step != "shadow" or config.in_charge in ("hold", "robot"):
-        return None
-    other = open_policy(config.in_charge)
-    if other.seal == policy.seal:
-        raise Sim2RealError("a policy cannot shadow itself: --in-charge names the same one")
-    one, two = policy.contract, other.contract
-    mine, theirs = ([command.name for command in c.commands] for c in (one, two))
-    if mine != theirs or (one.sensors, one.goals, one.rate_hz) != (
-        two.sensors, two.goals, two.rate_hz,
-    ):  # fmt: skip
-        raise Sim2RealError(f"the policy in charge, {config.in_charge}, is for another robot")
-    return other
 
 
 @contextmanager

@@ -14,7 +14,6 @@ import numpy as np
 
 from sim2real.arrays import Reals
 from sim2real.contract import Limits
-from sim2real.errors import Sim2RealError
 from sim2real.evaluation import OpenedPolicy
 from sim2real.files import read_json, write_json
 from sim2real.plain import PlainData
@@ -30,6 +29,15 @@ _SPEED_SHARE = 0.75
 
 
 @dataclass(frozen=True, kw_only=True)
+class Shortfall:
+    """Why a step was not passed, as its record says it."""
+
+    why: str
+    to_pass: str = ""
+    doubt: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
 class LadderRecord(PlainData):
     """One step taken with a policy."""
 
@@ -37,13 +45,20 @@ class LadderRecord(PlainData):
     passed: bool
     why: str = ""
     """Why it did not pass."""
+    to_pass: str = ""
+    """What it would take to pass."""
+    doubt: bool = False
+    """Whether what was not passed is a doubt only, which a later safe step on the robot can end:
+    nothing is wrong with what the policy would command."""
     bundle: str
     """Seal of the policy: the id of its bundle, if it is one."""
     robot: str = ""
     serial: str = ""
     person: str = ""
     skipped: str = ""
-    """Steps before it that were skipped by force."""
+    """Steps before it that were skipped by force; for stand-in hardware only."""
+    despite: str = ""
+    """Steps before it that were tried and not passed, where it was taken all the same."""
     time: str = field(default_factory=lambda: datetime.now(UTC).isoformat())
     """When it was taken."""
     episodes: tuple[str, ...] = ()
@@ -75,33 +90,39 @@ def read_records(policy: OpenedPolicy) -> list[LadderRecord]:
 
 def missing(policy: OpenedPolicy, step: str, *, robot: str, serial: str) -> list[str]:
     """Steps before `step` that were not passed, each with the reason."""
+    left = not_passed(policy, step, robot=robot, serial=serial)
+    return [said_of(name, record) for name, record in left]
+
+
+def said_of(step: str, record: LadderRecord | None) -> str:
+    """A step that was not passed, in words."""
+    return f"{step} ({'not tried' if record is None else record.why})"
+
+
+def not_passed(
+    policy: OpenedPolicy, step: str, *, robot: str, serial: str
+) -> list[tuple[str, LadderRecord | None]]:
+    """Steps before `step` that were not passed, each with its newest record, None if not tried.
+
+    A step that was tried does not count any more once a later one was passed on this robot in spite
+    of it, without force.
+    """
     records = [record for record in read_records(policy) if record.bundle == policy.seal]
-    found = []
-    for before in STEPS[: STEPS.index(step)]:
-        mine = [
-            record
-            for record in records
-            if record.step == before
-            and (before == "replay" or (record.robot, record.serial) == (robot, serial))
-        ]
-        if not mine:
-            found.append(f"{before} (not tried)")
-        elif not mine[-1].passed:
-            found.append(f"{before} ({mine[-1].why})")
+    newest: dict[str, LadderRecord] = {}
+    for record in records:
+        if record.step == "replay" or (record.robot, record.serial) == (robot, serial):
+            newest[record.step] = record
+    found: list[tuple[str, LadderRecord | None]] = []
+    for place, before in enumerate(STEPS[: STEPS.index(step)]):
+        mine = newest.get(before)
+        later = [newest[name] for name in STEPS[place + 1 : STEPS.index(step)] if name in newest]
+        if mine is None or not (mine.passed or any(_ends_doubt(mine, one) for one in later)):
+            found.append((before, mine))
     return found
 
 
-def refuse_to_skip(policy: OpenedPolicy, step: str, *, robot: str, serial: str, force: bool) -> str:
-    """The earlier steps that are skipped by `force`; without it they are a `Sim2RealError`."""
-    left = missing(policy, step, robot=robot, serial=serial)
-    if left and not force:
-        place = policy.place or policy.id
-        raise Sim2RealError(
-            f"{step} on {robot} {serial} first needs {', '.join(left)}: run"
-            f" `sim2real deploy {place} --step {left[0].split()[0]} …`, or skip steps with"
-            " --force"
-        )
-    return ", ".join(left)
+def _ends_doubt(doubted: LadderRecord, later: LadderRecord) -> bool:
+    return later.passed and not later.skipped and later.time > doubted.time
 
 
 def small_and_slow(limits: Limits, resting: Reals) -> Limits:

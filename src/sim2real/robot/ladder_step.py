@@ -82,11 +82,13 @@ def _replay(
     prompts: OperatorPrompts,
 ) -> Deployment:
     found = rehearse(policy, logs, goals=goals, report=prompts.report)
-    why = found.wrong()
+    short = found.shortfall()
     record = LadderRecord(
         step="replay",
-        passed=not why,
-        why=why,
+        passed=short is None,
+        why=short.why if short else "",
+        to_pass=short.to_pass if short else "",
+        doubt=short is not None and short.doubt,
         bundle=policy.seal,
         robot=logs[0].provenance.robot,
         serial=logs[0].provenance.serial,

@@ -27,6 +27,7 @@ from sim2real.data import Provenance
 from sim2real.errors import Sim2RealError, one_line
 from sim2real.files import write_json
 from sim2real.robot import disk_writer
+from sim2real.robot.supervisor import OPERATOR
 
 ENCODE_S = 0.25
 """Longest time that a period waits to be encoded [s]."""
@@ -181,6 +182,12 @@ class _Chunks(io.RawIOBase):
         return b"".join(self._waiting.popleft() for _ in range(len(self._waiting)))
 
 
-def write_outcome(path: Path, outcome: str, **figures: object) -> None:
-    """Keep beside a recording how it ended, with what was measured on the way."""
-    write_json(path.with_suffix(".json"), {"outcome": outcome, **figures})
+def write_outcome(path: Path, outcome: str, *, stopped: str, **figures: object) -> None:
+    """Keep beside a recording how it ended, with what was measured on the way.
+
+    Unless the operator stopped it, the reason of a stop is part of its episode's provenance.
+    """
+    told: dict[str, object] = {"outcome": outcome, "stopped": stopped, **figures}
+    if stopped and stopped != OPERATOR:
+        told["provenance"] = {"stopped": stopped}
+    write_json(path.with_suffix(".json"), told)

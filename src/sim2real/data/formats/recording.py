@@ -42,13 +42,12 @@ def read_recordings(path: Path, *, base: Provenance) -> Iterator[Episode]:
 def read_recording(path: Path | str) -> Episode:
     """The episode in a recording, even in one that was cut off; none is a `Sim2RealError`.
 
-    Its outcome is the one in the JSON file beside it, if any.
+    Its outcome is the one in the JSON file beside it, if any. Its provenance is completed from
+    there by why it was stopped, which nobody knew when the recording began; files that earlier
+    versions wrote do not say that there, so that their episodes keep their ids.
     """
     path = Path(path)
-    beside = path.with_suffix(".json")
-    outcome = ""
-    if beside.is_file():
-        outcome = str(table_at(read_json(beside), str(beside)).get("outcome", ""))
+    outcome, stopped = _told_beside(path.with_suffix(".json"))
     batches, cut = [], False
     with explaining(
         f"{path} is not a recording", pa.ArrowException, OSError, ValueError, KeyError, TypeError
@@ -69,8 +68,19 @@ def read_recording(path: Path | str) -> Episode:
         raise Sim2RealError(f"{path} contains no control period")
     if cut:
         source = replace(source, process=_RECOVERED)
+    if stopped:
+        source = replace(source, stopped=stopped)
     with naming(path):
         return Episode(channels=channels, provenance=source, outcome=outcome)
+
+
+def _told_beside(path: Path) -> tuple[str, str]:
+    """Outcome of a recording, and why it was stopped, as the file beside it says; else empty."""
+    if not path.is_file():
+        return "", ""
+    told = table_at(read_json(path), str(path))
+    source = table_at(told.get("provenance", {}), f"{path}: provenance")
+    return str(told.get("outcome", "")), str(source.get("stopped", ""))
 
 
 def _channels(table: pa.Table, units: Mapping[str, Any]) -> dict[str, Signal]:

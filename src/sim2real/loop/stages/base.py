@@ -21,6 +21,9 @@ class StagesBase:
     person: str
     seed: int = 0
     force: bool = False
+    by_the_switch: bool = False
+    judge: Path | None = None
+    """File of outcomes, for a robot that judges none."""
     threads: int = 0
     prompts: OperatorPrompts = field(default_factory=OperatorPrompts)
     """How stages talk to the person at the robot."""

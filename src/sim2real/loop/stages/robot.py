@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 from dataclasses import replace
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from sim2real.data import Episode, read_recording
 from sim2real.errors import Sim2RealError, table_at
@@ -27,6 +27,8 @@ from sim2real.tasks import TaskEnv, find_task
 MOTIONS = ("multisine", "chirp", "steps")
 """Motions that a robot is identified from."""
 _Step = Literal["replay", "shadow", "limited", "full"]
+_MOST_AGAIN = 3
+"""How often the last of them is tried again, if a person wants that."""
 _LADDER: tuple[_Step, ...] = ("replay", "shadow", "limited")
 """Steps that a policy takes before it may act freely."""
 
@@ -49,6 +51,9 @@ class RobotStages(StagesBase):
                 seconds=seconds,
                 seed=self.seed,
                 rearm=self._rearmed,
+                prompts=self.prompts,
+                judge=self.judge,
+                by_the_switch=self.by_the_switch,
                 report=self.report,
             )
             return {
@@ -148,26 +153,49 @@ class RobotStages(StagesBase):
         }
 
     def _climb(self, folder: Path, bundle: Path, logs: list[Episode]) -> StepResult:
-        taken = []
+        """Every step before free motion, in spite of doubts that keep the robot safe.
+
+        What replay or shadow leave open, a person decides, or the next safe step shows. Without the
+        last one, `limited`, nothing moves freely: a person may have it tried again.
+        """
+        taken: list[dict[str, Any]] = []
         for step in _LADDER:
-            shutil.rmtree(folder / step, ignore_errors=True)
-            config = self._deployed(bundle, folder / step, step)
-            replayed = step == "replay"
-            found = deploy(
-                replace(config, goal=self._goals()) if replayed else config,
-                logs=logs if replayed else [],
-                prompts=self.prompts,
+            made = self._take(folder / step, bundle, logs, step)
+            again = 0
+            while step == _LADDER[-1] and self._again(made, again):
+                again += 1
+                made = self._take(folder / f"{step}-{again}", bundle, logs, step)
+            taken.append(made)
+            if not made["passed"]:
+                self.prompts.tell(_not_passed(made))
+        if not taken[-1]["passed"] and not self.force:
+            skip = "; --force continues anyway" if self.abilities.simulated else ""
+            raise Sim2RealError(
+                f"{_not_passed(taken[-1])}; until then it may not move the robot freely{skip}"
             )
-            assert found.record is not None
-            if found.ended.startswith("signal"):
-                raise KeyboardInterrupt
-            taken.append({"step": step, "passed": found.record.passed, "why": found.record.why})
-            if not found.record.passed and not self.force:
-                raise Sim2RealError(
-                    f"the policy did not pass {step} ({found.record.why}), so it may not move"
-                    " the robot freely; --force continues anyway"
-                )
-        return {"steps": taken, "passed": all(entry["passed"] for entry in taken)}
+        return {"steps": taken, "passed": all(one["passed"] for one in taken)}
+
+    def _take(self, folder: Path, bundle: Path, logs: list[Episode], step: _Step) -> dict[str, Any]:
+        """Take one step of the ladder; whether it was passed, else why, and what it would take."""
+        shutil.rmtree(folder, ignore_errors=True)
+        config = self._deployed(bundle, folder, step)
+        replayed = step == "replay"
+        found = deploy(
+            replace(config, goal=self._goals()) if replayed else config,
+            logs=logs if replayed else [],
+            prompts=replace(self.prompts, goes_on=True),
+        )
+        assert found.record is not None
+        if found.ended.startswith("signal"):
+            raise KeyboardInterrupt
+        record = found.record
+        return {"step": step, "passed": record.passed, "why": record.why, "to_pass": record.to_pass}
+
+    def _again(self, taken: dict[str, Any], again: int) -> bool:
+        """Whether a person wants a step that was not passed to be tried again."""
+        if taken["passed"] or self.force or again == _MOST_AGAIN or not self.prompts.attended:
+            return False
+        return self.prompts.choose(f"{_not_passed(taken)}. Try it again? [y/n]", "yn") == "y"
 
     def _deployed(self, bundle: Path, folder: Path, step: _Step) -> DeployConfig:
         return DeployConfig(
@@ -177,6 +205,8 @@ class RobotStages(StagesBase):
             execute=True,
             person=self.person,
             force=self.force,
+            by_the_switch=self.by_the_switch,
+            judge=self.judge,
             out=folder,
             lake="",  # the loop keeps what its steps record
         )
@@ -196,6 +226,12 @@ class RobotStages(StagesBase):
             f"{goal}={','.join(str(number) for number in asked[goal][0].tolist())}"
             for goal in task.goals
         )
+
+
+def _not_passed(taken: dict[str, Any]) -> str:
+    """What a policy did not pass, and what it would take."""
+    needed = f"; to pass it, {taken['to_pass']}" if taken["to_pass"] else ""
+    return f"the policy did not pass {taken['step']}: {taken['why']}{needed}"
 
 
 def _attempts(folder: Path) -> list[tuple[Episode, str]]:

@@ -40,6 +40,8 @@ class RecordConfig:
     """Really move the robot."""
     person: str = ""
     """Who is responsible for the robot while it moves, as a pseudonym."""
+    by_the_switch: bool = False
+    """Drive a robot without a watchdog: the person stands by the switch that cuts its power."""
     task: str = ""
     """Task at the bench of stand-in hardware, if SUBJECT is a twin."""
     out: Path | None = None

@@ -16,7 +16,11 @@ from sim2real.data import Episode, Lake, Origin, Provenance, read_recording
 from sim2real.errors import Sim2RealError
 from sim2real.phases import phase
 from sim2real.plain import PlainData
+from sim2real.robot.agreed_limits import agreed_limits
+from sim2real.robot.attendance import Attendance
 from sim2real.robot.connect import clock_of, connected, open_robot
+from sim2real.robot.deployment import OperatorPrompts
+from sim2real.robot.driver_errors import driver_says
 from sim2real.robot.excite.plan import Excitation, ExcitationPlan, resting
 from sim2real.robot.excite.record import ExcitedRobot, PreparedMotion, prepare_motion
 from sim2real.robot.excite.record_config import RecordConfig
@@ -38,6 +42,8 @@ _MAX_STOPS = 4
 """Stops after which a robot is not moved again."""
 _MIN_MOTION_S = 2.0
 """Shortest motion that is still recorded after a stop [s]."""
+_TRIALS_LATER = 2
+"""Several trials have to be set up, a single one need not be."""
 _REST_S = 10.0
 """Time in which a robot that was stopped comes to rest."""
 
@@ -66,6 +72,8 @@ class MotionPlayer:
     robot: Robot
     person: str
     seed: int = 0
+    by_the_switch: bool = False
+    """Whether the person stands by the switch that cuts the robot's power."""
     execute: bool = True
     """Whether to send commands; without it motions are only planned and shown."""
     operator_stop: Callable[[], bool] = lambda: False
@@ -109,13 +117,15 @@ class MotionPlayer:
         robot, contract, clock = self.robot, self.subject.contract, clock_of(self.robot)
         attempt = 1
         while True:
-            readings = (make_ready if self.execute else first_readings)(robot, contract, clock)
+            with driver_says(f"{robot.name} failed while it was made ready"):
+                readings = (make_ready if self.execute else first_readings)(robot, contract, clock)
             home = resting(contract, readings) if home is None else home
             prepared = planned(readings, home=home)
             if not self.execute:
                 return prepared, home
             # A robot that hears nothing during planning may stop by itself, and sink.
-            readings = make_ready(robot, contract, clock)
+            with driver_says(f"{robot.name} failed while it was made ready"):
+                readings = make_ready(robot, contract, clock)
             try:
                 Excitation(contract, prepared.plan).start(readings, np.zeros(0))
             except Sim2RealError:
@@ -188,12 +198,14 @@ def record_motions(
     request: RecordConfig,
     *,
     show: Callable[[PreparedMotion], None] = lambda prepared: None,
+    tell: Callable[[str], None] = lambda text: None,
     report: Callable[[int, int], None] = lambda done, of: None,
 ) -> RecordedMotions:
     """Plan the requested motions, and with `execute` play and record them.
 
-    `show` gets each motion before it is played. Without a robot it is a dry run from the
-    twin's default pose; without `execute` one from where the robot is, and nothing is sent.
+    `show` gets each motion before it is played, and `tell` the limits that hold. Without a robot
+    it is a dry run from the twin's default pose; without `execute` one from where the robot is, and
+    nothing is sent.
     """
     subject = ExcitedRobot.open(request.subject, rate_hz=request.rate_hz, speed=request.speed)
     if request.execute and not request.robot:
@@ -230,10 +242,11 @@ def record_motions(
     with connected(robot), OperatorStop() as stopped:
         lake = Lake.create(request.lake) if request.lake and request.execute else None
         player = MotionPlayer(
-            subject=subject,
+            subject=agreed_with(subject, robot, tell),
             robot=robot,
             person=request.person,
             seed=request.seed,
+            by_the_switch=request.by_the_switch,
             execute=request.execute,
             operator_stop=stopped,
             show=shown,
@@ -252,6 +265,14 @@ def record_motions(
     )
 
 
+def agreed_with(subject: ExcitedRobot, robot: Robot, tell: Callable[[str], None]) -> ExcitedRobot:
+    """What is excited, within the tightest of its own limits and those that the robot states."""
+    agreed = agreed_limits(subject.limits, subject.contract, subject.twin, robot)
+    for line in agreed.lines():
+        tell(line)
+    return replace(subject, limits=agreed.limits)
+
+
 def record_series(
     subject: ExcitedRobot,
     robot: Robot,
@@ -262,6 +283,9 @@ def record_series(
     seconds: float,
     seed: int = 0,
     rearm: Callable[[str], bool],
+    prompts: OperatorPrompts | None = None,
+    judge: Path | None = None,
+    by_the_switch: bool = False,
     report: Callable[[int, int], None] = lambda done, of: None,
 ) -> list[RecordedMotion]:
     """Play motions of equal length, `seconds` in all; everything that was recorded.
@@ -269,16 +293,22 @@ def record_series(
     A motion is planned with the present twin. A robot with stronger motors gets faster than
     planned, and the supervisor stops it: the recording up to then is kept, and the remaining
     motions are made smaller. `rearm` gets the reason of a stop, and says whether the robot may go
-    on.
+    on. With `prompts` to a person, trials follow, with their outcomes in the file `judge` if the
+    robot judges none: one whose trials nobody could set up or judge is refused before it moves.
     """
     kept: list[RecordedMotion] = []
     left, amplitude, stops = list(motions), _AMPLITUDE, 0
     with connected(robot), OperatorStop() as stop:
+        tell = prompts.tell if prompts else lambda text: None
+        if prompts:
+            later = Attendance(robot=robot, prompts=prompts, judge=judge, trials=_TRIALS_LATER)
+            later.check(judged=True)
         player = MotionPlayer(
-            subject=subject,
+            subject=agreed_with(subject, robot, tell),
             robot=robot,
             person=person,
             seed=seed,
+            by_the_switch=by_the_switch,
             operator_stop=stop,
             report=report,
         )
