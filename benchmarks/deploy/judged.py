@@ -279,6 +279,6 @@ def _who(flown: Flown) -> Outcome:
     trip = flown.trace.first_trip(flown.trouble.begin_s)
     if trip is None:
         return Outcome.HARMLESS
-    if trip[1] != "asked to":
+    if not trip[1].startswith("asked to"):
         return Outcome.WATCHDOG
     return Outcome.SUPERVISOR if flown.stopped or flown.raised else Outcome.HARMLESS

@@ -59,6 +59,10 @@ class Trouble:
         """What becomes of a request to stop."""
         robot.halt()
 
+    def relax(self, robot: UnitRobot) -> None:
+        """What becomes of a request to relax."""
+        robot.let_go()
+
     def sleep(self, robot: UnitRobot) -> None:
         """What happens before the runner waits."""
 

@@ -78,6 +78,11 @@ class UnitRobot:
         self._alive()
         self.trouble.stop(self)
 
+    def relax(self) -> None:
+        """Ask the drives to relax, if that comes through."""
+        self._alive()
+        self.trouble.relax(self)
+
     def now(self) -> float:
         """The unit's clock."""
         return self.device.now_s
@@ -115,6 +120,11 @@ class UnitRobot:
     def halt(self) -> None:
         """The safe stop."""
         self.device.stop()
+        self._hear()
+
+    def let_go(self) -> None:
+        """Take the torque off the drives."""
+        self.device.relax("asked to relax")
         self._hear()
 
     def let_pass(self, moment_s: float) -> None:
@@ -158,6 +168,7 @@ def _abilities(device: Device, firmware: Firmware) -> RobotAbilities:
         "virtual_time": True,
         "simulated": True,
         "holds_position": not device.torque_driven,
+        "relaxes": not device.torque_driven,
         "watchdog_s": firmware.watchdog_s if np.isfinite(firmware.watchdog_s) else 0.0,
     }
     known = {field.name for field in fields(RobotAbilities)}

@@ -132,9 +132,10 @@ class Device:
             setattr(self, name, deque(value) if isinstance(value, deque) else value)
         self._rng.bit_generator.state = dict(state.noise)
 
-    def relax(self) -> None:
+    def relax(self, why: str = "relaxed") -> None:
         """Take the torque off the drives, as when their power is cut."""
-        self.state, self.why = "tripped", "relaxed"
+        if self.state != "tripped":
+            self.state, self.why = "tripped", why
         self._pending.clear()
         self._scene.plant.relaxed = True
 
@@ -145,6 +146,7 @@ class Device:
     def enable(self) -> None:
         """Power the drives; a tripped device has to be enabled again by its operator."""
         self.state, self.why = "starting", ""
+        self._scene.plant.relaxed = False
         self._ready_s = self.now_s + START_UP_S
         self._pending.clear()
         self._scene.plant.damped = True

@@ -54,6 +54,7 @@ class Server:
             "observe": self._observe,
             "command": self._command,
             "stop": self._stop,
+            "relax": self._relax,
             "wait": self._wait,
             "judge": self._judge,
             "fault": self._fault,
@@ -94,6 +95,7 @@ class Server:
             "actuators": list(device.names),
             "safe_stop": "damp" if device.torque_driven else "hold",
             "watchdog_s": WATCHDOG_S,
+            "abilities": {"relaxes": not device.torque_driven},
             "clock": "virtual" if self._virtual else "real",
             "goals": device.goals,
             **self._state(),
@@ -126,6 +128,10 @@ class Server:
 
     def _stop(self, _: _Message) -> _Message:
         self._device.stop()
+        return self._state()
+
+    def _relax(self, _: _Message) -> _Message:
+        self._device.relax("asked to relax")
         return self._state()
 
     def _wait(self, message: _Message) -> _Message:

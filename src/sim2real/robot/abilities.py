@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol, cast
 
@@ -26,6 +27,10 @@ class RobotAbilities:
     watchdog_s: float = 0.0
     """After so long without a command it goes to its safe stop by itself, whatever became of the
     program that drives it [s]; 0 if it never does."""
+    relaxes: bool = False
+    """It can take the torque off its drives: it has `relax()`."""
+    states_limits: bool = False
+    """It states limits of its own: `joint_limits`, such as {"elbow": {"velocity": 2.0}}."""
     measures_torque: bool = False
     """Its readings have '@torque', the actuators' torques."""
     measures_temperature: bool = False
@@ -65,6 +70,20 @@ class Enabled(Protocol):
         """Start the drives."""
 
 
+class Relaxing(Protocol):
+    """A robot that can take the torque off its drives."""
+
+    def relax(self) -> None:
+        """Do so, and stay there."""
+
+
+class StatesLimits(Protocol):
+    """A robot that states limits of its own."""
+
+    joint_limits: Mapping[str, Mapping[str, float]]
+    """Limits in SI units, by joint or actuator and by their names in `JointLimits`."""
+
+
 class SelfStopping(Protocol):
     """A robot that may stop by itself."""
 
@@ -99,6 +118,16 @@ class Patient(Protocol):
 def enabled(robot: HasAbilities) -> Enabled | None:
     """The robot, if its drives have to be started."""
     return cast(Enabled, robot) if robot.abilities.enables else None
+
+
+def relaxing(robot: HasAbilities) -> Relaxing | None:
+    """The robot, if it can take the torque off its drives."""
+    return cast(Relaxing, robot) if robot.abilities.relaxes else None
+
+
+def stated_limits(robot: HasAbilities) -> Mapping[str, Mapping[str, float]]:
+    """Limits that a robot states; empty where it states none."""
+    return cast(StatesLimits, robot).joint_limits if robot.abilities.states_limits else {}
 
 
 def why_stopped(robot: HasAbilities) -> str:

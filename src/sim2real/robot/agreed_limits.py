@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 from sim2real.contract import Contract, JointLimits, Limits
 from sim2real.errors import Sim2RealError, nearest, number_at, table_at
+from sim2real.robot.abilities import stated_limits
 from sim2real.robot.protocol import Robot
 from sim2real.twin import Twin, range_and_torque
 
@@ -24,14 +25,6 @@ _SAME = 1e-6
 """Relative difference of two limits from rounding alone."""
 _ENDLESS = 1e8
 """A position beyond this is no limit: the joint turns endlessly."""
-
-
-@runtime_checkable
-class StatesLimits(Protocol):
-    """A robot that states limits of its own."""
-
-    joint_limits: Stated
-    """Limits by joint or actuator, such as {"elbow": {"velocity": 2.0}}, in SI units."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,7 +76,7 @@ def agreed_limits(limits: Limits, contract: Contract, twin: Twin, robot: Robot) 
             for joint, command in zip(limits.joints, contract.commands, strict=True)
         },
         "twin": _of_twin(limits, contract, twin),
-        "robot": _of_robot(contract, stated_by(robot), robot.name),
+        "robot": _of_robot(contract, stated_limits(robot), robot.name),
     }
     joints, differing = [], []
     for joint in limits.joints:
@@ -103,11 +96,6 @@ def agreed_limits(limits: Limits, contract: Contract, twin: Twin, robot: Robot) 
                 )
         joints.append(_with(joint, tightest))
     return AgreedLimits(limits=replace(limits, joints=tuple(joints)), differing=tuple(differing))
-
-
-def stated_by(robot: Robot) -> Stated:
-    """What a robot states of its own limits; empty where it states none."""
-    return robot.joint_limits if isinstance(robot, StatesLimits) else {}
 
 
 def _of_twin(limits: Limits, contract: Contract, twin: Twin) -> Stated:

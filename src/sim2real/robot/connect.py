@@ -29,6 +29,8 @@ with what another unit did."""
 _METHODS: Mapping[str, tuple[str, ...]] = {
     "enables": ("enable",),
     "reports_why_stopped": ("stopped_itself",),
+    "relaxes": ("relax",),
+    "states_limits": ("joint_limits",),
     "resets": ("reset", "goals"),
     "judges": ("judge",),
     "virtual_time": ("now", "sleep_until"),

@@ -18,7 +18,7 @@ from sim2real.evaluation import OpenedPolicy
 from sim2real.files import write_json
 from sim2real.phases import phase
 from sim2real.policy import Pilot
-from sim2real.robot.abilities import patient
+from sim2real.robot.abilities import judge_of, patient, refuse_unwatched
 from sim2real.robot.agreed_limits import agreed_limits
 from sim2real.robot.attendance import Attendance
 from sim2real.robot.connect import ADDRESSES, clock_of, open_robot
@@ -146,6 +146,7 @@ class DeploymentSession:
         if self._in_charge is not None and not config.force:
             check_charge(self._in_charge, config.in_charge, robot)
         self._attendance.check(judged=config.step == "full")
+        refuse_unwatched(robot, config.by_the_switch)
         return permission(
             self._policy, config.step, robot, force=config.force, prompts=self._prompts
         )
@@ -174,6 +175,13 @@ class DeploymentSession:
             controller = Shadowed(charge, pilot, self._comparison, overheard=True)
         elif config.step == "shadow":
             controller = Shadowed(self._charge(), pilot, self._comparison)
+        judged, seen = self._sends and config.step == "full", list[str]()
+
+        def seen_by_bench() -> None:
+            """A bench judges before the servos come to rest."""
+            if judged and judge_of(robot) is not None:
+                seen.append(self._attendance.judged(number, ""))
+
         with stop, _impatient(robot, contract.rate_hz):
             flight = fly(
                 flown,
@@ -189,9 +197,11 @@ class DeploymentSession:
                 operator_stop=stop,
                 report=phase(self._prompts.report, f"trial {number + 1} of {config.trials}"),
                 show=self._prompts.show,
+                at_end=seen_by_bench,
             )
-        judged = self._sends and config.step == "full"
-        outcome = self._attendance.judged(number, flight.stopped) if judged else ""
+        outcome = "".join(seen)
+        if judged and not seen:
+            outcome = self._attendance.judged(number, flight.stopped)
         return self._kept(flight, outcome, recording)
 
     def _charge(self) -> Controller:

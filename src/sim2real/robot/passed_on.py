@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from sim2real.robot.abilities import RobotAbilities, enabled, why_stopped
+from sim2real.robot.abilities import (
+    RobotAbilities,
+    enabled,
+    relaxing,
+    stated_limits,
+    why_stopped,
+)
 from sim2real.robot.protocol import Robot
 
 
@@ -28,6 +34,8 @@ class PassedOnRobot:
             reports_why_stopped=other.reports_why_stopped,
             holds_position=other.holds_position,
             watchdog_s=other.watchdog_s,
+            relaxes=other.relaxes,
+            states_limits=other.states_limits,
             measures_torque=other.measures_torque,
             measures_temperature=other.measures_temperature,
             reports_commands=other.reports_commands,
@@ -67,6 +75,17 @@ class PassedOnRobot:
     def stop(self) -> None:
         """Go to the safe stop."""
         self._robot.stop()
+
+    def relax(self) -> None:
+        """Take the torque off its drives, if it can."""
+        able = relaxing(self._robot)
+        if able is not None:
+            able.relax()
+
+    @property
+    def joint_limits(self) -> Mapping[str, Mapping[str, float]]:
+        """Limits that it states."""
+        return stated_limits(self._robot)
 
     def disconnect(self) -> None:
         """Disconnect."""

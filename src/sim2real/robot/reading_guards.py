@@ -33,6 +33,8 @@ class Sight:
     """Whether the last command has to stand, because too little is known."""
     wrong: str = ""
     """Why the robot has to stop; '' if it need not."""
+    blind: bool = False
+    """Whether that is because of an encoder, by which a drive that holds is wrong, too."""
 
 
 class ReadingGuards:
@@ -99,17 +101,17 @@ class ReadingGuards:
             stuck = self._stuck(seen, now_s, command) if Guard.STUCK not in self._without else ""
             self._note(seen, now_s, age_s)
             self._lost = 0
-            return Sight(readings=seen, new=True, held=False, wrong=stuck)
+            return Sight(readings=seen, new=True, held=False, wrong=stuck, blind=bool(stuck))
         self._lost += 1
         silent_s, bound_s = now_s - self._taken_s, self._bound_s()
         if self._jumped and self._lost > 1:
-            return self._sight(wrong=f"{doubt}, again")
+            return self._sight(wrong=f"{doubt}, again", blind=True)
         if silent_s > bound_s + _CLOCK_TOLERANCE_S:
             return self._sight(wrong=f"{doubt}: no good one for {1e3 * silent_s:.0f} ms")
         return self._sight(held=self._lost > 1 or self._readings is None)
 
-    def _sight(self, *, held: bool = False, wrong: str = "") -> Sight:
-        return Sight(readings=self._readings, new=False, held=held, wrong=wrong)
+    def _sight(self, *, held: bool = False, wrong: str = "", blind: bool = False) -> Sight:
+        return Sight(readings=self._readings, new=False, held=held, wrong=wrong, blind=blind)
 
     def _doubt(self, seen: Floats | None, fresh: bool, age_s: float, now_s: float) -> str:
         """Why these readings are not believed; '' if they are."""

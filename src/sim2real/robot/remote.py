@@ -28,7 +28,7 @@ OLD_SERVER = RobotAbilities(
     patience=True,
 )
 """What a server can do whose hello does not declare it."""
-_TOLD = ("measures_torque", "reports_commands", "resets", "judges")
+_TOLD = ("relaxes", "measures_torque", "reports_commands", "resets", "judges")
 """Abilities that a hello may declare; the others are the protocol's, or ours to know."""
 _START_UP_S = 5.0
 """Longest time in which drives get ready [s]."""
@@ -58,6 +58,8 @@ class RemoteRobot:
         self._held = False
         self._driven = False
         self.abilities = self.known
+        self.joint_limits: Mapping[str, Mapping[str, float]] = {}
+        """Limits that it states."""
         self._now_s = 0.0
 
     @property
@@ -81,12 +83,16 @@ class RemoteRobot:
             raise
         self.name, self.serial = str(told["robot"]), str(told["serial"])
         self.safe_stop, self.virtual = str(told["safe_stop"]), told["clock"] == "virtual"
+        self.joint_limits = of_plain(
+            dict[str, dict[str, float]], told.get("joint_limits", {}), "the robot's joint_limits"
+        )
         declared = of_plain(dict[str, bool], told.get("abilities", {}), "the robot's abilities")
         self.abilities = replace(
             self.known,
             actuators=tuple(str(name) for name in cast(list[object], told["actuators"])),
             virtual_time=self.virtual,
             holds_position=self.safe_stop == "hold",
+            states_limits="joint_limits" in told,
             watchdog_s=max(0.0, number_at(told.get("watchdog_s", 0.0), "the robot's watchdog_s")),
             **{name: declared[name] for name in _TOLD if name in declared},
         )
@@ -130,6 +136,10 @@ class RemoteRobot:
     def stop(self) -> None:
         """Go to the safe stop."""
         self._ask({"do": "stop"})
+
+    def relax(self) -> None:
+        """Take the torque off the drives."""
+        self._ask({"do": "relax"})
 
     def judge(self) -> bool:
         """Whether the task is done, as the robot's own bench sees it."""

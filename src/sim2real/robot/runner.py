@@ -15,7 +15,7 @@ import numpy as np
 from sim2real.arrays import Bools, Floats, Reals
 from sim2real.contract import Contract
 from sim2real.errors import Sim2RealError
-from sim2real.robot.abilities import why_stopped
+from sim2real.robot.abilities import relaxing, why_stopped
 from sim2real.robot.protocol import ControlClock, Robot
 from sim2real.robot.readings import (
     Goals,
@@ -139,7 +139,7 @@ def fly(
         if execute:
             # A robot that cannot be reached has a watchdog of its own.
             with suppress(Exception):
-                robot.stop()
+                flying.stop()
         if collecting:
             gc.enable()
         if recording is not None:
@@ -262,6 +262,11 @@ class _Flying:
             temperature=in_order(robot, contract, seen, "@temperature"),
             following=in_order(robot, contract, seen, "@command") if drives else None,
         )
+
+    def stop(self) -> None:
+        """Bring the robot to its safe stop; if its encoders are wrong, to where none is needed."""
+        limp = relaxing(self._robot) if self._supervisor.blind else None
+        (self._robot.stop if limp is None else limp.relax)()
 
     def settle(self) -> None:
         """Bring servos softly to where they are, so that the safe stop moves nothing."""

@@ -57,6 +57,8 @@ class Response(StrEnum):
     """The last command stands, or the robot keeps its position."""
     STOP = "safe stop"
     """The robot's own: it holds its position, brakes or relaxes, as it declares."""
+    RELAX = "relaxed"
+    """The drives lose their torque, where the robot can do that; else the safe stop."""
     WATCHDOG = "safe stop by the robot"
     """The same, by its watchdog, when commands stay away."""
 
@@ -117,11 +119,11 @@ SAFETY_RULES = (
     SafetyRule(
         hazard="an encoder that jumps", guard=Guard.JUMP,
         backup=(Guard.SPEED, Guard.ACCELERATION, Guard.POSITION, Guard.FOLLOWING),
-        bound="one jump is bridged; the second reading beyond it", response=Response.HOLD,
+        bound="one is bridged; the second ends it", response=Response.RELAX,
     ),
     SafetyRule(
         hazard="an encoder that sticks", guard=Guard.STUCK, backup=(Guard.FOLLOWING,),
-        bound=f"{_SOON}; 0.25 s from rest", response=Response.STOP,
+        bound=f"{_SOON}; 0.2 s from rest", response=Response.RELAX,
     ),
     SafetyRule(
         hazard="a joint beyond its range", guard=Guard.POSITION, backup=(Guard.RANGE,),

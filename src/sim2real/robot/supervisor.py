@@ -97,6 +97,8 @@ class Supervisor:
         self.state = State.DISARMED
         self.reason = ""
         """Why it is stopped."""
+        self.blind = False
+        """Whether it is stopped because encoders cannot be believed."""
         self._without = off = frozenset(without)
         self._readings = ReadingGuards(contract, limits, off)
         self._motion = MotionGuards(contract, limits, off)
@@ -130,7 +132,7 @@ class Supervisor:
                 f"joint {joint.name} rests outside its command range, {joint.command_low:g} to"
                 f" {joint.command_high:g}: move it by hand first"
             )
-        self.state, self.reason = State.RUNNING, ""
+        self.state, self.reason, self.blind = State.RUNNING, "", False
         self._now_s = self._now_s if now_s is None else now_s
         self._outside, self._sight, self._believed, self._goal = 0, None, None, None
         self._reference.reset(rest, self._now_s)
@@ -155,6 +157,7 @@ class Supervisor:
         self._believed = sight.readings
         reason = self._wrong(inputs, sight)
         if reason:
+            self.blind = sight.blind and reason == sight.wrong
             return self.stop(reason)
         if sight.held:
             command = self._reference.holding(self._now_s)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
 from importlib.metadata import version
@@ -16,6 +16,7 @@ from sim2real.data import Episode, Lake, Origin, Provenance, read_recording
 from sim2real.errors import Sim2RealError
 from sim2real.phases import phase
 from sim2real.plain import PlainData
+from sim2real.robot.abilities import refuse_unwatched
 from sim2real.robot.agreed_limits import agreed_limits
 from sim2real.robot.attendance import Attendance
 from sim2real.robot.connect import clock_of, connected, open_robot
@@ -98,6 +99,8 @@ class MotionPlayer:
         Each is `planned` from where the robot is and shown. All end where the first one began, so
         that an arm does not sink from one to the next. A motion that ends early ends them all.
         """
+        if self.execute:
+            refuse_unwatched(self.robot, self.by_the_switch)
         home: Floats | None = None
         for motion in motions:
             prepared, home = self._planned_where_it_is(
