@@ -240,16 +240,6 @@ def test_one_jump_of_an_encoder_is_bridged_and_a_second_is_not():
     assert "joint pan reads 1.20 further than it can be, again" in decision.reason
 
 
-def test_a_servo_that_presses_where_it_should_move_on_is_stopped():
-    torque = np.array([0.0, -1.0])
-    for wanted, stopped in ((0.15, True), (0.05, False)):
-        one = servos()
-        for period in range(120):
-            seen = np.array([0, 1e-3 * (period % 2), 0, 0])
-            one.step(replace(FINE, readings=seen, torque=torque, wanted=np.array([0.0, wanted])))
-        assert ("joint lift presses with 1.00" in one.reason) == stopped
-
-
 def test_near_a_limit_there_is_less_time():
     one = supervisor()
     for period in range(8):

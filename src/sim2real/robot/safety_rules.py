@@ -138,9 +138,9 @@ SAFETY_RULES = (
         backup=(Guard.SPEED,), bound=_NOW, response=Response.STOP,
     ),
     SafetyRule(
-        hazard="too much torque, or much of it without moving: contact, overload",
+        hazard="too much torque: contact, or overload",
         needs="measures_torque", guard=Guard.TORQUE, backup=(Guard.FOLLOWING,),
-        bound=f"{_NOW}; 0.5 s without moving", response=Response.STOP,
+        bound=_NOW, response=Response.STOP,
     ),
     SafetyRule(
         hazard="a joint that does not follow: blocked, in contact, without supply",
