@@ -68,6 +68,8 @@ class Renames:
     text: tuple[Mapping[str, str], ...] = ()
     added: Mapping[str, list[str]] = field(default_factory=dict)
     """Keys that are new, by the path of their table."""
+    changed: Mapping[str, list[str]] = field(default_factory=dict)
+    """Paths of numbers that are others since, or gone, by a pattern of cases."""
     cases: Mapping[str, Mapping[str, Mapping[str, str]]] = field(default_factory=dict)
 
     @classmethod
@@ -110,6 +112,14 @@ class Renames:
     def keys_added(self, path: str) -> set[str]:
         """Keys that a table may have more than it had."""
         return {key for at, keys in self.added.items() if fnmatchcase(path, at) for key in keys}
+
+    def is_changed(self, path: str, case: str) -> bool:
+        """Whether a number is another one since, or gone."""
+        return any(
+            fnmatchcase(case, of) and fnmatchcase(path, pattern)
+            for of, patterns in self.changed.items()
+            for pattern in patterns
+        )
 
     def is_text(self, path: str, case: str) -> bool:
         """Whether a string may be any that is not empty."""
@@ -268,6 +278,8 @@ def _differences(
 ) -> Iterator[str]:
     if expected == IGNORED or any(fnmatchcase(path, pattern) for pattern in case.ignore):
         return
+    if renames.is_changed(path, case.name):
+        return
     shape_only = shape_only or any(fnmatchcase(path, pattern) for pattern in case.structure)
     if isinstance(expected, dict) and isinstance(got, dict):
         named = {**renames.of("keys", case.name)}
@@ -277,6 +289,8 @@ def _differences(
         for now, key in today.items():
             below = _below(path, key)
             if now not in got:
+                if renames.is_changed(below, case.name):
+                    continue
                 yield f"{below}: expected key {now!r}, and it is missing"
             else:
                 yield from _differences(

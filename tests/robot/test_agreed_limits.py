@@ -8,7 +8,7 @@ import pytest
 
 from sim2real.errors import Sim2RealError
 from sim2real.evaluation import open_policy
-from sim2real.robot import ExcitedRobot, StandIn, deploy
+from sim2real.robot import ExcitedRobot, RobotAbilities, StandIn, deploy
 from sim2real.robot.agreed_limits import agreed_limits
 from sim2real.robot.deployment import OperatorPrompts
 from sim2real.robot.excite.recordings import agreed_with
@@ -19,9 +19,11 @@ POLICY = open_policy(BUNDLES / "arm-reach")
 
 class Arm:
     name = "arm"
+    abilities = RobotAbilities()
 
 
 class Narrow(Arm):
+    abilities = RobotAbilities(states_limits=True)
     joint_limits = MappingProxyType(
         {"elbow_flex": {"velocity": 2.0, "position_high": 0.5, "torque": 99.0}}
     )
@@ -68,7 +70,7 @@ def test_the_tightest_counts_whoever_states_it():
     ],
 )
 def test_what_makes_no_sense_is_refused_in_a_line(stated, said):
-    robot = Arm()
+    robot = Narrow()
     robot.joint_limits = stated
     with pytest.raises(Sim2RealError, match=said):
         agreed(robot)
@@ -77,7 +79,10 @@ def test_what_makes_no_sense_is_refused_in_a_line(stated, said):
 @pytest.mark.slow
 def test_a_run_keeps_to_them_and_says_so_before_it_moves(tmp_path, monkeypatch):
     class Slow(StandIn):
-        joint_limits = MappingProxyType({"hinge": {"velocity": 0.05}})
+        def connect(self):
+            super().connect()
+            self.abilities = replace(self.abilities, states_limits=True)
+            self.joint_limits = {"hinge": {"velocity": 0.05}}
 
     where = "sim2real.robot.deployment_session.open_robot"
     monkeypatch.setattr(where, lambda *_, **__: Slow(4, "pendulum-swingup"))
