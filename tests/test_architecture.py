@@ -68,6 +68,7 @@ def test_every_room_has_a_floor():
     assert {room for room in rooms if not room.startswith(("_", "py."))} == set(FLOOR)
 
 
+@pytest.mark.slow
 def test_imports_point_downwards_only():
     wrong = []
     for path in ROOT.rglob("*.py"):
@@ -148,6 +149,7 @@ def test_a_name_of_the_package_is_what_it_says_whatever_was_imported_before():
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+@pytest.mark.slow
 def test_tests_use_public_names_only():
     """What is private of other libraries, or of a test's own, may be."""
     wrong = []

@@ -153,6 +153,7 @@ def resolves(name: str) -> bool:
         return False
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("span", shown(spans))
 def test_what_a_page_names_is_there(span):
     assert not wrong(span.text), wrong(span.text)

@@ -85,7 +85,8 @@ class PlainData:
     attributes of these, as "trials.seed", or "number=trials.seed" to give it a name; "remainder?"
     is left out where it is None or empty. `without` names fields that are not written; a `sparse`
     class writes nothing that is None or empty. A `lenient` class ignores names that it does not
-    know, as in files of other programs. `schema` is the newest that this version reads. A class
+    know, as in files of other programs; `former` names what files of earlier versions have, which is
+    ignored. `schema` is the newest that this version reads. A class
     variable `kind`, '' in a base class, is written too: it says which subclass the data describe.
     """
 
@@ -93,6 +94,7 @@ class PlainData:
     _without: ClassVar[tuple[str, ...]] = ()
     _sparse: ClassVar[bool] = False
     _lenient: ClassVar[bool] = False
+    _former: ClassVar[tuple[str, ...]] = ()
     _schema: ClassVar[int | None] = None
 
     def __init_subclass__(
@@ -102,6 +104,7 @@ class PlainData:
         without: Sequence[str] = (),
         sparse: bool = False,
         lenient: bool = False,
+        former: Sequence[str] = (),
         schema: int | None = None,
     ) -> None:
         super().__init_subclass__()
@@ -110,6 +113,7 @@ class PlainData:
         cls._also = {**cls._also, **paths}
         cls._without = (*cls._without, *without)
         cls._sparse, cls._lenient, cls._schema = sparse, lenient, schema
+        cls._former = tuple(former)
 
     def to_dict(self) -> dict[str, object]:
         """Plain data for JSON."""
@@ -324,8 +328,9 @@ def _made(kind: type, data: object, where: str) -> object:
     if newest := getattr(kind, "_schema", None):
         _refuse_newer(values, newest, where)
     known = {*declared, *(name.rstrip("?") for name in getattr(kind, "_also", ()))}
+    former = getattr(kind, "_former", ())
     for name in values:
-        if name not in known and not getattr(kind, "_lenient", False):
+        if name not in known and name not in former and not getattr(kind, "_lenient", False):
             raise Sim2RealError(f"{where} has no {name!r}{nearest(str(name), declared)}")
     found = {}
     for name, (part, hint) in declared.items():

@@ -98,6 +98,7 @@ def test_only_the_parameters_asked_for_move(make_twin):
     assert found.error[0] > inverse_fit(twin, [log]).error[0]
 
 
+@pytest.mark.slow
 def test_parameters_that_forces_do_not_tell_apart_are_named(make_twin):
     # While it moves, dry friction that differs by direction is a constant force.
     more = (

@@ -31,6 +31,7 @@ def test_help_names_every_verb():
         assert verb in done.stdout
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [

@@ -50,6 +50,7 @@ def test_query_ls_and_stats_tell_what_is_there(lake, capsys):
         assert "sim" in say(capsys, *verb)
 
 
+@pytest.mark.slow
 def test_show_draws_the_channels(lake, capsys, tmp_path):
     one = episode(3)
     found = data(capsys, "show", one.id[:10])
@@ -191,6 +192,7 @@ def test_a_lake_whose_log_is_damaged_is_verified_all_the_same(lake, capsys):
     assert data(capsys, "verify", code=1)["damage"]
 
 
+@pytest.mark.slow
 def test_consent_is_granted_listed_and_withdrawn(lake, capsys, tmp_path):
     person = data(capsys, "ls", "--where", "kind = 'real'")[0]["id"]
     assert main(["data", "export", str(tmp_path / "out.npz"), "--ids", person[:9],
@@ -210,6 +212,7 @@ def test_consent_is_granted_listed_and_withdrawn(lake, capsys, tmp_path):
     assert len(lake) == 4 and data(capsys, "consent", "ls") == []
 
 
+@pytest.mark.slow
 def test_what_is_exported_imports_again(lake, capsys, tmp_path):
     for format_ in ("npz", "csv", "mcap"):
         out = tmp_path / f"out-{format_}"
@@ -235,6 +238,7 @@ def test_import_takes_provenance_from_flags_and_files(capsys, tmp_path, monkeypa
     ] == 0  # fmt: skip
 
 
+@pytest.mark.slow
 def test_check_finds_and_repairs_in_the_lake(capsys, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     times = np.arange(500) * 0.01

@@ -161,6 +161,7 @@ def test_every_lost_file_is_found(lake):
         path.write_bytes(content)
 
 
+@pytest.mark.slow
 def test_compacting_keeps_all_versions_and_makes_doubles_one(tmp_path):
     lake = Lake.create(tmp_path / "lake")
     for k in range(12):
@@ -193,6 +194,7 @@ def test_checkpoints_are_sealed_and_the_log_is_kept(tmp_path):
     assert LakeKeeper(lake).verify() == []
 
 
+@pytest.mark.slow
 def test_data_without_consent_cannot_enter_a_training_set(lake):
     real = (Part(name="real", select="select id from episodes where kind = 'real'", weight=1.0),)
     mixture = Mixture(name="mixed", parts=real)
@@ -215,6 +217,7 @@ def test_data_without_consent_cannot_enter_a_training_set(lake):
         mixture.resolve(lake)
 
 
+@pytest.mark.slow
 def test_who_withdraws_is_gone_from_every_file_and_version(lake):
     person = filmed(51, "p-ana")
     derived = person.derive("cut")
@@ -424,6 +427,7 @@ def test_a_seal_that_was_being_written_is_no_damage(lake):
     assert LakeKeeper(lake).verify() == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "weights", [(0.5, 0.3, 0.199, 0.001), (6, 6, 2), (1, 1e-9), (1e300, 3e300), (1 / 3, 2 / 3)]
 )

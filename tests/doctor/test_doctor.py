@@ -327,6 +327,7 @@ def test_equal_series_have_no_relation():
     assert relate(true + 1e-6, true, np.ones(50, dtype=bool), ["a"] * 4) == []
 
 
+@pytest.mark.slow
 def test_a_bundle_that_moved_between_two_looks_is_compared_with_its_worlds_all_the_same(tmp_path):
     """A log that fails the first checks needs no reference; the next one does, from elsewhere."""
     pilot = Episode(

@@ -230,6 +230,7 @@ def test_what_cannot_be_compared_is_refused():
         compare(trials([1] * 5), trials([1] * 5), most=3)
 
 
+@pytest.mark.slow
 def test_power_of_barnards_test_is_that_of_its_p_values():
     n, chance = 12, 0.0
     for x in range(n + 1):
@@ -276,6 +277,7 @@ def test_a_plan_needs_fewer_trials_for_more_difference_and_for_shared_conditions
     assert unpaired_power(small.unpaired, 0.6, 0.8) >= 0.8
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("rates", "options", "words"),
     [

@@ -144,6 +144,7 @@ def test_a_comparison_says_what_was_compared_and_how(tmp_path, capsys):
     assert "draws were compared, each by all its trials" in said and "sign test" in said
 
 
+@pytest.mark.slow
 def test_power_says_which_plans_are_too_long(capsys):
     assert main(["power", "--from", "0.5", "--to", "0.55"]) == 0
     said = capsys.readouterr().out

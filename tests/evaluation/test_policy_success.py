@@ -90,6 +90,7 @@ def test_parameters_that_do_not_matter_are_rarely_accused():
     assert accused / 200 < 0.1
 
 
+@pytest.mark.slow
 def test_a_trial_depends_on_the_seed_and_its_number_alone():
     task = find_task("pendulum-swingup")
 

@@ -120,6 +120,7 @@ def test_one_robot_is_less_certain_than_the_fleet():
     assert alike.shown_low < alike.low  # twenty trials scatter around the rate
 
 
+@pytest.mark.slow
 def test_what_robots_show_lies_in_the_prediction():
     rng, inside = RNG(2), 0
     for _ in range(300):
@@ -129,6 +130,7 @@ def test_what_robots_show_lies_in_the_prediction():
     assert 0.86 <= inside / 300 <= 0.98
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("draws", [(20, 5), (64, 16)])
 @pytest.mark.parametrize("rate", [0.5, 0.9, 0.99])
 @pytest.mark.parametrize("size", [3.0, 100.0])
@@ -180,6 +182,7 @@ def test_trials_are_counted_by_draw():
     assert (won.tolist(), tried.tolist()) == ([2, 1], [3, 2])
 
 
+@pytest.mark.slow
 def test_the_benchmark_counts_intervals_over_robots_of_every_kind():
     names = [result.name for result in counted(Plan(repetitions=2))]
     assert "evaluate.ppi_coverage" in names and "evaluate.ppi_coverage_most" in names

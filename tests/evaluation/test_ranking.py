@@ -100,6 +100,7 @@ def draws(rng, groups, policies):
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("groups", "policies"), [(6, 2), (6, 3), (1, 6), (1, 15)])
 def test_intervals_of_rank_violations_hold_their_mean(groups, policies, monkeypatch):
     monkeypatch.setattr("sim2real.evaluation.ranking.RESAMPLES", 10)

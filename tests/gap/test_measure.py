@@ -33,6 +33,7 @@ def rubbing(twin):
     return logs, measure_gap(twin, logs, threads=1)
 
 
+@pytest.mark.slow
 def test_the_errors_of_a_right_twin_are_at_the_floor_and_small_against_staying(twin):
     pairs = make_pairs(twin, recorded(twin), horizon_s=0.5, most=400, threads=1)
     for channel in channel_gaps(pairs):
@@ -44,6 +45,7 @@ def test_the_errors_of_a_right_twin_are_at_the_floor_and_small_against_staying(t
         assert len(channel.rms) == 25 and channel.times_s[-1] == pytest.approx(0.5)
 
 
+@pytest.mark.slow
 def test_a_sensor_that_is_off_by_an_offset_is_off_by_that_at_every_step(twin):
     logs = recorded(twin, count=2)
     pairs = make_pairs(twin, logs, horizon_s=0.2, most=400, threads=1)
@@ -89,6 +91,7 @@ def test_a_right_twin_has_no_gap(twin):
     assert not gap.found and gap.verdict.startswith("no gap is found in 40 s")
 
 
+@pytest.mark.slow
 def test_a_sensor_that_is_stuck_has_no_spread_to_be_a_share_of(twin):
     logs = recorded(twin, count=2)
     stuck = [replace(log, readings=log.readings * [1.0, 0.0]) for log in logs]
@@ -116,6 +119,7 @@ def test_too_few_segments_to_tell_are_called_so(twin):
     assert gap.verdict.startswith("too few segments to tell (12 are needed")
 
 
+@pytest.mark.slow
 def test_the_verdict_does_not_contradict_the_places_that_are_listed(rubbing):
     _, gap = rubbing
     unsure = [replace(d, mmd_p=0.3, accuracy_p=0.2) for d in gap.distances]

@@ -194,6 +194,7 @@ def test_thresholds_decide_how_many_samples_may_be_lost(recordings):
     assert aligned(spoilt, twin, thresholds=LogThresholds(lost_samples=0.5)).left_out > 0
 
 
+@pytest.mark.slow
 def test_a_few_lost_samples_are_left_out_and_a_resampled_log_keeps_its_name(recordings):
     _, twin = bundle_and_twin(TASK)
     (spoilt,) = changed(recordings[:1], readings=holes(0.03), command=holes(0.01))

@@ -34,6 +34,7 @@ def half(x):
 '''
 
 
+@pytest.mark.slow
 def test_no_algorithm_has_changed_without_a_new_version_or_a_reason():
     before, now = RecordedCode.read(), RecordedCode.of()
     assert not unexplained(before, now), "\n".join(unexplained(before, now))

@@ -217,6 +217,7 @@ def test_what_cannot_be_is_refused_before_anything_moves(tmp_path, options, word
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.slow
 def test_a_robot_that_is_not_there_is_known_before_any_training(tmp_path):
     config = LoopConfig(
         task="pendulum-swingup", robot="127.0.0.1:9", execute=True, person="anna", out=tmp_path
@@ -336,6 +337,7 @@ def test_a_hopeless_policy_of_an_identified_robot_is_followed_by_another(played,
     assert [len(one.won) for one in closed.rounds] == [10, 10, 40] and closed.met
 
 
+@pytest.mark.slow
 def test_what_is_expected_in_the_end_knows_the_attempts_and_what_was_predicted_does_not(
     played, tmp_path
 ):
@@ -352,6 +354,7 @@ def test_where_no_remainder_is_worth_keeping_the_identified_policy_is_taken(play
     assert closed.turns[-1].policy.step.inputs["remainder"] == kept
 
 
+@pytest.mark.slow
 def test_a_robot_that_cannot_be_identified_is_tested_on(played, tmp_path):
     closed = played(tmp_path, [False] * 5 + [True] * 35, why="the twin was right")
     assert [len(one.won) for one in closed.rounds] == [40] and not closed.met
@@ -379,6 +382,7 @@ def test_what_is_said_of_a_test_that_ended_early_holds_for_all_of_it(played, tmp
     assert bound - 0.1 < said <= bound
 
 
+@pytest.mark.slow
 def test_a_test_is_not_made_longer_once_it_was_looked_at(played, tmp_path):
     played(tmp_path, [False] * 40, strategy="nominal")
     with pytest.raises(Sim2RealError, match="start another loop with --out"):

@@ -153,6 +153,7 @@ def test_a_person_may_say_that_doubts_end_it(bundle, tmp_path):
     assert len(asked) == 1 and "Go on with shadow all the same?" in asked[0]
 
 
+@pytest.mark.slow
 def test_what_is_wrong_with_the_policy_itself_ends_a_loop_that_nobody_watches(
     bundle, tmp_path, monkeypatch
 ):

@@ -93,6 +93,7 @@ def linear(file: Path, inputs: dict[str, list], *, rows="rows", outputs=1, chunk
     return file
 
 
+@pytest.mark.slow
 def test_a_graph_with_a_written_contract_does_what_its_bundle_does(graph):
     foreign, own = trials(graph), trials(BUNDLE)
     assert np.array_equal(foreign.trials.success, own.trials.success)
@@ -101,6 +102,7 @@ def test_a_graph_with_a_written_contract_does_what_its_bundle_does(graph):
     assert open_policy(graph).source == "prior"  # it does not say what it was trained with
 
 
+@pytest.mark.slow
 def test_a_graph_for_one_robot_at_a_time_does_the_same_for_many(tmp_path):
     many = linear(tmp_path / "many.onnx", {"obs": [12]})
     one = linear(tmp_path / "one.onnx", {"obs": [12]}, rows=1)

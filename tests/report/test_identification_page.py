@@ -109,6 +109,7 @@ def test_many_parameters_are_one_picture_and_some_sensors_are_drawn(tmp_path):
     assert len(page) < 4e6
 
 
+@pytest.mark.slow
 def test_ranks_of_draws_among_draws_are_even_and_numbers_take_turns():
     _, twin = bundle_and_twin("pendulum-swingup")
     bundle, _ = bundle_and_twin("pendulum-swingup")

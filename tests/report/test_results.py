@@ -75,6 +75,7 @@ def anything(kind):
     return st.builds(kind, **parts)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 @settings(max_examples=10, suppress_health_check=list(HealthCheck), deadline=None)
 @given(data=st.data())

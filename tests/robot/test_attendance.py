@@ -59,6 +59,7 @@ def tried(bundle, folder, *, trials=2, prompts=None, **options):
     )  # fmt: skip
 
 
+@pytest.mark.slow
 def test_what_nobody_could_judge_or_set_up_is_refused_before_anything_moves(bare, bundle, tmp_path):
     with pytest.raises(Sim2RealError, match="does not judge its trials, and nobody"):
         tried(bundle, tmp_path / "one", trials=1)

@@ -205,6 +205,7 @@ def test_a_shadow_listens_to_a_robot_in_other_hands(bundle, tmp_path):
     assert 0.2 < np.ptp(heard[:, 0]) < 0.7 and np.ptp(heard[:, 1]) < 0.0016
 
 
+@pytest.mark.slow
 def test_what_is_malformed_is_refused_with_one_line(bundle, capsys):
     cases = [
         (["--robot", "unit:3", "--execute"], "--person"),

@@ -140,6 +140,7 @@ def test_a_robot_that_was_only_looked_at_is_sent_nothing(bench):
     assert [what for _, what in bench.told] == ["connect", "disconnect"]
 
 
+@pytest.mark.slow
 def test_without_a_command_the_guard_stops_the_robot_and_keeps_it_stopped(bench):
     with opened(bench) as robot:
         robot.send_action({"a": 0.1, "b": 0.0})
@@ -170,6 +171,7 @@ def test_a_stop_that_the_bus_loses_is_sent_until_it_arrives(bench):
         assert len(bench.said("lost")) == 40
 
 
+@pytest.mark.slow
 def test_a_guard_that_falls_silent_is_a_lost_connection_within_the_patience(bench):
     with opened(bench) as robot:
         robot.send_action({"a": 0.1, "b": 0.0})
@@ -201,6 +203,7 @@ def test_a_command_that_waited_too_long_is_refused(bench):
         assert len(bench.said("command")) == 1
 
 
+@pytest.mark.slow
 def test_an_answer_that_comes_late_is_not_taken_for_that_of_another_call(bench):
     bench.describe(config="hangs_at = 2")
     with opened(bench) as robot:

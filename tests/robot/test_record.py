@@ -294,6 +294,7 @@ def test_a_servo_nobody_measures_cannot_be_recorded():
         resting(contract, np.zeros(0))
 
 
+@pytest.mark.slow
 def test_a_dry_run_without_a_robot_tells_and_plots_what_it_would_do(tmp_path, capsys):
     config = RecordConfig(
         subject=BUNDLES / "arm-reach", motion="targets", seconds=4, out=tmp_path, json=True

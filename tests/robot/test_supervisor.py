@@ -150,6 +150,7 @@ def test_no_sequence_gets_an_unlimited_command_through(sequence):
             last = decision.command
 
 
+@pytest.mark.slow
 @settings(max_examples=100, deadline=None)
 @given(st.lists(steps, min_size=1, max_size=20))
 def test_what_stopped_stays_stopped_until_a_person_arms_it(sequence):

@@ -62,6 +62,7 @@ def test_how_often_one_asks_changes_nothing():
     assert [float(x) for x in twice] == pytest.approx([float(x) for x in once], abs=1e-5)
 
 
+@pytest.mark.slow
 def test_a_fast_sine_comes_late_and_small_and_a_slow_one_does_not(make_twin):
     times = PERIOD_S * np.arange(400)
     slow, fast = np.sin(2.0 * times), np.sin(12.0 * times[:300])

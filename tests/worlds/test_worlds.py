@@ -207,6 +207,7 @@ def sensors(make_twin, effects: str, *, periods: int = 400, count: int = 50) -> 
     return np.stack(record)
 
 
+@pytest.mark.slow
 def test_white_noise_has_its_spread_and_no_memory(make_twin):
     error = sensors(make_twin, "noise = 0.02")
     assert error.std() == pytest.approx(0.02, rel=0.03)
@@ -236,6 +237,7 @@ def test_a_slow_sensor_repeats_its_reading(make_twin):
     assert (np.abs(changes - 20) <= 1).all()
 
 
+@pytest.mark.slow
 def test_lost_readings_repeat_the_last_one(make_twin):
     error = sensors(make_twin, "noise = 0.1\ndropout = 0.3", periods=500, count=40)
     repeated = (np.diff(error, axis=0) == 0).mean()

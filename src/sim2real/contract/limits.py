@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from sim2real.arrays import Floats
-from sim2real.errors import Sim2RealError, number_at, table_at
+from sim2real.errors import Sim2RealError, number_at
 from sim2real.plain import High, Low, PlainData
 
 SOFT_START_S = 1.0
@@ -17,8 +17,6 @@ SOFT_START_SHARE = 0.2
 """Share of that rate at the start."""
 _LONGEST_REACTION_S = 0.5
 """More would let a robot move on readings that are long out of date [s]."""
-_FORMER = ("stale_periods", "overrun_periods")
-"""What files of earlier versions have instead of a reaction time; bundles are never changed."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,7 +52,7 @@ class JointLimits:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Limits(PlainData):
+class Limits(PlainData, former=("stale_periods", "overrun_periods")):
     """Limits of a robot under a policy."""
 
     joints: tuple[JointLimits, ...]
@@ -91,12 +89,6 @@ class Limits(PlainData):
                 raise Sim2RealError(
                     f"limits: workspace_low must be below workspace_high, not {low:g} and {high:g}"
                 )
-
-    @classmethod
-    def from_dict(cls, data: object, where: str = "") -> Limits:
-        """Limits as files have them, also those of earlier versions."""
-        found = {k: v for k, v in table_at(data, where or "limits").items() if k not in _FORMER}
-        return super().from_dict(found, where)
 
     def of(self, name: str) -> Floats:
         """(commands,) one limit of every joint, such as 'command_low'."""

@@ -626,6 +626,7 @@ def test_damaged_logs_are_read_or_explained(tmp_path, kind):
     assert damage(tmp_path, kind, 400) < 400
 
 
+@pytest.mark.slow
 def test_a_damaged_export_gives_its_episodes_or_an_error(tmp_path):
     path, _ = own_npz(tmp_path / "npz")
     made = list(read_columns(path, base=REAL))

@@ -277,6 +277,7 @@ def damage(tmp_path: Path, count: int, *, first_seed: int = 0) -> int:
     return passed
 
 
+@pytest.mark.slow
 def test_damaged_hdf5_is_read_or_explained(tmp_path):
     assert damage(tmp_path, 150) < 150
 

@@ -546,6 +546,7 @@ def test_a_recording_that_was_cut_off_is_read_up_to_there(tmp_path):
         list(read_mcap(file, base=BASE))
 
 
+@pytest.mark.slow
 def test_our_own_file_that_was_cut_off_names_the_episode_it_was(tmp_path):
     times = np.arange(40_000) / 1000
     signal = Signal(times, np.sin(times), "rad", 1000.0)
