@@ -53,6 +53,17 @@ SLIDER = """
 """
 
 
+@pytest.fixture(autouse=True)
+def _own_tasks():
+    """A test that adds tasks adds them for itself alone."""
+    from sim2real.tasks import registry  # here: libraries ask for threads when they are imported
+
+    before = dict(registry.ADDED)
+    yield
+    registry.ADDED.clear()
+    registry.ADDED.update(before)
+
+
 @pytest.fixture
 def make_twin(tmp_path: Path):
     """Writes a twin folder from TOML text (and MJCF), and gives its path."""

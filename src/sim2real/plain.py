@@ -85,8 +85,8 @@ class PlainData:
     attributes of these, as "trials.seed", or "number=trials.seed" to give it a name; "remainder?"
     is left out where it is None or empty. `without` names fields that are not written; a `sparse`
     class writes nothing that is None or empty. A `lenient` class ignores names that it does not
-    know, as in files of other programs; `former` names what files of earlier versions have, which is
-    ignored. `schema` is the newest that this version reads. A class
+    know, as in files of other programs; `former` names what files of earlier versions have, which
+    is ignored. `schema` is the newest that this version reads. A class
     variable `kind`, '' in a base class, is written too: it says which subclass the data describe.
     """
 
